@@ -10,13 +10,15 @@ import type { QueueRef } from './queue-ref.js';
 export interface AdminVerbs {
   /** Everything about one job, or null. */
   get(queue: QueueRef, id: string): Promise<StoredJob | null>;
-  /** A page of the jobs of one state, in their order or in the opposite one. */
+  /** A page of the jobs of one state, in their order or in reverse order. */
   jobs(queue: QueueRef, call: JobsCall): Promise<JobsAnswer>;
   counts(queue: QueueRef): Promise<JobCounts & { paused: boolean }>;
-  /** For how long the oldest waiting job could have run, among those that have not failed before; null if there is none. */
+  /** How long the oldest waiting job could have run already. Jobs that have failed before are ignored. Null if there is none. */
   oldestWaitingMs(queue: QueueRef): Promise<number | null>;
   remove(queue: QueueRef, id: string): Promise<'removed' | 'not-found' | 'active'>;
-  /** Ends a job that has not started. A running job is marked: unless it completes, it ends as cancelled whatever its outcome is. */
+  /**
+   * Ends a job that has not started. A running job is marked: unless it completes, it ends as cancelled, whatever its outcome is.
+   */
   cancel(queue: QueueRef, id: string, reason: string): Promise<CancelAnswer>;
   /** Why a job that is gone was cancelled, and how long ago. Kept for a minute, for at most `RULES.cancelledMax` jobs. */
   cancelled(queue: QueueRef, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;
@@ -24,57 +26,60 @@ export interface AdminVerbs {
   stats(queue: QueueRef, days: number): Promise<QueueStats>;
   /** Adds to the counters of minutes. */
   countMinutes(queue: QueueRef, call: MinutesCall): Promise<void>;
-  /** The counters of these hours, each given by its start, in no order. */
+  /** The counters of these hours, in no particular order. Each hour is given by its start. */
   minutes(queue: QueueRef, hours: readonly number[]): Promise<readonly MinuteRow[]>;
   /** Changes data, due time and priority of a job that waits or is delayed. */
   update(queue: QueueRef, call: UpdateCall): Promise<UpdateAnswer>;
   /** Runs a delayed job now. */
   promoteNow(queue: QueueRef, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
-  /** What the server says of itself, as `INFO` prints it; null if there is no server. */
+  /** The reply of `INFO`. Null if there is no server. */
   serverInfo(queue: QueueRef): Promise<string | null>;
   pause(queue: QueueRef): Promise<boolean>;
-  /** Writes an event of the application's own; nothing if the queue keeps no events. */
+  /** Writes an event of the application's own. Does nothing if the queue keeps no events. */
   publish(queue: QueueRef, name: string, payload: string): Promise<void>;
   resume(queue: QueueRef): Promise<boolean>;
-  /** Removes the queue with everything in it; refuses while jobs are active unless forced. */
+  /** Removes the queue with everything in it. Refuses while jobs are active, unless forced. */
   obliterate(queue: QueueRef, force: boolean): Promise<'obliterated' | 'active'>;
 
-  /** Finds every job that is not in exactly one place with a body, or runs without a lease. Changes nothing, and works in short steps. */
+  /**
+   * Finds every job that is not in exactly one place with a body, or that runs without a lease. Changes nothing, and works in
+   * small steps.
+   */
   audit(queue: QueueRef): Promise<AuditReport>;
-  /** Fixes what `audit` finds; a job that has lost more than `maxStalls` workers is dead. */
+  /** Fixes what `audit` finds. A job that has lost more than `maxStalls` workers becomes dead. */
   repair(queue: QueueRef, maxStalls: number): Promise<RepairReport>;
 }
 
 /**
- * `cancelled`: the job had not started and is gone. `signalled`: it runs, and will end when its run does. `not-found`: there is no such job,
- * or it has ended.
+ * `cancelled`: the job had not started and is gone. `signalled`: it runs, and will end when its run does. `not-found`: there is
+ * no such job, or it has ended.
  */
 export type CancelAnswer = 'cancelled' | 'signalled' | 'not-found';
 
-/** What is left out stays as it is. */
+/** Fields that are left out do not change. */
 export interface UpdateCall {
   readonly id: string;
   /** Only if the job has this name. */
   readonly name?: string;
   /** JSON. */
   readonly data?: string;
-  /** The line of options of its body: as it was read, and as it becomes. */
+  /** The options line of the body: as it was read, and as it shall be. */
   readonly options?: { readonly seen: string; readonly changed: string };
-  /** Due so long from now, or at this moment. */
+  /** Due this long from now. `dueAt`: due at this time. */
   readonly delayMs?: number;
   readonly dueAt?: number;
   readonly priority?: number;
 }
 
 /**
- * `changed`: its options are not those that were seen; read them again. `other-name`: it has another name. `unreadable`: its body cannot be
- * decoded. All others but `updated` tell the state in which nothing is changed.
+ * `changed`: the options are not the ones that were read, so read them again. `other-name`: the job has another name.
+ * `unreadable`: its body cannot be decoded. The other kinds name the state in which a job cannot be changed.
  */
 export type UpdateAnswer =
   | {
       readonly kind: 'updated';
       readonly state: 'waiting' | 'delayed' | 'active';
-      /** While it is delayed. */
+      /** Null unless it is delayed. */
       readonly dueAt: number | null;
     }
   | {
@@ -88,7 +93,7 @@ export interface JobsCall extends DeadMatch {
   /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
   readonly contains?: string | undefined;
   readonly after: JobsPlace | null;
-  /** Where `after` is null: passes over so many jobs of the state, whatever their name or text. @default 0 */
+  /** If `after` is null: how many jobs of the state to skip, whatever their name or text. @default 0 */
   readonly offset?: number | undefined;
   readonly limit: number;
   /** @default false */
@@ -104,16 +109,16 @@ export interface JobsPlace extends Place {
 
 export interface JobsAnswer {
   readonly jobs: readonly StoredJob[];
-  /** The place of the next page; null at the end. A page that is not the last may have fewer jobs than `limit`. */
+  /** The place of the next page. Null at the end. A page that is not the last may have fewer jobs than `limit`. */
   readonly next: JobsPlace | null;
   /** How many jobs the call looked at. */
   readonly examined: number;
 }
 
-/** One call looks at about so many jobs, so that a filter without matches ends. */
+/** One call looks at about this many jobs, so that a filter without matches ends. */
 export const MOST_EXAMINED = 10_000;
 
-/** The index of a line among the current ones; if it is gone, the index of the next. */
+/** The index of a line among the current ones. If the line is gone, the index of the next one. */
 export function indexFrom(lines: readonly string[], line: string, backward: boolean): number {
   const at = lines.indexOf(line);
   if (at >= 0) return at;
@@ -144,7 +149,7 @@ export interface StoredJob {
   readonly result: string | null;
   /** Why the result of a completed job could not be stored. */
   readonly resultFault: string | null;
-  /** Why it was cancelled, of a cancelled job that is kept. */
+  /** The reason of the cancellation, if a cancelled job is kept. */
   readonly cancelReason: string | null;
   readonly attempt: number | null;
   readonly durationUs: number | null;

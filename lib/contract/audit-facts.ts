@@ -53,19 +53,25 @@ export interface HolderFacts {
   readonly held: number;
 }
 
-/** An id that no client can name (not UTF-8, empty, or with a line break) is a line break and its bytes in hex. */
+/**
+ * The text of an id for messages. The audit gives an unreadable id (not UTF-8, empty, or with a line break) as a line break and
+ * its bytes in hex.
+ */
 export function shownId(id: string): string {
   return id.startsWith('\n') ? `"0x${id.slice(1)}"` : JSON.stringify(id);
 }
 
-/** Collects in which keys each id of a queue is, and derives the violations. It stores one number per id, because there may be millions. */
+/**
+ * Collects the keys that each id of a queue is in, and derives the violations. It stores one number per id, because there may be
+ * millions.
+ */
 export class AuditFacts {
   private readonly marks = new Map<string, number>();
   private readonly holdersOf = new Map<string, string[]>();
   private readonly unreadable = new Map<string, AuditedKey[]>();
   private readonly workers = new Map<string, HolderFacts>();
 
-  /** How many of those in `completed` were cancelled. */
+  /** How many jobs in `completed` are cancelled ones. */
   cancelled = 0;
 
   see(key: AuditedKey, ids: readonly string[]): void {
@@ -77,7 +83,7 @@ export class AuditFacts {
     }
   }
 
-  /** A number of the job in this key cannot be read; `jobs`: its body is in the hash of other ids. */
+  /** A counter of the job in this key cannot be read. For `jobs`: the body is in the wrong hash. */
   seeUnreadable(key: AuditedKey, id: string): void {
     this.unreadable.set(id, [...(this.unreadable.get(id) ?? []), key]);
   }
@@ -115,7 +121,7 @@ export class AuditFacts {
       if (marks & BIT.completed) counts.completed += 1;
       if (marks & BIT.dead) counts.dead += 1;
     }
-    // They are in one key with those that have completed.
+    // Completed and cancelled jobs share one key.
     counts.completed -= this.cancelled;
     return counts;
   }
@@ -196,7 +202,7 @@ export class AuditFacts {
   }
 }
 
-/** Whether a job in these places may have something in this key. */
+/** Whether a job in these places may have data in this key. */
 function belongs(key: (typeof BESIDE)[number], marks: number, hasBody: boolean, isHeld: boolean): boolean {
   const isCompleted = (marks & BIT.completed) !== 0;
   if (key === 'results') return isCompleted;

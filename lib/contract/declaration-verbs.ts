@@ -6,16 +6,14 @@ import type { QueueRef } from './queue-ref.js';
  * no live declaration contains it, so neither a rolling deploy nor a restart of all processes removes one that is still wanted.
  */
 export interface DeclarationVerbs {
-  /**
-   * Declares a set and writes its new and changed schedules, in one step. Sets that their last process has withdrawn are pruned.
-   */
+  /** Declares a set and writes its new and changed schedules in one step. Sets without a process are pruned. */
   declare(queue: QueueRef, call: DeclareCall): Promise<DeclareAnswer>;
   /**
    * Renews a declaration, and prunes sets whose processes went silent. A renewal that is late itself prunes nothing, because then Redis or
    * its clock may have stopped for all processes.
    */
   renew(queue: QueueRef, declaration: Declaration): Promise<RenewAnswer>;
-  /** Ends a declaration at once, and prunes nothing: the next process may be about to declare the same. */
+  /** Ends a declaration at once, and prunes nothing: the next process may be about to declare the same set. */
   withdraw(queue: QueueRef, declaration: Declaration): Promise<void>;
 }
 
@@ -34,20 +32,18 @@ export interface Declaration {
 export interface DeclareCall extends Declaration {
   /** Ids of all schedules in the set. */
   readonly ids: readonly string[];
-  /** The schedules to write, each only if its revision is unchanged; their records are made by `ownedRecord`. */
+  /** The schedules to write, each only if its revision is unchanged. `ownedRecord` makes their records. */
   readonly puts: readonly PutSchedule[];
 }
 
-/**
- * `changed`: its revision has changed meanwhile. `taken`: a live process of another owner declares it.
- */
+/** `changed`: the revision has changed meanwhile. `taken`: a live process of another owner declares the schedule. */
 export type PutOutcome = 'written' | 'changed' | 'taken';
 
 export interface DeclareAnswer {
   /** For each of `puts`. */
   readonly outcomes: readonly PutOutcome[];
   readonly removed: readonly string[];
-  /** The set is empty and no other one of this owner is left: there is nothing to renew, and nothing was declared. */
+  /** Whether the set is empty and this owner has no other set. Then nothing was declared, and nothing must be renewed. */
   readonly idle: boolean;
 }
 
@@ -57,10 +53,10 @@ export type RenewAnswer =
       readonly removed: readonly string[];
       /** Another set was pruned: schedules that both contained must be declared again, because the other set may have changed them. */
       readonly shifted: boolean;
-      /** As `DeclareAnswer.idle`; the declaration has ended. */
+      /** Like `DeclareAnswer.idle`. The declaration has ended. */
       readonly idle: boolean;
     }
-  /** It ran out, or was removed with the queue. */
+  /** The declaration expired, or was removed with the queue. */
   | { readonly kind: 'unknown' };
 
 /*

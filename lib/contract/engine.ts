@@ -26,26 +26,26 @@ export interface QueueEngine {
    * `QueueFormatError` if a newer version wrote it.
    */
   checkQueue(queue: QueueRef): Promise<void>;
-  /** Closes every connection. Safe twice, and before `open`. */
+  /** Closes every connection. May be called twice, and before `open`. */
   close(): Promise<void>;
-  /** Calls the listener when a connection goes up or down; returns a function that removes the listener. */
+  /** Calls the listener when a connection goes up or down. Returns a function that removes the listener. */
   onLink(listener: (event: LinkEvent) => void): () => void;
   /**
-   * Calls the listener with each warning about the server, once per code, whenever it is found: at startup, after a failover, or when Redis
-   * comes later. Returns a function that removes the listener.
+   * Calls the listener with each warning about the server, once per code, whenever it is found: at startup, after a failover, or
+   * when Redis is reached later. Returns a function that removes the listener.
    */
   onWarning(listener: (warning: ServerWarning) => void): () => void;
-  /** The clock of the store in ms since 1970, as far as it is known here; for texts and ids, never for decisions. */
+  /** The clock of the store in ms since 1970, as far as it is known here. For texts and ids, never for decisions. */
   now(): number;
 
   /**
-   * Adds jobs, all or none. A job that waits, is delayed or runs holds its id: it is not changed, and the answer lists it. One that has
-   * ended is replaced by the new job, unless `idHeldBy` names its state.
+   * Adds jobs, all or none. If a waiting, delayed or running job has the id, it is not changed, and the answer lists it. A job
+   * that has ended is replaced by the new job, unless `idHeldBy` names its state.
    */
   enqueue(queue: QueueRef, call: EnqueueCall): Promise<EnqueueAnswer>;
   /** Settles a batch of runs that the worker still holds, promotes due jobs, and claims up to `want` jobs. */
   exchange(queue: QueueRef, call: ExchangeCall): Promise<ExchangeAnswer>;
-  /** Renews the lease of a worker and tells what the server thinks it holds. */
+  /** Renews the lease of a worker and reports what the store knows about it. */
   beat(queue: QueueRef, worker: string, leaseMs: number): Promise<BeatAnswer>;
   /**
    * Renews leases from a thread, so that a handler that blocks the event loop does not lose them. Null if the connection cannot be passed to
@@ -56,13 +56,16 @@ export interface QueueEngine {
   overdue(queue: QueueRef, withinMs: number): Promise<readonly { worker: string; endsInMs: number }[]>;
   /** Puts the jobs of a worker whose lease has ended back into the line. */
   recover(queue: QueueRef, call: RecoverCall): Promise<RecoverAnswer>;
-  /** Compares the jobs that the store and the worker believe the worker holds, and returns the differences. */
+  /** Compares the jobs that the worker holds in the store with the jobs that it knows, and returns the differences. */
   adopt(queue: QueueRef, worker: string, known: readonly string[]): Promise<AdoptAnswer>;
-  /** Gives held jobs back to the head of the line; cancelled ones end. With `leave` the store forgets the worker when it holds nothing. */
+  /**
+   * Gives held jobs back to the head of the line. Cancelled jobs end. With `leave` the store forgets the worker if it holds no
+   * jobs.
+   */
   release(queue: QueueRef, call: ReleaseCall): Promise<{ lost: readonly string[] }>;
   /** Moves due delayed jobs to the line, at most `limit`. */
   promote(queue: QueueRef, limit: number): Promise<{ promoted: number; dueInMs: number | null }>;
-  /** Progress, log lines or new data of a running job, fenced like a settlement. `false`: no longer held. */
+  /** Stores progress, log lines or new data of a running job, if the worker still holds it. Resolves to false if it does not. */
   note(queue: QueueRef, call: NoteCall): Promise<boolean>;
 
   /** Looking up and managing jobs and queues. */
@@ -80,18 +83,19 @@ export interface QueueEngine {
   /** Queues of other programs. */
   readonly tasks: TaskVerbs;
 
-  /** Resolves to the queue whose doorbell rang; null after `interruptBell`, or when the time is over. */
+  /** Resolves to the queue whose doorbell rang. Null after `interruptBell`, or when the time is over. */
   awaitBell(queues: readonly QueueRef[], maxMs: number): Promise<string | null>;
   /**
-   * As `awaitBell` for one queue, with a claim that Redis executes the moment the wait ends, so that a job reaches an idle worker without
-   * another round trip. `call` is the next exchange of the worker. Null, or absent, if that is not possible now.
+   * Like `awaitBell` for one queue, followed by a claim that Redis executes as soon as the wait ends. So a job reaches an idle
+   * worker without another round trip. `call` is the next exchange of the worker. Null, or not implemented, if that is not
+   * possible now.
    */
   claimAtBell?(queue: QueueRef, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null;
-  /** Ends a running `awaitBell` with null, or a running `claimAtBell`. */
+  /** Ends a running `awaitBell` with null. Also ends a running `claimAtBell`. */
   interruptBell(): void;
   /** Wakes one worker of the queue. */
   ring(queue: QueueRef): Promise<void>;
-  /** Which queues have work for sleeping workers; queues without any are not in the answer. */
+  /** Which queues have work for sleeping workers. Queues without work are not in the answer. */
   look(sleepers: readonly { queue: QueueRef; worker: string }[]): Promise<readonly QueueLook[]>;
 
   /** The number of the last event of a queue. */
@@ -100,7 +104,7 @@ export interface QueueEngine {
   readEvents(after: ReadonlyMap<QueueRef, number>, blockMs: number): Promise<readonly QueueEventBatch[]>;
   /** Ends a running `readEvents` early, so that another queue can be read too. */
   interruptEvents(): void;
-  /** Opens and closes the connection that reads events; it exists only while somebody subscribes. */
+  /** Opens and closes the connection that reads events. It exists only while somebody subscribes. */
   openEvents(): Promise<void>;
   closeEvents(): Promise<void>;
 }
@@ -108,8 +112,8 @@ export interface QueueEngine {
 /** A setting of the server that may lose jobs or make adds fail. */
 export interface ServerWarning {
   /**
-   * `evicts-keys`: its maxmemory-policy is not noeviction. `no-append-only-file`: a restart forgets jobs. `too-few-replicas`:
-   * fewer than the `durability` of a queue asks for. `read-only-replica`: it is no primary.
+   * `evicts-keys`: its maxmemory-policy is not noeviction. `no-append-only-file`: a restart loses jobs. `too-few-replicas`: fewer
+   * than the `durability` of a queue asks for. `read-only-replica`: the server is not a primary.
    */
   readonly code: 'evicts-keys' | 'no-append-only-file' | 'too-few-replicas' | 'read-only-replica';
   /** The setting, its consequence, and what to do. */
@@ -121,57 +125,58 @@ export interface LinkEvent {
   readonly role: 'command' | 'blocking' | 'events' | 'heartbeat' | 'replicated';
   readonly state: 'up' | 'down';
   readonly error?: Error;
-  /** Key of the configuration, if there are several; `''` for `forRoot()` without a key. */
+  /** Key of the configuration, if there are several. `''` for `forRoot()` without a key. */
   readonly config?: string;
 }
 
 export interface EnqueueJob {
   readonly id: string;
-  /** As `job-record.ts` wrote it; opaque to the store but for its first line, the name. */
+  /** The body that `job-record.ts` wrote. The store reads only its first lines. */
   readonly body: string;
   readonly name: string;
   /** Whether the user chose the id, so a job with it may exist already. */
   readonly hasOwnId?: boolean;
-  /** In which states a job that has ended holds the id too. @default none */
+  /** States in which a job that has ended keeps the id. @default none */
   readonly idHeldBy?: readonly EndedState[];
   /** Wait this long before the first run. */
   readonly delayMs?: number;
-  /** Or until this moment (ms since 1970). */
+  /** Or wait until this time (ms since 1970). */
   readonly dueAt?: number;
-  /** 1 (first) to 2,097,151 (last); absent or 0: before all of them. */
+  /** 1 (first) to 2,097,151 (last). Jobs without a priority, or with 0, come before all of them. */
   readonly priority?: number;
-  /** To the head of the line; without a time and a priority. */
+  /** Adds the job at the head of the line. Not with a time or a priority. */
   readonly lifo?: boolean;
-  /** The group whose turn it waits for. */
+  /** The group of the job. */
   readonly group?: string;
-  /** A key that one job has at a time; only with a generated id. The options in the body name its digest. */
+  /** A key that only one job has at a time. Only with a generated id. The options in the body contain its digest. */
   readonly unique?: KeyClaim;
 }
 
 /** What a job asks of its key. */
 export interface KeyClaim {
-  /** Of the key, and of what it is unique in. */
+  /** Digest of the key and its scope. */
   readonly digest: string;
-  /** The key counts for so long in any case, whatever becomes of its job; 0: as long as its job is in one of `states`. */
+  /** How long the key counts in any case, in ms. 0: as long as its job is in one of `states`. */
   readonly forMs: number;
   readonly states: readonly JobState[];
   /**
-   * Where another job has the key: `skip` adds nothing; `replace` gives a job that waits or is delayed the new data; `keepLast` does that too, or lets the
-   * new job wait for the end of one that is active; `debounce` replaces a delayed job and delays it anew.
+   * What to do if another job has the key. `skip`: add nothing. `replace`: give a waiting or delayed job the new data.
+   * `keepLast`: do that too, or let the new job wait for the end of an active one. `debounce`: replace a delayed job and delay it
+   * again.
    */
   readonly on: 'skip' | 'replace' | 'keepLast' | 'debounce';
-  /** Of a debounce: the delay, and the longest wait from the first add on (0: no limit). */
+  /** For a debounce: the delay, and the longest wait from the first add (0: no limit). */
   readonly delayMs: number;
   readonly longestMs: number;
 }
 
-/** Whether it is delayed at first. */
+/** Whether the job is delayed at first. */
 export function isLater(job: EnqueueJob): boolean {
   return Boolean(job.delayMs) || job.dueAt !== undefined;
 }
 
 export interface EnqueueCall {
-  /** Lane of the producer; calls of one lane are sent one after another with rising numbers. */
+  /** Lane of the producer. Calls of one lane are sent one after another with increasing numbers. */
   readonly lane: string;
   readonly seq: number;
   /** Whether this call may have been sent before. */
@@ -180,11 +185,13 @@ export interface EnqueueCall {
   readonly rememberMs: number;
   /** How long this attempt waits for its answer. */
   readonly withinMs: number;
-  /** Whether `withinMs` is never exceeded; else a call lasts as long as its bytes move. @default false */
+  /** Whether `withinMs` is never exceeded. Otherwise a call lasts as long as its bytes move. @default false */
   readonly isBound?: boolean;
-  /** How many replicas must confirm, and how long the call waits for them. Absent or null: none. */
+  /** How many replicas must confirm, and how long the call waits for them. Null: none. */
   readonly replication?: Replication | null;
-  /** How many jobs may wait. A call that would make them more is refused as a whole, or the oldest ones are removed. @default no limit */
+  /**
+   * How many jobs may wait. If there would be more, the whole call is refused, or the oldest jobs are removed. @default no limit
+   */
   readonly maxWaiting?: { readonly limit: number; readonly dropOldest: boolean } | undefined;
   /** At most 1,000, without repeated ids. */
   readonly jobs: readonly EnqueueJob[];
@@ -193,11 +200,11 @@ export interface EnqueueCall {
 /** A job that was not added because another one holds its id or its key. */
 export interface Duplicate {
   readonly id: string;
-  /** Of the other one; absent if that is gone and its key still counts. */
+  /** The state of the other job. Absent if that job is gone and its key still counts. */
   readonly state?: JobState;
-  /** The job that holds the key; absent if another one holds the id. */
+  /** The job that holds the key. Absent if another job holds the id. */
   readonly holder?: string;
-  /** The other one has the new data now. */
+  /** The other job got the new data. */
   readonly replaced?: true;
 }
 
@@ -208,11 +215,11 @@ export type EnqueueAnswer =
       /** How many replicas confirmed, if `replication` asks for any. */
       readonly replicas?: number;
     }
-  /** A call with a higher number has been made since; this one did nothing now. */
+  /** A call with a higher number was made since. This one did nothing. */
   | { readonly kind: 'stale' }
-  /** A group may not have so many waiting jobs; nothing was added. */
+  /** A group may not have that many waiting jobs. Nothing was added. */
   | {
-      /** More would wait than `maxWaiting` says; nothing was added. */
+      /** More jobs would wait than `maxWaiting` allows. Nothing was added. */
       readonly kind: 'queue-full';
       readonly waiting: number;
     }
@@ -225,18 +232,18 @@ export type EnqueueAnswer =
 
 export interface ExchangeCall {
   readonly worker: string;
-  /** 1 for the first exchange of a worker, then rising by one; a repetition carries the same number. */
+  /** 1 for the first exchange of a worker, then increasing by one. A repetition has the same number. */
   readonly seq: number;
   /**
-   * It may be on its way at the same time as another one of this worker, and has numbers of its own. Not before the first
-   * exchange of the worker has been answered: else it is not known. @default false
+   * Whether the call may be in flight at the same time as another one of this worker. Pipelined calls have numbers of their own.
+   * Only allowed after the first exchange of the worker was answered, because the store does not know it before. @default false
    */
   readonly pipelined?: boolean;
   readonly leaseMs: number;
   readonly want: number;
-  /** Bytes of bodies that the answer may hold; one job is given out whatever its size. @default no limit */
+  /** Most bytes of bodies in the answer. One job is always given, whatever its size. @default no limit */
   readonly maxBytes?: number;
-  /** Whether a job that has stalled twice may be among the claimed: at most one at a time for a worker. */
+  /** Whether a suspect may be among the claimed jobs. A worker holds at most one at a time. */
   readonly maySuspect: boolean;
   readonly settled: readonly SettledRun[];
 }
@@ -247,36 +254,36 @@ export type Supply = 'more' | 'empty' | 'paused' | { readonly limitedForMs: numb
 export type ExchangeAnswer =
   | {
       readonly kind: 'exchanged';
-      /** Ids among the settled that this worker no longer held; nothing was done for them. */
+      /** Ids of settled jobs that this worker no longer held. Nothing was done for them. */
       readonly lost: readonly string[];
       readonly claimed: readonly ClaimedJob[];
-      /** Whether fewer were claimed than wanted because of `maxBytes`; always false in a repetition. */
+      /** Whether fewer jobs were claimed than wanted because of `maxBytes`. Always false in a repetition. */
       readonly isCut: boolean;
       readonly supply: Supply;
-      /** The queue has limits or groups: what is claimed must start at once, so nothing is claimed ahead. Else left out. */
+      /** Set if the queue has limits or groups. Claimed jobs must then start at once, so nothing is claimed ahead. */
       readonly isLimited?: true;
-      /** Until the next delayed job is due. */
+      /** Ms until the next delayed job is due. */
       readonly dueInMs: number | null;
-      /** Until the first lease of another worker ends. */
+      /** Ms until the first lease of another worker ends. */
       readonly leaseInMs: number | null;
-      /** Until the first occurrence of a schedule. */
+      /** Ms until the first occurrence of a schedule. */
       readonly scheduleInMs: number | null;
-      /** Jobs under this worker from now on, as the store counts them. */
+      /** How many jobs this worker holds now, as the store counts them. */
       readonly held: number;
     }
   | { readonly kind: 'stale' }
-  /** The lease of this worker ended and its jobs were taken back: it must take a new identity. */
+  /** The lease of this worker ended and its jobs were taken back. It must take a new name. */
   | { readonly kind: 'unknown-worker' };
 
-/** The answer of a claim without settlements; it says nothing else about the queue. */
+/** The answer to a claim without settlements. It contains nothing else about the queue. */
 export interface ClaimAnswer {
   readonly kind: 'claimed';
   readonly claimed: readonly ClaimedJob[];
-  /** As of an exchange. */
+  /** Like `isCut` of an exchange. */
   readonly isCut: boolean;
-  /** How many jobs this worker holds now; null, not counted, if something was claimed. */
+  /** How many jobs this worker holds now. Null if something was claimed: then it is not counted. */
   readonly held: number | null;
-  /** How long ago it was made, in ms by the clock of the store; left out: just now. */
+  /** How old the answer is, in ms by the clock of the store. Absent: it is new. */
   readonly ageMs?: number;
 }
 
@@ -284,24 +291,24 @@ export interface ClaimAnswer {
 export interface RungClaim {
   /** Whether the doorbell ended the wait. */
   readonly rung: boolean;
-  /** The error if the store refused to wait for the doorbell; the claim was made nevertheless. */
+  /** The error if the store refused to wait for the doorbell. The claim was made in any case. */
   readonly refusal?: Error | undefined;
   /** Whether the doorbell may have rung for a due time that is earlier than those that workers know. */
   readonly isOfTime: boolean;
-  /** Null: nothing was done, because a claim is not enough: make the exchange. */
+  /** Null: nothing was done, because a claim is not enough. Make the exchange. */
   readonly answer: ClaimAnswer | null;
 }
 
 /** One queue in the answer of `look`. */
 export interface QueueLook {
   readonly queue: QueueRef;
-  /** Whether to ask for work now: jobs wait and the queue is not paused, or the look failed. */
+  /** Whether to exchange now: jobs wait and the queue is not paused, or the look failed. */
   readonly work: boolean;
-  /** Until the next delayed job is due. */
+  /** Ms until the next delayed job is due. */
   readonly dueInMs: number | null;
-  /** Until the first lease of another worker ends. */
+  /** Ms until the first lease of another worker ends. */
   readonly leaseInMs: number | null;
-  /** Until the next occurrence of a schedule. */
+  /** Ms until the next occurrence of a schedule. */
   readonly scheduleInMs: number | null;
 }
 
@@ -310,11 +317,11 @@ export interface ClaimedJob {
   readonly body: string;
   /** Attempts that failed before. */
   readonly failed: number;
-  /** Workers that died with it. */
+  /** How many workers the job has lost. */
   readonly stalls: number;
-  /** It has run before although no attempt has failed, or was retried by a person: it does not expire. Else left out. */
+  /** Set if it has run before without a failed attempt, or was retried by a person. Then it does not expire. */
   readonly started?: true;
-  /** A stored number of it cannot be read, and counts as 0 until `repair` resets it. Else absent. */
+  /** Set if a stored counter of the job cannot be read. It counts as 0 until `repair` resets it. */
   readonly unreadable?: true;
 }
 
@@ -322,9 +329,9 @@ export type BeatAnswer =
   | {
       readonly kind: 'alive';
       readonly held: number;
-      /** How many it has made. */
+      /** How many exchanges the worker has made. */
       readonly exchanges: number;
-      /** Reasons by id, of jobs that this worker holds and that were cancelled; at most 1,000. */
+      /** Reasons by id, for jobs of this worker that were cancelled. At most 1,000. */
       readonly cancels: ReadonlyMap<string, string>;
     }
   | { readonly kind: 'unknown-worker' };
@@ -341,33 +348,35 @@ export function workerRecordMs(leaseMs: number): number {
   return Math.max(600_000, leaseMs * 4);
 }
 
-/** Whether a lease that was renewed `ms` ago is to be renewed at this tick: each is renewed four times while it lasts. */
+/** Whether a lease that was renewed `ms` ago must be renewed at this tick. Each lease is renewed four times in its duration. */
 export function isBeatDue(ms: number, leaseMs: number, tickMs: number): boolean {
   return ms >= leaseMs / 4 - tickMs / 2;
 }
 
-/** The times of the plan are those of the record of the process. */
+/** What the heartbeat thread is started with. The times are those of the record of the process. */
 export interface HeartbeatPlan extends LeaseTimes {
   /** A quarter of the shortest lease. */
   readonly beatMs: number;
-  /** The thread renews leases from now on; until then a timer must call `beat`. */
+  /** Called when the thread renews leases. Until then a timer must call `beat`. */
   readonly onReady: () => void;
   /** Called for every answered renewal. */
   readonly onBeat: (queue: QueueRef, worker: string, answer: BeatAnswer) => void;
-  /** The thread died; a timer must call `beat` instead. */
+  /** Called when the thread died. A timer must call `beat` instead. */
   readonly onFailure: (error: Error) => void;
 }
 
 /** The thread that renews the leases of workers with jobs, and the record of the process. */
 export interface Heartbeat {
-  /** From now on renews the lease of this worker of the queue, while it `holds` jobs. */
+  /** From now on renews the lease of this worker of the queue while it `holds` jobs. */
   follow(queue: QueueRef, worker: string, lease: LeaseTimes): void;
-  /** Whether the worker of the queue holds jobs: written to shared memory, so it costs nothing and needs no event loop. */
+  /**
+   * Sets whether the worker of the queue holds jobs. It is written to shared memory, so it costs nothing and needs no event loop.
+   */
   holds(queue: QueueRef, any: boolean): void;
   leave(queue: QueueRef): void;
   /** Registers this process with this record, and renews it. */
   show(record: ProcessRecord): void;
-  /** When it resolves, nothing is renewed any more. */
+  /** Resolves when nothing is renewed any more. */
   close(): Promise<void>;
 }
 
@@ -384,18 +393,18 @@ export type RecoverAnswer =
       readonly waiting: readonly string[];
       readonly suspects: readonly string[];
       readonly dead: readonly string[];
-      /** They were cancelled while they ran, and are gone. */
+      /** Jobs that were cancelled while they ran. They are gone. */
       readonly cancelled: readonly string[];
       readonly more: boolean;
     }
-  /** The lease has ended, but the server may have been away or its clock may have jumped: ask again after this time. */
+  /** The lease has ended, but the server may have been unreachable or its clock may have jumped. Ask again after this time. */
   | { readonly kind: 'doubted'; readonly againInMs: number }
   | { readonly kind: 'alive' };
 
 export interface AdoptAnswer {
   readonly unknown: readonly string[];
   readonly lost: readonly string[];
-  /** Jobs whose ids cannot be read: they are dead as `corrupt` now, under these ids. */
+  /** Jobs whose ids cannot be read. They became dead as `corrupt`, under these ids. */
   readonly buried: readonly string[];
 }
 
@@ -413,14 +422,14 @@ export interface NoteCall {
   /** JSON. */
   readonly progress?: string;
   readonly log?: string;
-  /** JSON of new data, alone in its call. */
+  /** JSON of new data. Such a call has no other note. */
   readonly data?: string;
 }
 
 /** One entry of the event stream. */
 export interface QueueEventBatch {
   readonly queue: QueueRef;
-  /** Number of its first event: one more than the `last` of the entry before. */
+  /** Number of its first event: one more than the `last` of the previous entry. */
   readonly first: number;
   /** Number of the last event in the batch: the next read starts after it. */
   readonly last: number;
@@ -429,7 +438,7 @@ export interface QueueEventBatch {
 }
 
 export interface RawEvent {
-  /** Number of the event in its queue: rises, mostly by one. */
+  /** Number of the event in its queue. It increases, usually by one. */
   readonly number: number;
   readonly type: EventType;
   /** Empty for events of the queue itself. */
@@ -438,14 +447,14 @@ export interface RawEvent {
   readonly attempt: number;
   readonly durationUs: number;
   readonly delayMs: number;
-  /** Why: a dead reason, or why it was removed or cancelled. */
+  /** The reason of a dead, removed or cancelled job. */
   readonly reason: string;
   readonly error: FailureRecord | null;
-  /** JSON, of a progress event and of one of the application's own. */
+  /** JSON of a progress event or of an event of the application's own. */
   readonly progress: string | null;
 }
 
-/** Every move of a job, in the past tense; and `published`, the events of the application's own. */
+/** Every move of a job, in the past tense, and `published` for events of the application's own. */
 export const EVENT_TYPES = [
   'added',
   'delayed',
@@ -467,25 +476,25 @@ export const EVENT_TYPES = [
 /** Type of an event: what happened to a job or to a queue. */
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** What a store must know of the options of a queue: its leases, and how much it keeps. */
+/** The options of a queue that a store needs: its leases, and how much it keeps. */
 export interface QueueLimits {
   /** How long a worker may be silent. */
   readonly leaseMs: number;
   /** Log lines kept of each job. */
   readonly logsMax: number;
-  /** Events kept for readers that resume; 0: none are written. */
+  /** Events kept for readers that resume. 0: no events are written. */
   readonly maxEvents: number;
-  /** Null: of any age. */
+  /** Null: events of any age are kept. */
   readonly eventsAgeMs: number | null;
   /** About how many bytes events with large values may take. */
   readonly eventsMaxBytes: number;
-  /** About how many bytes large values of progress may take. */
+  /** About how many bytes large progress values may take. */
   readonly progressMaxBytes: number;
   readonly deadMax: number;
   /** About how many bytes dead jobs may take. */
   readonly deadMaxBytes: number;
   readonly deadAgeMs: number;
-  /** Ms for which cancelled jobs are kept that do not say so themselves. @default 0 */
+  /** How many ms cancelled jobs are kept if they do not say so themselves. @default 0 */
   readonly cancelledMs?: number;
   /** Completed and cancelled jobs kept, however long their retention. */
   readonly completedMax: number;

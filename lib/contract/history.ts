@@ -1,11 +1,11 @@
 import { RULES } from '../job/rules.js';
 
-/** Upper bounds of the classes of run time, in ms; one more class has all longer runs. */
+/** Upper bounds of the classes of run time, in ms. One more class has all longer runs. */
 export const RUN_BOUNDS_MS: readonly number[] = [
   5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000,
 ];
 
-/** The same of the time between the moment when a job could first run and the start of its first run. */
+/** Upper bounds of the classes of wait time: from when a job could first run to the start of its first run. */
 export const WAIT_BOUNDS_MS: readonly number[] = [
   10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000, 21_600_000,
 ];
@@ -13,7 +13,7 @@ export const WAIT_BOUNDS_MS: readonly number[] = [
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
 
-/** Places in a row of counters. It is stored as text in this order, so a new counter goes to the end. */
+/** Indexes in a row of counters. A row is stored as text in this order, so a new counter goes to the end. */
 export const ADDED = 0;
 export const COMPLETED = 1;
 export const FAILED = 2;
@@ -21,7 +21,7 @@ export const DEAD = 3;
 /** Sums in ms. */
 export const RUN_SUM = 4;
 export const WAIT_SUM = 5;
-/** The first of the classes. */
+/** The index of the first class of each kind. */
 export const RUN_CLASSES = 6;
 export const WAIT_CLASSES = RUN_CLASSES + RUN_BOUNDS_MS.length + 1;
 const LENGTH = WAIT_CLASSES + WAIT_BOUNDS_MS.length + 1;
@@ -33,7 +33,7 @@ export function emptyRow(): CounterRow {
   return Array.from({ length: LENGTH }, () => 0);
 }
 
-/** The class of a time. */
+/** The index of the class that a time belongs to. */
 export function classOf(ms: number, bounds: readonly number[]): number {
   let at = 0;
   while (at < bounds.length && ms > bounds[at]!) at += 1;
@@ -44,12 +44,12 @@ export function addRow(to: CounterRow, from: CounterRow): void {
   for (let i = 0; i < LENGTH; i++) to[i]! += from[i] ?? 0;
 }
 
-/** Numbers in their order; zeros are left out, the commas stay. */
+/** The counters in order. Zeros are left out, but not the commas. */
 export function encodeRow(row: CounterRow): string {
   return row.map((count) => (count === 0 ? '' : String(Math.round(count)))).join(',');
 }
 
-/** Another program may have overwritten it: what is no number counts as 0. */
+/** Reads a row. Text that is not a number counts as 0, because another program may have written it. */
 export function decodeRow(text: string): CounterRow {
   const parts = text.split(',');
   return Array.from({ length: LENGTH }, (_, i) => {
@@ -60,7 +60,7 @@ export function decodeRow(text: string): CounterRow {
 
 /** What one process adds to the counters of one hour. */
 export interface MinutesCall {
-  /** Name of the process, and its number of this call: a repetition adds nothing. */
+  /** Name of the process, and its number of this call. A repetition adds nothing. */
   readonly lane: string;
   readonly seq: number;
   /** Start of the hour, ms since 1970. */
@@ -76,7 +76,7 @@ export interface MinuteRow {
   readonly row: CounterRow;
 }
 
-/** How many rows an hour may have; further names share the empty name. */
+/** Most rows of an hour. Further names share the empty name. */
 export const MAX_ROWS = 60 * RULES.namesPerDay;
 
 /** The field of a row: minute of the hour and name. */
@@ -84,7 +84,7 @@ export function fieldOf({ minute, name }: Omit<MinuteRow, 'row'>): string {
   return `${(minute % HOUR_MS) / MINUTE_MS}:${name}`;
 }
 
-/** The rows of an hour from fields and values in turn. Fields of other kinds are passed over. */
+/** The rows of an hour from fields and values in turn. Other fields are skipped. */
 export function readRows(hour: number, raw: readonly string[]): MinuteRow[] {
   const rows: MinuteRow[] = [];
   for (let i = 0; i < raw.length; i += 2) {

@@ -1,7 +1,7 @@
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { QueueLimits } from './engine.js';
 
-/** What an engine keeps to in a queue with these options. */
+/** The limits of an engine for a queue with these options. */
 export function limitsOf({
   events,
   progress,

@@ -1,4 +1,4 @@
-/** An item of a `LinkedSet`, which alone writes these fields. An item can be in one set at a time. */
+/** An item of a `LinkedSet`. Only the set writes these fields. An item can be in one set at a time. */
 export interface Linked<T> {
   before: T | undefined;
   after: T | undefined;
@@ -29,7 +29,7 @@ export class LinkedSet<T extends Linked<T>> implements Iterable<T> {
     this.count += 1;
   }
 
-  /** Returns whether it was in the set. */
+  /** Removes the item. Returns whether it was in the set. */
   delete(item: T): boolean {
     if (!item.isIn) return false;
     const { before, after } = item;
@@ -43,7 +43,7 @@ export class LinkedSet<T extends Linked<T>> implements Iterable<T> {
     return true;
   }
 
-  /** The items at this moment; items that are deleted meanwhile are skipped. */
+  /** The current items. Items that are deleted during the iteration are skipped. */
   *[Symbol.iterator](): Iterator<T> {
     const all: T[] = [];
     for (let item = this.first; item; item = item.after) all.push(item);

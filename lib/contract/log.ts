@@ -4,8 +4,8 @@ import { escaped, escapedStack } from '../errors/show.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 
 /**
- * The only way to the log of the application: messages often hold text from outside, such as ids and messages of other errors,
- * which must not forge a line or change the terminal.
+ * Writes to the log of the application. All log lines go through it: messages often contain text from outside, such as ids and
+ * error messages, which must not forge a line or control the terminal.
  */
 export class Log {
   private made: Sink | undefined;
@@ -13,7 +13,7 @@ export class Log {
 
   constructor(private readonly context: string) {}
 
-  /** Made at the first line, so that a producer without Nest does not load it. */
+  /** Created at the first line, so that a producer without Nest does not load it. */
   private get logger(): Sink {
     return (this.made ??= sinkOf(this.context));
   }
@@ -36,7 +36,8 @@ export class Log {
   }
 
   /**
-   * Calls the callback of a timer. An exception would end the process, so it is logged, once, instead. Returns whether there was none.
+   * Calls the callback of a timer. An exception would end the process, so it is caught and logged once. Returns whether there was
+   * none.
    */
   guard(what: string, act: () => void): boolean {
     try {
@@ -52,7 +53,7 @@ export class Log {
 
 type Sink = Pick<Logger, 'debug' | 'log' | 'warn' | 'error'>;
 
-/** The logger of Nest; the console where Nest is not installed. */
+/** The logger of Nest, or the console if Nest is not installed. */
 function sinkOf(context: string): Sink {
   try {
     const { Logger: NestLogger } = createRequire(__filename)('@nestjs/common') as {

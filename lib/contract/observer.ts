@@ -15,8 +15,8 @@ export interface ObservedRun {
 }
 
 /**
- * Told of the work of this process: by its workers when a run is over, before the store confirms the outcome, and by its producers when
- * the store has answered. It is called once per job, so it must be quick, and must not throw.
+ * Observes the work of this process. Workers call it when a run is over, before the store confirms the outcome. Producers call it
+ * when the store has answered. It is called once per job, so it must be quick, and must not throw.
  */
 export interface WorkObserver {
   /** @param name `''` if no handler names it. @param now by the clock of the store. */
@@ -25,7 +25,7 @@ export interface WorkObserver {
   added(queue: string, names: readonly string[]): void;
   /** Jobs that were not stored, because another one held their id or because the call failed. */
   notAdded?(queue: string, names: readonly string[], why: 'duplicate' | 'failed'): void;
-  /** This process has taken so many jobs back from a worker that went silent. */
+  /** This process has recovered `count` jobs from a worker that went silent. */
   stalled?(queue: string, count: number): void;
   /** An exchange was answered. */
   exchanged?(ms: number, settled: number, claimed: number): void;

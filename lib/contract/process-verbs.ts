@@ -4,17 +4,19 @@ import type { QueueRef } from './queue-ref.js';
 export interface ProcessVerbs {
   /** Name and version of the server; null before the first connection. */
   readonly server: string | null;
-  /** Stores what this process does, for one lease; it must be stored again before the lease ends. */
+  /** Stores the record of this process for one lease. It must be stored again before the lease ends. */
   register(record: ProcessRecord, leaseMs: number): Promise<void>;
-  /** The process has stopped. */
+  /** Deletes the record, because the process has stopped. */
   unregister(process: string): Promise<void>;
-  /** The records of living processes, in no order. */
+  /** The records of living processes, in no particular order. */
   list(): Promise<ProcessList>;
-  /** The process that has this worker, or had it some minutes ago; null if that is unknown. */
+  /** The process of this worker, even some minutes after its end. Null if it is not known. */
   ofWorker(worker: string): Promise<ProcessRecord | null>;
-  /** This process works on these queues. May be called often: it writes seldom. */
+  /** Registers that this process works on these queues. May be called often, because it seldom writes. */
   worksOn(queues: readonly QueueRef[]): Promise<void>;
-  /** Names of all queues that jobs were added to or that a process works on, in no order, until they are obliterated. */
+  /**
+   * Names of all queues that jobs were added to or that a process works on, until they are obliterated. In no particular order.
+   */
   queues(): Promise<readonly string[]>;
 }
 
@@ -43,7 +45,7 @@ export type ProcessState = 'running' | 'paused' | 'draining';
 
 export interface PoolRecord {
   readonly queues: readonly string[];
-  /** Those of its queues that this process has paused. */
+  /** The queues that this process has paused. */
   readonly paused: readonly string[];
   readonly concurrency: number;
   /** The names under which it holds leases. */

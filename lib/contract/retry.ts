@@ -21,8 +21,8 @@ const PASSING = new Set([
 export const BLOCK_MARGIN_MS = 2000;
 
 /**
- * How long a stop waits for its last calls to the store when its time is over. A store that answers needs no more; if it does not answer,
- * leases and expiry times have the same effect later.
+ * How long a stop waits for its last calls to the store after its time is over. A store that answers needs no more. If it does
+ * not answer, leases and expiry times have the same effect later.
  */
 export const LAST_WORDS_MS = 100;
 
@@ -46,15 +46,15 @@ export function retryDelay(tries: number): number {
 }
 
 /**
- * Ms before the nth repetition of a call that failed. Without a connection the call itself has waited for one, and so will the next; a long
- * pause in between would only delay it.
+ * Ms before the nth repetition of a failed call. If there was no connection, the call has already waited for one, and the next
+ * call will wait too. A long pause would only delay it.
  */
 export function repeatDelay(error: unknown, tries: number): number {
   const waited = error instanceof RedisUnavailableError && error.applied === 'no';
   return retryDelay(waited ? 0 : tries);
 }
 
-/** Ms until the deadline (by `performance.now()`); at least one, so that a late caller still tries once. */
+/** Ms until the deadline (by `performance.now()`). At least one, so that a late caller still tries once. */
 export function msUntil(deadline: number): number {
   return Math.max(1, deadline - performance.now());
 }
@@ -76,7 +76,7 @@ export async function within(ms: number, promise: Promise<unknown>): Promise<voi
   }
 }
 
-/** By a clock that tests do not replace. */
+/** Waits on a clock that tests do not replace. */
 export function realPause(ms: number): Promise<void> {
   return new Promise((resolve) => setRealTimeout(resolve, ms));
 }

@@ -2,19 +2,19 @@ import type { Overlap } from '../options/schedule-options.js';
 import type { QueueRef } from './queue-ref.js';
 
 /**
- * Schedules as the store keeps them: a record that it does not read, a next time, and counters. A write succeeds only if the revision,
- * which every change except a firing increases, and the next time are those that the caller has read.
+ * Schedules in the store: a record that it does not read, a next time, and counters. A write succeeds only if the revision and
+ * the next time are those that the caller has read. Every change except a firing increases the revision.
  */
 export interface ScheduleVerbs {
   /** One schedule or null, and the store's clock. */
   get(queue: QueueRef, id: string): Promise<{ now: number; schedule: StoredSchedule | null }>;
-  /** A page of all schedules, ordered by creation; fewer than `limit` if their records are large. */
+  /** A page of all schedules, ordered by creation. Fewer than `limit` if their records are large. */
   list(queue: QueueRef, page: { offset: number; limit: number }): Promise<SchedulePage>;
-  /** Writes one if its revision is unchanged; a paused schedule stays paused. */
+  /** Writes a schedule if its revision is unchanged. A paused schedule stays paused. */
   put(queue: QueueRef, call: PutSchedule): Promise<'written' | 'changed'>;
-  /** Returns whether there was one. */
+  /** Removes a schedule. Returns whether there was one. */
   remove(queue: QueueRef, id: string): Promise<boolean>;
-  /** Makes no more jobs until `resume`. */
+  /** Adds no more jobs until `resume`. */
   pause(queue: QueueRef, id: string): Promise<'paused' | 'unchanged' | 'not-found'>;
   /** Continues at `nextAt`, if its revision is unchanged. */
   resume(queue: QueueRef, call: ResumeSchedule): Promise<'resumed' | 'unchanged' | 'changed' | 'not-found'>;
@@ -41,7 +41,7 @@ export interface StoredSchedule {
   readonly lastAt: number | null;
   readonly lastJob: string | null;
   readonly createdAt: number;
-  /** The last occurrences that added a job, at most `RULES.recent`, the newest last. */
+  /** The last occurrences that added a job, at most `RULES.recent`, newest last. */
   readonly recent: readonly number[];
 }
 
@@ -52,24 +52,24 @@ export interface SchedulePage {
 
 export interface PutSchedule {
   readonly id: string;
-  /** The revision that was read; 0: there was no such schedule. */
+  /** The revision that was read. 0: there was no such schedule. */
   readonly revision: number;
   readonly record: string;
-  /** Ms since 1970; null: it has ended; `keep`: unchanged. */
+  /** Ms since 1970. Null: the schedule has ended. `keep`: unchanged. */
   readonly nextAt: number | null | 'keep';
 }
 
 export interface ResumeSchedule {
   readonly id: string;
   readonly revision: number;
-  /** Null: it has ended. */
+  /** Null: the schedule has ended. */
   readonly nextAt: number | null;
 }
 
 export interface DueAnswer {
   readonly now: number;
   readonly due: readonly StoredSchedule[];
-  /** Until the first one that is not due yet. */
+  /** Ms until the first schedule that is not due yet. */
   readonly nextInMs: number | null;
 }
 
@@ -79,14 +79,14 @@ export interface FireSchedule {
   readonly revision: number;
   /** The next time that was read. */
   readonly seenAt: number;
-  /** Null: it has ended. */
+  /** Null: the schedule has ended. */
   readonly nextAt: number | null;
-  /** Maximum number of jobs; null: no limit. */
+  /** Maximum number of jobs. Null: no limit. */
   readonly limit: number | null;
   readonly overlap: Overlap;
   /**
-   * Not null: if the last job has not ended, nothing is added until `nextAt`; if its end is seen for the first time, nothing is added
-   * until so many ms from now.
+   * Set for an interval that counts from the end of the last run. If the last job has not ended, nothing is added until `nextAt`.
+   * When its end is seen for the first time, nothing is added until this many ms from now.
    */
   readonly afterEndMs?: number | null;
   /** In the order of their times. */
@@ -99,16 +99,16 @@ export interface OccurrenceJob {
   readonly body: string;
   /** When it occurs, ms since 1970. */
   readonly at: number;
-  /** When it may run: later than `at` by its jitter. */
+  /** When it may run: `at` plus its jitter. */
   readonly dueAt: number;
   readonly priority?: number;
 }
 
 export interface FireAnswer {
-  /** For each call: how many jobs it added; null if the schedule had changed and nothing was done. */
+  /** For each call: how many jobs it added. Null if the schedule had changed and nothing was done. */
   readonly made: readonly (number | null)[];
   /** How many schedules are still due. */
   readonly due: number;
-  /** Until the first one that is not due yet. */
+  /** Ms until the first schedule that is not due yet. */
   readonly nextInMs: number | null;
 }

@@ -13,8 +13,8 @@ export interface StatsCounts extends NameStats {
   /** Jobs that ended as cancelled. */
   readonly cancelled: number;
   /**
-   * The same by job name, for the names that occurred. The object has no prototype, so any name can be looked up. Beyond the first
-   * 200 names of a day all others are counted under the empty name, as are jobs whose name is lost.
+   * The counters by job name, for the names that occurred. The object has no prototype, so any name can be looked up. Beyond the
+   * first 200 names of a day all others are counted under the empty name, as are jobs whose name is lost.
    */
   readonly byName: Readonly<Record<string, NameStats>>;
 }

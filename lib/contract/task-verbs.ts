@@ -1,11 +1,11 @@
 /**
- * Queues that other programs fill and empty with plain commands: a task waits in a sorted set (`ZADD delayed due task`) until it is due,
+ * Queues that other programs use with plain commands: a task waits in a sorted set (`ZADD delayed due task`) until it is due,
  * then in a list (`BLPOP ready`). Tasks are bytes that Godwit does not read.
  */
 export interface TaskVerbs {
   /**
-   * Moves due tasks to the end of the list, at most `limit`, in the order of their due times; tasks with equal times by their bytes. Rejects
-   * with `RedisRefusedError` if a key has another type, or if the keys are on different servers.
+   * Moves due tasks to the end of the list, at most `limit`, in the order of their due times, and tasks with equal times in the
+   * order of their bytes. Rejects with `RedisRefusedError` if a key has another type, or if the keys are on different servers.
    */
   dispatch(call: DispatchCall): Promise<DispatchAnswer>;
 }
@@ -29,6 +29,6 @@ export interface DispatchAnswer {
   readonly delayed: number;
   /** How many are in the list now. */
   readonly ready: number;
-  /** Ms until the next task is due, 0 if one is; null if there is none. */
+  /** Ms until the next task is due, 0 if one is due now. Null if there is none. */
   readonly dueInMs: number | null;
 }

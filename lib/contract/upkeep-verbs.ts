@@ -3,8 +3,8 @@ import type { JobState } from '../job/job-state.js';
 import type { QueueRef } from './queue-ref.js';
 
 /**
- * Dead letters, cleaning and retention. Each verb works in small atomic steps that block the store only briefly; a job that changes
- * between two steps is neither skipped nor visited twice.
+ * Dead letters, cleaning and retention. Each verb works in small atomic steps that block the store only briefly. A job that
+ * changes between two steps is neither skipped nor visited twice.
  */
 export interface UpkeepVerbs {
   /** Puts dead jobs back into the line with no attempts counted: the named ones, or the first to die of those that match. */
@@ -14,25 +14,30 @@ export interface UpkeepVerbs {
   clean(queue: QueueRef, call: CleanCall): Promise<{ removed: readonly string[] }>;
 
   /**
-   * A live process has handlers for these names, `''` for all others, `PATTERN_MARK` before a pattern and alone if there are any; remembered for `keepMs`, once
-   * somebody has asked for any.
+   * Reports that a live process has handlers for these names. `''` stands for all other names. `PATTERN_MARK` precedes a pattern,
+   * and is also given alone if there are patterns. Stored for `keepMs`, but only after a process has asked for a name.
    */
   handles(queue: QueueRef, names: readonly string[], keepMs: number): Promise<void>;
-  /** For how long no live process has said that it handles this name; counted from the first question where none ever has. */
+  /**
+   * For how long no live process has reported a handler for this name. If none ever has, the time counts from the first question.
+   */
   unhandledMs(queue: QueueRef, name: string, keepMs: number): Promise<number>;
 
-  /** Frees the keys with these digests whose jobs have ended: a job that waits for that goes to the line. Returns how many were freed. */
+  /**
+   * Frees the keys with these digests whose jobs have ended. A job that waits for that goes to the line. Returns how many were
+   * freed.
+   */
   freeKeys(queue: QueueRef, digests: readonly string[]): Promise<number>;
 
-  /** Whether the caller is the one who looks after these queues for this time. */
+  /** Whether the caller may trim these queues for this time. */
   claimUpkeep(queues: readonly QueueRef[], forMs: number): Promise<boolean>;
   /** Which of the queues have jobs or events beyond their number or age, or keys that may have to be freed. */
   overgrown(queues: readonly QueueRef[]): Promise<readonly string[]>;
-  /** Removes a bounded part of them, frees keys, and returns how many. */
+  /** Removes a limited part of them and frees keys. Returns how many. */
   trim(queue: QueueRef): Promise<number>;
 }
 
-/** Which dead jobs; an absent field means any. Ages are counted from when they died. */
+/** Which dead jobs. An absent field matches any. Ages are counted from the death. */
 export interface DeadMatch {
   readonly name?: string | undefined;
   readonly reason?: DeadReason | undefined;
@@ -54,7 +59,7 @@ export type DeadChoice = { readonly ids: readonly string[] } | (DeadMatch & { re
 
 export interface CleanCall {
   readonly state: Exclude<JobState, 'active'>;
-  /** Since it ended (completed, dead) or was added (waiting, delayed). */
+  /** Age since it ended (completed, dead) or was added (waiting, delayed). */
   readonly olderThanMs: number;
   readonly limit: number;
 }
@@ -66,19 +71,19 @@ export function deadRecord({ reason: _, ...failure }: FailureRecord, reason: Dea
 
 /* The failures of jobs that the store itself declares dead. */
 
-/** Its body was deleted or evicted. */
+/** The record of a job whose body was deleted or evicted. */
 export const CORRUPT = deadRecord(
   { name: 'CorruptJob', message: 'the body of this job is missing', attempt: 0 },
   'corrupt',
 );
 
-/** Its id holds a line break or is not UTF-8, so no client can name it. */
+/** The record of a job whose id no client can name, because it contains a line break or is not UTF-8. */
 export const UNREADABLE = deadRecord(
   { name: 'CorruptJob', message: 'the id of this job could not be read', attempt: 0 },
   'corrupt',
 );
 
-/** Past `maxStalls`. */
+/** The record of a job that exceeded `maxStalls`. */
 export const STALLED = deadRecord(
   { name: 'StalledJob', message: 'its worker died or went silent too many times', attempt: 0 },
   'stalled',

@@ -106,7 +106,7 @@ export class EventCursor {
     const missed = missedBetween(this.position, batch);
     for (const raw of batch.events) {
       if (raw.number <= this.position) continue;
-      // Before the delivery: a subscription made inside a listener starts after this event.
+      // Set before the delivery: a subscription made inside a listener starts after this event.
       this.position = raw.number;
       if (batch.at >= this.skipBefore) this.deliverToCurrent(batch, raw);
     }

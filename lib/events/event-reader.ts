@@ -148,7 +148,7 @@ export class StoreEventReader {
     if (last !== undefined && last < since) cursor.restartFor(listener);
   }
 
-  /** Asks until there is an answer; undefined if it is no longer needed. */
+  /** Asks until there is an answer. Undefined if the answer is no longer needed. */
   private async askLast(cursor: EventCursor): Promise<number | undefined> {
     for (let failures = 0; this.cursors.get(cursor.queue) === cursor; failures++) {
       try {

@@ -202,7 +202,7 @@ export class JobWait implements PreparedWait {
     return { error: new ResultNotKeptError(this.queue, this.id, why) };
   }
 
-  /** The timeout. A job that is known to be gone is not reported as still running. */
+  /** Called at the timeout. A job that is known to be gone is not reported as still running. */
   private expire(timeoutMs: number): void {
     const error =
       this.goneSince === undefined

@@ -220,7 +220,7 @@ export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: 
   }
 }
 
-/** Never throws: one unreadable event must not hold up later ones. */
+/** Never throws, because one unreadable event must not delay later ones. */
 function parseProgress(text: string | null): unknown {
   if (text === null) return null;
   try {

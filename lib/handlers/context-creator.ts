@@ -19,19 +19,19 @@ export interface HandlerTarget {
   readonly method: string;
   /** `Class.method`, for messages. */
   readonly label: string;
-  /** Key of the module that provides it, which has its enhancers. */
+  /** Key of the module that provides the class. The module has its enhancers. */
   readonly moduleKey: string;
   /** If the instance was created for one context: that context, and the id of its provider. */
   readonly contextId?: ContextId;
   readonly inquirerId?: string;
 }
 
-/** The method of the class, which has the decorators, even if the instance has another one. */
+/** The method of the class, which has the decorators, even if the instance has a method of its own. */
 export function methodOn({ instance, method }: HandlerTarget): Method {
   return (Object.getPrototypeOf(instance) as Record<string, any>)[method];
 }
 
-/** The arguments of a call: the parameters of a handler without decorators. */
+/** The arguments of a call. They are the parameters of a handler without decorators. */
 export type CallArgs = readonly [job: HandledJob, context: QueueExecutionContext];
 
 type Next = () => Promise<unknown>;
@@ -71,9 +71,7 @@ export function containerOf(modules: ModulesContainer, config: ApplicationConfig
   return { getModules: () => modules, applicationConfig: config } as unknown as Container;
 }
 
-/**
- * Nest's own code for calling a method through its enhancers, changed where a handler of jobs differs from one of requests.
- */
+/** Nest's own code for calling a method through its enhancers, changed where job handlers differ from request handlers. */
 export function createContextCreator(
   modules: ModulesContainer,
   config: ApplicationConfig,
@@ -91,7 +89,7 @@ export function createContextCreator(
   parts.interceptorsConsumer = {
     intercept: (interceptors, args, instance, callback, next, type) => {
       const [job, { handler }] = args;
-      // Guards may have taken long.
+      // Guards may have taken long, so the run may have been aborted.
       if (job.aborted) throw job.aborted;
       if (interceptors.length === 0) {
         job.stage = undefined;
@@ -132,7 +130,7 @@ function fillWithoutPipes(params: readonly Param[]): Fill | null {
   };
 }
 
-/** With decorated parameters too, an undecorated first one is the job and an undecorated second one the context. */
+/** If only some parameters have decorators, an undecorated first one is the job, and an undecorated second one the context. */
 function withPlainParameters(fill: Fill | null, params: readonly Param[]): Fill | null {
   const plain = [0, 1].filter((index) => params.every((one) => one.index !== index));
   if (fill === null || plain.length === 0) return fill;
@@ -145,8 +143,8 @@ function withPlainParameters(fill: Fill | null, params: readonly Param[]): Fill 
 const standIns = new WeakMap<Method, Method>();
 
 /**
- * The function that Nest calls instead of the method: it looks the method up at each call, so that a test can replace it on the
- * instance. It carries the metadata of the method, and contexts return the method itself.
+ * The function that Nest calls instead of the method. It looks the method up at each call, so that a test can replace it on the
+ * instance. It has the metadata of the method, and contexts return the method itself.
  */
 export function standInFor(method: Method, name: string): Method {
   let standIn = standIns.get(method);
@@ -164,7 +162,7 @@ function methodOf(standIn: Method): Method {
   return Object.getPrototypeOf(standIn) as Method;
 }
 
-/** One call of a method inside its interceptors, which may delay it, repeat it, or return a value without it. */
+/** One call of a method inside its interceptors. They may delay it, repeat it, or return a value without calling it. */
 class Interception {
   private subscriber: Subscriber<unknown> | undefined;
 
@@ -175,7 +173,7 @@ class Interception {
     private readonly method: () => Promise<unknown>,
   ) {}
 
-  /** The innermost step; an interceptor that retries calls it again. */
+  /** The innermost step. An interceptor that retries calls it again. */
   call(): Promise<unknown> {
     const { job } = this;
     if (job.aborted) return this.end(job.aborted);
@@ -221,14 +219,14 @@ class Interception {
     return new HandlerNotCalledError(this.handler, 'returned no Observable', { cause });
   }
 
-  /** Bypasses the interceptors: one that retries forever would retry on this error too. */
+  /** Ends the run without the interceptors, because one that retries forever would also retry on this error. */
   private end(error: Error): Promise<never> {
     this.subscriber?.error(error);
     return new Promise(() => {});
   }
 }
 
-/** The error of RxJS for an interceptor that forgot to return; it names no class. */
+/** The error of RxJS for an interceptor that returned nothing. It names no class. */
 function isNoStream(error: unknown): boolean {
   return error instanceof TypeError && error.message.includes('where a stream was expected');
 }

@@ -16,7 +16,7 @@ type ErrorClass = abstract new (...args: any[]) => object;
 interface Filter {
   /** Name of its class, for messages. */
   readonly name: string;
-  /** The types of `@Catch`; empty for all. */
+  /** The types of `@Catch`. Empty for all errors. */
   readonly types: readonly ErrorClass[];
   readonly ask: (error: unknown, host: ArgumentsHost) => unknown;
 }
@@ -30,7 +30,10 @@ export class FilterFinder extends ExternalExceptionFilterContext {
     super(containerOf(modules, config), config);
   }
 
-  /** In the order in which they are tried: filters of the method, of its class, global ones; the last one of each kind first. */
+  /**
+   * The filters in the order in which they are tried: those of the method, of its class, global ones. Within each kind the last
+   * comes first.
+   */
   find(
     instance: object,
     standIn: Method,
@@ -49,7 +52,7 @@ export class FilterFinder extends ExternalExceptionFilterContext {
     return found.toReversed();
   }
 
-  /** Logs it once, however many jobs fail. */
+  /** Logs a warning once, however many jobs fail. */
   warnOnce(filter: string, handler: string): void {
     const key = `${filter} of ${handler}`;
     if (this.complained.has(key)) return;
@@ -83,8 +86,8 @@ export class FilterFinder extends ExternalExceptionFilterContext {
 }
 
 /**
- * Lets filters replace the error of a failed attempt. They cannot turn it into a success, because the job was not done; Nest's own code
- * would use the return value of a filter as the result.
+ * Lets filters replace the error of a failed attempt. They cannot turn it into a success, because the job was not done. Nest's
+ * own code would use the return value of a filter as the result.
  */
 export class FilterStep {
   constructor(

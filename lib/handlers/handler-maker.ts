@@ -28,7 +28,10 @@ const KINDS = [
   { key: EXCEPTION_FILTERS_METADATA, decorator: '@UseFilters', act: 'catch' },
 ] as const;
 
-/** Creates the function that a pool calls, once per handler: the method itself, or a call through its guards, interceptors, pipes and filters. */
+/**
+ * Creates the function that a pool calls, once per handler: the method itself, or a call through its guards, interceptors, pipes
+ * and filters.
+ */
 export class HandlerMaker {
   /** Mistakes in the enhancers of the handlers created so far, as sentences. */
   readonly faults: string[] = [];
@@ -43,7 +46,7 @@ export class HandlerMaker {
   ) {
     this.creator = createContextCreator(modules, config);
     this.filters = new FilterFinder(modules, config);
-    // Global pipes alone have nothing to do: without decorated parameters they are not called.
+    // Global pipes alone have no effect: they are only called for decorated parameters.
     const global = [config.getGlobalGuards(), config.getGlobalInterceptors(), config.getGlobalFilters()];
     this.isGlobal = global.some((kind) => kind.length > 0);
   }
@@ -53,7 +56,7 @@ export class HandlerMaker {
     return this.isPlain(target) ? this.direct(target) : this.enhanced(target);
   }
 
-  /** Adds mistakes to the faults. */
+  /** Adds mistakes in the enhancers to the faults. */
   check(target: HandlerTarget): void {
     for (const fault of enhancerFaults(this.modules, target))
       if (!this.faults.includes(fault)) this.faults.push(fault);

@@ -6,7 +6,7 @@ import type { Job } from '../job/job.js';
 export const QUEUE_CONTEXT = 'queue';
 
 /**
- * The execution context of a job, for guards, interceptors, filters and parameter decorators; also the second argument of a
+ * The execution context of a job, for guards, interceptors, filters and parameter decorators. It is also the second argument of a
  * handler.
  *
  * @example
@@ -40,12 +40,12 @@ export class QueueExecutionContext<Data = unknown> {
     return context.getArgByIndex(1);
   }
 
-  /** Name of its queue. */
+  /** Name of the job's queue. */
   get queue(): string {
     return this.job.queue;
   }
 
-  /** Which attempt this is, from 1. */
+  /** The number of the attempt, from 1. */
   get attempt(): number {
     return this.job.attempt;
   }

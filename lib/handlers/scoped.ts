@@ -14,7 +14,7 @@ export interface ScopedTarget extends HandlerTarget {
   /** The entry of the processor in Nest's container. */
   readonly wrapper: Wrapper;
   readonly className: string;
-  /** Has the prototype of its instances, but was never constructed. */
+  /** An object with the prototype of the instances that was never constructed. */
   readonly instance: Record<string, any>;
 }
 
@@ -43,7 +43,7 @@ function callsOn(maker: HandlerMaker, target: ScopedTarget, trees: Trees): CallO
   const { wrapper, method, label, moduleKey } = target;
   const made = { method, label, moduleKey };
   if (maker.isPlain(target)) return (instance) => maker.direct({ ...made, instance });
-  // The enhancers of a shared instance are as durable as it is; otherwise it would not be shared.
+  // The enhancers of a shared instance are durable too. Otherwise the instance would not be shared.
   const shared = new WeakMap<object, Handler>();
   return (instance, contextId) => {
     const known = shared.get(instance);
@@ -65,19 +65,20 @@ class Trees {
     const { wrapper } = target;
     this.host = wrapper.host!;
     this.moduleRef = this.host.getProviderByKey<ModuleRef>(ModuleRef).instance;
-    // Not the injector of the module: it waits for providers that are being loaded, one of which may wait for this one.
+    // The injector of the module is not used, because it waits for providers that are being loaded, and one of them may wait for
+    // this one.
     this.injector = new Injector(injectorOptions(this.moduleRef));
     this.isDurable = wrapper.isDependencyTreeDurable();
   }
 
-  /** The context of the job. From now on `ContextIdFactory.getByRequest(job)` returns it, as for a request. */
+  /** The context of the job. From then on `ContextIdFactory.getByRequest(job)` returns it, as for a request. */
   contextOf(job: HandledJob): ContextId {
     try {
       const isNew = !(REQUEST_CONTEXT_ID in job);
       const contextId = ContextIdFactory.getByRequest(job);
       if (isNew) {
         Object.defineProperty(job, REQUEST_CONTEXT_ID, { value: contextId });
-        // An instance that several jobs share must not get one of them.
+        // An instance that several jobs share must not be injected with one of them.
         const request = this.isShared(contextId) ? contextId.payload : job;
         this.moduleRef.registerRequestByContextId(request, contextId);
       }
@@ -104,7 +105,9 @@ class Trees {
     }
   }
 
-  /** The error of the attempt. Errors with a meaning, such as `UnrecoverableError` or the reason of the signal, are kept. */
+  /**
+   * The error of the attempt. Errors that change the outcome, such as `UnrecoverableError` or the reason of the signal, are kept.
+   */
   private failure(job: HandledJob, what: string, error: unknown): unknown {
     const code = read(error, 'code');
     if (typeof code === 'string' && code.startsWith('GODWIT_')) return error;

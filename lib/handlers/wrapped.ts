@@ -6,7 +6,10 @@ import { followStream, isObservable } from '../worker/observable.js';
 
 type Run = (job: HandledJob) => Promise<unknown>;
 
-/** A handler inside its hooks, the outermost first. Composed once, so that a job costs only the calls; without hooks, the handler. */
+/**
+ * Wraps a handler in its hooks, the outermost first. It is composed once, so a job only pays for the calls. Without hooks,
+ * returns the handler.
+ */
 export function wrappedHandler(hooks: readonly WrapHook[], handler: Handler): Handler {
   if (hooks.length === 0) return handler;
   return hooks.reduceRight<Run>(
@@ -48,7 +51,7 @@ function handled(promise: Promise<unknown>): Promise<unknown> {
   return promise;
 }
 
-/** The result of a `next()` call that does not count. It keeps the error of the one that did. */
+/** The result of a `next()` call that does not count. If the handler failed, its error is kept. */
 async function refusal(name: string, outcome: Promise<unknown> | undefined): Promise<never> {
   if (outcome === undefined) throw new WrapHookError(name, 'next-called-late');
   const failure = await outcome.then(
@@ -58,11 +61,11 @@ async function refusal(name: string, outcome: Promise<unknown> | undefined): Pro
   throw new WrapHookError(name, 'next-called-twice', failure);
 }
 
-/** A promise of the handler's result, also for an Observable. The handler starts before this returns. */
+/** A promise of the handler's result, also for an Observable. The handler starts before this function returns. */
 function outcomeOf(job: HandledJob, handler: Handler): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const follow = (value: unknown) => {
-      // Subscribed here, so that the stream runs in the context that the hooks have set up.
+      // Subscribed here, so that the Observable runs in the context that the hooks have set up.
       if (isObservable(value)) followStream(job, value, resolve, reject);
       else resolve(value);
     };

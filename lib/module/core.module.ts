@@ -103,7 +103,7 @@ function versionAt(path: string): string {
   }
 }
 
-/** The options of `forRoot` after checking; with faults the values are not to be used. */
+/** The options of `forRoot` after checking. If there are faults, the values must not be used. */
 interface Settings {
   readonly value: ResolvedModuleOptions;
   readonly faults: readonly string[];
@@ -121,8 +121,8 @@ export class QueueCore {
 }
 
 /**
- * Has everything that exists once in an application, and the only lifecycle hooks. It is global, so its hooks run first at startup and
- * last at shutdown.
+ * Provides everything that exists once in an application, and has the only lifecycle hooks. The module is global, so its hooks
+ * run first at startup and last at shutdown.
  */
 @Global()
 @Module({
@@ -259,12 +259,12 @@ export class QueueCoreModule
     await this.core.runtime.boot();
   }
 
-  /** Usually the hooks of the processors have started the drain already; without processors it starts here. */
+  /** Usually the hooks of the processors have already started the drain. Without processors it starts here. */
   async onModuleDestroy(): Promise<void> {
     await this.drain();
   }
 
-  /** After the drain, so that its events are delivered, and before the HTTP server waits for its open event streams. */
+  /** Runs after the drain, so that its events are delivered, and before the HTTP server waits for open event streams. */
   async beforeApplicationShutdown(): Promise<void> {
     this.dispatchers.close();
     try {
@@ -274,7 +274,7 @@ export class QueueCoreModule
     }
   }
 
-  /** Runs last, because requests that are served until now may still add jobs. */
+  /** Runs last, because requests that are served until then may still add jobs. */
   async onApplicationShutdown(): Promise<void> {
     await this.logLostJobs();
     this.detachTelemetry?.();
@@ -291,7 +291,7 @@ export class QueueCoreModule
     await this.listeners.finish(this.core.runtime.stopsBy);
   }
 
-  /** Nest calls no hooks in modules that are loaded lazily, so their processors are looked for after each load. */
+  /** Nest calls no hooks in modules that are loaded lazily, so this looks for their processors after each load. */
   private followLazyModules(): void {
     const { lazyLoader } = this;
     if (!lazyLoader) return;
@@ -334,7 +334,7 @@ export class QueueCoreModule
     const maker = this.handlerMaker();
     const makeHandler: MakeHandler = (processor, method, label, gatherer) => {
       const target = { ...processor, method, label, moduleKey: processor.wrapper.host?.token ?? '' };
-      // Guards and interceptors surround the job's way into its batch, and its own outcome.
+      // Guards and interceptors run for each job before it joins its batch, and see its own outcome.
       const joins = gatherer && { [method]: { value: gatherer.put } };
       const instance = joins ? Object.create(processor.instance, joins) : processor.instance;
       const handler = processor.isScoped ? scopedHandler(maker, target) : maker.make({ ...target, instance });
@@ -390,7 +390,7 @@ export class QueueCoreModule
     }
   }
 
-  /** With invalid options, which have been reported, no global enhancers apply. */
+  /** If the options are invalid (which has been reported), no global enhancers apply. */
   private handlerMaker(): HandlerMaker {
     const kinds = this.settings.faults.length > 0 ? [] : this.settings.value.globalEnhancers;
     const { config, faults: scoped } = globalEnhancers(this.application, kinds);

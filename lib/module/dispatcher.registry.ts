@@ -17,8 +17,8 @@ interface Registration {
 }
 
 /**
- * The dispatchers of the application by name. A name that is registered in several modules is one dispatcher. Mistakes in registrations
- * are collected for the `BootstrapError`.
+ * The dispatchers of the application by name. A name that is registered in several modules is one dispatcher. Mistakes in
+ * registrations are collected for the `BootstrapError`.
  */
 export class DispatcherRegistry {
   readonly faults: string[] = [];
@@ -30,7 +30,7 @@ export class DispatcherRegistry {
     private readonly prefix: string,
   ) {}
 
-  /** Adds a dispatcher, or returns the existing one with this name; undefined if its options are invalid. */
+  /** Adds a dispatcher, or returns the existing one with this name. Undefined if its options are invalid. */
   register(given: DispatcherOptions): Dispatcher | undefined {
     const { value: resolved, faults } = collectFaults((report) =>
       resolveDispatcherOptions(given, (key) => isKeyOf(this.prefix, key), report),
@@ -61,12 +61,12 @@ export class DispatcherRegistry {
     if (this.registered.size > 0) this.logger.log(`dispatchers started: ${this.names.join(', ')}`);
   }
 
-  /** Never rejects; they may be started again. */
+  /** Stops all dispatchers. They may be started again. Never rejects. */
   async stop(): Promise<void> {
     await Promise.all([...this.registered.values()].map(({ dispatcher }) => dispatcher.stop()));
   }
 
-  /** Completes their observables. */
+  /** Completes the observables of all dispatchers. */
   close(): void {
     for (const { dispatcher } of this.registered.values()) dispatcher.close();
   }
@@ -74,7 +74,10 @@ export class DispatcherRegistry {
 
 type Inject = NonNullable<Extract<Provider, { useFactory: unknown }>['inject']>;
 
-/** `QueueModule.registerDispatcherAsync(options)`. The name is outside of `useFactory`, because the injection token depends on it. */
+/**
+ * `QueueModule.registerDispatcherAsync(options)`. The name is not part of `useFactory`, because the injection token depends on
+ * it.
+ */
 export interface DispatcherAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
   /** For `@InjectDispatcher` and the log. */
   readonly name: string;
@@ -86,7 +89,7 @@ export interface DispatcherAsyncOptions extends Pick<ModuleMetadata, 'imports'> 
   ) => Omit<DispatcherOptions, 'name'> | Promise<Omit<DispatcherOptions, 'name'>>;
 }
 
-/** The same registrations with a factory that returns the options. */
+/** Turns these registrations into registrations with a factory. */
 export function withOptions(dispatchers: readonly DispatcherOptions[]): DispatcherAsyncOptions[] {
   // A value that is no object is reported at startup, with all other mistakes.
   return dispatchers.map((options) => ({
@@ -101,7 +104,7 @@ export function dispatcherProviders(dispatchers: readonly DispatcherAsyncOptions
   readonly tokens: string[];
 } {
   const providers: Provider[] = [];
-  // One token for each registration, so that a name that is registered twice in one call is noticed.
+  // Each registration has its own token, so that a name that is registered twice in one call is noticed.
   const registered = new Map<string, symbol[]>();
   for (const { name, inject = [], useFactory } of dispatchers) {
     const handle = getDispatcherToken(name);

@@ -7,9 +7,9 @@ import { messageOf } from '../errors/thrown.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
 /**
- * Writes the limits that the code of this process says, before its workers claim: where the code says none any more, they go. What was
- * set while the queue runs stays. A process that only adds jobs to a queue writes those that no worker has written, and takes none back. If
- * Redis is away, it is tried again in the background.
+ * Writes the limits from the code of this process before its workers claim. Limits that the code no longer has are removed.
+ * Limits that were set at run time stay. A process that only adds jobs writes the limits that no worker has written, and removes
+ * none. If Redis is unreachable, the declarer tries again in the background.
  */
 export class LimitsDeclarer {
   private readonly logger = new Log('QueueModule');
@@ -18,12 +18,12 @@ export class LimitsDeclarer {
 
   constructor(private readonly engine: Pick<QueueEngine, 'limits'>) {}
 
-  /** Resolves once each of these queues was tried. Never rejects. */
+  /** Resolves when it has tried each of these queues once. Never rejects. */
   async start(queues: readonly ResolvedQueueOptions[]): Promise<void> {
     await Promise.all(queues.map((queue) => this.declare(queue, true, 1)));
   }
 
-  /** The same for queues that this process adds jobs to and has no workers for. */
+  /** Does the same for queues that this process only adds jobs to. */
   async startProducers(queues: readonly ResolvedQueueOptions[]): Promise<void> {
     const limited = queues.filter(({ limits }) => limits && limits.rules.size > 0);
     await Promise.all(limited.map((queue) => this.declare(queue, false, 1)));

@@ -98,7 +98,7 @@ function pathOf(key: string): string {
   return key === '' ? 'forRoot()' : `forRoot('${key}')`;
 }
 
-/** `createApplicationContext` starts before its caller can enable the hooks, so the check comes later. */
+/** `createApplicationContext` starts before its caller can enable the hooks, so the check runs later. */
 const LOOK_AFTER_MS = 3000;
 
 /**
@@ -133,7 +133,10 @@ export function logAddresses(
   }
 }
 
-/** Logs one line when a connection is lost, one when it is back, and one when a server or a queue is refused. Returns a function that stops it. */
+/**
+ * Logs one line when a connection is lost, one when it is back, and one when a server or a queue is refused. Returns a function
+ * that stops the logging.
+ */
 export function logLinks(engine: Pick<QueueEngine, 'onLink'>, logger: Log): () => void {
   const down = new Set<string>();
   const refused = new Set<string>();

@@ -6,12 +6,12 @@ import type { ResolvedModuleOptions } from '../options/module-options.js';
 import type { QueueTelemetry } from '../options/telemetry.js';
 import type { FireAnswer, FireSchedule } from '../contract/schedule-verbs.js';
 
-/** How long the last counters may take to be written. */
+/** How long writing the last counters may take. */
 const LAST_WRITE_MS = 1_000;
 
 /**
- * Who is told of the work of this process: counters of minutes, metrics. While there is nobody, nothing of the hot path knows of it: the calls
- * of the engine that add jobs are replaced by observed ones at the first `add`.
+ * Tells observers, such as counters and metrics, about the work of this process. Without observers the hot path is unchanged: the
+ * verbs that add jobs are replaced by observed ones only when the first observer is added.
  */
 export class Observers {
   private readonly all: WorkObserver[] = [];
@@ -29,19 +29,19 @@ export class Observers {
     this.add(this.recorder);
   }
 
-  /** Before the workers start. */
+  /** Adds an observer. Called before the workers start. */
   add(observer: WorkObserver): void {
     this.all.push(observer);
     if (this.all.length === 1) this.observeAdds();
     if ('exchanged' in observer && !this.observesExchanges) this.observeExchanges();
   }
 
-  /** This process has taken jobs back from a worker that went silent. */
+  /** Called when this process has recovered jobs from a worker that went silent. */
   stalled(queue: string, count: number): void {
     for (const observer of this.all) observer.stalled?.(queue, count);
   }
 
-  /** What pools call when a run is over; undefined if there is nobody to tell. */
+  /** The function that pools call when a run is over. Undefined if there are no observers. */
   get ended(): ((queue: string, name: string, run: ObservedRun) => void) | undefined {
     const { telemetry } = this;
     if (this.all.length === 0)
@@ -125,7 +125,7 @@ function nameIn({ body }: { readonly body: string }): string {
   return body.slice(0, body.indexOf('\n'));
 }
 
-/** The verbs of an engine for several stores cannot be assigned to. */
+/** Verbs of an engine for several stores cannot be assigned, so they are defined. */
 function replace<T, K extends keyof T>(object: T, verb: K, value: T[K]): void {
   Object.defineProperty(object, verb, { value, configurable: true, enumerable: true, writable: true });
 }

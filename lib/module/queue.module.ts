@@ -21,9 +21,9 @@ import { QueueRuntime } from './queue.runtime.js';
 
 type Inject = NonNullable<Extract<Provider, { useFactory: unknown }>['inject']>;
 
-/** In which modules `QueueProducer`, `QueueEvents`, `QueueInspector` and `QueueRuntime` can be injected. */
+/** The modules in which `QueueProducer`, `QueueEvents`, `QueueInspector` and `QueueRuntime` can be injected. */
 export interface VisibilityOptions {
-  /** In all modules; otherwise only in those that import the module `forRoot` returned. @default true */
+  /** True: in all modules. False: only in modules that import the module that `forRoot` returned. @default true */
   readonly isGlobal?: boolean;
 }
 
@@ -39,7 +39,7 @@ export interface QueueModuleAsyncOptions extends VisibilityOptions, Pick<ModuleM
   readonly inject?: Inject;
   /** Creates the options; may be asynchronous. @default none */
   readonly useFactory?: (...injected: any[]) => QueueModuleOptions | Promise<QueueModuleOptions>;
-  /** A class that creates them; it is instantiated here. @default none */
+  /** A class that creates the options. Nest instantiates it in this module. @default none */
   readonly useClass?: Type<QueueModuleOptionsFactory>;
   /** A provider of one of `imports` that creates them. @default none */
   readonly useExisting?: Type<QueueModuleOptionsFactory> | string | symbol;
@@ -99,8 +99,8 @@ class QueueRootModule {}
 @Module({})
 export class QueueModule {
   /**
-   * Options of this process, and defaults for all queues. It provides `QueueProducer`, `QueueEvents`, `QueueInspector` and
-   * `QueueRuntime`. Nothing connects before the application starts; all invalid options are then reported in one
+   * Sets the options of this process and the defaults for all queues. Provides `QueueProducer`, `QueueEvents`, `QueueInspector`
+   * and `QueueRuntime`. Nothing connects before the application starts. All invalid options are then reported in one
    * `BootstrapError`.
    *
    * @example
@@ -108,8 +108,9 @@ export class QueueModule {
    */
   static forRoot(options?: QueueModuleOptions & VisibilityOptions): DynamicModule;
   /**
-   * A further configuration: queues with its `configKey` are in another Redis, or under another prefix. It has a connection, a prefix
-   * and defaults for its queues; options of the process belong in `forRoot()` without a key.
+   * Adds a configuration with a key. Queues with this `configKey` are in another Redis, or under another prefix. The
+   * configuration has a connection, a prefix and defaults for its queues. Options of the process belong in `forRoot()` without a
+   * key.
    *
    * @example
    * QueueModule.forRoot({ connection: 'redis://localhost:6379' }),
@@ -119,14 +120,14 @@ export class QueueModule {
   static forRoot(key: string, options: NamedModuleOptions & VisibilityOptions): DynamicModule;
   static forRoot(...args: [options?: unknown] | [key: string, options: unknown]): DynamicModule {
     const { token, rest, place } = rootOf(args);
-    // A value that is no object is reported at bootstrap, with all other mistakes.
+    // A value that is not an object is reported at bootstrap, with all other mistakes.
     if (!hasFields(rest)) return root(token, true, [], [{ provide: token, useValue: rest }]);
     const { isGlobal, ...given } = copyFields(rest, place, [...MODULE_OPTION_NAMES, 'isGlobal']);
     return root(token, visibility(isGlobal, place), [], [{ provide: token, useValue: given }]);
   }
 
   /**
-   * The same with options that are only known at startup.
+   * Like `forRoot`, with options that are only known at startup.
    *
    * @example
    * QueueModule.forRootAsync({
@@ -136,7 +137,7 @@ export class QueueModule {
    */
   static forRootAsync(options: QueueModuleAsyncOptions): DynamicModule;
   /**
-   * A further configuration with options that are only known at startup.
+   * Adds a configuration with a key, with options that are only known at startup.
    *
    * @example
    * QueueModule.forRootAsync('reports', {
@@ -154,7 +155,7 @@ export class QueueModule {
 
   /**
    * Registers queues, and makes their handles injectable with `@InjectQueue` in the importing module. The same queue may be
-   * registered in several modules with the same options; all get the same handle.
+   * registered in several modules with the same options. All of them get the same handle.
    *
    * @example
    * QueueModule.registerQueue({ name: 'email' }, { name: 'reports', defaults: { attempts: 1 } })
@@ -171,7 +172,7 @@ export class QueueModule {
   }
 
   /**
-   * The same with options that are only known at startup.
+   * Like `registerQueue`, with options that are only known at startup.
    *
    * @example
    * QueueModule.registerQueueAsync({
@@ -189,9 +190,10 @@ export class QueueModule {
   }
 
   /**
-   * Registers dispatchers for queues that other programs fill and empty with Redis commands of their own. Each moves due tasks from
+   * Registers dispatchers for queues that other programs use with their own Redis commands. Each dispatcher moves due tasks from
    * a sorted set to a list, over the connection of `forRoot`, while the workers of the application run (not with the role
-   * `producer`). Refused if `connection` is `'memory'`. Makes them injectable with `@InjectDispatcher` in the importing module.
+   * `producer`). Not possible with `connection: 'memory'`. Makes the dispatchers injectable with `@InjectDispatcher` in the
+   * importing module.
    *
    * @example
    * QueueModule.registerDispatcher({ name: 'mails', delayedKey: 'mails:delayed', readyKey: 'mails:ready' })
@@ -201,7 +203,7 @@ export class QueueModule {
   }
 
   /**
-   * The same with options that are only known at startup.
+   * Like `registerDispatcher`, with options that are only known at startup.
    *
    * @example
    * QueueModule.registerDispatcherAsync({
@@ -247,7 +249,7 @@ function rootOf(
   return { token: namedRootToken(first), rest: second ?? null, place: `${method}('${String(first)}')` };
 }
 
-/** The options of an asynchronous registration. Providers depend on them, so mistakes throw at once. */
+/** Checks the options of an asynchronous registration. Providers depend on them, so mistakes throw at once. */
 function asyncOptions<Options extends object>(
   value: unknown,
   place: string,
@@ -297,7 +299,8 @@ function asyncRootProviders(
   token: string,
   { inject = [], useFactory, useClass, useExisting }: QueueModuleAsyncOptions,
 ): Provider[] {
-  // Null, not undefined, which would mean that there is no `forRoot`: the error then names the factory that returned nothing.
+  // Null instead of undefined, which would mean that there is no `forRoot`. The error then names the factory that returned
+  // nothing.
   const provideBy = (tokens: Inject, make: NonNullable<QueueModuleAsyncOptions['useFactory']>): Provider => ({
     provide: token,
     inject: tokens,
@@ -331,7 +334,7 @@ interface GivenQueue extends Pick<QueueAsyncOptions, 'imports' | 'inject'> {
 
 function registration(queues: readonly GivenQueue[]): DynamicModule {
   const providers: Provider[] = [];
-  // One token for each registration, so that a name that is registered twice in one call is noticed.
+  // Each registration has its own token, so that a name that is registered twice in one call is noticed.
   const registered = new Map<unknown, symbol[]>();
   for (const { name, configKey, inject = [], useFactory } of queues) {
     const token = Symbol(queueToken(name));

@@ -21,23 +21,23 @@ import type { QueueEngine, QueueLimits } from '../contract/engine.js';
 import type { EndWait } from '../producer/add-and-wait.js';
 
 /**
- * Replaces the store of a whole application without a change to it. A global module provides it under `SUBSTITUTE`; `godwit/testing`
- * does so.
+ * Replaces the store of a whole application without changing the application. A global module provides it under `SUBSTITUTE`, as
+ * `godwit/testing` does.
  */
 export interface Substitute {
-  /** Replaces the options of `forRoot`; undefined if there is no `forRoot`. */
+  /** Replaces the options of `forRoot`. Undefined if there is no `forRoot`. */
   options(given: QueueModuleOptions | undefined): QueueModuleOptions;
   /** Replaces the options of `forRoot` with a key. */
   namedOptions(given: unknown): unknown;
   createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine;
-  /** A wait for the end of a job that is about to be added; null: the usual one, for a worker that runs it. */
+  /** A wait for the end of a job that is about to be added. Null: the usual wait, for a worker that runs the job. */
   waitFor(queue: string, id: string): EndWait | null;
 }
 
 const readKey = rule(checkPlainName);
 
 interface Registration {
-  /** Key of its configuration; `''` is the one without. */
+  /** Key of its configuration. `''` is the one without a key. */
   readonly config: string;
   readonly given: QueueOptions;
   readonly resolved: ResolvedQueueOptions;
@@ -46,12 +46,12 @@ interface Registration {
 
 /**
  * The queues of the application by name. A name that is registered in several modules is one queue. Mistakes in registrations are
- * collected for the `BootstrapError`, which lists them with all others.
+ * collected for the `BootstrapError`, which lists all mistakes.
  */
 export class QueueRegistry {
   readonly faults: string[] = [];
   private readonly queues = new Map<string, Registration>();
-  /** Registered with invalid options: they are known, so no error says that they are not registered. */
+  /** Queues that are registered with invalid options. They are known, so no error says that they are not registered. */
   private readonly refused = new Set<string>();
 
   private limits: QueueLimits | undefined;
@@ -111,7 +111,7 @@ export class QueueRegistry {
     }
   }
 
-  /** Reads the options of `forRoot` with a key, which come with each of its queues. */
+  /** Reads the options of `forRoot` with a key. Each of its queues passes them here. */
   private configure(key: string, given: unknown): void {
     if (this.configs.has(key)) return;
     const { value, faults } = collectFaults((report) => {
@@ -127,12 +127,14 @@ export class QueueRegistry {
     return [...new Set([...this.queues.keys(), ...this.refused])];
   }
 
-  /** Whether it is registered with valid options. */
+  /** Whether the queue is registered with valid options. */
   has(queue: string): boolean {
     return this.queues.has(queue);
   }
 
-  /** Key of the configuration of a queue; `''` is the one without, also for a queue that is not registered. */
+  /**
+   * Key of the configuration of a queue. `''` is the one without a key, and also the answer for a queue that is not registered.
+   */
   configOf(queue: string): string {
     return this.queues.get(queue)?.config ?? '';
   }
@@ -157,7 +159,7 @@ export class QueueRegistry {
     return this.registrationOf(queue).resolved;
   }
 
-  /** The limits of a queue: the same object at every call. Those of the defaults if it is not registered, as for a look at it. */
+  /** The limits of a queue, the same object for every call. A queue that is not registered has the default limits. */
   limitsOf(queue: string): QueueLimits {
     return this.queues.get(queue)?.limits ?? this.defaultLimits;
   }
@@ -168,7 +170,7 @@ export class QueueRegistry {
   }
 
   /**
-   * The options of a queue. One that is not registered is registered now, with the defaults of `forRoot`.
+   * The options of a queue. A queue that is not registered is registered now, with the defaults of `forRoot`.
    *
    * @throws {InvalidQueueNameError}
    * @throws {InvalidOptionError} if there is no `forRoot` without a key.
@@ -194,7 +196,7 @@ export class QueueRegistry {
   }
 }
 
-/** The options of one registration on one line, without the name, which the message has already. */
+/** The options of one registration on one line, without the name, which the message already has. */
 function showOptions({ name: _, ...options }: QueueOptions & { readonly configKey?: string }): string {
   return inspect(options, { breakLength: Infinity, depth: 4 });
 }

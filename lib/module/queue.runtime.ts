@@ -18,19 +18,22 @@ import { VERSION } from '../worker/registrar.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { DrainReport, Pool } from '../worker/worker-pool.js';
 
-/** `new`: not started yet; `draining`: running jobs finish, no new ones are claimed; `stopped`: no workers, adding still works. */
+/**
+ * `new`: not started yet. `draining`: running jobs finish, no new ones are claimed. `stopped`: no workers, but jobs can still be
+ * added.
+ */
 export type RuntimeState = 'new' | 'running' | 'draining' | 'stopped';
 
-/** Running jobs that the line about a stop names. */
+/** Most running jobs that the log line about a stop names. */
 const MAX_NAMED = 5;
 
-/** What this process runs of one queue. */
+/** How much this process runs of one queue. */
 export interface WorkLoad {
   readonly queue: string;
   readonly running: number;
-  /** Of the longest run; 0 without runs. */
+  /** Age of the longest run. 0 without runs. */
   readonly oldestMs: number;
-  /** The queues that share slots, by their names. */
+  /** The names of the queues that share slots. */
   readonly pool: string;
   readonly slots: number;
 }
@@ -46,24 +49,24 @@ export interface RuntimeOptions {
 
 /** Everything that exists while the workers run: the pools, and what they share. */
 export interface WorkerServices {
-  /** Creates a pool for each queue of the plan; they share slots, and claim nothing before their `start`. */
+  /** Creates a pool for each queue of the plan. The pools share slots, and claim nothing before their `start`. */
   createPools(plan: PoolPlan): readonly Pool[];
-  /** Forgets the pool of a queue, which is drained, while the others go on. */
+  /** Removes the drained pool of a queue while the others go on. */
   removePool(queue: string): void;
-  /** Whether there is work other than that of the pools: dispatchers. */
+  /** Whether there is work besides that of the pools, such as dispatchers. */
   readonly hasMore?: boolean;
-  /** Registers the schedules that the handlers declare; failures are retried in the background. Never rejects. */
+  /** Registers the schedules that handlers declare. Failures are retried in the background. Never rejects. */
   declare(schedules: readonly QueueSchedules[]): Promise<void>;
-  /** Withdraws them, before the drain, so that other processes know at once. Never rejects. */
+  /** Withdraws the schedules before the drain, so that other processes know at once. Never rejects. */
   withdraw(): Promise<void>;
   /** Updates the record that `QueueInspector` reads. */
   report(state: ProcessState): void;
-  /** Stops everything; called when all pools are drained. */
+  /** Stops everything. Called when all pools are drained. */
   stop(): Promise<void>;
 }
 
 /**
- * The workers of this process. The application starts and stops them; inject it to do so yourself (`autoStart: false`), or to
+ * The workers of this process. The application starts and stops them. Inject it to do so yourself (`autoStart: false`), or to
  * pause this process.
  *
  * @example
@@ -75,7 +78,7 @@ export class QueueRuntime {
   private readonly logger = new Log('QueueModule');
   private readonly pools = new Map<string, Pool>();
   private readonly paused = new Set<string>();
-  /** Those that were set at run time. */
+  /** Concurrencies that were set at run time. */
   private readonly concurrencies = new Map<PoolPlan, number>();
   private services: WorkerServices | null = null;
   private plans: readonly PoolPlan[] | null = null;
@@ -88,7 +91,7 @@ export class QueueRuntime {
   private stopping: Promise<void> | null = null;
   private closing: Promise<void> | null = null;
   private shuttingDown = false;
-  /** False once a stop was asked for, which a start that is under way must not outlive. */
+  /** Whether the workers should run. A stop sets it to false, so that a start in progress ends too. */
   private isWanted = false;
   private endOfStop = 0;
   /** Whether Redis answered at startup. */
@@ -102,7 +105,7 @@ export class QueueRuntime {
     private readonly createServices: () => WorkerServices,
     private readonly options: RuntimeOptions,
     private readonly queues: () => readonly string[],
-    /** Options of a queue; one that is not registered gets the defaults. */
+    /** Options of a queue. A queue that is not registered gets the defaults. */
     private readonly openQueue: (queue: string) => ResolvedQueueOptions,
   ) {}
 
@@ -112,8 +115,8 @@ export class QueueRuntime {
   }
 
   /**
-   * What this process does for each queue that it has a processor for: the state of its workers, or `paused`. Empty if it has none,
-   * as with the role `producer`.
+   * The state of the workers of each queue that this process has a processor for, or `paused`. Empty if it has none, as with the
+   * role `producer`.
    */
   get workers(): readonly {
     /** Name of the queue. */
@@ -128,16 +131,16 @@ export class QueueRuntime {
   }
 
   /**
-   * Settings of the server that can lose jobs or make adds fail: each code once, also logged. More may come while the application
-   * runs: after a failover, or if Redis was not there at startup.
+   * Settings of the server that can lose jobs or make adds fail. Each code is listed and logged once. More warnings may come
+   * while the application runs: after a failover, or if Redis was unreachable at startup.
    */
   get warnings(): readonly ServerWarning[] {
     return [...this.seenWarnings];
   }
 
   /**
-   * Starts the workers of all processors. Does nothing while they run; after `stop` it starts them again. With the
-   * role `producer` there are none.
+   * Starts the workers of all processors. Does nothing while they run. After `stop` it starts them again. With the role
+   * `producer` there are none.
    *
    * @throws {BootstrapError} before the application is initialised.
    * @throws {NotRunningError} once the application shuts down.
@@ -150,9 +153,9 @@ export class QueueRuntime {
   }
 
   /**
-   * Stops the workers: claims no more jobs, gives back those that have not started, lets running ones finish within
-   * `shutdown.timeout`, then aborts their signals and gives the rest back. Adding and events still work. Never rejects; may be
-   * called twice, and before `start`. If a handler awaits it, it waits for that handler until the timeout.
+   * Stops the workers: claims no more jobs, gives back jobs that have not started, lets running jobs finish within
+   * `shutdown.timeout`, then aborts their signals and gives the rest back. Adding jobs and events still work. Never rejects. May
+   * be called twice, and before `start`. If a handler awaits it, it waits for that handler until the timeout.
    */
   stop(): Promise<void> {
     this.stopping ??= this.bringDown().finally(() => (this.stopping = null));
@@ -160,8 +163,8 @@ export class QueueRuntime {
   }
 
   /**
-   * Claims no more jobs for one queue or for all, in this process only; running jobs go on. It lasts until `resume`,
-   * also across `stop` and `start`. To pause a queue for all processes use `Queue.pause`.
+   * Claims no more jobs for one queue or for all, in this process only. Running jobs go on. The pause lasts until `resume`, also
+   * across `stop` and `start`. To pause a queue for all processes use `Queue.pause`.
    *
    * @throws {UnknownQueueError} when the queue is not registered.
    */
@@ -193,7 +196,7 @@ export class QueueRuntime {
   }
 
   /**
-   * How many jobs this process runs at once for the queue; queues of one `@Processor` share it.
+   * How many jobs this process runs at once for the queue. Queues of one `@Processor` share this number.
    *
    * @throws {UnknownQueueError} when the queue is not registered.
    * @throws {InvalidOptionError} when this process has no processor for it.
@@ -204,9 +207,9 @@ export class QueueRuntime {
   }
 
   /**
-   * Changes how many jobs this process runs at once for the queue, and for queues of the same `@Processor`. A lower number: no further
-   * job is claimed until fewer run, jobs that were claimed and have not started are given back, and running ones go on. A higher one:
-   * more are claimed at once. It lasts as long as the process, also across `stop` and `start`.
+   * Changes how many jobs this process runs at once for the queue, and for queues of the same `@Processor`. With a lower number,
+   * no further job is claimed until fewer run. Claimed jobs that have not started are given back, and running jobs go on. With a
+   * higher number, more jobs are claimed at once. The change lasts as long as the process, also across `stop` and `start`.
    *
    * @param concurrency 1 to 10,000; to run none, `pause` the queue.
    * @throws {UnknownQueueError} when the queue is not registered.
@@ -227,7 +230,7 @@ export class QueueRuntime {
     const before = this.concurrency(queue);
     if (concurrency === before) return;
     this.concurrencies.set(plan, concurrency);
-    // The slots are those of all its queues.
+    // All queues of the plan share these slots.
     const pool = this.pools.get(queue);
     if (pool) pool.concurrency = concurrency;
     const queues = namedQueues(plan.queues.map((one) => one.queue));
@@ -236,9 +239,10 @@ export class QueueRuntime {
   }
 
   /**
-   * Works on a queue that no processor of this process works on, also on one that no module registers: that one gets the defaults of
-   * `forRoot`. Hooks of `forRoot().wrap` apply to the handlers; guards, pipes, interceptors and filters do not. It stops with the application, or by
-   * `stop()` of the answer, and if the workers do not run yet, it starts with them.
+   * Starts a worker for a queue that no processor of this process works on. If no module registers the queue, it gets the
+   * defaults of `forRoot`. Hooks of `forRoot().wrap` apply to the handlers; guards, pipes, interceptors and filters do not. The
+   * worker stops with the application, or with `stop()` of the returned object. If the workers do not run yet, it starts with
+   * them.
    *
    * @throws {InvalidOptionError} if this process works on the queue already, if its role is `producer`, or if an argument is not valid.
    * @throws {InvalidQueueNameError | InvalidJobNameError}
@@ -266,7 +270,7 @@ export class QueueRuntime {
         queue,
       );
     const plan = planWorker(this.openQueue(queue), handlers, options, this.options.wrap);
-    // Before the first await, so that a second call for the queue is refused.
+    // Set before the first await, so that a second call for the queue is refused.
     this.plans = [...plans, plan];
     try {
       await this.engine.checkQueue(queue);
@@ -406,14 +410,14 @@ export class QueueRuntime {
     if (this.options.role === 'producer') return;
     this.services = this.createServices();
     const declaring = this.services.declare(this.schedules);
-    // If Redis is away, they are registered when it is back.
+    // If Redis is unreachable, the schedules are registered when it is back.
     if (this.isConnected) await declaring;
     if (!this.isWanted) return;
     this.startPools(plans);
     this.logStarted(plans);
   }
 
-  /** With the concurrency that was set at run time. */
+  /** The plans with the concurrencies that were set at run time. */
   private asSet(plans: readonly PoolPlan[]): readonly PoolPlan[] {
     return plans.map((plan) => ({ ...plan, concurrency: this.concurrencies.get(plan) ?? plan.concurrency }));
   }
@@ -430,7 +434,7 @@ export class QueueRuntime {
 
   private async bringDown(): Promise<void> {
     this.isWanted = false;
-    // Pools of queues with other times end by themselves; everything that is shared waits for the last.
+    // Each pool ends after its own times. Everything that is shared waits for the last pool.
     const times = this.pools.size > 0 ? [...this.pools.values()] : [this.options];
     const longestMs = Math.max(...times.map(({ shutdown }) => shutdown.timeoutMs + shutdown.graceMs));
     this.endOfStop = performance.now() + longestMs + LAST_WORDS_MS;

@@ -10,7 +10,7 @@ import { field, readable, refuse, shape } from '../options/check.js';
 import { DEFAULT_CONCURRENCY, readConcurrency, type WrapHook } from '../options/worker-options.js';
 
 /**
- * What `QueueRuntime.work` calls: one function for all jobs, or functions by the name of the job or by a pattern, such as `email.*`.
+ * The handlers for `QueueRuntime.work`: one function for all jobs, or functions by job name or pattern, such as `email.*`.
  *
  * @example
  * const handlers: JobHandlers = { welcome: (job) => `hello ${job.data.to}`, 'report.*': (job) => job.name };
@@ -28,8 +28,9 @@ export interface QueueWorker extends AsyncDisposable {
   /** Name of the queue. */
   readonly queue: string;
   /**
-   * Stops it as `QueueRuntime.stop` does all workers: no further jobs are claimed, running ones may finish within `shutdown.timeout`, the
-   * rest is given back. Then another worker can be started for the queue. Never rejects; may be called twice.
+   * Stops the worker as `QueueRuntime.stop` stops all workers: no further jobs are claimed, running jobs may finish within
+   * `shutdown.timeout`, and the rest is given back. Then another worker can be started for the queue. Never rejects. May be
+   * called twice.
    */
   stop(): Promise<void>;
 }

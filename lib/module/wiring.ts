@@ -49,8 +49,8 @@ const CALL_MS = 2000;
 type HandleOf = (queue: string) => Queue;
 
 /**
- * Creates the engine; with several configurations, one for each that is in use. If all of them are in memory, neither the Redis engine
- * nor ioredis is loaded.
+ * Creates the engine. With several configurations, creates one for each that is in use. If all of them are in memory, neither the
+ * Redis engine nor ioredis is loaded.
  */
 async function createEngine(
   settings: ResolvedModuleOptions,
@@ -148,7 +148,7 @@ function createWorkerServices(
   const leaseOf = (queue: string) => registry.optionsOf(queue).lease;
   const known = registry.names().filter((queue) => registry.has(queue));
   const shortestMs = Math.min(leaseMs, ...known.map((queue) => leaseOf(queue).leaseMs));
-  // An idle worker learns about the leases of others only from an answer, so it asks at least once per lease.
+  // An idle worker only learns about the leases of others from an answer, so it asks at least once per lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, shortestMs));
   const leases = new LeaseKeeper(engine, lease, shortestMs / 4);
   const listenersOf = new Map<string, JobListeners>();

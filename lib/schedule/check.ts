@@ -37,7 +37,7 @@ export function checkScheduleRule(
   return isSound ? rule : undefined;
 }
 
-/** Job ids are made of the schedule's id and a time, and must fit 255 bytes. */
+/** Ids of jobs consist of the schedule's id and a time, and must fit 255 bytes. */
 const MAX_ID_BYTES = 200;
 
 /** @throws {InvalidOptionError} unless it is 1 to 200 bytes of well-formed text without control characters. */

@@ -12,10 +12,10 @@ import { Cron } from 'croner';
 
 const NICKNAMES = /^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$/i;
 
-/** What is wrong with an expression or its zone. */
+/** A mistake in an expression or its time zone. */
 export interface CronFault {
   readonly field: 'cron' | 'tz';
-  /** As a phrase that follows "must be". */
+  /** A phrase that follows "must be". */
   readonly rule: string;
 }
 
@@ -24,7 +24,7 @@ const MEMO_SIZE = 1_000;
 const memo = new Map<string, Cron>();
 const faults = new Map<string, CronFault | undefined>();
 
-/** What is wrong with the expression or the zone; undefined if both are valid. */
+/** The mistake in the expression or the zone. Undefined if both are valid. */
 export function faultOfCron(cron: string, tz: string): CronFault | undefined {
   const key = keyOf(cron, tz);
   if (!faults.has(key)) remember(faults, key, findFault(cron, tz));
@@ -52,7 +52,7 @@ function findFault(cron: string, tz: string): CronFault | undefined {
   }
 }
 
-/** The fields, from the last one: names and limits. */
+/** The fields, starting with the last one: names and limits. */
 const FIELDS = [
   ['day of week', 0, 7],
   ['month', 1, 12],
@@ -62,7 +62,9 @@ const FIELDS = [
   ['second', 0, 59],
 ] as const;
 
-/** A number that its field does not have: croner counts days and months from 0, and names another one. */
+/**
+ * A number that is outside the range of its field. croner counts days and months from 0, so its error would name another number.
+ */
 function findOutside(cron: string): string | undefined {
   const fields = cron.trim().split(/\s+/).toReversed();
   if (fields.length < 5) return undefined;
@@ -80,7 +82,7 @@ function findOutside(cron: string): string | undefined {
 /** The search ends with the year 9999. */
 const LAST_MS = Date.UTC(9999, 11, 31);
 
-/** The first occurrence after a time, in ms since 1970; null if there is none. */
+/** The first occurrence after a time, in ms since 1970. Null if there is none. */
 export function nextCron(cron: string, tz: string, after: number): number | null {
   if (after >= LAST_MS) return null;
   return read(cron, tz).nextRun(new Date(after))?.getTime() ?? null;

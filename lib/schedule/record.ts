@@ -16,7 +16,7 @@ export interface Schedule {
   readonly given: ScheduleRule;
   readonly rule: CheckedRule;
   readonly template: ScheduleTemplate;
-  /** The options of its template after checking, and those that a newer version put there. */
+  /** The checked options of its template, and unknown options that a newer version wrote. */
   readonly options: CheckedJobOptions & Pick<RecordOptions, 'unknown'>;
 }
 
@@ -51,7 +51,7 @@ export const RULE_FIELDS = [
   'maxMissed',
 ] as const;
 
-/** Job options that a template may not have, and why. */
+/** Job options that a template must not have, and why. */
 const REFUSED = {
   id: 'left out: the id of each job is made from the schedule and its time',
   delay: 'left out: the schedule decides when; give it another time, or jitter',
@@ -136,10 +136,10 @@ function checkTemplateOptions(
   return checkJobOptions(options as undefined, path, backoffs);
 }
 
-/** An unknown field of a rule would change its times, so such a record is not read; an unknown option is for the job to keep. */
+/** An unknown field of a rule could change its times, so such a record is not read. Unknown options of the job are kept. */
 function readTemplateOptions(options: object = {}): Schedule['options'] {
   const fields = Object.entries(options);
-  // A body names the options that are known by one letter.
+  // A body has single-letter names for the known options.
   const isUnknown = ([name]: [string, unknown]) => name.length > 1 && !JOB_OPTION_NAMES.includes(name);
   const unknown = Object.fromEntries(fields.filter(isUnknown));
   if (Object.keys(unknown).length === 0) return checkTemplateOptions(options, 'options', 'any');
@@ -164,7 +164,7 @@ interface KnownSchedule {
   readonly fired: number;
 }
 
-/** The next time of a schedule after this change; `keep` if its times do not change. */
+/** The next time of a schedule after this change. `keep` if its times do not change. */
 export function nextOf(made: Schedule, there: KnownSchedule | null, now: number): number | null | 'keep' {
   const before = there && readRecord(there.record);
   const isKept = before !== null && isSameTiming(before.rule, made.rule);

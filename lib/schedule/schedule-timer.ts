@@ -13,12 +13,12 @@ import type { CheckedRule } from '../options/schedule-options.js';
 import { lastBetween, nextAfter } from './times.js';
 
 const COMPLAIN_MS = 10_000;
-/** Pause before the next try when an immediate one is useless: Redis refuses the call, or a due schedule cannot be read. */
+/** Pause before the next try if trying at once is useless, because Redis refuses the call or a due schedule cannot be read. */
 const PATIENCE_MS = 1_000;
-/** One call must not hold Redis for long. */
+/** Limits of one call, so that it does not block Redis for long. */
 const MAX_JOBS = 500;
 const MAX_BYTES = 4 * 1024 * 1024;
-/** After this many rounds in a row in which other processes made all the jobs, wait before asking again. */
+/** After this many rounds in a row in which other processes added all the jobs, the timer waits before it asks again. */
 const MAX_LATE = 10;
 const MAX_REMEMBERED = 1_000;
 
@@ -29,11 +29,11 @@ export class QueueScheduleTimer {
   private timer: NodeJS.Timeout | undefined;
   private plannedAt = Infinity;
   private looking = false;
-  /** An earlier time that was reported while a look was running. */
+  /** An earlier time that was reported while the timer looked. */
   private hintedAt = Infinity;
   /** Due schedules at the head that this version cannot read; a process that can read them will fire them. */
   private unreadableCount = 0;
-  /** Earlier hints are ignored until then: they would only find what the last look found. */
+  /** Until then earlier hints are ignored, because they would find nothing new. */
   private notBefore = 0;
   private tries = 0;
   private complainedAt = 0;
@@ -82,13 +82,13 @@ export class QueueScheduleTimer {
     this.looking = false;
     const now = performance.now();
     const nextAt = nextInMs === null ? Infinity : now + nextInMs;
-    // A due schedule that fails or cannot be read would otherwise be looked at in an endless loop.
+    // Without this pause, a due schedule that fails or cannot be read would be tried in an endless loop.
     this.notBefore = failed ? nextAt : this.unreadableCount > 0 ? now + PATIENCE_MS : 0;
     const at = Math.min(nextAt, Math.max(this.hintedAt, this.notBefore));
     if (at < Infinity) this.lookAt(at);
   }
 
-  /** Makes the jobs of all due schedules. Returns the ms until the next occurrence, null if there is none. */
+  /** Adds the jobs of all due schedules. Returns the ms until the next occurrence, or null if there is none. */
   async fireAll(): Promise<number | null> {
     let passed = 0;
     let late = 0;
@@ -156,7 +156,7 @@ export class QueueScheduleTimer {
     if (this.complainedAt === 0 || now - this.complainedAt >= COMPLAIN_MS) {
       this.complainedAt = now;
       const text = `queue '${this.queue}': schedules cannot make jobs, retrying: ${error.message}`;
-      // The connection logs once per process that Redis is unreachable; do not repeat it per queue.
+      // The connection logs once per process that Redis is unreachable. Each queue only logs it at debug level.
       if (error instanceof RedisUnavailableError) this.logger.debug(text);
       else this.logger.error(text);
     }
@@ -164,7 +164,10 @@ export class QueueScheduleTimer {
   }
 }
 
-/** Splits calls so that each batch fits one script call. A schedule that replaces a job goes alone, since the script may search a long list for it. */
+/**
+ * Splits calls so that each batch fits one script call. A schedule that replaces a job is sent alone, because the script may
+ * search a long list for that job.
+ */
 function* batches(calls: readonly FireSchedule[]): Generator<FireSchedule[]> {
   let batch: FireSchedule[] = [];
   let jobs = 0;
@@ -212,17 +215,17 @@ function share(id: string): number {
 
 /** What a due schedule does now, and when it is due next. */
 export interface Plan {
-  /** Occurrences that make a job now, earliest first. */
+  /** Occurrences that add a job now, earliest first. */
   readonly occurrences: readonly number[];
-  /** The next occurrence; null: none is left. It lies in the past when more missed jobs are due than fit one plan. */
+  /** The next occurrence. Null: none is left. It is in the past if more missed jobs are due than fit one plan. */
   readonly nextAt: number | null;
 }
 
-/** How soon to look whether the job of a schedule that counts from its end has ended. */
+/** How often to check whether the job of a schedule that counts from its end has ended. */
 const LOOK_MIN_MS = 250;
 const LOOK_MAX_MS = 30_000;
 
-/** An occurrence is late after this time, however long the interval. */
+/** An occurrence is late after this time, even if the interval is longer. */
 const LATE_MS = 60_000;
 
 /**
@@ -254,14 +257,14 @@ export function planFiring(rule: CheckedRule, seenAt: number, now: number, room:
   return { occurrences: all.slice(0, room), nextAt: all[room] ?? nextAt };
 }
 
-/** If a queue has made no exchange for this long, its schedules are queried. A sleeping worker makes them more often. */
+/** If a queue has made no exchange for this long, its schedules are queried. Sleeping workers exchange more often. */
 const SILENCE_MS = 6_000;
 const ROUND_MS = 2_000;
 
 /**
- * Makes the jobs of schedules when they are due, for the queues that this process serves. Every process does so, and the engine
+ * Adds the jobs of schedules when they are due, for the queues that this process serves. Every process does so, and the engine
  * decides which one is first. Each exchange reports when the next occurrence is due, so a schedule that was created or resumed
- * elsewhere is known at once. A queue without exchanges (all slots are busy, or it is paused) is asked within 8 s.
+ * elsewhere is known at once. A queue without exchanges (all slots are busy, or it is paused) is queried within 8 s.
  */
 export class Scheduler {
   private readonly timers = new Map<string, QueueScheduleTimer>();
@@ -283,7 +286,7 @@ export class Scheduler {
     this.timers.delete(queue);
   }
 
-  /** Takes the ms until the next occurrence in this queue; null: it has none. */
+  /** Called with the ms until the next occurrence in this queue. Null: it has none. */
   hear(queue: string, dueInMs: number | null): void {
     this.timers.get(queue)?.hear(dueInMs);
   }
@@ -301,7 +304,7 @@ export class Scheduler {
       .then((found) => {
         for (const queue of found) this.hear(queue, 0);
       })
-      // The connection logs that Redis is away, and the next round asks again.
+      // The connection logs that Redis is unreachable, and the next round asks again.
       .catch(() => undefined)
       .finally(() => {
         if (!this.stopped) this.timer = setTimeout(() => this.askSilent(), ROUND_MS);

@@ -4,7 +4,7 @@ import type { DiscoveryService } from '@nestjs/core';
 export type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 export type Class = { readonly name: string; readonly prototype: object };
 
-/** The class of a provider, also of one made by a factory or given as a value. */
+/** The class of a provider, even if a factory made it or it was given as a value. */
 export function classOf(wrapper: Wrapper): Class | undefined {
   try {
     const instance: unknown = wrapper.instance;
@@ -24,7 +24,7 @@ export function classOf(wrapper: Wrapper): Class | undefined {
   }
 }
 
-/** Name of the module that provides it. */
+/** Name of the module that provides the class. */
 export function moduleOf(wrapper: Wrapper): string {
   return wrapper.host?.name ?? 'a module without a name';
 }
@@ -36,7 +36,7 @@ export interface Declared {
   readonly method: unknown;
 }
 
-/** The declarations of a method in a class and its base classes, the nearest first; it hides the others. */
+/** The declarations of a method in a class and its base classes. The nearest comes first and hides the others. */
 export function declared(type: Class, name: string): Declared[] {
   return prototypesOf(type)
     .filter((prototype) => Object.hasOwn(prototype, name))
@@ -50,7 +50,7 @@ export function methodOf(prototype: object, name: string): unknown {
   return (prototype as Record<string, unknown>)[name];
 }
 
-/** The class and its base classes, the nearest first. */
+/** The prototypes of the class and its base classes, the nearest first. */
 export function prototypesOf(type: Class): object[] {
   const chain: object[] = [];
   for (

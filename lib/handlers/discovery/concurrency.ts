@@ -10,7 +10,7 @@ import {
 import { faults } from './faults.js';
 import type { FoundProcessor } from './processor.explorer.js';
 
-/** The concurrency that the registration of a queue sets; undefined if it sets none. */
+/** The concurrency from the registration of a queue. Undefined if it sets none. */
 export type ConcurrencyOfQueue = (queue: string) => number | undefined;
 
 /** The concurrency of the pool of these queues. Processors and registrations that set one must agree. */
@@ -76,7 +76,7 @@ function injected({ wrapper }: FoundProcessor, given: InjectedToken): unknown {
   );
 }
 
-/** As Nest looks it up: in the imports, global modules among them, and in the modules that these export again. */
+/** Finds a provider as Nest does: in the imports (including global modules), and in the modules that these re-export. */
 function exported(
   host: Host,
   token: string | symbol | Function,

@@ -3,7 +3,7 @@ import { messageOf, stackOf } from '../../errors/thrown.js';
 import type { Wrapper } from './classes.js';
 import type { FoundProcessor } from './processor.explorer.js';
 
-/** A provider that is used until the drain is over. */
+/** A provider that must stay usable until the drain is over. */
 export type DrainTarget = Pick<FoundProcessor, 'className' | 'instance' | 'isScoped' | 'wrapper'>;
 
 /**
@@ -28,7 +28,7 @@ export function drainBeforeDestroy(
     for (const single of singlesOfSameModule(wrapper).filter(hasHook)) {
       hook(single.instance, String(single.name));
     }
-    // Nest calls no hooks of instances created for a job, so their module gets the hook.
+    // Nest calls no hooks on instances created for a job, so their module gets the hook.
     if (isScoped) hook(wrapper.host?.instance, wrapper.host?.name ?? className);
     else hook(instance, className);
   }
@@ -46,7 +46,7 @@ function addHook(instance: Hooked, name: string, drain: () => Promise<void>, log
     try {
       await own.call(instance);
     } catch (error) {
-      // Passed on, it would make Nest 11 skip every later hook, and the connections would stay open.
+      // If it were rethrown, Nest 11 would skip all later hooks, and the connections would stay open.
       logger.error(`${name}.onModuleDestroy: ${messageOf(error)}`, stackOf(error));
     }
   };
@@ -64,8 +64,8 @@ function hasHook({ instance }: Wrapper): boolean {
 }
 
 /**
- * The singletons of the same module. The shutdown destroys them in the same step; within it Nest 11 keeps no order, and Nest 12 knows
- * only the order of injected providers, not of those fetched with `ModuleRef.get`.
+ * The singletons of the same module. The shutdown destroys them in the same step. Within a step Nest 11 keeps no order, and Nest
+ * 12 only knows the order of injected providers, not of those fetched with `ModuleRef.get`.
  */
 function singlesOfSameModule({ host }: Wrapper): Wrapper[] {
   const providers = [...(host?.providers.values() ?? [])] as Wrapper[];

@@ -1,8 +1,8 @@
 import { listed, namedQueues } from '../../job/text.js';
 
 /**
- * The messages about mistakes in decorated classes. Each names the class and the method, and says what to do; one `BootstrapError` lists all
- * that apply.
+ * The messages about mistakes in decorated classes. Each names the class and the method, and says what to do. One
+ * `BootstrapError` lists all of them.
  */
 export const faults = {
   controller: (className: string) =>
@@ -129,7 +129,7 @@ export const faults = {
     `QueueModule.forRoot(${quotedKey(key)}) or forRootAsync(${quotedKey(key)}) is imported ${count(times)}; import it once, in the root module`,
 };
 
-/** Valid, but perhaps not intended. */
+/** Warnings about valid code that is perhaps not intended. */
 export const warnings = {
   lazySchedules: (className: string) =>
     `${className} was loaded lazily and has @Schedule for a queue that already has workers, so these schedules are not registered; ` +

@@ -35,7 +35,7 @@ export interface PlannedHandler extends HandlerEntry {
   readonly batchSize?: number;
 }
 
-/** How the method of a processor is called; one that takes batches through `gatherer`. */
+/** Creates the function that calls a method of a processor. Handlers of batches are called through `gatherer`. */
 export type MakeHandler = (
   processor: FoundProcessor,
   method: string,
@@ -43,12 +43,12 @@ export type MakeHandler = (
   gatherer?: BatchGatherer,
 ) => Handler;
 
-/** Options of a registered queue; undefined for others. */
+/** Options of a registered queue. Undefined for others. */
 export type OptionsOf = (queue: string) => ResolvedQueueOptions | undefined;
 
 /** The plan of one pool of this process: all processors of the same queues. */
 export interface PoolPlan {
-  /** How the queues take turns; without meaning if there is only one. */
+  /** How the queues take turns. Ignored if there is only one. */
   readonly order: 'strict' | 'weighted';
   readonly concurrency: number;
   /** In the order of `@Processor`. */
@@ -58,20 +58,20 @@ export interface PoolPlan {
 /** One of its queues. */
 export interface QueuePlan {
   readonly queue: string;
-  /** Its weight; 1 if the order decides. */
+  /** Its weight. 1 if the order decides. */
   readonly weight: number;
   readonly handlers: readonly PlannedHandler[];
   /** Adds handlers of a module that was loaded while the pool runs. */
   readonly add: (more: QueuePlan) => void;
-  /** The handler of that name, else of the narrowest pattern that it fits, else undefined. */
+  /** The handler of that name, or of the narrowest pattern that matches it. Undefined if there is none. */
   readonly find: FindHandler;
-  /** The names that have handlers; those of patterns begin with `PATTERN_MARK`, and `''` stands for all others. */
+  /** The names that have handlers. Patterns begin with `PATTERN_MARK`, and `''` stands for all other names. */
   readonly names: () => readonly string[];
   /** Methods with `@OnJob`. */
   readonly listeners: JobListeners;
 }
 
-/** Processors that name the same queues in the same way. */
+/** Processors with the same queues, in the same order or with the same weights. */
 interface Members {
   readonly group: QueueGroup;
   readonly processors: FoundProcessor[];
@@ -138,7 +138,10 @@ function sharedQueues(pools: readonly Members[]): string[] {
   });
 }
 
-/** A handler of a name handles jobs of all queues; a handler of a definition only those of the queue of the definition. */
+/**
+ * The handlers of a method. A handler of a name handles jobs of all queues of its class. A handler of a definition only handles
+ * jobs of the queue of the definition.
+ */
 function entriesOf(
   processor: FoundProcessor,
   method: FoundMethod,
@@ -188,7 +191,7 @@ function entriesOf(
   return method.marks.flatMap(entries);
 }
 
-/** The batches of one `@HandleBatch`; undefined for others, and where its options are wrong. */
+/** The gatherer of a `@HandleBatch`. Undefined for other handlers, and if its options are wrong. */
 function batchOf(
   mark: HandlerMark,
   { instance }: FoundProcessor,
@@ -225,7 +228,7 @@ function policyOf({ policy }: HandlerMark, path: string, found: string[]): Check
   return checked.value;
 }
 
-/** A handler may name a backoff of the queue. */
+/** Reports backoffs by name that the queue does not have. */
 function backoffFaults(
   { policy, label, jobName }: PlannedHandler,
   queue: string,
@@ -258,7 +261,7 @@ function planOf(pool: Members, concurrency: number, found: string[]): PoolPlan {
   return { order: group.order, concurrency, queues };
 }
 
-/** Mistakes are added to `found`. */
+/** Creates the plan of one queue. Mistakes are added to `found`. */
 export function queuePlan(
   { queue, weight, handlers }: Pick<QueuePlan, 'queue' | 'weight' | 'handlers'>,
   jobListeners: readonly JobListener[],
@@ -290,14 +293,14 @@ export function queuePlan(
   };
 }
 
-/** Names by pattern whose handlers are remembered; then it begins anew. */
+/** Most names whose handler was found by pattern that are remembered. When it is reached, all are forgotten. */
 const MAX_REMEMBERED = 1_000;
 
-/** Finds the handlers of one queue: by one look into a map, and the first time by pattern. */
+/** Finds the handlers of one queue with one map lookup. A name that needs a pattern is searched the first time. */
 class HandlerFinder {
   private readonly named = new Map<string, PlannedHandler>();
   private patterns: PlannedHandler[] = [];
-  /** What names that fit a pattern have been found to have. */
+  /** Handlers of names that matched a pattern. */
   private readonly remembered = new Map<string, PlannedHandler>();
 
   constructor(handlers: readonly PlannedHandler[]) {
@@ -321,7 +324,7 @@ class HandlerFinder {
     const patterns = this.patterns.map(({ jobName }) => jobName);
     const marked = patterns.map((pattern) => (pattern === ANY_NAME ? '' : PATTERN_MARK + pattern));
     if (patterns.some((pattern) => pattern !== ANY_NAME)) marked.push(PATTERN_MARK);
-    // Also the names that were found: processes of an older version know no patterns.
+    // Includes names that matched a pattern: processes of an older version know no patterns.
     return [...this.named.keys(), ...this.remembered.keys(), ...marked];
   }
 
@@ -354,7 +357,7 @@ function keyOf({ jobName, isPattern: isByPattern }: PlannedHandler): string {
   return isByPattern ? PATTERN_MARK + jobName : jobName;
 }
 
-/** The result of a check; or undefined, with its mistakes added to the faults. */
+/** The result of a check. If it throws, undefined, and the mistake is added to `found`. */
 function attempt<T>(place: string, found: string[], check: () => T): T | undefined {
   try {
     return check();

@@ -9,7 +9,7 @@ import { faults, warnings } from './faults.js';
 /** The result of exploring all providers and controllers. */
 export interface ListenerExploration {
   readonly listeners: FoundListener[];
-  /** The classes of those methods. */
+  /** The classes of these methods. */
   readonly providers: DrainTarget[];
   readonly faults: string[];
   readonly warnings: string[];
@@ -27,7 +27,7 @@ export class ListenerExplorer {
     const found: ListenerExploration = { listeners: [], providers: [], faults: [], warnings: [] };
     const modulesOf = new Map<Class, string[]>();
     const instances = new Set<unknown>();
-    // A set: a class is met again in each that extends it.
+    // A set, because a class is visited again for each class that extends it.
     const hidden = new Set<string>();
     for (const wrapper of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
       // An alias (`useExisting`) is the same instance under another token.
@@ -61,7 +61,7 @@ export class ListenerExplorer {
       .filter((name) => readListenerMarks(methodOf(type.prototype, name)).length > 0);
   }
 
-  /** Marks live on the function, so an override that is not marked itself silently loses those it hides. */
+  /** Decorators mark the function, so an override without a decorator loses the marks of the method that it hides. */
   private hiddenOverrides(type: Class): string[] {
     return this.scanner.getAllMethodNames(type.prototype).flatMap((name) => {
       const [nearest, ...others] = declared(type, name).map(({ place, method }) => ({

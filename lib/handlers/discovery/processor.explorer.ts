@@ -17,7 +17,7 @@ import {
 import { classOf, declared, methodOf, moduleOf, prototypesOf, type Class, type Wrapper } from './classes.js';
 import { faults, warnings } from './faults.js';
 
-/** A processor as it was found: one instance, its mark and its marked methods. */
+/** A processor: one instance, its mark and its marked methods. */
 export interface FoundProcessor {
   readonly className: string;
   /** If instances are created per job: an object with their prototype that was never constructed. */
@@ -35,7 +35,7 @@ export interface FoundMethod {
   readonly name: string;
   readonly marks: readonly HandlerMark[];
   readonly schedules: readonly ScheduleMark[];
-  /** Of `@OnJob`. */
+  /** The marks of `@OnJob`. */
   readonly listeners: readonly ListenerMark[];
 }
 
@@ -65,7 +65,7 @@ export class ProcessorExplorer {
   explore(): Exploration {
     const found: Exploration = { processors: [], faults: [], warnings: [] };
     const modulesOf = new Map<Class, string[]>();
-    // A set: a base class is met in each class that extends it.
+    // A set, because a base class is visited for each class that extends it.
     const misplaced = new Set<string>();
     for (const wrapper of this.discovery.getProviders()) {
       // An alias (`useExisting`) is the same instance under another token.
@@ -119,7 +119,7 @@ export class ProcessorExplorer {
     }
   }
 
-  /** A provider without `@Processor`: a mistake if it has handlers or schedules. */
+  /** Checks a provider without `@Processor`. Handlers or schedules in it are a mistake. */
   private exploreOther(type: Class, found: Exploration): void {
     const methods = this.markedMethods(type);
     if (methods.length === 0) return;
@@ -151,7 +151,7 @@ export class ProcessorExplorer {
       .filter(isMarked);
   }
 
-  /** Marks live on the function, so an override that is not marked itself silently loses those it hides. */
+  /** Decorators mark the function, so an override without a decorator loses the marks of the method that it hides. */
   private hiddenOverrides(type: Class): string[] {
     const hidden: string[] = [];
     for (const name of this.scanner.getAllMethodNames(type.prototype)) {

@@ -5,14 +5,14 @@ import { faults } from './faults.js';
 
 /** The queues that one pool works on. */
 export interface QueueGroup {
-  /** Strictly in this order, or each by its weight. */
+  /** Strictly in this order, or by weights. */
   readonly order: 'strict' | 'weighted';
   readonly queues: readonly { readonly name: string; readonly weight: number }[];
 }
 
 const MAX_WEIGHT = 1000;
 
-/** The queues of `@Processor`; or undefined, with mistakes added to the faults. */
+/** Reads the queues of `@Processor`. Undefined if they are invalid; then the mistakes are added to the faults. */
 export function readGroup(
   className: string,
   given: unknown,
@@ -40,7 +40,7 @@ export function readGroup(
   };
 }
 
-/** The same for the same queues in the same order, or with the same weights. */
+/** A text that is equal for the same queues in the same order, or with the same weights. */
 export function groupKey({ order, queues }: QueueGroup): string {
   const parts = queues.map(({ name, weight }) => `${name} ${weight}`);
   return [order, ...(order === 'strict' ? parts : parts.toSorted())].join('\n');
@@ -53,7 +53,7 @@ export function showGroup({ order, queues }: QueueGroup): string {
     : queues.map(({ name, weight }) => `'${name}' ${weight}`).join(' : ');
 }
 
-/** Names with their weights; undefined if the order decides. */
+/** Names with their weights. The weight is undefined if the order decides. */
 function entriesOf(given: unknown): {
   order: QueueGroup['order'];
   queues: readonly (readonly [unknown, unknown])[];
@@ -63,7 +63,7 @@ function entriesOf(given: unknown): {
       return { order: 'strict', queues: given.map((one) => [nameOf(one), undefined] as const) };
     }
     const name = nameOf(given);
-    // An object with the name of a queue is meant for one queue, as elsewhere; weights are numbers.
+    // An object with the name of a queue means one queue, as elsewhere. Weights are numbers.
     if (typeof name === 'object' && name !== null && typeof (name as { name?: unknown }).name !== 'string')
       return { order: 'weighted', queues: Object.entries(name) };
     return { order: 'strict', queues: [[name, undefined]] };
@@ -74,7 +74,7 @@ function entriesOf(given: unknown): {
 }
 
 function nameOf(given: unknown): unknown {
-  // Queues that are called 'queue' and 'name' may have weights too.
+  // Queues that are named 'queue' and 'name' may have weights too.
   return isDefinition(given) && typeof given.queue === 'string' ? given.queue : given;
 }
 

@@ -20,7 +20,7 @@ interface Place {
   readonly queues: readonly string[];
 }
 
-/** The fields of a `@Schedule` that are not its rule, unchecked. */
+/** The fields of a `@Schedule` except its rule, unchecked. */
 type Given = Readonly<Record<'id' | 'name' | 'data' | 'options' | 'queue' | 'rule', unknown>>;
 
 const FIELDS: readonly string[] = ['id', 'name', 'data', 'options', 'queue', ...RULE_FIELDS];
@@ -99,7 +99,7 @@ class Planner {
     }
   }
 
-  /** The fields that are not those of the rule; if it is not an object, the rule refuses it. */
+  /** Separates the rule from the other fields. If the value is not an object, the check of the rule refuses it. */
   private split(given: unknown, label: string): Given | undefined {
     try {
       return readable(given, label, () => {
@@ -131,7 +131,7 @@ class Planner {
     return known;
   }
 
-  /** Name of its jobs: its own, or that of the handler if it has exactly one. */
+  /** The name of its jobs: the given name, or that of the handler if the method handles exactly one. */
   private nameOf({ label, method }: Place, { name }: Given, said: string): string | undefined {
     if (typeof name === 'string') return name;
     if (name !== undefined) {
@@ -162,7 +162,7 @@ class Planner {
 
   private addFault(label: string, error: unknown): void {
     const said = messageOf(error);
-    // Errors of options name the path themselves; here the fields of rule and template are on one level.
+    // Errors of options name a path. Here the fields of rule and template are on one level, so the path is shortened.
     const message = said.replace(`${label}.rule`, label).replace(`${label}.template`, label);
     this.faults.push(message.startsWith(label) ? message : faults.argument(label, message));
   }

@@ -7,7 +7,7 @@ const RUNTIME =
 const DUPLICATE = 'add() answers it: { duplicate: true }';
 const SAID_BY_ADD = "a job that is added is 'added'";
 
-/** Events of BullMQ that both decorators lack. */
+/** Events of BullMQ that neither decorator has. */
 const NOWHERE: Readonly<Record<string, string>> = {
   error: STATUS,
   'ioredis:close': STATUS,
@@ -39,7 +39,7 @@ const NOT_OF_QUEUES: Readonly<Record<string, string>> = {
   cleaned: "each job that is removed is 'removed'",
 };
 
-/** What to use for the first of these words that is an event of BullMQ, or of the other decorator; empty if there is none. */
+/** Advice for the first of these words that is an event of BullMQ, or of the other decorator. Empty if there is none. */
 export function adviceForJobs(words: readonly unknown[]): string {
   const ofQueues = words.find((word) => EVENT_TYPES.includes(word as EventType) && word !== 'retrying');
   return ofQueues === undefined
@@ -47,7 +47,7 @@ export function adviceForJobs(words: readonly unknown[]): string {
     : `; @OnQueueEvent('${ofQueues as EventType}') gets it, in any provider`;
 }
 
-/** The same for `@OnQueueEvent`. */
+/** The same advice for `@OnQueueEvent`. */
 export function adviceForQueues(words: readonly unknown[]): string {
   return adviceOf(words, NOT_OF_QUEUES);
 }

@@ -8,10 +8,10 @@ import { adviceForJobs } from './event-advice.js';
 
 const readOptions = shape({ name: field('names', rule(readNames)) });
 
-/** The `@OnJob` methods of a processor; mistakes are added to the faults. */
+/** The `@OnJob` methods of a processor. Mistakes are added to the faults. */
 export function jobListenersOf(processor: FoundProcessor, found: string[]): JobListener[] {
   const { className, instance, isScoped } = processor;
-  // That is a fault of its own.
+  // A scoped processor with `@OnJob` is reported elsewhere.
   if (isScoped) return [];
   return processor.methods.flatMap(({ name: method, listeners }) =>
     listeners.flatMap((mark): JobListener[] => {

@@ -31,11 +31,11 @@ export interface ListenerPlan {
   readonly method: string;
   readonly types: ReadonlySet<EventType>;
   readonly queues: readonly string[];
-  /** Calls that may be under way at once. */
+  /** How many calls may run at once. */
   readonly concurrency: number;
 }
 
-/** Whether a registered queue writes events; undefined if its options are invalid. */
+/** Whether a registered queue writes events. Undefined if its options are invalid. */
 type WritesEvents = (queue: string) => boolean | undefined;
 
 /**
@@ -84,7 +84,7 @@ function readMark(
   };
 }
 
-/** A string or a list names types; any other object is taken as options. */
+/** Whether the value is an options object. A string or a list names types. */
 function isOptions(value: unknown, place: string): boolean {
   return typeof value === 'object' && value !== null && !readable(value, place, () => Array.isArray(value));
 }

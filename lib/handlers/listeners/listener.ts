@@ -8,17 +8,17 @@ import type { ListenerPlan } from './listener-plan.js';
 
 /** Limits for a listener that is slower than the events. */
 export interface ListenerLimits {
-  /** Events that may wait for it; beyond this number the oldest are dropped. */
+  /** Most events that may wait. If there are more, the oldest are dropped. */
   readonly waiting: number;
-  /** How long a call is waited for, in ms. */
+  /** How long to wait for a call to end, in ms. */
   readonly callMs: number;
 }
 
 const LIMITS: ListenerLimits = { waiting: 10_000, callMs: 60_000 };
 
 /**
- * Calls one method with events. An error or a delay in it affects neither other listeners nor the reading of events. While `concurrency`
- * calls run, further events wait in order.
+ * Calls one method with events. An error or a delay in it affects neither other listeners nor the reading of events. While
+ * `concurrency` calls run, further events wait in order.
  */
 export class Listener {
   private readonly backlog: Backlog<QueueEvent>;
@@ -44,12 +44,12 @@ export class Listener {
     else if (this.backlog.put(event)) this.countDropped();
   }
 
-  /** Resolves when it has handled all events it has received. */
+  /** Resolves when the listener has handled all events it has received. */
   idle(): Promise<void> {
     return this.pending === 0 ? Promise.resolve() : new Promise((resolve) => this.idleWaiters.push(resolve));
   }
 
-  /** Gets no more events; waiting ones are dropped. */
+  /** Delivers no more events. Waiting events are dropped. */
   stop(): void {
     const { pending: undone } = this;
     while (this.backlog.take() !== undefined) this.dropped += 1;
@@ -130,7 +130,7 @@ export class Listener {
 
 /** Undefined if the call is over. */
 function outcomeOf(returned: unknown): Promise<unknown> | undefined {
-  // A foreign thenable may call back twice, or with another thenable; a native promise settles once.
+  // A foreign thenable may call back twice, or return another thenable. A native promise settles once.
   if (isThenable(returned)) return Promise.resolve(returned);
   return isObservable(returned) ? lastValueFrom(returned, { defaultValue: undefined }) : undefined;
 }
@@ -141,7 +141,7 @@ function describe({ type, jobId, queue }: QueueEvent): string {
     : `'${type}' of job ${quoted(jobId)} of queue '${queue}'`;
 }
 
-/** A bounded queue: if it is full, a new entry replaces the oldest. */
+/** A queue of limited length. If it is full, a new entry replaces the oldest. */
 export class Backlog<T> {
   private items: T[] = [];
   private head = 0;
@@ -160,11 +160,11 @@ export class Backlog<T> {
     return isFull;
   }
 
-  /** The oldest entry; undefined if there is none. */
+  /** Removes and returns the oldest entry. Undefined if there is none. */
   take(): T | undefined {
     const item = this.items[this.head];
     if (this.size > 0) this.head += 1;
-    // Not on every take, which would move all other entries each time.
+    // Not on every take, because slicing moves all other entries.
     if (this.head >= this.max || this.head === this.items.length) {
       this.items = this.items.slice(this.head);
       this.head = 0;

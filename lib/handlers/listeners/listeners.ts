@@ -6,11 +6,11 @@ import type { QueueEvents } from '../../events/queue-events.js';
 import { Listener } from './listener.js';
 import type { ListenerPlan } from './listener-plan.js';
 
-/** How long the shutdown waits for calls of listeners that have not ended. */
+/** How long the shutdown waits for listener calls that have not ended. */
 const FINISH_MS = 2_000;
 
 /**
- * The listeners of the application, with one subscription for each queue that any of them listens to. Without listeners there is no
+ * The listeners of the application. There is one subscription for each queue that has listeners. Without listeners there is no
  * subscription, and so no connection for events.
  */
 export class Listeners {
@@ -22,7 +22,7 @@ export class Listeners {
 
   constructor(private readonly events: QueueEvents) {}
 
-  /** Takes the plans of the discovery. */
+  /** Adds the listeners that discovery found. */
   prepare(plans: readonly ListenerPlan[]): void {
     for (const plan of plans) {
       const listener = new Listener(plan, this.logger);
@@ -32,8 +32,8 @@ export class Listeners {
   }
 
   /**
-   * Subscribes. Resolves when no later event can be missed, or when Redis is away; then events are missed until it is back. Never
-   * rejects.
+   * Subscribes. Resolves when no later event can be missed, or when Redis is unreachable. In that case events are missed until it
+   * is back. Never rejects.
    */
   async start(): Promise<void> {
     for (const [queue, byType] of this.routes) {
@@ -47,15 +47,15 @@ export class Listeners {
   }
 
   /**
-   * Delivers all events so far and no later ones, if the store returns them before `end` (by `performance.now()`); then waits up to
-   * 2 s for the listeners. Never rejects.
+   * Delivers all events so far and no later ones, if the store returns them before `end` (by `performance.now()`). Then waits up
+   * to 2 s for the listeners. Never rejects.
    */
   finish(end: number): Promise<void> {
     this.finishing ??= this.finishOnce(end);
     return this.finishing;
   }
 
-  /** Resolves when they have handled all events so far. */
+  /** Resolves when the listeners have handled all events so far. */
   async idle(): Promise<void> {
     await Promise.all(this.all.map((listener) => listener.idle()));
   }
@@ -80,7 +80,7 @@ export class Listeners {
         if (state === 'lost') resolve();
       });
     });
-    // It rejects if the application stops meanwhile.
+    // Rejects if the application stops meanwhile.
     await Promise.race([ready.catch(() => undefined), away]);
     watching?.unsubscribe();
   }
