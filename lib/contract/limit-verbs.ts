@@ -58,7 +58,10 @@ export interface ShareAnswer {
   readonly woken: readonly string[];
 }
 
-/** Limits of queues, names and groups. A field `s:<name>` names a limit that several queues share; the queue of the call is then ignored. */
+/**
+ * Limits of queues, names and groups. A field `s:<name>` names a limit that several queues share;
+ * the queue of the call is then ignored.
+ */
 export interface LimitVerbs {
   /** Sets one part of a rule, or removes it with null. Fields set live override those from the code. */
   set(queue: QueueRef, field: LimitField, part: 'code' | 'live', rule: LimitRule | null): Promise<void>;
@@ -66,7 +69,10 @@ export interface LimitVerbs {
   /** The existing limits of the queue, of all groups and of names. */
   list(queue: QueueRef): Promise<readonly LimitState[]>;
   group(queue: QueueRef, group: string): Promise<LimitState>;
-  /** Asks the shared limits for starts and places. This is a call of its own, because a cluster may store them on another node than the queue. */
+  /**
+   * Asks the shared limits for starts and places. This is a call of its own, because a cluster may store them on another node
+   * than the queue.
+   */
   share(queue: QueueRef, call: ShareCall): Promise<ShareAnswer>;
   /** All shared limits in the store of this queue. */
   shared(queue: QueueRef): Promise<readonly LimitState[]>;
