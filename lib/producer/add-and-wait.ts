@@ -7,10 +7,10 @@ import type { DetailedWaitOptions, WaitOptions } from './add-arguments.js';
 import type { AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
 
-/** A subscription that exists before the job does, so that its end cannot be missed. */
+/** A subscription to the end of a job. It starts before the job is added, so that the end cannot be missed. */
 export interface EndWait {
   readonly ready: Promise<void>;
-  /** `waitMs`: the whole `waitTimeout`; `timeoutMs`: the rest of it. */
+  /** `waitMs` is the whole `waitTimeout`; `timeoutMs` is what remains of it. */
   outcome(
     timeoutMs: number,
     options: { readonly duplicate: boolean; readonly waitMs: number },
@@ -22,14 +22,14 @@ export type PrepareWait = (queue: string, id: string) => EndWait;
 
 const DEFAULT_WAIT = '30s';
 const NAMES = [...JOB_OPTION_NAMES, 'waitTimeout', 'detail'];
-/** Minimum retention of an awaited job, in case its event is lost. */
+/** Minimum retention of a job that a caller waits for, so that its result can be read if the event is lost. */
 const WAITED_RETENTION = 60_000;
 const PATH = 'addAndWait().options';
 
 /**
- * Checks the options of `addAndWait`: what the wait needs, and the options of the job.
+ * Checks the options of `addAndWait` and separates those of the wait from those of the job.
  *
- * @param policyMs the retention of jobs that ask for none.
+ * @param policyMs the retention of jobs that set none.
  * @throws {InvalidOptionError}
  */
 export function checkWait(options: WaitOptions | DetailedWaitOptions, policyMs: number) {
@@ -56,7 +56,7 @@ export function checkWait(options: WaitOptions | DetailedWaitOptions, policyMs: 
   return { waitMs, signal, isDetailed, job };
 }
 
-/** Adds the job and waits for its end, until the time is over or the signal aborts. The job itself goes on. */
+/** Adds the job and waits until it ends, the time is over or the signal aborts. The last two do not stop the job. */
 export async function addAndWait(
   wait: EndWait,
   made: MadeJob,
@@ -78,13 +78,13 @@ export async function addAndWait(
   }
 }
 
-/** Ends waits early. */
+/** Lets the signal of the caller end a wait early. */
 function abortOf(signal: AbortSignal | undefined) {
   if (!signal) return { orEnd: <T>(promise: Promise<T>) => promise, forget: () => undefined };
   signal.throwIfAborted();
   let tell = () => {};
   const aborted = new Promise<never>((_, reject) => (tell = () => reject(signal.reason as Error)));
-  // It may abort between two waits.
+  // The signal may abort between two waits, when nothing handles the rejection.
   aborted.catch(() => undefined);
   signal.addEventListener('abort', tell);
   return {
@@ -93,7 +93,7 @@ function abortOf(signal: AbortSignal | undefined) {
   };
 }
 
-/** The result of the add, or an error when the time of the wait is over. */
+/** Resolves to the result of the add. Rejects when the time of the wait is over. */
 async function before<T>(until: number, added: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

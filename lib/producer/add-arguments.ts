@@ -5,7 +5,7 @@ import type { JobOptions } from '../options/job-options.js';
 
 /** One entry of `addBulk`. */
 export interface BulkJob<Name extends string = string, Data = unknown> {
-  /** Which handler it is for. */
+  /** Name of the job; selects the handler. */
   readonly name: Name;
   /** Anything that JSON can represent. */
   readonly data: Data;

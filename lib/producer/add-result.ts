@@ -4,7 +4,7 @@ import type { MadeJob } from './job-maker.js';
 
 /** What `add` resolves to. */
 export interface AddResult {
-  /** Id of the job; if `duplicate` is true, of the job that holds the id or the key. */
+  /** Id of the job. If `duplicate` is true, the id of the other job, which holds the id or the key. */
   readonly id: string;
   /** Name of its queue. */
   readonly queue: string;
@@ -12,21 +12,24 @@ export interface AddResult {
   readonly name: string;
   /** True if another job holds this id, or the key of `unique`, `debounce` or `throttle`; no job was added. */
   readonly duplicate: boolean;
-  /** The state of that other job before; only if `duplicate` is true, and absent if it is gone and its key still counts. */
+  /**
+   * The state of the other job before this call. Set only if `duplicate` is true; absent if the other job is gone but its key is
+   * still taken.
+   */
   readonly state?: JobState;
-  /** True if that other job has the new data now; absent otherwise. */
+  /** True if the other job now has the new data; absent otherwise. */
   readonly replaced?: true;
-  /** True if nothing was added because the queue is full, and its `maxWaiting` says `dropNew`; absent otherwise. */
+  /** True if the job was dropped because the queue is full and `maxWaiting.onFull` is `dropNew`; absent otherwise. */
   readonly dropped?: true;
 }
 
-/** What became of a job that was not added. */
+/** Why a job was not added, and which job holds its id or key. */
 export interface Other extends Omit<Duplicate, 'id'> {
   /** The queue was full. */
   readonly dropped?: true;
 }
 
-/** The queue is full, and its option `maxWaiting` says that the job is dropped. */
+/** The queue is full and its `maxWaiting.onFull` is `dropNew`. */
 export function dropped(queue: string, { id, name }: MadeJob): AddResult {
   return { id, queue, name, duplicate: false, dropped: true };
 }

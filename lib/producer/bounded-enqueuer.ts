@@ -6,11 +6,14 @@ import { dropped, type AddResult, type Other } from './add-result.js';
 import { Enqueuer, type AddLimits } from './enqueuer.js';
 import type { MadeJob } from './job-maker.js';
 
-/** The first wait for room, and the longest; each by chance up to twice as short, so that producers do not ask together. */
+/**
+ * The first wait for room, and the longest. A random part of up to a half is subtracted, so that producers do not all retry at
+ * once.
+ */
 const FIRST_MS = 25;
 const LONGEST_MS = 1_000;
 
-/** The enqueuer of one queue, as its options say. */
+/** Creates the enqueuer of one queue; the options decide which. */
 export function enqueuerOf(engine: QueueEngine, options: ResolvedQueueOptions, limits: AddLimits): Enqueuer {
   const { name, maxWaiting } = options;
   return maxWaiting
@@ -18,10 +21,7 @@ export function enqueuerOf(engine: QueueEngine, options: ResolvedQueueOptions, l
     : new Enqueuer(engine, name, limits);
 }
 
-/**
- * Adds to a queue that takes only so many waiting jobs. The store decides, in the call that would add; nothing is added where there is no
- * room for it.
- */
+/** Adds to a queue with `maxWaiting`. The store checks for room in the call that adds, so the limit is exact. */
 class BoundedEnqueuer extends Enqueuer {
   constructor(
     engine: QueueEngine,
@@ -61,7 +61,7 @@ class BoundedEnqueuer extends Enqueuer {
         if (!(error instanceof QueueFullError)) throw error;
         if (onFull === 'dropNew') return none();
         const ms = Math.min(FIRST_MS * 2 ** Math.min(tries, 10), LONGEST_MS) * (0.5 + Math.random() / 2);
-        // More than the queue ever takes need not wait.
+        // A bulk larger than the limit would wait in vain.
         if (onFull !== 'wait' || jobs.length > limit || performance.now() + ms > until) throw error;
         // oxlint-disable-next-line no-await-in-loop
         await pauseUnless(signals, ms);
@@ -70,7 +70,7 @@ class BoundedEnqueuer extends Enqueuer {
   }
 }
 
-/** Rejects with the reason of a signal that aborts meanwhile, or has. */
+/** Waits `ms`. Rejects with the reason of a signal that aborts meanwhile, or has aborted already. */
 async function pauseUnless(signals: readonly AbortSignal[], ms: number): Promise<void> {
   for (const signal of signals) signal.throwIfAborted();
   await new Promise<void>((resolve, reject) => {

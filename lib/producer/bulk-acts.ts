@@ -21,17 +21,19 @@ export interface JobFilter<Name extends string = string, State extends JobState 
   readonly name?: Name;
   /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
   readonly contains?: string;
-  /** Why they died; for dead jobs only. @default any reason */
+  /** Only jobs that died for this reason; only with `state: 'dead'`. @default any reason */
   readonly reason?: DeadReason;
-  /** Ended (completed, dead) or were added (all others) longer ago than this. @default any age */
+  /**
+   * Only jobs that ended longer ago than this; jobs that have not ended: that were added longer ago than this. @default any age
+   */
   readonly olderThan?: Duration;
-  /** Ended or were added within this time. @default any age */
+  /** Only jobs that ended, or were added, within this time. @default any age */
   readonly newerThan?: Duration;
-  /** At most so many jobs. @default all */
+  /** Maximum number of jobs. @default all */
   readonly limit?: number;
 }
 
-/** As `JobFilter`, for jobs that have not ended. */
+/** Selects jobs that have not ended; otherwise like `JobFilter`. */
 export interface CancelFilter<Name extends string = string> extends Omit<
   JobFilter<Name, 'waiting' | 'delayed' | 'active'>,
   'state' | 'reason'
@@ -57,13 +59,13 @@ export interface CheckedFilter extends DeadMatch {
   readonly limit: number;
 }
 
-/** Whether it is no id, which a wrong argument would be called otherwise. */
+/** Whether the argument is meant as a filter. A wrong argument that is no object is reported as a wrong id. */
 export function isFilter<Filter extends object>(which: string | Filter): which is Filter {
   return typeof which === 'object' && which !== null;
 }
 
 /**
- * @param states the states that the act can be for; without a state in the filter it is for all of them.
+ * @param states the states that the action accepts; a filter without a state means all of them.
  * @throws {InvalidOptionError | InvalidJobNameError}
  */
 export function checkFilter(
@@ -81,11 +83,11 @@ export function checkFilter(
   return { ...match, states: state === undefined ? states : [state], limit };
 }
 
-/** Ids that are read before the act changes anything: what has left its line is found again at a price. */
+/** Number of ids that are read before the first change. A cursor whose job has left its list is expensive to resume from. */
 const CHUNK = 10_000;
 const PAGE = 100;
 
-/** Calls the act for each job that matches, in the order of the list, in bounded steps. Returns for how many it did something. */
+/** Calls `act` for each matching job, in the order of the list and in small steps. Returns how many jobs it changed. */
 export async function actOnAll(
   engine: QueueEngine,
   queue: string,
@@ -130,7 +132,7 @@ export async function removeAll(engine: QueueEngine, queue: string, given: unkno
   const { states, contains, limit, ...match } = filter;
   const state = states[0] as CleanCall['state'];
   const { name, newerThanMs, olderThanMs = 0 } = match;
-  // Many in one call of a script, where it can tell which they are.
+  // One script call removes many jobs if the script can evaluate the filter.
   if (state === 'dead' && contains === undefined)
     return (await engine.upkeep.removeDead(queue, { ...match, limit })).removed.length;
   const isPlain =
@@ -139,7 +141,7 @@ export async function removeAll(engine: QueueEngine, queue: string, given: unkno
   return actOnAll(engine, queue, filter, async (id) => (await engine.admin.remove(queue, id)) === 'removed');
 }
 
-/** The store looks at the age of dead jobs only. */
+/** The store filters by age and reason only among dead jobs. For other states `isOfAge` checks the age. */
 function asked(state: JobState, match: Omit<CheckedFilter, 'states' | 'limit'>) {
   const { name, contains } = match;
   return state === 'dead' ? match : { name, contains };
@@ -164,10 +166,10 @@ export function checkCancelReason(reason: unknown, path: string): string {
 }
 
 const MAX_EVENT_NAME_BYTES = 255;
-/** Larger events would need a limit of their own in the stream, as those of progress have. */
+/** A larger payload would need its own limit in the event stream, as progress has. */
 const MAX_EVENT_BYTES = 1_000;
 
-/** The JSON of an event of the application's own. Throws as `Queue.publish` does. */
+/** The JSON of an event that the application publishes. Throws as `Queue.publish` does. */
 export function checkEvent(queue: ResolvedQueueOptions, name: unknown, payload: unknown): string {
   const fault = faultOfText(name, MAX_EVENT_NAME_BYTES);
   if (fault !== undefined) {

@@ -13,7 +13,10 @@ import {
 } from './enqueuer.js';
 import type { MadeJob } from './job-maker.js';
 
-/** Sends jobs in chunks, each all or none. A second job with an id of the same chunk is a duplicate of the first. */
+/**
+ * Sends jobs in chunks; each chunk is stored as a whole or not at all. If two jobs of a chunk have one id, the second is a
+ * duplicate.
+ */
 export async function addInChunks(
   queue: string,
   jobs: readonly MadeJob[],
@@ -62,7 +65,7 @@ export function checkEntries<Entry>(entries: readonly Entry[], known: readonly s
   });
 }
 
-/** Adds the entry of the bulk to errors that do not name it, such as those of ids and schemas. */
+/** Adds the index of the entry to errors that do not name it, such as errors of ids and schemas. */
 export async function namingEntry<T>(index: number, check: () => Promise<T>): Promise<T> {
   try {
     return await check();
@@ -94,10 +97,13 @@ function refuseExclusive(jobs: readonly MadeJob[]): void {
   );
 }
 
-/** Of several jobs with one key, one is sent: it has the id of the first, and is the last one unless others are skipped. */
+/**
+ * Sends one job for each unique key. It has the id of the first job with that key and, unless `onDuplicate` is `skip`, the data
+ * of the last.
+ */
 function foldKeys(jobs: readonly MadeJob[]): {
   readonly sent: readonly MadeJob[];
-  /** Those that are not sent, with the first of their key. */
+  /** The jobs that are not sent, each with the first job of its key. */
   readonly folded: ReadonlyMap<MadeJob, MadeJob>;
 } {
   const folded = new Map<MadeJob, MadeJob>();
@@ -114,7 +120,7 @@ function foldKeys(jobs: readonly MadeJob[]): {
   return { sent: [...sent.values()], folded };
 }
 
-/** What became of a job whose data went into the first one of its key, or that was skipped. */
+/** The result of a job that was not sent: the first job of its key has its data, or it was skipped. */
 function asFirst(first: MadeJob, job: MadeJob, other: Other | undefined): Other {
   if (other?.dropped) return other;
   const isReplaced = other ? other.replaced === true : job.unique!.on !== 'skip';
@@ -126,7 +132,7 @@ function asFirst(first: MadeJob, job: MadeJob, other: Other | undefined): Other 
   };
 }
 
-/** Jobs with the id of an earlier one, and the state in which that one is added. */
+/** Jobs that repeat the id of an earlier job, each with the state that the earlier one is added in. */
 function repetitions(jobs: readonly MadeJob[]): ReadonlyMap<MadeJob, { readonly state: JobState }> {
   const repeated = new Map<MadeJob, { readonly state: JobState }>();
   if (!jobs.some((job) => job.hasOwnId)) return repeated;

@@ -24,7 +24,7 @@ export interface DeadFilter<Name extends string = string> {
   readonly olderThan?: Duration;
   /** Died within this time. @default any time */
   readonly newerThan?: Duration;
-  /** At most so many; for `list` 1 to 1,000. @default all (`list`: 100) */
+  /** Maximum number of jobs; for `list` 1 to 1,000. @default all (`list`: 100) */
   readonly limit?: number;
 }
 
@@ -34,11 +34,11 @@ export interface DeadListOptions<Name extends string = string> extends DeadFilte
   readonly cursor?: string;
 }
 
-/** A page of dead jobs; it has fewer than `limit` if the call looked at 10,000 jobs and the others did not match. */
+/** A page of dead jobs. One call looks at up to 10,000 jobs, so a page may have fewer than `limit` before the last page. */
 export interface DeadPage<Data = unknown, Entry = DeadJob<Data>> {
   /** Ordered by when they died, the earliest first. */
   readonly jobs: readonly Entry[];
-  /** For the next page; null on the last. */
+  /** Cursor of the next page; null on the last. */
   readonly cursor: string | null;
 }
 
@@ -54,18 +54,18 @@ export interface DeadJob<Data = unknown, Name extends string = string> {
   readonly reason: DeadReason | null;
   /** The last error; null if its record cannot be read. */
   readonly failure: FailureRecord | null;
-  /** By the clock of Redis. */
+  /** When the job died, by the clock of Redis. */
   readonly diedAt: Date;
   /** How many attempts it had. */
   readonly attempt: number;
   /**
-   * Maximum number of attempts: the option of the job, or the default of its queue. The policy of a handler (`@Handle`) is not stored, and
-   * is not seen here; the worker applies it, and its handlers have it in `job.attempts`.
+   * Maximum number of attempts: the option of the job, or the default of its queue. `attempts` of `@Handle` is not stored, so it
+   * is not included here; handlers see it in `job.attempts`.
    */
   readonly attempts: number;
 }
 
-/** A dead job of a `Queue<Jobs>`; `name` tells which. */
+/** A dead job of a `Queue<Jobs>`; `name` discriminates the type of its data. */
 export type DeadJobIn<Jobs = any> = {
   [Name in NameIn<Jobs>]: DeadJob<DataIn<Jobs, Name>, Name>;
 }[NameIn<Jobs>];
@@ -79,7 +79,7 @@ const FILTER = {
 } as const;
 
 const readFilter = shape(FILTER);
-// In an object, as null is data too.
+// Wrapped in an object, because null is valid data.
 export const ANY_DATA = field(
   'data',
   rule((given: unknown) => ({ given })),
@@ -109,8 +109,8 @@ export class DeadJobs<Jobs = any> {
   ) {}
 
   /**
-   * Lists dead jobs, the earliest first. A cursor stays valid if jobs are retried, removed or die meanwhile: a job that is there all
-   * the time is listed exactly once.
+   * Lists dead jobs, the earliest first. A cursor stays valid if jobs are retried, removed or die meanwhile. A job that stays
+   * dead during the listing is listed exactly once.
    *
    * @example
    * for (let cursor: string | undefined; ; ) {
@@ -135,9 +135,10 @@ export class DeadJobs<Jobs = any> {
    * Queues dead jobs again, with their priority. Attempts and stalls start at 0, and `expiresIn` no longer applies. A corrupt job has no
    * data to run with and stays dead.
    *
-   * @param which the id of one job, or a filter; `{}` matches all. The jobs that died first are taken, in small steps; a job that dies again meanwhile stays dead.
-   * @param changes for one job: new `data` in the place of what it died with.
-   * @returns for a filter how many jobs it queued.
+   * @param which the id of one job, or a filter; `{}` matches all. Works in small steps, from the job that died first; a job that
+   * dies again meanwhile stays dead.
+   * @param changes for one job: new `data` that replaces the data it died with.
+   * @returns for a filter, the number of queued jobs.
    * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
    * @throws {InvalidPayloadError | PayloadTooLargeError} for `data`
    * @throws {InvalidOptionError | InvalidJobNameError} for a filter
@@ -165,7 +166,7 @@ export class DeadJobs<Jobs = any> {
     if (retried.length === 0) await this.refuse(which, 'only dead jobs with a body are retried');
   }
 
-  /** Throws the reason why nothing was done with this job. */
+  /** Throws the error that says why this job was not changed. */
   private async refuse(id: string, advice: string): Promise<never> {
     const { name } = this.options;
     const stored = await this.engine.admin.get(name, id);
@@ -175,7 +176,7 @@ export class DeadJobs<Jobs = any> {
   }
 }
 
-/** `undefined` is not a filter: `retry(job.id)` with a wrong object must not retry all. */
+/** `undefined` is not a filter: `retry(job.id)` with an object that has no id must not retry all jobs. */
 function choice(which: unknown, path: string): DeadMatch & { limit: number } {
   const { limit = Number.MAX_SAFE_INTEGER, ...match } = readFilter(which, path, refuse)!;
   return { ...match, limit };

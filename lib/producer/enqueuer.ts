@@ -24,36 +24,36 @@ import type { MadeJob } from './job-maker.js';
 
 /** Maximum number of jobs that are stored atomically; a script must not hold Redis for long. */
 export const MAX_ATOMIC_JOBS = 1000;
-/** Maximum number of jobs in other calls: as delayed jobs, they take Redis about 2 ms. */
+/** Maximum number of jobs in all other calls. So many delayed jobs take Redis about 2 ms. */
 export const MAX_CALL_JOBS = 500;
 /** Maximum size of jobs that are stored atomically, well below the limit of Redis for one client. */
 export const MAX_ATOMIC_BYTES = 32 * 1024 * 1024;
 /** Maximum size of one call of a larger bulk: each answer shows that the connection is alive. */
 export const MAX_BULK_BYTES = 4 * 1024 * 1024;
-/** Maximum size of one call of single adds, so that none waits long for the bytes of others. */
+/** Maximum size of one call of single adds, so that no add waits long for the bytes of others. */
 const MAX_CALL_BYTES = 1024 * 1024;
-/** How many calls are on their way at once: while Redis works on one, the next is written. */
+/** Number of calls in flight at once: while Redis works on one, the next is written. */
 const LANES = 2;
 /**
- * This many adds of one tick are sent before its end: while Redis works on them, the next are created and written. This also holds while a
- * call with a single job is on its way; otherwise two groups of callers would take turns in waiting for each other.
+ * After this many adds in one tick, they are sent without waiting for its end, so that Redis works while the next are created.
+ * They are also sent if a call with a single job is in flight. Otherwise two groups of callers would wait for each other in turn.
  */
 const EARLY_JOBS = 50;
-/** No replica is waited for in less than this: Redis ends a wait up to a tenth of a second late. */
+/** No repetition starts with less time than this left, because Redis ends a `WAIT` up to 100 ms late. */
 const SHORTEST_MS = 250;
 const NOW = Promise.resolve();
 
 /** How long adds may take. */
 export interface AddTime {
   readonly timeoutMs: number;
-  /** Whether the user set that time, so that no call may take longer. The default is extended while bytes move. */
+  /** Whether the user set the time. A time of the user is exact; the default is extended while data is being transferred. */
   readonly isBound: boolean;
 }
 
 export interface AddLimits extends AddTime {
   /** How many jobs of the queue may wait. */
   readonly maxWaiting?: NonNullable<EnqueueCall['maxWaiting']>;
-  /** Single adds that may wait here from one turn of the event loop to the next. */
+  /** Maximum number of single adds that wait here from one turn of the event loop to the next. */
   readonly maxBuffered: number;
 }
 
@@ -65,21 +65,21 @@ interface Waiting {
 }
 
 /**
- * Sends added jobs to the store. Adds of one tick are sent together, many of them in two calls; an add after a single one is sent at
- * once. Each call has the next number of its lane and is repeated under it until it is answered or its time is over, so a lost reply
- * never adds a second job.
+ * Sends added jobs to the store. Adds of one tick are sent together, in two calls if there are many. If the call before had a
+ * single job, the next add is sent at once. Each call has the next number of its lane. It is repeated with that number until the
+ * store replies or its time is over, so a lost reply never adds a second job.
  */
 export class Enqueuer {
   private readonly free: Lane[];
   private buffer: Waiting[] = [];
   private flushing = false;
-  /** Jobs in calls on their way. */
+  /** Number of jobs in calls in flight. */
   private underWay = 0;
-  /** The ids of those whose callers gave them, and the keys of others. */
+  /** Ids (if the caller chose them) and unique keys of the jobs in flight. */
   private readonly idsUnderWay = new Set<string>();
-  /** The last call was of one job, as likely the next. */
+  /** The last call had one job, so the next one probably has one, too. */
   private isSingle = false;
-  /** Of the adds of this tick. */
+  /** The deadline of all adds of this tick. */
   private deadline = 0;
   /** The buffer is full. Adds of one tick are never refused, because no answer can arrive within it. */
   private isFull = false;
@@ -103,13 +103,14 @@ export class Enqueuer {
     if (job.replication && this.replicated) return this.replicated.add(job);
     const { maxBuffered, timeoutMs } = this.limits;
     if (this.isFull) return Promise.reject(new EnqueueBufferFullError(this.queue, maxBuffered));
-    // Within a tick time does not matter.
+    // All adds of one tick share a deadline: reading the clock for each would cost more than it is worth.
     if (!this.flushing) this.deadline = performance.now() + timeoutMs;
     return new Promise((resolve, reject) => {
       const { buffer } = this;
       buffer.push({ job, deadline: this.deadline, resolve, reject });
       if (buffer.length === maxBuffered) setImmediate(() => this.lookIfFull());
-      // Beside a wait for replicas a tick is nothing, and adds of one tick share it.
+      // A call that waits for replicas is never sent early: a tick is short compared with that wait, and adds of one tick share
+      // it.
       const isEarly =
         buffer.length === EARLY_JOBS
           ? this.underWay <= 1
@@ -119,12 +120,12 @@ export class Enqueuer {
     });
   }
 
-  /** At most one call, all or none; resolves to the jobs whose id or key others hold. */
+  /** Adds the jobs in one call, all or none. Resolves to the jobs whose id or key another job holds. */
   async addAll(jobs: readonly MadeJob[]): Promise<ReadonlyMap<string, Other>> {
     let replication: Replication | null = null;
     for (const job of jobs) replication = strictest(replication, job.replication);
     const sender = (replication && this.replicated) ?? this;
-    // A lane of its own: the call must not wait behind, or be mixed with, single adds.
+    // A separate lane, because the call must neither wait for single adds nor be mixed with them.
     const lane = sender.free.pop() ?? new Lane(this.engine, this.queue, this.limits);
     try {
       return byId(await lane.send(jobs, performance.now() + this.limits.timeoutMs, replication));
@@ -137,8 +138,8 @@ export class Enqueuer {
     if (this.flushing) return;
     if (this.free.length === 0) return this.watch();
     this.flushing = true;
-    // Behind the promise jobs already queued: callers woken by the same reply get into the same call. `queueMicrotask` would make
-    // an AsyncResource for it, and tell the hooks of that.
+    // Runs after the promise jobs that are queued already, so that callers resumed by one reply share the next call.
+    // `queueMicrotask` would create an AsyncResource and call the hooks of `async_hooks`.
     void NOW.then(() => {
       this.flushing = false;
       this.flush();
@@ -147,7 +148,7 @@ export class Enqueuer {
 
   private flush(): void {
     const first = this.buffer[0];
-    // They are in the order in which their time is over.
+    // The buffer is sorted by deadline.
     if (first && first.deadline <= performance.now()) this.refuseLate();
     if (this.buffer.length === 0 || this.free.length === 0) return;
     const batch = this.take();
@@ -181,7 +182,10 @@ export class Enqueuer {
     if (this.buffer.length > 0) this.schedule();
   }
 
-  /** A queue that has not room for all of a call refuses it as a whole: the first of these adds go for which there is room. */
+  /**
+   * A queue without room for all jobs of a call refuses the whole call. Then the first adds for which there is room are sent
+   * again; the others are rejected.
+   */
   private async sendWithin(lane: Lane, batch: readonly Waiting[], full: QueueFullError): Promise<void> {
     let room = full.limit - full.waiting;
     const first = batch.filter(({ job }) => isLater(job) || room-- > 0);
@@ -198,7 +202,10 @@ export class Enqueuer {
     }
   }
 
-  /** A full group refuses a call as a whole: the adds of others go without it, and its own one by one. */
+  /**
+   * A full group makes the store refuse the whole call. Then the adds of other groups are sent together, and those of the full
+   * group one by one.
+   */
   private async sendParts(lane: Lane, batch: readonly Waiting[], group: string): Promise<void> {
     const own = batch.filter(({ job }) => job.group === group);
     const others = batch.filter(({ job }) => job.group !== group);
@@ -215,7 +222,7 @@ export class Enqueuer {
     }
   }
 
-  /** Adds that waited here until their time was over have never been sent, so they are certainly not stored. */
+  /** Rejects adds whose time ended while they waited here. They have never been sent, so they are certainly not stored. */
   private refuseLate(): void {
     const now = performance.now();
     const late = this.buffer.findIndex(({ deadline }) => deadline > now);
@@ -228,7 +235,7 @@ export class Enqueuer {
     if (this.isFull) this.lookIfFull();
   }
 
-  /** No call ends before the time of the first that waits is over, as far as anybody knows. */
+  /** While every lane is busy, rejects waiting adds as soon as their time is over. */
   private watch(): void {
     if (this.timer || this.buffer.length === 0) return;
     this.timer = setTimeout(
@@ -246,8 +253,8 @@ export class Enqueuer {
   }
 
   /**
-   * The jobs for the next call: as many as fit, with the same replication. A second job with an id waits until the call with the first
-   * one has ended; on the other lane it could overtake a repetition of that call.
+   * The jobs for the next call: as many as fit, with the same replication. A second job with the same id waits until the call
+   * with the first one has ended. On the other lane it could overtake a repetition of that call.
    */
   private take(): Waiting[] {
     const { replication } = this.buffer[0]!.job;
@@ -257,7 +264,7 @@ export class Enqueuer {
       bytes += job.body.length;
       const isFull = count === MAX_CALL_JOBS || (count > 0 && bytes > MAX_CALL_BYTES);
       if (isFull || !isSame(job.replication, replication)) break;
-      // Generated ids never collide; of a key, a call has one job.
+      // Generated ids never collide, so they need no check. A call has at most one job for each unique key.
       const own = job.hasOwnId ? job.id : job.unique && keyOf(job.unique);
       if (own !== undefined) {
         if (this.idsUnderWay.has(own)) break;
@@ -289,13 +296,13 @@ interface Sending {
   readonly seq: number;
   readonly since: number;
   tries: number;
-  /** Whether any try may have stored them. */
+  /** Whether any try may have stored the jobs. */
   applied: Applied;
-  /** Set when they were stored with too few replicas. */
+  /** Set if the jobs were stored, but too few replicas confirmed it. */
   shortage: NotReplicatedError | undefined;
 }
 
-/** Makes one call after another under one name, with rising numbers by which the store recognises repetitions. */
+/** Sends one call at a time, with the name of the lane and a rising number. The store recognises repetitions by them. */
 export class Lane {
   private readonly name = randomBytes(6).toString('base64url');
   private seq = 0;
@@ -306,8 +313,8 @@ export class Lane {
     private readonly time: AddTime & Pick<AddLimits, 'maxWaiting'>,
   ) {}
 
-  /** Resolves to the jobs that hold an id. The call is repeated until it is answered or its time is over. */
-  // One promise if the first try succeeds, as nearly every one does: an async function would make two.
+  /** Resolves to the jobs that already hold an id. The call is repeated until the store replies or its time is over. */
+  // Creates one promise if the first try succeeds, as nearly all do. An async function would create two.
   send(
     jobs: readonly EnqueueJob[],
     deadline: number,
@@ -356,19 +363,19 @@ export class Lane {
     return sending.shortage;
   }
 
-  /** @throws if it is not to be repeated any more. */
+  /** Waits until the next try. @throws {Error} if the call must not be repeated any more. */
   private async untilAgain(sending: Sending, deadline: number, error: unknown): Promise<void> {
     if (error instanceof RedisUnavailableError && error.applied === 'unknown') sending.applied = 'unknown';
     const { shortage, applied, tries } = sending;
     const left = deadline - performance.now();
-    // That it was stored is more important than the outcome of the last repetition.
+    // If an earlier try stored the jobs, that error is reported, not the outcome of the last repetition.
     const enough = shortage === undefined ? 0 : SHORTEST_MS;
     if (!isPassing(error) || left <= enough) throw shortage ?? honest(error, applied);
     await pause(Math.min(repeatDelay(error, tries), left));
   }
 }
 
-/** No id has a line break. */
+/** A unique key in the set of ids. No id has a line break, so the two cannot collide. */
 function keyOf({ digest }: KeyClaim): string {
   return `\n${digest}`;
 }
@@ -377,10 +384,10 @@ function byId(duplicates: readonly Duplicate[]): ReadonlyMap<string, Duplicate> 
   return new Map(duplicates.map((duplicate) => [duplicate.id, duplicate]));
 }
 
-/** One repetition may have been refused, or found the connection closed, after another took effect. */
+/** The last try may have failed although an earlier one took effect. Then the error must not say that nothing was stored. */
 function honest(error: unknown, applied: Applied): unknown {
   if (applied === 'no') return error;
-  // The words of the last failure would say that nothing was changed.
+  // The message of the last failure would say that nothing was changed.
   const why = 'an earlier try was not answered, the last one failed';
   return new RedisUnavailableError('add', 'unknown', why, { cause: error });
 }

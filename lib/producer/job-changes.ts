@@ -14,7 +14,7 @@ import type { AddResult } from './add-result.js';
 import { ANY_DATA } from './dead-jobs.js';
 import type { MadeJob } from './job-maker.js';
 
-/** What `queue.update` changes; at least one field. What is left out stays as it is. */
+/** What `queue.update` changes: at least one field. Fields that are left out stay unchanged. */
 export interface JobChanges<Data = unknown> {
   /** The new data, as a whole. */
   readonly data?: Data;
@@ -108,7 +108,7 @@ export async function updateJob(
     }
   }
 
-  /** Its line of options with the new time and priority; undefined where these stay. */
+  /** The stored options of the job with the new time and priority; undefined if these do not change. */
   async function changedOptions() {
     const runnableAt = dueAt ?? (delayMs === undefined ? undefined : Math.floor(engine.now()) + delayMs);
     if (runnableAt === undefined && priority === undefined) return undefined;
@@ -134,8 +134,8 @@ const ADVICE = {
 const ONLY_ENDED = 'only a job that has ended is run again';
 
 /**
- * Adds a job that completed or was cancelled once more, under its id. The store replaces the ended job in the same step, so of several calls one
- * adds it. `'dead'`: nothing was done.
+ * Adds a completed or cancelled job again, with its id. The store replaces the ended job in the same step, so only one of several
+ * calls adds it. Returns `'dead'` if the job is dead; then nothing was done.
  *
  * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError}
  */
@@ -164,7 +164,7 @@ export async function addAgain(
     ...(group !== undefined && { group }),
   });
   if (!duplicate) return 'added';
-  // A caller of `addAndWait` still reads the result.
+  // A caller of `addAndWait` still needs the stored result.
   const advice = state === 'completed' ? 'somebody waits for its result; try again in a minute' : ONLY_ENDED;
   throw new WrongStateError(name, `job ${quoted(id)}`, state!, advice);
 }

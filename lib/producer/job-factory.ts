@@ -31,7 +31,7 @@ export class JobFactory {
     return makeDefinedJob(this.options, job, { data, options, awaited }, this.now(), path);
   }
 
-  /** Of one definition. */
+  /** The jobs of one definition. */
   async ofItems(given: AnyDefinition, items: readonly BulkItem<unknown>[]): Promise<readonly MadeJob[]> {
     const job = this.ownDefinition(given, 'addBulk()');
     const now = this.now();
@@ -46,7 +46,7 @@ export class JobFactory {
     );
   }
 
-  /** Of any names. */
+  /** The jobs of any names. */
   ofEntries(jobs: readonly BulkJob[]): readonly MadeJob[] {
     const now = this.now();
     const entries = checkEntries(jobs, ENTRY_FIELDS);

@@ -19,7 +19,10 @@ export interface JobListOptions<Name extends string = string> {
   readonly limit?: number;
   /** The cursor of the page before. @default from the start */
   readonly cursor?: string;
-  /** Passes over so many jobs, for pages by number; not with a cursor, name or text. Jobs that move meanwhile may be missed. @default 0 */
+  /**
+   * Skips this many jobs, for pages by number; not allowed with a cursor, name or text. Jobs that move meanwhile may be missed.
+   * @default 0
+   */
   readonly offset?: number;
   /**
    * `'asc'`: waiting jobs as they will run; delayed ones by when they are due; completed ones by when their retention ends; dead ones
@@ -32,9 +35,9 @@ export interface JobListOptions<Name extends string = string> {
 
 /** A page of jobs. */
 export interface JobPage<Entry> {
-  /** At most `limit`; fewer if the call looked at 10,000 jobs and the others did not match. */
+  /** At most `limit` jobs. One call looks at up to 10,000 jobs, so it may have fewer before the last page. */
   readonly jobs: readonly Entry[];
-  /** For the next page; null on the last. */
+  /** Cursor of the next page; null on the last. */
   readonly cursor: string | null;
   /** How many jobs this call looked at. */
   readonly examined: number;
@@ -105,11 +108,11 @@ export interface CountOptions {
 
 /** How many jobs of one state there are of each name or priority. */
 export interface GroupedCounts {
-  /** By name, empty for jobs that cannot be decoded; or by priority, `'0'` for jobs without one. */
+  /** Number of jobs by name (`''` for jobs that cannot be decoded) or by priority (`'0'` for jobs without one). */
   readonly counts: Readonly<Record<string, number>>;
   /** How many jobs the call looked at, in the order in which `queue.jobs` lists them. */
   readonly examined: number;
-  /** Whether these are all jobs of the state. */
+  /** True if the call looked at all jobs of the state. */
   readonly isComplete: boolean;
 }
 

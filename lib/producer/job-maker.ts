@@ -25,22 +25,22 @@ export interface JobRequest {
   readonly awaited?: boolean;
 }
 
-/** A job as it is stored, and what its `add` needs. */
+/** A job as it is stored, with what `add` needs besides. */
 export interface MadeJob extends EnqueueJob {
   /** Whether the id is the caller's. Generated ids never collide. */
   readonly hasOwnId: boolean;
-  /** Whether its `add` rejects if another job holds its key. */
+  /** Whether `add` rejects if another job holds the unique key. */
   readonly isExclusive?: boolean;
-  /** Ends the wait for room. */
+  /** Ends the wait for room in a full queue. */
   readonly signal?: AbortSignal;
-  /** Null: that the primary has it. */
+  /** The replication that `add` waits for; null if the confirmation of the primary is enough. */
   readonly replication: Replication | null;
   /** The options as the caller passed them, for observers. */
   readonly given?: object | undefined;
 }
 
 /**
- * Checks a request and writes it as the store takes it. Throws a typed error that names the place; nothing is stored.
+ * Checks a request and encodes the job for the store. A wrong request throws a typed error that names the place.
  *
  * @param json the data, if it is encoded already.
  */
@@ -99,7 +99,7 @@ export function makeJob(
   };
 }
 
-/** The group that the data names, and that no cost is larger than what a rate can ever give. */
+/** Reads the group from the data, and refuses a cost that is larger than the `max` of a rate: such a job could never start. */
 function withLimits(
   { groupBy, maxCost, isStrict }: ResolvedLimits,
   options: CheckedJobOptions,
@@ -131,8 +131,8 @@ function withLimits(
 }
 
 /**
- * The same for a definition: the data is validated first. It may be absent if the schema accepts undefined, as one with a default
- * does.
+ * Like `makeJob`, but for a definition: its schema validates the data first. The data may be absent if the schema accepts
+ * undefined (for example because it has a default).
  *
  * @throws {SchemaViolationError}
  */

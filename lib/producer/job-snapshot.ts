@@ -23,27 +23,27 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   /** How many attempts have begun: the failed ones, and the one that runs or completed. */
   readonly attempt: number;
   /**
-   * Maximum number of attempts: the option of the job, or the default of its queue. The policy of a handler (`@Handle`) is not stored, and
-   * is not seen here; the worker applies it, and its handlers have it in `job.attempts`.
+   * Maximum number of attempts: the option of the job, or the default of its queue. `attempts` of `@Handle` is not stored, so it
+   * is not included here; handlers see it in `job.attempts`.
    */
   readonly attempts: number;
   /** From 1, which runs first; 0 for jobs without a priority, which run before all others. */
   readonly priority: number;
-  /** The group whose turn it waits for; null without one. */
+  /** The group of the job; null without one. */
   readonly group: string | null;
   /** Small strings that were added beside the data; an empty object without any. */
   readonly headers: JobHeaders;
-  /** Ms between adding it and its first run, as asked for; 0 without a delay. */
+  /** The delay that was requested when the job was added, in ms; 0 without a delay. */
   readonly delay: number;
   /** How many times it lost its worker. */
   readonly stalls: number;
   /** When it was added; null if the job cannot be decoded. */
   readonly createdAt: Date | null;
-  /** When it is due; of a job that is not delayed any more, when it was first due. Null if it never had to wait for a time. */
+  /** When the job is due. If it is no longer delayed: when it was first due. Null if it was never delayed. */
   readonly dueAt: Date | null;
   /**
-   * When the attempt that runs, or that completed it, started; by the clock of Redis. Null for other jobs, and for one that runs until its
-   * process has reported it, after at most a quarter of the lease.
+   * When the running or completed attempt started, by the clock of Redis. Null for jobs in other states. For an active job null
+   * until its process has reported the start, which takes at most a quarter of the lease.
    */
   readonly startedAt: Date | null;
   /** When it completed, died or was cancelled. */
@@ -51,7 +51,7 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   /** The last attempt that failed. */
   readonly failure:
     | (FailureRecord & {
-        /** When, by the clock of Redis. */
+        /** When the attempt failed, by the clock of Redis. */
         readonly at: Date;
       })
     | null;
@@ -59,22 +59,22 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly progress: unknown;
   /** Lines written with `job.log`, the newest last. */
   readonly logs: readonly string[];
-  /** What the handler returned, with `retention`. */
+  /** What the handler returned; kept only with `retention`. */
   readonly result: unknown;
-  /** The reason that was passed to `cancel`, of a cancelled job that is kept. */
+  /** The reason that was passed to `cancel`; only for a cancelled job that is kept. */
   readonly cancelReason: string | null;
-  /** Of the attempt that completed it, in microseconds. */
+  /** Duration of the attempt that completed the job, in microseconds. */
   readonly durationUs: number | null;
   /** Which worker runs it. */
   readonly worker: string | null;
 }
 
-/** A job of a `Queue<Jobs>`; `name` tells which. */
+/** A job of a `Queue<Jobs>`; `name` discriminates the type of its data. */
 export type SnapshotIn<Jobs = any> = {
   [Name in NameIn<Jobs>]: JobSnapshot<DataIn<Jobs, Name>, Name>;
 }[NameIn<Jobs>];
 
-/** When active jobs started, as their processes report it. Read only where some are active, so that runs need not write it. */
+/** When active jobs started, by id. It is read from the reports of the processes, so a run need not write it. */
 export type StartTimes = ReadonlyMap<string, number>;
 
 export async function startTimes(

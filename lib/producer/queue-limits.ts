@@ -12,53 +12,53 @@ import {
   type LimitChange,
 } from '../options/limit-options.js';
 
-/** How a rate is counted, in ms. */
+/** A rate limit. */
 export interface RateInfo {
-  /** How many starts, or how much cost. */
+  /** Maximum number of starts, or total cost, in the time `per`. */
   readonly max: number;
-  /** In this time, in ms. */
+  /** The time in ms. */
   readonly perMs: number;
-  /** How they are counted. */
+  /** How starts are counted. */
   readonly window: 'sliding' | 'fixed' | 'bucket';
-  /** Of a bucket: how many may start at once after a rest. */
+  /** For a bucket: how many jobs may start at once after an idle time. */
   readonly burst: number;
 }
 
-/** A limit as it is now: what it says, and how much of it is used. */
+/** A limit at the time of the call: its rule and how much of it is used. */
 export interface LimitInfo {
   /** What is limited. */
   readonly of: 'queue' | 'name' | 'groups' | 'group' | 'shared';
-  /** The name of the job, of the group or of the shared limit; null for those of the queue and of all groups. */
+  /** Name of the job, group or shared limit; null for the limits of the queue and of all groups. */
   readonly name: string | null;
-  /** How often jobs may start; null: no limit. */
+  /** How often jobs may start; null if unlimited. */
   readonly rate: RateInfo | null;
-  /** How many may run at the same time; null: no limit. */
+  /** How many jobs may run at the same time; null if unlimited. */
   readonly concurrency: number | null;
-  /** How many jobs of a group may wait; null: no limit. */
+  /** How many jobs of a group may wait; null if unlimited. */
   readonly maxSize: number | null;
-  /** How many turns the group gets for one of the others. */
+  /** How many jobs of the group start for each job of a group with weight 1. */
   readonly weight: number;
   /** Whether the group is paused. */
   readonly paused: boolean;
-  /** Whether a part of it was set while it runs, and wins over the code. */
+  /** Whether a part of the limit was set at run time and overrides the code. */
   readonly isLive: boolean;
-  /** Starts that the rate has left now; null without a rate. */
+  /** How many jobs the rate would let start now; null without a rate. */
   readonly left: number | null;
-  /** Until the next job may start, in ms; 0: now. */
+  /** Milliseconds until the next job may start; 0 if one may start now. */
   readonly nextInMs: number;
-  /** For how long a handler holds all starts back (`RateLimited`), in ms; 0: not. */
+  /** Remaining time of a hold (`hold()`, or `RateLimited` thrown by a handler) in ms; 0 without one. */
   readonly heldForMs: number;
-  /** How many jobs wait in the line of the name or the group. */
+  /** How many jobs of the name or the group wait. */
   readonly waiting: number;
-  /** How many run, where a concurrency is limited; else 0. */
+  /** How many jobs run, if the concurrency is limited; otherwise 0. */
   readonly running: number;
 }
 
 /** A page of groups. */
 export interface GroupPage {
-  /** Groups with waiting jobs, or with running ones that count against a limit. */
+  /** Groups with waiting jobs, or with running jobs that count against a limit. */
   readonly groups: readonly LimitInfo[];
-  /** For the next page; null on the last. */
+  /** Cursor of the next page; null on the last. */
   readonly cursor: string | null;
 }
 
@@ -69,8 +69,8 @@ const readPage = shape({
 });
 
 /**
- * The limits of one queue, for all processes: how often its jobs start, and how many run at once. What is set here wins over the code,
- * at once and until it is cleared.
+ * The limits of one queue, for all processes: how often its jobs start, and how many run at once. A limit set here overrides the
+ * code, at once and until it is cleared.
  *
  * @example
  * await emails.limits.set({ rate: { max: 100, per: '1s' } });
@@ -86,7 +86,8 @@ export class QueueLimits {
   ) {}
 
   /**
-   * The limits of the queue, of all groups and of job names, and the shared ones that the queue uses; those of single groups are in `groups`.
+   * The limits of the queue, of all groups and of job names, and the shared limits that the queue uses. Limits of single groups
+   * are in `queue.groups()`.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -112,8 +113,8 @@ export class QueueLimits {
   }
 
   /**
-   * Changes a limit of the queue, or of the jobs of one name. Fields that are left out stay as they were set before or as the code says;
-   * `null` removes the limit, whatever the code says.
+   * Changes a limit of the queue, or of the jobs of one name. Fields that are left out stay unchanged; `null` removes the limit,
+   * even if the code sets one.
    *
    * @throws {InvalidOptionError | InvalidJobNameError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -136,7 +137,7 @@ export class QueueLimits {
   }
 
   /**
-   * Lets nothing start for a while, as a handler does that throws `RateLimited`. A longer time that was set before stays.
+   * Lets no job start for a while, like a handler that throws `RateLimited`. If a hold with a later end exists, it stays.
    *
    * @throws {InvalidOptionError | InvalidJobNameError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -150,7 +151,7 @@ export class QueueLimits {
   }
 
   /**
-   * Ends a hold, whoever began it: jobs start at once, as far as the limits allow.
+   * Ends a hold that `hold()` or a handler began. Jobs start at once, within the limits.
    *
    * @throws {InvalidOptionError | InvalidJobNameError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -167,7 +168,7 @@ export class QueueLimits {
 }
 
 /**
- * A limit that several queues share, of one name.
+ * One limit that several queues share.
  *
  * @example
  * const openai = emails.limits.shared('openai');
@@ -190,7 +191,7 @@ export class SharedLimit {
   }
 
   /**
-   * What it says and how much of it is used; null if no process has declared it.
+   * The rule of the limit and how much of it is used; null if no process has declared it.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -200,7 +201,8 @@ export class SharedLimit {
   }
 
   /**
-   * Changes it for all queues that use it, at once and until it is cleared. `null` removes a limit, whatever the code says.
+   * Changes the limit for all queues that use it, at once and until it is cleared. `null` removes a limit, even if the code sets
+   * one.
    *
    * @throws {InvalidOptionError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -224,7 +226,7 @@ export class SharedLimit {
   }
 
   /**
-   * Lets no job of the queues that use it start for a while. A longer time that was set before stays.
+   * Lets no job of the queues that use the limit start for a while. If a hold with a later end exists, it stays.
    *
    * @throws {InvalidOptionError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -244,7 +246,7 @@ export class SharedLimit {
   }
 }
 
-/** Adds to what was set live before. */
+/** Merges the change into the fields that were set at run time before. */
 async function changeLimit(
   engine: QueueEngine,
   queue: string,
@@ -282,7 +284,7 @@ export class QueueGroup {
   }
 
   /**
-   * What limits it, how many of its jobs wait, and how many run.
+   * Limits of the group, how many of its jobs wait, and how many run.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -291,7 +293,7 @@ export class QueueGroup {
   }
 
   /**
-   * Changes limits and weight of this group; they win over those of all groups. `null` removes a limit.
+   * Changes limits and weight of this group; they override those of all groups. `null` removes a limit.
    *
    * @throws {InvalidOptionError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -301,7 +303,7 @@ export class QueueGroup {
   }
 
   /**
-   * Takes back everything that was set for this group.
+   * Removes everything that was set at run time for this group.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -310,7 +312,7 @@ export class QueueGroup {
   }
 
   /**
-   * From now on none of its jobs starts; those that run go on, and jobs can be added.
+   * From now on no job of the group starts. Running jobs continue, and jobs can still be added.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -328,7 +330,7 @@ export class QueueGroup {
   }
 
   /**
-   * Ends a hold that a handler began by `RateLimited` with the scope `'group'`.
+   * Ends a hold that a handler began by throwing `RateLimited` with the scope `'group'`.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */

@@ -11,7 +11,7 @@ import type { AddResult } from './add-result.js';
 import type { Queue } from './queue.js';
 
 /**
- * Adds jobs to any registered queue, and gives queues by name. Inject it by its class.
+ * Adds jobs to any registered queue, and returns queues by name. Inject it by its class.
  *
  * @example
  * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));
@@ -36,8 +36,9 @@ export class QueueProducer {
   ) {}
 
   /**
-   * The handle of a queue by its name: the same object at every call. A queue that no module registers gets the defaults of `forRoot`, and
-   * is from then on known in this process as if it were registered. Its handle and its options stay in memory as long as the process.
+   * Returns the handle of a queue by its name, the same object at every call. A queue that no module registers gets the defaults
+   * of `forRoot` and from then on counts as registered in this process. Its handle and its options stay in memory until the
+   * process ends.
    *
    * @throws {InvalidQueueNameError}
    * @throws {InvalidOptionError} for a queue that is not registered, if there is only a `forRoot` with a key
@@ -60,7 +61,8 @@ export class QueueProducer {
     options?: JobOptions,
   ): Promise<AddResult>;
   add(queue: string, name: string, data: unknown, options?: JobOptions): Promise<AddResult>;
-  // With a definition the second argument is the data, else the name; no object is allocated to tell them apart.
+  // With a definition the second argument is the data, otherwise it is the name. The cases are told apart without allocating an
+  // object.
   add(job: string | AnyDefinition, second: unknown, third: unknown, fourth?: JobOptions): Promise<AddResult> {
     try {
       if (!isDefinition(job)) {

@@ -58,7 +58,7 @@ export type { AddResult, BulkItem, BulkJob, BulkJobIn, DetailedWaitOptions, Wait
 const readObliterate = shape({ force: field('force', boolean) });
 const statsOptions = shape({ days: field('days', integer(1, 90)) });
 const DEFAULT_STATS_DAYS = 7;
-/** What a worker was given just before a pause reaches it within this time, if its line is well. */
+/** Jobs that a worker claimed just before a pause reach it within this time, unless its network is slow. */
 const ON_ITS_WAY_MS = 50;
 
 /**
@@ -93,7 +93,7 @@ export class Queue<Jobs = any> {
   readonly schedules: Schedules<Jobs>;
   /** Dead jobs: list, retry or remove them. */
   readonly dead: DeadJobs<Jobs>;
-  /** How often its jobs start and how many run at once, in all processes together: list and change it. */
+  /** Limits of how often jobs start and how many run at once, across all processes: list and change them. */
   readonly limits: QueueLimits;
   private readonly enqueuer: Enqueuer;
   private readonly factory: JobFactory;
@@ -124,7 +124,7 @@ export class Queue<Jobs = any> {
    * @throws {NotReplicatedError} if `durability` asks for replicas that did not confirm in time
    */
   add<Job extends JobIn<Jobs>>(job: Job, data: InputIn<Jobs, Job>, options?: JobOptions): Promise<AddResult>;
-  // One promise, created where it is settled; an async function would create two more for every job.
+  // The promise is created where it is settled. An async function would create two more for every job.
   add(job: string | AnyDefinition, data: unknown, options?: JobOptions): Promise<AddResult> {
     if (isDefinition(job)) return this.addDefined(job, data, options);
     try {
@@ -137,11 +137,12 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Adds many jobs, of any names or of one definition: all or none up to 1,000 and 32 MiB; more go in chunks of at most 500 and
-   * 4 MiB, each all or none, with the strictest `durability` of its jobs. The results are in the order given.
+   * Adds many jobs, of any names or of one definition. Up to 1,000 jobs and 32 MiB are added all or none. A larger list is sent
+   * in chunks of at most 500 jobs and 4 MiB, each all or none. The strictest `durability` among the jobs of a call applies to all
+   * of them. The results are in the order of the jobs.
    *
-   * @throws {PartialBulkError} if a later chunk failed; it has the results of the stored jobs
-   * @throws everything `add` throws, with the entry in its message
+   * @throws {PartialBulkError} if a later chunk failed; it contains the results of the stored jobs
+   * @throws everything `add` throws, with the index of the entry in the message
    */
   async addBulk(jobs: readonly BulkJobIn<Jobs>[]): Promise<AddResult[]>;
   async addBulk<Definition extends DefinitionIn<Jobs>>(
@@ -157,14 +158,15 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Adds a job and waits for its end. With `detail: true`, the answer tells the id too, and whether another job held it.
+   * Adds a job and waits for its end. With `detail: true`, the answer also contains the id, and whether another job already had
+   * it.
    *
    * @typeParam Result what the handler returns, for a job without a definition
    * @returns the result of the handler, after a JSON round trip
    * @throws {JobFailedError} if it died, was removed or was cancelled
    * @throws {ResultNotKeptError} if it completed, but its result is not stored
-   * @throws {JobNotFoundError} if it is gone and how it ended is not known
-   * @throws {WaitTimeoutError} if it did not end in time; it is not stopped
+   * @throws {JobNotFoundError} if the job is gone and it is unknown how it ended
+   * @throws {WaitTimeoutError} if the job did not end in time; the job is not stopped
    * @throws {InvalidOptionError} for its options, the reason of `signal` if that aborts, and everything `add` throws
    * @example
    * const { result, duplicate } = await emails.addAndWait('render', { week: 7 }, { id: 'render-7', detail: true });
@@ -220,8 +222,8 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Lists jobs of one state, in pages. A cursor stays valid while jobs come, go and move: a job that stays where it is comes exactly
-   * once. Works in small steps, so it does not block Redis.
+   * Lists jobs of one state, in pages. A cursor stays valid while jobs come, go and move: a job that keeps its place is listed
+   * exactly once. The call works in small steps, so it does not block Redis.
    *
    * @throws {InvalidOptionError | InvalidJobNameError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -237,8 +239,8 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * How many jobs are in each state; completed and cancelled ones only if they are kept. With `by`, how many jobs of one state there are
-   * of each name or priority: one call looks at up to 10,000 jobs, in small steps, and says how many in `examined`.
+   * Counts the jobs in each state; completed and cancelled jobs count only if they are kept. With `by`, counts the jobs of one
+   * state by name or priority. Such a call looks at up to 10,000 jobs, in small steps, and returns their number in `examined`.
    *
    * @throws {InvalidOptionError}
    * @example
@@ -257,7 +259,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * One group: its state, limits and weight; pause it.
+   * Returns the handle of one group: read its state, change its limits and weight, pause it.
    *
    * @throws {InvalidOptionError} if it cannot be the name of a group
    * @example
@@ -295,7 +297,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Whether the queue is paused, for every process.
+   * Whether the queue is paused. A pause applies to every process.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -304,8 +306,9 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * From now on no process claims from this queue; running jobs go on. Resolves when no worker will start a job that it had claimed
-   * before: at once if no job is active, else after a quarter of a second. Resolves to whether this changed anything.
+   * From now on no process claims from this queue; running jobs continue. Resolves when no worker will start a job that it had
+   * claimed before: at once if no job is active, otherwise after a quarter of a second. The result is false if the queue was
+   * paused already.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -317,7 +320,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Ends a `pause`. Resolves to whether this changed anything.
+   * Ends a `pause`. Resolves to false if the queue was not paused.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -326,10 +329,10 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Removes a job that is not running, or all that match a filter; each with an event `removed`. Works in small steps, so it does not
-   * block Redis.
+   * Removes a job that is not running, or all jobs that match a filter. Each removal writes an event `removed`. The call works in
+   * small steps, so it does not block Redis.
    *
-   * @returns for a filter how many jobs it removed
+   * @returns for a filter, the number of removed jobs
    * @throws {JobNotFoundError | InvalidJobIdError} for one job
    * @throws {WrongStateError} for one job, while it runs
    * @throws {InvalidOptionError | InvalidJobNameError} for a filter
@@ -350,16 +353,16 @@ export class Queue<Jobs = any> {
   /**
    * Ends a job in any state, from any process: it is never retried.
    *
-   * `'cancelled'`: the job had not started and is gone.
-   * `'signalled'`: the job runs. Within a heartbeat (a quarter of `lease.duration`: 2 s) its `job.signal` aborts with a `JobAbortedError`
-   * with reason `cancelled`. If its handler then throws, or its worker dies or stops, the job ends as cancelled. If the handler returns
-   * all the same, the job is completed. A second call does not change the reason.
-   * `'not-found'`: there is no such job, or it has completed or died.
+   * `'cancelled'`: the job had not started and is gone. `'signalled'`: the job runs. Within a heartbeat (a quarter of
+   * `lease.duration`: 2 s) its `job.signal` aborts with a `JobAbortedError` with reason `cancelled`. If its handler then throws,
+   * or its worker dies or stops, the job ends as cancelled. If the handler returns normally, the job is completed. A second call
+   * does not change the reason. `'not-found'`: there is no such job, or it has completed or died.
    *
-   * With a filter it ends all jobs that match, in small steps; without a state those that wait, are delayed or run.
+   * With a filter it cancels all matching jobs, in small steps. A filter without a state matches waiting, delayed and active
+   * jobs.
    *
-   * @returns for a filter how many jobs it cancelled or signalled
-   * @param reason for the event `cancelled`, the signal and callers that wait for the job: one line of 1 to 1,000 bytes
+   * @returns for a filter, the number of jobs that were cancelled or signalled
+   * @param reason one line of 1 to 1,000 bytes, passed to the event `cancelled`, the signal and callers that wait for the job
    * @throws {InvalidJobIdError | InvalidOptionError | InvalidJobNameError}
    * @example
    * if ((await queue.cancel(id, 'the customer changed her mind')) === 'signalled') console.log('it ends soon');
@@ -376,8 +379,8 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Changes a job that waits or is delayed: its data, when it runs, its priority. With a definition, the schema checks the data. All or
-   * nothing, and an event `updated` says so. The handler of a running job calls `job.update`.
+   * Changes a waiting or delayed job: its data, when it runs, its priority. With a definition, the schema checks the data. Either
+   * all changes apply or none; an event `updated` is written. The handler of a running job calls `job.update` instead.
    *
    * @throws {JobNotFoundError}
    * @throws {WrongStateError} with the state, if the job runs or has ended
@@ -400,9 +403,10 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Runs a delayed job now, or all that match a filter, retries that wait for their next attempt among them.
+   * Queues a delayed job now, or all delayed jobs that match a filter. Jobs that wait for their next attempt are delayed jobs,
+   * too.
    *
-   * @returns for a filter how many jobs it promoted
+   * @returns for a filter, the number of promoted jobs
    * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
    * @throws {InvalidOptionError | InvalidJobNameError} for a filter
    * @example
@@ -428,9 +432,9 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Runs a job that has ended once more, under its id, with the same data and options: a completed or cancelled one that is kept, or a dead one,
-   * for which it does what `dead.retry` does. It is queued now, whatever its `delay` or `deadline` was, and what was stored of its first run
-   * (result, log, attempts) is gone. If several processes call it, one of them queues the job.
+   * Queues a job that has ended again, with its id, data and options. The job must be kept: completed, cancelled or dead (as
+   * `dead.retry`). It is queued now; its `delay` and `deadline` no longer apply. What its first run stored (result, log,
+   * attempts) is deleted. If several processes call this at once, one of them queues the job.
    *
    * @throws {JobNotFoundError | InvalidJobIdError}
    * @throws {WrongStateError} with the state, if the job has not ended
@@ -444,8 +448,9 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Writes an event of your own, which `QueueEvents` and `@OnQueueEvent('published')` pass on, in order with those of jobs. It is kept as
-   * long as they are. If Redis does not answer, whether it was written is unknown; a repetition may write it twice.
+   * Writes an event of the application. `QueueEvents` and `@OnQueueEvent('published')` receive it, in order with the events of
+   * jobs, and it is kept as long as they are. If Redis does not reply, the event may or may not be written; repeating the call
+   * may write it twice.
    *
    * @param payload any JSON of at most 1,000 bytes
    * @throws {InvalidOptionError | InvalidPayloadError | PayloadTooLargeError}
@@ -459,8 +464,8 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Deletes the queue with everything in it, including schedules and counters, in one step; Redis frees the memory in the background.
-   * Outcomes of jobs that were running are ignored. Event ids continue, for readers that follow them.
+   * Deletes the queue with everything in it, including schedules and counters, in one step; Redis frees the memory in the
+   * background. Outcomes of jobs that were running are ignored. Event ids continue to rise, so readers can go on.
    *
    * @throws {WrongStateError} while jobs run, unless `force`
    */
@@ -477,9 +482,9 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Finds every job that is not in exactly one place with its data, and every running job without a lease. There are none unless keys
-   * were deleted, evicted or written by others. Changes nothing and may be called at any time. It reads every id, in small steps, so
-   * it is for people and tests, not for a health check.
+   * Finds every job that is not in exactly one place with its data, and every running job without a lease. There are none unless
+   * keys were deleted, evicted or written by other programs. The audit changes nothing and may run at any time. It reads every id
+   * (in small steps), so use it by hand and in tests, not as a health check.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -488,9 +493,9 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Fixes what `audit` finds, while workers go on: a job without data becomes dead as `corrupt`; a job in no list is queued again; a
-   * job in two places stays where it got furthest; jobs that no worker holds are queued again with a stall counted; leftovers
-   * of deleted jobs are removed. Safe to repeat; afterwards `audit` finds nothing.
+   * Fixes what `audit` finds, while workers go on: a job without data becomes dead as `corrupt`; a job in no list is queued
+   * again; a job in two places keeps the later of its states; active jobs without a worker are queued again and a stall is
+   * counted; leftovers of deleted jobs are removed. Safe to repeat; afterwards `audit` finds nothing.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */

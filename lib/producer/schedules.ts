@@ -22,7 +22,7 @@ export interface UpsertResult {
   readonly id: string;
   /** Name of its queue. */
   readonly queue: string;
-  /** `unchanged`: the same schedule was there already. */
+  /** `unchanged`: the same schedule existed already. */
   readonly outcome: 'created' | 'updated' | 'unchanged';
   /** Null while it is paused, and when it has ended. */
   readonly nextAt: Date | null;
@@ -44,8 +44,8 @@ const readPage = shape({
 const checkCount = integer(1, 1_000);
 
 /**
- * Rules that add jobs at times: `queue.schedules`. Times are those of the clock of Redis. Each occurrence adds exactly one job,
- * however many processes there are; its id is `<schedule>@<time>`. Jobs are added by the processes that have workers for the queue.
+ * Rules that add jobs at times: `queue.schedules`. Times are by the clock of Redis. Each occurrence adds exactly one job, even
+ * with many processes; its id is `<schedule>@<time>`. Jobs are added by the processes that have workers for the queue.
  *
  * @example
  * await queue.schedules.upsert('daily', { cron: '0 7 * * MON-FRI', tz: 'Europe/Berlin' }, { name: 'report' });
@@ -60,7 +60,7 @@ export class Schedules<Jobs = any> {
   ) {}
 
   /**
-   * Creates a schedule, or updates the one with this id. The same call again changes nothing, so every process may make it at
+   * Creates a schedule, or updates the one with this id. Repeating the same call changes nothing, so every process may call it at
    * startup. If the timing changed, the next time is computed from now; otherwise it stays. Counters and a pause always stay.
    *
    * @param id 1 to 200 bytes of well-formed text without control characters.
@@ -82,7 +82,7 @@ export class Schedules<Jobs = any> {
       const nextAt = nextOf(made, there, now);
       const revision = there?.revision ?? 0;
       const put = { id, revision, record: made.record, nextAt };
-      // Another process has changed it meanwhile: read it again, because it may be the same now.
+      // Another process has changed the schedule meanwhile. Read it again: it may be up to date now.
       if ((await this.engine.schedules.put(this.options.name, put)) === 'changed') continue;
       const isPaused = there?.mode === 'paused';
       const at = isPaused ? null : nextAt === 'keep' ? there!.nextAt : nextAt;
@@ -103,7 +103,7 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * Schedules in the order in which they were created: `limit` of them (1 to 1,000, by default 100), after the first `offset`.
+   * Lists schedules in the order in which they were created. `limit` is 1 to 1,000 (default 100); `offset` skips the first ones.
    *
    * @example
    * const first = await queue.schedules.list({ limit: 20 });
@@ -127,7 +127,7 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * Removes a schedule; jobs it has added stay. Resolves to whether there was one.
+   * Removes a schedule; jobs it has added stay. Resolves to false if there is none with this id.
    *
    * @throws {InvalidOptionError | RedisUnavailableError | RedisRefusedError}
    */
@@ -136,7 +136,7 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * Adds no more jobs until `resume`; jobs it has added go on. Resolves to whether this changed anything.
+   * Stops adding jobs until `resume`; jobs it has added are not affected. Resolves to false if it was paused already.
    *
    * @throws {ScheduleNotFoundError}
    */
@@ -148,8 +148,8 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * Continues with the first occurrence from now on; occurrences during the pause are skipped. Resolves to whether this changed
-   * anything.
+   * Continues with the next occurrence from now; occurrences during the pause are skipped. Resolves to false if it was not
+   * paused.
    *
    * @throws {ScheduleNotFoundError}
    */
@@ -165,7 +165,7 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * Adds a job of the schedule now, even if it is paused or has ended. The job has an id of its own and does not count for the next
+   * Adds a job of the schedule now, even if it is paused or has ended. The job has a generated id and does not affect the next
    * time, `limit` or `overlap`.
    *
    * @throws {ScheduleNotFoundError} and what `Queue.add` throws
@@ -185,8 +185,8 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * The last occurrences that added a job, at most 10, the newest first, each with what is known of its job: null if it has ended and is
-   * not kept. Give the template a `retention` to see results.
+   * The last occurrences that added a job, at most 10, newest first, each with a snapshot of its job. The snapshot is null if the
+   * job has ended and is not kept; give the template a `retention` to see results.
    *
    * @example
    * for (const { at, job } of await queue.schedules.history('daily')) console.log(at, job?.state ?? 'completed', job?.durationUs);
@@ -210,7 +210,7 @@ export class Schedules<Jobs = any> {
   }
 
   /**
-   * The next `count` (1 to 1,000) occurrences, without jitter; fewer if it ends before, none while it is paused.
+   * The next `count` (1 to 1,000) occurrences, without jitter. Fewer if the schedule ends before; none while it is paused.
    *
    * @example
    * const [next] = await queue.schedules.nextRuns('daily', 1);
@@ -221,7 +221,7 @@ export class Schedules<Jobs = any> {
     const { stored, schedule } = await this.read(id, 'schedules.nextRuns().id');
     const { nextAt, fired } = stored;
     if (nextAt === null) return [];
-    // The others follow from when its runs end.
+    // Later occurrences depend on when the runs end, so they are not known.
     if (schedule.rule.afterEnd) return [new Date(nextAt)];
     const left = Math.min(count, remaining(schedule.rule, fired));
     return [nextAt, ...nextTimes(schedule.rule, left - 1, nextAt)].slice(0, left).map((at) => new Date(at));
@@ -266,9 +266,9 @@ export interface ScheduleSnapshot<Data = unknown> {
   readonly id: string;
   /** Name of its queue. */
   readonly queue: string;
-  /** The rule, times in ms; null if the record cannot be read, because a newer version wrote it. */
+  /** The rule, with times in ms; null if the record cannot be read because a newer version wrote it. */
   readonly rule: ScheduleRule | null;
-  /** The job it adds; null if `rule` is. */
+  /** The job it adds; null if `rule` is null. */
   readonly template: ScheduleTemplate<Data> | null;
   /** The next occurrence, without jitter; null while it is paused, and when it has ended. */
   readonly nextAt: Date | null;
@@ -276,13 +276,13 @@ export interface ScheduleSnapshot<Data = unknown> {
   readonly lastAt: Date | null;
   /** The id of that job. */
   readonly lastJobId: string | null;
-  /** How many jobs its occurrences have added. */
+  /** How many jobs the schedule has added. */
   readonly fired: number;
   /** Whether it is paused. */
   readonly paused: boolean;
   /** Whether `limit` or `endAt` is reached: it stays in the list and adds no more jobs. */
   readonly ended: boolean;
-  /** Which program declares it with `@Schedule`; null if it was created at run time. */
+  /** The application that declares the schedule with `@Schedule`; null if it was created at run time. */
   readonly owner: string | null;
   /** When it was created, by the clock of Redis. */
   readonly createdAt: Date;

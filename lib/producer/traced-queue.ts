@@ -7,10 +7,10 @@ import { Queue } from './queue.js';
 
 const ofOne = (result: AddResult): readonly TracedJob[] => [result];
 const ofMany = (results: readonly AddResult[]): readonly TracedJob[] => results;
-/** The answer of `addAndWait` is the result of the handler, unless details were asked for. */
+/** `addAndWait` resolves to the result of the handler, so there is no id to put into the trace. */
 const ofNone = (): readonly TracedJob[] => [];
 
-/** A queue whose adds are traced. Without telemetry a queue is not one of these, and pays nothing. */
+/** A queue that traces its adds. It is used only if telemetry is configured, so other queues have no overhead. */
 export class TracedQueue extends Queue {
   constructor(
     private readonly telemetry: QueueTelemetry,
@@ -53,13 +53,13 @@ export class TracedQueue extends Queue {
   }
 }
 
-/** Nothing has been checked yet. */
+/** The arguments have not been checked yet, so the job may be anything. */
 function nameOf(job: unknown): string | null {
   if (typeof job === 'string') return job;
   return isDefinition(job) ? job.name : null;
 }
 
-/** A handle of a queue, traced if there is telemetry. */
+/** Creates the handle of a queue; it traces adds if there is telemetry. */
 export function createQueue(
   telemetry: QueueTelemetry | undefined,
   ...parts: ConstructorParameters<typeof Queue>

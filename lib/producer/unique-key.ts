@@ -8,7 +8,7 @@ import type { CheckedKey } from '../options/unique-options.js';
 const DIGEST_CHARS = 22;
 
 /**
- * The claim of a job on its key, which is stored as a digest: keys of any length take the same room, and nobody reads them in Redis.
+ * The unique key of a job, as a digest: keys of any length take the same space, and their values are not readable in Redis.
  *
  * @param json the data of the job.
  * @throws {InvalidOptionError} if a field of `by` is not in the data.
@@ -40,7 +40,7 @@ function valuesAt(paths: readonly string[], json: string, path: string): unknown
   });
 }
 
-/** The order of fields makes no other key. */
+/** Sorts the fields of objects, so that their order does not change the key. */
 function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(sorted);
