@@ -8,9 +8,9 @@ export type ViolationKind =
   | 'no-place'
   /** An id is in two places, or is held by two workers. */
   | 'two-places'
-  /** An id is twice in one list. */
+  /** An id is in one list twice. */
   | 'repeated'
-  /** There is data of a job that is gone or in another state. */
+  /** A job left data behind that its present state does not have, or the job is gone. */
   | 'stray'
   /**
    * A stored number of a job cannot be read (it counts as 0 until `repair` resets it), its body is in the wrong hash, or its id is not
@@ -21,16 +21,18 @@ export type ViolationKind =
   | 'no-lease'
   /** A worker with a valid lease holds jobs, but its record is gone: it cannot settle them. */
   | 'no-record'
-  /** A lease ends later than a lease can. */
+  /** A lease ends later than the longest lease would. */
   | 'lease-ahead';
 
 /** One damage. */
 export interface Violation {
   /** Which. */
   readonly kind: ViolationKind;
-  /** The job; null if it is about a worker. One that cannot be read is a line break and its bytes in hex. */
+  /**
+   * The job; null if the violation is about a worker. An id that is not UTF-8 is written as a line break and its bytes in hex.
+   */
   readonly id: string | null;
-  /** The worker; null if it is about a job. */
+  /** The worker; null if the violation is about a job. */
   readonly worker: string | null;
   /** The keys in question, such as `wait`, `attempts`, or `active:<worker>`. */
   readonly where: readonly string[];
@@ -40,7 +42,7 @@ export interface Violation {
 
 /** What `audit` found. */
 export interface AuditReport {
-  /** Empty if each job is in exactly one place with its body, and each running one under a lease. */
+  /** Empty if each job has its body and is in exactly one place, and each active job has a lease. */
   readonly violations: readonly Violation[];
   /** How many different ids were checked. */
   readonly checked: number;
@@ -50,7 +52,7 @@ export interface AuditReport {
 
 /** How `repair` fixes a violation. */
 export type RepairAct =
-  /** The job is dead as `corrupt`, because it has no data to run with, or an id that nobody can name. */
+  /** The job is dead as `corrupt`, because its data is gone or its id is not valid. */
   | 'buried'
   /** The job stays where it ended; its body is lost. */
   | 'emptied'
@@ -58,7 +60,7 @@ export type RepairAct =
   | 'lined-up'
   /** The job had ended and is kept as ended again. */
   | 'kept-ended'
-  /** The job is in one place only now. */
+  /** The job was removed from all places but one. */
   | 'kept-one'
   /** Data that belonged to no job was removed. */
   | 'swept'
@@ -73,9 +75,9 @@ export type RepairAct =
 export interface Repair {
   /** What was done. */
   readonly did: RepairAct;
-  /** The job; null if it is about a worker. */
+  /** The job; null if the repair is about a worker. */
   readonly id: string | null;
-  /** The worker; null if it is about a job. */
+  /** The worker; null if the repair is about a job. */
   readonly worker: string | null;
   /** The same as a sentence. */
   readonly text: string;
@@ -83,7 +85,7 @@ export interface Repair {
 
 /** What `repair` did. */
 export interface RepairReport {
-  /** In the order in which they were made. */
+  /** The repairs, in the order in which they were made. */
   readonly repairs: readonly Repair[];
   /** How many different ids were checked. */
   readonly checked: number;

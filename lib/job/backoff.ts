@@ -5,7 +5,10 @@ import { isPlainName } from './job-id.js';
 import { isThenable } from './thenable.js';
 import { fieldsOf, hasFields, unknownField } from './fields.js';
 
-/** Wait before the next attempt. A duration is a fixed wait; a list has one wait per retry, the last one repeats. */
+/**
+ * Wait before the next attempt. A duration is a fixed wait. A list has one wait per retry; its last one is used for all further
+ * retries.
+ */
 export type BackoffOption =
   | Duration
   | readonly Duration[]
@@ -14,7 +17,7 @@ export type BackoffOption =
   | NamedBackoff
   | BackoffFunction;
 
-/** One of the `backoffs` of the queue or of the module by its name; the name alone is the same. */
+/** Refers to one of the `backoffs` of the queue or module by name. A string with the name means the same. */
 export interface NamedBackoff {
   /** Name of the backoff. */
   readonly type: string;
@@ -47,8 +50,9 @@ export interface ExponentialBackoff<Time> {
 }
 
 /**
- * Called after each failed attempt with its number, from 1, the error and the job. With null or -1 the job is not tried again: it is
- * dead as `retries-exhausted`. It may return a promise, which is awaited for up to 10 s. If it fails, takes longer or returns no duration, that is logged, and the job is tried again after 1 s, 2 s, 4 s, ...
+ * Called after each failed attempt with its number, from 1, the error and the job. With null or -1 the job is not tried again: it
+ * is dead as `retries-exhausted`. It may return a promise, which is awaited for up to 10 s. If the function throws, takes longer
+ * or returns no duration, an error is logged and the job is tried again after 1 s, 2 s, 4 s, ...
  */
 export type BackoffFunction = (
   attempt: number,
@@ -62,7 +66,7 @@ export type CheckedBackoff = StoredBackoff | BackoffFunction;
 /** The named backoffs of a queue after checking. */
 export type Backoffs = ReadonlyMap<string, CheckedBackoff>;
 
-/** A name in place of a backoff. */
+/** A reference to a named backoff. */
 export class BackoffName {
   constructor(
     readonly name: string,
@@ -70,7 +74,7 @@ export class BackoffName {
     readonly given: unknown,
   ) {}
 
-  /** As it is stored: what the user wrote. */
+  /** The stored form, which is what the user wrote. */
   toJSON(): string {
     return this.name;
   }
@@ -85,13 +89,13 @@ const MAX_LIST = 1_000;
 const FIXED_FIELDS = ['type', 'delay', 'jitter'];
 const EXPONENTIAL_FIELDS = ['type', 'delay', 'max', 'factor', 'jitter'];
 
-/** Most bytes of a name; it is stored with each job. */
+/** Maximum bytes of a name. It is stored with each job. */
 const MAX_NAME = 64;
 const KINDS = ['fixed', 'exponential'];
 const TYPES = `'fixed' or 'exponential', or alone the name of one of the option "backoffs" of forRoot or registerQueue`;
 
 /**
- * A backoff or, where it can be one, its name: `checkBackoffName` has to follow.
+ * Reads a backoff or the name of one. Call `checkBackoffName` afterwards to check that the name exists.
  *
  * @throws {InvalidOptionError} naming the field inside `path` that breaks its rule.
  */
@@ -160,7 +164,7 @@ export function checkBackoffName(
   );
 }
 
-/** The backoff itself in place of its name. */
+/** Replaces the name of a backoff by the backoff itself. */
 export function namedBackoff(
   backoff: CheckedBackoff | BackoffName,
   backoffs: Backoffs | undefined,
@@ -223,8 +227,8 @@ function checkNumber(value: unknown, min: number, max: number, path: string): nu
  * Exponential is `min(max, delay * factor^(attempt - 1))`, with jitter taken off as in BullMQ: evenly spread over
  * `[wait * (1 - jitter), wait]`, so that jobs that failed together do not come back together.
  *
- * @returns null if the job is not to be tried again; a promise only if the option is a function that returns one; it rejects as
- *   this throws.
+ * @returns null if the job must not be tried again. A promise only if the option is a function that returns one; it rejects with
+ * the errors that this function throws.
  * @throws {InvalidOptionError} if that function returns no duration, and whatever it throws.
  */
 export function backoffDelay(

@@ -20,7 +20,7 @@ export interface JobDefinition<
   readonly queue: string;
   /** Name of the job. */
   readonly name: Name;
-  /** Absent if the definition has only a type. */
+  /** The schema; absent if the definition has only a type. */
   readonly schema?: StandardSchemaV1<Input, Output> | undefined;
   /** Only for the compiler. @internal */
   readonly [RESULT]?: Result;
@@ -87,7 +87,7 @@ export function defineJob(queue: string, name: string, ...rest: [schema?: unknow
     : new DefinedJob(checkQueueName(queue), checkJobName(name), checkSchema(queue, name, rest[0]));
 }
 
-/** Frozen, and recognised by its private field: its values have been checked. */
+/** A checked definition. It is frozen and recognised by its private field, so it is not checked again. */
 class DefinedJob {
   #checked = true;
   declare readonly schema?: StandardSchemaV1;
@@ -119,7 +119,7 @@ function checkSchema(queue: string, name: string, schema: unknown): StandardSche
   );
 }
 
-/** Text of the schema of a definition in messages. */
+/** How messages call the schema of a definition. */
 export function schemaPath(queue: string, name: string): string {
   return `the schema of defineJob('${queue}', ${JSON.stringify(name)})`;
 }
@@ -136,7 +136,7 @@ function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   }
 }
 
-/** Whether it looks like a result of `defineJob`: an object that names a queue and a job. */
+/** Whether the value looks like a result of `defineJob`: an object with the names of a queue and a job. */
 export function isDefinition(value: unknown): value is AnyDefinition {
   try {
     return typeof value === 'object' && value !== null && 'queue' in value && 'name' in value;
@@ -146,8 +146,8 @@ export function isDefinition(value: unknown): value is AnyDefinition {
 }
 
 /**
- * A checked definition: that of `defineJob` itself. One written by hand, or made by another copy of this library, is read once and checked
- * as `defineJob` does.
+ * Returns a checked definition. A result of `defineJob` is returned as it is. An object written by hand, or created by another
+ * copy of this package, is checked like the arguments of `defineJob`.
  *
  * @throws {InvalidQueueNameError | InvalidJobNameError | InvalidOptionError}
  */
@@ -166,8 +166,8 @@ export function checkDefinition(given: AnyDefinition, path: string): AnyDefiniti
 }
 
 /**
- * The output of the schema, with defaults and coercions applied; without a schema, the data itself. A promise only if the schema is
- * asynchronous.
+ * Returns the output of the schema, with defaults and coercions applied; without a schema, the data itself. It is a promise only
+ * if the schema is asynchronous.
  *
  * @throws {SchemaViolationError} with every issue; the promise rejects with it if the schema is asynchronous.
  * @throws whatever code of the schema throws.
@@ -184,11 +184,11 @@ export function validatePayload<Output>(
 }
 
 /**
- * Validates the data as the handler will get it, after a JSON round trip. The output of the schema is dropped: the schema is applied to
- * the stored data just before the handler runs, because few transformations may be applied twice.
+ * Validates the data as the handler will get it, after a JSON round trip. The output of the schema is discarded. The schema is
+ * applied to the stored data just before the handler runs, and most transformations must not be applied twice.
  *
  * @param json the text of the data; undefined if there is none.
- * @throws {SchemaViolationError} about the data as it was passed, if that does not match either.
+ * @throws {SchemaViolationError} if the data does not match; it describes the original data if that does not match either
  */
 export async function checkGiven(
   definition: JobDefinition<any, any, any, any>,

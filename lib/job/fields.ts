@@ -2,8 +2,8 @@ import { InvalidOptionError } from '../errors.js';
 import { pathStep } from './text.js';
 
 /**
- * The fields of an object of options: its own, enumerable or not, and the getters and methods of its class and base classes. Unknown
- * fields are included if they may be misspelt options; methods of a class that have nothing to do with options are not.
+ * The fields of an object of options: its own (enumerable or not), and the getters and methods of its class and base classes.
+ * Unknown fields are included if they may be misspelt options. Other methods of a class are left out.
  *
  * @throws whatever a getter throws.
  */
@@ -23,12 +23,12 @@ export function fieldsOf(value: object, known: readonly string[]): [name: string
   return names.map((name) => [name, (value as Record<string, unknown>)[name]]);
 }
 
-/** Whether it is the prototype of all objects, of this realm or of another one. */
+/** Whether the value is `Object.prototype`, of this realm or of another one. */
 function isRoot(level: object | null): boolean {
   return level === null || level === Object.prototype || Object.hasOwn(level, 'isPrototypeOf');
 }
 
-/** Whether it is an object with fields, and not a list, a date, a promise or the like, whose fields are no options. */
+/** Whether the value can be an object of options, and is not a list, date, promise or similar object. */
 export function hasFields(value: unknown): value is Record<string, unknown> {
   if (typeof value !== 'object' || value === null) return false;
   return Object.getPrototypeOf(value) === Object.prototype || !BUILT_IN.has(kindOf(value));
@@ -50,7 +50,7 @@ const NOT_NEEDED = 'nothing of the kind is needed: leave it out';
 const SERVER =
   "the server is the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis";
 
-/** Options of BullMQ, and of its Nest module, that have another name or another place here: what to do instead. */
+/** Options of BullMQ and its Nest module that have another name or place in Godwit, each with what to use instead. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   attemptsMade: 'the option attempts sets how many attempts a job has; job.attempt tells which one runs',
   autorun: 'whether workers start with the application is the option autoStart of forRoot',
@@ -130,7 +130,7 @@ export function unknownField(
   return new InvalidOptionError(place, 'left out', undefined, `${place} is not an option; ${advice}`);
 }
 
-/** The known word that a typing slip could have turned into this one. */
+/** The known word that this one is probably a misspelling of. */
 function nearest(word: string, known: readonly string[]): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.ceil(word.length / 3) + 1;

@@ -2,15 +2,15 @@ import { InvalidOptionError } from '../errors.js';
 import { hasFields } from './fields.js';
 
 /**
- * Small strings that travel with a job beside its data: the context of a trace, the tenant, who asked for it. At most 64, with names as in
- * HTTP (case counts) and 8,192 bytes in all.
+ * Small strings that are stored with a job in addition to its data: the context of a trace, the tenant, the user. At most 64,
+ * with names as in HTTP (but case-sensitive), 8,192 bytes in all.
  *
  * @example
  * await emails.add('welcome', { to }, { headers: { 'x-tenant': 'acme' } });
  */
 export type JobHeaders = Readonly<Record<string, string>>;
 
-/** What the option `headers` of `forRoot` is called with. */
+/** The argument of the option `headers` of `forRoot`. */
 export interface HeadersContext {
   /** Name of the queue. */
   readonly queue: string;
@@ -18,15 +18,17 @@ export interface HeadersContext {
   readonly name: string;
 }
 
-/** Called for each job that this process adds, in the async context of the caller; what it returns is stored with the job. */
+/**
+ * Called for each job that this process adds, in the async context of the caller. The returned headers are stored with the job.
+ */
 export type HeadersHook = (job: HeadersContext) => JobHeaders | undefined;
 
-/** The headers of a job that has none. */
+/** The headers of a job without headers. */
 export const NO_HEADERS: JobHeaders = Object.freeze({});
 
 const MAX_HEADERS = 64;
 const MAX_HEADER_BYTES = 8_192;
-/** A token of HTTP, so that headers can be copied from and to a request. */
+/** A token as HTTP defines it, so that headers can be copied from and to a request. */
 const NAME = /^[\w!#$%&'*+.^`|~-]{1,128}$/;
 
 /** @throws {InvalidOptionError} */
@@ -54,14 +56,14 @@ export function checkHeaders(value: unknown, path: string): JobHeaders {
   return Object.fromEntries(entries) as JobHeaders;
 }
 
-/** Headers as they are stored: what is no string was written by hand, or by a newer version. */
+/** Reads stored headers. Values that are not strings are dropped: they were written by hand or by a newer version. */
 export function storedHeaders(value: unknown): JobHeaders | undefined {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
   const entries = Object.entries(value).filter(([, text]) => typeof text === 'string');
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-/** The headers of an add: those of the caller win over those of the hook. Undefined if there are none. */
+/** The headers of an add; those of the caller override those of the hook. Undefined if there are none. */
 export function headersOf(
   given: JobHeaders | undefined,
   hook: HeadersHook | undefined,
@@ -73,7 +75,7 @@ export function headersOf(
   return checkHeaders(merged, 'add().options.headers');
 }
 
-/** An object of a class, such as `Headers` or `Map`, keeps its entries elsewhere. */
+/** Whether the value is a plain object. Objects of a class, such as `Headers` or `Map`, do not have their entries as fields. */
 function isPlain(value: unknown): value is Record<string, unknown> {
   if (!hasFields(value)) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

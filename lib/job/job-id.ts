@@ -15,8 +15,9 @@ const LENGTH = 19;
 const FIRST = LETTERS[0].charCodeAt(0);
 
 /**
- * Which of the hashes of a queue keeps the body of a job follows from its id: one that is as long as a made id and ends as one has
- * this letter, all others have none. The scripts read ids the same way (`hash_of`), so that nothing about it needs to be stored.
+ * The bodies of a queue are spread over several hashes; the id of a job decides which hash has its body. If an id is as long as a
+ * generated one and ends with one of the letters, the letter names the hash. All other ids are in the hash without a letter. The
+ * scripts use the same rule (`hash_of`), so the choice needs no storage.
  */
 export function letterOf(id: string): Letter | '' {
   const code = id.charCodeAt(id.length - 1);
@@ -26,13 +27,13 @@ export function letterOf(id: string): Letter | '' {
 
 const DIGITS = '0123456789abcdefghijklmnopqrstuvwxyz';
 
-/** Every number of two digits. */
+/** Every two-digit number in base 36. */
 const PAIRS: readonly string[] = Array.from(
   { length: 36 * 36 },
   (_, n) => DIGITS.charAt(Math.floor(n / 36)) + DIGITS.charAt(n % 36),
 );
 
-/** For this many ms, 46 s, all digits but the last three stay the same. */
+/** All digits but the last three stay the same for this many ms (46 s). */
 const STEP = 36 ** 3;
 
 let lastMs = -1;
@@ -41,12 +42,12 @@ let lastStep = -1;
 let stepText = '';
 
 /**
- * A time in base 36, as the ids and the bodies of jobs hold it. Both ask for the same one, and the next job mostly comes soon, so
- * only what has changed is written anew.
+ * A time in base 36, as used in the ids and bodies of jobs. The id and the body of a job have the same time, and the next job
+ * usually has nearly the same, so only the changed digits are computed.
  */
 export function timeText(ms: number): string {
   if (ms === lastMs) return lastText;
-  // There are no other digits that could stay.
+  // Such a time has at most three digits, so none can be reused.
   if (!(ms >= STEP)) return ms.toString(36);
   const step = Math.floor(ms / STEP);
   if (step !== lastStep) {
@@ -66,21 +67,21 @@ export function checkJobId(value: unknown): string {
   return value as string;
 }
 
-/** The id of the job that a schedule makes for the occurrence at this time. */
+/** The id of the job that a schedule adds for the occurrence at this time. */
 export function scheduledJobId(scheduleId: string, at: number): string {
   return `${scheduleId}@${new Date(at).toISOString()}`;
 }
 
 const SCHEDULED = /@[+-]?\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-/** The schedule that made the job with this id, undefined for other jobs. */
+/** The schedule that added the job with this id; undefined for other jobs. */
 export function scheduleOf(jobId: string): string | undefined {
   const at = jobId.search(SCHEDULED);
   return at > 0 ? jobId.slice(0, at) : undefined;
 }
 
 /**
- * Ids of the jobs of schedules are not for others: a job that is there under such an id takes the place of the occurrence.
+ * Refuses ids like those of the jobs of schedules. A job with such an id would be taken for the occurrence of the schedule.
  *
  * @throws {InvalidJobIdError} as `checkJobId`, and for an id such as schedules make.
  */
@@ -91,7 +92,7 @@ export function checkNewJobId(value: unknown): string {
   return id;
 }
 
-/** Usually the next job has the same name. */
+/** The last checked name: usually the next job has the same one. */
 let lastName: unknown;
 
 /** @throws {InvalidJobNameError} unless it is 1 to 255 bytes of well-formed text without control characters. */
@@ -133,30 +134,31 @@ export function isPlainName(value: unknown, max: number): value is string {
 }
 
 const IDS_PER_MS = 36 ** 3;
-/** Random digits are drawn for this many milliseconds at once, to keep the path of a single job short. */
+/** Random digits are drawn for this many milliseconds at once, because drawing them for each job would be slow. */
 const DRAWN = 64;
 /**
- * How many ids in a row have the same letter; all ids of one millisecond do. So the jobs of one call are in one hash, and the jobs that are
- * added or finished at a time are in one or two. A hash grows again only behind 1.3 million waiting jobs.
+ * How many ids in a row have the same letter; all ids of one millisecond have the same. So the jobs of one call are in one hash,
+ * and jobs that are added or finished at about the same time are in one or two. A letter is used again only after 1.3 million
+ * jobs.
  */
 export const IDS_PER_LETTER = 50_000;
 
 /**
- * Makes ids of 19 characters that sort by time, in order even within one millisecond of one generator. Nine are the time
- * in base 36 (enough until the year 5188), six are random, anew in each millisecond, and three count within it. So they are made
- * without asking for each, nobody can tell the next one, and generators that meet once do not meet again. The last one is the
- * letter of the hash that keeps the body.
+ * Generates ids of 19 characters that sort by time; ids of one generator are in order even within a millisecond. Nine characters
+ * are the time in base 36 (enough until the year 5188). Six are random and change every millisecond. Three count within the
+ * millisecond. The last one is the letter of the hash that has the body. So an id cannot be guessed, needs no random number of
+ * its own, and two generators do not collide repeatedly.
  */
 export class IdGenerator {
   private lastMs = 0;
   private countInMs = -1;
-  /** Time and random digits. */
+  /** The time and the random digits. */
   private start = startOf(0);
-  /** With all of the count but its last digit. */
+  /** `start` and the count without its last digit. */
   private head = '';
   private letter = randomInt(LETTERS.length);
   private countOfLetter = 0;
-  /** The last digit of the count with the letter. */
+  /** Each last digit of the count, with the letter appended. */
   private tails = tailsOf(this.letter);
 
   /** If the clock stands still or steps back, and after 46,656 ids in a millisecond, ids run ahead of the clock. */
@@ -196,14 +198,17 @@ function startOf(ms: number): string {
   return timeText(ms).padStart(9, '0') + drawn.pop()!;
 }
 
-/** Six random digits each. There are 2^32 numbers for 1,296 pairs, so none of them is likelier than others by a millionth. */
+/**
+ * Draws six random digits for each millisecond. With 2^32 numbers for 1,296 pairs, no pair is likelier than another by more than
+ * a millionth.
+ */
 function draw(): void {
   const numbers = randomFillSync(new Uint32Array(DRAWN * 3));
   const pair = (at: number) => PAIRS[numbers[at]! % PAIRS.length]!;
   for (let at = 0; at < numbers.length; at += 3) drawn.push(pair(at) + pair(at + 1) + pair(at + 2));
 }
 
-/** One per process. */
+/** The generator of this process. */
 const ids = new IdGenerator();
 
 /** A new job id; see `IdGenerator`. */

@@ -3,16 +3,16 @@ import { storedHeaders, type JobHeaders } from './headers.js';
 import { timeText } from './job-id.js';
 
 /**
- * The body of a job is four lines: its name (which scripts read for events), when it was added (ms in base 36), its own options as JSON
- * or an empty line, its data as JSON or an empty line. Names have no line breaks, and JSON text has none outside strings.
- * Data that begins with `~` is encoded by the codec whose name follows, up to a colon; this version knows none. A change of a job
- * replaces a line, so fields and codecs of other versions stay as they are.
+ * The body of a job is four lines: its name (which scripts read for events), when it was added (ms in base 36), its own options
+ * as JSON or an empty line, its data as JSON or an empty line. Names have no line breaks, and JSON text has none outside strings.
+ * Data that begins with `~` is encoded by the codec whose name follows, up to a colon; this version has no codecs. Changing a job
+ * replaces whole lines, so fields and codecs of other versions are preserved.
  */
 
-/** The data of a job that has none: its handler gets undefined. No JSON text is empty. */
+/** The stored data of a job without data, whose handler gets undefined. It cannot be confused with JSON, which is never empty. */
 export const NO_DATA = '';
 
-/** Options of a single job; all others are those of its queue. Compatible with `CheckedJobOptions`. */
+/** Options of a single job. All others come from its queue. Compatible with `CheckedJobOptions`. */
 export interface RecordOptions {
   readonly attempts?: number;
   readonly backoff?: StoredBackoff | BackoffName;
@@ -25,14 +25,14 @@ export interface RecordOptions {
   readonly dueAt?: number;
   readonly retryForMs?: number;
   readonly deadline?: number;
-  /** Whether the call that added it waits for its end. */
+  /** Whether the call that added the job waits for its end. */
   readonly awaited?: boolean;
   readonly group?: string;
   readonly cost?: number;
-  /** Of the key of `unique`, `debounce` or `throttle`. */
+  /** Digest of the key of `unique`, `debounce` or `throttle`. */
   readonly digest?: string;
   readonly headers?: JobHeaders;
-  /** Options that this version does not know: stored by name, as a newer version stores them. */
+  /** Options that this version does not know, by the names that a newer version stored. */
   readonly unknown?: Readonly<Record<string, unknown>>;
 }
 
@@ -44,21 +44,21 @@ export interface StoredJobOptions {
   readonly retentionMs?: number;
   readonly expiresInMs?: number;
   readonly priority?: number;
-  /** When it can first run, in ms since 1970; absent if that is when it was added. */
+  /** When the job is first due, in ms since 1970; absent if it was due when it was added. */
   readonly runnableAt?: number;
   readonly retryForMs?: number;
   readonly cancelledRetentionMs?: number;
   /** Ms since 1970. */
   readonly deadline?: number;
-  /** The call that added it waits for its end. */
+  /** The call that added the job waits for its end. */
   readonly awaited?: true;
-  /** The group whose turn it waits for. */
+  /** The group of the job. */
   readonly group?: string;
-  /** What it counts for rates; absent: 1. */
+  /** How much the job counts against rates; 1 if absent. */
   readonly cost?: number;
-  /** Of the key that its end frees. */
+  /** Digest of the unique key that the end of the job frees. */
   readonly digest?: string;
-  /** Absent if it has none. */
+  /** Absent if the job has no headers. */
   readonly headers?: JobHeaders;
 }
 
@@ -67,9 +67,9 @@ export interface DecodedBody {
   /** Ms since 1970. */
   readonly createdAt: number;
   readonly options: StoredJobOptions;
-  /** Undefined if there is none, or if it is in a codec. */
+  /** Undefined if the job has no data, or if a codec encodes it. */
   readonly data: unknown;
-  /** What its data is encoded with, such as `~z`; left out where it is JSON. */
+  /** The codec of the data, such as `~z`; absent for JSON. */
   readonly codec?: string;
 }
 
@@ -88,23 +88,23 @@ interface OptionsOnWire {
   awaited?: boolean;
   group?: string;
   cost?: number;
-  /** Digest of its key. */
+  /** Digest of the unique key. */
   unique?: string;
-  /** Name of a backoff. */
+  /** Name of a named backoff. */
   backoff?: string;
   headers?: JobHeaders;
 }
 
-/** The options of a job without options: one shared object, which can be recognised by identity. */
+/** The options of a job without options: one shared object, so that `===` recognises it. */
 export const NO_OPTIONS: RecordOptions & StoredJobOptions = Object.freeze({});
 
 let lastCreatedAt = -1;
 let lastName = '';
-/** Name and time of the last body: many jobs of one name are added in one millisecond. */
+/** Name and time of the last encoded body. Many jobs of one name are added in the same millisecond, so they are reused. */
 let lastHead = '';
 
 /**
- * The body of a job. The name must have been checked, `dataJson` be what `encodePayload` answered, or `NO_DATA`.
+ * Encodes the body of a job. The name must have been checked, and `dataJson` must be a result of `encodePayload` or `NO_DATA`.
  *
  * @param nowMs when it is added, ms since 1970; fractions, as of a corrected clock, are dropped.
  */
@@ -120,10 +120,11 @@ export function encodeBody(name: string, nowMs: number, options: RecordOptions, 
 }
 
 function encodeOptions(createdAt: number, options: RecordOptions): string {
-  // By hand: all but the backoff are integers, and JSON.stringify would cost more than the rest of the body.
+  // The JSON is built by hand: all options but the backoff are integers, and JSON.stringify would cost more than the rest of the
+  // body.
   let fields = '';
   if (options.attempts !== undefined) fields += `,"a":${options.attempts}`;
-  // A name is stored as the user wrote it: the version before reads no names, and takes the backoff of the queue.
+  // A named backoff is stored by its name. The previous version cannot read it and uses the backoff of the queue.
   if (options.backoff instanceof BackoffName) fields += `,"backoff":${JSON.stringify(options.backoff)}`;
   else if (options.backoff !== undefined) fields += `,"b":${JSON.stringify(options.backoff)}`;
   if (options.timeoutMs !== undefined) fields += `,"t":${options.timeoutMs}`;
@@ -185,12 +186,14 @@ function decodeTime(body: string, from: number, end: number): number {
   return time <= Number.MAX_SAFE_INTEGER ? time : -1;
 }
 
-/** The line of options of a body; null if it is malformed. */
+/** The options line of a body; null if the body is malformed. */
 export function optionsLineOf(body: string): string | null {
   return /^[^\n]+\n[^\n]+\n([^\n]*)\n/.exec(body)?.[1] ?? null;
 }
 
-/** The line with another due time or priority; what else it says stays, also what this version does not know. */
+/**
+ * The options line with another due time or priority. All other options stay, including those that this version does not know.
+ */
 export function changeOptions(line: string, change: { priority?: number; runnableAt?: number }): string {
   const wire = (line === '' ? {} : JSON.parse(line)) as OptionsOnWire;
   if (change.runnableAt !== undefined) wire.d = change.runnableAt;
@@ -199,15 +202,15 @@ export function changeOptions(line: string, change: { priority?: number; runnabl
   return Object.keys(wire).length === 0 ? '' : JSON.stringify(wire);
 }
 
-/** The body with another line of options or of data. It must not be malformed. */
+/** The body with another options line or data line. The body must not be malformed. */
 export function withLines(body: string, options: string | undefined, data: string | undefined): string {
   const [, head, oldOptions, oldData] = /^([^\n]+\n[^\n]+\n)([^\n]*)\n([^]*)$/.exec(body)!;
   return `${head}${options ?? oldOptions}\n${data ?? oldData}`;
 }
 
 /**
- * The body of a job that is added once more: as if it were added now. Its delay and its deadline were meant for the first time. The body must
- * not be malformed.
+ * The body of a job that is added again, as if it were added now. It has no delay and no deadline, because those were meant for
+ * the first time. The body must not be malformed.
  */
 export function bodyAgain(body: string, nowMs: number): string {
   const [, name, line, data] = /^([^\n]+)\n[^\n]+\n([^\n]*)\n([^]*)$/.exec(body)!;
@@ -219,7 +222,7 @@ export function bodyAgain(body: string, nowMs: number): string {
   return `${name}\n${timeText(Math.floor(nowMs))}\n${options}\n${data}`;
 }
 
-/** Fields that are not known are left alone: a newer version may have written them. */
+/** Unknown fields are ignored, because a newer version may have written them. */
 function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;
   if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
@@ -253,12 +256,12 @@ function storedBackoff(value: StoredBackoff): StoredBackoff {
   return backoff as StoredBackoff;
 }
 
-/** Absent counts as well. */
+/** An absent value is valid too. */
 function isCount(value: unknown): boolean {
   return value === undefined || (Number.isSafeInteger(value) && (value as number) >= 0);
 }
 
-/** When a job is too old to be started, ms since 1970: counted from when it could first have run. */
+/** The time in ms since 1970 after which a job is too old to start. It is counted from the time when the job was first due. */
 export function expiresAt(body: DecodedBody, expiresInMs: number | undefined): number | undefined {
   return expiresInMs === undefined ? undefined : (body.options.runnableAt ?? body.createdAt) + expiresInMs;
 }

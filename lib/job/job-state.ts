@@ -10,11 +10,11 @@ export type EndedState = (typeof ENDED_STATES)[number];
 /** How many jobs are in each state. */
 export type JobCounts = Readonly<Record<JobState, number>>;
 
-/** One legal way from a state to another. */
+/** One legal transition between two states. */
 export interface JobMove {
-  /** `null`: the job is not in the queue before. */
+  /** The state before; null if the job is not in the queue. */
   readonly from: JobState | null;
-  /** The event of the move; `null` if it has none. */
+  /** The event of the transition; null if there is none. */
   readonly event:
     | 'added'
     | 'delayed'
@@ -28,13 +28,13 @@ export interface JobMove {
     | 'cancelled'
     | 'updated'
     | null;
-  /** `null`: the job has left the queue. */
+  /** The state after; null if the job has left the queue. */
   readonly to: JobState | null;
-  /** What causes it. */
+  /** The cause of the transition. */
   readonly when: string;
 }
 
-/** Every legal move. Tests compare the scripts with this table. */
+/** Every legal transition. Tests compare the scripts with this table. */
 export const JOB_MOVES: readonly JobMove[] = Object.freeze([
   { from: null, event: 'added', to: 'waiting', when: 'it is added' },
   { from: null, event: 'delayed', to: 'delayed', when: 'it is added with delay or runAt' },

@@ -4,7 +4,7 @@ import { parseDuration, type Duration } from './duration.js';
 import type { JobHeaders } from './headers.js';
 
 /**
- * What a handler receives.
+ * The job that a handler receives.
  *
  * @example
  * async function send(job: Job<{ to: string }>) {
@@ -12,13 +12,13 @@ import type { JobHeaders } from './headers.js';
  * }
  */
 export interface Job<Data = unknown> {
-  /** Passed to `add`, or generated. */
+  /** Id of the job: passed to `add`, or generated. */
   readonly id: string;
-  /** Which handler it is for. */
+  /** Name of the job; selects the handler. */
   readonly name: string;
   /** Name of its queue. */
   readonly queue: string;
-  /** The data that was added, after a JSON round trip; with a schema, its output. */
+  /** The data passed to `add`, after a JSON round trip; with a schema, the output of the schema. */
   readonly data: Data;
   /** Which attempt this is, from 1. */
   readonly attempt: number;
@@ -30,23 +30,23 @@ export interface Job<Data = unknown> {
   readonly dueAt: Date | null;
   /** When this attempt started, by the clock of Redis. */
   readonly startedAt: Date;
-  /** When the job completed or died; null while it runs, and if it is to run again. */
+  /** When the job completed or died; null while it runs, and if it will run again. */
   readonly endedAt: Date | null;
   /** How many times it lost its worker before. */
   readonly stalls: number;
   /** From 1, which runs first; 0 for jobs without a priority, which run before all others. */
   readonly priority: number;
-  /** The group whose turn it waited for; null without one. */
+  /** The group of the job; null without one. */
   readonly group: string | null;
   /** Small strings that were added beside the data; an empty object without any. */
   readonly headers: JobHeaders;
-  /** Ms between adding it and its first run, as asked for; 0 without a delay. */
+  /** The delay that was requested when the job was added, in ms; 0 without a delay. */
   readonly delay: number;
   /** Aborts if the run should end early; `signal.reason` is a `JobAbortedError`. */
   readonly signal: AbortSignal;
   /**
-   * Whether this process is stopping. The run may go on for `shutdown.timeout`; then `signal` aborts. A long handler checks it between
-   * steps, saves how far it has come, and throws `new Snooze('1s')`, so that another process goes on.
+   * Whether this process is stopping. The run may continue for `shutdown.timeout`; then `signal` aborts. A long handler can check
+   * this between steps, save its progress and throw `new Snooze('1s')`, so that another process continues.
    */
   readonly isDraining: boolean;
   /**
@@ -62,8 +62,8 @@ export interface Job<Data = unknown> {
    */
   log(line: string): Promise<void>;
   /**
-   * Replaces the data of the job, for this attempt (`job.data`) and for all that follow. It is stored when the promise resolves; an event
-   * `updated` is emitted.
+   * Replaces the data of the job, for this attempt (`job.data`) and all later ones. It is stored when the promise resolves; an
+   * event `updated` is emitted.
    *
    * @throws {InvalidPayloadError | PayloadTooLargeError | RedisUnavailableError | RedisRefusedError}
    * @throws {SchemaViolationError} if the job has a definition and the data does not match its schema
@@ -73,8 +73,8 @@ export interface Job<Data = unknown> {
    */
   update(data: Data): Promise<void>;
   /**
-   * Says what the job has really cost, where rates count a `cost`: the difference to what was counted at its start is added, or given
-   * back. Once for each attempt.
+   * Reports the actual cost of the job to rates that count a `cost`. The difference to the cost counted at the start is added or
+   * given back. Call it at most once per attempt.
    *
    * @throws {InvalidOptionError | RedisUnavailableError | RedisRefusedError}
    * @example
@@ -85,7 +85,7 @@ export interface Job<Data = unknown> {
 
 export type { AbortReason };
 
-/** A job that snoozes without end must not keep a worker busy. */
+/** Minimum snooze. A job that always snoozes must not keep a worker busy. */
 export const MIN_SNOOZE_MS = 100;
 
 /**
@@ -96,7 +96,7 @@ export const MIN_SNOOZE_MS = 100;
  */
 export class Snooze extends GodwitError {
   readonly code = 'GODWIT_SNOOZE';
-  /** Until it runs again, in ms. */
+  /** Time until the job runs again, in ms. */
   readonly delayMs: number;
 
   /** @throws {InvalidOptionError} if the duration cannot be parsed */
@@ -106,28 +106,29 @@ export class Snooze extends GodwitError {
   }
 }
 
-/** What a `RateLimited` holds back: the whole queue, the jobs of this name, or those of this group. */
+/** Which jobs a `RateLimited` stops from starting: those of the whole queue, of this name, or of this group. */
 export type RateLimitScope = 'queue' | 'name' | 'group';
 
 /**
- * Throw it from a handler when a service asks to slow down: no job starts for this time, in any process. The job itself goes back to the
- * head of the line; no attempt is counted.
+ * Throw it from a handler when a service asks to slow down: no job starts for this time, in any process. The job itself goes back
+ * to the front of the waiting jobs; no attempt is counted.
  *
  * @example
  * if (answer.status === 429) throw new RateLimited(`${answer.headers.get('retry-after') ?? 30}s`);
  */
 export class RateLimited extends GodwitError {
   readonly code = 'GODWIT_RATE_LIMITED';
-  /** For so long, in ms. */
+  /** How long no job starts, in ms. */
   readonly delayMs: number;
-  /** What is held back. */
+  /** Which jobs do not start. */
   readonly scope: RateLimitScope;
-  /** The shared limit that is held back, if one is named. */
+  /** The shared limit that this applies to, if one is named. */
   readonly limit: string | undefined;
 
   /**
-   * @param options `scope`: what is held back; `'group'` of a job without a group is the queue. By default the queue. `limit`: a shared limit
-   * that the queue uses, so that no queue that uses it starts a job; one that it does not use is ignored.
+   * @param options `scope`: which jobs do not start; by default those of the whole queue, as is `'group'` for a job without a
+   * group. `limit`: a shared limit of the queue; then no job of any queue that uses this limit starts. A limit that the queue
+   * does not use is ignored.
    * @throws {InvalidOptionError}
    */
   constructor(delay: Duration, options: { readonly scope?: RateLimitScope; readonly limit?: string } = {}) {

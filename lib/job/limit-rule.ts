@@ -1,37 +1,37 @@
 /** How often jobs may start. */
 export interface RateRule {
-  /** How many starts, or so much cost. */
+  /** Maximum number of starts, or total cost. */
   readonly max: number;
-  /** In so many ms. */
+  /** The time in which `max` applies, in ms. */
   readonly per: number;
   readonly window: 'sliding' | 'fixed' | 'bucket';
-  /** Of a bucket: how many may start at once after a rest. */
+  /** For a bucket: how many jobs may start at once after an idle time. */
   readonly burst: number;
 }
 
 /**
- * What limits the jobs of a queue, of one name, or of a group. `false` takes back what a rule says that this one is laid over: the code, or
- * all groups.
+ * Limits of the jobs of a queue, one name or a group. `false` removes the limit of the rule that this one overrides: the rule
+ * from the code, or the rule of all groups.
  */
 export interface LimitRule {
   readonly rate?: RateRule | false;
-  /** Jobs that run at the same time, in all processes. */
+  /** Maximum number of jobs that run at the same time, across all processes. */
   readonly concurrency?: number | false;
   /** Of a queue. */
   readonly aging?: AgingRule;
-  /** Of groups: waiting jobs at most. */
+  /** For groups: maximum number of waiting jobs. */
   readonly maxSize?: number | false;
-  /** Of groups: none of its jobs starts. */
+  /** For groups: whether none of its jobs may start. */
   readonly paused?: boolean;
-  /** Of groups: how many turns it gets for one of the others. */
+  /** For groups: how many jobs start for each job of a group with weight 1. */
   readonly weight?: number;
-  /** Of groups. `strict`: one job after another, also where one is retried. */
+  /** For groups. `strict`: jobs run one at a time; a retried job blocks the next one. */
   readonly order?: 'fair' | 'strict';
-  /** Of groups in strict order: whether the next job starts when one is dead. */
+  /** For groups in strict order: whether the next job starts after one has died. */
   readonly onDead?: 'continue' | 'block';
 }
 
-/** A job moves up by so many priorities every so many ms that it waits. */
+/** A waiting job moves up by `by` priorities every `everyMs`. */
 export interface AgingRule {
   readonly every: number;
   readonly by: number;

@@ -1,21 +1,24 @@
-/** Job names by pattern: `*` stands for any run of characters, none included; everything else stands for itself. */
+/** Patterns of job names: `*` matches any number of characters, including none; every other character matches itself. */
 
-/** The pattern that fits every name. */
+/** The pattern that matches every name. */
 export const ANY_NAME = '*';
 
-/** What begins a pattern in a list of names that processes handle, since no job name has a line break; alone: there are patterns. */
+/**
+ * Prefix of a pattern in a list of the names that processes handle. No job name has a line break. Alone it means that the list
+ * has patterns.
+ */
 export const PATTERN_MARK = '\n';
 
 export function isPattern(name: string): boolean {
   return name.includes('*');
 }
 
-/** The pattern with one `*` in place of several in a row, which stand for the same. */
+/** The pattern with each run of `*` replaced by one `*`, which matches the same names. */
 export function normalized(pattern: string): string {
   return pattern.replace(/\*+/g, ANY_NAME);
 }
 
-/** Whether the name fits the pattern. Linear in the length of both. */
+/** Whether the name matches the pattern. Takes time linear in the length of both. */
 export function fits(pattern: string, name: string): boolean {
   const parts = pattern.split('*');
   const first = parts[0]!;
@@ -32,20 +35,20 @@ export function fits(pattern: string, name: string): boolean {
   return true;
 }
 
-/** Whether this entry of a list of handled names is a pattern that the name fits. */
+/** Whether this entry of a list of handled names is a pattern that matches the name. */
 export function isFitting(entry: string, name: string): boolean {
   return entry.length > 1 && entry.startsWith(PATTERN_MARK) && fits(entry.slice(1), name);
 }
 
-/** Whether every name that fits `inner` also fits `outer`. */
+/** Whether every name that matches `inner` also matches `outer`. */
 export function contains(outer: string, inner: string): boolean {
-  // A character that only a `*` of `outer` can stand for takes the place of any run.
+  // A `*` of `inner` is replaced by a character that only a `*` of `outer` can match.
   return fits(outer, inner.replaceAll('*', PATTERN_MARK));
 }
 
-/** Whether some name fits both. */
+/** Whether some name matches both patterns. */
 export function overlap(a: string, b: string): boolean {
-  // `open[j]`: whether the rest of `a` from this character and the rest of `b` from j can be one text.
+  // `open[j]`: whether some text matches both the rest of `a` from this character and the rest of `b` from j.
   let open: boolean[] = [];
   for (let i = a.length; i >= 0; i--) {
     const row: boolean[] = [];
@@ -61,12 +64,15 @@ export function overlap(a: string, b: string): boolean {
   return open[0]!;
 }
 
-/** Two patterns of which neither can go before the other: some names fit both, and each has names of its own. */
+/** Whether the order of two patterns is ambiguous: some names match both, and each also matches names that the other does not. */
 export function isAmbiguous(a: string, b: string): boolean {
   return a !== b && overlap(a, b) && !contains(a, b) && !contains(b, a);
 }
 
-/** For a sort: a pattern that another one contains goes before it. It has more characters of its own, or as many and fewer `*`. */
+/**
+ * Sorts narrower patterns first: if every name of `a` also matches `b`, then `a` comes first. The narrower one has more
+ * characters other than `*`, or the same number and fewer `*`.
+ */
 export function byNarrowness(a: string, b: string): number {
   const stars = (pattern: string) => pattern.split('*').length - 1;
   const own = (pattern: string) => pattern.length - stars(pattern);

@@ -1,4 +1,4 @@
-/** How jobs end, as words shared by scripts, events and docs. */
+/** How jobs end; scripts, events and docs use the same words. */
 
 /** Every reason why a job can be dead. */
 export const DEAD_REASONS = [
@@ -23,9 +23,9 @@ export interface FailureRecord {
   readonly message: string;
   /** At most 16 KiB; absent if the error had none. */
   readonly stack?: string;
-  /** The attempt that failed, from 1; for a job that could not be run, the last one before, or 0. */
+  /** The attempt that failed, from 1. For a job that could not be run, the last attempt before, or 0. */
   readonly attempt: number;
-  /** Set if the job died of it. */
+  /** Set if this failure made the job dead. */
   readonly reason?: DeadReason;
 }
 
@@ -38,7 +38,7 @@ export interface SettledRun {
   /** Wall time of the handler in microseconds. */
   readonly durationUs: number;
   readonly outcome: Outcome;
-  /** Workers that died with it before. */
+  /** How many workers died while they ran the job. */
   readonly stalls?: number;
 }
 
@@ -59,12 +59,12 @@ export type Outcome =
   | {
       readonly kind: 'retried';
       readonly delayMs: number;
-      /** Null for a snooze: nothing went wrong. */
+      /** The error; null for a snooze. */
       readonly failure: FailureRecord | null;
       readonly priority: number;
-      /** False for a snooze: later, not counted as an attempt. */
+      /** False for a snooze: the run is not counted as an attempt. */
       readonly counted: boolean;
-      /** False if no handler was called: the job may still expire. @default true */
+      /** False if no handler was called, so that the job may still expire. @default true */
       readonly started?: false;
     }
   | {
@@ -74,5 +74,8 @@ export type Outcome =
       /** Whether a handler ran and failed, as opposed to a job that could not be run. */
       readonly counted: boolean;
     }
-  /** Given back unfinished, to the head of the line; the attempt is not counted. `started`: whether its handler had been called. */
+  /**
+   * The job is given back unfinished, to the front of the waiting jobs, and the attempt is not counted. `started`: whether its
+   * handler had been called.
+   */
   | { readonly kind: 'released'; readonly started?: boolean };

@@ -2,7 +2,7 @@ import { GodwitError, InvalidPayloadError, PayloadTooLargeError, show } from '..
 import { pathText, type Path, pathStep } from './text.js';
 import { types } from 'node:util';
 
-/** What becomes of values that JSON would drop or change. */
+/** How to treat values that JSON would drop or change. */
 export type PayloadMode = 'strict' | 'json';
 
 /** The options of a queue for data, results and progress. */
@@ -64,7 +64,7 @@ function thrownText(error: unknown): string {
 }
 
 /**
- * The JSON text of what a handler returned; `undefined` for none.
+ * The JSON text of the result of a handler; `undefined` if there is none.
  *
  * @throws as `encodePayload`, with paths that start with `result`.
  */
@@ -72,7 +72,7 @@ export function encodeResult(value: unknown, rules: PayloadRules): string | unde
   return value === undefined ? undefined : encodePayload(value, 'result', rules, 'the result of the job');
 }
 
-/** Deeper data is a mistake, and not every reader can walk it safely. */
+/** Maximum depth. Deeper data is a mistake, and some readers would exceed their stack. */
 const MAX_DEPTH = 1_000;
 
 const TOO_DEEP = 'nested deeper than 1,000 levels';
@@ -87,13 +87,13 @@ const GIVE_UP_AT = 8;
 interface Budget {
   bytes: number;
   readonly max: number;
-  /** Whether what JSON drops or changes is as the caller wants it. */
+  /** Whether the caller accepts that JSON drops or changes values. */
   readonly isLax: boolean;
 }
 
-/** A value that JSON cannot represent, and the path to it, which is collected while the walk returns. */
+/** A value that JSON cannot represent. Its path is collected while the recursion returns. */
 class PayloadFault {
-  /** Containers from the innermost to the outermost, with the key that led on. */
+  /** The containers of the value, innermost first, each with the key that leads inwards. */
   private readonly containers: object[] = [];
   private readonly keys: (string | number)[] = [];
 
@@ -259,12 +259,12 @@ function faultOfInstance(value: object): string | undefined {
     case 'Number':
       return Number.isFinite(Number(value)) ? undefined : `${Number(value)}`;
   }
-  // An own class may name itself by Symbol.toStringTag; its fields are data all the same.
+  // A class of the user may set Symbol.toStringTag; its fields are data nevertheless.
   const isOwnClass = !HIDING.has(tag) && !ArrayBuffer.isView(value) && Object.keys(value).length > 0;
   return isOwnClass ? undefined : `${/^[AEIO]/.test(tag) ? 'an' : 'a'} ${tag}`;
 }
 
-/** Built-in objects that may have fields besides the content that JSON would lose. */
+/** Built-in objects whose content JSON would lose, although they may have fields. */
 const HIDING = new Set([
   'ArrayBuffer',
   'Error',

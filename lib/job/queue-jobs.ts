@@ -9,7 +9,7 @@ type IsDefinition<T> = IsAny<T> extends true ? false : [T] extends [AnyDefinitio
 type KnownName<D> =
   D extends JobDefinition<any, any, any, infer Name> ? (string extends Name ? never : Name) : never;
 
-/** By name: definitions, or the types of data. */
+/** The jobs by name, from definitions or from types of data. */
 type Named<Jobs> =
   IsAny<Jobs> extends true
     ? AnyJobs
@@ -22,7 +22,7 @@ type Named<Jobs> =
         };
 
 type OnlyDefinition<Entry> = IsDefinition<Entry> extends true ? Entry : never;
-/** The definitions that were listed. */
+/** The listed definitions. */
 type Listed<Jobs> = Jobs extends readonly unknown[]
   ? Jobs[number]
   : { [Key in keyof Jobs]: OnlyDefinition<Jobs[Key]> }[keyof Jobs];
@@ -38,23 +38,23 @@ export type NameIn<Jobs> = keyof Named<Jobs> & string;
 /** The data of the jobs of `Queue<Jobs>` with this name, as the producer passes it. */
 export type DataIn<Jobs, Name extends NameIn<Jobs> = NameIn<Jobs>> = Input<Named<Jobs>[Name]>;
 
-/** The definitions that a `Queue<Jobs>` takes: those it lists, and others of the names it knows. */
+/** The definitions that a `Queue<Jobs>` accepts: the listed ones, and others for the names in `Jobs`. */
 export type DefinitionIn<Jobs> =
   string extends NameIn<Jobs>
     ? AnyDefinition
     : Extract<Listed<Jobs>, AnyDefinition> | JobDefinition<any, any, any, NameIn<Jobs>>;
 
-/** What `add` of a `Queue<Jobs>` takes first: a name, or a definition. */
+/** The first argument of `add` of a `Queue<Jobs>`: a name or a definition. */
 export type JobIn<Jobs> = NameIn<Jobs> | DefinitionIn<Jobs>;
 
-/** The data that goes with it. */
+/** The data that belongs to this name or definition. */
 export type InputIn<Jobs, Job> = Job extends AnyDefinition
   ? InputOf<Job>
   : Job extends NameIn<Jobs>
     ? DataIn<Jobs, Job>
     : never;
 
-/** What `addAndWait` resolves to for it. */
+/** What `addAndWait` resolves to for this name or definition. */
 export type ResultIn<Jobs, Job> = Job extends AnyDefinition
   ? ResultOf<Job>
   : Job extends NameIn<Jobs>

@@ -2,11 +2,11 @@
 export const RULES = {
   /** A job with this many stalls is a suspect: a worker holds at most one of them. */
   suspectAfter: 2,
-  /** The highest priority: with room for a sequence below each, ranks are exact in a double. */
+  /** The highest priority. The rank of a job combines priority and sequence; up to this priority it is exact in a double. */
   priorityMax: 2_097_151,
-  /** Room for a sequence below each priority, so that ranks are first in first out inside one. */
+  /** Number of sequence values per priority, so that jobs of one priority are first in, first out. */
   ranks: 4_294_967_296,
-  /** A claimed job starts within so many ms, or its worker asks first whether the queue was paused meanwhile. */
+  /** If a claimed job has not started within this many ms, its worker first asks whether the queue was paused meanwhile. */
   startMs: 200,
   /** Maximum number of jobs that one call claims. */
   claimMax: 1_000,
@@ -14,40 +14,50 @@ export const RULES = {
   promoteMax: 250,
   /** Maximum number of entries beyond their age or number that one call trims. */
   trimStep: 500,
-  /** Progress of more bytes is large: large values are bounded in bytes, all others by the number of jobs. */
+  /**
+   * Progress with more bytes is large. The total size of large values is limited; the others are limited by the number of jobs.
+   */
   largeProgress: 4_096,
-  /** Bytes of the record of an end from which on lists leave it out but for the time. */
+  /** If the record of an end has this many bytes or more, lists contain only its time. */
   briefResult: 4_096,
-  /** Log lines kept of a job, by default and at most. */
+  /** Number of log lines kept for a job: default and maximum. */
   logLines: 100,
   logLinesMax: 1_000,
   /** How long the time and reason of a cancel are kept after the job is gone, and for how many jobs. */
   cancelledMs: 60_000,
   cancelledMax: 1_000,
-  /** The completed job of a call that waits for its end holds its id for so long: longer than such a call takes to read the result. */
+  /**
+   * How long a completed job holds its id if `addAndWait` added it. This is longer than `addAndWait` takes to read the result.
+   */
   awaitedMs: 10_000,
-  /** Added to the time until which a cancelled job is kept, so that it stands behind all completed ones. Above any time that is kept. */
+  /** Added to the expiry time of a cancelled job, so that it sorts after all completed jobs. It is larger than any time. */
   cancelledFrom: 1_000_000_000_000_000,
-  /** The due time of a job that waits for the end of another one: the last moment that a `Date` can hold. */
+  /** The due time of a job that waits for the end of another one: the last time that a `Date` can represent. */
   parkedAt: 8_640_000_000_000_000,
-  /** How many occurrences of a schedule are remembered. */
+  /** How many occurrences of a schedule are kept. */
   recent: 10,
-  /** Job names with counters of their own per day, because users may generate names; all further names share the empty name. */
+  /**
+   * Maximum number of job names with separate counters per day, because users may generate names. All further names are counted
+   * under the empty name.
+   */
   namesPerDay: 200,
-  /** How many days the counters of a day are kept. */
+  /** How many days the daily counters are kept. */
   statsDays: 90,
-  /** How many hours the counters of a minute are kept. */
+  /** How many hours the counters per minute are kept. */
   historyHours: 72,
-  /** Whether there are more jobs, in the answer of a script. A number above 0 is the ms until more of them may start. */
+  /**
+   * What a script reports about further jobs. A number above 0 is the time in ms until more of them may start; `supplyMore` means
+   * that there are more.
+   */
   supplyMore: 0,
   supplyPaused: -1,
   supplyEmpty: -2,
-  /** There are more, but their bodies are too large for one answer. */
+  /** There are more jobs, but their bodies are too large for one reply. */
   supplyCut: -3,
-  /** The queue has limits or groups: `claim-limited` says. */
+  /** The queue has limits or groups, so only the script `claim-limited` can tell. */
   supplyLimited: -4,
-  /** Lines of groups and names at most: with room for a rank below each, scores are exact in a double. */
+  /** Maximum number of lines of groups and names. A score combines line and rank; up to this number it is exact in a double. */
   linesMax: 2_097_150,
-  /** How many jobs one claim sorts into lines, and how many lines it looks at in one step. */
+  /** How many jobs one claim sorts into lines, and how many lines it examines in one step. */
   sortMax: 250,
 } as const;

@@ -4,9 +4,9 @@ import { escaped } from '../errors/show.js';
 const MAX_BYTES = 255;
 
 /**
- * Why a text cannot be an id or a job name, as a phrase that follows it; `undefined` if it can. Control characters would break lines in
- * logs and in the store, and lone surrogates would all become the same character there. All other Unicode is kept byte by byte: case
- * and composed or decomposed forms stay different.
+ * Why a text cannot be an id or a job name, as a phrase for the error message; `undefined` if it can. Control characters would
+ * break lines in logs and in the store, and lone surrogates would all become the same character there. All other Unicode is kept
+ * byte by byte: case and composed or decomposed forms stay different.
  */
 export function faultOfText(text: unknown, maxBytes = MAX_BYTES): string | undefined {
   if (typeof text !== 'string') return 'is not a string';
@@ -20,7 +20,7 @@ export function faultOfText(text: unknown, maxBytes = MAX_BYTES): string | undef
   return undefined;
 }
 
-/** As `faultOfText`, from the first unit that is not printable ASCII. */
+/** Like `faultOfText`, starting at the first UTF-16 unit that is not printable ASCII. */
 function faultOfWideText(text: string, from: number, maxBytes: number): string | undefined {
   let bytes = from;
   for (let at = from; at < text.length; at++) {
@@ -71,7 +71,7 @@ export function namedQueues(queues: readonly string[]): string {
   return `${queues.length === 1 ? 'queue' : 'queues'} ${listed(queues.map((queue) => `'${queue}'`))}`;
 }
 
-/** Text of a job in log lines. The id is quoted, because it may contain anything. */
+/** How log lines call a job. The id is quoted, because it may contain anything. */
 export function jobText(queue: string, id: string): string {
   return `job ${quoted(id)} of queue '${queue}'`;
 }
@@ -85,7 +85,7 @@ export function pathText(path: Path): string {
   return typeof path === 'string' ? path : path();
 }
 
-/** The path of a value inside. */
+/** The path of a value inside another one. */
 export function pathInside(path: Path, step: string): Path {
   return typeof path === 'string' ? path + step : () => path() + step;
 }

@@ -9,7 +9,7 @@ export type Report = (fault: GodwitError) => void;
 /** Reads one value: returns the checked value, or `undefined` after calling `report`. */
 export type Rule<T> = (value: unknown, path: string, report: Report) => T | undefined;
 
-/** The first fault ends the call. */
+/** A `report` that throws at the first fault. */
 export const refuse: Report = (fault) => {
   throw fault;
 };
@@ -57,7 +57,7 @@ export function oneOf<const T extends string>(...words: readonly T[]): Rule<T> {
     words.includes(value as T) ? (value as T) : fail(path, phrase, value, report);
 }
 
-/** A list of some of these words, each once. */
+/** A list of these words; each may occur once. */
 export function someOf<const T extends string>(...words: readonly T[]): Rule<readonly T[]> {
   const phrase = `a list of ${words.map((word) => `'${word}'`).join(', ')}`;
   return (value, path, report) => {
@@ -80,13 +80,13 @@ export function rule<T>(read: (value: unknown, path: string) => T): Rule<T> {
   };
 }
 
-/** A field of a shape: the name it has after checking (often with its unit), and its rule. */
+/** A field of a shape: its rule, and its name after checking (often with the unit). */
 export interface Field<As extends string, T> {
   readonly as: As;
   readonly rule: Rule<T>;
 }
 
-/** The name of a field whose rule answers with several checked fields. */
+/** The name of a field whose rule returns several checked fields. */
 const SEVERAL = '...';
 
 /** A field that becomes several fields after checking. */
@@ -148,8 +148,8 @@ function readEntries(
 }
 
 /**
- * A plain copy of an object of options, including fields that its class defines. It also has unknown fields, which the reader of the
- * copy refuses.
+ * A plain copy of an object of options, including fields that its class defines. The copy keeps unknown fields, so that its
+ * reader can refuse them.
  *
  * @throws {InvalidOptionError}
  */

@@ -17,16 +17,16 @@ export interface ClusterNode {
 export interface ClusterConnection {
   /** Some nodes of the cluster; the others are discovered. User, password and TLS of their URLs apply to every node. */
   readonly cluster: readonly (string | ClusterNode)[];
-  /** Options for the connections to every node: password, `tls`, timeouts. They win over the URLs. */
+  /** Options for the connections to every node: password, `tls`, timeouts. They override the URLs. */
   readonly redisOptions?: RedisOptions;
   /** Addresses of nodes by the `host:port` that they announce. */
   readonly natMap?: Readonly<Record<string, Required<ClusterNode>>>;
 }
 
 /**
- * How to reach Redis: a URL; ioredis options, also with `url`, or with `sentinels` and `name`; a cluster; or a function that
- * returns an ioredis client. Of a `Cluster` from a function only nodes and options are used; it is disconnected, and Godwit connects to
- * its nodes itself. With a function, leases are renewed by a timer instead of the heartbeat thread.
+ * How to reach Redis: a URL; ioredis options (also with `url`, or with `sentinels` and `name`); a cluster; or a function that
+ * returns an ioredis client. If the function returns a `Cluster`, Godwit disconnects it and connects to its nodes with its
+ * options. With a function, a timer renews leases instead of the heartbeat thread.
  *
  * @example
  * QueueModule.forRoot({ connection: { host: 'redis.internal', port: 6380, tls: {} } })
@@ -34,7 +34,7 @@ export interface ClusterConnection {
 export type RedisConnection =
   | string
   | (RedisOptions & {
-      /** Address of the server; the other options win over it. */
+      /** Address of the server; the other options override it. */
       readonly url?: string;
     })
   | ClusterConnection
@@ -50,7 +50,7 @@ export type RedisConnection =
 export interface MemoryConnection {
   /** Marks in-memory mode. */
   readonly memory: true;
-  /** Allow it with `NODE_ENV=production`, although every deployment and every crash loses the jobs. @default false */
+  /** Allows memory mode with `NODE_ENV=production`, although every deployment and every crash loses the jobs. @default false */
   readonly inProduction?: boolean;
 }
 
@@ -102,7 +102,7 @@ export function checkConnection(value: unknown, path: string): ConnectionOption 
   return checkOptions(value, path);
 }
 
-/** ioredis adds its prefix to the keys of commands only; the keys that scripts get as arguments would not have it. */
+/** Why `keyPrefix` is refused: ioredis adds it to the keys of commands, but not to keys that scripts compute from arguments. */
 export function refuseKeyPrefix(options: { readonly keyPrefix?: unknown }, path: string): void {
   if (options.keyPrefix === undefined || options.keyPrefix === '') return;
   throw new InvalidOptionError(
@@ -282,7 +282,7 @@ function checkNatMap(map: unknown, path: string): NonNullable<ClusterConnection[
   return Object.fromEntries(entries) as NonNullable<ClusterConnection['natMap']>;
 }
 
-/** ioredis also accepts digits in a string. */
+/** Checks a whole number. A string of digits is valid, because ioredis accepts it. */
 function checkNumber(value: unknown, max: number, path: string): void {
   if (value === undefined) return;
   const number = typeof value === 'string' && value !== '' ? Number(value) : value;
@@ -341,7 +341,7 @@ function isRedisUrl(text: string): boolean {
   return /^rediss?:\/\//i.test(text) && URL.canParse(text) && /^(\/\d*)?$/.test(new URL(text).pathname);
 }
 
-/** Cuts out everything up to the last @, which may be a user and password even if the rest is not a URL. */
+/** Cuts out everything up to the last @: it may be a user and a password, even if the rest is not a URL. */
 function withoutSecrets(value: unknown): unknown {
   return typeof value === 'string'
     ? value.replace(/^(\w+:\/\/)?.*@/s, '$1***@').replace(/\?.*/s, '?***')

@@ -22,7 +22,7 @@ export interface DispatcherOptions {
    * are due. @default '1s'
    */
   readonly pollInterval?: Duration;
-  /** Move nothing while the list has this many tasks, 1 to 1,000,000,000. @default no limit */
+  /** No task is moved while the list has this many, 1 to 1,000,000,000. @default no limit */
   readonly maxReady?: number;
 }
 

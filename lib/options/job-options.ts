@@ -57,27 +57,27 @@ export interface JobDefaults {
   /** Longest run of one attempt, up to 24 days; then `job.signal` aborts and the attempt fails. @default none */
   readonly timeout?: Duration;
   /**
-   * How long a completed job and its result stay readable; with 0 it is deleted at once. An object says it of completed and cancelled
-   * jobs: `{ completed: '1h', cancelled: '1d' }`. @default 0
+   * How long a completed job and its result stay readable; with 0 it is deleted at once. An object sets it for completed and
+   * cancelled jobs: `{ completed: '1h', cancelled: '1d' }`. @default 0
    */
   readonly retention?: Duration | RetentionOptions;
-  /** Not started within this time after it could first have run: dead as `expired`. @default none */
+  /** A job that has not started within this time after it was first due becomes dead as `expired`. @default none */
   readonly expiresIn?: Duration;
   /**
-   * A failed attempt is followed by another one as long as that starts within this time after the job could first have run; then it
-   * is dead as `retries-exhausted`. Without `attempts` there is no other limit; with it, both hold. @default none
+   * A failed job is retried as long as the next attempt starts within this time after the job was first due. After that it is
+   * dead as `retries-exhausted`. If `attempts` is set too, both limits apply. @default none
    */
   readonly retryFor?: Duration;
   /**
-   * A job that waits, is delayed or runs holds its id. This says in which states a job that has ended holds it too: an `add` with this
-   * option and the id of such a job is a duplicate. Otherwise the new job replaces the old one. @default []
+   * States in which an ended job keeps its id from being reused: an `add` with the id of such a job is a duplicate. In other
+   * states a new job replaces the ended one. A job that has not ended always keeps its id. @default []
    */
   readonly idHeldBy?: readonly EndedState[];
 }
 
 /**
- * Second argument of `@Handle`: defaults for the jobs of one handler. They win over those of the queue and of the module; options of the
- * job win over them.
+ * Second argument of `@Handle`: defaults for the jobs of one handler. They override those of the queue and of the module; options
+ * of the job override them.
  */
 export interface HandlerPolicy {
   /** Maximum number of runs, the first included: 1 to 1,000,000. @default that of the queue */
@@ -89,7 +89,8 @@ export interface HandlerPolicy {
   /** How long a completed job and its result stay readable. @default that of the queue */
   readonly retention?: Duration;
   /**
-   * Retry as long as the next attempt starts within this time after the job could first have run. Without `attempts`, this is the only limit.
+   * A failed job is retried as long as the next attempt starts within this time after the job was first due. Without `attempts`,
+   * this is the only limit.
    *
    * @default that of the queue
    */
@@ -99,60 +100,64 @@ export interface HandlerPolicy {
 /** Options of `add`. */
 export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   /**
-   * If a job with this id waits, is delayed or runs, `add` adds nothing and returns `duplicate: true` and its state. A completed or dead
-   * job with this id is replaced, unless `idHeldBy` names its state. Ids like those of the jobs of schedules, which end in `@` and a
-   * time, are refused. @default generated
+   * If a job with this id waits, is delayed or runs, `add` adds nothing and returns `duplicate: true` and its state. An ended job
+   * with this id is replaced, unless `idHeldBy` names its state. An id that ends in `@` and a time is refused, because jobs of
+   * schedules have such ids. @default generated
    */
   readonly id?: string;
-  /** Run it after this time; a negative number, such as the difference to a time that has passed, runs it now. @default 0 */
+  /** The job runs after this time. A negative number runs it now, so the difference to a past time is valid. @default 0 */
   readonly delay?: Duration;
-  /** Run it at this moment; not together with `delay`. A number is ms since 1970. @default now */
+  /** The job runs at this time; not together with `delay`. A number is ms since 1970. @default now */
   readonly runAt?: Date | number;
   /**
-   * No attempt starts at or after this moment, and one that runs is aborted then: the job is dead as `expired`. A number is ms since
+   * No attempt starts at or after this time, and a running attempt is aborted then. The job is dead as `expired`. A number is ms
+   * since
    * 1970. @default none
    */
   readonly deadline?: Date | number;
-  /** 1 (first) to 2,097,151 (last); jobs without one, or with 0, run before all of them. @default 0 */
+  /** 1 (first) to 2,097,151 (last). Jobs with 0 or without a priority run before all others. @default 0 */
   readonly priority?: number;
-  /** One job with a key at a time. Not together with `id`. @default none */
+  /** Allows one job with a key at a time. Not together with `id`. @default none */
   readonly unique?: UniqueOptions;
   /**
-   * Many adds with a key become one job, with the data of the last one, some time after it. Not together with `id`, `delay`, `runAt`,
-   * `unique` or `throttle`. @default none
+   * Several adds with one key become one job, which has the data of the last add and runs some time after it. Not together with
+   * `id`, `delay`, `runAt`, `unique` or `throttle`. @default none
    */
   readonly debounce?: DebounceOptions;
-  /** The first add with a key makes a job, further ones make none for some time. Not together with `id`, `unique` or `debounce`. @default none */
+  /**
+   * The first add with a key makes a job; for some time further adds make none. Not together with `id`, `unique` or `debounce`.
+   * @default none
+   */
   readonly throttle?: ThrottleOptions;
   /**
-   * Last in, first out: the job goes to the head of the line. Of a bulk, the last job runs first. A retry goes where all retries go. Not
-   * together with `priority`, `delay` or `runAt`. @default false
+   * Last in, first out: the job is placed before all waiting jobs. The last job of a bulk runs first. Retries are placed as
+   * usual. Not together with `priority`, `delay` or `runAt`. @default false
    */
   readonly lifo?: boolean;
   /**
-   * The group whose turn the job waits for: a tenant, a customer, an account; 1 to 256 bytes. Groups take turns, so one with many jobs
-   * does not hold up the others. @default by `groups.by` of the queue, or none
+   * The group of the job: a tenant, a customer, an account; 1 to 256 bytes. Groups take turns, so a group with many jobs does not
+   * delay the others. @default by `groups.by` of the queue, or none
    */
   readonly group?: string;
-  /** What the job counts for the rates of its queue, name and group: 1 to 1,000,000,000. @default 1 */
+  /** How much the job counts against the rates of its queue, name and group: 1 to 1,000,000,000. @default 1 */
   readonly cost?: number;
   /**
-   * Small strings beside the data, as `job.headers`: at most 64, with names as in HTTP and 8,192 bytes in all. They win over those of
-   * `forRoot({ headers })`. @default none
+   * Small strings that the handler reads from `job.headers`: at most 64, with names as in HTTP, 8,192 bytes in all. They override
+   * those of `forRoot({ headers })`. @default none
    */
   readonly headers?: JobHeaders;
-  /** As in the defaults of the queue, but not a function, because it is stored with the job. @default that of the queue */
+  /** Wait before the next attempt. Not a function, because it is stored with the job. @default that of the queue */
   readonly backoff?: Exclude<BackoffOption, BackoffFunction>;
   /** When the `add` of this job resolves. @default that of the queue */
   readonly durability?: DurabilityOption;
   /**
-   * Ends the wait for room in a queue whose `maxWaiting` has `onFull: 'wait'`: `add` rejects with the reason of the signal, and nothing was
-   * added. Without such a wait it changes nothing. @default none
+   * Ends the wait for room in a queue whose `maxWaiting` has `onFull: 'wait'`: `add` rejects with the reason of the signal, and
+   * nothing is added. Ignored if there is no such wait. @default none
    */
   readonly signal?: AbortSignal;
 }
 
-/** `JobOptions` after checking: milliseconds and plain values, only what was given. */
+/** `JobOptions` after checking: milliseconds and plain values, and only the given fields. */
 export interface CheckedJobOptions {
   id?: string;
   delayMs?: number;
@@ -180,8 +185,8 @@ export interface CheckedJobOptions {
 }
 
 /**
- * When `add` resolves. `'local'`: when the primary has stored the job. `'replicated'`: when a replica confirms that it has it too, so
- * that it survives the loss of the primary; the same as `{ replicas: 1, timeout: '1s' }`. @default 'local'
+ * When `add` resolves. `'local'`: when the primary has stored the job. `'replicated'`: when a replica has confirmed it too, so
+ * that the job survives the loss of the primary. This is the same as `{ replicas: 1, timeout: '1s' }`. @default 'local'
  */
 export type DurabilityOption = 'local' | 'replicated' | ReplicationOptions;
 
@@ -190,7 +195,7 @@ export interface ReplicationOptions {
   /** How many replicas must confirm, 1 to 100. @default 1 */
   readonly replicas?: number;
   /**
-   * How long one attempt waits for them, 1 ms to 24 days; it is repeated until `enqueueTimeout`. @default '1s'
+   * How long one try waits for the replicas, 1 ms to 24 days. The wait is repeated until `enqueueTimeout` is over. @default '1s'
    */
   readonly timeout?: Duration;
 }
@@ -269,7 +274,7 @@ export const POLICY_FIELDS = {
   idHeldBy: field('idHeldBy', someOf(...ENDED_STATES)),
 } as const;
 
-/** Reads the second argument of `@Handle`. A job expires before its handler is known, so `expiresIn` is no part of it. */
+/** Reads the second argument of `@Handle`. It has no `expiresIn`, because a job expires before its handler is known. */
 export const readHandlerPolicy: Rule<CheckedDefaults> = shape(HANDLER_FIELDS);
 
 const JOB_FIELDS = {
@@ -300,7 +305,7 @@ const readJobOptions = shape(JOB_FIELDS);
  * Checks the options of `add`. Without options it returns one shared frozen object.
  *
  * @param path how errors call the options: `add()`.
- * @param backoffs the named ones of the queue; `'any'` for options that were checked before.
+ * @param backoffs the named backoffs of the queue; `'any'` for options that were checked before.
  * @throws {InvalidOptionError}
  * @throws {InvalidJobIdError}
  */
@@ -329,14 +334,14 @@ export function checkJobOptions(
   return checked;
 }
 
-/** @throws {InvalidOptionError} if one of the others is given: each says where the job goes, or which job there may be. */
+/** @throws {InvalidOptionError} if options are combined that contradict each other. */
 function refuseTogether(
   options: JobOptions,
   path: string,
   option: keyof JobOptions,
   others: readonly (keyof JobOptions)[],
 ): void {
-  // A priority of 0 is none.
+  // A priority of 0 counts as absent.
   const other = others.find((name) => (name === 'priority' ? options.priority : options[name] !== undefined));
   if (other !== undefined)
     throw new InvalidOptionError(`${path}.${option}`, `left out if ${other} is given`, options[option]);
@@ -383,7 +388,7 @@ export interface CheckedDefaults {
   readonly expiresInMs?: number;
   readonly retryForMs?: number;
   readonly idHeldBy?: readonly EndedState[];
-  /** False: `attempts` is only the default of Godwit. */
+  /** False if `attempts` is only the default of Godwit. */
   readonly limitsAttempts?: boolean;
 }
 
@@ -391,15 +396,15 @@ export interface CheckedDefaults {
 export interface JobPolicy {
   readonly attempts: number;
   readonly backoff: CheckedBackoff;
-  /** `undefined`: no limit. */
+  /** Undefined if there is no limit. */
   readonly timeoutMs: number | undefined;
   readonly retentionMs: number;
   readonly cancelledRetentionMs: number;
-  /** `undefined`: never. */
+  /** Undefined if the job never expires. */
   readonly expiresInMs: number | undefined;
-  /** `undefined`: by attempts alone. */
+  /** Undefined if only `attempts` limits the retries. */
   readonly retryForMs: number | undefined;
-  /** Whether somebody has set `attempts`. */
+  /** Whether `attempts` was set by the job, handler, queue or module. */
   readonly limitsAttempts: boolean;
   readonly idHeldBy: readonly EndedState[];
 }
@@ -420,7 +425,7 @@ export const DEFAULTS: JobPolicy = Object.freeze({
 /** Reads the defaults of a queue or of the module. */
 export const readDefaults: Rule<CheckedDefaults> = shape(POLICY_FIELDS);
 
-/** A value of the job wins over its queue's, which wins over the module's. */
+/** Options of the job override those of its queue, which override those of the module. */
 export function mergeJobPolicy(
   job: CheckedDefaults,
   queue: CheckedDefaults,

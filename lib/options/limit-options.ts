@@ -8,92 +8,106 @@ import { isPlainName } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
 import { boolean, duration, field, integer, oneOf, readable, rule, shape, type Rule } from './check.js';
 
-/** How often jobs may start. Each start counts: also of a retry, and after a stall. */
+/** How often jobs may start. Every start counts, also that of a retry or after a stall. */
 export interface RateOptions {
-  /** How many starts; or, where jobs have a `cost`, how much of it. 1 to 1,000,000,000. */
+  /** Maximum number of starts, or total `cost` if jobs have one: 1 to 1,000,000,000. */
   readonly max: number;
-  /** In this time: 10 ms to 24 days. */
+  /** The time in which `max` applies: 10 ms to 24 days. */
   readonly per: Duration;
   /**
-   * `'sliding'`: never more than `max` in any time as long as `per`, and as early as that allows. `'fixed'`: `max` in each window, which
-   * begins with the first start after the one before. `'bucket'`: evenly, `burst` of them at once after a rest.
+   * `'sliding'`: at most `max` starts in any period of length `per`. `'fixed'`: at most `max` starts in each window; a window
+   * begins with the first start after the previous window. `'bucket'`: starts are spaced evenly, but `burst` of them may start at
+   * once after an idle time.
    *
    * @default 'sliding', or 'bucket' with a `burst`
    */
   readonly window?: 'sliding' | 'fixed' | 'bucket';
-  /** Only of a bucket: how many may start at once after a rest; 1: evenly spaced. @default `max` */
+  /**
+   * For `'bucket'` only: how many jobs may start at once after an idle time. With 1, all starts are evenly spaced. @default `max`
+   */
   readonly burst?: number;
 }
 
-/** How jobs with a priority move up while they wait, so that none waits without end. */
+/** How jobs with a priority move up while they wait, so that none waits forever. */
 export interface AgingOptions {
-  /** After so long: 1 ms to 24 days. */
+  /** How long a job waits before each move up: 1 ms to 24 days. */
   readonly every: Duration;
-  /** By so many priorities, 1 to 2,097,151. @default 1 */
+  /** How many priorities it moves up, 1 to 2,097,151. @default 1 */
   readonly by?: number;
 }
 
-/** What limits the jobs of a queue or of one name, in all processes together. */
+/** Limits of the jobs of a queue or of one name, across all processes. */
 export interface LimitOptions {
   /** How often jobs may start. @default no limit */
   readonly rate?: RateOptions;
-  /** How many may run at the same time, in all processes; 1 to 1,000,000. @default no limit */
+  /** How many jobs may run at the same time, across all processes; 1 to 1,000,000. @default no limit */
   readonly concurrency?: number;
 }
 
 /** Limits of a queue. */
 export interface QueueLimitOptions extends LimitOptions {
   /**
-   * A waiting job moves up in priority: with `{ every: '1m' }`, one with priority 5 is passed only by jobs that are added up to 5 minutes after it.
+   * Moves waiting jobs up in priority. With `{ every: '1m' }`, a job with priority 5 runs before every job that is added more
+   * than 5 minutes after it.
    *
    * @default none
    */
   readonly aging?: AgingOptions;
-  /** Limits of jobs by their name. Not together with `groups`: a job waits in one line. @default none */
+  /** Limits of jobs by their name. Not together with `groups`, because a job waits in one line only. @default none */
   readonly names?: Readonly<Record<string, LimitOptions>>;
 }
 
-/** Limits that each group has for itself. */
+/** Limits that apply to each group separately. */
 export interface GroupOptions extends LimitOptions {
-  /** The field of the data that names the group of a job which names none: `'tenantId'`, `'account.id'`. @default none */
+  /**
+   * The field of the data that contains the group, for jobs without the option `group`: `'tenantId'`, `'account.id'`. @default
+   * none
+   */
   readonly by?: string;
-  /** How many jobs of a group may wait; an `add` beyond it rejects with `GroupFullError`. 1 to 1,000,000,000. @default no limit */
+  /**
+   * How many jobs of a group may wait; if a group is full, `add` rejects with `GroupFullError`. 1 to 1,000,000,000. @default no
+   * limit
+   */
   readonly maxSize?: number;
   /**
-   * `'fair'`: groups take turns, and jobs of one group run side by side. `'strict'`: one job after another in each group, in the order
-   * in which they were added; the next one starts when the one before has ended, also where that is retried. @default 'fair'
+   * `'fair'`: groups take turns, and several jobs of a group may run at once. `'strict'`: the jobs of each group run one at a
+   * time, in the order in which they were added. The next job starts only when the previous one has ended, including its retries.
+   * @default 'fair'
    */
   readonly order?: 'fair' | 'strict';
-  /** In strict order: whether the group goes on behind a dead job, or stops until that is retried or removed. @default 'continue' */
+  /**
+   * With `'strict'`: whether the group continues after a dead job, or stops until that job is retried or removed. @default
+   * 'continue'
+   */
   readonly onDead?: 'continue' | 'block';
 }
 
-/** A limit of one group, of one name or of the queue, set while it runs. `null` takes back what the code says. */
+/** A limit of one group, one name or the queue, set at run time. `null` removes the limit that the code sets. */
 export interface LimitChange {
   /** How often jobs may start. @default as the code says */
   readonly rate?: RateOptions | null;
-  /** How many may run at the same time. @default as the code says */
+  /** How many jobs may run at the same time. @default as the code says */
   readonly concurrency?: number | null;
 }
 
-/** The same for one group. */
+/** Limits of one group, set at run time. */
 export interface GroupChange extends LimitChange {
-  /** How many of its jobs may wait. @default as the code says */
+  /** How many jobs of the group may wait. @default as the code says */
   readonly maxSize?: number | null;
-  /** How many turns it gets for one of the others: 0.01 to 1,000. @default 1 */
+  /** How many jobs of the group start for each job of a group with weight 1: 0.01 to 1,000. @default 1 */
   readonly weight?: number;
-  /** Whether none of its jobs starts. @default false */
+  /** Whether the group is paused: none of its jobs starts. @default false */
   readonly paused?: boolean;
 }
 
-/** The limits of a queue as its options say. */
+/** The limits of a queue, from its options. */
 export interface ResolvedLimits {
   readonly rules: ReadonlyMap<LimitField, LimitRule>;
-  /** The fields that lead to the group of a job, within its data. */
+  /** Path of the group within the data of a job. */
   readonly groupBy: readonly string[] | null;
-  /** The largest cost that a job may have; null: any. */
+  /** The largest cost that a job may have; null if there is no maximum. */
   readonly maxCost: number | null;
-  /** Why a job may not go to the head of the line; null: it may. */
+  /** Whether groups have the order 'strict'. Then jobs must not have `lifo` or `debounce`. */
   readonly isStrict: boolean;
 }
 
@@ -244,7 +258,7 @@ type Given = {
   readonly maxWaiting?: { readonly onFull: string } | undefined;
 };
 
-/** The limits of a queue; undefined if it has none. Reports what contradicts itself. */
+/** The limits of a queue; undefined if it has none. Reports options that contradict each other. */
 export function resolveLimits(
   { limits, groups, maxWaiting }: Given,
   path: string,
@@ -295,7 +309,7 @@ export function resolveLimits(
   };
 }
 
-/** `null` takes back what the code says, which the store knows as false. */
+/** `null` removes the limit that the code sets; the store writes this as false. */
 function orNull<T>(read: Rule<T>): Rule<T | false> {
   return (value, path, report) => (value === null ? false : read(value, path, report));
 }
@@ -325,13 +339,13 @@ export function checkGroup(value: unknown, path: string): string {
   throw new InvalidOptionError(path, 'a text of 1 to 256 bytes without control characters', value);
 }
 
-/** What a job counts for rates. */
+/** How much a job counts against rates. */
 export const readCost = integer(1, MANY);
 
 /**
- * The group of a job by its data.
+ * Reads the group of a job from its data.
  *
- * @throws {InvalidOptionError} if the data has no text or whole number there
+ * @throws {InvalidOptionError} if that field is not a text or a whole number
  */
 export function groupOf(data: unknown, by: readonly string[], path: string): string {
   let value = data;

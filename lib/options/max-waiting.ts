@@ -2,16 +2,17 @@ import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { InvalidOptionError } from '../errors.js';
 import { duration, field, integer, oneOf, shape, type Rule } from './check.js';
 
-/** How many jobs of a queue may wait, and what an `add` does when they are so many. */
+/** How many jobs of a queue may wait, and what `add` does when the queue is full. */
 export interface MaxWaitingOptions {
-  /** Most jobs that wait, 1 to 1,000,000,000. Delayed and running jobs do not count, and retries are never refused. */
+  /** Maximum number of waiting jobs, 1 to 1,000,000,000. Delayed and running jobs do not count, and retries are never refused. */
   readonly limit: number;
   /**
-   * `'reject'`: `add` rejects with `QueueFullError`. `'wait'`: it waits for room, and then rejects with that error. `'dropNew'`: it adds nothing and resolves
-   * with `dropped: true`. `'dropOldest'`: it adds the job, and the one that has waited longest is removed. @default 'reject'
+   * `'reject'`: `add` rejects with `QueueFullError`. `'wait'`: `add` waits for room, at most for `timeout`, and then rejects with
+   * that error. `'dropNew'`: `add` adds nothing and resolves with `dropped: true`. `'dropOldest'`: `add` stores the job, and the
+   * job that has waited longest is removed. @default 'reject'
    */
   readonly onFull?: 'reject' | 'wait' | 'dropNew' | 'dropOldest';
-  /** How long `'wait'` waits at most, up to 24 days. @default '30s' */
+  /** How long `add` waits for room with `'wait'`, up to 24 days. @default '30s' */
   readonly timeout?: Duration;
 }
 

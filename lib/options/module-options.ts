@@ -72,19 +72,19 @@ export type { ConnectionOption };
 /** `QueueModule.forRoot(options)`. */
 export interface QueueModuleOptions {
   /**
-   * Where Redis is; or `'memory'` for development: jobs live in this process and are lost when it exits.
+   * How to reach Redis; or `'memory'` for development: jobs live in this process and are lost when it exits.
    *
    * @default 'redis://localhost:6379'
    */
   readonly connection?: ConnectionOption;
   /** First part of every key; `[A-Za-z0-9._-]{1,64}`. Applications that share a Redis use different prefixes. @default 'godwit' */
   readonly prefix?: string;
-  /** Defaults for every job; options of a queue or a job win over them. @default those of `JobDefaults` */
+  /** Defaults for every job; options of a queue or a job override them. @default those of `JobDefaults` */
   readonly defaults?: JobDefaults;
   /**
-   * Backoffs with names, for the option `backoff` of jobs, of defaults and of handlers: functions have no other way into the options of
-   * a job, because those are stored. The processes that add and that run such jobs all need the names; only the function of the worker is
-   * called. @default none
+   * Backoffs with names, which the option `backoff` of jobs, defaults and handlers may refer to. The options of a job are stored,
+   * so a job can use a function only by such a name. Processes that add or run such jobs must all define the names; only the
+   * function in the worker's process is called. @default none
    */
   readonly backoffs?: Readonly<Record<string, BackoffOption>>;
   /** What this process does: add jobs, run them, or both. @default 'both' */
@@ -92,8 +92,9 @@ export interface QueueModuleOptions {
   /** Start the workers with the application; otherwise call `QueueRuntime.start()`. @default true */
   readonly autoStart?: boolean;
   /**
-   * How long `add` may take before it rejects, including the time that Redis is away; 1 ms to 24 days. With the default, a large add on
-   * a slow connection may take longer while its bytes move; a time that you set is never exceeded. @default '5s'
+   * How long `add` may take before it rejects, including the time that Redis is away; 1 ms to 24 days. With the default, a large
+   * add on a slow connection may take longer while its data is being transferred. A time that you set is never exceeded. @default
+   * '5s'
    */
   readonly enqueueTimeout?: Duration;
   /** How many adds of a queue may wait in this process for Redis, 1 to 10,000,000. @default 20000 */
@@ -101,8 +102,9 @@ export interface QueueModuleOptions {
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default 1048576 */
   readonly maxPayloadBytes?: number;
   /**
-   * What becomes of values that JSON drops or changes: `undefined` in lists, `NaN`, `Map`, functions, invalid dates. `'strict'`: refused with
-   * their place. `'json'`: as `JSON.stringify` writes them; without data, `null`. @default 'strict'
+   * How to treat data that JSON drops or changes: `undefined` in lists, `NaN`, `Map`, functions, invalid dates. `'strict'`: `add`
+   * throws an error that names the place. `'json'`: the data is stored as `JSON.stringify` writes it; no data becomes `null`.
+   * @default 'strict'
    */
   readonly payloads?: PayloadMode;
   /** When a worker counts as lost, and what happens to its jobs. @default { duration: '8s', maxStalls: 5, maxBlock: '60s' } */
@@ -121,55 +123,56 @@ export interface QueueModuleOptions {
   readonly progress?: ProgressOptions;
   /** How many completed jobs each queue keeps, of those with a `retention`. @default { max: 100000 } */
   readonly completed?: CompletedOptions;
-  /** How often jobs and events beyond their number or age are trimmed. @default { interval: '60s' } */
+  /** How often jobs and events beyond their maximum number or age are removed. @default { interval: '60s' } */
   readonly upkeep?: UpkeepOptions;
   /**
    * Whether this process counts its jobs by minute, for `QueueInspector.series` and the charts of the dashboard: one call to Redis per 10 s for
    * each queue with new counts. They are kept for 72 hours. @default false
    */
   readonly history?: boolean;
-  /** When `add` resolves; options of a queue or a job win over it. @default 'local' */
+  /** When `add` resolves; options of a queue or a job override it. @default 'local' */
   readonly durability?: DurabilityOption;
   /**
-   * What becomes of a job whose name has no handler in the process that claims it. `'wait'`: it is given back until a process that has
-   * one claims it, at most for `unknownJobTimeout`. `'retry'`: a failed attempt. `'dead'`: dead as `no-handler` at once. @default 'wait'
+   * How to treat a job that a process claims but has no handler for. `'wait'`: the job is given back until a process with a
+   * handler claims it, at most for `unknownJobTimeout`. `'retry'`: counts as a failed attempt. `'dead'`: the job is dead as
+   * `no-handler` at once. @default 'wait'
    */
   readonly unknownJob?: UnknownJobRule;
-  /** How long such a job waits before it is dead as `no-handler`. @default '1d' */
+  /** How long a job without a handler waits before it is dead as `no-handler`. @default '1d' */
   readonly unknownJobTimeout?: Duration;
-  /** Which program the schedules in the code belong to. @default { owner: 'app' } */
+  /** The application that owns the schedules in the code. @default { owner: 'app' } */
   readonly schedules?: ScheduleOwnerOptions;
   /** Which global guards, interceptors, pipes and filters apply to jobs. @default none */
   readonly enhancers?: EnhancerOptions;
   /** Hooks that wrap every job run in this process; the first is outermost. @default none */
   readonly wrap?: WrapOption;
   /**
-   * Limits that several queues share, by name; a queue names those that it `uses`. They hold over all processes.
+   * Limits that several queues share, by name. A queue lists those that it `uses`. They apply across all processes.
    *
    * @default none
    */
   readonly limits?: Readonly<Record<string, LimitOptions>>;
   /**
-   * Returns headers for a job that this process adds, in the async context of the caller; headers of the job win over them. Not called for
-   * the jobs of schedules. If it throws, the `add` rejects with its error. @default none
+   * Returns headers for each job that this process adds; headers of the job override them. Called in the async context of the
+   * caller of `add`; if it throws, `add` rejects with its error. Not called for the jobs of schedules. @default none
    */
   readonly headers?: HeadersHook;
   /** Traces and metrics of the jobs that this process adds and runs: `otel()` of `godwit/otel`. @default none */
   readonly telemetry?: QueueTelemetry;
 }
 
-/** Which program the schedules in the code belong to. */
+/** The application that owns the schedules in the code. */
 export interface ScheduleOwnerOptions {
   /**
-   * Name of the program, `[A-Za-z0-9._-]{1,64}`. Schedules from its code are removed when no running process with this name declares
-   * them any more, so programs with different schedules for the same queue need different names. @default 'app'
+   * Name of the application, `[A-Za-z0-9._-]{1,64}`. A schedule is removed when no running process with this name declares it any
+   * more. So applications that declare different schedules for the same queue need different names. @default 'app'
    */
   readonly owner?: string;
 }
 
 /**
- * `false`: no events. `max`: how many are kept for readers that resume, up to 10,000,000. `age`: how long they are kept; by default
- * without a limit.
+ * `false`: no events are written. `max`: how many are kept for readers that resume, up to 10,000,000. `age`: how long they are
+ * kept; unlimited by default.
  *
  * @default { max: 10000 }
  */
@@ -180,26 +183,34 @@ export type EventsOption =
       readonly max?: number;
       /** How long they are kept. @default no limit */
       readonly age?: Duration;
-      /** About how many bytes events with more than 1 KiB of progress may take in all; the oldest are removed first. @default 67108864 */
+      /**
+       * Approximate maximum size of all events with more than 1 KiB of progress, in bytes; the oldest are removed first. @default
+       * 67108864
+       */
       readonly maxBytes?: number;
     };
 
-/** What becomes of a job whose name has no handler in the process that claims it. */
+/** How to treat a job that a process claims but has no handler for. */
 export type UnknownJobRule = 'wait' | 'retry' | 'dead';
 
 /** How many dead jobs a queue keeps, and how long. */
 export interface DeadOptions {
   /** How many jobs, 0 to 10,000,000. @default 10000 */
   readonly max?: number;
-  /** How long they are kept. @default '90d' */
+  /** How long dead jobs are kept. @default '90d' */
   readonly age?: Duration;
-  /** About how many bytes their data and errors may take in all; the oldest go first. @default 268435456 */
+  /**
+   * Approximate maximum size of the data and errors of all dead jobs, in bytes; the oldest are removed first. @default 268435456
+   */
   readonly maxBytes?: number;
 }
 
 /** How much progress of its jobs a queue keeps. */
 export interface ProgressOptions {
-  /** About how many bytes values of more than 4 KiB may take in all; the oldest go first, so those jobs have none. @default 67108864 */
+  /**
+   * Approximate maximum size of all progress values of more than 4 KiB, in bytes. The oldest are removed first; their jobs then
+   * have no progress. @default 67108864
+   */
   readonly maxBytes?: number;
 }
 
@@ -214,7 +225,7 @@ export interface CompletedOptions {
   readonly max?: number;
 }
 
-/** Trimming of jobs and events beyond their number or age, by one of the worker processes. */
+/** Removal of jobs and events beyond their maximum number or age; one of the worker processes does it. */
 export interface UpkeepOptions {
   /** How often the queues are trimmed, 100 ms to 24 days. @default '60s' */
   readonly interval?: Duration;
@@ -226,7 +237,9 @@ export interface QueueOptions {
   readonly name: string;
   /** Defaults for the jobs of this queue. @default those of `forRoot` */
   readonly defaults?: JobDefaults;
-  /** Backoffs with names, besides those of `forRoot`; the same name wins over one there. @default those of `forRoot` */
+  /**
+   * Backoffs with names, in addition to those of `forRoot`; an equal name overrides the one there. @default those of `forRoot`
+   */
   readonly backoffs?: Readonly<Record<string, BackoffOption>>;
   /** Whether its events are written, and how many are kept. @default that of `forRoot` */
   readonly events?: EventsOption;
@@ -236,7 +249,7 @@ export interface QueueOptions {
   readonly progress?: ProgressOptions;
   /** How many completed jobs it keeps, of those with a `retention`. @default that of `forRoot` */
   readonly completed?: CompletedOptions;
-  /** When a worker of it counts as lost, and what happens to its jobs. @default that of `forRoot`, field by field */
+  /** When a worker of this queue counts as lost, and what happens to its jobs. @default that of `forRoot`, field by field */
   readonly lease?: LeaseOptions;
   /** How long its running jobs may take when the application stops. @default that of `forRoot`, field by field */
   readonly shutdown?: ShutdownOptions;
@@ -244,31 +257,33 @@ export interface QueueOptions {
   readonly log?: boolean | QueueLogOptions;
   /** How many log lines each of its jobs keeps. @default that of `forRoot` */
   readonly logs?: LogsOptions;
-  /** How the workers of it work, in each process that has any. @default those of `@Processor` */
+  /** Options of the workers of this queue, in each process that has any. @default those of `@Processor` */
   readonly worker?: WorkerOptions;
-  /** How often its jobs start and how many run at once, in all processes together. @default no limits */
+  /** How often its jobs may start and how many may run at once, across all processes. @default no limits */
   readonly limits?: QueueLimitOptions;
-  /** Names of limits of `forRoot` that its jobs count for, beside those of other queues. @default none */
+  /** Names of shared limits (`limits` of `forRoot`) that apply to its jobs. @default none */
   readonly uses?: readonly string[];
-  /** How many of its jobs may wait, and what an `add` does then. @default no limit */
+  /** How many of its jobs may wait, and what `add` does when the queue is full. @default no limit */
   readonly maxWaiting?: MaxWaitingOptions;
-  /** What limits the jobs of one group. Groups take turns without this option too. @default no limits */
+  /** Limits of each group. Groups also take turns without this option. @default no limits */
   readonly groups?: GroupOptions;
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default that of `forRoot` */
   readonly maxPayloadBytes?: number;
   /**
-   * What becomes of values that JSON drops or changes: `undefined` in lists, `NaN`, `Map`, functions, invalid dates. `'strict'`: refused with
-   * their place. `'json'`: as `JSON.stringify` writes them; without data, `null`. @default that of `forRoot`
+   * How to treat data that JSON drops or changes: `undefined` in lists, `NaN`, `Map`, functions, invalid dates. `'strict'`: `add`
+   * throws an error that names the place. `'json'`: the data is stored as `JSON.stringify` writes it; no data becomes `null`.
+   * @default that of `forRoot`
    */
   readonly payloads?: PayloadMode;
   /** When `add` resolves. @default that of `forRoot` */
   readonly durability?: DurabilityOption;
   /**
-   * What becomes of a job whose name has no handler in the process that claims it. `'wait'`: it is given back until a process that has
-   * one claims it, at most for `unknownJobTimeout`. `'retry'`: a failed attempt. `'dead'`: dead as `no-handler` at once. @default that of `forRoot`
+   * How to treat a job that a process claims but has no handler for. `'wait'`: the job is given back until a process with a
+   * handler claims it, at most for `unknownJobTimeout`. `'retry'`: counts as a failed attempt. `'dead'`: the job is dead as
+   * `no-handler` at once. @default that of `forRoot`
    */
   readonly unknownJob?: UnknownJobRule;
-  /** How long such a job waits before it is dead as `no-handler`. @default that of `forRoot` */
+  /** How long a job without a handler waits before it is dead as `no-handler`. @default that of `forRoot` */
   readonly unknownJobTimeout?: Duration;
 }
 
@@ -281,7 +296,7 @@ export interface ResolvedModuleOptions extends ResolvedWorking {
   readonly log: ResolvedLog;
   readonly enqueue: {
     readonly timeoutMs: number;
-    /** Whether the user set it: then it is never exceeded. */
+    /** Whether the user set the timeout. Then it is never exceeded. */
     readonly isBound: boolean;
     readonly maxBuffered: number;
   };
@@ -289,7 +304,7 @@ export interface ResolvedModuleOptions extends ResolvedWorking {
   readonly payloads: PayloadMode;
   readonly upkeepMs: number;
   readonly history: boolean;
-  /** Which program the schedules in the code belong to. */
+  /** The application that owns the schedules in the code. */
   readonly owner: string;
   /** Kinds of global enhancers that apply to jobs. */
   readonly globalEnhancers: readonly EnhancerKind[];
@@ -306,7 +321,7 @@ export interface ResolvedModuleOptions extends ResolvedWorking {
   readonly durability: Replication | null;
   readonly unknownJob: UnknownJobRule;
   readonly unknownJobTimeoutMs: number;
-  /** Shared by queues, by name. */
+  /** Limits that several queues share, by name. */
   readonly limits: ReadonlyMap<string, LimitRule>;
 }
 
@@ -316,31 +331,31 @@ interface ResolvedDead {
   readonly maxBytes: number;
 }
 
-/** `max` 0: no events. `ageMs` null: of any age. */
+/** `max` is 0 if no events are written; `ageMs` is null if their age is unlimited. */
 export interface ResolvedEvents {
   readonly max: number;
   readonly ageMs: number | null;
   readonly maxBytes: number;
 }
 
-/** The options of one queue, with those of the module where it sets none. */
+/** The options of one queue. Options that it does not set come from the module. */
 export interface ResolvedQueueOptions extends ResolvedWorking {
-  /** How many jobs may wait, if there is a limit. */
+  /** How many jobs may wait; absent if unlimited. */
   readonly maxWaiting?: ResolvedMaxWaiting;
   readonly log: ResolvedLog;
-  /** Undefined where only the processor decides. */
+  /** Undefined if only the processor sets it. */
   readonly concurrency?: number;
   readonly name: string;
-  /** What its options limit; absent: nothing. */
+  /** The limits of the queue; absent if it has none. */
   readonly limits?: ResolvedLimits;
-  /** The shared limits that it uses, if any, and their rules. */
+  /** The shared limits that the queue uses, with their rules; absent if it uses none. */
   readonly uses?: readonly string[];
   readonly shared?: ReadonlyMap<string, LimitRule>;
   /** Applies to jobs that set no options themselves. */
   readonly policy: JobPolicy;
   /** With names. */
   readonly backoffs?: Backoffs;
-  /** Asked for headers of each job that is added. */
+  /** Called for each job that is added; returns its headers. */
   readonly headers?: HeadersHook;
   readonly telemetry?: QueueTelemetry;
   readonly maxPayloadBytes: number;
@@ -360,7 +375,10 @@ const DEFAULT_EVENT_BYTES = 67_108_864;
 const DEFAULT_DEAD: ResolvedDead = { max: 10_000, ageMs: 7_776_000_000, maxBytes: 268_435_456 };
 const MANY = 10_000_000;
 
-/** The option `events` in ms. Booleans are kept: `true` means the default number in a module, and in a queue that of the module. */
+/**
+ * The option `events` in ms. Booleans are kept, because `true` means the default number in a module, and in a queue the number of
+ * the module.
+ */
 type GivenEvents = boolean | { readonly max?: number; readonly ageMs?: number; readonly maxBytes?: number };
 
 const MAX_BYTES = { maxBytes: field('maxBytes', integer(0, Number.MAX_SAFE_INTEGER)) } as const;
@@ -389,7 +407,7 @@ const QUEUE_FIELDS = {
   unknownJobTimeout: field('unknownJobTimeoutMs', duration()),
 } as const;
 
-/** Of single queues: what limits one says nothing of another. */
+/** Options that only a queue can have, because the limits of one queue do not fit another. */
 const FLOW_FIELDS = {
   limits: field('limits', readQueueLimits),
   groups: field('groups', readGroups),

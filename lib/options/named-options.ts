@@ -32,7 +32,7 @@ export type NamedModuleOptions = Pick<
   | 'limits'
 >;
 
-/** A record, so that the compiler reports a new option that is missing here. */
+/** A record of all options, so that the compiler reports a new option that is missing here. */
 const OF_PROCESS: Readonly<Record<Exclude<keyof QueueModuleOptions, keyof NamedModuleOptions>, true>> = {
   role: true,
   autoStart: true,

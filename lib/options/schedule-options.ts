@@ -19,8 +19,8 @@ export interface EveryTiming {
   /** 1 s to 10 years. */
   readonly every: Duration;
   /**
-   * Counts the interval from the end of the last run instead: runs never overlap. The end is seen within a twentieth of the interval, 30 s
-   * at most. Not with `overlap`, `missed` and `maxMissed`.
+   * Counts the interval from the end of the last run, so that runs never overlap. The end is noticed within a twentieth of the
+   * interval, 30 s at most. Not with `overlap`, `missed` and `maxMissed`.
    *
    * @default false
    */
@@ -31,13 +31,16 @@ export interface EveryTiming {
 export interface ScheduleLimits {
   /** No occurrence before this time; for `every` also the start of counting. A number is ms since 1970. @default none */
   readonly startAt?: Date | number;
-  /** The first occurrence is at once, when the schedule is created; changes of it add none. Not with `startAt`. @default false */
+  /** Adds a first occurrence when the schedule is created, but not when it is changed. Not with `startAt`. @default false */
   readonly immediately?: boolean;
   /** No occurrence after this time. In `schedules.upsert()` it must be in the future. @default none */
   readonly endAt?: Date | number;
   /** Maximum number of jobs, 1 to 1,000,000,000; then the schedule has ended. @default none */
   readonly limit?: number;
-  /** Each job runs up to this much later, up to 1 day; how much follows from its id. @default 0 */
+  /**
+   * Delays each job by a part of this time, up to 1 day. The part is derived from the id of the job, so all processes agree on
+   * it. @default 0
+   */
   readonly jitter?: Duration;
   /**
    * If the job of an earlier occurrence has not ended: `allow` adds another one; `skip` adds none; `replace` removes the earlier job, or
@@ -103,7 +106,7 @@ export interface CheckedRule {
   readonly maxMissed: number;
 }
 
-/** A shorter interval needs a loop, not a queue. */
+/** Minimum interval. Use a loop in the process for shorter ones. */
 const MIN_EVERY_MS = 1_000;
 const MAX_JITTER_MS = 86_400_000;
 const MAX_LIMIT = 1_000_000_000;

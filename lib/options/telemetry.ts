@@ -17,9 +17,9 @@ export interface TracedAdd {
   readonly awaits: boolean;
 }
 
-/** What became of a job that was to be added. */
+/** The result of adding one job. */
 export interface TracedJob {
-  /** Its id, or that of the job that holds its id. */
+  /** Id of the job; if `duplicate`, the id of the job that holds its id or key. */
   readonly id: string;
   /** Whether another job holds its id or key. */
   readonly duplicate: boolean;
@@ -30,23 +30,23 @@ export interface TracedRun extends Pick<
   Job,
   'id' | 'name' | 'queue' | 'attempt' | 'attempts' | 'headers' | 'stalls'
 > {
-  /** Ms since the job could first have run; undefined if this is not its first run. */
+  /** Ms since the job was first due; undefined if this is not its first run. */
   readonly waitedMs: number | undefined;
-  /** Whether the call that added it waits for its end. */
+  /** Whether the call that added the job waits for its end. */
   readonly awaited: boolean;
 }
 
 /** How a run ended, or why a job could not run. */
 export interface TracedEnd {
-  /** In one word. `released`: given back unfinished; `lost`: its worker has lost it. */
+  /** The outcome. `released`: the job was given back unfinished; `lost`: the lease of its worker expired. */
   readonly outcome: 'completed' | 'retrying' | 'dead' | 'snoozed' | 'cancelled' | 'released' | 'lost';
-  /** Whether a handler was called, and completed or failed. */
+  /** Whether a handler was called and returned or threw. */
   readonly hasRun: boolean;
-  /** How long it ran, in microseconds. */
+  /** Duration of the run, in microseconds. */
   readonly durationUs: number;
   /** Why the job is dead, if it is. */
   readonly reason: DeadReason | null;
-  /** What went wrong; null if nothing did. */
+  /** The error; null if there was none. */
   readonly failure: FailureRecord | null;
 }
 
@@ -54,7 +54,7 @@ export interface TracedEnd {
 export interface RunTrace {
   /** Calls the handler, or a listener of its end, inside the trace. */
   call<T>(work: () => T): T;
-  /** The run is over. */
+  /** Called when the run is over. */
   ended(end: TracedEnd): void;
 }
 
@@ -62,9 +62,9 @@ export interface RunTrace {
 export interface MeteredQueue {
   /** Its name. */
   readonly name: string;
-  /** How many jobs of each state it has. */
+  /** Number of jobs in each state. */
   readonly counts: Readonly<Record<JobState, number>>;
-  /** For how long the oldest waiting job could have run, in ms; null if nothing waits. */
+  /** How long ago the oldest waiting job became due, in ms; null if no job waits. */
   readonly oldestWaitingMs: number | null;
 }
 
@@ -72,9 +72,9 @@ export interface MeteredQueue {
 export interface MeteredWork {
   /** Name of the queue. */
   readonly queue: string;
-  /** How many jobs run. */
+  /** Number of running jobs. */
   readonly running: number;
-  /** How many could run at once. */
+  /** How many jobs may run at once. */
   readonly slots: number;
 }
 
@@ -91,25 +91,25 @@ export interface TelemetrySource {
 }
 
 /**
- * Follows the jobs of this process, for traces and metrics: `otel()` of `godwit/otel` makes one. Its methods are called for every job, so they
- * are quick, and none throws.
+ * Receives the adds and runs of jobs in this process, for traces and metrics; `otel()` of `godwit/otel` creates one. The methods
+ * are called for every job, so they must be fast and must not throw.
  */
 export interface QueueTelemetry {
   /** Headers for a job that is added now, in the async context of the caller. */
   readonly headers: HeadersHook;
   /**
-   * Called instead of a call that adds jobs; it calls `send` once and returns its promise. `read` tells what became of them.
+   * Wraps a call that adds jobs. It must call `send` once and return its promise. `read` extracts the added jobs from the result.
    *
    * @throws everything that `send` throws
    */
   adding<T>(call: TracedAdd, send: () => Promise<T>, read: (answer: T) => readonly TracedJob[]): Promise<T>;
-  /** A job was handed over to its handler; its data has not been validated. */
+  /** Called before the handler of a job runs. The data has not been validated yet. */
   running(run: TracedRun, worker: string): RunTrace;
-  /** A run is over, or a job could not run. `name` is empty if no handler names it. */
+  /** Called when a run is over or a job could not run. `name` is empty if it is unknown. */
   ended(queue: string, name: string, end: TracedEnd): void;
-  /** Sends a command to Redis, which is no part of anybody's trace. */
+  /** Sends a command to Redis outside of any trace. */
   internal<T>(work: () => T): T;
-  /** The application has started. Returns what ends it. */
+  /** Called when the application has started. Returns a function that ends the telemetry. */
   attach(source: TelemetrySource): () => void;
 }
 
@@ -136,7 +136,7 @@ export function checkTelemetry(value: unknown, path: string): QueueTelemetry {
   throw new InvalidOptionError(path, 'what otel() of godwit/otel returns', value);
 }
 
-/** The headers of the application, and those of the trace. */
+/** Combines the headers of the application with those of the trace. */
 export function headersHook(
   given: HeadersHook | undefined,
   telemetry: QueueTelemetry | undefined,

@@ -4,47 +4,53 @@ import type { JobState } from '../job/job-state.js';
 import { faultOfText } from '../job/text.js';
 import { duration, field, oneOf, readable, rule, shape, someOf, type Rule } from './check.js';
 
-/** One job with a key at a time: see [Flow control](../../docs/guides/flow-control.md). */
+/** Allows one job with a key at a time: see [Flow control](../../docs/guides/flow-control.md). */
 export interface UniqueOptions {
-  /** The key: 1 to 256 bytes. Give it, or `by`. @default none */
+  /** The key: 1 to 256 bytes. Set either this or `by`. @default none */
   readonly key?: string;
-  /** The key is made of these fields of the data, such as `['orderId', 'customer.id']`; each must be there. @default none */
+  /**
+   * Builds the key from these fields of the data, such as `['orderId', 'customer.id']`. The data must contain each of them.
+   * @default none
+   */
   readonly by?: readonly string[];
   /** Whether jobs of other names in the queue may have the same key. @default 'name' */
   readonly scope?: 'name' | 'queue';
   /**
-   * How long the job has the key: `'started'`, until a worker claims it; `'settled'`, until it is completed, dead, cancelled or removed; or for this time,
-   * whatever becomes of it. @default 'settled'
+   * How long the job holds the key. `'started'`: until a worker claims it. `'settled'`: until it is completed, dead, cancelled or
+   * removed. A duration: for this time, even if the job ends before. @default 'settled'
    */
   readonly until?: Duration;
-  /** Instead of `until`: in which of its states the other job is one too many. @default ['waiting', 'delayed', 'active'] */
+  /**
+   * The states of the other job in which it holds the key. An alternative to `until`. @default ['waiting', 'delayed', 'active']
+   */
   readonly states?: readonly JobState[];
   /**
-   * What an `add` does while another job has the key. `'skip'`: nothing. `'replace'`: a job that waits or is delayed gets the new data. `'keepLast'`: that too, and while the other
-   * job runs, the new one waits for its end; of several, the last one. `'error'`: it rejects with `DuplicateJobError`. @default 'skip'
+   * What `add` does while another job holds the key. `'skip'`: nothing. `'replace'`: a waiting or delayed job gets the new data.
+   * `'keepLast'`: like `'replace'`, but if the other job runs, the new job waits for its end; only the last such job is kept.
+   * `'error'`: `add` rejects with `DuplicateJobError`. @default 'skip'
    */
   readonly onDuplicate?: 'skip' | 'replace' | 'keepLast' | 'error';
 }
 
-/** Many adds with one key become one job, some time after the last of them. */
+/** Several adds with one key become one job, which runs some time after the last of them. */
 export interface DebounceOptions {
   /** The key, among jobs of this name: 1 to 256 bytes. */
   readonly key: string;
-  /** The job runs so long after the last add, 1 ms to ten years. */
+  /** How long after the last add the job runs, 1 ms to ten years. */
   readonly delay: Duration;
-  /** And at the latest so long after the first add. @default none */
+  /** How long after the first add the job runs at the latest. @default none */
   readonly maxWait?: Duration;
 }
 
-/** The first add with a key makes a job; further ones make none for some time. */
+/** The first add with a key makes a job; for some time further adds make none. */
 export interface ThrottleOptions {
   /** The key, among jobs of this name: 1 to 256 bytes. */
   readonly key: string;
-  /** For how long, from the add that made a job; 1 ms to ten years. */
+  /** How long further adds make no job, counted from the add that made one; 1 ms to ten years. */
   readonly ttl: Duration;
 }
 
-/** One of the three after checking. */
+/** `unique`, `debounce` or `throttle` after checking. */
 export interface CheckedKey {
   readonly kind: 'unique' | 'debounce' | 'throttle';
   readonly key: string | undefined;

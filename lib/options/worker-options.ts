@@ -22,7 +22,10 @@ export const timer = (min: number) => duration(min, MAX_TIMER_MS);
 
 /** When a worker counts as lost, and what happens to its jobs. */
 export interface LeaseOptions {
-  /** How long a worker may be silent before its jobs run elsewhere, 100 ms to 1 h; it reports four times as often. @default '8s' */
+  /**
+   * How long a worker may go without renewing its lease before its jobs run elsewhere, 100 ms to 1 h. It renews the lease four
+   * times in this time. @default '8s'
+   */
   readonly duration?: Duration;
   /** How many times a job may lose its worker before it is dead as `stalled`; 0 to 1,000. @default 5 */
   readonly maxStalls?: number;
@@ -40,23 +43,29 @@ export interface ShutdownOptions {
 
 /** Which lines about the jobs of a queue are written to Nest's logger. */
 export interface QueueLogOptions {
-  /** A WARN line for each failed attempt that is repeated: job, attempt, when the next one is, message. At most 10 a second. @default true */
+  /**
+   * A WARN line for each failed attempt that will be retried: job, attempt, time of the next one, message. At most 10 a second.
+   * @default true
+   */
   readonly failures?: boolean;
   /** An ERROR with the stack for each dead job: job, reason, message. At most 10 a second. @default true */
   readonly deaths?: boolean;
 }
 
-/** Which lines about jobs and workers are written to Nest's logger. None has data or results of jobs. */
+/** Which lines about jobs and workers are written to Nest's logger. No line contains data or results of jobs. */
 export interface LogOptions extends QueueLogOptions {
-  /** Which Redis is used, and which workers have started. @default true */
+  /** Lines about the Redis server in use and the workers that have started. @default true */
   readonly start?: boolean;
-  /** Which jobs a stop waits for, and what became of them. @default true */
+  /** Lines about the jobs that a shutdown waits for, and how they ended. @default true */
   readonly stop?: boolean;
 }
 
 /** How many log lines a job keeps. */
 export interface LogsOptions {
-  /** How many lines of each job, the last ones; 0 to 1,000. Jobs with a log keep as many as when it began. @default 100 */
+  /**
+   * How many of the last lines of each job are kept; 0 to 1,000. A changed number applies to logs that begin afterwards. @default
+   * 100
+   */
   readonly max?: number;
 }
 
@@ -73,7 +82,7 @@ export interface ResolvedShutdown {
   readonly graceMs: number;
 }
 
-/** The options that decide how a worker of a queue works, with those of the module where the queue sets none. */
+/** The options of a worker of a queue. Options that the queue does not set come from the module. */
 export interface ResolvedWorking {
   readonly lease: ResolvedLease;
   readonly shutdown: ResolvedShutdown;
@@ -100,7 +109,7 @@ export const WORKING_FIELDS = {
   logs: field('logs', shape({ max: field('max', integer(0, RULES.logLinesMax)) })),
 } as const;
 
-/** Each field that is not given is that of the module. */
+/** Each field that is not set comes from the module. */
 export function resolveWorking(
   given: Shaped<typeof WORKING_FIELDS> | undefined,
   inherited: ResolvedWorking,
@@ -112,7 +121,7 @@ export function resolveWorking(
   };
 }
 
-/** How the workers of one queue work. */
+/** Options of the workers of one queue. */
 export interface WorkerOptions {
   /**
    * Jobs a process runs at once for the queue, 1 to 10,000. Set it here or in `@Processor`: two different values are refused.
@@ -143,18 +152,18 @@ export type InjectedToken =
   | {
       /** The token. */
       readonly token: string | symbol | (abstract new (...args: any[]) => unknown);
-      /** Whether it may be absent; then it is undefined. */
+      /** Whether the provider may be missing; then it is undefined. */
       readonly optional: boolean;
     };
 
-/** Of a pool for which nobody sets one. */
+/** Concurrency of a pool if no option sets it. */
 export const DEFAULT_CONCURRENCY = 10;
 
 /** How many jobs a process may run at once for a queue. */
 export const readConcurrency = integer(1, 10_000);
 const QUEUE_LOG = { failures: field('failures', boolean), deaths: field('deaths', boolean) } as const;
 
-/** Fields of `registerQueue` that are others in `forRoot`, or none. */
+/** Fields that exist only in `registerQueue`, or have another meaning in `forRoot`. */
 export const WORKER_FIELDS = {
   worker: field('worker', shape({ concurrency: field('concurrency', readConcurrency) })),
   log: field('log', eachOrAll(shape(QUEUE_LOG))),
@@ -167,7 +176,7 @@ export const readLog = eachOrAll(
 /** `LogOptions` with every field. */
 export type ResolvedLog = Readonly<Record<keyof LogOptions, boolean>>;
 
-/** A boolean stands for every field. */
+/** A boolean sets every field. */
 export function resolveLog(given: boolean | LogOptions | undefined, inherited?: ResolvedLog): ResolvedLog {
   const all = typeof given === 'boolean' ? given : undefined;
   const own: LogOptions = typeof given === 'object' ? given : {};
@@ -211,7 +220,7 @@ export function checkProcessorOptions(
 ): Pick<ProcessorOptions, 'concurrency' | 'inject'> {
   const given = options === undefined ? undefined : readProcessor(options, path, report);
   if (given?.durable && given.scope !== REQUEST_SCOPE) {
-    // Nest ignores `durable` without it, and one instance would serve all tenants.
+    // Without a request scope Nest ignores `durable`, and one instance would serve all tenants.
     const where = `${path}.durable`;
     report(new InvalidOptionError(where, 'left out or given together with scope: Scope.REQUEST', true));
   }
@@ -228,15 +237,16 @@ function readInject(value: unknown, path: string): readonly InjectedToken[] {
 
 /** Options of `@HandleBatch`. */
 export interface BatchOptions {
-  /** Most jobs of one call, 2 to 1,000. Each takes a slot, so it is at most the `concurrency` of the processor. */
+  /** Maximum number of jobs in one call, 2 to 1,000. Each takes a slot, so the maximum is the `concurrency` of the processor. */
   readonly size: number;
   /**
-   * A batch of fewer jobs waits for more, for as long as `timeout` says, 1 to `size`. The jobs that wait are active and hold their slots.
+   * A batch with fewer jobs than this waits up to `timeout` for more; 1 to `size`. Its jobs are active and take slots while they
+   * wait.
    *
    * @default 1; with `timeout` alone, `size`
    */
   readonly minSize?: number;
-  /** How long the first job of a batch waits for others at most, up to 1 h. @default '1s' */
+  /** How long the first job of a batch waits for others, up to 1 h. @default '1s' */
   readonly timeout?: Duration;
 }
 
@@ -277,8 +287,8 @@ export type EnhancerKind = 'guards' | 'interceptors' | 'pipes' | 'filters';
 /** Guards, interceptors, pipes and filters for jobs. Those on a handler and its class always apply. */
 export interface EnhancerOptions {
   /**
-   * Which global ones (`APP_GUARD`, `useGlobalPipes`, …) apply to jobs too: all, none, or these kinds. Most assume an HTTP request; for
-   * a job, `context.getType()` is `'queue'`.
+   * Which global guards, interceptors, pipes and filters (`APP_GUARD`, `useGlobalPipes`, …) also apply to jobs: all, none, or
+   * these kinds. Most assume an HTTP request; for a job, `context.getType()` is `'queue'`.
    *
    * @default false
    */
@@ -296,9 +306,9 @@ export const readEnhancerKinds = rule((value: unknown, path: string): readonly E
 });
 
 /**
- * A hook that wraps every job run in this process: guards, interceptors, pipes and the handler. The data has been validated before.
- * `next()` calls the rest in the same tick and returns a promise of the handler's result; for an Observable, its last value. `job`
- * is the object that the handler receives.
+ * A hook that wraps every job run in this process: guards, interceptors, pipes and the handler. The data has been validated
+ * before. `next()` calls the next hook or the handler in the same tick. It returns a promise of the handler's result; for an
+ * Observable, of its last value. `job` is the object that the handler receives.
  *
  * A hook cannot change the result: return values and caught errors are ignored. If a hook throws, the attempt fails with that error. If
  * it does not call `next()` exactly once, the attempt fails with `WrapHookError`. A run ends when its handler and all hooks have.

@@ -19,15 +19,15 @@ export interface TestJobOptions<Data> {
   readonly attempt?: number;
   /** Maximum number of attempts, from 1. @default 3 */
   readonly attempts?: number;
-  /** When it was added. @default now */
+  /** When the job was added. @default now */
   readonly createdAt?: Date;
-  /** Its group. @default none */
+  /** Group of the job. @default none */
   readonly group?: string;
-  /** Its headers. @default none */
+  /** Headers of the job. @default none */
   readonly headers?: JobHeaders;
 }
 
-/** A job that records progress and log of its handler, and can be aborted. */
+/** A job that records the calls of its handler (progress, log, …) and can be aborted. */
 export interface TestJob<Data = unknown> extends Job<Data> {
   /** The values passed to `progress()`, after a JSON round trip. */
   readonly progressed: readonly unknown[];
@@ -37,7 +37,7 @@ export interface TestJob<Data = unknown> extends Job<Data> {
   readonly updated: readonly unknown[];
   /** The sum of what `charge()` added to the cost of the job. */
   readonly charged: number;
-  /** Aborts `signal` with a `JobAbortedError` of this reason; by default `cancelled`. */
+  /** Aborts `signal` with a `JobAbortedError` that has this reason, by default `cancelled`. */
   abort(reason?: AbortReason, detail?: string): void;
   /** From now on `isDraining` is true, as if the process were stopping. */
   drain(): void;

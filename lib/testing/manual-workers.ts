@@ -18,19 +18,19 @@ import type { Ending, JobRun, Records } from './records.js';
 import { QueueTestingError, type TestBench } from './test-bench.js';
 import type { TimeWalk } from './time-walk.js';
 
-/** What a filter sees of a job. */
+/** The fields of a job that a filter receives. */
 export interface FilteredJob {
   /** The id that was passed, or generated. */
   readonly id: string;
-  /** Which handler it is for. */
+  /** Name of the job; selects the handler. */
   readonly name: string;
-  /** As it was added. */
+  /** Data as it was added. */
   readonly data: any;
 }
 
 export type Matches = (job: FilteredJob) => boolean;
 
-/** Runs jobs when the test says so, in all queues that have a processor. */
+/** Runs jobs when the test calls for it, in all queues that have a processor. */
 export class ManualWorkers {
   private readonly workers = new Map<string, ManualWorker>();
 
@@ -40,7 +40,7 @@ export class ManualWorkers {
     private readonly registry: QueueRegistry,
   ) {}
 
-  /** Whether nothing runs by itself. */
+  /** Whether jobs run only when the test calls for it. */
   get isManual(): boolean {
     return this.runtime.state !== 'running' && this.runtime.state !== 'draining';
   }
@@ -51,7 +51,7 @@ export class ManualWorkers {
     return this.registry.names().filter((name) => plans.has(name));
   }
 
-  /** How jobs of this queue find their handlers. */
+  /** The handlers of this queue. */
   finderOf(queue: string): FindHandler {
     return this.planOf(queue).find;
   }
@@ -64,11 +64,11 @@ export class ManualWorkers {
     );
   }
 
-  /** Runs the next job that matches, or that is named by its id. */
+  /** Runs the next job, or the first waiting job that matches. */
   async runNext(queue: string, what: string, matches?: Matches): Promise<JobRun> {
     this.refuseWhileWorkersRun(what);
     const worker = this.workerOf(queue);
-    // What is due waits, only nobody has said so.
+    // Due jobs count as waiting, but nothing has moved them yet.
     await this.bench.promoteDue(queue);
     const next = matches && this.waiting(queue).find(matches);
     const first = next ? () => this.bringForward(queue, next.id) : undefined;
@@ -77,7 +77,9 @@ export class ManualWorkers {
     throw new QueueTestingError(`${what}: ${await this.whyNothing(queue, matches !== undefined)}`);
   }
 
-  /** Runs all that waits in these queues, and what comes of that, one job at a time, the queues in turn; adds to `runs`. */
+  /**
+   * Runs all waiting jobs of these queues, and the jobs that those add, one at a time and the queues in turn. Appends to `runs`.
+   */
   async drain(queues: readonly string[], what: string, limit: number, runs: JobRun[]): Promise<void> {
     this.refuseWhileWorkersRun(what);
     const workers = queues.map((queue) => this.workerOf(queue));
@@ -92,7 +94,7 @@ export class ManualWorkers {
     }
   }
 
-  /** A run of this job that has begun and not ended. */
+  /** The run of this job that has begun and not ended. */
   running(queue: string, id: string): Promise<JobRun> | undefined {
     return this.workers.get(queue)?.ends.get(id);
   }
@@ -129,7 +131,7 @@ export class ManualWorkers {
     return new Map(prepared.plans.flatMap(({ queues }) => queues.map((plan) => [plan.queue, plan])));
   }
 
-  /** In the order in which they would be claimed. */
+  /** The waiting jobs, in the order in which they would be claimed. */
   private waiting(queue: string): FilteredJob[] {
     const { wait, prioritized, limits } = this.bench.store.at(queue);
     return [...wait, ...prioritized.sorted(), ...limits.grouped.sorted()].map(({ id, name, body }) => ({
@@ -173,7 +175,7 @@ export class ManualWorkers {
 
 let workers = 0;
 
-/** A runner that keeps what handlers returned and threw. */
+/** A runner that records what handlers returned and threw. */
 export class WatchedRunner extends Runner {
   private readonly endings = new WeakMap<EndedRun, Ending>();
 
@@ -181,7 +183,7 @@ export class WatchedRunner extends Runner {
     parts: Omit<RunnerParts, 'ended' | 'unhandledMs'>,
     ended: (run: SettledRun, ending: Ending) => void,
   ) {
-    // Nobody else runs these jobs, so none is lost; and no other process could have the missing handler.
+    // No other process runs these jobs, so none is lost, and no other process could have a missing handler.
     super({
       ...parts,
       queue: { ...parts.queue, unknownJob: 'dead' },
@@ -190,7 +192,7 @@ export class WatchedRunner extends Runner {
     });
   }
 
-  /** Jobs run one by one, so no other job would come. */
+  /** A batch must not wait for more jobs: jobs run one by one, so none would come. */
   override get mayWait(): boolean {
     return false;
   }
@@ -210,9 +212,9 @@ export class WatchedRunner extends Runner {
   }
 }
 
-/** Works on one queue: one job at a time, when told, as every worker does. */
+/** A worker of one queue that runs one job at a time, when the test calls for it. */
 class ManualWorker {
-  /** By the id of the job. */
+  /** Runs in progress, by the id of the job. */
   readonly ends = new Map<string, Promise<JobRun>>();
   private worker = newWorker();
   private seq = 0;
@@ -240,7 +242,7 @@ class ManualWorker {
     });
   }
 
-  /** Runs the next job to its end; null if none can be claimed. `first` is called right before the claim. */
+  /** Runs the next job to its end; resolves to null if none can be claimed. `first` is called right before the claim. */
   async runNext(first?: () => void): Promise<JobRun | null> {
     const answer = await this.exchange([], 1, first);
     const job = answer.kind === 'exchanged' ? answer.claimed[0] : undefined;
@@ -269,7 +271,7 @@ class ManualWorker {
     return end;
   }
 
-  /** One after the other, since they are numbered. */
+  /** Exchanges are sent one after the other, because they are numbered. */
   private exchange(
     settled: readonly SettledRun[],
     want: number,
@@ -278,7 +280,7 @@ class ManualWorker {
     const answer = this.turn.then(async () => {
       before?.();
       const first = await this.send(settled, want);
-      // The queue was obliterated, and this worker with it.
+      // The queue was obliterated, so its record of this worker is gone: try again as a new worker.
       if (first.kind === 'exchanged' || want === 0) return first;
       before?.();
       const again = await this.send([], want);
@@ -292,7 +294,7 @@ class ManualWorker {
   private async send(settled: readonly SettledRun[], want: number): Promise<ExchangeAnswer> {
     this.seq += 1;
     const { worker, seq } = this;
-    // Nobody renews the lease.
+    // The longest lease, because nothing renews it.
     const call = { worker, seq, leaseMs: MAX_DURATION_MS, want, maySuspect: true, settled };
     const answer = await this.engine.exchange(this.queue.name, call);
     if (answer.kind !== 'exchanged') {
@@ -309,8 +311,8 @@ function newWorker(): string {
 }
 
 /**
- * Waits for the end of a job where no worker runs by itself: it runs the job, and where that is delayed the clock moves on to its time, as
- * it would for whoever waits.
+ * Waits for the end of a job when workers do not run by themselves. It runs the job; if the job is delayed, it first moves the
+ * clock forward to the due time.
  */
 export class ManualWait implements EndWait {
   readonly ready = Promise.resolve();
@@ -324,10 +326,10 @@ export class ManualWait implements EndWait {
   ) {}
 
   cancel(): void {
-    // Nothing listens.
+    // There is no subscription to cancel.
   }
 
-  /** By the clock of the test, which has stood still until now. */
+  /** The timeout is by the clock of the test, which has stood still until now. */
   async outcome(_: number, { waitMs }: { readonly waitMs: number }): Promise<unknown> {
     const { queue, id, bench, workers } = this;
     const untilMs = bench.clock.now() + waitMs;

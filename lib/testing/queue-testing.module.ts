@@ -8,7 +8,7 @@ import { QueueRegistry } from '../module/queue.registry.js';
 import { QueueTesting } from './queue-testing.js';
 import { TestBench, type QueueTestingOptions } from './test-bench.js';
 
-/** Apart from the rest, which needs what this is needed for. */
+/** A module of its own for the substitute engine, because the module of `QueueTesting` depends on what is built with it. */
 @Module({})
 class SubstituteModule {}
 
@@ -27,13 +27,13 @@ class SubstituteModule {}
 @Module({})
 export class QueueTestingModule {
   /**
-   * For the `imports` of a testing module; once in each.
+   * Returns the module for the `imports` of a testing module. Import it once in each.
    *
    * @example
    * const imports = [AppModule, QueueTestingModule.forRoot({ now: '2026-01-01T09:00:00Z' })];
    *
-   * @param options those of `QueueModule.forRoot`, which win over those of the application; `autoStart`, by default false: nothing runs
-   *   until the test says so; `now`: the time of the clock at the start
+   * @param options options of `QueueModule.forRoot`, which override those of the application; `autoStart`, by default false: jobs
+   * run only when the test calls for it; `now`: the time of the clock at the start
    */
   static forRoot(options: QueueTestingOptions = {}): DynamicModule {
     const substitute: DynamicModule = {

@@ -28,7 +28,7 @@ export interface AdvanceOptions extends DrainOptions {
 
 const DEFAULT_LIMIT = 1000;
 const DEFAULT_IDLE = '10s';
-/** A slow listener must not hold up a test for longer. */
+/** Maximum wait for listeners, so that a slow one does not block a test. */
 const LISTENERS_MS = 2_000;
 
 /**
@@ -121,8 +121,8 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * Moves the clock forward, through every time at which something is due: delayed jobs become waiting, and schedules add jobs. Nothing
-   * runs before `drain`, unless `run` is true. If workers run by themselves, they run the jobs that become due.
+   * Moves the clock forward, stopping at every time at which something is due: delayed jobs become waiting, and schedules add
+   * jobs. No job runs before `drain`, unless `run` is true. If workers run by themselves, they run the jobs that become due.
    *
    * @returns the runs; none if workers run by themselves
    * @throws {InvalidOptionError} for an invalid duration
@@ -137,7 +137,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   }
 
   /**
-   * The same, to this time; a time in the past changes nothing.
+   * Like `advance`, but moves the clock to this time. A time in the past changes nothing.
    *
    * @throws {InvalidOptionError} for an invalid date
    * @throws {QueueTestingError} if `run` needs more than `limit` runs
@@ -178,7 +178,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     ]);
   }
 
-  /** @internal Where workers run, they declare the schedules in the code. */
+  /** @internal Declares the schedules in the code. Workers that run by themselves do it on their own. */
   async onApplicationBootstrap(): Promise<void> {
     if (this.workers.isManual) await this.declare(() => true);
   }
@@ -221,7 +221,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     return runs;
   }
 
-  /** Those who hear of it may add jobs too. */
+  /** Drains the queues until listeners add no more jobs either. */
   private async drainOn(
     queues: readonly string[],
     what: string,
@@ -255,7 +255,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     await this.declare((queue) => queue === name);
   }
 
-  /** Puts the schedules there that the code declares, once: nobody looks after them. */
+  /** Declares the schedules of the code once, without renewing the declaration. */
   private async declare(which: (queue: string) => boolean): Promise<void> {
     const schedules = (this.runtime.prepared?.schedules ?? []).filter(({ queue }) => which(queue));
     const { owner, lease } = this.settings;
@@ -265,7 +265,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     await declarer.stop();
   }
 
-  /** Resolves once listeners got all events so far, and `@OnQueueEvent` methods have ended. */
+  /** Resolves when listeners have received all events so far and `@OnQueueEvent` methods have ended. */
   private flushListeners(): Promise<void> {
     const { events } = this;
     const caughtUp = Promise.all(events.reader.queues().map((queue) => events.caughtUp(queue)));
@@ -304,7 +304,7 @@ async function awaitIdle(bench: TestBench, workers: ManualWorkers, timeoutMs: nu
   }
 }
 
-/** `''` where there is nothing. */
+/** Describes the jobs that wait or run; `''` if there are none. */
 async function whatIsLeft(bench: TestBench, queues: readonly string[]): Promise<string> {
   const counts = await Promise.all(
     queues.map(async (queue) => ({ queue, ...(await bench.engine.admin.counts(queue)) })),
@@ -316,7 +316,7 @@ async function whatIsLeft(bench: TestBench, queues: readonly string[]): Promise<
     .join(', ');
 }
 
-/** The next time that something may have changed, from now on. */
+/** Waits for the next call that may change where jobs are. */
 function nextStir(bench: TestBench) {
   let stop!: () => void;
   const stirred = new Promise<void>((resolve) => {

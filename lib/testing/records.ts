@@ -16,15 +16,15 @@ export interface AddedJob<Data = any> {
   readonly id: string;
   /** Name of the queue. */
   readonly queue: string;
-  /** Which handler it is for. */
+  /** Name of the job; selects the handler. */
   readonly name: string;
   /** Data after a JSON round trip. */
   readonly data: Data;
   /** The options that were passed; empty if there were none. */
   readonly options: JobOptions;
-  /** How long it is delayed, in ms. */
+  /** Delay of the job in ms. */
   readonly delay: number;
-  /** When it was added, by the clock of the test. */
+  /** When the job was added, by the clock of the test. */
   readonly at: Date;
   /** Id of the schedule that added it, or null. */
   readonly schedule: string | null;
@@ -49,30 +49,30 @@ export interface JobRun<Data = any> {
   readonly queue: string;
   /** Name of the job. */
   readonly name: string;
-  /** As it was added. */
+  /** Data as it was added. */
   readonly data: Data;
   /** Which attempt it was, from 1. */
   readonly attempt: number;
   /** How it ended. */
   readonly outcome: RunOutcome;
-  /** The result of the handler. If workers run by themselves, only with `retention`. */
+  /** The result of the handler. If workers run by themselves, set only for jobs with `retention`. */
   readonly result?: unknown;
-  /** The error. If workers run by themselves: its name, message and stack. */
+  /** The error. If workers run by themselves, an object with its name, message and stack. */
   readonly error?: unknown;
-  /** Why it is dead. */
+  /** Why the job is dead. */
   readonly reason?: DeadReason;
-  /** Until the next run, in ms. */
+  /** Time until the next run, in ms. */
   readonly delay?: number;
 }
 
-/** How a run ended, as the handler said it: the store keeps less. */
+/** What the handler returned or threw, which the store keeps only in part. */
 export interface Ending {
   readonly result?: unknown;
   readonly error?: unknown;
   readonly isCancelled?: boolean;
 }
 
-/** What was added to one queue and what became of it, as the store was told. */
+/** The jobs that were added to one queue and their runs, recorded from the calls to the store. */
 export class Records {
   added: AddedJob[] = [];
   runs: JobRun[] = [];
@@ -82,7 +82,7 @@ export class Records {
 
   constructor(private readonly queue: string) {}
 
-  /** Jobs that went in. */
+  /** Records jobs that were stored. */
   stored(jobs: readonly EnqueueJob[], now: number): void {
     for (const job of jobs) {
       const { given } = job as MadeJob;
@@ -91,7 +91,10 @@ export class Records {
     }
   }
 
-  /** Jobs of occurrences. Where a schedule made fewer than it could, because of its limit or of overlap, those are the first. */
+  /**
+   * Records jobs that schedules added. If a schedule added fewer jobs than the call offered (because of `limit` or `overlap`), it
+   * added the first ones.
+   */
   fired(calls: readonly FireSchedule[], { made }: FireAnswer, now: number): void {
     calls.forEach((call, i) => {
       for (const job of call.jobs.slice(0, made[i] ?? 0)) {
@@ -101,7 +104,7 @@ export class Records {
     });
   }
 
-  /** How a run ended that is about to be settled. */
+  /** Records how a run ended that is about to be settled. */
   ends(run: SettledRun, ending: Ending): void {
     this.endings.set(run, ending);
   }
@@ -112,7 +115,7 @@ export class Records {
     if (answer.kind === 'exchanged') for (const { id, body } of answer.claimed) this.bodies.set(id, body);
   }
 
-  /** What stands here of a run. */
+  /** The record of a run. */
   of(run: SettledRun): JobRun | undefined {
     return this.recorded.get(run);
   }
@@ -137,7 +140,7 @@ export class Records {
     const { id, name, attempt } = run;
     const data: unknown = decodeBody(this.bodies.get(id) ?? '')?.data;
     this.bodies.delete(id);
-    // One that was claimed and never started has not run.
+    // A job that was claimed and never started has not run.
     const ending = this.endings.get(run);
     if (run.outcome.kind === 'released' && !ending) return;
     const record = {
@@ -175,7 +178,7 @@ function readOutcome(
   }
 }
 
-/** What the store is told of it, where nobody has seen more. */
+/** The result or error that the store received, for runs that were not watched. */
 function stored(outcome: Outcome): Ending {
   if (outcome.kind === 'completed') {
     const result = outcome.keep?.result;

@@ -15,19 +15,19 @@ import { WatchedRunner, type ManualWorkers } from './manual-workers.js';
 import type { Ending } from './records.js';
 import { QueueTestingError } from './test-bench.js';
 
-/** Options of `testing.run`: those of a job, and how the run stands. */
+/** Options of `testing.run`: those of a job, and the number and signal of the attempt. */
 export interface RunOptions extends JobOptions {
-  /** Which try this is, 1 to 1,000,000. @default 1 */
+  /** Number of the attempt, 1 to 1,000,000. @default 1 */
   readonly attempt?: number;
-  /** When it aborts, `job.signal` does, as for a job that was cancelled. @default none */
+  /** When this signal aborts, `job.signal` aborts as for a cancelled job. @default none */
   readonly signal?: AbortSignal;
 }
 
-/** What is to be run, after reading. */
+/** The arguments of `run` after checking. */
 export interface RunRequest {
   /** A queue, or the class of a processor. */
   readonly where: unknown;
-  /** A name, or what was defined. */
+  /** The name of a job, or a definition. */
   readonly job: string | AnyDefinition;
   readonly data: unknown;
   readonly options: RunOptions;
@@ -51,7 +51,10 @@ function optionsOf(given: unknown): RunOptions {
   return given === undefined ? {} : copyFields(given, 'run().options', RUN_OPTION_NAMES);
 }
 
-/** Runs one handler on the way of a claimed job, with nothing stored. Resolves with what it returned, rejects with what it threw. */
+/**
+ * Runs one handler in the same way as for a claimed job, without storing anything. Resolves with what it returns, rejects with
+ * what it throws.
+ */
 export class LoneRun {
   constructor(
     private readonly workers: ManualWorkers,

@@ -11,21 +11,22 @@ import type { Substitute } from '../module/queue.registry.js';
 import { Records } from './records.js';
 
 /**
- * `QueueTestingModule.forRoot(options)`: those of `QueueModule.forRoot`, which win over those of the application, and what time it is.
+ * Options of `QueueTestingModule.forRoot`: those of `QueueModule.forRoot`, which override those of the application, and the time
+ * of the clock.
  */
 export interface QueueTestingOptions extends Omit<QueueModuleOptions, 'connection' | 'autoStart'> {
   /**
-   * `false`: nothing runs by itself, and the clock stands still until it is moved. `true`: workers run as they do in production, and
-   * the clock goes on by itself.
+   * `false`: jobs run only when the test calls for it, and the clock stands still until the test moves it. `true`: workers run as
+   * in production, and the clock runs.
    *
    * @default false
    */
   readonly autoStart?: boolean;
-  /** What the clock says at the start: a date, ms since 1970, or a text that `Date` reads. @default the present */
+  /** The time of the clock at the start: a date, ms since 1970, or a text that `Date` can parse. @default the present */
   readonly now?: Date | number | string;
 }
 
-/** Jobs that one call promotes. */
+/** Maximum number of jobs that one call promotes. */
 const PROMOTED_AT_ONCE = 1000;
 
 /**
@@ -38,14 +39,14 @@ export class QueueTestingError extends GodwitError {
   readonly code = 'GODWIT_TESTING';
 }
 
-/** What the tools of a test tell the bench of, once they are there. */
+/** Functions of `QueueTesting` that the store of the test calls, once they exist. */
 export interface BenchTools {
-  /** Waits for the end of a job where no worker runs by itself; null where one does. */
+  /** Waits for the end of a job; null if workers run by themselves. */
   waitFor(queue: string, id: string): EndWait | null;
   cancelled(queue: string, id: string, reason: string): void;
 }
 
-/** The store of one test, with its clock, and all that is seen of it. */
+/** The store of one test, with its clock and the records of what happened. */
 export class TestBench implements Substitute {
   readonly clock: TestClock;
   readonly store: MemoryStore;
@@ -59,7 +60,7 @@ export class TestBench implements Substitute {
     this.store = new MemoryStore(this.clock);
   }
 
-  /** Whether it is the store of an application: of two, one has none. */
+  /** Whether an application uses this store. A second application must not share it. */
   get isInUse(): boolean {
     return this.made !== null;
   }
@@ -69,7 +70,7 @@ export class TestBench implements Substitute {
     throw new QueueTestingError('QueueTestingModule is not part of a module that was compiled');
   }
 
-  /** Moves the clock to this moment, and tells who waits for it. */
+  /** Moves the clock to this time and wakes what waits for it. */
   moveTo(ms: number): void {
     this.clock.moveTo(ms);
     this.made?.memory.clockMoved();
@@ -81,7 +82,7 @@ export class TestBench implements Substitute {
     return records;
   }
 
-  /** Moves all due jobs to the line. Answers in how many ms the next one is due, null if none is. */
+  /** Makes all due jobs waiting. Resolves to the ms until the next one is due; null if there is none. */
   async promoteDue(queue: string): Promise<number | null> {
     for (;;) {
       // oxlint-disable-next-line no-await-in-loop -- as many as there are
@@ -90,7 +91,7 @@ export class TestBench implements Substitute {
     }
   }
 
-  /** Tells of each call after which jobs may be elsewhere; returns what ends that. */
+  /** Calls the listener after each call that may have moved jobs. Returns a function that removes it. */
   onStir(listener: () => void): () => void {
     this.stirring.add(listener);
     return () => this.stirring.delete(listener);
@@ -99,7 +100,7 @@ export class TestBench implements Substitute {
   // -------------------------------------------------------------------------------------------------------- the substitute
 
   options(given: QueueModuleOptions | undefined): QueueModuleOptions {
-    // What cannot be given is said as ever.
+    // Invalid values are passed on, so that the usual check reports them.
     if (given === null || typeof given === 'string') return given;
     const own = withoutTime(this.given);
     return { ...withoutConnection(given ?? {}), ...own, autoStart: own.autoStart === true };
@@ -110,7 +111,7 @@ export class TestBench implements Substitute {
   }
 
   createEngine(limitsOf: (queue: string) => QueueLimits): QueueEngine {
-    // So that no worker is forgotten, however far the clock is moved in one step.
+    // With the longest lease, no worker is lost when the clock moves far in one step.
     const longest = (queue: string) => ({ ...limitsOf(queue), leaseMs: MAX_DURATION_MS });
     const memory = new MemoryEngine({ store: this.store, limitsOf: longest });
     const watched = watchEngine(memory, this);
@@ -150,8 +151,8 @@ function readTime(now: unknown = Date.now()): number {
 }
 
 /**
- * The clock of a test. It stands still unless it is moved; one that ticks goes on with the real time from where it is, for workers that
- * run by themselves.
+ * The clock of a test. It stands still until it is moved. If it ticks, it also advances with real time, for workers that run by
+ * themselves.
  */
 class TestClock {
   private origin = performance.now();
@@ -166,13 +167,13 @@ class TestClock {
     return this.ticks ? this.startMs + Math.floor(performance.now() - this.origin) : this.startMs;
   }
 
-  /** Never back: what is due would no longer be. */
+  /** The clock never moves back, because due jobs would no longer be due. */
   moveTo(ms: number): void {
     this.startMs += Math.max(0, ms - this.now());
   }
 }
 
-/** Verbs after which jobs may be elsewhere. */
+/** Verbs that may move jobs. */
 const STIRRING: ReadonlySet<PropertyKey> = new Set<keyof QueueEngine>([
   'enqueue',
   'exchange',
@@ -181,7 +182,7 @@ const STIRRING: ReadonlySet<PropertyKey> = new Set<keyof QueueEngine>([
   'promote',
 ]);
 
-/** The same engine; the bench sees its calls. */
+/** The same engine, but the bench records its calls. */
 function watchEngine(engine: QueueEngine, watcher: TestBench): QueueEngine {
   const verbs: Partial<QueueEngine> = {
     enqueue: async (queue, call) => {
@@ -220,7 +221,7 @@ function watchEngine(engine: QueueEngine, watcher: TestBench): QueueEngine {
   return overlay(engine, verbs, (name) => STIRRING.has(name) && (() => watcher.stirred()));
 }
 
-/** An object with some of its members replaced; the others go on with the object itself as `this`. */
+/** An object with some of its members replaced. The other methods still have the object itself as `this`. */
 function overlay<T extends object>(
   target: T,
   members: Partial<T>,

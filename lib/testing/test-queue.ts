@@ -19,7 +19,7 @@ export interface DrainOptions {
   readonly limit?: number;
 }
 
-/** What one queue of a test is made of. */
+/** The functions that `TestQueue` is built on. */
 export interface TestQueueParts {
   added(): readonly AddedJob[];
   runs(): readonly JobRun[];
@@ -85,7 +85,7 @@ export class TestQueue {
     return this.ended(['dead'], only, 'dead()');
   }
 
-  /** The events of this queue, as far as the queue keeps them. */
+  /** The events of this queue that are still kept. */
   events(): QueueEvent[] {
     return this.parts.events();
   }

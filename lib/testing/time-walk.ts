@@ -12,7 +12,10 @@ export class TimeWalk {
     private readonly queues: () => readonly string[],
   ) {}
 
-  /** Calls `stop` at each moment at which something was due, once it waits or has been made, at the start and at the end. */
+  /**
+   * Moves the clock to `endMs`. Stops at each time at which something is due: due jobs become waiting, schedules add jobs, then
+   * `stop` is called. `stop` is also called at the start and at the end.
+   */
   async to(endMs: number, stop?: () => Promise<void>): Promise<void> {
     const { bench } = this;
     for (;;) {
@@ -31,7 +34,7 @@ export class TimeWalk {
     await this.trim();
   }
 
-  /** What is due now waits, or is made. Answers when the next is due, ms since 1970. */
+  /** Makes due jobs waiting and adds the jobs of due schedules. Resolves to the time of the next one, in ms since 1970. */
   async settle(): Promise<number> {
     const dues = await Promise.all(this.queues().map((queue) => this.settleOne(queue)));
     return this.bench.clock.now() + Math.min(Infinity, ...dues);
@@ -43,7 +46,7 @@ export class TimeWalk {
     return Math.min(dueInMs ?? Infinity, occurrenceInMs ?? Infinity);
   }
 
-  /** What was kept for a time, and that is over. */
+  /** Removes jobs whose retention has ended. */
   private async trim(): Promise<void> {
     const { upkeep } = this.bench.engine;
     await Promise.all(
