@@ -34,7 +34,6 @@ if closed[1] then return answer({}, {}, rule_supplyPaused) end
 local limited = closed[2]
 if not limited then return { 'plain', now } end
 
-check_bodies()
 check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates, key_lines, key_lineStates, key_grouped, key_ready,
   key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active)
 local has_lines, has_blocks = string.find(limited, '[agn]') ~= nil, string.find(limited, 'b', 1, true) ~= nil
@@ -66,6 +65,7 @@ end
 -- Where a queue has lines, what was put into `wait` and `prioritized` goes to them, but for jobs that have a slot already: these stay at
 -- the head, and need no turn. Answers how many they are.
 local function sort_arrivals()
+  check_bodies()
   local ids, ranked = take_arrivals(rule_sortMax)
   local plain = #ids
   for i = 1, #ranked, 2 do ids[#ids + 1] = ranked[i] end
@@ -92,11 +92,11 @@ local function sort_arrivals()
   return #stay
 end
 
--- Ids in the order in which they start, and the place of each: a key, and the line it counts for.
-local ids, places, lines, line_by = {}, {}, {}, {}
+-- Ids in the order in which they start, the key that each is in, and the line that it counts for, if any.
+local ids, keys, counts_for, lines, line_by = {}, {}, {}, {}, {}
 
 local function choose(id, key, line)
-  ids[#ids + 1], places[#places + 1] = id, { key = key, line = line }
+  ids[#ids + 1], keys[#ids + 1], counts_for[#ids + 1] = id, key, line or false
 end
 
 -- What is known of a line, whose turn and state may have been read already; nil for one that is none.
@@ -169,7 +169,7 @@ local function take_of(line, count)
     local low, high = range_of(number)
     local size = #line.numbers > 1 and redis.call('ZCOUNT', key_grouped, low, high) or math.huge
     local left = skip < size and count - #ids + before or 0
-    local some = left > 0 and redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', skip, left) or {}
+    local some = left > 0 and redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', string.format('%d', skip), string.format('%d', left)) or {}
     for _, id in ipairs(some) do choose(id, key_grouped, line) end
     skip = math.max(0, skip - size)
   end
@@ -223,7 +223,7 @@ local function choose_of_lines(most)
   end
 end
 
-local own = has_lines and sort_arrivals() or 0
+local own = has_lines and redis.call('EXISTS', key_wait, key_prioritized) > 0 and sort_arrivals() or 0
 local suspect = arg_maySuspect == 1 and tokens >= 1 and redis.call('LINDEX', key_suspects, 0)
 if suspect then
   if redis.call('ZSCORE', key_slots, suspect) then
@@ -233,7 +233,7 @@ if suspect then
     local text = name and line_text(numbers_of({ name })[name])
     local line = text and load_line(text, redis.call('ZSCORE', key_ready, text))
     if not line or line.room >= 1 then
-      choose(suspect, key_suspects, line or nil)
+      choose(suspect, key_suspects, line)
       if line then line.room = line.room - 1 end
       free = free - 1
     end
@@ -268,7 +268,7 @@ end
 local has_rate = tokens < math.huge or string.find(limited, '[rb]') ~= nil
 local events, broken, whole, whole_bodies, slots, grouped, ranked, waiting = { count = 0 }, {}, {}, {}, {}, {}, {}, 0
 for i = 1, math.min(#ids, #bodies) do
-  local id, body, key, line = ids[i], bodies[i], places[i].key, places[i].line
+  local id, body, key, line = ids[i], bodies[i], keys[i], counts_for[i]
   if used >= tokens then break end
   if not line or line.used < line.tokens then
     if key == key_grouped then
@@ -287,7 +287,7 @@ for i = 1, math.min(#ids, #bodies) do
       used = used + cost
       if line then line.used = line.used + cost end
       local number = line and line.most < math.huge and line.number + keeps_slot(line.rule) or queue.concurrency and 0
-      if number then slots[#slots + 1], slots[#slots + 2] = number, id end
+      if number then slots[#slots + 1], slots[#slots + 2] = number % 1 == 0 and line_text(number) or number, id end
     else
       broken[#broken + 1] = id
     end

@@ -6,8 +6,11 @@
 
 -- Where the jobs of a line begin and end in `grouped`.
 local function range_of(number)
-  return string.format('%.0f', number * rule_ranks), '(' .. string.format('%.0f', (number + 1) * rule_ranks)
+  return string.format('%d', number * rule_ranks), string.format('(%d', (number + 1) * rule_ranks)
 end
+
+-- `%d` takes a third of the time of `%.0f`, and so does a text where Redis would format a number. Claims of groups are full of them.
+local function turn_text(turn) return string.format(turn % 1 == 0 and '%d' or '%.0f', turn) end
 
 local function turn_now()
   return count_in(redis.call('HGET', key_meta, 'turn'))
@@ -41,7 +44,7 @@ local function numbers_of(names)
     if not numbers[name] then new[#new + 1] = name end
   end
   if #new == 0 then return numbers end
-  local turn, states = string.format('%.0f', turn_now()), {}
+  local turn, states = turn_text(turn_now()), {}
   for i, number in ipairs(free_numbers(#new)) do
     local text = line_text(number)
     numbers[new[i]] = number
@@ -86,7 +89,7 @@ local function to_lines(ids, names, priorities)
   local last, scores = add_to(key_meta, 'ranks', #ids), {}
   for i, id in ipairs(ids) do
     local number = number_of_priority(names[i], numbers[names[i]], priorities[i])
-    scores[2 * i - 1] = string.format('%.0f', number * rule_ranks + (last - #ids + i) % rule_ranks)
+    scores[2 * i - 1] = string.format('%d', number * rule_ranks + (last - #ids + i) % rule_ranks)
     scores[2 * i] = id
   end
   in_steps(scores, function(...) redis.call('ZADD', key_grouped, ...) end)
@@ -124,7 +127,7 @@ end
 
 -- How many of its jobs hold a slot.
 local function running_of(number)
-  return redis.call('ZCOUNT', key_slots, number, '(' .. number + 1)
+  return redis.call('ZCOUNT', key_slots, line_text(number), '(' .. line_text(number + 1))
 end
 
 -- Nothing waits in it, and none of its jobs holds a slot.
@@ -138,9 +141,7 @@ local function drop_line(line, number)
   redis.call('ZREM', key_resting, line_text(number))
 end
 
-local function leave_ready(texts)
-  in_steps(texts, function(...) redis.call('ZREM', key_ready, ...) end)
-end
+local function leave_ready(texts) in_steps(texts, function(...) redis.call('ZREM', key_ready, ...) end) end
 
 -- Lines that must be looked at first get their turn: no earlier than that which others have reached.
 local function give_turns(limit)
@@ -148,9 +149,9 @@ local function give_turns(limit)
   if #texts == 0 then return end
   local least, ready, gone = math.max(turn_now(), 1), {}, {}
   for i, state in ipairs(redis.call('HMGET', key_lineStates, unpack(texts))) do
-    local line = line_in(state)
-    if line then
-      ready[#ready + 1], ready[#ready + 2] = string.format('%.0f', math.max(line.turn, least)), texts[i]
+    local turn = string.match(state or '', '^%d+')
+    if turn then
+      ready[#ready + 1], ready[#ready + 2] = turn_text(math.max(tonumber(turn), least)), texts[i]
     else
       gone[#gone + 1] = texts[i]
     end
@@ -182,14 +183,14 @@ end
 local function keep_turns(served, kept)
   local states, ready = {}, {}
   for i, line in ipairs(served) do
-    states[2 * i - 1], states[2 * i] = line.text, string.format('%.0f', line.turn) .. ' ' .. line.priorities .. ' ' .. line.name
+    states[2 * i - 1], states[2 * i] = line.text, turn_text(line.turn) .. ' ' .. line.priorities .. ' ' .. line.name
   end
-  for i, line in ipairs(kept) do ready[2 * i - 1], ready[2 * i] = string.format('%.0f', line.turn), line.text end
+  for i, line in ipairs(kept) do ready[2 * i - 1], ready[2 * i] = turn_text(line.turn), line.text end
   in_steps(states, function(...) redis.call('HSET', key_lineStates, ...) end)
   in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
 end
 
 -- A line that comes anew begins at the turn of those that were served last.
 local function advance_turn(turn)
-  if turn > turn_now() then redis.call('HSET', key_meta, 'turn', string.format('%.0f', turn)) end
+  if turn > turn_now() then redis.call('HSET', key_meta, 'turn', turn_text(turn)) end
 end
