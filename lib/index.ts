@@ -149,6 +149,7 @@ export type {
   WaitOptions,
 } from './producer/queue.js';
 export type { PayloadMode } from './job/payload.js';
+export type { DataMatch } from './contract/admin-verbs.js';
 export type { CancelFilter, JobFilter } from './producer/bulk-acts.js';
 export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';

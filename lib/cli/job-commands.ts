@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
+import type { DataMatch } from '../contract/admin-verbs.js';
 import { JobFailedError } from '../errors.js';
 import type { JobHeaders } from '../job/headers.js';
 import type { JobState } from '../job/job-state.js';
@@ -13,6 +14,8 @@ import { age, type Cell } from './table.js';
 
 const FILTER = {
   name: { type: 'string', about: 'only jobs with this name' },
+  contains: { type: 'string', about: 'with this text in id, name or last error' },
+  where: { type: 'string', about: 'with this value in a field of the data, as tenant.id=7' },
   limit: { type: 'string', about: 'at most so many' },
 } as const;
 const AGES = {
@@ -38,7 +41,6 @@ const jobs: Command = {
       about: 'waiting, active, delayed, completed, dead, cancelled (default: waiting)',
     },
     ...FILTER,
-    contains: { type: 'string', about: 'with this text in id, name or last error' },
     cursor: { type: 'string', about: 'of the page before' },
     newest: { type: 'boolean', about: 'in the opposite order' },
   },
@@ -51,6 +53,7 @@ const jobs: Command = {
       limit: numberOf(context, 'limit', 50),
       data: print.isJson,
       ...given(context, 'name', 'contains', 'cursor'),
+      ...where(context),
       ...(values['newest'] === true && { order: 'desc' as const }),
     });
     const rows = (page.jobs as JobSnapshot[]).map((job): Cell[] => [
@@ -66,6 +69,25 @@ const jobs: Command = {
     return DONE;
   },
 };
+
+/** `tenant.id=7`: a value that is JSON of a number, a boolean, null or a text is that, and any other is a text. */
+function where({ values }: Context): { where?: DataMatch } {
+  const given = values['where'];
+  if (given === undefined) return {};
+  const [, path, text] = /^([^=]+)=(.*)$/s.exec(String(given)) ?? [];
+  if (path === undefined || text === undefined)
+    throw new UsageError(`--where: ${JSON.stringify(given)} is not a field, = and its value`, '');
+  return { where: { [path]: scalarOf(text) } };
+}
+
+function scalarOf(text: string): DataMatch[string] {
+  try {
+    const read: unknown = JSON.parse(text);
+    return typeof read === 'object' && read !== null ? text : (read as DataMatch[string]);
+  } catch {
+    return text;
+  }
+}
 
 function detailOf({ state, dueAt, failure, worker, cancelReason }: JobSnapshot): string {
   switch (state) {
@@ -230,7 +252,10 @@ const dead: Command = {
       throw new UsageError(`dead: ${JSON.stringify(act)} is none of list, retry, remove`, '');
     await inspector.queues([name]);
     const queue = inspector.queue(name);
-    const filter = given(context, 'reason', 'name', 'older-than', 'newer-than') as DeadListOptions;
+    const filter: DeadListOptions = {
+      ...given(context, 'reason', 'name', 'contains', 'older-than', 'newer-than'),
+      ...where(context),
+    };
     const { found, isAll } = await matching(queue, filter, numberOf(context, 'limit', MOST));
     const groups = groupsOf(found);
     if (act === 'list' || values['dry-run'] === true) {
@@ -268,7 +293,6 @@ const clean: Command = {
   words: [2, 2],
   options: {
     ...FILTER,
-    contains: { type: 'string', about: 'with this text in id, name or last error' },
     reason: { type: 'string', about: 'why they died' },
     'older-than': { type: 'string', about: 'ended or were added longer ago than this, as 7d' },
     'newer-than': { type: 'string', about: 'ended or were added within this time' },
@@ -281,10 +305,12 @@ const clean: Command = {
     const filter = {
       state,
       ...given(context, 'name', 'contains', 'reason', 'older-than', 'newer-than'),
+      ...where(context),
       ...(values['limit'] !== undefined && { limit: numberOf(context, 'limit', 0) }),
     };
     const [info] = await inspector.queues([name]);
-    const which = Object.entries(filter).map(([key, value]) => `${key} ${value}`);
+    const shown: object = { ...filter, ...given(context, 'where') };
+    const which = Object.entries(shown).map(([key, value]) => `${key} ${String(value)}`);
     const question = `Remove jobs of queue ${name} (${which.join(', ')}); it has ${info!.counts[state]} ${state} in all?`;
     if (!(await print.confirm(question))) return FAILED;
     const count = await inspector.queue(name).remove(filter as JobFilter<string, CleanState>);

@@ -92,8 +92,10 @@ export interface JobsCall extends DeadMatch {
   readonly state: JobState;
   /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
   readonly contains?: string | undefined;
+  /** Only jobs whose data has these values in these fields. @default any job */
+  readonly where?: DataMatch | undefined;
   readonly after: JobsPlace | null;
-  /** If `after` is null: how many jobs of the state to skip, whatever their name or text. @default 0 */
+  /** If `after` is null: how many jobs of the state to skip, whatever their name, text or data. @default 0 */
   readonly offset?: number | undefined;
   readonly limit: number;
   /** @default false */
@@ -101,6 +103,9 @@ export interface JobsCall extends DeadMatch {
   /** Leaves out data, progress, log and results of more than `RULES.briefResult` bytes. @default false */
   readonly brief?: boolean | undefined;
 }
+
+/** Fields of the data of a job, by path (`customer.id`), with their values. */
+export type DataMatch = Readonly<Record<string, string | number | boolean | null>>;
 
 /** The end of a page. Waiting jobs are in several lines, and the active jobs of each worker are a line too. */
 export interface JobsPlace extends Place {

@@ -6,6 +6,7 @@ import {
   MOST_EXAMINED,
   type AdminVerbs,
   type CancelAnswer,
+  type DataMatch,
   type JobsAnswer,
   type JobsCall,
   type StoredJob,
@@ -234,7 +235,7 @@ export class RedisAdmin implements AdminVerbs {
    * head. In the opposite order the jobs behind them have left, so there are no more.
    */
   private async pageOf(keys: QueueKeys, line: string, from: Place, limit: number, call: JobsCall) {
-    const { state, contains = '', offset: skip = 0, backward = false, brief = false, ...match } = call;
+    const { state, contains = '', where, offset: skip = 0, backward = false, brief = false, ...match } = call;
     const isActive = state === 'active';
     const ask = (after: Place) =>
       this.store.run(
@@ -248,6 +249,7 @@ export class RedisAdmin implements AdminVerbs {
           kind: isActive ? 'active' : line,
           worker: isActive ? line : '',
           contains,
+          where: where ? wantedOf(where) : '',
           skip,
           backward: backward ? 1 : 0,
           brief: brief ? 1 : 0,
@@ -306,6 +308,15 @@ export class RedisAdmin implements AdminVerbs {
       },
     });
   }
+}
+
+/** For each field the text that JSON has for it, by which the script finds the few jobs that it decodes. */
+function wantedOf(where: DataMatch): string {
+  const wanted = Object.entries(where).map(([path, value]) => {
+    const steps = path.split('.');
+    return [`${JSON.stringify(steps.at(-1))}:${JSON.stringify(value)}`, steps, value];
+  });
+  return JSON.stringify(wanted);
 }
 
 /** The lines of a state, in the order in which workers take jobs from them. */

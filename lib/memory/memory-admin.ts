@@ -4,6 +4,7 @@ import {
   withoutData,
   type AdminVerbs,
   type CancelAnswer,
+  type DataMatch,
   type JobsAnswer,
   type JobsCall,
   type JobsPlace,
@@ -40,7 +41,7 @@ export class MemoryAdmin implements AdminVerbs {
   }
 
   jobs(queue: string, call: JobsCall): Promise<JobsAnswer> {
-    const { after, offset = 0, limit, contains = '', backward = false, brief = false } = call;
+    const { after, offset = 0, limit, contains = '', where, backward = false, brief = false } = call;
     return this.verbs.on('jobs', queue, (q) => {
       const lines = linesOf(q, call);
       const jobs: StoredJob[] = [];
@@ -55,7 +56,9 @@ export class MemoryAdmin implements AdminVerbs {
           if (jobs.length >= limit || examined >= MOST_EXAMINED)
             return { jobs, next: placeBefore(line, all, at, start), examined };
           examined += 1;
-          if (isAsked(all[at]!, call) && hasText(all[at]!, contains)) jobs.push(storedJob(all[at]!, brief));
+          const job = all[at]!;
+          if (isAsked(job, call) && hasText(job, contains) && hasValues(job, where))
+            jobs.push(storedJob(job, brief));
         }
       }
       return { jobs, next: null, examined };
@@ -291,6 +294,19 @@ function placeBefore(line: string, jobs: readonly MemoryJob[], at: number, start
 
 function hasText({ id, name, failure }: MemoryJob, text: string): boolean {
   return text === '' || [id, name, failure?.json ?? ''].join('\n').toLowerCase().includes(text.toLowerCase());
+}
+
+function hasValues({ body }: MemoryJob, where: DataMatch | undefined): boolean {
+  if (!where) return true;
+  const read = decodeBody(body);
+  return Object.entries(where).every(([path, wanted]) => {
+    let value: unknown = read?.data;
+    for (const step of path.split('.')) {
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+      value = Object.hasOwn(value, step) ? (value as Record<string, unknown>)[step] : undefined;
+    }
+    return value === wanted;
+  });
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { StoredJob } from '../contract/admin-verbs.js';
+import type { DataMatch, StoredJob } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { CleanCall, DeadMatch } from '../contract/upkeep-verbs.js';
 import { InvalidOptionError, WrongStateError } from '../errors.js';
@@ -11,7 +11,7 @@ import { faultOfText, quoted } from '../job/text.js';
 import type { Duration } from '../job/duration.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { checkText } from './job-list.js';
+import { checkText, checkWhere } from './job-list.js';
 
 /** Which jobs `remove`, `cancel` and `promote` act on; an absent field matches any. */
 export interface JobFilter<Name extends string = string, State extends JobState = JobState> {
@@ -21,6 +21,11 @@ export interface JobFilter<Name extends string = string, State extends JobState 
   readonly name?: Name;
   /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
   readonly contains?: string;
+  /**
+   * Only jobs whose data has these values in these fields. A field of an object in the data is a path: `'customer.id'`.
+   * @default any job
+   */
+  readonly where?: DataMatch;
   /** Only jobs that died for this reason; only with `state: 'dead'`. @default any reason */
   readonly reason?: DeadReason;
   /**
@@ -46,6 +51,7 @@ const readFilter = shape({
   state: field('state', oneOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled')),
   name: field('name', rule(checkJobName)),
   contains: field('contains', rule(checkText)),
+  where: field('where', rule(checkWhere)),
   reason: field('reason', oneOf(...DEAD_REASONS)),
   olderThan: field('olderThanMs', duration()),
   newerThan: field('newerThanMs', duration()),
@@ -56,6 +62,7 @@ const readFilter = shape({
 export interface CheckedFilter extends DeadMatch {
   readonly states: readonly JobState[];
   readonly contains?: string | undefined;
+  readonly where?: DataMatch | undefined;
   readonly limit: number;
 }
 
@@ -129,22 +136,23 @@ export async function removeAll(engine: QueueEngine, queue: string, given: unkno
     ['waiting', 'delayed', 'completed', 'dead', 'cancelled'],
     true,
   );
-  const { states, contains, limit, ...match } = filter;
+  const { states, contains, where, limit, ...match } = filter;
   const state = states[0] as CleanCall['state'];
   const { name, newerThanMs, olderThanMs = 0 } = match;
   // One script call removes many jobs if the script can evaluate the filter.
-  if (state === 'dead' && contains === undefined)
+  const isByText = (contains ?? where) !== undefined;
+  if (state === 'dead' && !isByText)
     return (await engine.upkeep.removeDead(queue, { ...match, limit })).removed.length;
   const isPlain =
-    (name ?? contains ?? newerThanMs) === undefined && (state !== 'waiting' || olderThanMs === 0);
+    !isByText && (name ?? newerThanMs) === undefined && (state !== 'waiting' || olderThanMs === 0);
   if (isPlain) return (await engine.upkeep.clean(queue, { state, olderThanMs, limit })).removed.length;
   return actOnAll(engine, queue, filter, async (id) => (await engine.admin.remove(queue, id)) === 'removed');
 }
 
 /** The store filters by age and reason only among dead jobs. For other states `isOfAge` checks the age. */
 function asked(state: JobState, match: Omit<CheckedFilter, 'states' | 'limit'>) {
-  const { name, contains } = match;
-  return state === 'dead' ? match : { name, contains };
+  const { name, contains, where } = match;
+  return state === 'dead' ? match : { name, contains, where };
 }
 
 function isOfAge(job: StoredJob, { olderThanMs = 0, newerThanMs }: DeadMatch, now: number): boolean {

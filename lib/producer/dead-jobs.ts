@@ -1,5 +1,5 @@
 import type { QueueEngine } from '../contract/engine.js';
-import type { StoredJob } from '../contract/admin-verbs.js';
+import type { DataMatch, JobsAnswer, StoredJob } from '../contract/admin-verbs.js';
 import type { DeadMatch } from '../contract/upkeep-verbs.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId, checkJobName } from '../job/job-id.js';
@@ -12,7 +12,7 @@ import { quoted } from '../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { encodeCursor, readCursor } from './job-list.js';
+import { checkText, checkWhere, encodeCursor, readCursor } from './job-list.js';
 
 /** Selects dead jobs; an absent field matches any. */
 export interface DeadFilter<Name extends string = string> {
@@ -20,6 +20,13 @@ export interface DeadFilter<Name extends string = string> {
   readonly reason?: DeadReason;
   /** Name of the job. @default any name */
   readonly name?: Name;
+  /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
+  readonly contains?: string;
+  /**
+   * Only jobs whose data has these values in these fields. A field of an object in the data is a path: `'customer.id'`.
+   * @default any job
+   */
+  readonly where?: DataMatch;
   /** Died longer ago than this. @default any time */
   readonly olderThan?: Duration;
   /** Died within this time. @default any time */
@@ -73,6 +80,8 @@ export type DeadJobIn<Jobs = any> = {
 const FILTER = {
   reason: field('reason', oneOf(...DEAD_REASONS)),
   name: field('name', rule(checkJobName)),
+  contains: field('contains', rule(checkText)),
+  where: field('where', rule(checkWhere)),
   olderThan: field('olderThanMs', duration()),
   newerThan: field('newerThanMs', duration()),
   limit: field('limit', integer(1, Number.MAX_SAFE_INTEGER)),
@@ -157,13 +166,38 @@ export class DeadJobs<Jobs = any> {
           'left out, unless the first argument is an id',
           changes,
         );
-      return (await upkeep.retryDead(name, choice(which, 'dead.retry()'))).retried.length;
+      const { contains, where, ...match } = choice(which, 'dead.retry()');
+      if ((contains ?? where) !== undefined) return this.retryFound({ ...match, contains, where });
+      return (await upkeep.retryDead(name, match)).retried.length;
     }
     const ids = [checkJobId(which)];
     const { data } = (changes && readRetry(changes, 'dead.retry().changes', refuse)) ?? {};
     const json = data && encodePayload(data.given, 'dead.retry().changes.data', this.options);
     const { retried } = await upkeep.retryDead(name, { ids, ...(json !== undefined && { data: json }) });
     if (retried.length === 0) await this.refuse(which, 'only dead jobs with a body are retried');
+  }
+
+  /** Retries dead jobs that only `jobs` can filter, page by page. A job that dies again meanwhile stays dead. */
+  private async retryFound({ limit, ...match }: Choice): Promise<number> {
+    const { admin, upkeep } = this.engine;
+    const { name } = this.options;
+    const met = new Set<string>();
+    let after: JobsAnswer['next'] = null;
+    let retried = 0;
+    do {
+      const page: JobsAnswer = await admin.jobs(name, {
+        ...match,
+        state: 'dead',
+        limit: Math.min(100, limit - retried),
+        after,
+        brief: true,
+      });
+      const ids = page.jobs.map(({ id }) => id).filter((id) => !met.has(id));
+      for (const id of ids) met.add(id);
+      if (ids.length > 0) retried += (await upkeep.retryDead(name, { ids })).retried.length;
+      after = page.next;
+    } while (after !== null && retried < limit);
+    return retried;
   }
 
   /** Throws the error that says why this job was not changed. */
@@ -176,8 +210,14 @@ export class DeadJobs<Jobs = any> {
   }
 }
 
+interface Choice extends DeadMatch {
+  readonly contains?: string | undefined;
+  readonly where?: DataMatch | undefined;
+  readonly limit: number;
+}
+
 /** `undefined` is not a filter: `retry(job.id)` with an object that has no id must not retry all jobs. */
-function choice(which: unknown, path: string): DeadMatch & { limit: number } {
+function choice(which: unknown, path: string): Choice {
   const { limit = Number.MAX_SAFE_INTEGER, ...match } = readFilter(which, path, refuse)!;
   return { ...match, limit };
 }

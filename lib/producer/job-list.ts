@@ -1,4 +1,4 @@
-import { MOST_EXAMINED, type JobsAnswer, type JobsPlace } from '../contract/admin-verbs.js';
+import { MOST_EXAMINED, type DataMatch, type JobsAnswer, type JobsPlace } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { InvalidOptionError } from '../errors.js';
 import { decodeBody } from '../job/job-record.js';
@@ -15,12 +15,17 @@ export interface JobListOptions<Name extends string = string> {
   readonly name?: Name;
   /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
   readonly contains?: string;
+  /**
+   * Only jobs whose data has these values in these fields. A field of an object in the data is a path: `'customer.id'`.
+   * @default any job
+   */
+  readonly where?: DataMatch;
   /** Jobs per page, 1 to 1,000. @default 100 */
   readonly limit?: number;
   /** The cursor of the page before. @default from the start */
   readonly cursor?: string;
   /**
-   * Skips this many jobs, for pages by number; not allowed with a cursor, name or text. Jobs that move meanwhile may be missed.
+   * Skips this many jobs, for pages by number; not allowed with a cursor, name, text or `where`. Jobs that move meanwhile may be missed.
    * @default 0
    */
   readonly offset?: number;
@@ -48,6 +53,7 @@ const readOptions = shape({
   state: field('state', STATE),
   name: field('name', rule(checkJobName)),
   contains: field('contains', rule(checkText)),
+  where: field('where', rule(checkWhere)),
   limit: field('limit', integer(1, 1000)),
   cursor: field('after', rule(readCursor)),
   offset: field('offset', integer(0, Number.MAX_SAFE_INTEGER)),
@@ -57,8 +63,10 @@ const readOptions = shape({
 
 export function checkJobList(options: JobListOptions) {
   const { order, data = true, limit = 100, after = null, ...match } = readOptions(options, 'jobs()', refuse)!;
-  if (match.offset !== undefined && (after ?? match.name ?? match.contains) != null)
-    refuse(new InvalidOptionError('jobs().offset', 'left out with cursor, name or contains', match.offset));
+  if (match.offset !== undefined && (after ?? match.name ?? match.contains ?? match.where) != null)
+    refuse(
+      new InvalidOptionError('jobs().offset', 'left out with cursor, name, contains or where', match.offset),
+    );
   const state = match.state ?? STATE(undefined, 'jobs().state', refuse)!;
   return { ...match, state, limit, after, backward: order === 'desc', brief: !data };
 }
@@ -96,6 +104,32 @@ function isText(value: unknown): value is string {
 export function checkText(value: unknown, path: string): string {
   if (isText(value) && value !== '' && value.length <= 200 && !value.includes('\n')) return value;
   throw new InvalidOptionError(path, 'a text of 1 to 200 characters without line breaks', value);
+}
+
+const MOST_FIELDS = 16;
+const MOST_CHARS = 1_000;
+
+/** An empty match, or a value that got lost, would match all jobs. */
+export function checkWhere(value: unknown, path: string): DataMatch {
+  const fields = typeof value === 'object' && value !== null ? Object.entries(value) : [];
+  if (Array.isArray(value) || fields.length === 0 || fields.length > MOST_FIELDS)
+    throw new InvalidOptionError(path, `an object with 1 to ${MOST_FIELDS} fields of the data`, value);
+  for (const [name, wanted] of fields) {
+    if (faultOfText(name, MOST_CHARS) !== undefined)
+      throw new InvalidOptionError(path, `fields with names of 1 to ${MOST_CHARS} bytes`, name);
+    if (!isScalar(wanted))
+      throw new InvalidOptionError(
+        `${path}.${name}`,
+        `well-formed text of up to ${MOST_CHARS} characters, a number, a boolean or null`,
+        wanted,
+      );
+  }
+  return { ...(value as DataMatch) };
+}
+
+function isScalar(value: unknown): boolean {
+  if (isText(value)) return value.length <= MOST_CHARS && !/\p{Cs}/u.test(value);
+  return value === null || typeof value === 'boolean' || Number.isFinite(value);
 }
 
 /** Options of `queue.counts`. */

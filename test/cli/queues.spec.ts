@@ -206,6 +206,17 @@ describe('acts on jobs', () => {
       err: expect.stringMatching(/remove 3 dead jobs of queue work: 3 bad \(unrecoverable\)\?/),
     });
     expect((await run('dead', 'work', 'retry', '--name', 'other', '--yes')).out).toBe('no dead jobs match\n');
+    expect((await run('dead', 'work', 'retry', '--where', 'i="1"', '--yes')).out).toBe(
+      'no dead jobs match\n',
+    );
+    expect(await json('dead', 'work', 'retry', '--where', 'i=1', '--dry-run')).toMatchObject({ count: 1 });
+    expect(await json('jobs', 'work', '--state', 'dead', '--where', 'i=2')).toMatchObject({
+      jobs: [{ data: { i: 2 } }],
+    });
+    expect(await run('jobs', 'work', '--where', 'i')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--where: "i" is not a field, = and its value'),
+    });
     expect(await json('dead', 'work', 'retry', '--limit', '1', '--yes')).toEqual({ act: 'retry', count: 1 });
     await until(async () => (await queue.counts()).dead === 3, PATIENT);
     expect(await json('dead', 'work', 'remove', '--yes')).toEqual({ act: 'remove', count: 3 });

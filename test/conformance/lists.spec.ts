@@ -229,6 +229,51 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
     });
   });
 
+  describe('by the data', () => {
+    const holds = (id: string, data: unknown) =>
+      job(id, { body: encodeBody('work', 1, {}, JSON.stringify(data)) });
+    const where = (match: NonNullable<JobsCall['where']>) => ids({ state: 'waiting', where: match });
+
+    it('have those with all the values in their fields', async () => {
+      await t.add(
+        holds('a', { tenant: 7, user: { id: 'u-1', tags: ['x'] }, done: false, note: null }),
+        holds('b', { tenant: 77, user: { id: 'u-1"' }, done: true }),
+        holds('c', { tenant: '7', other: { tenant: 7 }, user: 'id' }),
+        holds('d', 7),
+        holds('e', [{ tenant: 7 }]),
+        'no body of ours',
+      );
+      expect(await where({ tenant: 7 })).toEqual(['a']);
+      expect(await where({ tenant: '7' })).toEqual(['c']);
+      expect(await where({ 'other.tenant': 7 })).toEqual(['c']);
+      expect(await where({ 'user.id': 'u-1' })).toEqual(['a']);
+      expect(await where({ 'user.id': 'u-1"' })).toEqual(['b']);
+      expect(await where({ done: false })).toEqual(['a']);
+      expect(await where({ note: null })).toEqual(['a']);
+      expect(await where({ tenant: 7, done: true })).toEqual([]);
+      expect(await where({ 'user.id': 'u-1', done: true })).toEqual([]);
+      expect(await where({ 'user.tags.0': 'x' })).toEqual([]);
+      expect(await where({ length: 1 })).toEqual([]);
+    });
+
+    it.each([1, -1, 1.5, 1e21, 2 ** 53, 1e-7, 'é', '\u2028', 'a\nb', '{"x":1}', ''])(
+      'have those with the value %j and no others',
+      async (value) => {
+        await t.add(holds('a', { of: value }), holds('b', { of: [value] }), holds('c', { of: `${value}0` }));
+        expect(await where({ of: value })).toEqual(['a']);
+      },
+    );
+
+    it('have them in pages, of any state and without their data', async () => {
+      const all = Array.from({ length: 20 }, (_, i) => holds(`j${i}`, { even: i % 2 === 0 }));
+      await t.add(...all);
+      const even = Array.from({ length: 10 }, (_, i) => `j${2 * i}`);
+      expect(await inPages({ state: 'waiting', where: { even: true }, limit: 3, brief: true })).toEqual(even);
+      await t.claim(20);
+      expect((await ids({ state: 'active', where: { even: true } })).toSorted()).toEqual(even.toSorted());
+    });
+  });
+
   it('give the last error of a job', async () => {
     await t.hold('a');
     await t.settle(dead('a'));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { UnrecoverableError } from '#lib/errors.js';
 import { bootQueue, brief, itOnRedis, keyOf, PATIENT } from '../support/queue-app.js';
 import { gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
@@ -67,6 +68,8 @@ describe('queue.remove, with a filter', () => {
     ['a reason for jobs that are not dead', { state: 'waiting', reason: 'expired' }],
     ['two lines of text', { state: 'waiting', contains: 'a\nb' }],
     ['a name with a line break', { state: 'waiting', name: 'a\nb' }],
+    ['no field of the data', { state: 'waiting', where: {} }],
+    ['a value that got lost', { state: 'waiting', where: { tenant: undefined } }],
   ])('refuses %s in words, and removes nothing', async (_, options) => {
     const { queue } = await bootQueue(redis, { watch: false });
     await queue.add('job', 1);
@@ -110,6 +113,32 @@ describe('for all that a filter fits', () => {
     expect(await queue.cancel({})).toBe(1_204);
     expect(await queue.counts()).toMatchObject({ waiting: 0, delayed: 0 });
     gate.open();
+  });
+
+  it('acts on those with a value in their data, in every state', async () => {
+    const { queue } = await bootQueue(redis, {
+      handlers: { fail: () => Promise.reject(new UnrecoverableError('no')) },
+    });
+    const of = (tenant: number, n: number, options?: object) =>
+      queue.addBulk(
+        Array.from({ length: n }, () => ({ name: 'job', data: { tenant }, options: { ...options } })),
+      );
+    await queue.addBulk([1, 1, 2].map((tenant) => ({ name: 'fail', data: { tenant } })));
+    await until(async () => (await queue.counts()).dead === 3, PATIENT);
+    await queue.pause();
+    await of(1, 150);
+    await of(2, 5);
+    await of(1, 3, { delay: '1h' });
+    await of(2, 2, { delay: '1h' });
+    expect(await queue.promote({ where: { tenant: 2 } })).toBe(2);
+    expect(await queue.cancel({ where: { tenant: 1 } }, 'it has left')).toBe(153);
+    expect(await queue.remove({ state: 'waiting', where: { tenant: 2 }, limit: 4 })).toBe(4);
+    expect(await queue.dead.retry({ where: { tenant: 1 } })).toBe(2);
+    expect(await queue.dead.retry({ contains: 'none' })).toBe(0);
+    expect(await queue.remove({ state: 'dead', where: { tenant: 1 } })).toBe(0);
+    expect(await queue.remove({ state: 'dead', where: { tenant: 2 } })).toBe(1);
+    expect(await queue.counts()).toMatchObject({ waiting: 5, delayed: 0, dead: 0 });
+    expect((await queue.audit()).violations).toEqual([]);
   });
 
   it.each([

@@ -66,7 +66,30 @@ describe('queue.jobs', () => {
     expect(await ids({ offset: 1 })).toEqual(['ada-2']);
   });
 
+  it('filters by fields of the data', async () => {
+    const { queue } = await bootQueue(redis, {});
+    await queue.pause();
+    await queue.add('import', { tenant: { id: 7 }, file: 'a.csv' }, { id: 'a' });
+    await queue.add('import', { tenant: { id: 77 }, file: 'b.csv' }, { id: 'b' });
+    await queue.add('import', { tenant: { id: 7 }, file: 'b.csv' }, { id: 'c', delay: '1h' });
+    const ids = async (state: 'waiting' | 'delayed', where: Record<string, string | number>) =>
+      (await queue.jobs({ state, where, data: false })).jobs.map(({ id }) => id);
+    expect(await ids('waiting', { 'tenant.id': 7 })).toEqual(['a']);
+    expect(await ids('delayed', { 'tenant.id': 7, file: 'b.csv' })).toEqual(['c']);
+    expect(await ids('delayed', { 'tenant.id': 7, file: 'a.csv' })).toEqual([]);
+    await queue.update('b', { data: { tenant: { id: 7 } } });
+    expect(await ids('waiting', { 'tenant.id': 7 })).toEqual(['a', 'b']);
+  });
+
   it.each([
+    ['no field of the data', { state: 'dead', where: {} }, 'jobs().where'],
+    ['a list of fields', { state: 'dead', where: ['tenant'] }, 'jobs().where'],
+    ['a lost value', { state: 'dead', where: { tenant: undefined } }, 'jobs().where.tenant'],
+    ['an object as value', { state: 'dead', where: { tenant: { id: 7 } } }, 'jobs().where.tenant'],
+    ['NaN as value', { state: 'dead', where: { tenant: NaN } }, 'jobs().where.tenant'],
+    ['half a character as value', { state: 'dead', where: { tenant: '\ud800' } }, 'jobs().where.tenant'],
+    ['a field without a name', { state: 'dead', where: { '': 7 } }, 'jobs().where'],
+    ['an offset with data', { state: 'dead', offset: 1, where: { tenant: 7 } }, 'jobs().offset'],
     ['no state', {}, 'jobs().state'],
     ['an unknown state', { state: 'failed' }, 'jobs().state'],
     ['a limit of 0', { state: 'dead', limit: 0 }, 'jobs().limit'],

@@ -509,6 +509,7 @@ const list = command(
     match,
     limit: fc.integer({ min: 1, max: 3 }),
     contains: fc.constantFrom('', '', 'A', 'luck'),
+    where: fc.constantFrom(undefined, undefined, { n: 1 }, { n: 1, of: 'a' }, { n: '1' }),
     backward: fc.boolean(),
     brief: fc.boolean(),
   }),

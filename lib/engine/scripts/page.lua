@@ -11,10 +11,33 @@ local function has_text(id, body)
   return string.find(string.lower(table.concat(texts, '\n')), string.lower(arg_contains), 1, true) ~= nil
 end
 
+-- Each: a text that is in the data of every job that matches, the steps to a field, and its value.
+local where = arg_where ~= '' and cjson.decode(arg_where) or {}
+
+-- Whether the data has these values in these fields. Only data with all the texts is decoded.
+local function has_values(body)
+  if #where == 0 then return true end
+  local data = string.match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n(.*)$') or ''
+  for _, wanted in ipairs(where) do
+    if not string.find(data, wanted[1], 1, true) then return false end
+  end
+  local is_json, read = pcall(cjson.decode, data)
+  if not is_json then return false end
+  for _, wanted in ipairs(where) do
+    local value = read
+    for _, step in ipairs(wanted[2]) do
+      if type(value) ~= 'table' then return false end
+      value = value[step]
+    end
+    if value ~= wanted[3] then return false end
+  end
+  return true
+end
+
 -- Called by `walk` for each job. A job that matches is read completely.
 local function add_if_asked(id, score)
   local fit, bytes, body = is_asked(id)
-  if not fit or not has_text(id, body) then return false, bytes end
+  if not fit or not has_text(id, body) or not has_values(body) then return false, bytes end
   local at = score and string.format('%.0f', math.floor(score)) or ''
   local job = stored(id, body, state_of[arg_kind] or arg_kind, at, arg_worker, arg_brief == 1)
   for i = 5, 10 do bytes = bytes + #job[i] end

@@ -28,13 +28,14 @@ export const page = defineScript({
   ],
   /**
    * kind: the key with the jobs. worker: the owner of the set `active`. contains: a text in the id, the name or the last error.
-   * skip: how many jobs of a sorted line to skip.
+   * where: JSON of values that the data has, empty: any data. skip: how many jobs of a sorted line to skip.
    */
   args: {
     ...DEAD_WALK,
     kind: 'text',
     worker: 'text',
     contains: 'text',
+    where: 'text',
     skip: 'int',
     backward: 'int',
     brief: 'int',
