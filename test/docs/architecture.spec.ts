@@ -21,8 +21,8 @@ describe('ARCHITECTURE.md', () => {
     ]);
   });
 
-  it('tells how many functions in how many files the walk of a job takes, and where they are', () => {
-    const [add, rest] = section('The walk of a job').split('The next three steps') as [string, string];
+  it('tells how many functions in how many files the path of a job takes, and where they are', () => {
+    const [add, rest] = section('The path of a job').split('The next three steps') as [string, string];
     for (const [text, total] of [
       [add, [14, 7]],
       [rest, [24, 10]],
