@@ -99,6 +99,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
     `~{${prefix}}:bell:*`,
     `~{${prefix}}:processes*`,
     `~{${prefix}}:queues`,
+    `~{${prefix}}:alerts`,
     ...[...commands].toSorted().map((command) => `+${command}`),
   ];
 }

@@ -18,6 +18,23 @@ export interface ProcessVerbs {
    * Names of all queues that jobs were added to or that a process works on, until they are obliterated. In no particular order.
    */
   queues(): Promise<readonly string[]>;
+  /** One process leads at a time, for one lease from each call on. Every process gets the state that the leader stored last. */
+  lead(call: LeadCall): Promise<LeadAnswer>;
+}
+
+export interface LeadCall {
+  /** Random; the caller itself. */
+  readonly owner: string;
+  /** 0: it gives the lead away. */
+  readonly leaseMs: number;
+  /** Stored if the caller leads; empty: the state stays. */
+  readonly state: string;
+}
+
+export interface LeadAnswer {
+  readonly isLeader: boolean;
+  /** Empty: there is none. */
+  readonly state: string;
 }
 
 export interface ProcessList {

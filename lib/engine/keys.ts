@@ -172,6 +172,8 @@ const KEYS_OF_PROCESSES = {
   processInfo: { type: 'hash', suffix: 'processes:info' },
   /** queue -> ms when a process last reported that it adds jobs to it or works on it. */
   queues: { type: 'zset', suffix: 'queues' },
+  /** `owner`, `until`, `state`: which process evaluates the rules of alerts, and what is firing. */
+  alerts: { type: 'hash', suffix: 'alerts' },
 } as const satisfies Readonly<Record<string, { type: KeyType; suffix: string }>>;
 
 export type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;

@@ -1,10 +1,17 @@
 import { processKeys } from './keys.js';
 import { decodeProcess, encodeProcess } from './codec/process-codec.js';
 import { encodeRegistration } from './process-renewal.js';
-import type { ProcessList, ProcessRecord, ProcessVerbs } from '../contract/process-verbs.js';
+import type {
+  LeadAnswer,
+  LeadCall,
+  ProcessList,
+  ProcessRecord,
+  ProcessVerbs,
+} from '../contract/process-verbs.js';
 import type { RedisStore } from './redis-store.js';
 import { listWorkers, type ProcessEntry } from './scripts/list-workers.js';
 import { isQueueName } from '../job/job-id.js';
+import { lead } from './scripts/lead.js';
 import { register } from './scripts/register.js';
 import { unregister } from './scripts/unregister.js';
 
@@ -12,6 +19,8 @@ import { unregister } from './scripts/unregister.js';
 const PAGE = 10;
 /** The listing ends here if other programs fill the key. */
 const MAX_ENTRIES = 10_000;
+/** What is firing is forgotten after this time without a leader. */
+const KEEP_STATE_MS = 604_800_000;
 
 /** The worker processes of a prefix on Redis. */
 export class RedisProcesses implements ProcessVerbs {
@@ -63,6 +72,10 @@ export class RedisProcesses implements ProcessVerbs {
   async queues(): Promise<readonly string[]> {
     // Other programs may write to this key too.
     return (await this.store.knownQueues()).filter(isQueueName);
+  }
+
+  lead(call: LeadCall): Promise<LeadAnswer> {
+    return this.store.run(lead, processKeys(this.prefix), { ...call, keepMs: KEEP_STATE_MS });
   }
 
   private async entries(): Promise<ProcessEntry[]> {

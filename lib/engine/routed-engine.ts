@@ -224,6 +224,8 @@ function processesOf(routes: Routes): ProcessVerbs {
         await engine.processes.worksOn(some);
         return [];
       })),
+    // One of them is enough: the processes of an application have the same connections.
+    lead: (call) => routes.first().processes.lead(call),
     // If a name is not registered here, the queue of that name is in the store of `forRoot` without a key.
     queues: async () => {
       const lists = await routes.each(async (engine) => {

@@ -25,7 +25,13 @@ import type {
   DeclareCall,
   RenewAnswer,
 } from '../contract/declaration-verbs.js';
-import type { ProcessList, ProcessRecord, ProcessVerbs } from '../contract/process-verbs.js';
+import type {
+  LeadAnswer,
+  LeadCall,
+  ProcessList,
+  ProcessRecord,
+  ProcessVerbs,
+} from '../contract/process-verbs.js';
 import { enqueue } from './enqueue.js';
 import { exchange, note } from './exchange.js';
 import { adopt, beat, overdue, recover, release } from './leases.js';
@@ -289,6 +295,11 @@ class MemoryProcesses implements ProcessVerbs {
 
   queues(): Promise<readonly string[]> {
     return this.verbs.run('queues', () => [...this.verbs.store.known]);
+  }
+
+  lead(call: LeadCall): Promise<LeadAnswer> {
+    const { store } = this.verbs;
+    return this.verbs.run('lead', () => store.processes.lead(call, store.clock.now()));
   }
 }
 

@@ -1,4 +1,4 @@
-import type { ProcessRecord } from '../contract/process-verbs.js';
+import type { LeadAnswer, LeadCall, ProcessRecord } from '../contract/process-verbs.js';
 import type { QueueEventBatch } from '../contract/engine.js';
 import { boundedWait, MemoryBells, type BoundedWait } from './memory-bells.js';
 import { MemoryQueue } from './memory-queue.js';
@@ -92,6 +92,7 @@ const REMEMBER_MS = 600_000;
 /** The records of worker processes, each valid for one lease. */
 class ProcessBook {
   private readonly entries = new Map<string, { readonly record: ProcessRecord; readonly endsAt: number }>();
+  private leader: { readonly owner: string; readonly until: number; readonly state: string } | undefined;
 
   register(record: ProcessRecord, leaseMs: number, now: number): void {
     for (const [id, { endsAt }] of this.entries) if (endsAt <= now - REMEMBER_MS) this.entries.delete(id);
@@ -106,6 +107,15 @@ class ProcessBook {
   living(now: number): ProcessRecord[] {
     const living = [...this.entries.values()].filter(({ endsAt }) => endsAt > now);
     return living.map(({ record }) => structuredClone(record));
+  }
+
+  lead({ owner, leaseMs, state }: LeadCall, now: number): LeadAnswer {
+    const { leader } = this;
+    if (leader && leader.owner !== owner && leader.until > now)
+      return { isLeader: false, state: leader.state };
+    const kept = state === '' ? (leader?.state ?? '') : state;
+    this.leader = { owner, until: now + leaseMs, state: kept };
+    return { isLeader: leaseMs > 0, state: kept };
   }
 
   /** The process of a worker, even after its lease has ended. */

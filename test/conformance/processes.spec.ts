@@ -50,6 +50,22 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     expect(await t.engine.processes.ofWorker(worker)).toBeNull();
   });
 
+  it('let one lead at a time, for one lease from each call on, and tell all what it stored last', async () => {
+    const lead = (owner: string, state = '', leaseMs = 1_000) =>
+      t.engine.processes.lead({ owner, leaseMs, state });
+    expect(await lead('a')).toEqual({ isLeader: true, state: '' });
+    expect(await lead('b', 'mine')).toEqual({ isLeader: false, state: '' });
+    expect(await lead('a', 'one')).toEqual({ isLeader: true, state: 'one' });
+    await t.advance(999);
+    expect(await lead('b')).toEqual({ isLeader: false, state: 'one' });
+    expect(await lead('a')).toEqual({ isLeader: true, state: 'one' });
+    await t.advance(1_000);
+    expect(await lead('b')).toEqual({ isLeader: true, state: 'one' });
+    expect(await lead('a', 'late')).toEqual({ isLeader: false, state: 'one' });
+    expect(await lead('b', 'two', 0)).toEqual({ isLeader: false, state: 'two' });
+    expect(await lead('a')).toEqual({ isLeader: true, state: 'two' });
+  });
+
   it('tell which queues there are: those with added jobs or a process that works on them, until they are obliterated', async () => {
     const { engine } = t;
     const queues = async () => [...(await t.engineWith().processes.queues())].toSorted();

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { beforeEach, expect } from 'vitest';
 import type { EngineSettings } from '#lib/engine/wire/clients.js';
 import type { EnqueueJob, ExchangeAnswer, ExchangeCall, RawEvent } from '#lib/contract/engine.js';
-import { processKeys, QueueKeys, type KeyName } from '#lib/engine/keys.js';
+import { processKeys, QueueKeys, type KeyName, type QueueKeyName } from '#lib/engine/keys.js';
 import type { ProcessRecord } from '#lib/contract/process-verbs.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import type { FailureRecord, Outcome, SettledRun } from '#lib/job/outcome.js';
@@ -122,9 +122,8 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
       if (kind === 'bodies') return keys.fixed.jobs;
       if (kind === 'stats') return keys.stats(new Date().toISOString().slice(0, 10));
       if (kind === 'minutes') return keys.minutes(Date.now());
-      if (kind === 'processes' || kind === 'processInfo' || kind === 'queues')
-        return processKeys(redis.prefix)[kind];
-      return keys.fixed[kind];
+      const ofPrefix: Partial<Record<string, string>> = processKeys(redis.prefix);
+      return ofPrefix[kind] ?? keys.fixed[kind as QueueKeyName];
     },
     async now() {
       const [seconds = 0, micros = 0] = await redis.admin.time();

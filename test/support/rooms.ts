@@ -119,6 +119,11 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   /** `godwit/otel`: it runs without Nest. */
   otel: { lib: STAGE, packages: ['@opentelemetry/api'] },
+  /** `godwit/alerts`. */
+  alerts: {
+    lib: [...STAGE, 'inspect', 'inspector.ts', 'decorators/metadata.ts', 'module/core.module.ts'],
+    packages: ['@nestjs/common', 'node:*'],
+  },
   /** `godwit/probes`. */
   probes: {
     lib: [

@@ -27,6 +27,7 @@ async function tryBothModuleSystems(): Promise<void> {
     'godwit/producer',
     'godwit/inspector',
     'godwit/otel',
+    'godwit/alerts',
     'godwit/prometheus',
     'godwit/probes',
     'godwit/terminus',

@@ -1,0 +1,232 @@
+import { describe, expect, it } from 'vitest';
+import { advance, alertsOf, NO_STATE, readState, delivered } from '#lib/alerts/alert-state.js';
+import { checkAlertsOptions } from '#lib/alerts/queue-alerts.js';
+import type { AlertRule } from '#lib/alerts/rules.js';
+import { webhook } from '#lib/alerts/webhook.js';
+
+const PATH = 'createAlerts()';
+const notify = () => undefined;
+
+/** Plays values of one queue at times in seconds; answers what was told at which time. */
+function play(
+  rule: Partial<AlertRule>,
+  values: readonly (readonly [second: number, value: number])[],
+  isTold = true,
+) {
+  const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10, ...rule }], notify }, PATH);
+  let { rows } = NO_STATE;
+  const heard: [number, string][] = [];
+  for (const [second, value] of values) {
+    const now = second * 1_000;
+    rows = advance(rows, [{ rule: rules[0]!, queue: 'work', value }], rules, now);
+    for (const { key, alert } of alertsOf(rows, rules, null, 'undelivered', now)) {
+      heard.push([second, alert.state]);
+      if (isTold) rows = delivered(rows, key, alert);
+    }
+  }
+  return { heard, rows };
+}
+
+describe('an alert', () => {
+  it('fires once above the limit, and is resolved once', () => {
+    const { heard, rows } = play({ cooldown: 0 }, [
+      [0, 10],
+      [1, 11],
+      [2, 50],
+      [3, 11],
+      [4, 10],
+      [5, 0],
+      [6, 0],
+    ]);
+    expect(heard).toEqual([
+      [1, 'firing'],
+      [4, 'resolved'],
+    ]);
+    expect(rows).toEqual({});
+  });
+
+  it('waits for `for`, from anew after each value that is not above', () => {
+    const values = [0, 30, 59].map((second) => [second, 99] as const);
+    const rule = { for: '1m' };
+    expect(play(rule, [...values, [60, 99]]).heard).toEqual([[60, 'firing']]);
+    expect(play(rule, [...values, [59.5, 0], [60, 99], [119, 99]]).heard).toEqual([]);
+  });
+
+  it('does not flap between resolve and limit', () => {
+    expect(
+      play({ resolve: 3 }, [
+        [0, 11],
+        [1, 4],
+        [2, 11],
+        [3, 10],
+        [4, 3],
+      ]).heard,
+    ).toEqual([
+      [0, 'firing'],
+      [4, 'resolved'],
+    ]);
+  });
+
+  it('does not fire again within the cooldown, but at its end if it still has cause', () => {
+    const again = [
+      [0, 11],
+      [10, 0],
+      [20, 11],
+    ] as const;
+    const rule = { cooldown: '1m' };
+    expect(play(rule, [...again, [59, 11], [60, 11], [70, 0]]).heard).toEqual([
+      [0, 'firing'],
+      [10, 'resolved'],
+      [60, 'firing'],
+      [70, 'resolved'],
+    ]);
+    // It ended before anybody heard of it.
+    expect(play(rule, [...again, [30, 0], [60, 0]]).heard).toEqual([
+      [0, 'firing'],
+      [10, 'resolved'],
+    ]);
+  });
+
+  it('is told again until somebody has taken it, and not at all if it is over before', () => {
+    const untaken = play(
+      {},
+      [
+        [0, 11],
+        [1, 11],
+      ],
+      false,
+    );
+    expect(untaken.heard).toEqual([
+      [0, 'firing'],
+      [1, 'firing'],
+    ]);
+    expect(
+      play(
+        {},
+        [
+          [0, 11],
+          [1, 0],
+          [2, 0],
+        ],
+        false,
+      ).heard,
+    ).toEqual([[0, 'firing']]);
+  });
+
+  it('goes on as the same one if it comes back before its end was taken', () => {
+    const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10 }], notify }, PATH);
+    const look = (rows: typeof NO_STATE.rows, value: number, now: number) =>
+      advance(rows, [{ rule: rules[0]!, queue: 'work', value }], rules, now);
+    let rows = look({}, 11, 0);
+    const [first] = alertsOf(rows, rules, null, 'undelivered', 0);
+    rows = look(delivered(rows, first!.key, first!.alert), 0, 1_000);
+    rows = look(rows, 11, 2_000);
+    expect(alertsOf(rows, rules, null, 'undelivered', 2_000)).toEqual([]);
+    expect(alertsOf(rows, rules, null, 'firing', 2_000)[0]!.alert.id).toBe(first!.alert.id);
+  });
+
+  it('of a queue that is gone is resolved; of a rule that is gone it is forgotten', () => {
+    const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10 }], notify }, PATH);
+    const { rows } = play({}, [[0, 11]]);
+    const gone = advance(rows, [], rules, 1_000);
+    expect(alertsOf(gone, rules, null, 'undelivered', 1_000)).toMatchObject([
+      { alert: { state: 'resolved' } },
+    ]);
+    expect(advance(rows, [], [], 1_000)).toEqual({});
+  });
+
+  it('says what it found, with the same id at its end', () => {
+    const { rules } = checkAlertsOptions(
+      { rules: [{ rule: 'oldestWaiting', limit: '5m', severity: 'critical' }], notify },
+      PATH,
+    );
+    const rows = advance({}, [{ rule: rules[0]!, queue: 'mail', value: 420_000 }], rules, 5_000);
+    expect(alertsOf(rows, rules, 'shop', 'undelivered', 6_000)[0]!.alert).toEqual({
+      id: 'oldestWaiting:mail:5000',
+      state: 'firing',
+      rule: 'oldestWaiting',
+      name: 'oldestWaiting',
+      severity: 'critical',
+      source: 'shop',
+      queue: 'mail',
+      value: 420_000,
+      limit: 300_000,
+      unit: 'ms',
+      since: new Date(5_000),
+      at: new Date(5_000),
+      text: 'queue "mail": the oldest job has waited 7 min (limit 5 min)',
+    });
+  });
+
+  it('starts anew where the stored state is not ours', () => {
+    for (const text of ['', '{', 'null', '5', '{"rows":5}', '[]']) expect(readState(text)).toEqual(NO_STATE);
+  });
+});
+
+describe('options', () => {
+  it.each<[string, unknown, RegExp]>([
+    ['nothing', undefined, /createAlerts\(\) must be/],
+    ['no rules', { notify }, /\.rules must be a list/],
+    ['an empty list', { rules: [], notify }, /\.rules must be a list of 1 to 100 rules/],
+    ['nobody to tell', { rules: [{ rule: 'paused' }] }, /\.notify must be/],
+    [
+      'an address in place of a function',
+      { rules: [{ rule: 'paused' }], notify: 'http://x' },
+      /\.notify must be/,
+    ],
+    ['an unknown option', { rules: [{ rule: 'paused' }], notify, every: 1 }, /every/],
+    ['a short interval', { rules: [{ rule: 'paused' }], notify, interval: 10 }, /\.interval/],
+    ['an unknown rule', { rules: [{ rule: 'sad' }], notify }, /\.rules\[0\]\.rule must be one of/],
+    ['a rule without its kind', { rules: [{ limit: 5 }], notify }, /\.rules\[0\]\.rule must be one of/],
+    ['no limit', { rules: [{ rule: 'backlog' }], notify }, /\.rules\[0\]\.limit must be/],
+    [
+      'a limit of another unit',
+      { rules: [{ rule: 'oldestWaiting', limit: 'many' }], notify },
+      /\.limit must be/,
+    ],
+    [
+      'a ratio above 1',
+      { rules: [{ rule: 'failureRatio', limit: 20 }], notify },
+      /\.limit must be a number from 0/,
+    ],
+    ['a limit of a flag', { rules: [{ rule: 'paused', limit: 1 }], notify }, /\.limit must be left out/],
+    [
+      'resolve above limit',
+      { rules: [{ rule: 'dead', limit: 5, resolve: 6 }], notify },
+      /\.resolve must be at most/,
+    ],
+    [
+      'a window without use',
+      { rules: [{ rule: 'dead', limit: 5, window: '5m' }], notify },
+      /\.window must be left/,
+    ],
+    [
+      'min without use',
+      { rules: [{ rule: 'deadRate', limit: 5, min: 5 }], notify },
+      /\.min must be left out/,
+    ],
+    [
+      'two of one name',
+      { rules: [{ rule: 'paused' }, { rule: 'paused' }], notify },
+      /\[1\]\.name must be given/,
+    ],
+    ['a name of no queue', { rules: [{ rule: 'paused', queues: ['a b'] }], notify }, /a b/],
+  ])('%s', (_, options, message) => {
+    expect(() => checkAlertsOptions(options, PATH)).toThrow(message);
+  });
+
+  it('of a webhook, without showing its secrets', () => {
+    for (const [options, message] of [
+      [{}, /\.url must be/],
+      [{ url: 'file:///etc/passwd' }, /\.url must be/],
+      [{ url: 'hooks.example.com/SECRET' }, /\.url must be/],
+      [{ url: 'https://x', secret: 'SECRET' }, /at least 16 characters/],
+      [{ url: 'https://x', headers: { 'a b': 'SECRET' } }, /\.headers must be/],
+      [{ url: 'https://x', attempts: 9 }, /\.attempts/],
+      [{ url: 'https://x', timeout: '1h' }, /\.timeout/],
+    ] as const) {
+      expect(() => webhook(options as never)).toThrow(message);
+      expect(() => webhook(options as never)).not.toThrow(/SECRET/);
+    }
+  });
+});
