@@ -1,11 +1,11 @@
 /**
- * The catalogue of everything that can go wrong, in one place: each class has a stable `code`, a sentence that names
- * the place and the value, and what to do. A test keeps the table in docs/reference/errors.md complete.
+ * All errors of the package. Each class has a stable `code` and a message that names the place and the value and says what to do.
+ * A test keeps the table in docs/reference/errors.md complete.
  */
 export { GodwitError } from './errors/base.js';
 export { show } from './errors/show.js';
 
-// The call or the configuration is wrong.
+// Wrong calls and wrong configuration.
 export {
   InvalidOptionError,
   InvalidQueueNameError,
@@ -43,7 +43,7 @@ export {
   WaitTimeoutError,
 } from './errors/acts.js';
 
-// Redis, or the way to it.
+// Redis, or the connection to it, fails.
 export {
   RedisUnavailableError,
   QueueFormatError,
@@ -57,5 +57,5 @@ export {
 } from './errors/store.js';
 export type { Applied } from './errors/store.js';
 
-// Inside a running job.
+// Errors of a running job.
 export type { AbortReason } from './errors/run.js';

@@ -1,4 +1,4 @@
-// The wiring: modules, decorators, the runtime.
+// Modules, decorators, the runtime.
 export { QueueModule } from './module/queue.module.js';
 export type {
   ConfigKeyOption,
@@ -134,7 +134,7 @@ export type { JobCounts, JobState } from './job/job-state.js';
 export { DEAD_REASONS } from './job/outcome.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
 
-// Adding jobs and looking at them.
+// Adding jobs and reading their state.
 export { QueueGroup, QueueLimits, SharedLimit } from './producer/queue-limits.js';
 export type { GroupPage, LimitInfo, RateInfo } from './producer/queue-limits.js';
 export { QueueProducer } from './producer/queue-producer.js';
@@ -159,7 +159,7 @@ export type { JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';
 export { Schedules } from './producer/schedules.js';
 export type { TemplateIn, ScheduleRun, UpsertResult, ScheduleSnapshot } from './producer/schedules.js';
 
-// Looking at who works, on what.
+// Inspecting workers and queues.
 export { QueueInspector } from './inspect/queue-inspector.js';
 export type {
   QueueSeries,

@@ -6,9 +6,9 @@ import { Producer, type ProducerOptions } from './standalone.js';
 export interface InspectorOptions extends ProducerOptions {}
 
 /**
- * A `QueueInspector` for programs without Nest, such as scripts, exporters and dashboards of their own: it sees all queues and workers of a
- * prefix. `queue(name)` is the handle of a queue, with every verb of an application. It has one connection, which opens at the first call, and no
- * thread; neither Nest nor RxJS is loaded.
+ * Creates a `QueueInspector` for programs without Nest, such as scripts, exporters and your own dashboards. It sees all queues
+ * and workers of a prefix. `queue(name)` returns the handle of a queue, with the same methods as in an application. It has one
+ * connection, which opens at the first call, and no thread; neither Nest nor RxJS is loaded.
  *
  * @throws {InvalidOptionError | InvalidQueueNameError}
  * @example
@@ -21,7 +21,7 @@ export function createInspector(options: InspectorOptions = {}): Inspector {
 }
 
 /**
- * Made by `createInspector`.
+ * The result of `createInspector`.
  *
  * @example
  * const inspector = createInspector({ connection: process.env.REDIS_URL!, prefix: 'shop' });
@@ -40,7 +40,7 @@ export class Inspector extends QueueInspector implements AsyncDisposable {
   }
 
   /**
-   * The handle of a queue: the same object at every call.
+   * Returns the handle of a queue, the same object at every call.
    *
    * @throws {InvalidQueueNameError}
    */
@@ -53,7 +53,7 @@ export class Inspector extends QueueInspector implements AsyncDisposable {
     return this.producer.close();
   }
 
-  /** The same, for `await using`. Never rejects. */
+  /** Like `close`, for `await using`. Never rejects. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }

@@ -36,7 +36,10 @@ export interface ProducerOptions extends Pick<
   | 'enqueueBuffer'
   | 'limits'
 > {
-  /** Options of single queues, as in `registerQueue`. Other queues can be used too, with the options above. @default none */
+  /**
+   * Options of single queues, as in `registerQueue`. Queues that are not listed can be used too, with the options above. @default
+   * none
+   */
   readonly queues?: readonly QueueOptions[];
 }
 
@@ -57,15 +60,15 @@ const NAMES: readonly (keyof ProducerOptions)[] = [
   'queues',
 ];
 const PLACE = 'createProducer()';
-/** As in an application: if a call is not answered within this time, the connection counts as silent. */
+/** If Redis does not reply within this time, the connection counts as broken, as in an application. */
 const CALL_MS = 2_000;
 
 /**
- * A producer for programs without Nest, such as scripts and serverless functions: it adds jobs that the workers of a Nest application
- * run. It has one connection, which opens at the first call, and no thread. Neither Nest nor RxJS is loaded; `addAndWait` loads RxJS and
- * opens a second connection. The process can exit by itself once `close` has resolved.
+ * Creates a producer for programs without Nest, such as scripts and serverless functions. It adds jobs that the workers of a Nest
+ * application run. It has one connection, which opens at the first call, and no thread. Neither Nest nor RxJS is loaded;
+ * `addAndWait` loads RxJS and opens a second connection. The process can exit by itself once `close` has resolved.
  *
- * Give it the options that the application gives to `forRoot` and `registerQueue`: above all `connection`, `prefix`, `events` and
+ * Pass the options that the application passes to `forRoot` and `registerQueue`, especially `connection`, `prefix`, `events` and
  * `backoffs`.
  *
  * @throws {InvalidOptionError | InvalidQueueNameError}
@@ -78,7 +81,7 @@ export function createProducer(options: ProducerOptions = {}): Producer {
 }
 
 /**
- * Made by `createProducer`.
+ * The result of `createProducer`.
  *
  * @example
  * const producer = createProducer({ connection: process.env.REDIS_URL!, prefix: 'shop' });
@@ -129,7 +132,7 @@ export class Producer extends QueueProducer implements AsyncDisposable {
   }
 
   /**
-   * The handle of a queue: the same object at every call.
+   * Returns the handle of a queue, the same object at every call.
    *
    * @throws {InvalidQueueNameError}
    */
@@ -151,7 +154,7 @@ export class Producer extends QueueProducer implements AsyncDisposable {
     return this.closing;
   }
 
-  /** The same, for `await using`. Never rejects. */
+  /** Like `close`, for `await using`. Never rejects. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
@@ -171,7 +174,7 @@ export class Producer extends QueueProducer implements AsyncDisposable {
     return options;
   }
 
-  /** Waits with what is loaded only now: the reader of events. */
+  /** Waits for the end of a job. The reader of events is loaded at the first call. */
   private wait(queue: string, id: string): EndWait {
     this.waiter ??= this.loadWaiter();
     const wait = this.waiter.then(({ waiter }) => waiter.prepare(queue, id));

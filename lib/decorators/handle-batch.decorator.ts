@@ -46,7 +46,8 @@ export function HandleBatch(
   policy?: HandlerPolicy,
 ): HandleBatchDecorator<any>;
 /**
- * The same, with typed data. If the definition has a schema, each job is validated on its own, and one with wrong data is in no batch.
+ * Like `@HandleBatch(name)`, with typed data. If the definition has a schema, each job is validated separately, and a job with
+ * wrong data is left out of the batch.
  *
  * @example
  * export const index = defineJob('search', 'index', z.object({ id: z.string() }));
@@ -69,7 +70,7 @@ export function HandleBatch(
 ): HandleBatchDecorator<any> {
   const mark: HandlerMark = {
     ...(isDefinition(of) ? { jobName: of.name, definition: of } : { jobName: of === null ? undefined : of }),
-    // What is not given is reported at bootstrap, as all other mistakes.
+    // A missing argument is reported at bootstrap, like all other mistakes.
     batch: options ?? {},
     ...(policy !== undefined && { policy }),
   };

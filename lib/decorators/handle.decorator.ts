@@ -40,12 +40,12 @@ export function Handle(): HandleDecorator<any>;
  * an Observable; the attempt fails if it throws. Repeat the decorator for several names. Only instance methods with a
  * string name can be handlers; anything else throws a `BootstrapError` when the class is defined.
  *
- * In the name, `*` stands for any run of characters, none included: `'email.*'`, `'*.failed'`, and `'*'` for every name. A handler of
- * the exact name goes before patterns, and of two patterns the one that the other contains: `'email.bulk.*'` before `'email.*'` before
- * `'*'`. Two patterns that fit some of the same names, and neither of which contains the other, are reported at bootstrap.
+ * In the name, `*` matches any number of characters, including none: `'email.*'`, `'*.failed'`, and `'*'` for every name. A
+ * handler with the exact name is chosen before patterns, and narrower patterns before wider ones: `'email.bulk.*'` before
+ * `'email.*'` before `'*'`. Two patterns that overlap without one containing the other are reported at bootstrap.
  *
- * @param policy defaults for the jobs of this handler, between those of the queue and the options of the job. The worker applies them, so
- *   the process that adds the job need not know them.
+ * @param policy defaults for the jobs of this handler. They override those of the queue; options of the job override them. The
+ * worker applies them, so the process that adds the job need not know them.
  * @example
  * ;@Handle('welcome')
  * async welcome(job: Job<{ to: string }>) {}
@@ -56,7 +56,7 @@ export function Handle(): HandleDecorator<any>;
  */
 export function Handle(jobName: string, policy?: HandlerPolicy): HandleDecorator<any>;
 /**
- * The same, with typed data. If the definition has a schema, the data is validated before the method is called.
+ * Like `@Handle(name)`, with typed data. If the definition has a schema, the data is validated before the method is called.
  *
  * @example
  * export const welcome = defineJob('email', 'welcome', z.object({ to: z.email() }));

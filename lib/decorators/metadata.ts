@@ -48,7 +48,7 @@ export interface ListenerMark {
 export interface MisplacedSchedule extends ScheduleMark {
   /** Empty if it is on the class. */
   readonly key: string;
-  /** What it is on: `static`, `a getter or setter`. */
+  /** Where the decorator is: `static`, `a getter or setter`. */
   readonly misplaced: string;
 }
 
@@ -105,7 +105,7 @@ export function getQueueToken(queue: string | AnyDefinition): string {
   return queueToken(checkQueueName(isDefinition(queue) ? queue.queue : queue));
 }
 
-/** As `getQueueToken`, without checking the name: an invalid one is reported at startup, with all other mistakes. */
+/** Like `getQueueToken`, without checking the name. An invalid name is reported at startup, with all other mistakes. */
 export function queueToken(name: unknown): string {
   return `godwit:queue:${typeof name === 'string' ? name : show(name)}`;
 }
@@ -125,14 +125,14 @@ export function markProcessor(target: object, mark: ProcessorMark): void {
   Reflect.defineMetadata(PROCESSOR_MARK, mark, target);
 }
 
-/** The class's own mark: a subclass that is not decorated itself is not a processor. */
+/** The mark of the class itself. It is not inherited: a subclass without the decorator is not a processor. */
 export function readProcessorMark(target: object): ProcessorMark | undefined {
   return Reflect.getOwnMetadata(PROCESSOR_MARK, target) as ProcessorMark | undefined;
 }
 
 /** Adds a mark to the method's function, so that a method can be the handler of several names. */
 export function markHandler(method: object, mark: HandlerMark): void {
-  // Decorators are applied from the bottom up; in front keeps the order in which they are written.
+  // Decorators are applied from the bottom up. Adding each mark at the front keeps the order in which they are written.
   Reflect.defineMetadata(HANDLER_MARK, [mark, ...readHandlerMarks(method)], method);
 }
 
@@ -176,7 +176,7 @@ export function markMisplacedSchedule(type: object, mark: MisplacedSchedule): vo
   Reflect.defineMetadata(MISPLACED_SCHEDULES, [mark, ...readMisplacedSchedules(type)], type);
 }
 
-/** Those declared by the class itself. */
+/** The marks declared by the class itself. */
 export function readMisplacedSchedules(type: object): readonly MisplacedSchedule[] {
   return (
     (Reflect.getOwnMetadata(MISPLACED_SCHEDULES, type) as readonly MisplacedSchedule[] | undefined) ?? []
@@ -229,7 +229,7 @@ export function showSchedule({ given }: ScheduleMark): string {
     const { id } = given as { id?: unknown };
     return typeof id === 'string' ? `@Schedule(${quoted(id)})` : '@Schedule()';
   } catch {
-    // Null, or an object that throws when it is read.
+    // The argument may be null, or an object that throws when it is read.
     return '@Schedule()';
   }
 }
@@ -249,7 +249,7 @@ function showTypes(decorator: string, { given: [types] }: ListenerMark): string 
     if (typeof types === 'string') return `${decorator}(${quoted(types)})`;
     return Array.isArray(types) ? `${decorator}([${types.map(showType).join(', ')}])` : `${decorator}()`;
   } catch {
-    // An object that throws when it is read.
+    // The argument may be an object that throws when it is read.
     return `${decorator}()`;
   }
 }

@@ -15,17 +15,17 @@ export type OnJobDecorator<Event> = <Method extends (event: Event) => unknown>(
 ) => void;
 
 /**
- * Calls a method of a `@Processor` class for jobs of its queues that this process has run, whichever class handles them. It is called
- * once, in this process only; for events of all processes use `@OnQueueEvent`.
+ * Calls a method of a `@Processor` class for events of jobs of its queues that this process has run, even if another class
+ * handles them. Each event is reported once, in this process only. For events of all processes use `@OnQueueEvent`.
  *
  * - `active`: a handler is about to be called. The handler does not wait for the listener.
  * - `completed`, with the result; `failed`, for each failed attempt, with the error; `dead`, with the error and the reason, after `failed`
  *   if an attempt failed. They come once Redis has confirmed it, so never for a job that this worker has lost.
  * - `stalled`: another worker went silent, and this process has taken its job back. If the job is dead then, `dead` follows.
  *
- * What it returns is awaited before the application stops, within `shutdown.timeout`. If it throws or rejects, the error is logged, and the
- * outcome of the job does not change. Guards, interceptors, pipes and filters do not apply. The class must be a singleton. Mistakes are
- * reported at bootstrap in the `BootstrapError`.
+ * Returned promises are awaited before the application stops, within `shutdown.timeout`. If it throws or rejects, the error is
+ * logged, and the outcome of the job does not change. Guards, interceptors, pipes and filters do not apply. The class must be a
+ * singleton. Mistakes are reported at bootstrap in the `BootstrapError`.
  *
  * @param types one type, or several.
  * @example

@@ -44,7 +44,7 @@ export function Processor(
   options: ProcessorOptions & ScopeOptions = {},
 ): ClassDecorator {
   return (target) => {
-    // Not `Injectable()(target)`: without a scope it would remove that of an `@Injectable({ scope })` on the same class.
+    // Not `Injectable()(target)`: without a scope, that would remove the scope of an `@Injectable({ scope })` on the same class.
     Reflect.defineMetadata(INJECTABLE_WATERMARK, true, target);
     const scope = scopeOf(options);
     if (scope) Reflect.defineMetadata(SCOPE_OPTIONS_METADATA, scope, target);

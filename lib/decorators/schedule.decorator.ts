@@ -19,9 +19,10 @@ export interface ScheduledJob {
 export type ScheduleOptions = ScheduleRule & ScheduledJob;
 
 /**
- * Runs the handler by a rule. Use it next to `@Handle` on a method of a `@Processor` class; it may be repeated. Schedules are
- * synced when workers start: created, updated if the decorator changed, and removed when no running process declares them any more.
- * A paused schedule stays paused. Mistakes are reported at bootstrap in the `BootstrapError`, together with all others.
+ * Runs the handler at the times of a rule. Use it next to `@Handle` on a method of a `@Processor` class; it may be repeated.
+ * Schedules are synced when workers start: created, updated if the decorator changed, and removed when no running process
+ * declares them any more. A paused schedule stays paused. Mistakes are reported at bootstrap in the `BootstrapError`, together
+ * with all others.
  *
  * @example
  * ;@Handle('daily-report')@Schedule({ cron: '0 7 * * 1-5', tz: 'Europe/Berlin', overlap: 'skip' })

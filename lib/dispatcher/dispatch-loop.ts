@@ -4,13 +4,16 @@ import type { DispatchAnswer } from '../contract/task-verbs.js';
 export interface DispatchPlan {
   /** One attempt. */
   readonly dispatch: () => Promise<DispatchAnswer>;
-  /** Called with what was moved; returns the ms until the next look. */
+  /** Called with the result of a call; returns the ms until the next one. */
   readonly answered: (answer: DispatchAnswer) => number;
   /** Called with the error and the number of failures in a row; returns the ms until the next attempt. If it throws, the loop ends. */
   readonly failed: (error: unknown, tries: number) => number;
 }
 
-/** Moves tasks in a loop until it is stopped. One call at a time; a lost answer does no harm, because every task is moved once. */
+/**
+ * Moves tasks in a loop until it is stopped, with one call at a time. A lost reply does no harm, because every task is moved
+ * once.
+ */
 export class DispatchLoop {
   private stopped = false;
   private failures = 0;
@@ -23,18 +26,18 @@ export class DispatchLoop {
     while (!this.stopped) await this.pause(await this.look());
   }
 
-  /** Ends a pause, so that the next look is now. */
+  /** Ends a pause, so that the next call is made now. */
   wake(): void {
     this.endPause();
   }
 
-  /** Makes no more calls; a running call still ends and is reported. */
+  /** Ends the loop. A call in flight still ends and is reported. */
   stop(): void {
     this.stopped = true;
     this.wake();
   }
 
-  /** Returns the ms until the next look. */
+  /** Returns the ms until the next call. */
   private async look(): Promise<number> {
     let answer: DispatchAnswer;
     try {

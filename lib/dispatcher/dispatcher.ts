@@ -8,7 +8,7 @@ import { DispatchLoop } from './dispatch-loop.js';
 
 /** A batch of tasks that was moved. */
 export interface DispatchedBatch {
-  /** When the reply arrived, in ms since 1970, by the clock of Redis as far as it is known here. */
+  /** When the reply arrived, in ms since 1970, by this process's estimate of the clock of Redis. */
   readonly at: number;
   /** Tasks moved to the list, at least 1. */
   readonly dispatched: number;
@@ -20,14 +20,14 @@ export interface DispatchedBatch {
 
 /** State of a dispatcher. */
 export type DispatcherStatus =
-  /** Not running: before the application has started, after it stops, and always with the role `producer`. */
+  /** Not running: the application has not started or has stopped, or the role is `producer`. */
   | { readonly state: 'stopped' }
-  /** The last call was answered, or none has been made yet. */
+  /** The last call succeeded, or none has been made yet. */
   | { readonly state: 'running' }
   /** The last call failed; it is made again until it succeeds. */
   | {
       readonly state: 'failing';
-      /** Of the last call. */
+      /** Error of the last call. */
       readonly error: Error;
     };
 
@@ -37,7 +37,7 @@ export interface DispatcherEngine {
   now(): number;
 }
 
-/** How long a stop waits for a call that is under way. The call is atomic, so its answer is not needed. */
+/** How long `stop` waits for a call in flight. The call is atomic, so its reply is not needed. */
 const STOP_MS = 500;
 
 /**
@@ -126,7 +126,7 @@ export class Dispatcher {
     }
     const { pollMs } = this.options;
     if (dueInMs === null) return pollMs;
-    // One that is due and was not moved waits for room in the list.
+    // A task that is due and was not moved waits for room in the list.
     return dueInMs === 0 && dispatched === 0 ? pollMs : Math.min(dueInMs, pollMs);
   }
 

@@ -80,13 +80,16 @@ const KEYS_OF_QUEUE = {
   /** Number of the format, since when the queue is paused, number of the last event, sequence of the priorities. */
   meta: { type: 'hash', suffix: 'meta' },
   /**
-   * `q` the queue, `g` all groups, `g:<group>`, `n:<name>`, and of the queue without a name `s:<shared limit>` -> JSON: rules of limits from
-   * code, and rules set at run time.
+   * `q` the queue, `g` all groups, `g:<group>`, `n:<name>`, and in the queue without a name `s:<shared limit>` -> JSON: rules
+   * from the code and rules set at run time.
    */
   limits: { type: 'hash', suffix: 'limits' },
   /** The same fields -> until when nothing may start, and how much of the rate is used. */
   limitStates: { type: 'hash', suffix: 'limitStates' },
-  /** Of the queue without a name: shared limit -> who has places of it; `w:` and the limit -> queues that wait for one. */
+  /**
+   * In the queue without a name: shared limit -> which workers have places of it; `w:` and the limit -> queues that wait for a
+   * place.
+   */
   shares: { type: 'hash', suffix: 'shares' },
   /** id -> number of its line and a rank: waiting jobs of groups, and all other waiting jobs of a queue with lines. */
   grouped: { type: 'zset', suffix: 'grouped' },
@@ -94,7 +97,7 @@ const KEYS_OF_QUEUE = {
   lines: { type: 'hash', suffix: 'lines' },
   /** number of a line -> its turn, priorities and name. */
   lineStates: { type: 'hash', suffix: 'lineStates' },
-  /** number of a line -> turn: lines that may give a job. 0: the line must be looked at first. */
+  /** number of a line -> turn: lines from which a job may start. 0: the line must be examined first. */
   ready: { type: 'zset', suffix: 'ready' },
   /** number of a line -> ms: when the line may give a job again. */
   resting: { type: 'zset', suffix: 'resting' },

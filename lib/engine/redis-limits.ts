@@ -15,7 +15,7 @@ import { share } from './scripts/share.js';
 import { setLimits } from './scripts/set-limits.js';
 import { wakeLines } from './scripts/wake-lines.js';
 
-/** Shared limits have the keys of the queue without a name. */
+/** Shared limits are stored in the keys of the queue without a name. */
 const SHARED = '';
 
 function placeOf(queue: string, field: LimitField): string {
@@ -39,7 +39,7 @@ export class RedisLimits implements LimitVerbs {
     if (field === 'g') await this.wakeLines(queue);
   }
 
-  /** Marks all lines to be looked at again, in small steps. */
+  /** Marks all lines in small steps, so that the next claims examine them again. */
   async wakeLines(queue: string): Promise<void> {
     const { fixed } = this.store.keysOf(queue);
     for (let cursor = '0', isFirst = true; isFirst || cursor !== '0'; isFirst = false)

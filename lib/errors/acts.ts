@@ -3,7 +3,7 @@ import { show } from './show.js';
 import { messageOf } from './thrown.js';
 
 /**
- * There is no job with this id, or no longer.
+ * There is no job with this id, or it no longer exists.
  *
  * @example
  * if (error instanceof JobNotFoundError) throw new NotFoundException(`no job ${error.jobId}`);
@@ -35,7 +35,7 @@ export class WrongStateError extends GodwitError {
   constructor(
     /** Name of the queue. */
     readonly queue: string,
-    /** What the call was for: `job "a"`, `a job`, `schedule "daily"`. */
+    /** The subject of the call: `job "a"`, `a job`, `schedule "daily"`. */
     readonly what: string,
     /** Its state: `active`, `not delayed`. */
     readonly state: string,
@@ -46,7 +46,7 @@ export class WrongStateError extends GodwitError {
 }
 
 /**
- * Another job has the key of this one, whose option `unique` says `onDuplicate: 'error'`. Nothing was added.
+ * Another job has the unique key, and `unique.onDuplicate` of the new job is `'error'`. Nothing was added.
  *
  * @example
  * if (error instanceof DuplicateJobError) throw new ConflictException(`already queued as ${error.jobId}`);
@@ -59,7 +59,7 @@ export class DuplicateJobError extends GodwitError {
     readonly queue: string,
     /** Id of the job that has the key. */
     readonly jobId: string,
-    /** Its state; undefined if it is gone and its key still counts. */
+    /** State of that job; undefined if the job is gone but its key is still taken. */
     readonly state: string | undefined,
   ) {
     super(
@@ -94,7 +94,8 @@ export class PartialBulkError<Result = unknown> extends GodwitError {
 }
 
 /**
- * The awaited job died, was removed or was cancelled. `cause` has name, message and stack of the handler's error, as plain data.
+ * The job that `addAndWait` added died, was removed or was cancelled. `cause` has name, message and stack of the handler's error,
+ * as plain data.
  *
  * @example
  * if (error instanceof JobFailedError) console.error(`${error.jobId} died of ${error.reason}`, error.cause);
@@ -118,8 +119,9 @@ export class JobFailedError extends GodwitError {
 }
 
 /**
- * The awaited job completed, but what its handler returned is not stored: it was added before without `retention`, its result
- * is larger than `maxPayloadBytes` or cannot be written as JSON, or the queue keeps fewer completed jobs (`completed.max`).
+ * The job that `addAndWait` added completed, but its result is not stored. Either the job was added before without `retention`,
+ * or the result is larger than `maxPayloadBytes` or cannot be written as JSON, or the queue keeps fewer completed jobs
+ * (`completed.max`).
  *
  * @example
  * if (error instanceof ResultNotKeptError) console.warn(`job ${error.jobId} is done: ${error.why}`);
@@ -140,7 +142,7 @@ export class ResultNotKeptError extends GodwitError {
 }
 
 /**
- * The awaited job did not end in time. It was not stopped: unless someone removed it, it will still run.
+ * The job that `addAndWait` added did not end in time. It was not stopped: unless someone removed it, it will still run.
  *
  * @example
  * if (error instanceof WaitTimeoutError) throw new RequestTimeoutException(`job ${error.jobId} takes longer`);
@@ -163,7 +165,7 @@ export class WaitTimeoutError extends GodwitError {
 }
 
 /**
- * There is no schedule with this id, or no longer.
+ * There is no schedule with this id, or it no longer exists.
  *
  * @example
  * if (error instanceof ScheduleNotFoundError) throw new NotFoundException(`no schedule ${error.scheduleId}`);

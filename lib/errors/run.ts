@@ -34,7 +34,7 @@ export class JobAbortedError extends GodwitError {
 }
 
 /**
- * Throw it from a handler to end the job without a retry: it is dead with reason `unrecoverable`.
+ * Throw it from a handler to end the job without a retry. The job is dead with reason `unrecoverable`.
  *
  * @example
  * if (answer.status === 404) throw new UnrecoverableError('there is no such file');
@@ -94,7 +94,7 @@ export class WrapHookError extends GodwitError {
   readonly code = 'GODWIT_WRAP_HOOK';
 
   constructor(
-    /** Which: `forRoot().wrap[1] (withTenant)`. */
+    /** The hook: `forRoot().wrap[1] (withTenant)`. */
     readonly hook: string,
     /** What it did. */
     readonly fault: keyof typeof SENTENCES,
@@ -105,7 +105,7 @@ export class WrapHookError extends GodwitError {
 }
 
 /**
- * What a method with `@HandleBatch` returned does not tell the outcome of this job. The attempt has failed.
+ * The return value of a method with `@HandleBatch` has no outcome for this job. The attempt has failed.
  *
  * @example
  * if (error instanceof BatchOutcomeError) console.error(`fix what ${error.handler} returns`);
@@ -116,7 +116,7 @@ export class BatchOutcomeError extends GodwitError {
   constructor(
     /** `Class.method` of the handler. */
     readonly handler: string,
-    /** What it did, as a phrase. */
+    /** What the method did, as a phrase. */
     how: string,
   ) {
     super(`${handler} ${how}`);

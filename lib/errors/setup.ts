@@ -80,15 +80,15 @@ export class BootstrapError extends GodwitError {
 
 /** One installed copy of `@nestjs/core`. */
 export interface NestCopy {
-  /** Of the package. */
+  /** Version of the package. */
   readonly version: string;
   /** Folder of the package. */
   readonly path: string;
 }
 
 /**
- * The application uses another copy of `@nestjs/core` than this library finds: two majors of Nest in one `node_modules`, or the same
- * version installed twice.
+ * The application uses another copy of `@nestjs/core` than this package: two major versions of Nest in one `node_modules`, or the
+ * same version installed twice.
  *
  * @example
  * if (error instanceof NestConflictError) console.error(error.application?.path, error.found.path);

@@ -1,10 +1,10 @@
 import { GodwitError } from './base.js';
 
-/** Whether a failed call may have changed something in Redis: with `no` it certainly has not. */
+/** Whether a failed call may have changed data in Redis. With `no` it certainly has not. */
 export type Applied = 'no' | 'unknown';
 
 /**
- * Redis did not answer in time, or the connection broke. `applied` says whether the call may have had its effect.
+ * Redis did not reply in time, or the connection broke. `applied` says whether the call may have taken effect.
  *
  * @example
  * if (error instanceof RedisUnavailableError) await queue.add('welcome', data, { id }); // the same id: one job, whatever was applied
@@ -31,7 +31,7 @@ export class RedisUnavailableError extends GodwitError {
 }
 
 /**
- * Redis answered with an error: out of memory, wrong type, no permission. Almost always nothing was written; see `applied`.
+ * Redis replied with an error: out of memory, wrong type, no permission. In most cases nothing was written; see `applied`.
  *
  * @example
  * if (error instanceof RedisRefusedError && error.reply === 'OOM') throw new ServiceUnavailableException();
@@ -59,8 +59,8 @@ export class RedisRefusedError extends GodwitError {
 }
 
 /**
- * The job is stored, but fewer replicas than its `durability` asks for confirmed in time. It will run, unless the primary is lost
- * before a replica has it.
+ * The job is stored, but fewer replicas than its `durability` requires confirmed it in time. It will run, unless the primary is
+ * lost before a replica has it.
  *
  * @example
  * if (error instanceof NotReplicatedError) console.warn(`${error.answered} of ${error.asked} replicas have it`);
@@ -75,7 +75,7 @@ export class NotReplicatedError extends GodwitError {
     readonly queue: string,
     /** How many replicas had to confirm. */
     readonly asked: number,
-    /** How many did, at the last attempt. */
+    /** How many confirmed, at the last attempt. */
     readonly answered: number,
     /** How long all attempts waited, in ms. */
     readonly waitedMs: number,
@@ -125,7 +125,7 @@ export class EnqueueBufferFullError extends GodwitError {
   constructor(
     /** Name of the queue. */
     readonly queue: string,
-    /** How many may wait. */
+    /** How many adds may wait. */
     readonly limit: number,
   ) {
     super(
@@ -136,7 +136,7 @@ export class EnqueueBufferFullError extends GodwitError {
 }
 
 /**
- * As many jobs of the queue wait as its option `maxWaiting` allows, or more would with this call. Nothing was added.
+ * The queue is full: with this call, more jobs would wait than its option `maxWaiting` allows. Nothing was added.
  *
  * @example
  * if (error instanceof QueueFullError) throw new ServiceUnavailableException(`${error.waiting} jobs wait already`);
@@ -161,7 +161,7 @@ export class QueueFullError extends GodwitError {
 }
 
 /**
- * A group has as many waiting jobs as it may (`groups.maxSize`), or would have more with this call. Nothing was added.
+ * The group is full: with this call, more of its jobs would wait than `groups.maxSize` allows. Nothing was added.
  *
  * @example
  * if (error instanceof GroupFullError) throw new ServiceUnavailableException(`too much at once: ${error.group}`);
@@ -228,7 +228,7 @@ export class NotRunningError extends GodwitError {
   }
 }
 
-/** Names of the engines' scripts and commands, with the public method or the task that they belong to. */
+/** Names of the scripts and commands of the engine, each with the public method or task that it belongs to. */
 const CALLS: Readonly<Record<string, string>> = {
   adopt: 'recover jobs',
   anyOf: 'wake workers',

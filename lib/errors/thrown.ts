@@ -6,7 +6,7 @@ const MAX_MESSAGE = 4096;
  * Reads anything that was thrown. It may be no error, no object, or an object that throws when it is read: nothing here throws.
  */
 
-/** Its message; a description of the value if it has none. */
+/** The message of a thrown value; a description of the value if it has none. */
 export function messageOf(thrown: unknown): string {
   const message = read(thrown, 'message');
   return typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : show(thrown);

@@ -25,16 +25,16 @@ import { isPassing } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';
 import { RULES } from '../job/rules.js';
 
-/** How often counters are written. A crash loses so much of a chart. */
+/** How often counters are written. A crash loses at most this much of a chart. */
 const WRITE_MS = 10_000;
-/** Minutes that are kept for a store that is away; older ones are dropped. */
+/** How many minutes are kept while the store is unreachable; older ones are dropped. */
 const MAX_MINUTES = 60;
 
-/** What this process has counted of one queue and not written. */
+/** Counters of one queue that this process has not written yet. */
 interface QueueCounts {
   readonly names: Set<string>;
   readonly minutes: Map<number, Map<string, CounterRow>>;
-  /** A call whose answer was lost: it is repeated before another one is made. */
+  /** A call whose reply was lost. It is repeated before another call is made. */
   pending: MinutesCall[];
 }
 
@@ -86,7 +86,7 @@ export class MinuteRecorder implements WorkObserver {
     return this.writing;
   }
 
-  /** Nothing more is written by itself. */
+  /** Stops the timer, so that nothing more is written automatically. */
   stop(): void {
     clearTimeout(this.timer);
   }
@@ -123,7 +123,7 @@ export class MinuteRecorder implements WorkObserver {
     if (counts.pending.length === 0) counts.pending = this.callsOf(counts);
     for (let call = counts.pending[0]; call; call = counts.pending[0]) {
       try {
-        // oxlint-disable-next-line no-await-in-loop -- numbers rise, and there are at most two hours
+        // oxlint-disable-next-line no-await-in-loop -- the calls have rising numbers, and there are at most two
         await this.engine.admin.countMinutes(queue, call);
       } catch (error) {
         if (isPassing(error)) return;
@@ -134,7 +134,7 @@ export class MinuteRecorder implements WorkObserver {
     if (counts.minutes.size === 0) this.queues.delete(queue);
   }
 
-  /** Takes what was counted: one call for each hour. */
+  /** Takes the counters and prepares one call for each hour. */
   private callsOf(counts: QueueCounts): MinutesCall[] {
     const minutes = [...counts.minutes].slice(-MAX_MINUTES);
     counts.minutes.clear();

@@ -17,8 +17,8 @@ export interface QueueInfo {
   /** Whether the queue is paused, for every process. */
   readonly paused: boolean;
   /**
-   * For how many ms the oldest waiting job has waited since it could first run; null if nothing waits but jobs that have run before
-   * or were retried.
+   * How long the oldest waiting job has waited since it was first due, in ms. Jobs that have run before or were retried do not
+   * count; null if no other job waits.
    */
   readonly oldestWaitingMs: number | null;
 }
@@ -26,8 +26,8 @@ export interface QueueInfo {
 /** Options of `workers()`. */
 export interface WorkersOptions {
   /**
-   * Only processes that work on this queue, with the pools and the running jobs of this queue. It need not be registered here. A process
-   * with so many pools that some are left out (`morePools`) may be missing. @default all
+   * Lists only processes that work on this queue, with its pools and running jobs. The queue need not be registered here. A
+   * process with so many pools that some are left out (`morePools`) may be missing. @default all
    */
   readonly queue?: string;
 }
@@ -45,8 +45,8 @@ const AT_ONCE = 50;
 const MAX_LOGGED = 1000;
 
 /**
- * Worker processes with the jobs they run, and queues with their counts: for dashboards and health checks. Inject it by its class; it
- * works in every process, also in one that only adds jobs.
+ * Lists worker processes with the jobs they run, and queues with their counts, for dashboards and health checks. Inject it by its
+ * class. It also works in processes that only add jobs.
  *
  * @example
  * constructor(private readonly inspector: QueueInspector) {}
@@ -83,11 +83,12 @@ export class QueueInspector {
   }
 
   /**
-   * All queues of this prefix with their counts, or only the named ones: first those of this application, in the order in which they were
-   * registered, then by name all others that any process has added jobs to or works on. A queue that was obliterated is not among them.
+   * All queues of this prefix with their counts, or only the named ones. First come the queues of this application, in the order
+   * in which they were registered. Then come, by name, all other queues that any process has added jobs to or works on.
+   * Obliterated queues are not listed.
    *
    * @throws {InvalidOptionError | InvalidQueueNameError}
-   * @throws {UnknownQueueError} if a name is that of none of these queues
+   * @throws {UnknownQueueError} if there is no queue with one of the names
    * @throws {RedisUnavailableError}
    * @example
    * for (const { name, counts } of await inspector.queues()) console.log(name, counts.waiting);
@@ -109,8 +110,9 @@ export class QueueInspector {
   }
 
   /**
-   * What happened in a queue over time: counters and percentiles for each step, for the whole time, and by job name. Only processes with
-   * `forRoot({ history: true })` count; the newest counters are up to 10 s late. The last 72 hours are there. The queue need not be registered here.
+   * What happened in a queue over time: counters and percentiles for each step, for the whole time, and by job name. Only
+   * processes with `forRoot({ history: true })` count; the newest counters are up to 10 s late. The last 72 hours are kept. The
+   * queue need not be registered here.
    *
    * @throws {InvalidOptionError | InvalidQueueNameError}
    * @throws {RedisUnavailableError}
@@ -153,17 +155,17 @@ export class QueueInspector {
   }
 }
 
-/** A worker process, as it last reported; times are those of the clock of Redis. */
+/** A worker process, from its last report. Times are by the clock of Redis. */
 export interface WorkerInfo {
-  /** Random; a new one at each start of the workers. */
+  /** A random id, new at each start of the workers. */
   readonly id: string;
   /** Name of the machine. */
   readonly host: string;
   /** Process id. */
   readonly pid: number;
-  /** Versions of what it runs. */
+  /** Versions of the software it runs. */
   readonly versions: {
-    /** Of this library. */
+    /** Version of this package. */
     readonly godwit: string;
     /** Of Node.js. */
     readonly node: string;
@@ -174,27 +176,30 @@ export interface WorkerInfo {
   readonly startedAt: Date;
   /** The `role` of `forRoot`. */
   readonly role: 'worker' | 'both';
-  /** `paused`: all pools of this process are. `draining`: it is stopping and claims no more jobs. A newer version may say something else. */
+  /**
+   * `paused`: all pools of this process are paused. `draining`: the process is stopping and claims no more jobs. A newer version
+   * may report other states.
+   */
   readonly state: 'running' | 'paused' | 'draining';
-  /** One for each queue or set of queues that share a concurrency. */
+  /** One pool for each queue, or for each set of queues that share a concurrency. */
   readonly pools: readonly WorkerPoolInfo[];
-  /** How many further pools there are. */
+  /** Number of pools that are left out. */
   readonly morePools: number;
 }
 
 /** The slots that share one concurrency. */
 export interface WorkerPoolInfo {
-  /** In the order of `@Processor`. */
+  /** Names of the queues, in the order of `@Processor`. */
   readonly queues: readonly string[];
-  /** Those of its queues that this process has paused. */
+  /** The queues of the pool that this process has paused. */
   readonly paused: readonly string[];
   /** Jobs it runs at once. */
   readonly concurrency: number;
-  /** The names under which it holds leases, as in logs, `audit()` and `Queue.get`. */
+  /** Names of the workers of this pool, as in logs, `audit()` and `Queue.get`. */
   readonly workers: readonly string[];
-  /** How many jobs run, of all its queues. */
+  /** Number of running jobs, of all queues of the pool. */
   readonly running: number;
-  /** The longest running of them, at most 50. */
+  /** The running jobs, longest first, at most 50. */
   readonly jobs: readonly RunningJobInfo[];
 }
 
@@ -216,7 +221,7 @@ function toWorkerInfo({ pools, startedAt, ...rest }: ProcessRecord): WorkerInfo 
   return { ...rest, startedAt: new Date(startedAt), pools: pools.map(toPoolInfo) };
 }
 
-/** The process with what it does for one queue; none if it does not work on it. */
+/** The process, reduced to one queue; nothing if it does not work on that queue. */
 function ofQueue(worker: WorkerInfo, queue: string): WorkerInfo[] {
   const pools = worker.pools.filter(({ queues }) => queues.includes(queue));
   const own = (jobs: readonly RunningJobInfo[]) => jobs.filter((job) => job.queue === queue);

@@ -40,33 +40,33 @@ export interface SeriesOptions {
   readonly name?: string;
 }
 
-/** How long something took, from counters of classes: percentiles are estimates inside a class. */
+/** A distribution of durations. Percentiles are estimated from histograms. */
 export interface TimeSummary {
-  /** How many were measured. */
+  /** Number of measured durations. */
   readonly count: number;
   /** Mean in ms; null if there are none. */
   readonly mean: number | null;
-  /** Half of them took at most so many ms; null if there are none. */
+  /** Median in ms; null if there are none. */
   readonly p50: number | null;
-  /** 95 % of them took at most so many ms; null if there are none. */
+  /** 95th percentile in ms; null if there are none. */
   readonly p95: number | null;
-  /** 99 % of them took at most so many ms; null if there are none. */
+  /** 99th percentile in ms; null if there are none. */
   readonly p99: number | null;
 }
 
-/** What happened in some time. */
+/** Counters of a period. */
 export interface SeriesCounts {
   /** Jobs that were added, by producers and by schedules. */
   readonly added: number;
   /** Runs that completed. */
   readonly completed: number;
-  /** Attempts that failed, also the last one of a job. */
+  /** Attempts that failed, including the last one of a job. */
   readonly failed: number;
   /** Jobs that died. */
   readonly dead: number;
   /** How long runs took, whether they completed or failed. */
   readonly run: TimeSummary;
-  /** How long jobs waited for their first run, from when they could have run. */
+  /** How long jobs waited for their first run, from when they were first due. */
   readonly wait: TimeSummary;
 }
 
@@ -86,18 +86,18 @@ export interface QueueSeries {
   readonly to: Date;
   /** Length of a step. */
   readonly stepMs: number;
-  /** The oldest first, including steps in which nothing happened. */
+  /** All steps, oldest first, including those in which nothing happened. */
   readonly points: readonly SeriesPoint[];
   /** All steps together. */
   readonly total: SeriesCounts;
   /**
-   * The same by job name, for the names that occurred. Names that no handler has, and names beyond the first 200, are counted under the
-   * empty name. The object has no prototype.
+   * The counters by job name, for the names that occurred. Names without a handler, and names beyond the first 200, are counted
+   * under the empty name. The object has no prototype.
    */
   readonly byName: Readonly<Record<string, SeriesCounts>>;
 }
 
-/** The time and the name that are asked for. */
+/** The requested period and name. */
 export interface Span {
   /** A multiple of the step. */
   readonly from: number;
@@ -192,7 +192,10 @@ function summary(classes: readonly number[], sum: number, bounds: readonly numbe
   return { count, mean: Math.round((sum / count) * 10) / 10, p50: at(0.5), p95: at(0.95), p99: at(0.99) };
 }
 
-/** Evenly spread inside a class; the last class has no upper bound, so it counts as its lower one. */
+/**
+ * Values are assumed to be spread evenly inside a histogram bucket. The last bucket has no upper bound, so its lower bound is
+ * used.
+ */
 function quantile(classes: readonly number[], rank: number, bounds: readonly number[]): number {
   let below = 0;
   for (const [i, count] of classes.entries()) {

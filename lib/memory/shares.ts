@@ -1,7 +1,7 @@
 import type { LimitField, LimitRule, ShareAnswer, ShareCall } from '../contract/limit-verbs.js';
 import { mostRunning, rateCharged, roomOf, type LimitUse } from './rates.js';
 
-/** The places that one worker has of a limit, until they count no more. */
+/** The places that one worker has of a limit, and until when. */
 interface Share {
   readonly queue: string;
   readonly worker: string;
@@ -11,7 +11,7 @@ interface Share {
   granted: number;
 }
 
-/** The rules, and what is used of them. */
+/** The rules of the limits, and how much of them is used. */
 interface Rules {
   readonly inside: {
     rule(field: LimitField): LimitRule;
@@ -20,7 +20,7 @@ interface Rules {
   };
 }
 
-/** Who has places of shared limits, as `share.lua`. */
+/** Which workers have places of shared limits. Does the same as `share.lua`. */
 export class ShareBook {
   private readonly shares = new Map<string, Share[]>();
   private readonly waiting = new Map<string, Set<string>>();

@@ -55,7 +55,7 @@ class BoundedEnqueuer extends Enqueuer {
     const until = performance.now() + timeoutMs;
     for (let tries = 0; ; tries++) {
       try {
-        // oxlint-disable-next-line no-await-in-loop -- each try is behind the wait for room
+        // oxlint-disable-next-line no-await-in-loop -- each try follows the wait for room
         return await add();
       } catch (error) {
         if (!(error instanceof QueueFullError)) throw error;

@@ -230,7 +230,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   ): Promise<void> {
     for (let before = -1; before < runs.length;) {
       before = runs.length;
-      // oxlint-disable-next-line no-await-in-loop -- until nothing comes of it any more
+      // oxlint-disable-next-line no-await-in-loop -- listeners may add jobs in each round
       await this.workers.drain(queues, what, limit, runs);
       // oxlint-disable-next-line no-await-in-loop -- see above
       await this.flushListeners();

@@ -85,7 +85,7 @@ export class TestBench implements Substitute {
   /** Makes all due jobs waiting. Resolves to the ms until the next one is due; null if there is none. */
   async promoteDue(queue: string): Promise<number | null> {
     for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- as many as there are
+      // oxlint-disable-next-line no-await-in-loop -- each call promotes a part
       const { promoted, dueInMs } = await this.engine.promote(queue, PROMOTED_AT_ONCE);
       if (promoted < PROMOTED_AT_ONCE) return dueInMs;
     }

@@ -19,12 +19,12 @@ export class TimeWalk {
   async to(endMs: number, stop?: () => Promise<void>): Promise<void> {
     const { bench } = this;
     for (;;) {
-      // oxlint-disable-next-line no-await-in-loop -- each moment may be of what came of the one before
+      // oxlint-disable-next-line no-await-in-loop -- a step may make another job or schedule due
       let nextMs = await this.settle();
       if (stop) {
         // oxlint-disable-next-line no-await-in-loop -- see above
         await stop();
-        // oxlint-disable-next-line no-await-in-loop -- what was run may have made something due sooner
+        // oxlint-disable-next-line no-await-in-loop -- the jobs that ran may have made something due sooner
         nextMs = await this.settle();
       }
       const now = bench.clock.now();
@@ -51,7 +51,7 @@ export class TimeWalk {
     const { upkeep } = this.bench.engine;
     await Promise.all(
       this.queues().map(async (queue) => {
-        // oxlint-disable-next-line no-await-in-loop -- each takes away a part
+        // oxlint-disable-next-line no-await-in-loop -- each call removes a part
         while ((await upkeep.trim(queue)) > 0);
       }),
     );

@@ -161,7 +161,7 @@ export class JobListeners {
     if (!this.all.some(({ types }) => types.has('stalled') || types.has('dead'))) return;
     const each = async () => {
       for (const id of ids) {
-        // oxlint-disable-next-line no-await-in-loop -- one at a time: nothing waits for it
+        // oxlint-disable-next-line no-await-in-loop -- one at a time: no job waits for listeners
         const stored = await get(id);
         if (!stored) continue;
         const job = jobOf(this.queue, id, decodeBody(stored.body), stored.failed, attempts);

@@ -44,9 +44,9 @@ export class Prefetch {
   }
 
   /**
-   * An exchange was answered. The speed is learnt only while the queue has more jobs, and is halved when the queue is empty. A
-   * paused or limited queue does not change it. Of recent round trips the shortest counts: the others may include time in which a
-   * handler blocked the event loop.
+   * Called with the reply to an exchange. The speed is learnt only while the queue has more jobs, and is halved when the queue is
+   * empty. A paused or limited queue does not change it. Of recent round trips the shortest counts: the others may include time
+   * in which a handler blocked the event loop.
    */
   measured(supply: Supply, tookMs: number, isLimited = false): void {
     const now = performance.now();
@@ -62,7 +62,7 @@ export class Prefetch {
     this.ended = 0;
   }
 
-  /** Jobs arrived. `chars`: length of all bodies together. `tookMs`: null if not known. */
+  /** Called when jobs arrive. `chars`: length of all bodies together. `tookMs`: null if not known. */
   received(jobs: number, chars: number, tookMs: number | null): void {
     this.charsPerJob = (this.charsPerJob + chars / jobs) / 2;
     if (tookMs === null) return;

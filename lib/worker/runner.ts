@@ -29,7 +29,7 @@ const MAX_MISSING = 1_000;
 /** A run that is over, or a job that cannot run. */
 export interface EndedRun extends Omit<SettledRun, 'outcome'> {
   readonly stalls: number;
-  /** The digest of its key, if it has one. */
+  /** The digest of the unique key of the job, if it has one. */
   readonly digest?: string | undefined;
   /** Undefined if the worker has lost the job: then there is nothing to settle. */
   readonly outcome: Outcome | undefined;
@@ -40,11 +40,11 @@ export interface RunnerParts {
   readonly find: FindHandler;
   /** The store's clock. */
   readonly now: () => number;
-  /** For how long no live process has had a handler for this job name. */
+  /** How long no live process has had a handler for this job name. */
   readonly unhandledMs: (name: string) => Promise<number>;
   /** Stores progress or a log line of a running job. Resolves to whether the worker still holds the job. */
   readonly note: (call: Omit<NoteCall, 'worker'>) => Promise<boolean>;
-  /** Tells limits the cost of runs, or that nothing may start for a while. */
+  /** Reports the cost of a run to limits, or stops all starts for a while. */
   readonly charge: (changes: readonly LimitCharge[]) => Promise<void>;
   /** Methods with `@OnJob`. */
   readonly listeners?: JobListeners | undefined;
@@ -302,8 +302,7 @@ export class Runner implements NoteWriter {
   }
 
   /**
-   * First tells the limits that nothing may start for a while, and then gives the job back. Otherwise it would be claimed again
-   * at once.
+   * First stops all starts for a while, and then gives the job back. In the other order the job would be claimed again at once.
    */
   private async holdBack(run: Run, held: LimitCharge, error: unknown): Promise<void> {
     run.stopTimer();

@@ -2,7 +2,7 @@ import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '../contract/engi
 import type { ShareAnswer } from '../contract/limit-verbs.js';
 import { decodeBody } from '../job/job-record.js';
 
-/** A worker that waits asks again after this time: a limit may have been changed meanwhile, and a ring may be lost. */
+/** A worker that found no place asks again after this time, because a limit may have changed and a wake-up may be lost. */
 const ASK_AGAIN_MS = 1_000;
 
 export interface SharedStartsParts {
@@ -16,12 +16,13 @@ export interface SharedStartsParts {
 }
 
 /**
- * The exchanges of a queue that uses shared limits: it asks them first how many jobs may start, claims no more than that, and gives back what
- * it did not need. What it has is a lease: it is renewed while jobs run, so the places of a dead process are free once its lease is over.
+ * The exchanges of a queue that uses shared limits. It first asks the limits how many jobs may start, claims at most that many,
+ * and gives back unused starts. Its places have a lease, which is renewed while jobs run. So the places of a dead process become
+ * free when its lease ends.
  */
 export class SharedStarts {
   private worker = '';
-  /** The places that the limits know of. */
+  /** The number of places that was last reported to the limits. */
   private told = 0;
   private timer: NodeJS.Timeout | undefined;
 
@@ -38,7 +39,7 @@ export class SharedStarts {
     if (answer.kind !== 'exchanged') return answer;
     const { claimed } = answer;
     const cost = claimed.reduce((sum, { body }) => sum + (decodeBody(body)?.options.cost ?? 1), 0);
-    // Nothing waits for it: where it is lost, fewer start for a while.
+    // Not awaited: if this call is lost, fewer jobs start for a while.
     if (share.granted > 0 && cost !== share.granted)
       this.ask(seq, 0, cost, running() + claimed.length).catch(() => undefined);
     const isLimited = share.granted < want && claimed.length === share.granted && answer.supply !== 'paused';

@@ -32,7 +32,7 @@ export const RELEASED = { kind: 'released', started: true } as const satisfies O
 /** Like `RELEASED`, for a job whose handler was not called. Such a job may still expire. */
 export const UNSTARTED = { kind: 'released' } as const satisfies Outcome;
 
-/** If the error is a rate limit, what it holds back and for how long. A cancelled job just ends. */
+/** If the error is a `RateLimited`: which jobs must not start, and for how long. Undefined for a cancelled job, which just ends. */
 export function heldBack(
   { aborted, name, group }: Run,
   thrown: unknown,
@@ -212,7 +212,7 @@ export class UnknownJobs {
   constructor(
     private readonly rule: UnknownJobRule,
     private readonly timeoutMs: number,
-    /** For how long no live process has had a handler for this job name. */
+    /** How long no live process has had a handler for this job name. */
     private readonly unhandledMs: (name: string) => Promise<number>,
   ) {}
 
