@@ -47,7 +47,7 @@ const STATUS_OF: Record<JobState, BoardState> = {
   completed: 'completed',
   dead: 'failed',
   delayed: 'delayed',
-  // The board has no such list.
+  // The board has no list for this state.
   cancelled: 'unknown',
 };
 const STATUSES = Object.keys(STATES) as (keyof typeof STATES)[];
@@ -86,7 +86,7 @@ class Adapter extends BaseAdapter {
     return { waiting, delayed, active, completed, failed: dead } as JobCounts;
   }
 
-  /** Waiting, delayed and active jobs in the order in which they run; completed and dead ones from the last to end. */
+  /** Waiting, delayed and active jobs in the order in which they run; completed and dead jobs from the last one that ended. */
   async getJobs(statuses: JobStatus[], start = 0, end = MOST - 1): Promise<QueueJob[]> {
     const limit = Math.min(MOST, end < 0 ? MOST : end - start + 1);
     const pages = statuses.map(async (status) => {
@@ -96,7 +96,7 @@ class Adapter extends BaseAdapter {
       const found: JobSnapshot[] = [];
       let page = await this.queue.jobs({ state, order, limit, offset: start });
       found.push(...page.jobs);
-      // Where jobs are large, a page is shorter than asked for.
+      // If jobs are large, a page is shorter than requested.
       while (page.cursor !== null && found.length < limit) {
         page = await this.queue.jobs({ state, order, limit: limit - found.length, cursor: page.cursor });
         found.push(...page.jobs);
@@ -158,7 +158,7 @@ class Adapter extends BaseAdapter {
     try {
       await this.queue.obliterate({ force });
     } catch (error) {
-      // By these words the board tells that jobs are active, and offers to force it.
+      // The board recognises by these words that jobs are active, and offers to force the deletion.
       if (error instanceof WrongStateError)
         throw new Error('Cannot obliterate queue with active jobs', { cause: error });
       throw error;
@@ -230,7 +230,7 @@ class Adapter extends BaseAdapter {
     return true;
   }
 
-  /** Changes when it runs; the job that it adds, and how it treats overlapping and missed runs, stay. */
+  /** Changes the times of the schedule. Its job, and the options `overlap` and `missed`, do not change. */
   async updateJobScheduler(id: string, repeat: JobSchedulerRepeatOptions): Promise<JobSchedulerUpdateResult> {
     const there = await this.queue.schedules.get(id);
     if (!there) return 'not-found';
@@ -272,7 +272,7 @@ class BoardJob implements QueueJob {
     readonly priority?: number;
     readonly group?: { readonly id: string };
   };
-  /** The schedule that made it for one of its times. */
+  /** The schedule that added the job. */
   readonly repeatJobKey?: string;
 
   constructor(
@@ -345,7 +345,7 @@ class BoardJob implements QueueJob {
   }
 }
 
-/** What is known of a job that was added and had ended before it could be read. */
+/** What is known about a job that was added and ended before it could be read. */
 function gone(queue: string, id: string, name: string, data: unknown): JobSnapshot {
   return {
     id,
@@ -430,7 +430,7 @@ function toJobOptions(given: Record<string, unknown>): JobOptions {
     delay,
     attempts,
     priority,
-    // The form of the board always says it.
+    // The form of the board always sends this option.
     lifo: lifo === false ? undefined : lifo,
     backoff,
     retention: retentionOf(removeOnComplete, `${path}.removeOnComplete`),
@@ -447,9 +447,9 @@ function retentionOf(value: unknown, path: string): number | undefined {
 }
 
 /**
- * A queue on a board of `@bull-board/api` 9, with every button: pages, search by id, retry, promote, remove, clean, empty, add, pause,
- * schedules. Dead jobs are the tab "failed". It needs `@bull-board/api` and one of its server adapters; the board has no login of its
- * own, so put one in front of it.
+ * Shows a queue on a board of `@bull-board/api` 9, with all its functions: pages, search by id, retry, promote, remove, clean,
+ * empty, add, pause, schedules. Dead jobs are in the tab "failed". It needs `@bull-board/api` and one of its server adapters. The
+ * board has no login, so protect its route.
  *
  * @throws {InvalidOptionError} if it is not given the handle of a queue
  * @example

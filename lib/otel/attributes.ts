@@ -4,8 +4,8 @@ import type { Attributes } from '@opentelemetry/api';
 export const LIBRARY = 'godwit';
 
 /**
- * What all spans and metrics of messaging have. The conventions have renamed `messaging.system` to `messaging.system.name`; backends read either, so
- * both are there.
+ * Attributes of all spans and metrics. The conventions have renamed `messaging.system` to `messaging.system.name`. Backends read
+ * either name, so both are set.
  */
 export function messaging(queue: string, operation: string, type: 'send' | 'create' | 'process'): Attributes {
   return {

@@ -10,11 +10,11 @@ import {
 import type { TelemetrySource, TracedAdd, TracedEnd, TracedRun } from '../options/telemetry.js';
 import { LIBRARY, messaging } from './attributes.js';
 
-/** Seconds, as the conventions advise. */
+/** Bounds of histograms in seconds, as the conventions advise. */
 const CALL_BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const WAIT_BOUNDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3_600, 21_600];
 
-/** Metrics of the work of this process, and of the queues where that is asked for. */
+/** Metrics of this process, and with `global` also of all queues. */
 export class WorkMeter {
   private readonly operation: Histogram;
   private readonly process: Histogram;
@@ -24,7 +24,7 @@ export class WorkMeter {
   private readonly outcomes: Counter;
   private readonly meter: Meter;
 
-  /** The global provider has to be there: unlike tracers, meters of the API do not wait for it. */
+  /** Create the meter only when the global provider exists: unlike tracers, meters of the API do not wait for it. */
   constructor(provider: MeterProvider = metrics.getMeterProvider()) {
     const meter = provider.getMeter(LIBRARY);
     this.meter = meter;
@@ -60,7 +60,7 @@ export class WorkMeter {
     });
   }
 
-  /** A call that adds jobs has ended. @param errorType what it failed with. */
+  /** Called when a call that adds jobs has ended. @param errorType what it failed with. */
   added({ queue, count }: TracedAdd, seconds: number, errorType: string | undefined): void {
     const attributes = withError(messaging(queue, 'add', 'send'), errorType);
     this.operation.record(seconds, attributes);

@@ -4,35 +4,39 @@ import { boolean, field, oneOf, refuse, rule, shape, type Rule } from '../option
 import type { TracedRun } from '../options/telemetry.js';
 
 /**
- * How the span of a run stands to the span that added the job. `'link'`: it begins a trace of its own, with a link. `'parent'`: it is in the same
- * trace, as a child.
+ * How the span of a run relates to the span that added the job. `'link'`: the run begins a new trace, with a link to that span.
+ * `'parent'`: the run is in the same trace, as a child of that span.
  */
 export type TraceRelation = 'link' | 'parent';
 
 /** Options of `otel()`. */
 export interface OtelOptions {
   /**
-   * How runs stand to the call that added the job. A function decides for each run. The runs of `addAndWait` are children in any case,
-   * because the caller waits for them. The processes that add and that run jobs have the same value. @default 'link'
+   * How runs relate to the call that added the job. A function decides for each run. Runs of jobs that `addAndWait` added are
+   * always children, because the caller waits for them. Processes that add jobs and processes that run them need the same value.
+   * @default 'link'
    */
   readonly relation?: TraceRelation | ((run: TracedRun) => TraceRelation);
-  /** Also a span `create` for each of the first 100 jobs of `addBulk`, so that each run links to a span of its own. @default false */
+  /**
+   * Adds a span `create` for each of the first 100 jobs of `addBulk`, so that each run links to the span of its job. @default
+   * false
+   */
   readonly createSpans?: boolean;
   /**
-   * Gauges of all queues of the prefix, read from Redis when metrics are collected: jobs by state, age of the oldest waiting job. They are the
-   * same from every process, so turn them on in one. @default false
+   * Reports gauges of all queues of the prefix, read from Redis when metrics are collected: jobs by state, age of the oldest
+   * waiting job. Every process would report the same, so turn this on in one process only. @default false
    */
   readonly global?: boolean;
-  /** Makes the spans. @default the global one */
+  /** Creates the spans. @default the global one */
   readonly tracerProvider?: TracerProvider;
-  /** Makes the metrics; false for none. @default the global one */
+  /** Creates the metrics; false for no metrics. @default the global one */
   readonly meterProvider?: MeterProvider | false;
 }
 
 /** `OtelOptions` after checking. */
 export interface CheckedOtel {
   readonly relationOf: (run: TracedRun) => TraceRelation;
-  /** Whether every run is linked, so that the context of a span that is not sampled is of no use. */
+  /** Whether every run is linked. Then the context of a span that is not sampled need not be stored. */
   readonly onlyLinks: boolean;
   readonly createSpans: boolean;
   readonly global: boolean;

@@ -28,20 +28,22 @@ import { LIBRARY, messaging } from './attributes.js';
 import { WorkMeter } from './metrics.js';
 import { checkOtel, type CheckedOtel, type OtelOptions } from './options.js';
 
-/** By its name, it is the key with which `suppressTracing` of the SDK marks a context: nothing is traced in it. */
+/**
+ * The key with which `suppressTracing` of the SDK marks a context, so that nothing is traced in it. Keys are found by their name.
+ */
 const SUPPRESSED = createContextKey('OpenTelemetry SDK Context Key SUPPRESS_TRACING');
-/** Commands to Redis belong to no span of the application: many jobs share each of them. */
+/** A context for Redis commands. They must not be children of a span of the application, because many jobs share each command. */
 const INTERNAL = ROOT_CONTEXT.setValue(SUPPRESSED, true);
-/** In the context of an `addBulk` that makes a span for each job: how many it has made. */
+/** Context key for an `addBulk` with a span for each job: the number of spans created so far. */
 const CREATED = createContextKey('godwit spans of one bulk');
 const MAX_CREATED = 100;
-/** In the context of `addAndWait`. */
+/** Context key that marks a call of `addAndWait`. */
 const AWAITED = createContextKey('godwit caller that waits');
 
 /**
- * Traces and metrics by OpenTelemetry, with its conventions for messaging. A span `add <queue>` for each call that adds jobs, a span `process <queue>`
- * for each run, linked over processes by the headers `traceparent` and `tracestate` of the job. Without an SDK it does nothing. Start the
- * SDK before the application.
+ * Traces and metrics by OpenTelemetry, with its conventions for messaging. Each call that adds jobs has a span `add <queue>`,
+ * each run a span `process <queue>`. The headers `traceparent` and `tracestate` of the job link them across processes. Without an
+ * SDK it does nothing. Start the SDK before the application.
  *
  * @throws {InvalidOptionError}
  * @example
@@ -69,7 +71,7 @@ class OpenTelemetry implements QueueTelemetry {
       span.end();
       active = trace.setSpan(active, span);
     }
-    // A link to a span that nobody keeps leads nowhere, and would be bytes with every job.
+    // A link to a span that is not sampled leads nowhere, and would add bytes to every job.
     const span = trace.getSpanContext(active);
     const isSampled = span !== undefined && (span.traceFlags & TraceFlags.SAMPLED) !== 0;
     const isAwaited = active.getValue(AWAITED) === true;
@@ -148,7 +150,7 @@ class OpenTelemetry implements QueueTelemetry {
     return this.meter?.observe(source, this.options.global) ?? (() => undefined);
   }
 
-  /** Made at the first use, when the SDK is there. */
+  /** Created at the first use, because the SDK is registered by then. */
   private get meter(): WorkMeter | undefined {
     const { meterProvider } = this.options;
     if (meterProvider === false) return undefined;
@@ -192,7 +194,7 @@ function failureOf(error: unknown): Failure {
   return error instanceof Error ? error : { name: 'NonError', message: show(error) };
 }
 
-/** The code of our errors, else the class. */
+/** The code of an error of Godwit, otherwise the name of its class. */
 function typeOf(error: unknown): string {
   if (error instanceof GodwitError) return error.code;
   return error instanceof Error ? error.name : '_OTHER';

@@ -2,16 +2,16 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What a path answers. */
+/** The response of a path. */
 export interface Answer {
   readonly status: number;
-  /** JSON, unless it is text with a type. */
+  /** A value that is sent as JSON, or a text with its content type. */
   readonly body: object | string;
   readonly type?: string;
 }
 
 export interface Route {
-  /** Answers a path that it knows, else undefined. */
+  /** Returns the response for a known path; undefined for others. */
   (path: string, request: IncomingMessage, query: URLSearchParams): Promise<Answer> | Answer | undefined;
 }
 
@@ -82,7 +82,7 @@ export function isAllowed({ headers }: IncomingMessage, token: string | undefine
 
 export const FORBIDDEN: Answer = { status: 401, body: { error: 'the bearer token is missing or wrong' } };
 
-/** What makes a page of metrics. */
+/** A function that returns a page of metrics. */
 interface MetricsPage {
   text(accept?: string): Promise<string>;
   contentType(accept?: string): string;

@@ -21,11 +21,11 @@ import { scaleRoute } from './scale.js';
 
 /** Options of `QueueProbesModule.forRoot`. */
 export interface QueueProbesOptions {
-  /** Port of the server; 0 takes a free one, `false` starts none. @default 9464 */
+  /** Port of the server; 0 takes a free port, `false` starts no server. @default 9464 */
   readonly port?: number | false;
   /** Address it listens on. @default '0.0.0.0' */
   readonly host?: string;
-  /** A file that is written every 5 s while the event loop turns, for probes that run a command. @default none */
+  /** A file that is written every 5 s while the event loop is not blocked, for probes that run a command. @default none */
   readonly file?: string;
   /** Bearer token that `/metrics` and `/scale/<queue>` require. @default none */
   readonly token?: string;
@@ -51,7 +51,8 @@ const readOptions = shape({
 });
 
 /**
- * The state of this process for an orchestrator: `/startup`, `/ready`, `/live`, and `/metrics` where `QueueMetricsModule` is imported.
+ * The state of this process for an orchestrator: `/startup`, `/ready`, `/live`, and `/metrics` if `QueueMetricsModule` is
+ * imported.
  *
  * @example
  * const { port } = app.get(QueueProbes); // of an application with QueueProbesModule.forRoot({ port: 0 })
@@ -62,7 +63,7 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
   private timer: NodeJS.Timeout | undefined;
   private bootstrapped = false;
   private listensAt: number | null = null;
-  /** Undefined until the connection for commands has come up or has failed. */
+  /** Undefined until the connection for commands has been opened or has failed. */
   private isUp: boolean | undefined;
 
   /** @internal */
@@ -80,12 +81,12 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
     this.server = new HttpServer({ port: options.port, host, routes });
   }
 
-  /** Port of the server; null while there is none. */
+  /** Port of the server; null while no server runs. */
   get port(): number | null {
     return this.listensAt;
   }
 
-  /** Why this process is not ready; empty if it is. */
+  /** Why this process is not ready; empty if it is ready. */
   get notReady(): readonly string[] {
     const { state } = this.runtime;
     const isConnected = this.isUp ?? this.engine.processes.server !== null;
@@ -115,7 +116,7 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
     this.timer = setInterval(() => this.touch(), FILE_MS).unref();
   }
 
-  /** @internal The last of all, so that the probes answer while jobs end. */
+  /** @internal Called after all other shutdown hooks, so that the probes respond while jobs end. */
   async onApplicationShutdown(): Promise<void> {
     clearInterval(this.timer);
     if (this.timer && this.options.file !== undefined) rmSync(this.options.file, { force: true });
@@ -136,7 +137,7 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
   private readonly probes: Route = (path) => {
     switch (path) {
       case '/live':
-        // Never about Redis: an outage of Redis would restart every process.
+        // This must not depend on Redis: otherwise an outage of Redis would restart every process.
         return { status: 200, body: { status: 'live' } };
       case '/startup':
         return answerOf('started', this.bootstrapped ? [] : ['the application is starting']);
@@ -160,7 +161,8 @@ function answerOf(status: string, reasons: readonly string[]): Answer {
 }
 
 /**
- * A server for the probes of an orchestrator, in programs without HTTP of their own. Those with HTTP can use `godwit/terminus`.
+ * A server for the probes of an orchestrator, for programs without an HTTP server. Programs that have one can use
+ * `godwit/terminus`.
  *
  * @example
  * ;@Module({ imports: [QueueModule.forRoot({ connection: process.env.REDIS_URL! }), QueueProbesModule.forRoot({ port: 9464 })] })

@@ -14,7 +14,7 @@ import { boolean, duration, field, integer, oneOrSeveral, refuse, rule, shape } 
 export interface QueueHealthLimits {
   /** Maximum number of waiting jobs. @default no limit */
   readonly maxWaiting?: number;
-  /** How long the oldest waiting job may have waited since it could first run. @default no limit */
+  /** How long the oldest waiting job may have waited since it was first due. @default no limit */
   readonly maxOldest?: Duration;
 }
 
@@ -38,7 +38,7 @@ interface CheckedLimits {
 
 /** `QueueHealthOptions` with its defaults. */
 interface CheckedHealthOptions {
-  /** Undefined for all. */
+  /** Undefined means all queues. */
   readonly queues?: readonly string[];
   readonly timeoutMs: number;
   readonly workers: boolean;
@@ -94,9 +94,9 @@ export interface QueueHealth {
   readonly counts: JobCounts;
   /** Whether the queue is paused. That is not a fault. */
   readonly paused: boolean;
-  /** For how many ms the oldest waiting job has waited; null if nothing waits. */
+  /** How long the oldest waiting job has waited, in ms; null if no job waits. */
   readonly oldestWaitingMs: number | null;
-  /** State of this process's workers for it; absent if it has none. */
+  /** State of this process's workers for the queue; absent if it has none. */
   readonly workers?: string;
 }
 
@@ -165,7 +165,7 @@ export class QueueHealthIndicator {
 
   /** Without queues, listing the workers shows whether Redis answers. */
   private async look(only: readonly string[] | undefined): Promise<readonly QueueInfo[]> {
-    // Queues of other applications are not the health of this one.
+    // Queues of other applications say nothing about the health of this one.
     const infos = await this.inspector.queues(only ?? this.inspector.registered);
     if (infos.length === 0) await this.inspector.workers();
     return infos;
@@ -207,7 +207,7 @@ async function withinTime<T>(promise: Promise<T>, ms: number): Promise<T> {
   }
 }
 
-/** A sentence for each thing that is not as it should be. */
+/** One sentence for each problem. */
 interface Findings {
   readonly down: readonly string[];
   readonly degraded: readonly string[];

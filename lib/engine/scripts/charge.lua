@@ -1,5 +1,5 @@
 --@needs types, clock, lines, limits, rates, bell
--- Holds starts back for a while, ends a hold (ms below 0), or corrects the count of a rate. Arguments: fields of `limitStates`,
+-- Stops starts for a while, ends such a hold (ms below 0), or corrects the count of a rate. Arguments: fields of `limitStates`,
 -- each with ms and count. A name or group gets a line, and its state is deleted with that line when it is no longer needed.
 check_types(key_meta, key_limits, key_limitStates, key_lines, key_lineStates, key_ready, key_resting, key_doorbell)
 local now = clock()

@@ -1,6 +1,6 @@
 --@needs workers
 -- Deletes all data of the queue. Redis frees the memory in the background. The lanes of producers expire on their own. The format
--- number stays, because processes still use the queue. The number of the last event stays too: readers continue after it, and
+-- number stays, because processes may still use the queue. The number of the last event stays too: readers continue after it, and
 -- would miss all events if the numbers started again.
 local workers = leased_workers()
 if table.concat(workers, '\n') ~= arg_workers then return 'again' end

@@ -11,7 +11,8 @@ local function has_text(id, body)
   return string.find(string.lower(table.concat(texts, '\n')), string.lower(arg_contains), 1, true) ~= nil
 end
 
--- Each: a text that is in the data of every job that matches, the steps to a field, and its value.
+-- Conditions on the data. Each has a text that the data of every matching job contains, the path to a field, and the value of the
+-- field.
 local where = arg_where ~= '' and cjson.decode(arg_where) or {}
 
 -- Whether the data has these values in these fields. Only data with all the texts is decoded.

@@ -12,14 +12,14 @@ if parts.code or parts.live then
   redis.call('HSET', key_limits, arg_field, cjson.encode(parts))
   flag_limits(arg_flags)
 elseif string.sub(arg_field, 1, 2) == 'n:' and redis.call('HEXISTS', key_lines, arg_field) == 1 then
-  -- It goes with its line, which may hold jobs back yet.
+  -- The entry is deleted together with its line, which may still have jobs.
   redis.call('HSET', key_limits, arg_field, '{}')
 else
   redis.call('HDEL', key_limits, arg_field)
 end
 if before == cjson.encode(rule or {}) then return 'set' end
 
--- The line that the rule is for, of a running job.
+-- The name of a running job's line, if the rule applies to it.
 local function line_name(id)
   local body = body_of(id)
   if not body then return nil end

@@ -1,6 +1,7 @@
 --@needs types, clock, limits, shares
--- Starts and places of shared limits for a worker of one queue. It says how many jobs it runs; what it asks for is granted as far as every
--- limit allows, and counts at once. Behind its claim it says what it has kept of that. `seq`: a repetition is granted the same, once.
+-- A worker of one queue asks shared limits for starts and places. It reports how many jobs it runs, and how many more it wants to
+-- start. It is granted as many as all limits allow, and these count at once. After its claim it reports in `keep` how many it has
+-- used. A repetition of `seq` is granted the same number and counts once.
 check_types(key_limits, key_limitStates, key_shares)
 local now, seq = clock(), tonumber(arg_seq)
 local takes, granted, opens_in, known = {}, arg_want, 0, nil

@@ -10,8 +10,8 @@ local function remember(seq, duplicates)
   redis.call('SET', key_lane, seq .. '\n' .. duplicates, 'PX', math.max(arg_rememberMs, 1))
 end
 
--- The number of the last call and its duplicates: 0 where there was none, infinity where nobody can tell. A repetition changes nothing but is a write: WAIT on a
--- new connection speaks only of what that connection has written.
+-- The number of the last call and its duplicates. The number is 0 if there was no call, and infinity if the record is unreadable.
+-- A repetition rewrites the record: WAIT on a new connection counts only writes of that connection, so there must be one.
 local function recall(seq)
   local remembered = redis.call('GET', key_lane)
   if not remembered then return 0 end

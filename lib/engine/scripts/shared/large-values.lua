@@ -22,9 +22,9 @@ local function trim_large(bytes)
   if over > 0 then redis.call('ZREMRANGEBYRANK', key_large, 0, over - 1) end
 end
 
--- What jobs keep of their progress is bounded in the same way. `largeProgress` knows the large values: the job, and how many bytes all of them had up to it. Once
--- those are too many they are counted anew, since many were written over or are gone; if they take more than three quarters still,
--- the oldest go.
+-- The progress that jobs keep is limited in the same way. `largeProgress` has the jobs with large values, each with the bytes of
+-- all large values up to it. If the sum is too large, the values are measured again, because many were overwritten or are gone.
+-- If they still take more than three quarters of the limit, the oldest are deleted.
 local function bound_progress(id, bytes)
   local last = redis.call('ZRANGE', key_largeProgress, -1, -1, 'WITHSCORES')[2]
   local all = (tonumber(last) or 0) + bytes

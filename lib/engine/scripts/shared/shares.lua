@@ -1,7 +1,8 @@
--- Who has places of a shared limit: in `shares`, for each limit a line per worker, `queue worker until count seq granted`. A line counts until
--- its time is over, so what a dead worker had is free then. `w:<limit>` has the queues that found no place.
+-- `shares` has, for each shared limit, one text line per worker that has places of it: `queue worker until count seq granted`. A
+-- text line counts until its time `until`, so the places of a dead worker become free then. `w:<limit>` has the queues that found
+-- no place.
 
--- Its lines that count, and how many places they have.
+-- The rows of a limit that still count, and the sum of their places.
 local function shares_in(text, now)
   local rows, running = {}, 0
   for queue, worker, till, count, seq, granted in string.gmatch(text or '', '(%S+) (%S+) (%d+) (%d+) (%d+) (%-?%d+)') do
