@@ -16,9 +16,7 @@ export interface AdminVerbs {
   /** How long the oldest waiting job could have run already. Jobs that have failed before are ignored. Null if there is none. */
   oldestWaitingMs(queue: QueueRef): Promise<number | null>;
   remove(queue: QueueRef, id: string): Promise<'removed' | 'not-found' | 'active'>;
-  /**
-   * Ends a job that has not started. A running job is marked: unless it completes, it ends as cancelled, whatever its outcome is.
-   */
+  /** Ends a job that has not started. A running job is marked: unless it completes, it ends as cancelled. */
   cancel(queue: QueueRef, id: string, reason: string): Promise<CancelAnswer>;
   /** Why a job that is gone was cancelled, and how long ago. Kept for a minute, for at most `RULES.cancelledMax` jobs. */
   cancelled(queue: QueueRef, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;
@@ -63,7 +61,7 @@ export interface UpdateCall {
   readonly name?: string;
   /** JSON. */
   readonly data?: string;
-  /** The options line of the body: as it was read, and as it shall be. */
+  /** The options line of the body: as it was read, and the new one. */
   readonly options?: { readonly seen: string; readonly changed: string };
   /** Due this long from now. `dueAt`: due at this time. */
   readonly delayMs?: number;
@@ -95,7 +93,9 @@ export interface JobsCall extends DeadMatch {
   /** Only jobs whose data has these values in these fields. @default any job */
   readonly where?: DataMatch | undefined;
   readonly after: JobsPlace | null;
-  /** If `after` is null: how many jobs of the state to skip, whatever their name, text or data. @default 0 */
+  /**
+   * If `after` is null: how many jobs of the state to skip. Skipped jobs count even if they do not match the filters. @default 0
+   */
   readonly offset?: number | undefined;
   readonly limit: number;
   /** @default false */

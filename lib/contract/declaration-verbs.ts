@@ -40,7 +40,7 @@ export interface DeclareCall extends Declaration {
 export type PutOutcome = 'written' | 'changed' | 'taken';
 
 export interface DeclareAnswer {
-  /** For each of `puts`. */
+  /** The outcome of each of `puts`. */
   readonly outcomes: readonly PutOutcome[];
   readonly removed: readonly string[];
   /** Whether the set is empty and this owner has no other set. Then nothing was declared, and nothing must be renewed. */

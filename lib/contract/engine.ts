@@ -35,7 +35,7 @@ export interface QueueEngine {
    * when Redis is reached later. Returns a function that removes the listener.
    */
   onWarning(listener: (warning: ServerWarning) => void): () => void;
-  /** The clock of the store in ms since 1970, as far as it is known here. For texts and ids, never for decisions. */
+  /** An estimate of the store's clock, in ms since 1970. Use it for texts and ids, never for decisions. */
   now(): number;
 
   /**
@@ -104,7 +104,7 @@ export interface QueueEngine {
   readEvents(after: ReadonlyMap<QueueRef, number>, blockMs: number): Promise<readonly QueueEventBatch[]>;
   /** Ends a running `readEvents` early, so that another queue can be read too. */
   interruptEvents(): void;
-  /** Opens and closes the connection that reads events. It exists only while somebody subscribes. */
+  /** Opens and closes the connection that reads events. It exists only while there are subscribers. */
   openEvents(): Promise<void>;
   closeEvents(): Promise<void>;
 }
@@ -148,7 +148,7 @@ export interface EnqueueJob {
   readonly lifo?: boolean;
   /** The group of the job. */
   readonly group?: string;
-  /** A key that only one job has at a time. Only with a generated id. The options in the body contain its digest. */
+  /** A key that only one job can have at a time. Such a job has a generated id. The options in its body contain the digest. */
   readonly unique?: KeyClaim;
 }
 
@@ -235,13 +235,13 @@ export interface ExchangeCall {
   /** 1 for the first exchange of a worker, then increasing by one. A repetition has the same number. */
   readonly seq: number;
   /**
-   * Whether the call may be in flight at the same time as another one of this worker. Pipelined calls have numbers of their own.
+   * Whether the call may be in flight at the same time as another one of this worker. Pipelined calls are numbered separately.
    * Only allowed after the first exchange of the worker was answered, because the store does not know it before. @default false
    */
   readonly pipelined?: boolean;
   readonly leaseMs: number;
   readonly want: number;
-  /** Most bytes of bodies in the answer. One job is always given, whatever its size. @default no limit */
+  /** Maximum bytes of bodies in the reply. A single job is returned even if it is larger. @default no limit */
   readonly maxBytes?: number;
   /** Whether a suspect may be among the claimed jobs. A worker holds at most one at a time. */
   readonly maySuspect: boolean;

@@ -10,7 +10,7 @@ export interface LimitState {
   readonly live: LimitRule | null;
   /** The result of both, and for a group also of the rule for all groups. */
   readonly rule: LimitRule;
-  /** For how many ms nothing starts because a handler asked for it. 0: jobs may start. */
+  /** How many ms no job starts because of a hold. 0: jobs may start. */
   readonly blockedForMs: number;
   /** How many starts the rate has left. Null: there is no rate. */
   readonly left: number | null;
@@ -70,8 +70,8 @@ export interface LimitVerbs {
   list(queue: QueueRef): Promise<readonly LimitState[]>;
   group(queue: QueueRef, group: string): Promise<LimitState>;
   /**
-   * Asks the shared limits for starts and places. This is a call of its own, because a cluster may store them on another node
-   * than the queue.
+   * Asks the shared limits for starts and places. This is a separate call, because a cluster may store them on another node than
+   * the queue.
    */
   share(queue: QueueRef, call: ShareCall): Promise<ShareAnswer>;
   /** All shared limits in the store of this queue. */

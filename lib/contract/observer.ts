@@ -31,7 +31,7 @@ export interface WorkObserver {
   exchanged?(ms: number, settled: number, claimed: number): void;
 }
 
-/** Whether a handler was called and came to an end of its own. */
+/** Whether a handler was called and returned or threw by itself. */
 export function hasRun(outcome: Outcome): boolean {
   return outcome.kind === 'completed' || (outcome.kind !== 'released' && outcome.counted);
 }

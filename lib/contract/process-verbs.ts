@@ -33,7 +33,7 @@ export interface LeadCall {
 
 export interface LeadAnswer {
   readonly isLeader: boolean;
-  /** Empty: there is none. */
+  /** Empty if there is none. */
   readonly state: string;
 }
 

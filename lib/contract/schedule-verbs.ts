@@ -29,7 +29,7 @@ export interface ScheduleVerbs {
 
 export interface StoredSchedule {
   readonly id: string;
-  /** As `put` wrote it. */
+  /** The record as `put` wrote it. */
   readonly record: string;
   readonly revision: number;
   readonly mode: 'running' | 'paused' | 'ended';
@@ -89,7 +89,7 @@ export interface FireSchedule {
    * When its end is seen for the first time, nothing is added until this many ms from now.
    */
   readonly afterEndMs?: number | null;
-  /** In the order of their times. */
+  /** The jobs, ordered by their times. */
   readonly jobs: readonly OccurrenceJob[];
 }
 

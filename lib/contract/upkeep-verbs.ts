@@ -18,9 +18,7 @@ export interface UpkeepVerbs {
    * and is also given alone if there are patterns. Stored for `keepMs`, but only after a process has asked for a name.
    */
   handles(queue: QueueRef, names: readonly string[], keepMs: number): Promise<void>;
-  /**
-   * For how long no live process has reported a handler for this name. If none ever has, the time counts from the first question.
-   */
+  /** How long no live process has reported a handler for this name. If none ever has, the time counts from the first question. */
   unhandledMs(queue: QueueRef, name: string, keepMs: number): Promise<number>;
 
   /**

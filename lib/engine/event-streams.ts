@@ -16,7 +16,7 @@ const READ_CHARS = 1024 * 1024;
 /** The private stream expires this long after the last interrupt. */
 const OWN_MS = 10_000;
 
-/** Reads the event streams of all subscribed queues. Its connections exist only while somebody subscribes. */
+/** Reads the event streams of all subscribed queues. Its connections exist only while there are subscribers. */
 export class EventStreams {
   private links: QueueLinks | null = null;
   private each: ReadPerQueue | null = null;

@@ -167,7 +167,7 @@ const DYNAMIC_KEYS = {
 
 export type DynamicKeyName = keyof typeof DYNAMIC_KEYS;
 
-/** Keys of all processes of a prefix, not of a queue. They have a hash tag of their own. */
+/** Keys of all processes of a prefix, not of a queue. They have their own hash tag. */
 const KEYS_OF_PROCESSES = {
   /** process -> ms until when its record is valid: the worker processes. */
   processes: { type: 'zset', suffix: 'processes' },
@@ -184,7 +184,7 @@ export type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;
 export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
 
 /**
- * Keys outside of queues: users name them in full and use them with commands of their own. `delayedTasks`: task -> due time.
+ * Keys outside of queues: users name them in full and use them with their own commands. `delayedTasks`: task -> due time.
  * `readyTasks`: tasks.
  */
 const TASK_KEYS = { delayedTasks: 'zset', readyTasks: 'list' } as const satisfies Readonly<

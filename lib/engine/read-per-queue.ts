@@ -8,7 +8,7 @@ interface Read {
 }
 
 /**
- * Reads each queue with a call of its own: on Redis Cluster one call cannot read the streams of different queues. `read` returns
+ * Reads each queue with a separate call: on Redis Cluster one call cannot read the streams of different queues. `read` returns
  * when the first call brings events. The other calls keep waiting, and are used when their queue is next read from the same
  * position.
  */

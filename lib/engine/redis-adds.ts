@@ -69,7 +69,7 @@ export class RedisAdds {
       this.store.makeKnown([queue], now);
     }
     const add = { queue, call, deadline: now + call.withinMs };
-    // A call that waits for replicas uses a connection of its own.
+    // A call that waits for replicas uses a separate connection.
     if (call.replication || call.maxWaiting) return this.byFullScript(add);
     const { jobs } = call;
     const isOneSmall = jobs.length === 1 && jobs[0]!.body.length < MUCH_CHARS;
@@ -127,7 +127,7 @@ export class RedisAdds {
     const plain = encodePlain(call.jobs);
     if (!plain) return null;
     const { keys, maxEvents, fixed } = this.queues.get(queue) ?? this.argsOf(queue);
-    // In the order of the descriptor. A time of 0 would mean that nobody repeats the call.
+    // The arguments in the order of the descriptor. A time of 0 would mean that the call is never repeated.
     const args: Arg[] = [
       fixed,
       keys.lane(call.lane),
@@ -200,7 +200,7 @@ export class RedisAdds {
   }
 }
 
-/** At least 1: a time of 0 would mean that nobody repeats the call. */
+/** At least 1: a time of 0 would mean that the call is never repeated. */
 function ttlOf({ rememberMs }: EnqueueCall): number {
   return Math.max(rememberMs, 1);
 }
@@ -276,9 +276,9 @@ interface PlainJobs {
 }
 
 /**
- * Encodes plain jobs as texts. Null if a job has an order or a time of its own. Also null if one of several jobs may exist
- * already, because all would be sent a second time and later jobs would overtake them. Also null if more than one hash keeps
- * their bodies, or if the bodies are large, because Redis would copy them once more.
+ * Encodes plain jobs as texts. Null if a job has a priority, a group, `lifo` or a due time. Also null if one of several jobs may
+ * exist already, because all would be sent a second time and later jobs would overtake them. Also null if more than one hash
+ * keeps their bodies, or if the bodies are large, because Redis would copy them once more.
  */
 function encodePlain(jobs: readonly EnqueueJob[]): PlainJobs | null {
   if (jobs.length === 1) {
@@ -353,7 +353,7 @@ function encodeMuch(jobs: readonly EnqueueJob[]): MuchJobs | null {
   return haveOneLetter(ids, lines) ? { ids, lines, fields, names: fold(names) as string } : null;
 }
 
-/** Whether the job has neither an order nor a time of its own. */
+/** Whether the job has neither a special place (priority, group, `lifo`) nor a due time. */
 function isPlain(job: EnqueueJob): boolean {
   return !job.priority && job.group === undefined && !isLater(job) && !job.lifo && !job.unique;
 }

@@ -310,7 +310,7 @@ export class RedisAdmin implements AdminVerbs {
   }
 }
 
-/** For each field the text that JSON has for it, by which the script finds the few jobs that it decodes. */
+/** For each field, the text that JSON writes for it. The script decodes only jobs whose data contains these texts. */
 function wantedOf(where: DataMatch): string {
   const wanted = Object.entries(where).map(([path, value]) => {
     const steps = path.split('.');

@@ -55,7 +55,7 @@ export class RedisExchanges {
       lists,
     );
     const exchanged = this.store.call(exchange, args, this.settings.callMs);
-    // A script of its own claims jobs under limits and groups. If the queue is known to have limits, it is sent right after the
+    // A separate script claims jobs under limits and groups. If the queue is known to have limits, it is sent right after the
     // exchange. Both have the same number, so each can be repeated if its answer is lost.
     const early = want > 0 && this.limited.has(queue) ? this.claimLimited(queue, call) : null;
     early?.catch(() => undefined);

@@ -37,7 +37,7 @@ export class RedisSchedules implements ScheduleVerbs {
   constructor(
     private readonly store: RedisStore,
     private readonly settings: EngineSettings,
-    /** Those of the given queues that have a schedule with a next occurrence. */
+    /** Returns which of these queues have a schedule with a next occurrence. */
     readonly scheduled: (queues: readonly string[]) => Promise<readonly string[]>,
   ) {}
 

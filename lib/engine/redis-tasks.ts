@@ -59,7 +59,7 @@ function name(key: string): string {
   return show(key).replace(/ \(string\)$/, '');
 }
 
-/** Only the verbs for queues of other programs, over one connection: for a program without a queue of its own. */
+/** Only the verbs for queues of other programs, over one connection, for programs that have no queue of Godwit. */
 export interface OpenTasks extends TaskVerbs {
   /** Calls the listener at every change between `up` and `down`. Returns a function that removes the listener. */
   onLink(listener: (event: LinkEvent) => void): () => void;

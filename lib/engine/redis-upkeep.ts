@@ -36,7 +36,7 @@ export class RedisUpkeep implements UpkeepVerbs {
     private readonly prefix: string,
     private readonly store: RedisStore,
     private readonly settings: EngineSettings,
-    /** Whether each queue needs a call of its own, as on Redis Cluster. */
+    /** Whether each queue needs a separate call, as on Redis Cluster. */
     private readonly perQueue: () => boolean,
   ) {}
 

@@ -95,7 +95,7 @@ export class InvalidPayloadError extends GodwitError {
   constructor(
     /** Where inside the data: `data.items[3].at`. */
     readonly path: string,
-    /** What is there: `a function`, `a BigInt`, `a circular reference`. */
+    /** Kind of the invalid value: `a function`, `a BigInt`, `a circular reference`. */
     readonly found: string,
   ) {
     const advice =

@@ -33,8 +33,8 @@ async function isDrained(engine: DrainedEngine, queue: string): Promise<boolean>
 }
 
 /**
- * Checks whether a queue is drained when one of its jobs has ended. No script writes an event for this, so a queue that nobody
- * watches pays nothing. Looks are at least a quarter of a second apart.
+ * Checks whether a queue is drained when one of its jobs has ended. No script writes an event for this, so a queue without such
+ * subscribers has no extra cost. Looks are at least a quarter of a second apart.
  */
 export class DrainedWatch {
   /** Whether a job has run and ended since the queue was last drained. */

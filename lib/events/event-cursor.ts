@@ -29,7 +29,7 @@ export class EventCursor {
   private settleReady!: { resolve: () => void; reject: (error: unknown) => void };
 
   private readonly everyJob = new Set<Listener>();
-  /** By job id, so that a thousand listeners for one job each do not cost a thousand comparisons per event. */
+  /** Listeners by job id, so that a thousand listeners for one job each do not cost a thousand comparisons per event. */
   private readonly oneJob = new Map<string, Set<Listener>>();
   private readonly behind = new Set<Listener>();
 
@@ -205,7 +205,7 @@ function call(listener: Listener, raw: RawEvent, event: QueueEvent | null): void
   try {
     listener.next(event);
   } catch (error) {
-    // The event must reach the other listeners, and the loop must go on.
+    // The event must reach the other listeners, and the loop must continue.
     logger.error('a listener for job events threw', stackOf(error) ?? messageOf(error));
   }
 }

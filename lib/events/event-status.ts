@@ -3,7 +3,7 @@ import { GuardedObservable } from './guarded-observable.js';
 
 /** State of the event reader. */
 export type EventsStatus =
-  /** No connection: nobody is subscribed, or the application has stopped. */
+  /** There is no connection: there are no subscribers, or the application has stopped. */
   | { readonly state: 'closed' }
   /** The connection is being opened. */
   | { readonly state: 'connecting' }

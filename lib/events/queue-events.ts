@@ -119,7 +119,7 @@ export class QueueEvents {
   /**
    * Resolves when the subscriptions to this queue will miss no event from then on. Without a name it waits for all queues.
    *
-   * @throws WrongStateError if nobody is subscribed
+   * @throws WrongStateError if there is no subscriber
    * @throws NotRunningError when the application stops
    */
   async ready(queue?: string): Promise<void> {

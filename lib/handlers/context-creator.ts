@@ -26,7 +26,7 @@ export interface HandlerTarget {
   readonly inquirerId?: string;
 }
 
-/** The method of the class, which has the decorators, even if the instance has a method of its own. */
+/** The method of the class, which has the decorators, even if the instance overrides it with a property. */
 export function methodOn({ instance, method }: HandlerTarget): Method {
   return (Object.getPrototypeOf(instance) as Record<string, any>)[method];
 }

@@ -52,7 +52,7 @@ export class FilterFinder extends ExternalExceptionFilterContext {
     return found.toReversed();
   }
 
-  /** Logs a warning once, however many jobs fail. */
+  /** Logs a warning only once, even if many jobs fail. */
   warnOnce(filter: string, handler: string): void {
     const key = `${filter} of ${handler}`;
     if (this.complained.has(key)) return;

@@ -167,9 +167,9 @@ export interface WorkerInfo {
   readonly versions: {
     /** Version of this package. */
     readonly godwit: string;
-    /** Of Node.js. */
+    /** Version of Node.js. */
     readonly node: string;
-    /** Such as `Redis 7.0.15`; null if it has not connected yet, `memory` for the in-memory engine. */
+    /** The server, such as `Redis 7.0.15`. Null if the process has not connected yet; `memory` for the in-memory engine. */
     readonly server: string | null;
   };
   /** When its workers started. */
@@ -238,7 +238,7 @@ function toJobInfo({ since, ...rest }: RunningJob): RunningJobInfo {
   return { ...rest, since: new Date(since) };
 }
 
-/** By host, then by process id. */
+/** Compares by host, then by process id. */
 function byPlace(a: WorkerInfo, b: WorkerInfo): number {
   return compare(a.host, b.host) || a.pid - b.pid || compare(a.id, b.id);
 }

@@ -34,11 +34,11 @@ export interface Job<Data = unknown> {
   readonly endedAt: Date | null;
   /** How many times it lost its worker before. */
   readonly stalls: number;
-  /** From 1, which runs first; 0 for jobs without a priority, which run before all others. */
+  /** Priority of the job. 1 runs first; 0 means none, and such jobs run before all others. */
   readonly priority: number;
   /** The group of the job; null without one. */
   readonly group: string | null;
-  /** Small strings that were added beside the data; an empty object without any. */
+  /** The headers of the job; an empty object if it has none. */
   readonly headers: JobHeaders;
   /** The delay that was requested when the job was added, in ms; 0 without a delay. */
   readonly delay: number;

@@ -17,7 +17,7 @@ export interface LimitRule {
   readonly rate?: RateRule | false;
   /** Maximum number of jobs that run at the same time, across all processes. */
   readonly concurrency?: number | false;
-  /** Of a queue. */
+  /** For a queue: how jobs with a priority move up. */
   readonly aging?: AgingRule;
   /** For groups: maximum number of waiting jobs. */
   readonly maxSize?: number | false;

@@ -85,7 +85,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
       sooner ||= created.score < earliest;
     }
   };
-  // In the order in which Redis stores them: plain jobs first, jobs of groups last.
+  // The jobs in the order in which Redis stores them: plain jobs first, jobs of groups last.
   for (const kind of [0, 1, 2, 3]) {
     now
       .filter((job) => kindOf(job) === kind)

@@ -101,7 +101,7 @@ function eventOf(number: number, saying: Saying): RawEvent {
   return { number, type, id, name, attempt, durationUs, delayMs, reason, error, progress };
 }
 
-/** The same of several jobs. */
+/** Adds the same event for several jobs. */
 export function sayAll(
   type: EventType,
   jobs: Iterable<{ readonly id: string; readonly name: string }>,

@@ -11,7 +11,7 @@ import { RULES } from '../job/rules.js';
 
 /**
  * Settles, promotes and claims. Repeating a worker's last exchange gives the same answer and changes nothing. If the queue has
- * limits, the claim is a second step with a number of its own.
+ * limits, the claim is a second step with its own number.
  */
 export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits): ExchangeAnswer {
   const answered = exchangeOnce(queue, call, limits);

@@ -40,7 +40,7 @@ export class LimitBook {
   private readonly uses = new Map<LimitField, LimitUse>();
   private readonly lines = new Map<string, MemoryLine>();
   private readonly slots = new Map<MemoryJob, Slot>();
-  /** Of the queue without a name: who has places of shared limits. */
+  /** In the queue without a name: which workers have places of shared limits. */
   readonly shares = new ShareBook(this);
   private made = 0;
   private turn = 0;

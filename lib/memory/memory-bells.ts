@@ -28,12 +28,12 @@ export class MemoryBells {
     this.give(queue, 'work');
   }
 
-  /** Removes rings that have woken nobody. */
+  /** Removes rings that have woken no worker. */
   clear(queue: string): void {
     this.rung.delete(queue);
   }
 
-  /** Rings that have woken nobody. */
+  /** Rings that have woken no worker. */
   of(queue: string): ReadonlySet<Bell> {
     return this.rung.get(queue) ?? new Set();
   }

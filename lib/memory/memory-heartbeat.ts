@@ -18,7 +18,7 @@ export class MemoryHeartbeat implements Heartbeat {
   constructor(
     private readonly engine: Pick<QueueEngine, 'beat' | 'processes'>,
     private readonly plan: HeartbeatPlan,
-    /** Extends the record of a worker, whatever the clock says. */
+    /** Extends the record of a worker, even if it has expired by the clock. */
     private readonly vouch: (queue: string, worker: string, leaseMs: number) => void,
     private readonly onClose: (heartbeat: MemoryHeartbeat) => void,
   ) {

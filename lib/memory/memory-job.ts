@@ -43,7 +43,7 @@ export interface MemoryLine {
   restsUntil: number | null;
 }
 
-/** The jobs of one priority in a line, which have a number of their own. */
+/** The jobs of one priority in a line. They have their own number. */
 export interface Priority {
   readonly number: number;
   readonly jobs: Set<MemoryJob>;
@@ -99,7 +99,7 @@ export class MemoryJob {
     return this.end?.cancelled === undefined ? STATES[this.place!] : 'cancelled';
   }
 
-  /** Until when an ended job is kept. */
+  /** The time until which an ended job is kept. */
   get keptUntil(): number {
     return this.end?.cancelled === undefined ? this.score : this.score - RULES.cancelledFrom;
   }

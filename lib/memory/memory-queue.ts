@@ -41,7 +41,7 @@ export interface LaneRecord {
 /** The holder of a key. `shared/unique.lua` has the same rows. */
 export interface KeyRow {
   readonly holder: string;
-  /** Until when the key counts in any case. 0: it depends on the state of the holder. */
+  /** The time until which the key counts in any case. 0: it depends on the state of the holder. */
   readonly till: number;
   readonly since: number;
   /** The job that waits for the end of the holder. Empty if there is none. */

@@ -47,7 +47,7 @@ export class MemoryStore {
     return [...this.queues.keys()];
   }
 
-  /** Returns true for the first caller for these queues. Nobody else gets them for this time. */
+  /** Returns true for the first caller for these queues, and false for all others during this time. */
   claimUpkeep(queues: readonly string[], forMs: number): boolean {
     const now = this.clock.now();
     const group = queues.toSorted().join('\n');

@@ -8,7 +8,7 @@ export interface LastExchange {
   readonly lost: readonly string[];
 }
 
-/** The last claim of a queue with limits. It has a number of its own. */
+/** The last claim of a queue with limits. It has its own number. */
 export interface LastClaim {
   readonly seq: number;
   readonly gave: readonly string[];

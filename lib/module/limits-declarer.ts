@@ -71,7 +71,7 @@ export class LimitsDeclarer {
     if (works && shared) await this.writeShared(name, shared);
   }
 
-  /** Those that it does not name are of other applications. */
+  /** Shared limits that this application does not name belong to other applications. */
   private async writeShared(queue: string, shared: ReadonlyMap<string, LimitRule>): Promise<void> {
     const there = await this.engine.limits.shared(queue);
     for (const [limit, rule] of shared) {

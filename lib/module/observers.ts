@@ -10,7 +10,7 @@ import type { FireAnswer, FireSchedule } from '../contract/schedule-verbs.js';
 const LAST_WRITE_MS = 1_000;
 
 /**
- * Tells observers, such as counters and metrics, about the work of this process. Without observers the hot path is unchanged: the
+ * Reports the work of this process to observers, such as counters and metrics. Without observers the hot path is unchanged: the
  * verbs that add jobs are replaced by observed ones only when the first observer is added.
  */
 export class Observers {

@@ -51,7 +51,7 @@ export interface RuntimeOptions {
 export interface WorkerServices {
   /** Creates a pool for each queue of the plan. The pools share slots, and claim nothing before their `start`. */
   createPools(plan: PoolPlan): readonly Pool[];
-  /** Removes the drained pool of a queue while the others go on. */
+  /** Removes the drained pool of a queue while the others continue. */
   removePool(queue: string): void;
   /** Whether there is work besides that of the pools, such as dispatchers. */
   readonly hasMore?: boolean;
@@ -163,8 +163,8 @@ export class QueueRuntime {
   }
 
   /**
-   * Claims no more jobs for one queue or for all, in this process only. Running jobs go on. The pause lasts until `resume`, also
-   * across `stop` and `start`. To pause a queue for all processes use `Queue.pause`.
+   * Claims no more jobs for one queue or for all, in this process only. Running jobs continue. The pause lasts until `resume`,
+   * also across `stop` and `start`. To pause a queue for all processes use `Queue.pause`.
    *
    * @throws {UnknownQueueError} when the queue is not registered.
    */
@@ -208,8 +208,8 @@ export class QueueRuntime {
 
   /**
    * Changes how many jobs this process runs at once for the queue, and for queues of the same `@Processor`. With a lower number,
-   * no further job is claimed until fewer run. Claimed jobs that have not started are given back, and running jobs go on. With a
-   * higher number, more jobs are claimed at once. The change lasts as long as the process, also across `stop` and `start`.
+   * no further job is claimed until fewer run. Claimed jobs that have not started are given back, and running jobs continue. With
+   * a higher number, more jobs are claimed at once. The change lasts as long as the process, also across `stop` and `start`.
    *
    * @param concurrency 1 to 10,000; to run none, `pause` the queue.
    * @throws {UnknownQueueError} when the queue is not registered.
@@ -377,8 +377,8 @@ export class QueueRuntime {
   }
 
   /**
-   * @internal When the last stop is over at the latest (by `performance.now()`), whatever the store does: leases and expiry times
-   * replace what the store was not told.
+   * @internal The latest time (by `performance.now()`) at which the last stop is over, even if the store does not reply. Leases
+   * and expiry times then do what the calls would have done.
    */
   get stopsBy(): number {
     return this.endOfStop;

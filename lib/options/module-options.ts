@@ -353,7 +353,7 @@ export interface ResolvedQueueOptions extends ResolvedWorking {
   readonly shared?: ReadonlyMap<string, LimitRule>;
   /** Applies to jobs that set no options themselves. */
   readonly policy: JobPolicy;
-  /** With names. */
+  /** The named backoffs of the queue. */
   readonly backoffs?: Backoffs;
   /** Called for each job that is added; returns its headers. */
   readonly headers?: HeadersHook;

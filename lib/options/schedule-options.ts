@@ -52,7 +52,7 @@ export interface ScheduleLimits {
    * of them. An occurrence is missed if it is more than a minute late, or if the next one is due. @default 'once'
    */
   readonly missed?: Missed;
-  /** With `missed: 'all'`, 1 to 1,000. @default 100 */
+  /** Maximum number of missed occurrences that `missed: 'all'` adds, 1 to 1,000. @default 100 */
   readonly maxMissed?: number;
 }
 

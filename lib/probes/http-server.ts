@@ -72,7 +72,7 @@ export class HttpServer {
   }
 }
 
-/** Whether a request has this bearer token; any request if there is none. */
+/** Whether a request has this bearer token. True for every request if no token is required. */
 export function isAllowed({ headers }: IncomingMessage, token: string | undefined): boolean {
   if (token === undefined) return true;
   const given = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';

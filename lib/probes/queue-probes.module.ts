@@ -171,7 +171,7 @@ function answerOf(status: string, reasons: readonly string[]): Answer {
 @Module({})
 export class QueueProbesModule {
   /**
-   * Starts the server with the application, and ends it after everything else. Import it once, beside `QueueModule.forRoot()`.
+   * Starts the server with the application, and ends it after everything else. Import it once, next to `QueueModule.forRoot()`.
    *
    * @throws {InvalidOptionError}
    */

@@ -30,7 +30,7 @@ export type BulkJobIn<Jobs> = {
 export interface WaitOptions extends JobOptions {
   /** How long to wait for the end of the job. @default '30s' */
   readonly waitTimeout?: Duration;
-  /** Ends the wait with the reason of the signal; the job goes on. @default none */
+  /** Ends the wait; `addAndWait` rejects with the reason of the signal. The job continues. @default none */
   readonly signal?: AbortSignal;
   /** Whether to answer with the id and `duplicate` too. @default false */
   readonly detail?: false;

@@ -55,7 +55,7 @@ export interface DeadJob<Data = unknown, Name extends string = string> {
   readonly id: string;
   /** Empty if the job cannot be decoded. */
   readonly name: Name | '';
-  /** As it was added. Undefined if the job cannot be decoded. */
+  /** Data as it was added. Undefined if the job cannot be decoded. */
   readonly data: Data | undefined;
   /** Null if the record of the failure cannot be read. */
   readonly reason: DeadReason | null;

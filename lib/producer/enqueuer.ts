@@ -86,7 +86,7 @@ export class Enqueuer {
   /** Rejects adds that have waited too long while every lane is busy. */
   private timer: NodeJS.Timeout | null = null;
 
-  /** For jobs that wait for replicas; separate, so that others never wait for them. */
+  /** The enqueuer of jobs that wait for replicas. It is separate, so that other jobs never wait for them. */
   private readonly replicated: Enqueuer | null;
 
   constructor(

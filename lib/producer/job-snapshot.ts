@@ -18,7 +18,7 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly name: Name | '';
   /** Its state. */
   readonly state: JobState;
-  /** As it was added. Undefined if the job cannot be decoded. */
+  /** Data as it was added. Undefined if the job cannot be decoded. */
   readonly data: Data | undefined;
   /** How many attempts have begun: the failed ones, and the one that runs or completed. */
   readonly attempt: number;
@@ -27,11 +27,11 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
    * is not included here; handlers see it in `job.attempts`.
    */
   readonly attempts: number;
-  /** From 1, which runs first; 0 for jobs without a priority, which run before all others. */
+  /** Priority of the job. 1 runs first; 0 means none, and such jobs run before all others. */
   readonly priority: number;
   /** The group of the job; null without one. */
   readonly group: string | null;
-  /** Small strings that were added beside the data; an empty object without any. */
+  /** The headers of the job; an empty object if it has none. */
   readonly headers: JobHeaders;
   /** The delay that was requested when the job was added, in ms; 0 without a delay. */
   readonly delay: number;

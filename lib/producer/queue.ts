@@ -465,7 +465,7 @@ export class Queue<Jobs = any> {
 
   /**
    * Deletes the queue with everything in it, including schedules and counters, in one step; Redis frees the memory in the
-   * background. Outcomes of jobs that were running are ignored. Event ids continue to rise, so readers can go on.
+   * background. Outcomes of jobs that were running are ignored. Event ids continue to rise, so readers can continue.
    *
    * @throws {WrongStateError} while jobs run, unless `force`
    */
@@ -493,7 +493,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Fixes what `audit` finds, while workers go on: a job without data becomes dead as `corrupt`; a job in no list is queued
+   * Fixes what `audit` finds, while workers continue: a job without data becomes dead as `corrupt`; a job in no list is queued
    * again; a job in two places keeps the later of its states; active jobs without a worker are queued again and a stall is
    * counted; leftovers of deleted jobs are removed. Safe to repeat; afterwards `audit` finds nothing.
    *

@@ -70,7 +70,7 @@ function findOutside(cron: string): string | undefined {
   if (fields.length < 5) return undefined;
   for (const [i, text] of fields.entries()) {
     const [name, min, max] = FIELDS[i]!;
-    // Steps and the nth weekday of a month have limits of their own.
+    // Steps and the nth weekday of a month have their own limits.
     const wrong = text
       .match(/(?<![/#\d])\d+/g)
       ?.find((number) => Number(number) < min || Number(number) > max);

@@ -33,7 +33,7 @@ export class QueueScheduleTimer {
   private hintedAt = Infinity;
   /** Due schedules at the head that this version cannot read; a process that can read them will fire them. */
   private unreadableCount = 0;
-  /** Until then earlier hints are ignored, because they would find nothing new. */
+  /** Hints of an earlier time are ignored until this time, because a look would find nothing new. */
   private notBefore = 0;
   private tries = 0;
   private complainedAt = 0;
@@ -250,7 +250,7 @@ export function planFiring(rule: CheckedRule, seenAt: number, now: number, room:
     const graceMs = Math.min(LATE_MS, (nextAt ?? Infinity) - last);
     return { occurrences: now - last <= graceMs ? [last] : [], nextAt };
   }
-  // With overlap 'replace' only the last job would remain.
+  // With overlap 'replace', only the last job would remain, so the others are not added.
   if (isOnly || missed === 'once' || overlap === 'replace') return { occurrences: [last], nextAt };
   const all = lastBetween(rule, rule.maxMissed, second, now);
   if (all.length < rule.maxMissed) all.unshift(seenAt);

@@ -39,7 +39,7 @@ export interface TestJob<Data = unknown> extends Job<Data> {
   readonly charged: number;
   /** Aborts `signal` with a `JobAbortedError` that has this reason, by default `cancelled`. */
   abort(reason?: AbortReason, detail?: string): void;
-  /** From now on `isDraining` is true, as if the process were stopping. */
+  /** Sets `isDraining` to true, as if the process were stopping. */
   drain(): void;
 }
 

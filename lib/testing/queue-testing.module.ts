@@ -8,12 +8,15 @@ import { QueueRegistry } from '../module/queue.registry.js';
 import { QueueTesting } from './queue-testing.js';
 import { TestBench, type QueueTestingOptions } from './test-bench.js';
 
-/** A module of its own for the substitute engine, because the module of `QueueTesting` depends on what is built with it. */
+/**
+ * A separate module for the substitute engine, because the module of `QueueTesting` depends on providers that need the
+ * substitute.
+ */
 @Module({})
 class SubstituteModule {}
 
 /**
- * Queues without Redis, for tests: an in-memory store with a clock of its own, new for each compiled module. Import it next to the
+ * Queues without Redis, for tests: an in-memory store with its own clock, new for each compiled module. Import it next to the
  * modules under test, with or without a `QueueModule.forRoot`. Nothing in them changes, and nothing connects.
  *
  * @example

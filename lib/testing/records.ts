@@ -43,7 +43,7 @@ export type RunOutcome = 'completed' | 'retrying' | 'snoozed' | 'dead' | 'cancel
  * expect(await testing.queue('email').runNext()).toMatchObject({ outcome: 'retrying', attempt: 1, delay: 1000 });
  */
 export interface JobRun<Data = any> {
-  /** Of the job. */
+  /** Id of the job. */
   readonly id: string;
   /** Name of the queue. */
   readonly queue: string;

@@ -40,7 +40,7 @@ interface Member {
 }
 
 /**
- * Collects the jobs of one handler, and calls its method with up to `size` of them. Each job is still a run of its own: it passes
+ * Collects the jobs of one handler, and calls its method with up to `size` of them. Each job is still a separate run: it passes
  * the guards and interceptors alone, occupies a slot, and gets its own outcome.
  */
 export class BatchGatherer {

@@ -338,7 +338,7 @@ export class Claimer extends SlotUser {
       // The context of handlers is never that of a request that resumed this worker, nor of the handler that ended before.
       outside(() => this.take(track, call, answer));
     } catch (error) {
-      // The worker goes on after any error. `HeldJobsReconciler` finds jobs that the worker holds without knowing them.
+      // The worker continues after any error. `HeldJobsReconciler` finds jobs that the worker holds without knowing them.
       this.taking = false;
       this.trouble(error as Error);
       setTimeout(() => this.exchangeSoon(), UNEXPECTED_MS);
@@ -568,7 +568,7 @@ export class Claimer extends SlotUser {
   }
 }
 
-/** Whether the queue has more jobs. A call that waited at the doorbell found no more if it brought fewer than asked for. */
+/** Whether the queue has more jobs. A call that waited at the doorbell found no more if it brought fewer than requested. */
 function supplyOf(answer: Answered, asked: number): Supply {
   if (answer.kind === 'exchanged') return answer.supply;
   return answer.claimed.length < asked && !answer.isCut ? 'empty' : 'more';

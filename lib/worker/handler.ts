@@ -23,7 +23,7 @@ export interface HandledJob extends Job<any> {
   readonly mayWait?: boolean | undefined;
   /** Its trace, if there is telemetry. */
   readonly trace?: RunTrace | undefined;
-  /** Tells the run that the job starts or stops to wait for a batch. The `timeout` counts only after the wait. */
+  /** Called when the job begins or ends its wait for a batch. The `timeout` counts only after the wait. */
   waits?(isWaiting: boolean): void;
   /** Called when the job is aborted or its run ends while it waits for a batch. */
   onEnd?: (() => void) | undefined;

@@ -13,9 +13,9 @@ const JITTER = 0.1;
 const CLAIM = 0.8;
 
 /**
- * Trims what is kept beyond its number or age, also in idle queues: scripts trim only the lists they add to. One of the processes
- * that share queues claims a round, looks at all queues once, and trims those that need it in small steps. Several processes at
- * once would do no harm.
+ * Removes entries beyond their maximum number or age, also in idle queues: scripts trim only the lists they add to. One of the
+ * processes that share queues claims a round, looks at all queues once, and trims those that need it in small steps. Several
+ * processes at once would do no harm.
  */
 export class Janitor {
   private readonly logger = new Log('QueueWorker');

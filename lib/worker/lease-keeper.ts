@@ -15,10 +15,10 @@ interface Holder {
 }
 
 /**
- * Renews the leases of this process: one call per queue and heartbeat, however many jobs run, and none for a queue without
- * running jobs. An exchange renews the lease too, but only heartbeats come while no job ends. They come from a thread, so that a
- * handler that blocks the event loop does not lose its jobs. Without a thread, a timer renews the leases. The record of the
- * process expires with a lease too, and is renewed together with the others.
+ * Renews the leases of this process: one call per queue and heartbeat for any number of running jobs, and none for a queue
+ * without running jobs. An exchange renews the lease too, but only heartbeats come while no job ends. They come from a thread, so
+ * that a handler that blocks the event loop does not lose its jobs. Without a thread, a timer renews the leases. The record of
+ * the process expires with a lease too, and is renewed together with the others.
  */
 export class LeaseKeeper {
   private readonly holders = new Map<string, Holder>();

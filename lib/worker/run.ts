@@ -66,7 +66,7 @@ export class Run implements HandledJob, Linked<Run> {
   data: unknown;
   outcome: Outcome | undefined;
   durationUs = 0;
-  /** By `performance.now()`. */
+  /** When the run started, by `performance.now()`. */
   begunAt = performance.now();
   timer: NodeJS.Timeout | undefined;
   /** Set once the run has an outcome or has lost its job. From then on the handler is ignored. */

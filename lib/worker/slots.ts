@@ -2,8 +2,8 @@ import { Log } from '../contract/log.js';
 import type { Supply } from '../contract/engine.js';
 
 /**
- * How long a queue counts as empty after a claim found nothing, if all slots are taken so that nobody waits for its doorbell.
- * This applies only while jobs are prefetched: then the prefetched jobs cover this time.
+ * How long a queue counts as empty after a claim found nothing, if all slots are taken so that no worker of this process waits
+ * for its doorbell. This applies only while jobs are prefetched: then the prefetched jobs cover this time.
  */
 const EMPTY_MS = 5;
 /**

@@ -31,8 +31,8 @@ function fits(text: string): boolean {
 }
 
 /**
- * Reads a record. Null if it is not one. A newer version may have written it: unknown fields are ignored, and unknown values are
- * shown as they are.
+ * Reads a record. Null if the text is not a record. A newer version may have written it: unknown fields are ignored, and unknown
+ * values are shown as they are.
  */
 export function decodeProcess(text: string): ProcessRecord | null {
   try {

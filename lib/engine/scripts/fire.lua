@@ -1,6 +1,6 @@
 --@needs types, clock, bodies, body-lines, names, traces, line, ending, bell, schedule-state, next-time, next-schedule, event
 -- Adds the jobs of occurrences and sets the next times. A second process finds another revision and does nothing, so each
--- occurrence gives one job, however many processes see that it is due. All types are checked before the first write.
+-- occurrence adds one job, even if many processes see that it is due. All types are checked before the first write.
 check_bodies()
 local now = clock()
 local traces = read_traces()
@@ -47,7 +47,7 @@ local function make(id, body, due, priority)
   added_names[#added] = name_of(body)
 end
 
--- For an interval that counts from the end of the last run: when this script sees that end, it sets the next time.
+-- If the interval counts from the end of the last run, this script sets the next time when it sees that end.
 local function wait_for_end(id, state, next_at, wait)
   local open = is_open(state.job)
   if not open then state.job = '' end

@@ -32,7 +32,7 @@ end
 if #retried > 0 then
   leave_dead(retried)
   for _, one in ipairs(arg_data ~= '' and retried or {}) do put_body(one, with_lines(body_of(one), nil, arg_data)) end
-  -- A dead job has a slot only if it stops its group. It keeps the slot, so that it starts before the jobs behind it.
+  -- A dead job has a slot only if it stops its group. It keeps the slot, so that it starts before the waiting jobs of the group.
   traces.has_slots = false
   forget_traces(retried, traces)
   mark_started(retried)

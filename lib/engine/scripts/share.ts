@@ -5,7 +5,7 @@ import { defineScript } from '../script.js';
 export const share = defineScript({
   name: 'share',
   memory: 'allow',
-  /** Of the queue without a name. */
+  /** Keys of the queue without a name. */
   keys: ['limits', 'limitStates', 'shares'],
   /** keep: -1 while it is not known what was claimed. */
   args: {

@@ -1,6 +1,6 @@
 --@needs types, clock, bodies, ending, entries, event
--- Removes what is kept beyond its number or age, a limited part per call. Answers how much was removed: 0 means nothing is left
--- to do.
+-- Removes entries beyond their maximum number or age, a limited part per call. Returns how many were removed; 0 means that
+-- nothing is left to do.
 check_bodies()
 local now = clock()
 check_types(key_meta, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_dead, key_completed)

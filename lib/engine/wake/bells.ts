@@ -44,7 +44,7 @@ export class Bells {
     await this.store.command('ring', 'zadd', [this.store.keysOf(queue).fixed.doorbell, 0, 'work']);
   }
 
-  /** Whether each queue needs a call of its own, as on Redis Cluster. */
+  /** Whether each queue needs a separate call, as on Redis Cluster. */
   get perQueue(): boolean {
     return this.links.perQueue;
   }
@@ -88,9 +88,9 @@ interface Listener {
 }
 
 /**
- * On Redis Cluster one call cannot wait for the doorbells of different queues, so each queue has a blocking call of its own. The
- * call continues after its listener has ended, and serves the next one. If a doorbell rings and nobody listens for its queue any
- * more, it is rung again for another process.
+ * On Redis Cluster one call cannot wait for the doorbells of different queues, so each queue has its own blocking call. The call
+ * continues after its listener has ended, and serves the next one. If a doorbell rings and nobody listens for its queue any more,
+ * it is rung again for another process.
  */
 class BellPerQueue {
   private readonly calls = new Set<string>();

@@ -14,7 +14,7 @@ interface Asleep {
 
 /**
  * Looks at the queues of workers that no doorbell has woken for a while. If all queues are quiet, one command finds that out.
- * Otherwise one script reports what there is, so sleeping workers need no call of their own.
+ * Otherwise one script reports which queues have work, so sleeping workers need no separate calls.
  */
 export class IdlePoller {
   /** Queues in which the last look found something. Usually there still is. */

@@ -7,8 +7,8 @@ interface Listener {
 }
 
 /**
- * Waits for the doorbells of several stores at once, with a blocking call to each. If one store rings, the other calls go on and
- * serve the next listener. So a store that does not answer delays nobody.
+ * Waits for the doorbells of several stores at once, with a blocking call to each. If one store rings, the other calls continue
+ * and serve the next listener. So a store that does not answer delays nobody.
  */
 export class RoutedBells {
   private listener: Listener | null = null;

@@ -19,7 +19,7 @@ export class QueueLinks {
     private readonly make: (queue: string | null) => Link,
   ) {}
 
-  /** Whether each queue has a connection of its own. */
+  /** Whether each queue has its own connection. */
   get perQueue(): boolean {
     return this.isCluster();
   }

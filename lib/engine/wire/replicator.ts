@@ -38,7 +38,7 @@ interface Pending {
 
 /**
  * Runs scripts whose writes must reach replicas. `WAIT` covers the earlier writes of its own connection, and blocks that
- * connection. So these calls have a connection of their own and go in rounds. A round is all waiting calls, written together,
+ * connection. So these calls have a separate connection and are sent in rounds. A round is all waiting calls, written together,
  * followed by one `WAIT`. The next round begins when the `WAIT` is answered.
  */
 export class Replicator {

@@ -6,7 +6,7 @@ const LEAST_PER_MS = 64;
 const SLOWER = 4;
 /** The measured speed grows at most by this factor at a time, because a short burst says little about the connection. */
 const GROWTH = 1.5;
-/** A command needs this many bytes before its answer tells the speed of the connection. */
+/** The speed of the connection is measured only with commands of at least this many bytes. */
 const MEASURED = 16 * 1024;
 
 /** Internal field of Node's sockets: bytes that the kernel has not taken yet. */
@@ -53,7 +53,8 @@ export class Traffic {
   }
 
   /**
-   * How many ms a healthy connection may look silent: nobody can see the bytes that the kernel has taken and not delivered yet.
+   * How many ms a healthy connection may look silent. The process cannot see bytes that the kernel has accepted and not delivered
+   * yet.
    */
   get unseenMs(): number {
     return (Math.max(0, this.unanswered - this.written) / this.perMs) * SLOWER;

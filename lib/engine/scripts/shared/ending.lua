@@ -1,5 +1,5 @@
 --@needs steps, count, bodies, body-lines, kept, names, traces, tally, event, unreadable, logs
--- Every end of a job. A job that has ended is deleted, or what is left of it is kept in `completed` or `dead`.
+-- Every end of a job. A job that has ended is deleted, or kept in `completed` or `dead`.
 
 local function finish_completed(ids, traces)
   in_steps(ids, drop_bodies)

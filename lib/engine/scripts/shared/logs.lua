@@ -1,6 +1,6 @@
 --@needs steps, count
--- The log of a job: its last lines. Each line has a field of its own (id, line break, index modulo the number of kept lines), so
--- adding a line costs the same however long the log is. The field of the id has a line break and the number of all lines written.
+-- The log of a job: its last lines. Each line is a separate field (id, line break, index modulo the number of kept lines), so
+-- adding a line costs the same for logs of any length. The field of the id has a line break and the number of all lines written.
 -- If not 100 lines are kept, another line break and their number follow.
 local function read_head(head)
   local written, kept = string.match(head or '', '^\n(%d+)\n?(%d*)$')

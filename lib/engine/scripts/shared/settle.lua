@@ -3,7 +3,7 @@
 -- `failed` and `died`, the `lost` and `cancelled` jobs, and when the first retried job is due. `places` has the lengths of the
 -- lists.
 
--- Whether a job that did not complete goes on. It does not if it was cancelled or is not held.
+-- Whether a job that did not complete will run again or die. It does neither if it was cancelled or is not held by this worker.
 local function goes_on(id, batch, traces)
   return let_go_or_lost(id, batch.lost) and not is_cancelled(id, traces, batch.cancelled)
 end
