@@ -155,7 +155,7 @@ export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
 export type { JobChanges, UpdateResult } from './producer/job-changes.js';
 export type { CountOptions, GroupedCounts, JobListOptions, JobPage } from './producer/job-list.js';
-export type { JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';
+export type { FailedAttempt, JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';
 export { Schedules } from './producer/schedules.js';
 export type { TemplateIn, ScheduleRun, UpsertResult, ScheduleSnapshot } from './producer/schedules.js';
 

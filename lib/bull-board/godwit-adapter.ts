@@ -336,13 +336,20 @@ class BoardJob implements QueueJob {
       progress: isShown(progress) ? progress : 0,
       attemptsMade: job.attempt,
       failedReason: failure ? [failure.reason, failure.message].filter(Boolean).join(': ') : '',
-      stacktrace: failure?.stack ? [failure.stack] : [],
+      stacktrace: stacksOf(job),
       returnvalue: job.result,
       priority: job.priority,
       stalledCounter: job.stalls,
       ...(this.repeatJobKey !== undefined && { repeatJobKey: this.repeatJobKey }),
     };
   }
+}
+
+/** One for each failed attempt that is kept, the last one in full. */
+function stacksOf({ failure, failures }: JobSnapshot): string[] {
+  const earlier = failures.filter(({ attempt }) => attempt !== failure?.attempt);
+  const stacks = earlier.map(({ name, message, stack = '' }) => `${name}: ${message}\n${stack}`);
+  return failure?.stack ? [...stacks, failure.stack] : stacks;
 }
 
 /** What is known about a job that was added and ended before it could be read. */
@@ -365,6 +372,7 @@ function gone(queue: string, id: string, name: string, data: unknown): JobSnapsh
     startedAt: null,
     endedAt: null,
     failure: null,
+    failures: [],
     progress: null,
     logs: [],
     result: null,

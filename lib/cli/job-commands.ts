@@ -115,8 +115,14 @@ const job: Command = {
       print.done(`queue ${words[0]} has no job ${words[1]}`, { found: null });
       return NOT_THERE;
     }
-    const fields = Object.entries(found).filter(([, value]) => value !== null && value !== undefined);
+    const { failures, ...rest } = found;
+    const fields = Object.entries(rest).filter(([, value]) => value !== null && value !== undefined);
     const rows = fields.map(([key, value]): Cell[] => [key, valueText(value)]);
+    for (const { at, attempt, durationUs, worker, name, message } of failures)
+      rows.push([
+        `attempt ${attempt}`,
+        `failed ${at.toISOString()} after ${(durationUs / 1_000).toFixed(1)} ms in ${worker}: ${name}: ${message}`,
+      ]);
     print.rows(found, [{ title: 'FIELD' }, { title: 'VALUE' }], rows, '');
     return DONE;
   },

@@ -2,7 +2,7 @@ import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
 import type { MinuteRow, MinutesCall } from './history.js';
 import type { QueueStats } from './stats.js';
-import type { FailureRecord } from '../job/outcome.js';
+import type { AttemptRecord, FailureRecord } from '../job/outcome.js';
 import type { DeadMatch, Place } from './upkeep-verbs.js';
 import type { QueueRef } from './queue-ref.js';
 
@@ -100,7 +100,7 @@ export interface JobsCall extends DeadMatch {
   readonly limit: number;
   /** @default false */
   readonly backward?: boolean | undefined;
-  /** Leaves out data, progress, log and results of more than `RULES.briefResult` bytes. @default false */
+  /** Leaves out data, progress, log, failed attempts and results of more than `RULES.briefResult` bytes. @default false */
   readonly brief?: boolean | undefined;
 }
 
@@ -145,6 +145,8 @@ export interface StoredJob {
   readonly failure: FailureRecord | null;
   /** When the last failure was written, ms. */
   readonly failedAt: number | null;
+  /** The last failed attempts, at most `RULES.attemptsKept`, the latest last. */
+  readonly failures: readonly AttemptRecord[];
   readonly dueAt: number | null;
   readonly endedAt: number | null;
   readonly worker: string | null;

@@ -1,4 +1,4 @@
-import type { DeadReason, FailureRecord } from '../job/outcome.js';
+import type { AttemptRecord, DeadReason, FailureRecord, SettledRun } from '../job/outcome.js';
 import type { JobState } from '../job/job-state.js';
 import type { QueueRef } from './queue-ref.js';
 
@@ -65,6 +65,26 @@ export interface CleanCall {
 /** The record of a dead job. It ends with the reason, so that scripts can match the reason without parsing JSON. */
 export function deadRecord({ reason: _, ...failure }: FailureRecord, reason: DeadReason): string {
   return JSON.stringify({ ...failure, reason });
+}
+
+const ENTRY = { message: 500, calls: 4, call: 200 } as const;
+
+/** What is kept of an attempt after the next one has failed. Undefined if no handler failed. */
+export function attemptOf(
+  { attempt, durationUs, outcome }: SettledRun,
+  worker: string,
+): Omit<AttemptRecord, 'at'> | undefined {
+  if (!('failure' in outcome) || outcome.failure === null || !outcome.counted) return undefined;
+  const { name, message, stack } = outcome.failure;
+  const calls = stack?.match(/^ *at .+$/gm)?.slice(0, ENTRY.calls);
+  return {
+    attempt,
+    durationUs,
+    worker,
+    name,
+    message: message.slice(0, ENTRY.message),
+    ...(calls && { stack: calls.map((call) => call.trim().slice(0, ENTRY.call)).join('\n') }),
+  };
 }
 
 /* The failures of jobs that the store itself declares dead. */

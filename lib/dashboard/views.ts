@@ -3,6 +3,7 @@ import type { DayStats, NameStats, StatsCounts } from '../contract/stats.js';
 import type { QueueInfo, WorkerInfo } from '../inspect/queue-inspector.js';
 import { decodeBody } from '../job/job-record.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
+import type { AttemptRecord } from '../job/outcome.js';
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { StartTimes } from '../producer/job-snapshot.js';
@@ -105,6 +106,8 @@ export interface JobDetail extends JobRow {
     readonly attempt: number;
     readonly at: number;
   } | null;
+  /** The last failed attempts, the latest last. */
+  readonly failures: readonly AttemptRecord[];
   readonly data: ShownJson | null;
   /** The codec of data that is no JSON. */
   readonly codec: string | null;
@@ -252,6 +255,11 @@ export function toDetail(
       attempt: failure.attempt,
       at: job.failedAt ?? 0,
     },
+    failures: job.failures.map(({ message, stack, ...attempt }) => ({
+      ...attempt,
+      message: text(message),
+      ...(stack !== undefined && { stack: text(stack) }),
+    })),
     data: body === null || body.codec !== undefined ? null : show(dataTextOf(job.body)),
     codec: body?.codec ?? null,
     result: show(job.result),

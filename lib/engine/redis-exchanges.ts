@@ -30,7 +30,7 @@ export class RedisExchanges {
   readonly exchange = async (queue: string, call: ExchangeCall): Promise<ExchangeAnswer> => {
     const { maxEvents, deadMax, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
     const { worker, seq, leaseMs, want, settled } = call;
-    const { lists, completed, nameIndexes } = encodeSettled(settled, maxEvents > 0);
+    const { lists, completed, nameIndexes } = encodeSettled(settled, maxEvents > 0, worker);
     const args = exchange.encodeBehind(
       exchange.fix(this.store.keysOfWorker(queue, worker)),
       [],

@@ -29,6 +29,24 @@ export interface FailureRecord {
   readonly reason?: DeadReason;
 }
 
+/** A failed attempt, in short. */
+export interface AttemptRecord {
+  /** From 1. */
+  readonly attempt: number;
+  /** When it failed, ms by the clock of Redis. */
+  readonly at: number;
+  /** Wall time of the handler in microseconds. */
+  readonly durationUs: number;
+  /** The worker that ran it. */
+  readonly worker: string;
+  /** Of the error. */
+  readonly name: string;
+  /** At most 500 characters. */
+  readonly message: string;
+  /** The first calls of the stack. */
+  readonly stack?: string;
+}
+
 /** The facts about a run that the engine needs to settle it and to write the event. */
 export interface SettledRun {
   readonly id: string;

@@ -20,6 +20,8 @@ export const RULES = {
   largeProgress: 4_096,
   /** If the record of an end has this many bytes or more, lists contain only its time. */
   briefResult: 4_096,
+  /** Number of failed attempts kept for a job. */
+  attemptsKept: 5,
   /** Number of log lines kept for a job: default and maximum. */
   logLines: 100,
   logLinesMax: 1_000,

@@ -214,6 +214,7 @@ function storedJob(job: MemoryJob, brief = false): StoredJob {
     stalls: end?.stalls ?? stalls,
     failure: job.failureRecord,
     failedAt: failure?.at ?? null,
+    failures: brief ? [] : job.failures,
     dueAt: state === 'delayed' ? Math.floor(job.score) : null,
     endedAt: state === 'dead' ? job.score : (end?.at ?? null),
     progress: brief ? null : progress,

@@ -1,7 +1,7 @@
 import type { ClaimedJob } from '../contract/engine.js';
 import { RULES } from '../job/rules.js';
 import type { JobState } from '../job/job-state.js';
-import type { FailureRecord, KeptResult } from '../job/outcome.js';
+import type { AttemptRecord, FailureRecord, KeptResult } from '../job/outcome.js';
 
 /** The place of a job. A job is in exactly one. */
 export type Place =
@@ -72,6 +72,8 @@ export class MemoryJob {
   /** How many workers it has lost. */
   stalls = 0;
   failure: { readonly at: number; readonly json: string } | null = null;
+  /** The last failed attempts, the latest last. */
+  failures: readonly AttemptRecord[] = [];
   end: EndRecord | null = null;
   progress: string | null = null;
   logs: readonly string[] = [];
@@ -131,6 +133,7 @@ export class MemoryJob {
     this.started = false;
     this.stalls = 0;
     this.failure = null;
+    this.failures = [];
     this.progress = null;
     this.logs = [];
     this.priority = 0;

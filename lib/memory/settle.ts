@@ -1,6 +1,7 @@
-import { deadRecord } from '../contract/upkeep-verbs.js';
+import { attemptOf, deadRecord } from '../contract/upkeep-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
+import { RULES } from '../job/rules.js';
 import type { Saying } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
 import type { Ended, MemoryQueue } from './memory-queue.js';
@@ -114,6 +115,7 @@ class Settling {
     if (outcome.started !== false) job.started = true;
     if (outcome.counted) this.countFailed(job, run);
     if (outcome.failure) job.failure = { at: queue.now, json: JSON.stringify(outcome.failure) };
+    this.noteAttempt(job, run);
     const delayMs = Math.ceil(outcome.delayMs);
     if (delayMs > 0) {
       queue.delay(job, queue.now + delayMs, outcome.priority);
@@ -125,9 +127,17 @@ class Settling {
     const job = this.goesOn(run);
     if (!job) return;
     this.queue.bury(job, deadRecord(failure, reason));
+    this.noteAttempt(job, run);
     if (counted) this.countFailed(job, run);
     this.rowOf(run).dead += 1;
     this.died += 1;
+  }
+
+  private noteAttempt(job: MemoryJob, run: SettledRun): void {
+    const entry = attemptOf(run, this.worker.name);
+    if (!entry) return;
+    const earlier = entry.attempt === 1 ? [] : job.failures;
+    job.failures = [...earlier, { at: this.queue.now, ...entry }].slice(-RULES.attemptsKept);
   }
 
   private countFailed(job: MemoryJob, run: SettledRun): void {

@@ -34,7 +34,7 @@ export interface JobListOptions<Name extends string = string> {
    * by when they died; active ones by worker and id. `'desc'`: the opposite order. @default 'asc'
    */
   readonly order?: 'asc' | 'desc';
-  /** Whether to read data, progress, log and large results too. @default true */
+  /** Whether to read data, progress, log, earlier failures and large results too. @default true */
   readonly data?: boolean;
 }
 

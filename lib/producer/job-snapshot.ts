@@ -4,9 +4,15 @@ import { decodeBody } from '../job/job-record.js';
 import { NO_HEADERS, type JobHeaders } from '../job/headers.js';
 import type { JobState } from '../job/job-state.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
-import type { FailureRecord } from '../job/outcome.js';
+import type { AttemptRecord, FailureRecord } from '../job/outcome.js';
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+
+/** A failed attempt of a job. */
+export interface FailedAttempt extends Omit<AttemptRecord, 'at'> {
+  /** When it failed, by the clock of Redis. */
+  readonly at: Date;
+}
 
 /** The state of a job at the time of the call. */
 export interface JobSnapshot<Data = unknown, Name extends string = string> {
@@ -55,6 +61,10 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
         readonly at: Date;
       })
     | null;
+  /**
+   * The last five attempts that failed, the latest last, in short. `queue.dead.retry` begins a new list. Pages with `data: false` leave it out.
+   */
+  readonly failures: readonly FailedAttempt[];
   /** The last value of `job.progress`; null if there was none. */
   readonly progress: unknown;
   /** Lines written with `job.log`, the newest last. */
@@ -114,6 +124,7 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions, start
     startedAt: date(startOf(stored, starts)),
     endedAt: date(stored.endedAt),
     failure: stored.failure && { ...stored.failure, at: new Date(stored.failedAt ?? 0) },
+    failures: stored.failures.map(({ at, ...attempt }) => ({ ...attempt, at: new Date(at) })),
     progress: json(stored.progress),
     logs: stored.logs,
     result: json(stored.result),

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { SettledRun } from '#lib/job/outcome.js';
 import {
   completed,
   dead,
@@ -44,6 +45,87 @@ describe.each(ENGINES)('settling on %s', (kind) => {
       expect(await get('a')).toMatchObject({ state: 'delayed', dueAt: t.now + 1_001, ...failure });
       expect(await get('b')).toMatchObject({ state: 'waiting', dueAt: null, ...failure });
       expect((await t.exchanged({ want: 1 })).claimed).toMatchObject([{ id: 'b', failed: 1 }]);
+    });
+
+    describe('that failed again and again', () => {
+      const attempt = (n: number, message = `no luck ${n}`) => ({
+        ...retried('a', {
+          failure: {
+            name: 'Error',
+            message,
+            stack: `Error: ${message}\n    at one (a.js:1)\n    at two (b.js:2)`,
+            attempt: n,
+          },
+        }),
+        attempt: n,
+      });
+      async function failing(...runs: SettledRun[]): Promise<number[]> {
+        const times: number[] = [];
+        for (const run of runs) {
+          // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
+          await t.settle(run);
+          times.push(t.now);
+          // oxlint-disable-next-line no-await-in-loop
+          await t.claim();
+        }
+        return times;
+      }
+
+      it('the last five attempts in short, and the last one in full', async () => {
+        await t.hold('a');
+        const times = await failing(...[1, 2, 3, 4, 5, 6, 7].map((n) => attempt(n)));
+        const job = await get('a');
+        expect(job!.failures).toEqual(
+          [3, 4, 5, 6, 7].map((n) => ({
+            attempt: n,
+            at: times[n - 1],
+            durationUs: 1_500,
+            worker: WORKER,
+            name: 'Error',
+            message: `no luck ${n}`,
+            stack: 'at one (a.js:1)\nat two (b.js:2)',
+          })),
+        );
+        expect(job!.failure).toMatchObject({
+          attempt: 7,
+          stack: expect.stringContaining('Error: no luck 7\n'),
+        });
+        expect(job!.failure).not.toHaveProperty('log');
+        expect(job!.failedAt).toBe(times.at(-1));
+      });
+
+      it('whatever the messages say, cut to 500 characters', async () => {
+        const texts = [
+          '"},{"at":1,"x":"',
+          '}],"name":"y',
+          '\n{"log":[',
+          '\ud83d',
+          '\u0000%1%%]',
+          'm'.repeat(600),
+        ];
+        await t.hold('a');
+        await failing(...texts.map((text, i) => attempt(i + 1, text)));
+        const messages = (await get('a'))!.failures.map(({ message }) => message);
+        expect(messages).toEqual(texts.slice(1).map((text) => text.slice(0, 500)));
+      });
+
+      it('also once it is dead, but not of an attempt that no handler failed', async () => {
+        await t.hold('a');
+        await failing(attempt(1));
+        await t.settle(dead('a', false));
+        const job = await get('a');
+        expect(job).toMatchObject({ state: 'dead', failure: { ...FAILURE, reason: 'unrecoverable' } });
+        expect(job!.failures).toMatchObject([{ attempt: 1, message: 'no luck 1' }]);
+        const page = { state: 'dead', reason: 'unrecoverable', after: null, limit: 10 } as const;
+        const brief = await t.engine.admin.jobs(QUEUE, { ...page, brief: true });
+        expect(brief.jobs).toMatchObject([{ id: 'a', failures: [], failure: FAILURE }]);
+        // Only the last error is searched.
+        const found = async (contains: string) =>
+          (await t.engine.admin.jobs(QUEUE, { ...page, contains })).jobs.length;
+        expect([await found('no luck'), await found('no luck 1')]).toEqual([1, 0]);
+        await t.engine.upkeep.retryDead(QUEUE, { ids: ['a'] });
+        expect(await get('a')).toMatchObject({ failure: null, failures: [] });
+      });
     });
 
     it('that snoozes: neither an attempt nor an error', async () => {

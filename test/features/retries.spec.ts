@@ -49,6 +49,28 @@ it('runs a failing job as often as attempts says, and keeps what went wrong', as
   });
 });
 
+it('keeps the last five failed attempts: when, where, for how long and why', async () => {
+  const handlers = {
+    charge: ({ attempt }: Job) => {
+      throw new TypeError(`no luck ${attempt}`);
+    },
+  };
+  const { queue, ended, said } = await bootQueue(redis, { handlers });
+  const { id } = await queue.add('charge', 1, { attempts: 6, backoff: 0 });
+  await ended(id);
+  const { failures } = (await queue.get(id))!;
+  expect(failures.map(({ attempt, name, message }) => [attempt, name, message])).toEqual(
+    [2, 3, 4, 5, 6].map((n) => [n, 'TypeError', `no luck ${n}`]),
+  );
+  const ends = said.values.filter(({ type }) => type === 'retrying' || type === 'dead').slice(1);
+  for (const [i, { at, worker, durationUs, stack }] of failures.entries()) {
+    expect(at).toEqual(ends[i]!.at);
+    expect(worker).toMatch(/./);
+    expect(durationUs).toBe((ends[i] as { durationUs: number }).durationUs);
+    expect(stack).toMatch(/^at .*retries\.spec\.ts/);
+  }
+});
+
 it('keeps the error of an attempt while the job waits for the next one, and after it has completed', async () => {
   const handlers = { flaky: (job: Job) => (job.attempt === 1 ? fail() : 'well') };
   const { queue, ended, said } = await bootQueue(redis, { handlers });

@@ -75,7 +75,10 @@ const FIELDS_OF_JOBS: Readonly<Record<string, FieldOf>> = {
   jobs: ({ body }) => body,
   attempts: ({ failed, started }) => (failed > 0 || started) && failed,
   stalls: ({ stalls }) => stalls > 0 && stalls,
-  failures: ({ failure }) => failure && `${failure.at}\n${failure.json}`,
+  failures: ({ failure, failures }) => {
+    if (!failure || failures.length === 0) return failure && `${failure.at}\n${failure.json}`;
+    return `${failure.at}\n{"log":${JSON.stringify(failures.toReversed())},${failure.json.slice(1)}`;
+  },
   results: resultOf,
   progress: ({ progress }) => progress,
   logs: ({ logs }) => logs.length > 0 && logs.join('\n'),

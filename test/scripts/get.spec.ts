@@ -14,6 +14,7 @@ const FRESH = {
   stalls: 0,
   failure: null,
   failedAt: null,
+  failures: [],
   dueAt: null,
   endedAt: null,
   worker: null,

@@ -265,7 +265,8 @@ function Timeline({ job }: { job: JobDetail }) {
   add(job.createdAt, 'waiting', 'Added');
   if (job.createdAt !== null && job.delay > 0)
     add(job.createdAt + job.delay, 'delayed', `First run, after a delay of ${span(job.delay)}`);
-  if (job.failure && job.state !== 'dead')
+  for (const failed of job.failures) add(failed.at, 'dead', <FailedAttempt {...failed} />);
+  if (job.failures.length === 0 && job.failure && job.state !== 'dead')
     add(job.failure.at, 'dead', `Attempt ${job.failure.attempt} failed`);
   add(
     job.startedAt,
@@ -296,6 +297,20 @@ function Timeline({ job }: { job: JobDetail }) {
         );
       })}
     </ol>
+  );
+}
+
+function FailedAttempt({ attempt, durationUs, worker, name, message, stack }: JobDetail['failures'][number]) {
+  return (
+    <>
+      Attempt {attempt} failed after {micros(durationUs)} in {worker}: <strong>{name}</strong>: {message}
+      {stack && (
+        <details>
+          <summary>Stack</summary>
+          <pre tabIndex={0}>{stack}</pre>
+        </details>
+      )}
+    </>
   );
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { FailureRecord, KeptResult } from '../../job/outcome.js';
+import type { AttemptRecord, FailureRecord, KeptResult } from '../../job/outcome.js';
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { ClaimedJob } from '../../contract/engine.js';
 import type { Place } from '../../contract/upkeep-verbs.js';
@@ -87,14 +87,16 @@ export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
   const [failedAt, failureText] = stamped(failure);
   const [completedAt, endText] = stamped(result);
   const end = parse(endText) as StoredEnd | null;
+  const { log, ...last } = (parse(failureText) ?? {}) as FailureRecord & { readonly log?: unknown };
   return {
     body,
     state,
     worker: worker || null,
     failed: count(failed),
     stalls: count(stalls) || numberIn(end?.stalls) || 0,
-    failure: failureIn(failureText),
+    failure: typeof last.name === 'string' && typeof last.message === 'string' ? last : null,
     failedAt,
+    failures: Array.isArray(log) ? log.filter(isAttempt).toReversed() : [],
     dueAt: state === 'delayed' ? Number(at) : null,
     endedAt: state === 'dead' ? Number(at) : completedAt,
     progress: progress || null,
@@ -125,9 +127,9 @@ export function stamped(text: string): [number | null, string | null] {
   return stop < 0 || Number.isNaN(at) ? [null, null] : [at, text.slice(stop + 1)];
 }
 
-function failureIn(text: string | null): FailureRecord | null {
-  const failure = parse(text) as FailureRecord | null;
-  return typeof failure?.name === 'string' && typeof failure.message === 'string' ? failure : null;
+function isAttempt(one: unknown): one is AttemptRecord {
+  const { at, attempt, name, message } = (one ?? {}) as Record<keyof AttemptRecord, unknown>;
+  return [at, attempt].every(Number.isSafeInteger) && typeof name === 'string' && typeof message === 'string';
 }
 
 function numberIn(value: unknown): number | null {

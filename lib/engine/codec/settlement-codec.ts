@@ -1,5 +1,5 @@
 import type { FailureRecord, KeptResult, SettledRun } from '../../job/outcome.js';
-import { deadRecord } from '../../contract/upkeep-verbs.js';
+import { attemptOf, deadRecord } from '../../contract/upkeep-verbs.js';
 import { EventColumns } from './event-codec.js';
 import type { Value } from '../script.js';
 
@@ -9,6 +9,7 @@ export type SettlementLists = Record<'kept' | 'retried' | 'dead' | 'released' | 
 export function encodeSettled(
   runs: readonly SettledRun[],
   withEvents: boolean,
+  worker: string,
 ): { readonly lists: SettlementLists; readonly completed: string; readonly nameIndexes: string } {
   const { names, nameIndexes } = countNames(runs);
   const lists: SettlementLists = {
@@ -21,21 +22,21 @@ export function encodeSettled(
   };
   let completed = '';
   for (const run of runs) {
-    if (run.outcome.kind !== 'completed' || run.outcome.keep) place(run, lists);
+    if (run.outcome.kind !== 'completed' || run.outcome.keep) place(run, lists, worker);
     else completed += completed === '' ? run.id : `\n${run.id}`;
   }
   if (withEvents && runs.length > 0) say(runs, lists);
   return { lists, completed, nameIndexes };
 }
 
-function place(run: SettledRun, lists: SettlementLists): void {
+function place(run: SettledRun, lists: SettlementLists, worker: string): void {
   const { id, outcome } = run;
   switch (outcome.kind) {
     case 'completed':
       if (outcome.keep) lists.kept.push(id, outcome.keep.forMs, endRecord(run, outcome.keep));
       return;
     case 'retried': {
-      const failure = outcome.failure ? JSON.stringify(outcome.failure) : '';
+      const failure = outcome.failure ? withEntry(run, worker, JSON.stringify(outcome.failure)) : '';
       lists.retried.push(
         id,
         Math.ceil(outcome.delayMs),
@@ -46,11 +47,21 @@ function place(run: SettledRun, lists: SettlementLists): void {
       return;
     }
     case 'dead':
-      lists.dead.push(id, deadRecord(outcome.failure, outcome.reason), outcome.counted ? 1 : 0);
+      lists.dead.push(
+        id,
+        withEntry(run, worker, deadRecord(outcome.failure, outcome.reason)),
+        outcome.counted ? 1 : 0,
+      );
       return;
     case 'released':
       lists.released.push(id, outcome.started ? 1 : 0);
   }
+}
+
+/** The record of a failure, with a line for the list of the last attempts before it. */
+function withEntry(run: SettledRun, worker: string, record: string): string {
+  const entry = attemptOf(run, worker);
+  return entry ? `${JSON.stringify(entry)}\n${record}` : record;
 }
 
 function endRecord(run: SettledRun, { result, resultFault }: KeptResult): string {

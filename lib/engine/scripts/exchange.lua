@@ -70,8 +70,7 @@ if last_seq == seq then
     local body = not seen[id] and redis.call('SISMEMBER', key_active, id) == 1 and body_of(id)
     seen[id] = true
     if body then
-      ids[#ids + 1] = id
-      bodies[#bodies + 1] = body
+      ids[#ids + 1], bodies[#bodies + 1] = id, body
     end
   end
   return answer(split(record[3]), table.concat(ids, '\n'), ids, bodies, #given, false)
@@ -144,8 +143,7 @@ if #ids > 0 then
     local whole, whole_bodies, broken = {}, {}, {}
     for i = 1, #ids do
       if bodies[i] then
-        whole[#whole + 1] = ids[i]
-        whole_bodies[#whole] = bodies[i]
+        whole[#whole + 1], whole_bodies[#whole + 1] = ids[i], bodies[i]
       else
         broken[#broken + 1] = finish_corrupt(ids[i], '', rule_corruptRecord, now)
       end

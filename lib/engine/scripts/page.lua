@@ -7,7 +7,7 @@ local state_of = { wait = 'waiting', suspects = 'waiting', prioritized = 'waitin
 
 local function has_text(id, body)
   if arg_contains == '' then return true end
-  local texts = { id, name_of(body), redis.call('HGET', key_failures, id) or '' }
+  local texts = { id, name_of(body), last_failure(id) }
   return string.find(string.lower(table.concat(texts, '\n')), string.lower(arg_contains), 1, true) ~= nil
 end
 

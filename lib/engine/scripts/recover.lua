@@ -66,7 +66,7 @@ free_slots(suspects, traces, 'moved')
 free_slots(dead, traces, 'dead')
 push_to_head(waiting)
 to_suspects(suspects)
-for i = 1, #dead do finish_dead(dead[i], rule_stalledRecord, now) end
+for i = 1, #dead do finish_dead(dead[i], with_attempts(dead[i], rule_stalledRecord, now), now) end
 if #dead > 0 then
   tally_names_of('dead', dead, day)
   say(events, 'dead', #dead, table.concat(dead, '\n'), 'name', names_of(dead), 'reason', 'stalled')

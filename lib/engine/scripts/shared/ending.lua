@@ -58,8 +58,7 @@ local function finish_cancelled(cancelled, begun, events, traces, now)
   if #gone > 0 then finish_completed(gone, traces) end
   tally('cancelled', #ids)
   for i = 1, math.min(#ids, rule_cancelledMax) do
-    records[#records + 1] = ids[i]
-    records[#records + 1] = now .. '\n' .. reasons[i]
+    records[#records + 1], records[#records + 2] = ids[i], now .. '\n' .. reasons[i]
   end
   if type(redis.pcall('HSET', key_cancelled, unpack(records))) == 'number' then
     redis.call('PEXPIRE', key_cancelled, rule_cancelledMs)

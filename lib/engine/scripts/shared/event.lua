@@ -5,12 +5,10 @@
 -- per event, or one line for all.
 local function say(events, kind, count, ids, ...)
   events.count = events.count + count
-  events[#events + 1] = kind
-  events[#events + 1] = ids
+  events[#events + 1], events[#events + 2] = kind, ids
   local columns = { ... }
   for i = 1, #columns, 2 do
-    events[#events + 1] = kind .. '.' .. columns[i]
-    events[#events + 1] = columns[i + 1]
+    events[#events + 1], events[#events + 2] = kind .. '.' .. columns[i], columns[i + 1]
   end
 end
 

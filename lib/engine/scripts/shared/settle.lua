@@ -32,10 +32,8 @@ local function settle_kept(batch, places, traces, now)
       batch.lost[#batch.lost + 1] = id
     elseif all or let_go_or_lost(id, batch.lost) then
       kept[#kept + 1] = id
-      until_when[#until_when + 1] = now + tonumber(ARGV[i + 1])
-      until_when[#until_when + 1] = id
-      results[#results + 1] = id
-      results[#results + 1] = now .. '\n' .. ARGV[i + 2]
+      until_when[#until_when + 1], until_when[#until_when + 2] = now + tonumber(ARGV[i + 1]), id
+      results[#results + 1], results[#results + 2] = id, now .. '\n' .. ARGV[i + 2]
     end
     seen[id] = true
   end
@@ -57,7 +55,7 @@ local function settle_retried(batch, places, traces, now)
     if goes_on(id, batch, traces) then
       free_slots({ id }, traces, 'moved')
       if ARGV[i + 3] ~= '' then count_attempt(id, ARGV[i + 3], batch) end
-      if ARGV[i + 2] ~= '' then note_failure(id, ARGV[i + 2], now) end
+      if ARGV[i + 2] ~= '' then note_failure(id, with_attempts(id, ARGV[i + 2], now), now) end
       if delay > 0 then
         delay_until(now + delay, id, priority, seen)
         batch.soonest = math.min(batch.soonest, now + delay)
@@ -76,7 +74,7 @@ local function settle_dead(batch, traces, now)
     local id = ARGV[i]
     if goes_on(id, batch, traces) then
       free_slots({ id }, traces, 'dead')
-      finish_dead(id, ARGV[i + 1], now)
+      finish_dead(id, with_attempts(id, ARGV[i + 1], now), now)
       if ARGV[i + 2] == '1' then count_attempt(id, '1', batch) end
       batch.died = batch.died + 1
     end

@@ -1,5 +1,10 @@
 --@needs logs
--- One job, in the order in which `storedJob` reads it. A brief answer leaves out data, progress and log, and keeps only the time
+-- The last failure without the entries of the attempts before it.
+local function last_failure(id)
+  return (string.gsub(redis.call('HGET', key_failures, id) or '', '^(%d+\n{)"log":%[.-%],("name":)', '%1%2'))
+end
+
+-- One job, in the order in which `storedJob` reads it. A brief answer leaves out data, progress, log and earlier attempts, and keeps only the time
 -- of a large record of its end.
 local function stored(id, body, state, at, worker, is_brief)
   local result = redis.call('HGET', key_results, id) or ''
@@ -12,5 +17,5 @@ local function stored(id, body, state, at, worker, is_brief)
     progress, log = redis.call('HGET', key_progress, id) or '', read_log(id)
   end
   return { body, state, at, worker, redis.call('HGET', key_attempts, id) or '', redis.call('HGET', key_stalls, id) or '',
-    redis.call('HGET', key_failures, id) or '', result, progress, log }
+    is_brief and last_failure(id) or redis.call('HGET', key_failures, id) or '', result, progress, log }
 end

@@ -34,9 +34,21 @@ end
 local function forget_runs(ids, traces)
   free_slots(ids, traces, 'gone')
   if #traces == 0 then return end
-  redis.call('HDEL', key_attempts, unpack(ids))
-  redis.call('HDEL', key_stalls, unpack(ids))
+  for _, key in ipairs({ key_attempts, key_stalls }) do redis.call('HDEL', key, unpack(ids)) end
   if traces.has_cancels then redis.call('HDEL', key_toCancel, unpack(ids)) end
+end
+
+-- The record of a failure with the entries of the last failed attempts, as a field in front of the others: an older version skips
+-- it. If a handler has failed, `record` has a line with its entry before the record. The first attempt begins a new list.
+local function with_attempts(id, record, now)
+  local entry, last = string.match(record, '^{(.*)\n{(.*)$')
+  local begins = entry and string.find(entry, '"attempt":1,', 1, true) == 1
+  local log = not begins and string.match(redis.call('HGET', key_failures, id) or '', '^%d+\n{"log":%[(.-)%],"name":') or ''
+  if entry then log = '{"at":' .. now .. ',' .. entry .. (log ~= '' and ',' .. log or '') end
+  local stop = 0
+  for _ = 1, rule_attemptsKept do stop = string.find(log, '},{"at":', stop + 1, true) or #log end
+  if log == '' then return record end
+  return '{"log":[' .. string.sub(log, 1, stop) .. '],' .. (last or string.sub(record, 2))
 end
 
 local function note_failure(id, record, now) redis.call('HSET', key_failures, id, now .. '\n' .. record) end
