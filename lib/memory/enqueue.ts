@@ -9,7 +9,7 @@ import {
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { sayAll, type Saying } from './event-log.js';
-import { meetHolder, takeKey } from './unique.js';
+import { isKeptOut, meetHolder, takeKey } from './unique.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 
@@ -35,7 +35,8 @@ function isQueueFull(queue: MemoryQueue, { maxWaiting }: EnqueueCall, jobs: read
   if (!maxWaiting || maxWaiting.dropOldest) return false;
   const isNew = (job: EnqueueJob) => {
     const there = queue.find(job.id);
-    return !there || !holds(queue, there, job);
+    if (there) return !holds(queue, there, job);
+    return !job.unique || !isKeptOut(queue, job.unique);
   };
   const fresh = jobs.filter(isNew).length;
   return fresh > 0 && queue.waiting + fresh > maxWaiting.limit;

@@ -20,14 +20,7 @@ const NO_ROW: KeyRow = { holder: '', till: 0, since: 0, next: '' };
 export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim): Met {
   const { digest, on } = claim;
   const { now } = queue;
-  const row = queue.keys.get(digest) ?? NO_ROW;
-  const holder = withKey(queue, row.holder, digest);
-  const state = holder?.state;
-  const waits = state === 'waiting' || state === 'delayed';
-  const isOver = !waits && state !== 'active';
-  let isHeld = row.till > now || (state !== undefined && claim.states.includes(state));
-  if (on === 'debounce' && isHeld && holder && (holder.started || holder.failed > 0)) isHeld = false;
-  const next = nextOf(queue, digest, row);
+  const { row, holder, state, waits, isOver, isHeld, next } = standingOf(queue, claim);
   const told = (id: string, of: MemoryJob | undefined): Duplicate => ({
     id: job.id,
     ...(of && { state: of.state }),
@@ -65,6 +58,24 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
   if (on !== 'skip' && waits && optionsLineOf(holder!.body) !== null)
     return changed(holder!, withLines(holder!.body, undefined, dataOf(job.body)));
   return { duplicate: told(row.holder, holder) };
+}
+
+/** Whether a new job with this key does not go to the line. */
+export function isKeptOut(queue: MemoryQueue, claim: KeyClaim): boolean {
+  const { isOver, isHeld, next } = standingOf(queue, claim);
+  return next ? !isOver && (isHeld || claim.on === 'keepLast') : isHeld;
+}
+
+/** Who holds a key, and whether it counts. */
+function standingOf(queue: MemoryQueue, { digest, on, states }: KeyClaim) {
+  const row = queue.keys.get(digest) ?? NO_ROW;
+  const holder = withKey(queue, row.holder, digest);
+  const state = holder?.state;
+  const waits = state === 'waiting' || state === 'delayed';
+  let isHeld = row.till > queue.now || (state !== undefined && states.includes(state));
+  if (on === 'debounce' && isHeld && holder && (holder.started || holder.failed > 0)) isHeld = false;
+  const isOver = !waits && state !== 'active';
+  return { row, holder, state, waits, isOver, isHeld, next: nextOf(queue, digest, row) };
 }
 
 /** Called when the job was added: it holds its key now. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EnqueueJob, KeyClaim } from '#lib/contract/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { completed, dead, FAILURE, kept, QUEUE, released, retried } from '../scripts/support.js';
+import { callOf, completed, dead, FAILURE, kept, QUEUE, released, retried } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
 const UNSETTLED = ['waiting', 'delayed', 'active'] as const;
@@ -287,5 +287,38 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     await add(keyed('1'));
     await t.engine.admin.obliterate(QUEUE, true);
     expect((await add(keyed('2'))).isNew).toBe(true);
+  });
+
+  it('take no room in a full queue for jobs that they keep out of the line', async () => {
+    let seq = 0;
+    const bounded = (...jobs: EnqueueJob[]) =>
+      t.engine.enqueue(QUEUE, {
+        ...callOf(jobs, ++seq, 'bounded'),
+        maxWaiting: { limit: 2, dropOldest: false },
+      });
+    const full = { kind: 'queue-full', waiting: 2 };
+    const last = { digest: 'L', on: 'keepLast' } as const;
+    const running = keyed('0', last);
+    await t.add(running);
+    await t.claim();
+    const first = keyed('1');
+    await t.add(first, keyed('1', { digest: 'other' }));
+    expect(await bounded(keyed('2'))).toMatchObject({ kind: 'stored', duplicates: [{ holder: first.id }] });
+    expect(await bounded(keyed('3', { on: 'replace' }), keyed('3'))).toMatchObject({ kind: 'stored' });
+    expect(await dataOf(first.id)).toBe('3');
+    expect(await bounded(keyed('4', { digest: 'new' }))).toEqual(full);
+    expect(await bounded(keyed('4'), keyed('4', { digest: 'new' }))).toEqual(full);
+    // The key counts for a time: also when its job is gone.
+    const timed = { digest: 'T', forMs: 60_000, states: [] };
+    await t.add(keyed('5', timed, { delayMs: 1 }));
+    expect(await bounded(keyed('6', timed))).toMatchObject({ kind: 'stored' });
+    // Waits for the end of the running one, and takes the data of the next.
+    expect(await bounded(keyed('7', last))).toEqual({ kind: 'stored', duplicates: [] });
+    expect(await bounded(keyed('8', last))).toMatchObject({
+      kind: 'stored',
+      duplicates: [{ replaced: true }],
+    });
+    expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 2, delayed: 2, active: 1 });
+    expect(await violations()).toEqual([]);
   });
 });

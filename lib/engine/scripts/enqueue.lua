@@ -132,6 +132,22 @@ local function is_taken(id, state)
   return state ~= nil and (not is_ended or string.find(holds[id] or '', ' ' .. state .. ' ', 1, true) ~= nil)
 end
 
+-- The state of the job that holds a key, and whether the key counts.
+local function standing_of(row)
+  local state = row.state == 'in line' and 'waiting' or row.state == 'awaited' and 'completed' or row.state ~= 'gone' and row.state or nil
+  local is_held = row.till > now or (state and string.find(row.states, ' ' .. state .. ' ', 1, true) ~= nil)
+  if row.on == 'debounce' and is_held and redis.call('HEXISTS', key_attempts, row.holder) == 1 then is_held = false end
+  return state, is_held
+end
+
+-- Whether a new job with this key does not go to the line.
+local function is_kept_out(row)
+  local state, is_held = standing_of(row)
+  local is_over = state ~= 'waiting' and state ~= 'delayed' and state ~= 'active'
+  if next_of(row) then return not is_over and (is_held or row.on == 'keepLast') end
+  return is_held
+end
+
 -- More than `arg_maxWaiting` must not wait. What is refused changes nothing; who drops the oldest may remove any of these.
 if arg_maxWaiting > 0 then
   check_types(key_wait, key_suspects, key_prioritized, key_grouped, key_meta)
@@ -142,7 +158,9 @@ if arg_maxWaiting > 0 then
   local new = 0
   for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { grouped, grouped_there } }) do
     for i, id in ipairs(list[1]) do
-      if not (list[2][i] and is_taken(id, state_of[id])) then new = new + 1 end
+      local is_out = keyed[id] and is_kept_out(keyed[id])
+      if list[2][i] then is_out = is_taken(id, state_of[id]) end
+      if not is_out then new = new + 1 end
     end
   end
   local waiting = count_waiting()
@@ -171,11 +189,9 @@ end
 local function is_key_free(id, body, priority)
   local row = keyed[id]
   if not row then return true end
-  local state = row.state == 'in line' and 'waiting' or row.state == 'awaited' and 'completed' or row.state ~= 'gone' and row.state or nil
+  local state, is_held = standing_of(row)
   local waits = state == 'waiting' or state == 'delayed'
   local is_over = not (waits or state == 'active')
-  local is_held = row.till > now or (state and string.find(row.states, ' ' .. state .. ' ', 1, true) ~= nil)
-  if row.on == 'debounce' and is_held and redis.call('HEXISTS', key_attempts, row.holder) == 1 then is_held = false end
   local next_id = next_of(row)
   if next_id and row.on == 'keepLast' and not is_over then return change(id, row, 'delayed', next_id, body) end
   if next_id and (is_over or not is_held) then
