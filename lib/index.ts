@@ -45,6 +45,10 @@ export type {
   GroupChange,
   GroupOptions,
   LimitChange,
+  QueueLimitChange,
+  NameLimitOptions,
+  BreakerOptions,
+  RetryBudgetOptions,
   LimitOptions,
   QueueLimitOptions,
   AgingOptions,
@@ -136,7 +140,13 @@ export type { DeadReason, FailureRecord } from './job/outcome.js';
 
 // Adding jobs and reading their state.
 export { QueueGroup, QueueLimits, SharedLimit } from './producer/queue-limits.js';
-export type { GroupPage, LimitInfo, RateInfo } from './producer/queue-limits.js';
+export type {
+  BreakerInfo,
+  GroupPage,
+  LimitInfo,
+  RateInfo,
+  RetryBudgetInfo,
+} from './producer/queue-limits.js';
 export { QueueProducer } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';
 export type {
@@ -194,6 +204,8 @@ export type {
   EndEvent,
   EventOf,
   PausedEvent,
+  BreakerOpenedEvent,
+  BreakerClosedEvent,
   ProgressEvent,
   QueueEvent,
   ReleasedEvent,

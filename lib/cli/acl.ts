@@ -75,6 +75,7 @@ const OF_WORKERS = new Set([
   'release',
   'renew',
   'repair',
+  'report',
   'share',
   'trim',
   'unregister',

@@ -470,6 +470,8 @@ export const EVENT_TYPES = [
   'updated',
   'paused',
   'resumed',
+  'breakerOpened',
+  'breakerClosed',
   'published',
 ] as const;
 

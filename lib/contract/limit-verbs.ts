@@ -1,7 +1,7 @@
-import type { LimitField, LimitRule, RateRule } from '../job/limit-rule.js';
+import type { BreakerRule, LimitField, LimitRule, RateRule } from '../job/limit-rule.js';
 import type { QueueRef } from './queue-ref.js';
 
-export type { LimitField, LimitRule, RateRule };
+export type { LimitField, LimitRule, RateRule, BreakerRule };
 
 /** The current state of one limit. */
 export interface LimitState {
@@ -20,6 +20,29 @@ export interface LimitState {
   readonly waiting: number;
   /** How many jobs hold a slot. 0 if no concurrency is limited. */
   readonly running: number;
+  /** Null: it has no breaker. */
+  readonly breaker: BreakerState | null;
+}
+
+/** `half-open`: the time is over, and jobs may try it or do so. */
+export type BreakerState = 'closed' | 'open' | 'half-open';
+
+/** How runs of a limit ended. */
+export interface RunReport {
+  readonly field: LimitField;
+  readonly completed: number;
+  readonly failed: number;
+  /** How many of the failed ones are retried. */
+  readonly retries: number;
+}
+
+export interface RunReportAnswer {
+  /** What its breaker did. `tried`: it was tried, and stays open. */
+  readonly breaker: '' | 'opened' | 'tried' | 'closed';
+  /** When the first of the retries may run by the retry budget; may be below 0. */
+  readonly firstMs: number;
+  /** How much later each further one. */
+  readonly eachMs: number;
 }
 
 /** Corrects the count of a limit, or holds starts back. */
@@ -65,6 +88,8 @@ export interface ShareAnswer {
 export interface LimitVerbs {
   /** Sets one part of a rule, or removes it with null. Fields set live override those from the code. */
   set(queue: QueueRef, field: LimitField, part: 'code' | 'live', rule: LimitRule | null): Promise<void>;
+  /** Tells breakers and retry budgets how runs ended. Answers for each report. */
+  report(queue: QueueRef, reports: readonly RunReport[]): Promise<readonly RunReportAnswer[]>;
   charge(queue: QueueRef, changes: readonly LimitCharge[]): Promise<void>;
   /** The existing limits of the queue, of all groups and of names. */
   list(queue: QueueRef): Promise<readonly LimitState[]>;
@@ -87,5 +112,7 @@ export interface LimitVerbs {
 /** The letters of `meta.limited` for a rule, as in `flag_limits` of the scripts. */
 export function flagsOf(field: LimitField, rule: LimitRule): string {
   const kind = field.startsWith('g:') ? 'go' : field === 'g' ? 'g' : field === 'q' ? 'q' : 'n';
+  // A retry budget changes no claim.
+  if (Object.keys(rule).every((name) => name === 'retryBudget')) return '';
   return `${kind}${rule.rate ? 'r' : ''}${rule.aging ? 'a' : ''}`;
 }

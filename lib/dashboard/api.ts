@@ -137,8 +137,9 @@ const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
 };
 
 /** A queue is listed among its limits, also where it has none. */
-function isSet({ rate, concurrency, maxSize, isLive, heldForMs }: LimitInfo): boolean {
-  return rate !== null || concurrency !== null || maxSize !== null || isLive || heldForMs > 0;
+function isSet({ rate, concurrency, maxSize, breaker, retryBudget, isLive, heldForMs }: LimitInfo): boolean {
+  const isLimited = rate !== null || concurrency !== null || maxSize !== null;
+  return isLimited || breaker !== null || retryBudget !== null || isLive || heldForMs > 0;
 }
 
 const queueSeries: Route = async (call, parts): Promise<SeriesView> => {

@@ -84,7 +84,10 @@ const KEYS_OF_QUEUE = {
    * from the code and rules set at run time.
    */
   limits: { type: 'hash', suffix: 'limits' },
-  /** The same fields -> until when nothing may start, and how much of the rate is used. */
+  /**
+   * The same fields -> until when nothing may start, how much of the rate is used, and the circuit breaker; `b:` and `r:` before them: what a
+   * breaker counts, and when the next retry is due.
+   */
   limitStates: { type: 'hash', suffix: 'limitStates' },
   /**
    * In the queue without a name: shared limit -> which workers have places of it; `w:` and the limit -> queues that wait for a

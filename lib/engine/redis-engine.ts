@@ -87,7 +87,7 @@ export class RedisEngine implements QueueEngine {
     this.upkeep = new RedisUpkeep(prefix, this.store, settings, () => connections.isCluster);
     this.processes = new RedisProcesses(prefix, this.store);
     this.tasks = new RedisTasks(this.store);
-    this.limits = new RedisLimits(this.store);
+    this.limits = new RedisLimits(this.store, this.settings);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.poller = new IdlePoller(this.store, () => this.bells.perQueue);
     this.schedules = new RedisSchedules(this.store, settings, (queues) =>

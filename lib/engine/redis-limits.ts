@@ -4,13 +4,17 @@ import type {
   LimitRule,
   LimitState,
   LimitVerbs,
+  RunReport,
+  RunReportAnswer,
   ShareAnswer,
   ShareCall,
 } from '../contract/limit-verbs.js';
 import { flagsOf } from '../contract/limit-verbs.js';
+import type { EngineSettings } from './wire/clients.js';
 import type { RedisStore } from './redis-store.js';
 import { charge } from './scripts/charge.js';
 import { limits, type RawLimit } from './scripts/limits.js';
+import { report } from './scripts/report.js';
 import { share } from './scripts/share.js';
 import { setLimits } from './scripts/set-limits.js';
 import { wakeLines } from './scripts/wake-lines.js';
@@ -24,7 +28,10 @@ function placeOf(queue: string, field: LimitField): string {
 
 /** Limits of queues, names and groups on Redis. */
 export class RedisLimits implements LimitVerbs {
-  constructor(private readonly store: RedisStore) {}
+  constructor(
+    private readonly store: RedisStore,
+    private readonly settings: Pick<EngineSettings, 'limitsOf'>,
+  ) {}
 
   async set(queue: string, field: LimitField, part: 'code' | 'live', rule: LimitRule | null): Promise<void> {
     const args = {
@@ -56,6 +63,18 @@ export class RedisLimits implements LimitVerbs {
     if (changes.length === 0) return;
     const list = changes.flatMap(({ field, holdMs, count }) => [field, holdMs, count]);
     await this.store.run(charge, this.store.keysOf(place).fixed, {}, { changes: list });
+  }
+
+  report(queue: string, reports: readonly RunReport[]): Promise<readonly RunReportAnswer[]> {
+    const { fixed } = this.store.keysOf(queue);
+    const { maxEvents } = this.settings.limitsOf(queue);
+    const list = reports.flatMap(({ field, completed, failed, retries }) => [
+      field,
+      completed,
+      failed,
+      retries,
+    ]);
+    return this.store.run(report, fixed, { maxEvents }, { reports: list });
   }
 
   async share(queue: string, { limits: names, kept, ...call }: ShareCall): Promise<ShareAnswer> {
@@ -98,6 +117,7 @@ function stateOf({
   nextInMs,
   waiting,
   running,
+  breaker,
 }: RawLimit): LimitState {
   const { code, live } = parts === '' ? {} : (JSON.parse(parts) as { code?: LimitRule; live?: LimitRule });
   return {
@@ -110,6 +130,7 @@ function stateOf({
     nextInMs,
     waiting,
     running,
+    breaker: breaker === '' ? null : breaker,
   };
 }
 

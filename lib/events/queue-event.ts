@@ -114,6 +114,24 @@ export interface ResumedEvent extends EventBase<'resumed'> {
   readonly name?: undefined;
 }
 
+/** A circuit breaker opened because too many runs failed. No job starts. */
+export interface BreakerOpenedEvent extends EventBase<'breakerOpened'> {
+  /** The event is not about a job. */
+  readonly jobId?: undefined;
+  /** The job name; undefined if the breaker is that of the queue. */
+  readonly name?: string | undefined;
+  /** How long no job starts, in ms. */
+  readonly openForMs: number;
+}
+
+/** A circuit breaker closed because a job completed. Jobs start again. Not written if `limits.release()` closed it. */
+export interface BreakerClosedEvent extends EventBase<'breakerClosed'> {
+  /** The event is not about a job. */
+  readonly jobId?: undefined;
+  /** The job name; undefined if the breaker is that of the queue. */
+  readonly name?: string | undefined;
+}
+
 /** An event of the application's own, written by `Queue.publish`. */
 export interface PublishedEvent extends EventBase<'published'> {
   /** The event is not about a job. */
@@ -145,6 +163,8 @@ export type QueueEvent =
   | UpdatedEvent
   | PausedEvent
   | ResumedEvent
+  | BreakerOpenedEvent
+  | BreakerClosedEvent
   | PublishedEvent;
 
 /** The events with these types: `EventOf<'completed' | 'dead'>`. */
@@ -213,6 +233,10 @@ export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: 
     case 'paused':
     case 'resumed':
       return { eventId, type, queue, at };
+    case 'breakerOpened':
+      return { eventId, type, queue, at, name: name || undefined, openForMs: delayMs };
+    case 'breakerClosed':
+      return { eventId, type, queue, at, name: name || undefined };
     case 'published':
       return { eventId, type, queue, at, name, payload: parseProgress(raw.progress) };
     default:

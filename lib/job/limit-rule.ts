@@ -19,6 +19,10 @@ export interface LimitRule {
   readonly concurrency?: number | false;
   /** For a queue: how jobs with a priority move up. */
   readonly aging?: AgingRule;
+  /** For a queue or a name. */
+  readonly breaker?: BreakerRule | false;
+  /** For a queue or a name. */
+  readonly retryBudget?: RetryBudgetRule | false;
   /** For groups: maximum number of waiting jobs. */
   readonly maxSize?: number | false;
   /** For groups: whether none of its jobs may start. */
@@ -29,6 +33,27 @@ export interface LimitRule {
   readonly order?: 'fair' | 'strict';
   /** For groups in strict order: whether the next job starts after one has died. */
   readonly onDead?: 'continue' | 'block';
+}
+
+/** A circuit breaker: no job starts while too many runs fail. */
+export interface BreakerRule {
+  /** Number of failed runs that opens it. */
+  readonly failures: number;
+  /** Minimum share of failed runs, 0 to 1. */
+  readonly ratio: number;
+  /** Both count runs that ended within this time, in ms. */
+  readonly window: number;
+  /** Time in ms until probes may start. */
+  readonly openFor: number;
+  /** Number of jobs that start then. */
+  readonly probes: number;
+}
+
+/** How often failed jobs may be retried. */
+export interface RetryBudgetRule {
+  readonly max: number;
+  /** In this time, in ms. */
+  readonly per: number;
 }
 
 /** A waiting job moves up by `by` priorities every `everyMs`. */

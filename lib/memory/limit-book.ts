@@ -1,15 +1,20 @@
 import type { AgingRule } from '../job/limit-rule.js';
 import {
   flagsOf,
+  type BreakerRule,
   type LimitCharge,
   type LimitField,
   type LimitRule,
   type LimitState,
+  type RunReport,
+  type RunReportAnswer,
 } from '../contract/limit-verbs.js';
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { byBytes, Ranking } from './lines.js';
 import type { MemoryJob, MemoryLine } from './memory-job.js';
+import { BreakerBook, stateOfBreaker } from './breakers.js';
+import type { Saying } from './event-log.js';
 import { ShareBook } from './shares.js';
 import { mostRunning, rateCharged, roomOf, UNUSED, type LimitUse } from './rates.js';
 
@@ -42,6 +47,7 @@ export class LimitBook {
   private readonly slots = new Map<MemoryJob, Slot>();
   /** In the queue without a name: which workers have places of shared limits. */
   readonly shares = new ShareBook(this);
+  private readonly breakers = new BreakerBook();
   private made = 0;
   private turn = 0;
 
@@ -60,6 +66,7 @@ export class LimitBook {
     this.made = 0;
     this.turn = 0;
     this.grouped.clear();
+    this.breakers.clear();
     for (const map of [this.rules, this.uses, this.lines, this.slots]) map.clear();
   }
 
@@ -128,19 +135,52 @@ export class LimitBook {
     const { now } = this.queue;
     for (const { field, holdMs, count } of changes) {
       const rule = field.startsWith('g:') ? this.rule(field, this.rule('g')) : this.rule(field);
-      let { blocked, rate } = this.use(field);
+      let { blocked, rate, mark, till } = this.use(field);
       if (holdMs > 0) {
         blocked = Math.max(blocked, now + holdMs);
         this.flag(field.startsWith('n:') ? 'bn' : field.startsWith('g:') ? 'bg' : 'b');
         if (field.startsWith('n:') && !this.rules.has(field)) this.rules.set(field, {});
-      } else if (holdMs < 0) blocked = 0;
+      } else if (holdMs < 0) {
+        blocked = 0;
+        mark = '';
+      }
       if (rule.rate && count !== 0) rate = rateCharged(rule.rate, rate, now, count);
       if (!(holdMs > 0 || (holdMs === 0 ? rule.rate : this.uses.has(field)))) continue;
-      this.uses.set(field, { blocked, rate });
+      this.uses.set(field, { blocked, rate, mark, till });
       const line = /^[gn]:/.test(field) ? this.lineNamed(field) : null;
       if (line && holdMs < 0) this.wake(line, true);
       if (holdMs < 0) this.queue.ring();
     }
+  }
+
+  /** Like `report.lua`. Returns the answers and the events. */
+  report(reports: readonly RunReport[]): { answers: RunReportAnswer[]; says: Saying[] } {
+    const { now } = this.queue;
+    const says: Saying[] = [];
+    const answers = reports.map((report): RunReportAnswer => {
+      const { field, retries } = report;
+      const { breaker, retryBudget } = this.rule(field);
+      const change = breaker ? this.breakers.report(report, breaker, this.use(field), now) : null;
+      if (change) {
+        this.uses.set(field, change.use);
+        const line = field === 'q' ? null : this.lineNamed(field);
+        if (line) this.flag('bn');
+        const name = field.slice(2);
+        if (change.kind === 'opened')
+          says.push({ type: 'breakerOpened', id: '', name, delayMs: (breaker as BreakerRule).openFor });
+        if (change.kind === 'closed') {
+          says.push({ type: 'breakerClosed', id: '', name });
+          if (line) this.wake(line, true);
+          this.queue.ring();
+        }
+      }
+      const places =
+        retryBudget && retries > 0
+          ? this.breakers.book(field, retryBudget, now, retries)
+          : { firstMs: 0, eachMs: 0 };
+      return { breaker: change?.kind ?? '', ...places };
+    });
+    return { answers, says };
   }
 
   list(): LimitState[] {
@@ -179,6 +219,7 @@ export class LimitBook {
       nextInMs: left < 1 ? Math.ceil(nextMs) : 0,
       waiting: line ? sizeOf(line) : 0,
       running: line ? this.runningOf(line) : field === 'q' ? this.slots.size : 0,
+      breaker: rule.breaker ? stateOfBreaker(use, this.queue.now) : null,
     };
   }
 

@@ -7,7 +7,7 @@ import { agedOrder, inOrder, keepOf, sizeOf, type LimitBook } from './limit-book
 import type { MemoryJob, MemoryLine } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
-import { mostRunning, rateCharged, roomOf, useOverAt } from './rates.js';
+import { isCharged, mostRunning, roomOf, useCharged, useOverAt } from './rates.js';
 
 /** The claimed jobs, and whether more could be claimed but did not fit the maximum size. */
 export interface Claimed {
@@ -72,7 +72,7 @@ export class LimitedClaim {
     );
     const { claimed, isCut, used } = this.take(rule, tokens);
     this.settleLines();
-    if (rule.rate && used > 0) {
+    if (used > 0 && isCharged(rule, this.in.use('q'))) {
       nextMs = this.charged('q', rule, used);
       tokens = nextMs > 0 ? 0 : tokens - used;
     }
@@ -154,7 +154,7 @@ export class LimitedClaim {
         of.turn = of.began + of.count * of.step;
         of.line.turn = Math.round(of.turn);
         turn = Math.max(turn, of.began);
-        if (of.rule.rate && of.used > 0) {
+        if (of.used > 0 && isCharged(of.rule, this.in.use(of.line.name))) {
           of.nextMs = this.charged(of.line.name, of.rule, of.used);
           of.tokens = of.nextMs > 0 ? 0 : 1;
         }
@@ -177,8 +177,7 @@ export class LimitedClaim {
   }
 
   private charged(field: LimitField, rule: LimitRule, count: number): number {
-    const { blocked, rate } = this.in.use(field);
-    const use = { blocked, rate: rateCharged(rule.rate as never, rate, this.now, count) };
+    const use = useCharged(rule, this.in.use(field), this.now, count);
     this.in.setUse(field, use);
     const { left, nextMs } = roomOf(rule, { ...use, blocked: 0 }, this.now);
     return left < 1 ? Math.max(0, nextMs) : 0;
@@ -307,6 +306,7 @@ export class LimitedClaim {
     const running = of.most < Infinity ? of.running + of.count : this.in.runningOf(line);
     if (running > 0 || sizeOf(line) > 0) return;
     const overAt = useOverAt(of.rule, this.in.use(line.name), this.now);
+    if (overAt === Infinity) return;
     if (overAt > this.now) return rest(overAt);
     this.in.dropLine(line.name);
   }

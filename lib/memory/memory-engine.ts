@@ -320,6 +320,12 @@ function limitVerbs(verbs: Verbs): LimitVerbs {
       const of = (place: string) => changes.filter(({ field }) => placeOf(queue, field) === place);
       await Promise.all(places.map((place) => verbs.on('limits', place, (q) => q.limits.charge(of(place)))));
     },
+    report: (queue, reports) =>
+      verbs.on('limits', queue, (q, limits) => {
+        const { answers, says } = q.limits.report(reports);
+        q.say(says, limits);
+        return answers;
+      }),
     share: (queue, call) => verbs.on('limits', SHARED, (q) => q.limits.shares.share(queue, call, q.now)),
     shared: () => verbs.on('limits', SHARED, (q) => q.limits.shared()),
     list: (queue) => verbs.on('limits', queue, (q) => q.limits.list()),

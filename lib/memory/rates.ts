@@ -73,24 +73,45 @@ function arrivalIn(rate: RateRule, text: string, now: number): number {
 export interface LimitUse {
   readonly blocked: number;
   readonly rate: string;
+  /** Of the breaker: `!` it is open, `?` jobs that try it have started. */
+  readonly mark: '' | '!' | '?';
+  /** When the next jobs that try it may start. */
+  readonly till: number;
 }
 
-export const UNUSED: LimitUse = { blocked: 0, rate: '' };
+export const UNUSED: LimitUse = { blocked: 0, rate: '', mark: '', till: 0 };
 
-/** How many may start by the rate and by a block. */
-export function roomOf(
-  rule: LimitRule,
-  { blocked, rate }: LimitUse,
-  now: number,
-): { left: number; nextMs: number } {
+/** How many may start by the rate, by a block and by a breaker. */
+export function roomOf(rule: LimitRule, use: LimitUse, now: number): { left: number; nextMs: number } {
+  const { breaker } = rule;
+  const isOpen = breaker && use.mark !== '';
+  const blocked = isOpen ? Math.max(use.blocked, use.till) : use.blocked;
   if (blocked > now) return { left: 0, nextMs: blocked - now };
-  if (!rule.rate) return { left: Infinity, nextMs: 0 };
-  const { left, nextMs } = rateLeft(rule.rate, rate, now);
-  return { left: Math.max(0, left), nextMs };
+  const most = isOpen ? breaker.probes : Infinity;
+  if (!rule.rate) return { left: most, nextMs: 0 };
+  const { left, nextMs } = rateLeft(rule.rate, use.rate, now);
+  return { left: Math.min(most, Math.max(0, left)), nextMs };
 }
 
-/** When the state of a limit is no longer needed. */
-export function useOverAt(rule: LimitRule, { blocked, rate }: LimitUse, now: number): number {
+/** Whether starts must be charged. */
+export function isCharged({ rate, breaker }: LimitRule, { mark }: LimitUse): boolean {
+  return Boolean(rate) || (Boolean(breaker) && mark !== '');
+}
+
+/** The state after `count` more starts. */
+export function useCharged(
+  { rate, breaker }: LimitRule,
+  use: LimitUse,
+  now: number,
+  count: number,
+): LimitUse {
+  const probes = breaker && use.mark !== '' ? ({ mark: '?', till: now + breaker.openFor } as const) : {};
+  return { ...use, ...(rate && { rate: rateCharged(rate, use.rate, now, count) }), ...probes };
+}
+
+/** When the state of a limit is no longer needed. A breaker that is open stays so until jobs have tried it. */
+export function useOverAt(rule: LimitRule, { blocked, rate, mark }: LimitUse, now: number): number {
+  if (rule.breaker && mark !== '') return Infinity;
   return Math.max(blocked, rule.rate && rate !== '' ? rateOverAt(rule.rate, rate, now) : 0);
 }
 

@@ -1,5 +1,5 @@
 import type { LimitField, LimitRule, ShareAnswer, ShareCall } from '../contract/limit-verbs.js';
-import { mostRunning, rateCharged, roomOf, type LimitUse } from './rates.js';
+import { mostRunning, roomOf, useCharged, type LimitUse } from './rates.js';
 
 /** The places that one worker has of a limit, and until when. */
 interface Share {
@@ -66,8 +66,7 @@ export class ShareBook {
         Object.assign(mine, { seq, granted });
       }
       if (rule.rate && counted !== 0) {
-        const { blocked, rate } = inside.use(`s:${limit}`);
-        inside.setUse(`s:${limit}`, { blocked, rate: rateCharged(rule.rate, rate, now, counted) });
+        inside.setUse(`s:${limit}`, useCharged(rule, inside.use(`s:${limit}`), now, counted));
       }
       mine.count = running + (kept === null ? granted : 0);
       mine.till = now + leaseMs;

@@ -1,4 +1,11 @@
-import type { AgingRule, LimitField, LimitRule, RateRule } from '../job/limit-rule.js';
+import type {
+  AgingRule,
+  BreakerRule,
+  LimitField,
+  LimitRule,
+  RateRule,
+  RetryBudgetRule,
+} from '../job/limit-rule.js';
 import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { fieldsOf, hasFields } from '../job/fields.js';
@@ -44,8 +51,50 @@ export interface LimitOptions {
   readonly concurrency?: number;
 }
 
+/**
+ * A circuit breaker: while too many runs fail, no job starts, so that jobs do not use up their attempts. It counts the runs of all processes.
+ *
+ * @example
+ * const breaker = { failures: 20, ratio: 0.5, window: '1m', openFor: '30s' } as const;
+ * QueueModule.registerQueue({ name: 'crm', limits: { breaker } });
+ */
+export interface BreakerOptions {
+  /** The breaker opens if this many runs fail within `window`; 1 to 1,000,000. */
+  readonly failures: number;
+  /** It only opens if the failed runs are at least this share of all runs that ended; 0.01 to 1. @default 0.5 */
+  readonly ratio?: number;
+  /** The time in which runs are counted; 100 ms to 24 days. @default '1m' */
+  readonly window?: Duration;
+  /** How long no job starts after it has opened; 10 ms to 24 days. Then `probes` jobs start. @default '30s' */
+  readonly openFor?: Duration;
+  /** How many jobs start then. If one of them completes, the breaker closes; if one fails, it opens again. 1 to 1,000. @default 1 */
+  readonly probes?: number;
+  /**
+   * Returns whether an error counts as a failure. `UnrecoverableError`, invalid data, cancelled and snoozed jobs never count.
+   *
+   * @default every error
+   */
+  readonly isFailure?: (error: unknown) => boolean;
+}
+
+/** How many failed jobs may be retried in a time. Further retries wait until the budget has room, and then for their backoff. */
+export interface RetryBudgetOptions {
+  /** Maximum number of retries in the time `per`; 1 to 1,000,000,000. */
+  readonly max: number;
+  /** The time: 10 ms to 24 days. */
+  readonly per: Duration;
+}
+
+/** Limits of a queue or of one job name. */
+export interface NameLimitOptions extends LimitOptions {
+  /** Stops all starts while too many runs fail. @default none */
+  readonly breaker?: BreakerOptions;
+  /** How many failed jobs may be retried in a time, in all processes. @default no limit */
+  readonly retryBudget?: RetryBudgetOptions;
+}
+
 /** Limits of a queue. */
-export interface QueueLimitOptions extends LimitOptions {
+export interface QueueLimitOptions extends NameLimitOptions {
   /**
    * Moves waiting jobs up in priority. With `{ every: '1m' }`, a job with priority 5 runs before every job that is added more
    * than 5 minutes after it.
@@ -54,7 +103,7 @@ export interface QueueLimitOptions extends LimitOptions {
    */
   readonly aging?: AgingOptions;
   /** Limits of jobs by their name. Not together with `groups`, because a job waits in one line only. @default none */
-  readonly names?: Readonly<Record<string, LimitOptions>>;
+  readonly names?: Readonly<Record<string, NameLimitOptions>>;
 }
 
 /** Limits that apply to each group separately. */
@@ -90,6 +139,14 @@ export interface LimitChange {
   readonly concurrency?: number | null;
 }
 
+/** Limits of a queue or a job name, set at run time. */
+export interface QueueLimitChange extends LimitChange {
+  /** Its numbers. It only works if the code of the workers has a breaker too. @default as the code says */
+  readonly breaker?: Omit<BreakerOptions, 'isFailure'> | null;
+  /** It only works if the code of the workers has a retry budget too. @default as the code says */
+  readonly retryBudget?: RetryBudgetOptions | null;
+}
+
 /** Limits of one group, set at run time. */
 export interface GroupChange extends LimitChange {
   /** How many jobs of the group may wait. @default as the code says */
@@ -100,6 +157,8 @@ export interface GroupChange extends LimitChange {
   readonly paused?: boolean;
 }
 
+type IsFailure = (error: unknown) => boolean;
+
 /** The limits of a queue, from its options. */
 export interface ResolvedLimits {
   readonly rules: ReadonlyMap<LimitField, LimitRule>;
@@ -107,6 +166,8 @@ export interface ResolvedLimits {
   readonly groupBy: readonly string[] | null;
   /** The largest cost that a job may have; null if there is no maximum. */
   readonly maxCost: number | null;
+  /** For breakers that have such a function: whether an error counts. */
+  readonly isFailure: ReadonlyMap<LimitField, IsFailure>;
   /** Whether groups have the order 'strict'. Then jobs must not have `lifo` or `debounce`. */
   readonly isStrict: boolean;
 }
@@ -145,6 +206,71 @@ const LIMIT_FIELDS = {
 
 const readLimit = shape(LIMIT_FIELDS);
 
+const BREAKER_FIELDS = {
+  failures: field('failures', integer(1, 1_000_000)),
+  ratio: field('ratio', rule(checkRatio)),
+  window: field('window', duration(100, MAX_TIMER_MS)),
+  openFor: field('openFor', duration(10, MAX_TIMER_MS)),
+  probes: field('probes', integer(1, 1_000)),
+} as const;
+
+const BREAKER_CHANGE = shape(BREAKER_FIELDS);
+const BREAKER_SHAPE = shape({ ...BREAKER_FIELDS, isFailure: field('isFailure', rule(checkIsFailure)) });
+
+function checkRatio(value: unknown, path: string): number {
+  if (typeof value === 'number' && value >= 0.01 && value <= 1) return value;
+  throw new InvalidOptionError(path, 'a number from 0.01 to 1', value);
+}
+
+function checkIsFailure(value: unknown, path: string): IsFailure {
+  if (typeof value === 'function') return value as IsFailure;
+  throw new InvalidOptionError(path, 'a function', value);
+}
+
+/** Refuses an object without a field that it must have. */
+function needs<T extends object>(read: Rule<T>, name: string, check: Rule<unknown>): Rule<T> {
+  return (value, path, report) => {
+    const given = read(value, path, report);
+    if (given !== undefined && !(name in given)) {
+      if ((value as Record<string, unknown>)[name] === undefined) check(undefined, `${path}.${name}`, report);
+      return undefined;
+    }
+    return given;
+  };
+}
+
+type ReadBreaker = BreakerRule & { readonly isFailure?: IsFailure };
+
+function breakerOf(read: Rule<Partial<ReadBreaker>>): Rule<ReadBreaker> {
+  const checked = needs(read, 'failures', integer(1, 1_000_000));
+  return (value, path, report) => {
+    const given = checked(value, path, report);
+    if (given === undefined) return undefined;
+    return { ratio: 0.5, window: 60_000, openFor: 30_000, probes: 1, ...given } as ReadBreaker;
+  };
+}
+
+const RETRY_BUDGET_SHAPE = shape({
+  max: field('max', integer(1, MANY)),
+  per: field('per', duration(10, MAX_TIMER_MS)),
+});
+
+const readRetryBudget = needs(
+  needs(RETRY_BUDGET_SHAPE, 'max', integer(1, MANY)),
+  'per',
+  duration(10, MAX_TIMER_MS),
+) as Rule<RetryBudgetRule>;
+
+const NAME_FIELDS = {
+  ...LIMIT_FIELDS,
+  breaker: field('breaker', breakerOf(BREAKER_SHAPE)),
+  retryBudget: field('retryBudget', readRetryBudget),
+} as const;
+
+const readNameLimit = shape(NAME_FIELDS);
+
+type NameLimit = Omit<LimitRule, 'breaker'> & { readonly breaker?: ReadBreaker };
+
 const AGING_SHAPE = shape({
   every: field('every', duration(1, MAX_TIMER_MS)),
   by: field('by', integer(1, RULES.priorityMax)),
@@ -159,15 +285,15 @@ const readAging: Rule<AgingRule> = (value, path, report) => {
   return undefined;
 };
 
-const readNames: Rule<[string, LimitRule][]> = (value, path, report) => {
+const readNames: Rule<[string, NameLimit][]> = (value, path, report) => {
   if (!hasFields(value)) {
     report(new InvalidOptionError(path, 'an object of limits by job name', value));
     return undefined;
   }
-  const entries: [string, LimitRule][] = [];
+  const entries: [string, NameLimit][] = [];
   for (const [name, limit] of readable(value, path, () => fieldsOf(value, []))) {
     const checked = rule(checkJobName)(name, `${path}: a name`, report);
-    const read = readLimit(limit, `${path}.${name}`, report);
+    const read = readNameLimit(limit, `${path}.${name}`, report);
     if (checked !== undefined && read !== undefined) entries.push([name, read]);
   }
   return entries;
@@ -175,7 +301,7 @@ const readNames: Rule<[string, LimitRule][]> = (value, path, report) => {
 
 /** `limits` of `registerQueue`. */
 export const readQueueLimits = shape({
-  ...LIMIT_FIELDS,
+  ...NAME_FIELDS,
   aging: field('aging', readAging),
   names: field('names', readNames),
 });
@@ -253,7 +379,7 @@ function checkDataPath(value: unknown, path: string): readonly string[] {
 }
 
 type Given = {
-  readonly limits?: (LimitRule & { readonly names?: [string, LimitRule][] }) | undefined;
+  readonly limits?: (NameLimit & { readonly names?: [string, NameLimit][] }) | undefined;
   readonly groups?: (LimitRule & { readonly by?: readonly string[] }) | undefined;
   readonly maxWaiting?: { readonly onFull: string } | undefined;
 };
@@ -267,9 +393,15 @@ export function resolveLimits(
 ): ResolvedLimits | undefined {
   if (!limits && !groups && shared.size === 0) return undefined;
   const rules = new Map<LimitField, LimitRule>();
+  const isFailure = new Map<LimitField, IsFailure>();
+  const add = (of: LimitField, { breaker, ...rest }: NameLimit) => {
+    const { isFailure: own, ...numbers } = breaker ?? {};
+    if (own) isFailure.set(of, own);
+    rules.set(of, breaker ? { ...rest, breaker: numbers as BreakerRule } : rest);
+  };
   const { names = [], ...ofQueue } = limits ?? {};
-  if (Object.keys(ofQueue).length > 0) rules.set('q', ofQueue);
-  for (const [name, limit] of names) rules.set(`n:${name}`, limit);
+  if (Object.keys(ofQueue).length > 0) add('q', ofQueue);
+  for (const [name, limit] of names) add(`n:${name}`, limit);
   const { by = null, ...ofGroups } = groups ?? {};
   if (Object.keys(ofGroups).length > 0) rules.set('g', ofGroups);
   if (groups && maxWaiting?.onFull === 'dropOldest')
@@ -305,6 +437,7 @@ export function resolveLimits(
     rules,
     groupBy: by,
     maxCost: rates.length > 0 ? Math.min(...rates) : null,
+    isFailure,
     isStrict: ofGroups.order === 'strict',
   };
 }
@@ -320,6 +453,12 @@ const CHANGE_FIELDS = {
 } as const;
 
 export const readLimitChange: Rule<LimitRule> = shape(CHANGE_FIELDS);
+
+export const readQueueLimitChange: Rule<LimitRule> = shape({
+  ...CHANGE_FIELDS,
+  breaker: field('breaker', orNull<BreakerRule>(breakerOf(BREAKER_CHANGE))),
+  retryBudget: field('retryBudget', orNull(readRetryBudget)),
+});
 
 export const readGroupChange: Rule<LimitRule> = shape({
   ...CHANGE_FIELDS,

@@ -8,8 +8,10 @@ import {
   checkGroup,
   readGroupChange,
   readLimitChange,
+  readQueueLimitChange,
   type GroupChange,
   type LimitChange,
+  type QueueLimitChange,
 } from '../options/limit-options.js';
 
 /** A rate limit. */
@@ -24,6 +26,30 @@ export interface RateInfo {
   readonly burst: number;
 }
 
+/** A circuit breaker at the time of the call. */
+export interface BreakerInfo {
+  /** `'open'`: no job starts. `'half-open'`: probes may start, or run. */
+  readonly state: 'closed' | 'open' | 'half-open';
+  /** Number of failed runs that opens it. */
+  readonly failures: number;
+  /** Minimum share of failed runs. */
+  readonly ratio: number;
+  /** The time in which runs are counted, in ms. */
+  readonly windowMs: number;
+  /** How long no job starts after it has opened, in ms. */
+  readonly openForMs: number;
+  /** How many jobs start then. */
+  readonly probes: number;
+}
+
+/** A retry budget. */
+export interface RetryBudgetInfo {
+  /** Maximum number of retries in the time. */
+  readonly max: number;
+  /** The time in ms. */
+  readonly perMs: number;
+}
+
 /** A limit at the time of the call: its rule and how much of it is used. */
 export interface LimitInfo {
   /** What is limited. */
@@ -34,6 +60,10 @@ export interface LimitInfo {
   readonly rate: RateInfo | null;
   /** How many jobs may run at the same time; null if unlimited. */
   readonly concurrency: number | null;
+  /** The circuit breaker; null if there is none. */
+  readonly breaker: BreakerInfo | null;
+  /** How many failed jobs may be retried in a time; null if there is no limit. */
+  readonly retryBudget: RetryBudgetInfo | null;
   /** How many jobs of a group may wait; null if unlimited. */
   readonly maxSize: number | null;
   /** How many jobs of the group start for each job of a group with weight 1. */
@@ -119,9 +149,9 @@ export class QueueLimits {
    * @throws {InvalidOptionError | InvalidJobNameError}
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
-  async set(change: LimitChange, target: { readonly name?: string } = {}): Promise<void> {
+  async set(change: QueueLimitChange, target: { readonly name?: string } = {}): Promise<void> {
     const { name } = readTarget(target, 'limits.set()', refuse)!;
-    const given = readLimitChange(change, 'limits.set()', refuse)!;
+    const given = readQueueLimitChange(change, 'limits.set()', refuse)!;
     await this.change(name === undefined ? 'q' : `n:${name}`, given);
   }
 
@@ -151,7 +181,7 @@ export class QueueLimits {
   }
 
   /**
-   * Ends a hold that `hold()` or a handler began. Jobs start at once, within the limits.
+   * Ends a hold that `hold()` or a handler began, and closes the circuit breaker. Jobs start at once, within the limits.
    *
    * @throws {InvalidOptionError | InvalidJobNameError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -362,14 +392,27 @@ function infoOf({
   blockedForMs,
   waiting,
   running,
+  breaker: state,
 }: LimitState): LimitInfo {
-  const { rate, concurrency, maxSize, weight = 1, paused = false, order } = limit;
+  const { rate, concurrency, maxSize, weight = 1, paused = false, order, breaker, retryBudget } = limit;
   const kind = of === 'q' ? 'queue' : of === 'g' ? 'groups' : KINDS[of.slice(0, 2)]!;
   return {
     of: kind,
     name: of.length > 1 ? of.slice(2) : null,
     rate: rate ? { max: rate.max, perMs: rate.per, window: rate.window, burst: rate.burst } : null,
     concurrency: order === 'strict' ? 1 : concurrency || null,
+    breaker:
+      breaker && state
+        ? {
+            state,
+            failures: breaker.failures,
+            ratio: breaker.ratio,
+            windowMs: breaker.window,
+            openForMs: breaker.openFor,
+            probes: breaker.probes,
+          }
+        : null,
+    retryBudget: retryBudget ? { max: retryBudget.max, perMs: retryBudget.per } : null,
     maxSize: maxSize || null,
     weight,
     paused,

@@ -19,6 +19,7 @@ import { obeys, type FindHandler, type HandlerEntry } from './handler.js';
 import type { JobListeners } from './job-listeners.js';
 import { followStream, isObservable } from './observable.js';
 import { FailureLog } from './failure-log.js';
+import type { RunReports } from './run-reports.js';
 import { Run, type Note, type NoteWriter } from './run.js';
 import { heldBack, withinLimits, RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
 
@@ -46,6 +47,8 @@ export interface RunnerParts {
   readonly note: (call: Omit<NoteCall, 'worker'>) => Promise<boolean>;
   /** Reports the cost of a run to limits, or stops all starts for a while. */
   readonly charge: (changes: readonly LimitCharge[]) => Promise<void>;
+  /** Where the queue has circuit breakers or retry budgets. */
+  readonly reports?: Pick<RunReports, 'completed' | 'failed'> | undefined;
   /** Methods with `@OnJob`. */
   readonly listeners?: JobListeners | undefined;
   /** Begins the trace of a run. */
@@ -274,6 +277,7 @@ export class Runner implements NoteWriter {
   }
 
   protected completed(run: Run, result: unknown): void {
+    this.parts.reports?.completed(run.name);
     const forMs = run.policy.retentionMs;
     this.end(
       run,
@@ -290,15 +294,28 @@ export class Runner implements NoteWriter {
     const held = heldBack(run, error, this.parts.queue.uses);
     if (held) return void this.holdBack(run, held, error);
     const verdict = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));
+    const counted =
+      verdict instanceof Promise
+        ? verdict.then((one) => this.counted(run, one, error))
+        : this.counted(run, verdict, error);
     const { now } = this.parts;
-    if (!(verdict instanceof Promise)) return this.end(run, withinLimits(run, verdict, now()), error);
+    if (!(counted instanceof Promise)) return this.end(run, withinLimits(run, counted, now()), error);
     run.stopTimer();
-    void verdict.then((outcome) => {
+    void counted.then((outcome) => {
       if (run.closed) return;
-      // While the backoff function worked, the run may have lost its job or been cancelled.
+      // Meanwhile the run may have lost its job or been cancelled.
       const last = run.aborted?.reason === 'cancelled' ? RELEASED : withinLimits(run, outcome, now());
       this.end(run, last, error);
     });
+  }
+
+  /** The outcome of a failed run once circuit breakers and retry budgets know of it. */
+  private counted(run: Run, outcome: Outcome, error: unknown): Outcome | Promise<Outcome> {
+    const later = this.parts.reports?.failed(run.name, outcome, error);
+    if (!later) return outcome;
+    return later.then((ms) =>
+      outcome.kind === 'retried' && ms > 0 ? { ...outcome, delayMs: outcome.delayMs + ms } : outcome,
+    );
   }
 
   /**

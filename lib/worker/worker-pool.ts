@@ -16,6 +16,7 @@ import type { JobListeners } from './job-listeners.js';
 import { HeldJobsReconciler } from './held-jobs.js';
 import type { LeaseKeeper } from './lease-keeper.js';
 import type { Run } from './run.js';
+import { RunReports } from './run-reports.js';
 import { Runner } from './runner.js';
 import { EndedKeys } from './settlements.js';
 import { SharedStarts } from './shared-starts.js';
@@ -113,6 +114,7 @@ export class WorkerPool {
         this.keys.ended(run.id, run.digest, run.outcome);
         this.claimer.ended(run);
       },
+      reports: RunReports.of(queue.name, engine.limits, queue.limits),
       listeners,
       ...(telemetry && { trace: (run) => telemetry.running(run, this.worker) }),
     });

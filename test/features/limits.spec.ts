@@ -463,6 +463,21 @@ describe('bad limits', () => {
       { uses: ['openai'] },
       "registerQueue('work').uses[0] must be one of the limits of forRoot(): there are none",
     ],
+    [{ limits: { breaker: {} } }, "registerQueue('work').limits.breaker.failures must be an integer from 1"],
+    [
+      { limits: { breaker: { failures: 1, ratio: 2 } } },
+      'limits.breaker.ratio must be a number from 0.01 to 1',
+    ],
+    [
+      { limits: { breaker: { failures: 1, window: 1 } } },
+      'limits.breaker.window must be a duration from 100',
+    ],
+    [{ limits: { breaker: { failures: 1, probes: 0 } } }, 'limits.breaker.probes must be an integer from 1'],
+    [{ limits: { breaker: { failures: 1, isFailure: 5 } } }, 'limits.breaker.isFailure must be a function'],
+    [{ limits: { names: { a: { breaker: { failures: 1, openFor: 'x' } } } } }, 'names.a.breaker.openFor'],
+    [{ limits: { retryBudget: { max: 5 } } }, 'limits.retryBudget.per must be a duration'],
+    [{ limits: { retryBudget: { per: '1s' } } }, 'limits.retryBudget.max must be an integer'],
+    [{ groups: { breaker: { failures: 1 } } }, "registerQueue('work').groups"],
     [{ uses: 'openai' }, "registerQueue('work').uses must be a list of names"],
     [{ groups: { maxSize: 0 } }, 'groups.maxSize must be an integer from 1'],
   ])('%j', async (queue, text) => {

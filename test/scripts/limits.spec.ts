@@ -17,6 +17,7 @@ it('of a queue without limits tells that there are none', async () => {
       nextInMs: 0,
       waiting: 0,
       running: 0,
+      breaker: null,
     },
   ]);
 });

@@ -36,7 +36,7 @@ describe('JOB_MOVES', () => {
 
   it('uses every event that is about a move, and only those that exist', () => {
     const used = new Set(JOB_MOVES.flatMap(({ event }) => event ?? []));
-    const others = ['progress', 'paused', 'resumed', 'published'];
+    const others = ['progress', 'paused', 'resumed', 'breakerOpened', 'breakerClosed', 'published'];
     expect([...used].toSorted()).toEqual(EVENT_TYPES.filter((type) => !others.includes(type)).toSorted());
   });
 

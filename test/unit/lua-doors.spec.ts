@@ -38,6 +38,8 @@ const DOORS: Readonly<
       charge: 'what handlers say',
       'set-limits': 'what people say',
       'claim-limited': 'limits that are over',
+      report: 'breakers that open or close',
+      'shared/breakers': 'what breakers count',
     },
   },
   shares: { keys: ['shares'] },

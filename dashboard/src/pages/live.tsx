@@ -20,6 +20,8 @@ const TYPES = [
   'updated',
   'paused',
   'resumed',
+  'breakerOpened',
+  'breakerClosed',
 ];
 
 interface Row extends LiveEvent {

@@ -1,6 +1,6 @@
 --@needs types, clock, lines, limits, rates, bell
--- Stops starts for a while, ends such a hold (ms below 0), or corrects the count of a rate. Arguments: fields of `limitStates`,
--- each with ms and count. A name or group gets a line, and its state is deleted with that line when it is no longer needed.
+-- Stops starts for a while, ends such a hold and closes a breaker (ms below 0), or corrects the count of a rate. Arguments: fields
+-- of `limitStates`, each with ms and count. A name or group gets a line, and its state is deleted with that line when it is no longer needed.
 check_types(key_meta, key_limits, key_limitStates, key_lines, key_lineStates, key_ready, key_resting, key_doorbell)
 local now = clock()
 local texts = redis.call('HMGET', key_limits, 'g')
@@ -9,17 +9,17 @@ for i = changes_first, changes_last, 3 do
   local kind = string.sub(field, 1, 2)
   local text, state = redis.call('HGET', key_limits, field), redis.call('HGET', key_limitStates, field)
   local rule = limits_in(text, kind == 'g:' and limits_in(texts[1]) or nil)
-  local blocked, rate = limit_state(state)
+  local blocked, rate, mark, till = limit_state(state)
   if hold_ms > 0 then
     blocked = math.max(blocked, now + hold_ms)
     flag_limits(kind == 'n:' and 'bn' or kind == 'g:' and 'bg' or 'b')
     if kind == 'n:' and not text then redis.call('HSET', key_limits, field, '{}') end
   elseif hold_ms < 0 then
-    blocked = 0
+    blocked, mark = 0, ''
   end
   if rule.rate and count ~= 0 then rate = rate_charged(rule.rate, rate, now, count) end
   if hold_ms > 0 or hold_ms == 0 and rule.rate or hold_ms < 0 and state then
-    redis.call('HSET', key_limitStates, field, state_text(blocked, rate))
+    redis.call('HSET', key_limitStates, field, state_text(blocked, rate, mark, till))
     local number = (kind == 'n:' or kind == 'g:') and numbers_of({ field })[field]
     if number and hold_ms < 0 then look_at_line(number) end
     if hold_ms < 0 then ring() end

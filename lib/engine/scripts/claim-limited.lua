@@ -126,7 +126,7 @@ local function put_aside(line)
   local running = line.most < math.huge and line.running + line.count or running_of(line.number)
   if running > 0 or size_of_line(line.numbers) > 0 then return end
   local over_at = state_over_at(line.rule, line.state, now)
-  if over_at > now then return rest_until(over_at, line.text) end
+  if over_at > now then return over_at < math.huge and rest_until(over_at, line.text) end
   drop_line(line, line.number)
   redis.call('HDEL', key_limitStates, line.name)
   -- What a hold, or a rule that went, has left.
@@ -309,9 +309,8 @@ for _, line in ipairs(lines) do
     line.turn = line.began + line.count * line.step
     turn = math.max(turn, line.began)
     served[#served + 1] = line
-    if line.rule.rate and line.used > 0 then
-      line.next_in = charge_rate(line.name, line.rule, line.state, now, line.used)
-      line.state = redis.call('HGET', key_limitStates, line.name)
+    if line.used > 0 and line.state ~= nil then
+      line.next_in, line.state = charge_rate(line.name, line.rule, line.state, now, line.used)
       line.tokens = line.next_in > 0 and 0 or 1
     end
   end
@@ -327,10 +326,8 @@ keep_turns(served, kept)
 leave_ready(leaving)
 for _, line in ipairs(aside) do put_aside(line) end
 if turn > 0 then advance_turn(turn) end
-if queue.rate and used > 0 then
-  opens_in = charge_rate('q', queue, state_of_queue, now, used)
-  if opens_in > 0 then tokens = 0 else tokens = tokens - used end
-end
+opens_in = used > 0 and charge_rate('q', queue, state_of_queue, now, used) or opens_in
+tokens = used > 0 and opens_in > 0 and 0 or tokens - used
 free = free - #whole
 
 if #whole > 0 then

@@ -7,7 +7,7 @@ local found = {}
 local function tell(field, number, base)
   local text = redis.call('HGET', key_limits, field)
   local rule, state = limits_in(text, base), redis.call('HGET', key_limitStates, field)
-  local blocked = limit_state(state)
+  local blocked, _, mark, till = limit_state(state)
   local left, next_in = rate_room(rule, state, now, 9007199254740991)
   local waiting, running, where = 0, 0, ''
   if number then
@@ -22,7 +22,8 @@ local function tell(field, number, base)
     running = select(2, shares_in(redis.call('HGET', key_shares, string.sub(field, 3)), now))
   end
   found[#found + 1] = { field, text or '', cjson.encode(rule), math.max(0, math.ceil(blocked - now)),
-    rule.rate and string.format('%.0f', left) or '', left < 1 and math.ceil(next_in) or 0, waiting, running, where }
+    rule.rate and string.format('%.0f', left) or '', left < 1 and math.ceil(next_in) or 0, waiting, running, where,
+    rule.breaker and (mark == '!' and till > now and 'open' or mark ~= '' and 'half-open' or 'closed') or '' }
 end
 
 local cursor = '0'

@@ -1,6 +1,7 @@
+import type { BreakerState } from '../../contract/limit-verbs.js';
 import { defineScript } from '../script.js';
 
-type Row = readonly [string, string, string, number, string, number, number, number, string];
+type Row = readonly [string, string, string, number, string, number, number, number, string, string];
 
 /** One current limit: the field, its parts, and the rule that results from them, as JSON. */
 export interface RawLimit {
@@ -15,6 +16,8 @@ export interface RawLimit {
   readonly running: number;
   /** Where its line is. */
   readonly line: 'ready' | 'resting' | '';
+  /** Of its breaker; empty: it has none. */
+  readonly breaker: '' | BreakerState;
 }
 
 export const limits = defineScript({
@@ -25,7 +28,7 @@ export const limits = defineScript({
   reply: ([cursor, rows]: readonly [string, readonly Row[]]) => ({
     cursor,
     found: rows.map(
-      ([field, parts, rule, blockedForMs, left, nextInMs, waiting, running, line]): RawLimit => ({
+      ([field, parts, rule, blockedForMs, left, nextInMs, waiting, running, line, breaker]): RawLimit => ({
         field,
         parts,
         rule,
@@ -35,6 +38,7 @@ export const limits = defineScript({
         waiting,
         running,
         line: line as RawLimit['line'],
+        breaker: breaker as RawLimit['breaker'],
       }),
     ),
   }),

@@ -19,50 +19,53 @@ local function limits_in(text, base)
   return rule
 end
 
--- Until when nobody may start, and the state of the rate.
+-- Until when nobody may start, the state of the rate, and that of the breaker: `!` it is open, `?` jobs that try it have started. In both
+-- cases the next jobs that try it may start at `till`.
 local function limit_state(text)
-  local blocked, rate = string.match(text or '', '^([%d.]+) ?(.*)$')
-  return tonumber(blocked) or 0, rate or ''
+  local blocked, mark, till, rate = string.match(text or '', '^([%d.]+)([!?]?)(%d*) ?(.*)$')
+  return tonumber(blocked) or 0, rate or '', mark or '', tonumber(till) or 0
 end
 
-local function state_text(blocked, rate)
-  return string.format('%.0f ', blocked) .. rate
+local function state_text(blocked, rate, mark, till)
+  return string.format('%.0f', blocked) .. (mark ~= '' and mark .. string.format('%.0f', till) or '') .. ' ' .. rate
 end
 
--- How many may start by the rate and by a block, and in how many ms the next may if none may now.
+-- How many may start by the rate, by a block and by a breaker, and in how many ms the next may if none may now.
 local function rate_room(rule, text, now, want)
-  local blocked, rate = limit_state(text)
+  local blocked, rate, mark, till = limit_state(text)
+  if rule.breaker and mark ~= '' then blocked, want = math.max(blocked, till), math.min(want, rule.breaker.probes) end
   if blocked > now then return 0, blocked - now end
   if not rule.rate then return want, 0 end
   local left, next_in = rate_left(rule.rate, rate, now)
   return math.max(0, math.min(left, want)), next_in
 end
 
--- So many have started. Answers in how many ms the next may, 0 where it may now.
+-- So many have started. Answers in how many ms the next may, 0 where it may now, and the state then.
 local function charge_rate(field, rule, text, now, count)
-  local blocked, rate = limit_state(text)
-  rate = rate_charged(rule.rate, rate, now, count)
-  redis.call('HSET', key_limitStates, field, state_text(blocked, rate))
-  local left, next_in = rate_left(rule.rate, rate, now)
-  return left < 1 and math.max(0, next_in) or 0
+  local blocked, rate, mark, till = limit_state(text)
+  if not rule.rate and mark == '' then return 0, text end
+  if rule.rate then rate = rate_charged(rule.rate, rate, now, count) end
+  if rule.breaker and mark ~= '' then mark, till = '?', now + rule.breaker.openFor end
+  local after = state_text(blocked, rate, mark, till)
+  redis.call('HSET', key_limitStates, field, after)
+  local left, next_in = rate_room(rule, after, now, 1)
+  return left < 1 and math.max(0, next_in) or 0, after
 end
 
 -- How many of them may run at once, `math.huge` where nothing says so.
 local function most_running(rule)
-  if rule.order == 'strict' then return 1 end
-  return rule.concurrency or math.huge
+  return rule.order == 'strict' and 1 or rule.concurrency or math.huge
 end
 
--- When the state of a line says nothing any more.
+-- When the state of a line says nothing any more. A breaker that is open stays so until jobs have tried it.
 local function state_over_at(rule, text, now)
-  local blocked, rate = limit_state(text)
-  return math.max(blocked, rule.rate and rate ~= '' and rate_over_at(rule.rate, rate, now) or 0)
+  local blocked, rate, mark = limit_state(text)
+  return rule.breaker and mark ~= '' and math.huge or math.max(blocked, rule.rate and rate ~= '' and rate_over_at(rule.rate, rate, now) or 0)
 end
 
 -- What is added to the number of a line in `slots`.
 local function keeps_slot(rule)
-  if rule.order ~= 'strict' then return 0 end
-  return rule.onDead == 'block' and 0.5 or 0.25
+  return rule.order ~= 'strict' and 0 or rule.onDead == 'block' and 0.5 or 0.25
 end
 
 -- What a claim must look for, letters in one field of `meta`: `r` a rate, `b` a block, `n` limits by name, `g` groups, `o` limits of one group,
@@ -71,8 +74,6 @@ end
 local function flag_limits(flags)
   local before = redis.call('HGET', key_meta, 'limited') or ''
   local after = before
-  for flag in string.gmatch(flags, '%a') do
-    if not string.find(after, flag, 1, true) then after = after .. flag end
-  end
+  for flag in string.gmatch(flags, '%a') do after = string.find(after, flag, 1, true) and after or after .. flag end
   if after ~= before then redis.call('HSET', key_meta, 'limited', after) end
 end

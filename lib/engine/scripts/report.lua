@@ -1,0 +1,43 @@
+--@needs types, clock, lines, limits, breakers, bell, event
+-- Tells breakers and retry budgets how runs ended. Arguments: fields of `limits`, each with how many completed, how many failed, and how
+-- many of these run again. Answers for each whether its breaker opened or closed, and when the first of its retries may run and each
+-- further one.
+check_types(key_meta, key_limits, key_limitStates, key_lines, key_lineStates, key_ready, key_resting, key_doorbell)
+local now, events, answers = clock(), { count = 0 }, {}
+
+local function tell(kind, field, ms)
+  say(events, kind, 1, '', 'name', string.sub(field, 3), 'delay', string.format('%.0f', ms))
+end
+
+for i = reports_first, reports_last, 4 do
+  local field, completed, failed, retries = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
+  local rule, change, first, each = limits_in(redis.call('HGET', key_limits, field)), '', 0, 0
+  local breaker = rule.breaker
+  if breaker then
+    local blocked, rate, mark, till = limit_state(redis.call('HGET', key_limitStates, field))
+    if mark == '' then
+      if count_runs(field, breaker, now, completed, failed) then change, mark, till = 'opened', '!', now + breaker.openFor end
+    elseif mark == '?' and failed > 0 then
+      change, mark, till = 'tried', '!', now + breaker.openFor
+    elseif mark == '?' and completed > 0 then
+      change, mark = 'closed', ''
+    end
+    if change ~= '' then
+      redis.call('HSET', key_limitStates, field, state_text(blocked, rate, mark, till))
+      redis.call('HDEL', key_limitStates, 'b:' .. field)
+      -- The state of a name is dropped with its line.
+      local number = field ~= 'q' and numbers_of({ field })[field]
+      if number then flag_limits('bn') end
+      if change == 'opened' then tell('breakerOpened', field, breaker.openFor) end
+      if change == 'closed' then
+        tell('breakerClosed', field, 0)
+        if number then look_at_line(number) end
+        ring()
+      end
+    end
+  end
+  if rule.retryBudget and retries > 0 then first, each = book_retries(field, rule.retryBudget, now, retries) end
+  answers[#answers + 1] = { change, string.format('%.3f', first), string.format('%.3f', each) }
+end
+write_events(events, now)
+return answers

@@ -1,0 +1,32 @@
+-- Circuit breakers and retry budgets. In `limitStates`, `b:` and the field of the limit has what a closed breaker counts: how many runs
+-- completed and failed in each tenth of its window, `tenth:completed:failed`; `r:` and the field has when the next retry is due by the budget.
+
+-- Counts runs of a closed breaker. Answers whether it must open.
+local function count_runs(field, breaker, now, completed, failed)
+  local width = breaker.window / 10
+  local current = math.floor(now / width)
+  local kept, all_completed, all_failed = {}, completed, failed
+  for tenth, done, lost in string.gmatch(redis.call('HGET', key_limitStates, 'b:' .. field) or '', '(%d+):(%d+):(%d+)') do
+    tenth = tonumber(tenth)
+    if tenth == current then
+      completed, failed = completed + tonumber(done), failed + tonumber(lost)
+      all_completed, all_failed = all_completed + tonumber(done), all_failed + tonumber(lost)
+    elseif tenth > current - 10 and tenth < current then
+      kept[#kept + 1] = string.format('%.0f:%s:%s', tenth, done, lost)
+      all_completed, all_failed = all_completed + tonumber(done), all_failed + tonumber(lost)
+    end
+  end
+  if all_failed >= breaker.failures and all_failed >= breaker.ratio * (all_completed + all_failed) then return true end
+  kept[#kept + 1] = string.format('%.0f:%.0f:%.0f', current, completed, failed)
+  redis.call('HSET', key_limitStates, 'b:' .. field, table.concat(kept, ' '))
+  return false
+end
+
+-- Gives so many retries their places, one each `per / max`, of which `max` may come at once after a rest. Answers when the first one may
+-- run, in ms, and how much later each further one.
+local function book_retries(field, budget, now, count)
+  local each = budget.per / budget.max
+  local from = math.max(now, tonumber(redis.call('HGET', key_limitStates, 'r:' .. field) or nil) or 0)
+  redis.call('HSET', key_limitStates, 'r:' .. field, string.format('%.3f', from + count * each))
+  return from + each - budget.per - now, each
+end

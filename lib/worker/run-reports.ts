@@ -1,0 +1,124 @@
+import { Log } from '../contract/log.js';
+import type { LimitVerbs, RunReportAnswer } from '../contract/limit-verbs.js';
+import { messageOf } from '../errors/thrown.js';
+import type { LimitField, LimitRule } from '../job/limit-rule.js';
+import type { Outcome } from '../job/outcome.js';
+import type { ResolvedLimits } from '../options/limit-options.js';
+
+/** How runs of one limit ended since the last report, and who waits for the answer. */
+interface Collected {
+  completed: number;
+  failed: number;
+  readonly retries: ((delayMs: number) => void)[];
+  readonly failures: ((delayMs: number) => void)[];
+}
+
+/**
+ * Tells the circuit breakers and retry budgets of a queue how its runs ended, in one call per tick. A failed run is settled after the answer,
+ * so a breaker that it opens is open before this worker claims again.
+ */
+export class RunReports {
+  private readonly logger = new Log('QueueWorker');
+  private readonly collected = new Map<LimitField, Collected>();
+  private isPlanned = false;
+
+  private constructor(
+    private readonly queue: string,
+    private readonly limits: Pick<LimitVerbs, 'report'>,
+    private readonly rules: ReadonlyMap<LimitField, LimitRule>,
+    private readonly isFailure: ResolvedLimits['isFailure'],
+  ) {}
+
+  /** Undefined if the queue has neither. */
+  static of(
+    queue: string,
+    limits: Pick<LimitVerbs, 'report'>,
+    declared: ResolvedLimits | undefined,
+  ): RunReports | undefined {
+    const rules = [...(declared?.rules ?? [])].filter(([, rule]) => rule.breaker || rule.retryBudget);
+    return rules.length > 0 ? new RunReports(queue, limits, new Map(rules), declared!.isFailure) : undefined;
+  }
+
+  completed(name: string): void {
+    for (const field of this.fieldsOf(name))
+      if (this.rules.get(field)!.breaker) this.of(field).completed += 1;
+  }
+
+  /**
+   * Resolves to how much later than by its backoff the job may run again. Undefined if this failure counts for nothing. Never rejects.
+   */
+  failed(name: string, outcome: Outcome, error: unknown): Promise<number> | undefined {
+    const isRetry = outcome.kind === 'retried' && outcome.counted;
+    if (!isRetry && !(outcome.kind === 'dead' && outcome.reason === 'retries-exhausted')) return undefined;
+    const delays: Promise<number>[] = [];
+    for (const field of this.fieldsOf(name)) {
+      const { breaker, retryBudget } = this.rules.get(field)!;
+      const counts = Boolean(breaker) && this.isFault(field, error);
+      const books = isRetry && Boolean(retryBudget);
+      if (!counts && !books) continue;
+      const of = this.of(field);
+      if (counts) of.failed += 1;
+      delays.push(new Promise((resolve) => (books ? of.retries : of.failures).push(resolve)));
+    }
+    if (delays.length === 0) return undefined;
+    return Promise.all(delays).then((all) => Math.max(0, ...all));
+  }
+
+  private fieldsOf(name: string): LimitField[] {
+    return ['q', `n:${name}`].filter((field) => this.rules.has(field));
+  }
+
+  private isFault(field: LimitField, error: unknown): boolean {
+    const counts = this.isFailure.get(field);
+    if (!counts) return true;
+    try {
+      return counts(error);
+    } catch (why) {
+      this.logger.warn(
+        `queue '${this.queue}': isFailure of a breaker failed, so the error counts: ${messageOf(why)}`,
+      );
+      return true;
+    }
+  }
+
+  private of(field: LimitField): Collected {
+    let of = this.collected.get(field);
+    if (!of) this.collected.set(field, (of = { completed: 0, failed: 0, retries: [], failures: [] }));
+    if (!this.isPlanned) {
+      this.isPlanned = true;
+      setImmediate(() => void this.send());
+    }
+    return of;
+  }
+
+  private async send(): Promise<void> {
+    this.isPlanned = false;
+    const all = [...this.collected];
+    this.collected.clear();
+    const reports = all.map(([field, { completed, failed, retries }]) => ({
+      field,
+      completed,
+      failed,
+      retries: retries.length,
+    }));
+    let answers: readonly RunReportAnswer[] = [];
+    try {
+      answers = await this.limits.report(this.queue, reports);
+    } catch (error) {
+      this.logger.debug(`queue '${this.queue}': runs are not counted by its limits: ${messageOf(error)}`);
+    }
+    for (const [i, [field, { retries, failures }]] of all.entries()) {
+      const { breaker = '', firstMs = 0, eachMs = 0 } = answers[i] ?? {};
+      this.tell(field, breaker);
+      for (const settle of failures) settle(0);
+      for (const [at, settle] of retries.entries()) settle(Math.ceil(firstMs + at * eachMs));
+    }
+  }
+
+  private tell(field: LimitField, change: RunReportAnswer['breaker']): void {
+    const of = field === 'q' ? 'its circuit breaker' : `the circuit breaker of '${field.slice(2)}'`;
+    if (change === 'opened')
+      this.logger.warn(`queue '${this.queue}': ${of} opened, because too many runs fail; jobs wait`);
+    if (change === 'closed') this.logger.log(`queue '${this.queue}': ${of} closed; jobs start again`);
+  }
+}

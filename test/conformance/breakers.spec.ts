@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest';
+import type { BreakerRule, LimitRule } from '#lib/job/limit-rule.js';
+import type { RunReport } from '#lib/contract/limit-verbs.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { QUEUE } from '../scripts/support.js';
+import { ENGINES, useEngine } from './support.js';
+
+const BREAKER: BreakerRule = { failures: 3, ratio: 0.5, window: 1_000, openFor: 500, probes: 2 };
+const NOTHING = { firstMs: 0, eachMs: 0 };
+
+describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
+  const t = useEngine(kind);
+  const set = (field: string, rule: LimitRule | null, part: 'code' | 'live' = 'code') =>
+    t.engine.limits.set(QUEUE, field, part, rule);
+  const report = async (counts: Partial<RunReport>, field = 'q') => {
+    const [answer] = await t.engine.limits.report(QUEUE, [
+      { field, completed: 0, failed: 0, retries: 0, ...counts },
+    ]);
+    return answer!.breaker;
+  };
+  const named = (id: string) => {
+    const name = id.split('.')[0]!;
+    return { id, name, hasOwnId: true, body: encodeBody(name, t.now, {}, '') };
+  };
+  const state = async (field = 'q') =>
+    (await t.engine.limits.list(QUEUE)).find((one) => one.field === field)!.breaker;
+  async function take(want: number) {
+    const { claimed, supply } = await t.exchanged({ want });
+    return { ids: claimed.map(({ id }) => id), supply };
+  }
+
+  it('opens by number and share of failed runs within its window', async () => {
+    await set('q', { breaker: BREAKER });
+    expect(await report({ completed: 4, failed: 3 })).toBe('');
+    expect(await state()).toBe('closed');
+    await t.advance(1_000);
+    // What was counted before is over.
+    expect(await report({ failed: 2 })).toBe('');
+    await t.advance(899);
+    expect(await report({ completed: 1, failed: 1 })).toBe('opened');
+    expect(await state()).toBe('open');
+  });
+
+  it('lets no job start while it is open, then some, and all once one of them completed', async () => {
+    await set('q', { breaker: BREAKER });
+    await t.add('a', 'b', 'c', 'd', 'e', 'f');
+    expect((await take(1)).ids).toEqual(['a']);
+    expect(await report({ failed: 3 })).toBe('opened');
+    expect(await take(9)).toEqual({ ids: [], supply: { limitedForMs: 500 } });
+    // Runs that began before say nothing about it.
+    expect(await report({ completed: 9 })).toBe('');
+    await t.advance(500);
+    expect(await state()).toBe('half-open');
+    expect(await take(9)).toEqual({ ids: ['b', 'c'], supply: { limitedForMs: 500 } });
+    expect(await state()).toBe('half-open');
+    expect(await report({ failed: 1, completed: 1 })).toBe('tried');
+    expect(await state()).toBe('open');
+    await t.advance(500);
+    // What tries it may be lost with its worker: others try it later.
+    expect((await take(1)).ids).toEqual(['d']);
+    await t.advance(500);
+    expect((await take(1)).ids).toEqual(['e']);
+    expect(await report({ completed: 1 })).toBe('closed');
+    expect(await state()).toBe('closed');
+    expect(await take(9)).toEqual({ ids: ['f'], supply: 'empty' });
+    const events = (await t.events()).filter(({ type }) => type.startsWith('breaker'));
+    expect(events).toMatchObject([
+      { type: 'breakerOpened', id: '', name: '', delayMs: 500 },
+      { type: 'breakerClosed', id: '', name: '' },
+    ]);
+    // It counts anew.
+    expect(await report({ failed: 2 })).toBe('');
+  });
+
+  it('of a name holds back only jobs of that name, and stays open when none waits', async () => {
+    await set('n:sync', { breaker: { ...BREAKER, probes: 1 } });
+    await t.add(named('sync.1'), named('other.1'));
+    expect((await take(9)).ids).toEqual(['sync.1', 'other.1']);
+    expect(await report({ failed: 3 }, 'n:sync')).toBe('opened');
+    expect(await take(9)).toMatchObject({ ids: [] });
+    await t.advance(2_000);
+    expect(await take(9)).toMatchObject({ ids: [] });
+    expect(await state('n:sync')).toBe('half-open');
+    await t.add(named('sync.2'), named('sync.3'), named('other.2'));
+    expect((await take(9)).ids.toSorted()).toEqual(['other.2', 'sync.2']);
+    expect(await report({ failed: 1 }, 'n:sync')).toBe('tried');
+    await t.add(named('other.3'));
+    expect((await take(9)).ids).toEqual(['other.3']);
+    await t.advance(500);
+    await t.add(named('sync.4'));
+    expect((await take(9)).ids).toEqual(['sync.3']);
+    expect(await report({ completed: 1 }, 'n:sync')).toBe('closed');
+    expect((await take(9)).ids).toEqual(['sync.4']);
+    const events = (await t.events()).filter(({ type }) => type.startsWith('breaker'));
+    expect(events.map(({ name }) => name)).toEqual(['sync', 'sync']);
+  });
+
+  it('is closed by a release, beside a hold and a rate', async () => {
+    const rate = { max: 4, per: 1_000, window: 'fixed', burst: 4 } as const;
+    await set('q', { breaker: BREAKER, rate });
+    await t.add('a', 'b', 'c', 'd', 'e', 'f', 'g');
+    expect((await take(1)).ids).toEqual(['a']);
+    await report({ failed: 3 });
+    await t.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 700, count: 0 }]);
+    await t.advance(500);
+    expect(await take(9)).toEqual({ ids: [], supply: { limitedForMs: 200 } });
+    await t.advance(200);
+    expect((await take(9)).ids).toEqual(['b', 'c']);
+    await t.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: -1, count: 0 }]);
+    expect(await state()).toBe('closed');
+    expect((await take(9)).ids).toEqual(['d']);
+  });
+
+  it('is changed while it holds, and holds nothing back once its rule is gone', async () => {
+    await set('q', { breaker: BREAKER });
+    await set('q', { breaker: { ...BREAKER, failures: 1 } }, 'live');
+    expect(await report({ failed: 1 })).toBe('opened');
+    await t.add('a');
+    expect((await take(9)).ids).toEqual([]);
+    await set('q', { breaker: false }, 'live');
+    expect(await state()).toBeNull();
+    expect((await take(9)).ids).toEqual(['a']);
+    expect(await report({ failed: 9 })).toBe('');
+  });
+
+  it('gives retries places, `max` at once and then one by one', async () => {
+    await set('q', { retryBudget: { max: 2, per: 1_000 } });
+    const book = (retries: number) =>
+      t.engine.limits.report(QUEUE, [{ field: 'q', completed: 0, failed: 0, retries }]);
+    expect(await book(3)).toEqual([{ breaker: '', firstMs: -500, eachMs: 500 }]);
+    expect(await book(1)).toEqual([{ breaker: '', firstMs: 1_000, eachMs: 500 }]);
+    await t.advance(10_000);
+    expect(await book(1)).toEqual([{ breaker: '', firstMs: -500, eachMs: 500 }]);
+    // No claim looks at it.
+    await t.add('a');
+    expect(await take(9)).toEqual({ ids: ['a'], supply: 'empty' });
+    await set('q', { retryBudget: false }, 'live');
+    expect(await book(9)).toEqual([{ breaker: '', ...NOTHING }]);
+  });
+
+  it('answers for each report, also of what has no rule', async () => {
+    await set('n:a', { breaker: { ...BREAKER, failures: 1 } });
+    expect(
+      await t.engine.limits.report(QUEUE, [
+        { field: 'q', completed: 1, failed: 1, retries: 1 },
+        { field: 'n:a', completed: 0, failed: 1, retries: 1 },
+      ]),
+    ).toEqual([
+      { breaker: '', ...NOTHING },
+      { breaker: 'opened', ...NOTHING },
+    ]);
+  });
+});

@@ -1,0 +1,112 @@
+import { describe, expect, it } from 'vitest';
+import { UnrecoverableError } from '#lib/errors.js';
+import type { Job } from '#lib/job/job.js';
+import { bootQueue, Logs, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+
+describe('a circuit breaker', () => {
+  const breaker = { failures: 3, ratio: 0.5, window: '1m', openFor: '150ms' } as const;
+
+  it('opens over all processes while runs fail, lets one job try it, and closes; jobs wait and lose no attempt', async () => {
+    let isDown = true;
+    let runs = 0;
+    const logs = new Logs();
+    const handlers = {
+      job: () => {
+        runs += 1;
+        if (isDown) throw new Error('503');
+      },
+    };
+    const options = {
+      handlers,
+      queue: { limits: { breaker }, defaults: { attempts: 20, backoff: 1 } },
+      logs,
+    };
+    const { queue, said } = await bootQueue(redis, { ...options, concurrency: 1 });
+    await bootQueue(redis, { ...options, concurrency: 1, watch: false });
+    await queue.addBulk(Array.from({ length: 30 }, () => ({ name: 'job', data: null })));
+    const opened = await said.first(({ type }) => type === 'breakerOpened', PATIENT);
+    expect(opened).toMatchObject({ queue: 'work', name: undefined, openForMs: 150 });
+    // Another process may be in the middle of a run when it opens.
+    await until(async () => (await queue.counts()).active === 0, { ...PATIENT, what: () => 'no job runs' });
+    const before = runs;
+    expect(before).toBeLessThanOrEqual(5);
+    const state = async () => (await queue.limits.list())[0]!.breaker!.state;
+    await until(() => runs > before, { ...PATIENT, what: () => 'a job tries it' });
+    isDown = false;
+    await said.first(({ type }) => type === 'breakerClosed', PATIENT);
+    await until(async () => (await queue.counts()).waiting + (await queue.counts()).delayed === 0, {
+      ...PATIENT,
+      what: () => 'all jobs run',
+    });
+    expect(await state()).toBe('closed');
+    expect((await queue.counts()).dead).toBe(0);
+    expect(said.values.filter(({ type }) => type === 'breakerOpened')).toHaveLength(1);
+    expect(logs.lines.map(({ text }) => text).filter((text) => text.includes('circuit breaker'))).toEqual([
+      "queue 'work': its circuit breaker opened, because too many runs fail; jobs wait",
+      "queue 'work': its circuit breaker closed; jobs start again",
+    ]);
+  });
+
+  it('counts only what the code says, and no error that a further attempt cannot fix', async () => {
+    const isFailure = (error: unknown) => {
+      if ((error as Error).message === 'odd') throw new Error('cannot tell');
+      return (error as Error).message !== '404';
+    };
+    const { queue, ended } = await bootQueue(redis, {
+      queue: {
+        limits: { names: { sync: { breaker: { ...breaker, failures: 2, openFor: '1h', isFailure } } } },
+        defaults: { attempts: 1 },
+      },
+      handlers: {
+        sync: ({ data }: Job<string>) => {
+          throw data === 'final' ? new UnrecoverableError('final') : new Error(data);
+        },
+        other: () => undefined,
+      },
+    });
+    const state = async () => (await queue.limits.list()).find(({ name }) => name === 'sync')!.breaker!.state;
+    const run = async (data: string) => ended((await queue.add('sync', data)).id);
+    for (const data of ['404', '404', 'final', 'final', '503']) await run(data);
+    expect(await state()).toBe('closed');
+    await run('odd');
+    expect(await state()).toBe('open');
+    await queue.add('sync', '503');
+    await ended((await queue.add('other', null)).id);
+    expect(await queue.counts()).toMatchObject({ waiting: 1, dead: 6 });
+    await queue.limits.release({ name: 'sync' });
+    expect(await state()).toBe('closed');
+    await until(async () => (await queue.counts()).dead === 7, { ...PATIENT, what: () => 'the job runs' });
+  });
+});
+
+describe('a retry budget', () => {
+  it('lets so many retries run at once and the others one by one, over all processes', async () => {
+    const retries: number[] = [];
+    const handlers = {
+      job: (job: Job) => {
+        if (job.attempt === 1) throw new Error('once');
+        retries.push(performance.now());
+      },
+    };
+    const options = {
+      handlers,
+      queue: { limits: { retryBudget: { max: 10, per: '200ms' } }, defaults: { attempts: 2, backoff: 1 } },
+      watch: false,
+    } as const;
+    const { queue } = await bootQueue(redis, options);
+    await bootQueue(redis, options);
+    expect(await queue.limits.list()).toMatchObject([{ retryBudget: { max: 10, perMs: 200 } }]);
+    const begun = performance.now();
+    await queue.addBulk(Array.from({ length: 40 }, () => ({ name: 'job', data: null })));
+    await until(() => retries.length === 40, { ...PATIENT, what: () => `${retries.length} of 40 retries` });
+    // 10 at once, and 30 more, one each 20 ms.
+    expect(performance.now() - begun).toBeGreaterThanOrEqual(30 * 20);
+    const first = retries.toSorted((a, b) => a - b);
+    expect(first[20]! - begun).toBeGreaterThanOrEqual(10 * 20);
+    expect((await queue.counts()).dead).toBe(0);
+  });
+});
