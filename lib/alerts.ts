@@ -6,7 +6,7 @@ export interface CreateAlertsOptions
   extends Pick<InspectorOptions, 'connection' | 'prefix'>, QueueAlertsOptions {}
 
 /**
- * Alerts in a program without Nest. They are evaluated until `close`, which the program needs to end by itself.
+ * Alerts in a program without Nest. They are evaluated until `close`. Without that call, the process does not exit by itself.
  *
  * @throws {InvalidOptionError}
  * @example
@@ -35,10 +35,10 @@ export function createAlerts({ connection, prefix, ...options }: CreateAlertsOpt
   };
 }
 
-/** Made by `createAlerts`. */
+/** The result of `createAlerts`. */
 export interface StandaloneAlerts {
   /**
-   * The alerts that fire now, as the last evaluation of any process found them.
+   * The alerts that fire now, according to the last evaluation of any process.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */

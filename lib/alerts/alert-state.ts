@@ -1,17 +1,19 @@
 import { counted, quoted } from '../job/text.js';
 import { RULE_UNITS, type AlertRuleKind, type AlertUnit, type CheckedRule } from './rules.js';
 
-/** An alert that fires, or that is resolved. */
+/** An alert that fires or is resolved. */
 export interface Alert {
-  /** The same for the firing alert and its end, and in every repetition: rule, queue and time. */
+  /**
+   * Made of rule, queue and time. It is the same when the alert fires, when it is resolved, and in every repeated notification.
+   */
   readonly id: string;
-  /** `firing`: the limit is exceeded; `resolved`: it is not any more. */
+  /** `firing`: the limit is exceeded; `resolved`: it is no longer exceeded. */
   readonly state: 'firing' | 'resolved';
   /** Kind of the rule. */
   readonly rule: AlertRuleKind;
   /** Name of the rule. */
   readonly name: string;
-  /** As the rule says. */
+  /** Severity of the rule. */
   readonly severity: 'info' | 'warning' | 'critical';
   /** The option `source`; null if there is none. */
   readonly source: string | null;
@@ -31,14 +33,14 @@ export interface Alert {
   readonly text: string;
 }
 
-/** A value that a rule has measured. */
+/** A value measured for a rule. */
 export interface Reading {
   readonly rule: CheckedRule;
   readonly queue: string | null;
   readonly value: number;
 }
 
-/** Counters of a queue at one time. The difference of two is what happened in between. */
+/** Counters of a queue at one time. The difference of two such points is what happened in between. */
 export interface Counted {
   readonly at: number;
   readonly processed: number;
@@ -50,19 +52,19 @@ export interface Counted {
 interface Row {
   readonly since: number;
   readonly value: number;
-  /** When it began to fire; absent while it has not. */
+  /** When the alert began to fire; absent if it does not fire. */
   readonly firedAt?: number;
-  /** It fires within the cooldown of its last firing, and nobody is notified yet. */
+  /** The alert fires within the cooldown of its last firing, so no notification was sent yet. */
   readonly isHeld?: boolean;
-  /** When it is resolved, it stays for the cooldown. */
+  /** When the alert was resolved. The row is kept until the cooldown is over. */
   readonly resolvedAt?: number;
-  /** Which notification is still to be delivered. */
+  /** The notification that is still to be delivered. */
   readonly undelivered?: 'firing' | 'resolved';
-  /** When the last firing that somebody was notified of began. */
+  /** When the last firing began for which a notification was sent. */
   readonly notifiedAt?: number;
 }
 
-/** The leader stores this in Redis, so that another process can go on. */
+/** The leader stores this in Redis, so that another process can continue. */
 export interface AlertState {
   readonly rows: Readonly<Record<string, Row>>;
   readonly counters: Readonly<Record<string, readonly Counted[]>>;
@@ -111,7 +113,7 @@ export function advance(
 
 function step(row: Row | undefined, rule: CheckedRule, value: number, now: number): Row | undefined {
   const isOver = value > rule.limit;
-  // Its end was not delivered, and it is above the limit again: the same alert goes on.
+  // The end of the alert was not delivered yet, and the value is above the limit again: the same alert continues.
   if (row?.undelivered === 'resolved' && isOver) {
     return { ...without(row, 'undelivered', 'resolvedAt'), value };
   }
@@ -130,7 +132,7 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
         ? { since: row.since, value, resolvedAt: now, ...notifiedOf(row) }
         : undefined;
   if (value > rule.resolve) return fire({ ...row, value }, rule, now);
-  // Nobody was notified of the firing, so nobody needs to know its end.
+  // No notification of the firing was sent, so none of its end is needed.
   const isUnknown = row.isHeld === true || row.undelivered === 'firing';
   const { since, firedAt } = row;
   return {
@@ -153,7 +155,7 @@ function notifiedOf(row: Row | undefined): Pick<Row, 'notifiedAt'> {
   return row?.notifiedAt === undefined ? {} : { notifiedAt: row.notifiedAt };
 }
 
-/** Fires once the value has been above the limit for long enough; within the cooldown it notifies nobody. */
+/** Fires when the value has been above the limit for long enough. Within the cooldown no notification is sent. */
 function fire(row: Row, rule: CheckedRule, now: number): Row {
   if (row.firedAt !== undefined && row.isHeld !== true) return row;
   if (row.firedAt === undefined && now - row.since < rule.forMs) return row;
@@ -166,7 +168,7 @@ function fire(row: Row, rule: CheckedRule, now: number): Row {
 /** The rows after an alert was delivered. */
 export function delivered(rows: AlertState['rows'], key: string, alert: Alert): AlertState['rows'] {
   const row = rows[key];
-  // It has changed meanwhile, and the change is still to be delivered.
+  // The alert has changed meanwhile, and the change is still to be delivered.
   if (!row || row.undelivered !== alert.state || row.since !== alert.since.getTime()) return rows;
   return { ...rows, [key]: without(row, 'undelivered') };
 }

@@ -3,7 +3,7 @@ import type { QueueInfo, QueueInspector, WorkerInfo } from '../inspect/queue-ins
 import type { AlertState, Counted, Reading } from './alert-state.js';
 import type { AlertRuleKind, CheckedRule } from './rules.js';
 
-/** Where the values of the queues are read. */
+/** Where the values of the queues are read from. */
 export interface AlertSource {
   readonly engine: Pick<QueueEngine, 'admin' | 'processes' | 'schedules' | 'overdue' | 'now'>;
   readonly inspector: Pick<QueueInspector, 'queues' | 'workers'>;
@@ -105,24 +105,24 @@ function valueOf(rule: CheckedRule, { queue, workers, silent, lag, counters, now
   }
 }
 
-/** Of today and yesterday, so that a change of the day takes nothing away within the window. */
+/** The counters of today and yesterday, so that midnight does not reset them within the window. */
 async function countersOf(engine: AlertSource['engine'], queue: string): Promise<Counted> {
   const { total } = await engine.admin.stats(queue, 2);
   const { processed, failed, dead } = total;
   return { at: Math.floor(engine.now()), processed, failed, dead };
 }
 
-/** The counters of the longest window, and one before it. */
+/** The stored points of the longest window, and one point before it. */
 function withNow(before: readonly Counted[], counted: Counted, rules: readonly CheckedRule[]): Counted[] {
   const windowMs = Math.max(...rules.map((rule) => rule.windowMs));
   const last = before.at(-1);
-  // The day before yesterday has left the sum, or the queue was deleted: counting begins anew.
+  // A smaller sum means that the day before yesterday has left it, or that the queue was deleted. Counting starts again.
   const isLess =
     last && (counted.processed < last.processed || counted.failed < last.failed || counted.dead < last.dead);
   const kept = isLess ? [] : before;
   const first = kept.findLastIndex(({ at }) => at <= counted.at - windowMs);
   const left = kept.slice(Math.max(0, first));
-  // Bounds the stored points of a window.
+  // Limits the number of stored points of a window.
   const [beforeLast, newest] = [left.at(-2), left.at(-1)];
   if (beforeLast && newest!.at - beforeLast.at < windowMs / POINTS) left.pop();
   return [...left, counted];
@@ -147,7 +147,7 @@ async function lagOf(engine: AlertSource['engine'], queue: string): Promise<numb
   return due.length === 0 ? 0 : Math.max(0, Math.floor(engine.now()) - Math.min(...due));
 }
 
-/** 0 without a `maxmemory`, and in memory. */
+/** The used part of `maxmemory`. 0 without `maxmemory`, and with the memory engine. */
 async function memoryOf({ admin }: AlertSource['engine']): Promise<number> {
   const info = (await admin.serverInfo('godwit-alerts')) ?? '';
   const field = (name: string) => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);

@@ -14,7 +14,7 @@ import { checkAlertsOptions, QueueAlerts, type QueueAlertsOptions } from './queu
 
 /** Options of `QueueAlertsModule.forRootAsync`. */
 export interface QueueAlertsAsyncOptions extends Pick<ModuleMetadata, 'imports'> {
-  /** What `useFactory` gets. @default [] */
+  /** Providers that are passed to `useFactory`. @default [] */
   readonly inject?: InjectionToken[];
   /** Returns the options, or a promise of them. */
   readonly useFactory: (...injected: any[]) => QueueAlertsOptions | Promise<QueueAlertsOptions>;
@@ -23,7 +23,7 @@ export interface QueueAlertsAsyncOptions extends Pick<ModuleMetadata, 'imports'>
 const ALERTS_OPTIONS = Symbol('godwit:alerts-options');
 
 /**
- * Alerts of the queues of the prefix. Import it in as many processes as you like: one of them evaluates the rules.
+ * Alerts of the queues of the prefix. Any number of processes may import it: one of them evaluates the rules.
  *
  * @example
  * QueueAlertsModule.forRoot({
@@ -47,7 +47,7 @@ export class QueueAlertsModule implements OnApplicationBootstrap, OnModuleDestro
   }
 
   /**
-   * The same with options from a factory, for example where `notify` calls a provider.
+   * Like `forRoot`, with options from a factory, for example if `notify` calls a provider.
    *
    * @example
    * QueueAlertsModule.forRootAsync({

@@ -9,7 +9,10 @@ import { advance, alertsOf, readState, delivered, type Alert, type AlertState } 
 import { measure, type AlertSource } from './measure.js';
 import { readRules, type AlertRule, type CheckedRule } from './rules.js';
 
-/** Notifies people of an alert. If it throws or rejects, it is called again after the next evaluation, until the alert is resolved. */
+/**
+ * Sends a notification of an alert. If it throws or rejects, it is called again after the next evaluation, until the alert is
+ * resolved.
+ */
 export type Notify = (alert: Alert) => unknown;
 
 /** Options of `QueueAlertsModule.forRoot` and `createAlerts`. */
@@ -20,7 +23,7 @@ export interface QueueAlertsOptions {
   readonly notify: Notify | readonly Notify[];
   /** How often the rules are evaluated, by one process for all, 1 s to 1 hour. @default '15s' */
   readonly interval?: Duration;
-  /** Where the alerts come from, such as `'shop production'`, for the receiver. @default none */
+  /** Name of the system that the alerts come from, such as `'shop production'`, for the receiver. @default none */
   readonly source?: string;
 }
 
@@ -34,10 +37,10 @@ export interface CheckedAlertsOptions {
 
 const SECOND_MS = 1_000;
 const NOTIFY_MS = 30_000;
-/** A leader that is killed is followed after so many intervals, or this time if they are short. */
+/** If the leader is killed, another process leads after this many intervals, or after this time if the intervals are short. */
 const LEASE_INTERVALS = 3;
 const LEAST_LEASE_MS = 5_000;
-/** For one evaluation of all rules. */
+/** Maximum time of one evaluation of all rules. */
 const EVALUATION_MS = 60_000;
 
 const readOptions = shape({
@@ -57,8 +60,9 @@ export function checkAlertsOptions(options: unknown, path: string): CheckedAlert
 }
 
 /**
- * Evaluates the rules once per interval for all processes of the prefix, and notifies when an alert fires and when it is resolved. Any number of processes
- * may run it: one of them leads, and another follows when it stops or is killed. The state is in Redis, so a restart repeats nothing.
+ * Evaluates the rules once per interval for all processes of the prefix, and calls `notify` when an alert fires and when it is
+ * resolved. Any number of processes may run it. One of them leads; if it stops or is killed, another one takes over. The state is
+ * in Redis, so a restart does not repeat notifications.
  *
  * @example
  * const firing = await app.get(QueueAlerts).firing(); // with QueueAlertsModule
@@ -67,7 +71,7 @@ export class QueueAlerts {
   private readonly logger = new Log('QueueAlerts');
   private readonly owner = randomBytes(9).toString('base64url');
   private readonly leaseMs: number;
-  /** Keys of alerts whose `notify` runs. */
+  /** Keys of alerts for which `notify` is running. */
   private readonly delivering = new Set<string>();
   private deliveredSince: { readonly key: string; readonly alert: Alert }[] = [];
   private turn: Promise<void> = Promise.resolve();
@@ -92,7 +96,7 @@ export class QueueAlerts {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async firing(): Promise<readonly Alert[]> {
-    // A lease of 0 ms takes the lead from nobody.
+    // With a lease of 0 ms, this call does not become the leader.
     const { state } = await this.source.engine.processes.lead({ owner: '', leaseMs: 0, state: '' });
     const { rules, source } = this.options;
     const now = this.source.engine.now();
@@ -130,7 +134,7 @@ export class QueueAlerts {
     }, ms);
   }
 
-  /** Never rejects. If Redis is away, the next evaluation tries again. */
+  /** Never rejects. If Redis is unreachable, the next evaluation tries again. */
   private async tryEvaluate(): Promise<void> {
     try {
       await this.inTurn(() => this.evaluate());
@@ -162,7 +166,7 @@ export class QueueAlerts {
     const known = this.takeDelivered(rows);
     const state: AlertState = { rows: advance(known, readings, rules, now), counters };
     const answer = await engine.processes.lead({ owner, leaseMs, state: JSON.stringify(state) });
-    // The evaluation took longer than the lease, and another process leads now: it notifies.
+    // The evaluation took longer than the lease, so another process leads now and sends the notifications.
     if (!answer.isLeader) return;
     for (const { key, alert } of alertsOf(state.rows, rules, source, 'undelivered', now))
       this.track(this.deliver(key, alert));
@@ -187,7 +191,7 @@ export class QueueAlerts {
     try {
       await Promise.all(this.options.notify.map((notify) => this.call(notify, alert)));
       this.deliveredSince.push({ key, alert });
-      // Stored at once, so that one that is killed now repeats nothing.
+      // The delivery is stored at once, so that it is not repeated if this process is killed now.
       await this.inTurn(() => this.store());
     } catch (error) {
       this.logger.error(`the alert ${alert.id} could not be delivered: ${messageOf(error)}`, stackOf(error));

@@ -10,15 +10,15 @@ export type AlertUnit = 'jobs' | 'workers' | 'ms' | 'ratio' | 'flag';
  * The value of a rule, for each queue:
  *
  * - `backlog`: waiting jobs.
- * - `oldestWaiting`: for how long the oldest waiting job could have run.
- * - `dead`: dead jobs; `deadRate`: those that died within `window`.
- * - `failureRatio`: failed attempts within `window`, as a part of all attempts; only from `min` attempts on.
+ * - `oldestWaiting`: how long ago the oldest waiting job was first due.
+ * - `dead`: dead jobs; `deadRate`: jobs that died within `window`.
+ * - `failureRatio`: failed attempts within `window`, divided by all attempts; 0 with fewer than `min` attempts.
  * - `noWorkers`: jobs wait or run, and no process works on the queue.
- * - `stalled`: workers that went silent and whose jobs nobody has taken back.
+ * - `stalled`: workers whose lease has ended and whose jobs have not been recovered yet.
  * - `paused`: the queue is paused for all processes.
  * - `scheduleLag`: how late the next occurrence of a schedule is.
  * - `longestRun`: how long the longest running job has been running.
- * - `memory`: used memory of Redis as a part of `maxmemory`; of the server, not of a queue.
+ * - `memory`: used memory of Redis, divided by `maxmemory`; a value of the server, not of a queue.
  */
 export type AlertRuleKind =
   | 'backlog'
@@ -51,26 +51,29 @@ export const RULE_UNITS: Readonly<Record<AlertRuleKind, AlertUnit>> = {
 export interface AlertRule {
   /** Kind of the rule: which value it compares. */
   readonly rule: AlertRuleKind;
-  /** Name in messages, up to 100 characters; two rules of one kind need different ones. @default the kind */
+  /** Name in messages, up to 100 characters; two rules of one kind need different names. @default the kind */
   readonly name?: string;
   /**
-   * The alert fires when the value is above this: a number of jobs or workers, a duration, or a part from 0 to 1. Required but for `noWorkers` and
-   * `paused`, which have none, and `stalled`. @default 0
+   * The alert fires when the value is above this: a number of jobs or workers, a duration, or a ratio from 0 to 1. Required,
+   * except for `stalled`, and for `noWorkers` and `paused`, which have no limit. @default 0
    */
   readonly limit?: number | string;
-  /** It is resolved when the value is at most this, so that it does not flap; not above `limit`. @default limit */
+  /**
+   * The alert is resolved when the value is at most this; not above `limit`. A lower value avoids alerts that fire and resolve
+   * repeatedly. @default limit
+   */
   readonly resolve?: number | string;
-  /** For how long the value must be above `limit` before it fires. @default 0 */
+  /** How long the value must be above `limit` before the alert fires. @default 0 */
   readonly for?: Duration;
-  /** It does not fire again for the same queue within this time. @default '10m' */
+  /** The alert does not fire again for the same queue within this time. @default '10m' */
   readonly cooldown?: Duration;
   /** Names of queues. @default all queues of the prefix */
   readonly queues?: readonly string[];
-  /** For the receiver. @default 'warning' */
+  /** Severity of the alert, for the receiver. @default 'warning' */
   readonly severity?: 'info' | 'warning' | 'critical';
-  /** Of `failureRatio` and `deadRate`: how far it looks back, 1 minute to 1 hour. @default '5m' */
+  /** For `failureRatio` and `deadRate`: the period that counts, 1 minute to 1 hour. @default '5m' */
   readonly window?: Duration;
-  /** Of `failureRatio`: how many attempts there must be within `window`. @default 20 */
+  /** For `failureRatio`: minimum number of attempts within `window`. @default 20 */
   readonly min?: number;
 }
 
@@ -113,7 +116,7 @@ const readRule = shape({
   min: field('min', integer(1, 1_000_000_000)),
 });
 
-/** The rules with defaults. Every fault is reported with its place. */
+/** Checks the rules and fills in defaults. Every fault is reported with its place. */
 export function readRules(given: unknown, path: string, report: Report): CheckedRule[] | undefined {
   const list = readable(given, path, () => (Array.isArray(given) ? [...(given as unknown[])] : null));
   if (!list || list.length === 0 || list.length > MAX_RULES) {

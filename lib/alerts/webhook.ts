@@ -9,22 +9,22 @@ import type { Notify } from './queue-alerts.js';
 
 /** Options of `webhook`. */
 export interface WebhookOptions {
-  /** Where alerts are sent, by POST: an address that begins with `https://` or `http://`. */
+  /** URL to which alerts are sent by POST; begins with `https://` or `http://`. */
   readonly url: string;
-  /** `json`: the alert; `slack`: `{ text }`, which Slack, Mattermost and Discord (`/slack`) take. @default 'json' */
+  /** `json`: the alert; `slack`: `{ text }`, which Slack, Mattermost and Discord (`/slack`) accept. @default 'json' */
   readonly format?: 'json' | 'slack';
-  /** Signs each body: the header `x-godwit-signature`. At least 16 characters. @default none */
+  /** Key for the signature of each body, in the header `x-godwit-signature`. At least 16 characters. @default none */
   readonly secret?: string;
   /** Further headers, such as `authorization`. @default none */
   readonly headers?: Readonly<Record<string, string>>;
   /** How long one attempt may take, 100 ms to 8 s. @default '5s' */
   readonly timeout?: Duration;
-  /** Attempts per evaluation, 1 to 3; after the next evaluation it tries again. @default 3 */
+  /** Attempts per evaluation, 1 to 3. If all fail, it tries again after the next evaluation. @default 3 */
   readonly attempts?: number;
 }
 
 const PATH = 'webhook()';
-/** Doubled for each further one. */
+/** Pause before the second attempt. It is doubled for each further one. */
 const FIRST_PAUSE_MS = 1_000;
 const LEAST_SECRET = 16;
 
@@ -38,8 +38,8 @@ const readOptions = shape({
 });
 
 /**
- * Sends alerts by HTTP. An answer other than 2xx is tried again, but for 4xx other than 408 and 429; redirects are not followed. The receiver
- * may get an alert twice: `idempotency-key` is then the same.
+ * Sends alerts by HTTP. A request is retried after a network error, a timeout, 408, 429 and 5xx. Redirects are not followed. The
+ * receiver may get an alert twice, with the same `idempotency-key`.
  *
  * @throws {InvalidOptionError}
  * @example
@@ -80,7 +80,7 @@ export function webhook(options: WebhookOptions): Notify {
 
 interface Fault {
   readonly text: string;
-  /** The same request would be refused again. */
+  /** Whether the same request would be refused again. */
   readonly isFinal: boolean;
 }
 
@@ -93,7 +93,7 @@ async function post(
   try {
     const signal = AbortSignal.timeout(timeoutMs);
     const answer = await fetch(url, { method: 'POST', headers, body, signal, redirect: 'manual' });
-    // Its body says nothing that matters, and an open one would hold the connection.
+    // The body of the response is not needed. It is cancelled, because an unread body keeps the connection open.
     await answer.body?.cancel();
     if (answer.ok) return undefined;
     const { status } = answer;
@@ -116,7 +116,7 @@ function lineOf({ state, severity, source, text }: Alert): string {
 
 function readUrl(value: unknown, path: string): string {
   if (typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value)) return value;
-  // Addresses of webhooks are secrets.
+  // URLs of webhooks are secrets.
   throw new InvalidOptionError(path, 'an address that begins with https:// or http://', typeof value);
 }
 
