@@ -165,8 +165,7 @@ export class AuditFacts {
       if (strays.length > 0)
         yield about('stray', strays, `has entries in ${and(strays)} that do not belong to it`);
       const unreadable = this.unreadable.get(id);
-      if (unreadable?.[0] === 'jobs')
-        yield about('unreadable', unreadable, 'has a body where nobody looks for it');
+      if (unreadable?.[0] === 'jobs') yield about('unreadable', unreadable, 'has a body in the wrong hash');
       else if (unreadable)
         yield about('unreadable', unreadable, `has no readable number in ${and(unreadable)}`);
     }

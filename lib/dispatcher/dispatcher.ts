@@ -135,7 +135,7 @@ export class Dispatcher {
     const known = this.current.state === 'failing' ? this.current.error : undefined;
     // The message of one fault may differ between calls, for example when the connection is opened again.
     if (kindOf(known) !== kindOf(error)) {
-      this.logger.error(`dispatcher '${this.name}' moves nothing, and tries on: ${error.message}`);
+      this.logger.error(`dispatcher '${this.name}' cannot move tasks, retrying: ${error.message}`);
     }
     if (known?.message !== error.message) this.setStatus({ state: 'failing', error });
     return Math.min(retryDelay(tries), this.options.pollMs);

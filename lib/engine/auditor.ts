@@ -227,15 +227,15 @@ function subjects(violations: readonly Violation[]): { ids: string[]; others: Vi
 function describe(did: Repair['did'], name: string, place: string): Repair {
   const quoted = shownId(name);
   if (did === 'leased')
-    return { did, id: null, worker: name, text: `worker ${quoted} has a lease of one length again` };
+    return { did, id: null, worker: name, text: `worker ${quoted} has a lease of the right length again` };
   const sentences: Partial<Record<Repair['did'], string>> = {
     buried: 'could not run, and is dead as corrupt',
     emptied: `stays ${place}, but its body is lost`,
-    'lined-up': 'was in no place, and is back in line',
+    'lined-up': 'was in no place, and is waiting again',
     'kept-ended': `was in no place, and is kept as ${place}`,
     'kept-one': `was in more than one place, and is in ${place} only`,
     swept: 'had entries that did not belong to it',
-    reset: 'had a number that could not be read; it begins anew',
+    reset: 'had a number that could not be read; it starts at 0 again',
   };
   return { did, id: name, worker: null, text: `job ${quoted} ${sentences[did]}` };
 }

@@ -65,7 +65,7 @@ function mend(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSettings
   const { leaseMs } = settings.limits;
   if (worker.held.size > 0 && !isKnown(queue, worker)) return takeBack(queue, worker, settings);
   worker.leaseAt = now + (worker.recordAt(now)?.leaseMs ?? leaseMs);
-  const text = `worker ${JSON.stringify(worker.name)} has a lease of one length again`;
+  const text = `worker ${JSON.stringify(worker.name)} has a lease of the right length again`;
   return [{ did: 'leased', id: null, worker: worker.name, text }];
 }
 

@@ -84,7 +84,7 @@ export function readCursor(value: unknown, path: string): JobsPlace {
     !/^(\d{1,16}(\.\d{1,16})?)?$/u.test(at) ||
     id.length > 2_000
   )
-    throw new InvalidOptionError(path, 'the cursor that a page before was answered with', value);
+    throw new InvalidOptionError(path, 'the cursor of a previous page', value);
   return { line, at, id };
 }
 

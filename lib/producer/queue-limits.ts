@@ -378,7 +378,7 @@ export async function listGroups(engine: QueueEngine, queue: string, options: un
 
 function checkCursor(value: unknown, path: string): string {
   if (typeof value === 'string' && /^\d{1,20}$/.test(value)) return value;
-  throw new InvalidOptionError(path, 'the cursor that a page before was answered with', value);
+  throw new InvalidOptionError(path, 'the cursor of a previous page', value);
 }
 
 const KINDS: Readonly<Record<string, LimitInfo['of']>> = { 'g:': 'group', 'n:': 'name', 's:': 'shared' };

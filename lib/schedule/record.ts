@@ -58,11 +58,11 @@ const REFUSED = {
   runAt: 'left out: the schedule decides when; give the rule startAt',
   deadline: 'left out: it is one moment, and each occurrence has another; use expiresIn',
   idHeldBy: 'left out: each occurrence has an id of its own',
-  durability: 'left out: nobody waits until such a job is stored',
+  durability: 'left out: no caller waits until such a job is stored',
   unique: 'left out: each occurrence has an id of its own',
   debounce: 'left out: the schedule decides when',
   throttle: 'left out: the schedule decides when',
-  signal: 'left out: a schedule waits for no room',
+  signal: 'left out: a schedule never waits for room',
   lifo: 'left out: jobs of schedules go to the end of the line, or by their priority',
 } as const;
 

@@ -168,7 +168,7 @@ export class ManualWorkers {
   private endless(what: string, limit: number, { queue, name, id }: JobRun): QueueTestingError {
     return new QueueTestingError(
       `${what} has run more than ${counted(limit, 'job')} and would not end; the last was ${quoted(name)} (${id}) of queue '${queue}'. ` +
-        'Handlers that add jobs without end? { limit } allows more',
+        'Do handlers add jobs endlessly? { limit } allows more runs',
     );
   }
 }
@@ -285,7 +285,7 @@ class ManualWorker {
       before?.();
       const again = await this.send([], want);
       if (again.kind === 'exchanged') return again;
-      throw new QueueTestingError(`queue '${this.queue.name}' cannot be worked on by hand: ${again.kind}`);
+      throw new QueueTestingError(`queue '${this.queue.name}' cannot be run by the test: ${again.kind}`);
     });
     this.turn = answer.catch(() => undefined);
     return answer;

@@ -550,7 +550,7 @@ export class Claimer extends SlotUser {
 
   private trouble(error: Error): void {
     this.claimFailed();
-    const text = `queue '${this.queue}': cannot claim or settle for now, trying on: ${error.message}`;
+    const text = `queue '${this.queue}': cannot claim or settle jobs now, retrying: ${error.message}`;
     // The process logs once that Redis is unreachable. Each queue only logs it at debug level.
     if (error instanceof RedisUnavailableError) this.logger.debug(text);
     else this.logger.error(text);

@@ -62,7 +62,7 @@ export class Janitor {
       for (const queue of await this.engine.upkeep.overgrown(queues)) await this.trim(queue);
     } catch (error) {
       // The next round is far away, so no extra pause is needed.
-      this.logger.debug(`looking after the queues failed, trying on: ${(error as Error).message}`);
+      this.logger.debug(`removing old jobs and events failed, retrying: ${(error as Error).message}`);
     }
   }
 
@@ -73,7 +73,7 @@ export class Janitor {
       this.complained.delete(queue);
     } catch (error) {
       if (isPassing(error)) throw error;
-      const text = `queue '${queue}': what is kept for too long cannot be trimmed: ${(error as Error).message}`;
+      const text = `queue '${queue}': jobs and events beyond their age or number cannot be removed: ${(error as Error).message}`;
       if (this.complained.has(queue)) this.logger.debug(text);
       else this.logger.error(text);
       this.complained.add(queue);

@@ -97,7 +97,7 @@ export class LeaseKeeper {
       onBeat: (queue, worker, answer) => this.beaten(queue, worker, answer),
       onFailure: (error) => this.fallBack(`the heartbeat thread failed (${error.message})`),
     });
-    if (!this.heartbeat && !this.fellBack) this.fallBack('the connection cannot be carried to a thread');
+    if (!this.heartbeat && !this.fellBack) this.fallBack('the connection cannot be passed to a thread');
   }
 
   private fallBack(why: string): void {
@@ -136,7 +136,7 @@ export class LeaseKeeper {
       this.holders.get(queue)?.onBeat(worker, answer);
     } catch (error) {
       this.logger.error(
-        `queue '${queue}': a beat could not be answered: ${messageOf(error)}`,
+        `queue '${queue}': the reply to a heartbeat could not be processed: ${messageOf(error)}`,
         stackOf(error),
       );
     }

@@ -78,7 +78,7 @@ export class Recoverer {
     const timer = setTimeout(() => {
       this.timers.delete(queue);
       this.look(queue).catch((error: Error) => {
-        this.logger.debug(`queue '${queue}': looking for silent workers failed, trying on: ${error.message}`);
+        this.logger.debug(`queue '${queue}': looking for silent workers failed, retrying: ${error.message}`);
         this.lookIn(queue, this.doubtMs(queue));
       });
     }, ms);

@@ -60,7 +60,7 @@ export class Registrar {
   /** Writes the record now, and from then on whenever it has changed. */
   say(state: ProcessState): void {
     this.state = state;
-    const show = () => void this.logger.guard('telling what this process does', () => this.show());
+    const show = () => void this.logger.guard('writing the record of this process', () => this.show());
     this.timer ??= setInterval(show, this.leaseMs / 4).unref();
     show();
   }

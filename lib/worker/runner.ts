@@ -326,11 +326,11 @@ export class Runner implements NoteWriter {
     try {
       await this.parts.charge([held]);
       this.logger.debug(
-        `${jobText(this.queue, run.id)}: nothing of ${held.field} starts for ${held.holdMs} ms, as its handler asked`,
+        `${jobText(this.queue, run.id)}: its handler threw RateLimited: no job of ${held.field} starts for ${held.holdMs} ms`,
       );
     } catch (why) {
       this.logger.warn(
-        `${jobText(this.queue, run.id)}: asked to slow down, but that could not be written: ${messageOf(why)}`,
+        `${jobText(this.queue, run.id)}: its handler threw RateLimited, but this could not be stored: ${messageOf(why)}`,
       );
     }
     if (!run.closed) this.end(run, RELEASED, error);

@@ -221,7 +221,9 @@ export class WorkerPool {
     try {
       await this.parts.engine.upkeep.freeKeys(this.queue, digests);
     } catch (error) {
-      this.logger.debug(`queue '${this.queue}': keys of ended jobs are not free yet: ${messageOf(error)}`);
+      this.logger.debug(
+        `queue '${this.queue}': the unique keys of ended jobs could not be freed yet: ${messageOf(error)}`,
+      );
     }
   }
 
@@ -280,8 +282,8 @@ export class WorkerPool {
     const unsettled = claimer.unconfirmed();
     if (unsettled > 0) {
       this.logger.warn(
-        `queue '${this.queue}': Redis did not confirm what became of ${counted(unsettled, 'job')}; ` +
-          'where it has not heard, another worker runs them again once the lease is over',
+        `queue '${this.queue}': Redis did not confirm the outcome of ${counted(unsettled, 'job')}; ` +
+          'if an outcome was not stored, another worker runs the job again when the lease ends',
       );
     }
     claimer.stop();
@@ -340,11 +342,11 @@ export class WorkerPool {
     if (limitedForMs < Infinity) {
       if (since > HELD_BACK_MS)
         this.logger.log(
-          `queue '${this.queue}': its limits hold jobs back; the next may start in ${Math.ceil(limitedForMs)} ms`,
+          `queue '${this.queue}': limits delay its jobs; the next may start in ${Math.ceil(limitedForMs)} ms`,
         );
       this.heldBackAt = now;
     } else if (this.heldBackAt > -Infinity && since > HELD_BACK_MS) {
-      this.logger.log(`queue '${this.queue}': its limits hold no jobs back any more`);
+      this.logger.log(`queue '${this.queue}': limits no longer delay its jobs`);
       this.heldBackAt = -Infinity;
     }
   }

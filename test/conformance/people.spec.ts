@@ -237,7 +237,7 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([
         { kind: 'lease-ahead', id: null, worker: WORKER, where: ['workers'], text },
       ]);
-      const mended = 'worker "w1" has a lease of one length again';
+      const mended = 'worker "w1" has a lease of the right length again';
       expect((await t.engine.admin.repair(QUEUE, 5)).repairs).toEqual([
         { did: 'leased', id: null, worker: WORKER, text: mended },
       ]);

@@ -143,7 +143,7 @@ it('says that the user may not touch the keys, to whoever adds and in the log', 
     },
   );
   await expect(queue.add('one', null)).rejects.toMatchObject({ reply: 'NOPERM', applied: 'no' });
-  const said = await until(() => lines.find(({ text }) => text.includes('cannot claim or settle for now')));
+  const said = await until(() => lines.find(({ text }) => text.includes('cannot claim or settle jobs now')));
   expect(said).toMatchObject({ level: 'error', text: expect.stringContaining('NOPERM') });
 });
 
@@ -201,7 +201,7 @@ describe('rights that are taken away while it works, and given back', () => {
       what: 'it has tried again and again',
     });
     expect(complaints().filter((text) => text.includes('NOPERM'))).toEqual([
-      expect.stringMatching(/^queue 'work': cannot claim or settle for now, trying on: .*'evalsha' command/),
+      expect.stringMatching(/^queue 'work': cannot claim or settle jobs now, retrying: .*'evalsha' command/),
     ]);
     await change('+evalsha', '+eval');
     await goesOn();

@@ -77,7 +77,7 @@ describe.each(groups)('a pool of several queues, %s', (_, queues) => {
     await redis.admin.set(keyOf(redis, 'wait', 'high'), 'not ours');
     // Its timer, its bell or a look makes it ask, and it complains.
     await redis.admin.zadd(keyOf(redis, 'doorbell', 'high'), 0, 'work');
-    await logs.complaint(/queue 'high': cannot claim or settle for now/);
+    await logs.complaint(/queue 'high': cannot claim or settle jobs now/);
     const { id } = await queueOf('low').add('quick', 1);
     await until(() => runOf('low', id), PATIENT);
     await redis.admin.del(keyOf(redis, 'wait', 'high'));

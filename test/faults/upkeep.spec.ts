@@ -33,7 +33,7 @@ describe('the janitor', () => {
     await logs.complaint(/Redis|connection|ECONN/);
     await server.restart();
     await isGone(key);
-    expect(logs.complaints.filter((text) => text.includes('cannot be trimmed'))).toEqual([]);
+    expect(logs.complaints.filter((text) => text.includes('cannot be removed'))).toEqual([]);
   });
 
   it('goes on by itself after Redis was too busy to answer', async () => {
@@ -84,9 +84,11 @@ describe('the janitor', () => {
       watch: false,
     });
     await redis.admin.set(keyOf(redis, 'dead', 'other'), 'not ours');
-    await logs.complaint(/queue 'other': what is kept for too long cannot be trimmed: .*WRONGTYPE/);
+    await logs.complaint(
+      /queue 'other': jobs and events beyond their age or number cannot be removed: .*WRONGTYPE/,
+    );
     for (let round = 0; round < 3; round++) await isGone(await heap(10));
-    expect(logs.complaints.filter((text) => text.includes('cannot be trimmed'))).toHaveLength(1);
+    expect(logs.complaints.filter((text) => text.includes('cannot be removed'))).toHaveLength(1);
     await redis.flush();
   });
 });

@@ -197,7 +197,7 @@ describe('what goes wrong', () => {
     const said = logs.complaints.filter((text) => text.includes('dispatcher'));
     expect(said).toEqual([
       expect.stringMatching(
-        /^dispatcher 'mails:delayed' moves nothing, and tries on: .*"mails:ready" is a string/,
+        /^dispatcher 'mails:delayed' cannot move tasks, retrying: .*"mails:ready" is a string/,
       ),
     ]);
     await until(

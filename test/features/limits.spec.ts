@@ -51,9 +51,9 @@ describe('a rate', () => {
       timeout: 5_000,
       what: () => 'one job starts',
     });
-    const lines = logs.lines.map(({ text }) => text).filter((text) => text.includes('hold jobs back'));
+    const lines = logs.lines.map(({ text }) => text).filter((text) => text.includes('limits delay its jobs'));
     expect(lines).toEqual([
-      expect.stringMatching(/queue 'work': its limits hold jobs back; the next may start in \d+ ms/),
+      expect.stringMatching(/queue 'work': limits delay its jobs; the next may start in \d+ ms/),
     ]);
     await queue.limits.set({ rate: null });
     await until(async () => (await queue.counts()).waiting === 0, {

@@ -38,7 +38,7 @@ it('a process goes on telling what it does', () => {
   registrar.say('running');
   vi.advanceTimersByTime(6_000);
   expect(show).toHaveBeenCalledTimes(4);
-  expect(told).toEqual(['telling what this process does: unforeseen']);
+  expect(told).toEqual(['writing the record of this process: unforeseen']);
 });
 
 it('due jobs are moved a little later', async () => {

@@ -156,7 +156,7 @@ describe('a template that is wrong is refused with a sentence', () => {
     [
       'durability',
       { name: 'x', options: { durability: 'local' } },
-      'up().template.options.durability must be left out: nobody waits',
+      'up().template.options.durability must be left out: no caller waits',
     ],
     ['an option nobody knows', { name: 'x', options: { atempts: 2 } }, 'did you mean attempts?'],
     [
