@@ -37,8 +37,9 @@ export interface ProducerOptions extends Pick<
   | 'limits'
 > {
   /**
-   * Options of single queues, as in `registerQueue`. Queues that are not listed can be used too, with the options above. @default
-   * none
+   * Options of single queues, as in `registerQueue`. Queues that are not listed can be used too, with the options above.
+   *
+   * @default none
    */
   readonly queues?: readonly QueueOptions[];
 }

@@ -55,12 +55,16 @@ export interface AlertRule {
   readonly name?: string;
   /**
    * The alert fires when the value is above this: a number of jobs or workers, a duration, or a ratio from 0 to 1. Required,
-   * except for `stalled`, and for `noWorkers` and `paused`, which have no limit. @default 0
+   * except for `stalled`, and for `noWorkers` and `paused`, which have no limit.
+   *
+   * @default 0
    */
   readonly limit?: number | string;
   /**
    * The alert is resolved when the value is at most this; not above `limit`. A lower value avoids alerts that fire and resolve
-   * repeatedly. @default limit
+   * repeatedly.
+   *
+   * @default limit
    */
   readonly resolve?: number | string;
   /** How long the value must be above `limit` before the alert fires. @default 0 */

@@ -94,7 +94,9 @@ export interface JobsCall extends DeadMatch {
   readonly where?: DataMatch | undefined;
   readonly after: JobsPlace | null;
   /**
-   * If `after` is null: how many jobs of the state to skip. Skipped jobs count even if they do not match the filters. @default 0
+   * If `after` is null: how many jobs of the state to skip. Skipped jobs count even if they do not match the filters.
+   *
+   * @default 0
    */
   readonly offset?: number | undefined;
   readonly limit: number;

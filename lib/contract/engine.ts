@@ -190,7 +190,9 @@ export interface EnqueueCall {
   /** How many replicas must confirm, and how long the call waits for them. Null: none. */
   readonly replication?: Replication | null;
   /**
-   * How many jobs may wait. If there would be more, the whole call is refused, or the oldest jobs are removed. @default no limit
+   * How many jobs may wait. If there would be more, the whole call is refused, or the oldest jobs are removed.
+   *
+   * @default no limit
    */
   readonly maxWaiting?: { readonly limit: number; readonly dropOldest: boolean } | undefined;
   /** At most 1,000, without repeated ids. */
@@ -236,7 +238,9 @@ export interface ExchangeCall {
   readonly seq: number;
   /**
    * Whether the call may be in flight at the same time as another one of this worker. Pipelined calls are numbered separately.
-   * Only allowed after the first exchange of the worker was answered, because the store does not know it before. @default false
+   * Only allowed after the first exchange of the worker was answered, because the store does not know it before.
+   *
+   * @default false
    */
   readonly pipelined?: boolean;
   readonly leaseMs: number;

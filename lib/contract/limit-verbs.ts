@@ -20,28 +20,28 @@ export interface LimitState {
   readonly waiting: number;
   /** How many jobs hold a slot. 0 if no concurrency is limited. */
   readonly running: number;
-  /** Null: it has no breaker. */
+  /** State of the circuit breaker; null if there is none. */
   readonly breaker: BreakerState | null;
 }
 
-/** `half-open`: the time is over, and jobs may try it or do so. */
+/** `half-open`: the time is over; probe jobs may start, or run. */
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
-/** How runs of a limit ended. */
+/** How runs that count for one limit ended. */
 export interface RunReport {
   readonly field: LimitField;
   readonly completed: number;
   readonly failed: number;
-  /** How many of the failed ones are retried. */
+  /** How many of the failed runs will be retried. */
   readonly retries: number;
 }
 
 export interface RunReportAnswer {
-  /** What its breaker did. `tried`: it was tried, and stays open. */
+  /** What the breaker did. `tried`: a probe failed, so the breaker stays open. */
   readonly breaker: '' | 'opened' | 'tried' | 'closed';
-  /** When the first of the retries may run by the retry budget; may be below 0. */
+  /** Ms until the retry budget lets the first retry run; may be below 0. */
   readonly firstMs: number;
-  /** How much later each further one. */
+  /** Ms between each further retry and the one before. */
   readonly eachMs: number;
 }
 
@@ -88,7 +88,7 @@ export interface ShareAnswer {
 export interface LimitVerbs {
   /** Sets one part of a rule, or removes it with null. Fields set live override those from the code. */
   set(queue: QueueRef, field: LimitField, part: 'code' | 'live', rule: LimitRule | null): Promise<void>;
-  /** Tells breakers and retry budgets how runs ended. Answers for each report. */
+  /** Reports to circuit breakers and retry budgets how runs ended. Returns an answer for each report. */
   report(queue: QueueRef, reports: readonly RunReport[]): Promise<readonly RunReportAnswer[]>;
   charge(queue: QueueRef, changes: readonly LimitCharge[]): Promise<void>;
   /** The existing limits of the queue, of all groups and of names. */

@@ -11,7 +11,9 @@ export interface QueueDashboardOptions {
   readonly path?: string;
   /**
    * Which queues it shows: those that this application registers, or all of the prefix. Those that are not registered here have the
-   * defaults of `forRoot`. @default 'registered'
+   * defaults of `forRoot`.
+   *
+   * @default 'registered'
    */
   readonly queues?: 'registered' | 'all';
   /** Guards of the application, as in `@UseGuards`; every page, file and call of the dashboard passes them. @default none */

@@ -8,7 +8,9 @@ export interface OnQueueEventOptions {
   readonly queue?: string | readonly string[];
   /**
    * How many calls of an asynchronous listener may run at once, 1 to 1,000. With 1 it gets the next event when it has finished
-   * with the last. @default 1
+   * with the last.
+   *
+   * @default 1
    */
   readonly concurrency?: number;
 }

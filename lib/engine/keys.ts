@@ -85,8 +85,8 @@ const KEYS_OF_QUEUE = {
    */
   limits: { type: 'hash', suffix: 'limits' },
   /**
-   * The same fields -> until when nothing may start, how much of the rate is used, and the circuit breaker; `b:` and `r:` before them: what a
-   * breaker counts, and when the next retry is due.
+   * The same fields -> until when nothing may start, how much of the rate is used, and the circuit breaker; With `b:` before the
+   * field: what a breaker counts. With `r:` before it: when the next retry is due.
    */
   limitStates: { type: 'hash', suffix: 'limitStates' },
   /**

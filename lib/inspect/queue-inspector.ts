@@ -27,7 +27,9 @@ export interface QueueInfo {
 export interface WorkersOptions {
   /**
    * Lists only processes that work on this queue, with its pools and running jobs. The queue need not be registered here. A
-   * process with so many pools that some are left out (`morePools`) may be missing. @default all
+   * process with so many pools that some are left out (`morePools`) may be missing.
+   *
+   * @default all
    */
   readonly queue?: string;
 }

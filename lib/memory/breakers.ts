@@ -25,7 +25,7 @@ export class BreakerBook {
     this.due.clear();
   }
 
-  /** Null: the breaker stays as it is. */
+  /** Null if the breaker does not change. */
   report(
     { field, completed, failed }: RunReport,
     breaker: BreakerRule,
@@ -64,7 +64,7 @@ export class BreakerBook {
     return allFailed >= breaker.failures && allFailed >= breaker.ratio * all;
   }
 
-  /** Gives so many retries their places. */
+  /** Assigns times to this many retries. */
   book(field: LimitField, { max, per }: RetryBudgetRule, now: number, count: number) {
     const eachMs = per / max;
     const from = Math.max(now, this.due.get(field) ?? 0);

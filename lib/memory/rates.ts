@@ -73,9 +73,9 @@ function arrivalIn(rate: RateRule, text: string, now: number): number {
 export interface LimitUse {
   readonly blocked: number;
   readonly rate: string;
-  /** Of the breaker: `!` it is open, `?` jobs that try it have started. */
+  /** State of the breaker: `!` if it is open, `?` if probe jobs have started. */
   readonly mark: '' | '!' | '?';
-  /** When the next jobs that try it may start. */
+  /** When the next probe jobs may start. */
   readonly till: number;
 }
 
@@ -109,7 +109,7 @@ export function useCharged(
   return { ...use, ...(rate && { rate: rateCharged(rate, use.rate, now, count) }), ...probes };
 }
 
-/** When the state of a limit is no longer needed. A breaker that is open stays so until jobs have tried it. */
+/** When the state of a limit is no longer needed. The state of an open breaker is needed until a probe has ended. */
 export function useOverAt(rule: LimitRule, { blocked, rate, mark }: LimitUse, now: number): number {
   if (rule.breaker && mark !== '') return Infinity;
   return Math.max(blocked, rule.rate && rate !== '' ? rateOverAt(rule.rate, rate, now) : 0);

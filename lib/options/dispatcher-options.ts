@@ -19,7 +19,9 @@ export interface DispatcherOptions {
   readonly unit?: 's' | 'ms';
   /**
    * How often to look for new tasks that are due before the next known one, 10 ms to 24 days; known tasks are moved when they
-   * are due. @default '1s'
+   * are due.
+   *
+   * @default '1s'
    */
   readonly pollInterval?: Duration;
   /** No task is moved while the list has this many, 1 to 1,000,000,000. @default no limit */

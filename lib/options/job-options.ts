@@ -58,19 +58,25 @@ export interface JobDefaults {
   readonly timeout?: Duration;
   /**
    * How long a completed job and its result stay readable; with 0 it is deleted at once. An object sets it for completed and
-   * cancelled jobs: `{ completed: '1h', cancelled: '1d' }`. @default 0
+   * cancelled jobs: `{ completed: '1h', cancelled: '1d' }`.
+   *
+   * @default 0
    */
   readonly retention?: Duration | RetentionOptions;
   /** A job that has not started within this time after it was first due becomes dead as `expired`. @default none */
   readonly expiresIn?: Duration;
   /**
    * A failed job is retried as long as the next attempt starts within this time after the job was first due. After that it is
-   * dead as `retries-exhausted`. If `attempts` is set too, both limits apply. @default none
+   * dead as `retries-exhausted`. If `attempts` is set too, both limits apply.
+   *
+   * @default none
    */
   readonly retryFor?: Duration;
   /**
    * States in which an ended job keeps its id from being reused: an `add` with the id of such a job is a duplicate. In other
-   * states a new job replaces the ended one. A job that has not ended always keeps its id. @default []
+   * states a new job replaces the ended one. A job that has not ended always keeps its id.
+   *
+   * @default []
    */
   readonly idHeldBy?: readonly EndedState[];
 }
@@ -102,7 +108,9 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   /**
    * If a job with this id waits, is delayed or runs, `add` adds nothing and returns `duplicate: true` and its state. An ended job
    * with this id is replaced, unless `idHeldBy` names its state. An id that ends in `@` and a time is refused, because jobs of
-   * schedules have such ids. @default generated
+   * schedules have such ids.
+   *
+   * @default generated
    */
   readonly id?: string;
   /** The job runs after this time. A negative number runs it now, so the difference to a past time is valid. @default 0 */
@@ -111,8 +119,9 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly runAt?: Date | number;
   /**
    * No attempt starts at or after this time, and a running attempt is aborted then. The job is dead as `expired`. A number is ms
-   * since
-   * 1970. @default none
+   * since 1970.
+   *
+   * @default none
    */
   readonly deadline?: Date | number;
   /** 1 (first) to 2,097,151 (last). Jobs with 0 or without a priority run before all others. @default 0 */
@@ -121,7 +130,9 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly unique?: UniqueOptions;
   /**
    * Several adds with one key become one job, which has the data of the last add and runs some time after it. Not together with
-   * `id`, `delay`, `runAt`, `unique` or `throttle`. @default none
+   * `id`, `delay`, `runAt`, `unique` or `throttle`.
+   *
+   * @default none
    */
   readonly debounce?: DebounceOptions;
   /**
@@ -131,19 +142,25 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly throttle?: ThrottleOptions;
   /**
    * Last in, first out: the job is placed before all waiting jobs. The last job of a bulk runs first. Retries are placed as
-   * usual. Not together with `priority`, `delay` or `runAt`. @default false
+   * usual. Not together with `priority`, `delay` or `runAt`.
+   *
+   * @default false
    */
   readonly lifo?: boolean;
   /**
    * The group of the job: a tenant, a customer, an account; 1 to 256 bytes. Groups take turns, so a group with many jobs does not
-   * delay the others. @default by `groups.by` of the queue, or none
+   * delay the others.
+   *
+   * @default by `groups.by` of the queue, or none
    */
   readonly group?: string;
   /** How much the job counts against the rates of its queue, name and group: 1 to 1,000,000,000. @default 1 */
   readonly cost?: number;
   /**
    * Small strings that the handler reads from `job.headers`: at most 64, with names as in HTTP, 8,192 bytes in all. They override
-   * those of `forRoot({ headers })`. @default none
+   * those of `forRoot({ headers })`.
+   *
+   * @default none
    */
   readonly headers?: JobHeaders;
   /** Wait before the next attempt. Not a function, because it is stored with the job. @default that of the queue */
@@ -152,7 +169,9 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly durability?: DurabilityOption;
   /**
    * Ends the wait for room in a queue whose `maxWaiting` has `onFull: 'wait'`: `add` rejects with the reason of the signal, and
-   * nothing is added. Ignored if there is no such wait. @default none
+   * nothing is added. Ignored if there is no such wait.
+   *
+   * @default none
    */
   readonly signal?: AbortSignal;
 }
@@ -186,7 +205,9 @@ export interface CheckedJobOptions {
 
 /**
  * When `add` resolves. `'local'`: when the primary has stored the job. `'replicated'`: when a replica has confirmed it too, so
- * that the job survives the loss of the primary. This is the same as `{ replicas: 1, timeout: '1s' }`. @default 'local'
+ * that the job survives the loss of the primary. This is the same as `{ replicas: 1, timeout: '1s' }`.
+ *
+ * @default 'local'
  */
 export type DurabilityOption = 'local' | 'replicated' | ReplicationOptions;
 
@@ -195,7 +216,9 @@ export interface ReplicationOptions {
   /** How many replicas must confirm, 1 to 100. @default 1 */
   readonly replicas?: number;
   /**
-   * How long one try waits for the replicas, 1 ms to 24 days. The wait is repeated until `enqueueTimeout` is over. @default '1s'
+   * How long one try waits for the replicas, 1 ms to 24 days. The wait is repeated until `enqueueTimeout` is over.
+   *
+   * @default '1s'
    */
   readonly timeout?: Duration;
 }

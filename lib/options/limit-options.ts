@@ -30,7 +30,9 @@ export interface RateOptions {
    */
   readonly window?: 'sliding' | 'fixed' | 'bucket';
   /**
-   * For `'bucket'` only: how many jobs may start at once after an idle time. With 1, all starts are evenly spaced. @default `max`
+   * For `'bucket'` only: how many jobs may start at once after an idle time. With 1, all starts are evenly spaced.
+   *
+   * @default `max`
    */
   readonly burst?: number;
 }
@@ -65,9 +67,12 @@ export interface BreakerOptions {
   readonly ratio?: number;
   /** The time in which runs are counted; 100 ms to 24 days. @default '1m' */
   readonly window?: Duration;
-  /** How long no job starts after it has opened; 10 ms to 24 days. Then `probes` jobs start. @default '30s' */
+  /** How long no job starts after the breaker has opened; 10 ms to 24 days. Then `probes` jobs start. @default '30s' */
   readonly openFor?: Duration;
-  /** How many jobs start then. If one of them completes, the breaker closes; if one fails, it opens again. 1 to 1,000. @default 1 */
+  /**
+   * How many jobs start after that time. If one of them completes, the breaker closes; if one fails, it opens again. 1 to 1,000.
+   * @default 1
+   */
   readonly probes?: number;
   /**
    * Returns whether an error counts as a failure. `UnrecoverableError`, invalid data, cancelled and snoozed jobs never count.
@@ -109,13 +114,15 @@ export interface QueueLimitOptions extends NameLimitOptions {
 /** Limits that apply to each group separately. */
 export interface GroupOptions extends LimitOptions {
   /**
-   * The field of the data that contains the group, for jobs without the option `group`: `'tenantId'`, `'account.id'`. @default
-   * none
+   * The field of the data that contains the group, for jobs without the option `group`: `'tenantId'`, `'account.id'`.
+   *
+   * @default none
    */
   readonly by?: string;
   /**
-   * How many jobs of a group may wait; if a group is full, `add` rejects with `GroupFullError`. 1 to 1,000,000,000. @default no
-   * limit
+   * How many jobs of a group may wait; if a group is full, `add` rejects with `GroupFullError`. 1 to 1,000,000,000.
+   *
+   * @default no limit
    */
   readonly maxSize?: number;
   /**
@@ -125,8 +132,9 @@ export interface GroupOptions extends LimitOptions {
    */
   readonly order?: 'fair' | 'strict';
   /**
-   * With `'strict'`: whether the group continues after a dead job, or stops until that job is retried or removed. @default
-   * 'continue'
+   * With `'strict'`: whether the group continues after a dead job, or stops until that job is retried or removed.
+   *
+   * @default 'continue'
    */
   readonly onDead?: 'continue' | 'block';
 }
@@ -141,9 +149,13 @@ export interface LimitChange {
 
 /** Limits of a queue or a job name, set at run time. */
 export interface QueueLimitChange extends LimitChange {
-  /** Its numbers. It only works if the code of the workers has a breaker too. @default as the code says */
+  /**
+   * The numbers of the circuit breaker. They only apply if the code of the workers has a breaker too.
+   *
+   * @default as the code says
+   */
   readonly breaker?: Omit<BreakerOptions, 'isFailure'> | null;
-  /** It only works if the code of the workers has a retry budget too. @default as the code says */
+  /** The retry budget. It only applies if the code of the workers has one too. @default as the code says */
   readonly retryBudget?: RetryBudgetOptions | null;
 }
 
@@ -166,7 +178,7 @@ export interface ResolvedLimits {
   readonly groupBy: readonly string[] | null;
   /** The largest cost that a job may have; null if there is no maximum. */
   readonly maxCost: number | null;
-  /** For breakers that have such a function: whether an error counts. */
+  /** The functions `isFailure` of breakers that have one. */
   readonly isFailure: ReadonlyMap<LimitField, IsFailure>;
   /** Whether groups have the order 'strict'. Then jobs must not have `lifo` or `debounce`. */
   readonly isStrict: boolean;

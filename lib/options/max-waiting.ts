@@ -9,7 +9,9 @@ export interface MaxWaitingOptions {
   /**
    * `'reject'`: `add` rejects with `QueueFullError`. `'wait'`: `add` waits for room, at most for `timeout`, and then rejects with
    * that error. `'dropNew'`: `add` adds nothing and resolves with `dropped: true`. `'dropOldest'`: `add` stores the job, and the
-   * job that has waited longest is removed. @default 'reject'
+   * job that has waited longest is removed.
+   *
+   * @default 'reject'
    */
   readonly onFull?: 'reject' | 'wait' | 'dropNew' | 'dropOldest';
   /** How long `add` waits for room with `'wait'`, up to 24 days. @default '30s' */

@@ -84,7 +84,9 @@ export interface QueueModuleOptions {
   /**
    * Backoffs with names, which the option `backoff` of jobs, defaults and handlers may refer to. The options of a job are stored,
    * so a job can use a function only by such a name. Processes that add or run such jobs must all define the names; only the
-   * function in the worker's process is called. @default none
+   * function in the worker's process is called.
+   *
+   * @default none
    */
   readonly backoffs?: Readonly<Record<string, BackoffOption>>;
   /** What this process does: add jobs, run them, or both. @default 'both' */
@@ -93,8 +95,9 @@ export interface QueueModuleOptions {
   readonly autoStart?: boolean;
   /**
    * How long `add` may take before it rejects, including the time that Redis is away; 1 ms to 24 days. With the default, a large
-   * add on a slow connection may take longer while its data is being transferred. A time that you set is never exceeded. @default
-   * '5s'
+   * add on a slow connection may take longer while its data is being transferred. A time that you set is never exceeded.
+   *
+   * @default '5s'
    */
   readonly enqueueTimeout?: Duration;
   /** How many adds of a queue may wait in this process for Redis, 1 to 10,000,000. @default 20000 */
@@ -127,7 +130,9 @@ export interface QueueModuleOptions {
   readonly upkeep?: UpkeepOptions;
   /**
    * Whether this process counts its jobs by minute, for `QueueInspector.series` and the charts of the dashboard: one call to Redis per 10 s for
-   * each queue with new counts. They are kept for 72 hours. @default false
+   * each queue with new counts. They are kept for 72 hours.
+   *
+   * @default false
    */
   readonly history?: boolean;
   /** When `add` resolves; options of a queue or a job override it. @default 'local' */
@@ -135,7 +140,9 @@ export interface QueueModuleOptions {
   /**
    * How to treat a job that a process claims but has no handler for. `'wait'`: the job is given back until a process with a
    * handler claims it, at most for `unknownJobTimeout`. `'retry'`: counts as a failed attempt. `'dead'`: the job is dead as
-   * `no-handler` at once. @default 'wait'
+   * `no-handler` at once.
+   *
+   * @default 'wait'
    */
   readonly unknownJob?: UnknownJobRule;
   /** How long a job without a handler waits before it is dead as `no-handler`. @default '1d' */
@@ -154,7 +161,9 @@ export interface QueueModuleOptions {
   readonly limits?: Readonly<Record<string, LimitOptions>>;
   /**
    * Returns headers for each job that this process adds; headers of the job override them. Called in the async context of the
-   * caller of `add`; if it throws, `add` rejects with its error. Not called for the jobs of schedules. @default none
+   * caller of `add`; if it throws, `add` rejects with its error. Not called for the jobs of schedules.
+   *
+   * @default none
    */
   readonly headers?: HeadersHook;
   /** Traces and metrics of the jobs that this process adds and runs: `otel()` of `godwit/otel`. @default none */
@@ -165,7 +174,9 @@ export interface QueueModuleOptions {
 export interface ScheduleOwnerOptions {
   /**
    * Name of the application, `[A-Za-z0-9._-]{1,64}`. A schedule is removed when no running process with this name declares it any
-   * more. So applications that declare different schedules for the same queue need different names. @default 'app'
+   * more. So applications that declare different schedules for the same queue need different names.
+   *
+   * @default 'app'
    */
   readonly owner?: string;
 }
@@ -184,8 +195,9 @@ export type EventsOption =
       /** How long they are kept. @default no limit */
       readonly age?: Duration;
       /**
-       * Approximate maximum size of all events with more than 1 KiB of progress, in bytes; the oldest are removed first. @default
-       * 67108864
+       * Approximate maximum size of all events with more than 1 KiB of progress, in bytes; the oldest are removed first.
+       *
+       * @default 67108864
        */
       readonly maxBytes?: number;
     };
@@ -200,7 +212,9 @@ export interface DeadOptions {
   /** How long dead jobs are kept. @default '90d' */
   readonly age?: Duration;
   /**
-   * Approximate maximum size of the data and errors of all dead jobs, in bytes; the oldest are removed first. @default 268435456
+   * Approximate maximum size of the data and errors of all dead jobs, in bytes; the oldest are removed first.
+   *
+   * @default 268435456
    */
   readonly maxBytes?: number;
 }
@@ -209,7 +223,9 @@ export interface DeadOptions {
 export interface ProgressOptions {
   /**
    * Approximate maximum size of all progress values of more than 4 KiB, in bytes. The oldest are removed first; their jobs then
-   * have no progress. @default 67108864
+   * have no progress.
+   *
+   * @default 67108864
    */
   readonly maxBytes?: number;
 }
@@ -238,7 +254,9 @@ export interface QueueOptions {
   /** Defaults for the jobs of this queue. @default those of `forRoot` */
   readonly defaults?: JobDefaults;
   /**
-   * Backoffs with names, in addition to those of `forRoot`; an equal name overrides the one there. @default those of `forRoot`
+   * Backoffs with names, in addition to those of `forRoot`; an equal name overrides the one there.
+   *
+   * @default those of `forRoot`
    */
   readonly backoffs?: Readonly<Record<string, BackoffOption>>;
   /** Whether its events are written, and how many are kept. @default that of `forRoot` */
@@ -280,7 +298,9 @@ export interface QueueOptions {
   /**
    * How to treat a job that a process claims but has no handler for. `'wait'`: the job is given back until a process with a
    * handler claims it, at most for `unknownJobTimeout`. `'retry'`: counts as a failed attempt. `'dead'`: the job is dead as
-   * `no-handler` at once. @default that of `forRoot`
+   * `no-handler` at once.
+   *
+   * @default that of `forRoot`
    */
   readonly unknownJob?: UnknownJobRule;
   /** How long a job without a handler waits before it is dead as `no-handler`. @default that of `forRoot` */

@@ -39,17 +39,23 @@ export interface ScheduleLimits {
   readonly limit?: number;
   /**
    * Delays each job by a part of this time, up to 1 day. The part is derived from the id of the job, so all processes agree on
-   * it. @default 0
+   * it.
+   *
+   * @default 0
    */
   readonly jitter?: Duration;
   /**
    * If the job of an earlier occurrence has not ended: `allow` adds another one; `skip` adds none; `replace` removes the earlier job, or
-   * cancels it if it runs, and adds the next one. @default 'allow'
+   * cancels it if it runs, and adds the next one.
+   *
+   * @default 'allow'
    */
   readonly overlap?: Overlap;
   /**
    * Occurrences that came due while no process was running: `skip` adds none of them, `once` the last one, `all` the last `maxMissed`
-   * of them. An occurrence is missed if it is more than a minute late, or if the next one is due. @default 'once'
+   * of them. An occurrence is missed if it is more than a minute late, or if the next one is due.
+   *
+   * @default 'once'
    */
   readonly missed?: Missed;
   /** Maximum number of missed occurrences that `missed: 'all'` adds, 1 to 1,000. @default 100 */

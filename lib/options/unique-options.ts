@@ -17,17 +17,23 @@ export interface UniqueOptions {
   readonly scope?: 'name' | 'queue';
   /**
    * How long the job holds the key. `'started'`: until a worker claims it. `'settled'`: until it is completed, dead, cancelled or
-   * removed. A duration: for this time, even if the job ends before. @default 'settled'
+   * removed. A duration: for this time, even if the job ends before.
+   *
+   * @default 'settled'
    */
   readonly until?: Duration;
   /**
-   * The states of the other job in which it holds the key. An alternative to `until`. @default ['waiting', 'delayed', 'active']
+   * The states of the other job in which it holds the key. An alternative to `until`.
+   *
+   * @default ['waiting', 'delayed', 'active']
    */
   readonly states?: readonly JobState[];
   /**
    * What `add` does while another job holds the key. `'skip'`: nothing. `'replace'`: a waiting or delayed job gets the new data.
    * `'keepLast'`: like `'replace'`, but if the other job runs, the new job waits for its end; only the last such job is kept.
-   * `'error'`: `add` rejects with `DuplicateJobError`. @default 'skip'
+   * `'error'`: `add` rejects with `DuplicateJobError`.
+   *
+   * @default 'skip'
    */
   readonly onDuplicate?: 'skip' | 'replace' | 'keepLast' | 'error';
 }

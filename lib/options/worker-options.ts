@@ -24,7 +24,9 @@ export const timer = (min: number) => duration(min, MAX_TIMER_MS);
 export interface LeaseOptions {
   /**
    * How long a worker may go without renewing its lease before its jobs run elsewhere, 100 ms to 1 h. It renews the lease four
-   * times in this time. @default '8s'
+   * times in this time.
+   *
+   * @default '8s'
    */
   readonly duration?: Duration;
   /** How many times a job may lose its worker before it is dead as `stalled`; 0 to 1,000. @default 5 */
@@ -63,8 +65,9 @@ export interface LogOptions extends QueueLogOptions {
 /** How many log lines a job keeps. */
 export interface LogsOptions {
   /**
-   * How many of the last lines of each job are kept; 0 to 1,000. A changed number applies to logs that begin afterwards. @default
-   * 100
+   * How many of the last lines of each job are kept; 0 to 1,000. A changed number applies to logs that begin afterwards.
+   *
+   * @default 100
    */
   readonly max?: number;
 }

@@ -18,13 +18,16 @@ export interface OtelOptions {
    */
   readonly relation?: TraceRelation | ((run: TracedRun) => TraceRelation);
   /**
-   * Adds a span `create` for each of the first 100 jobs of `addBulk`, so that each run links to the span of its job. @default
-   * false
+   * Adds a span `create` for each of the first 100 jobs of `addBulk`, so that each run links to the span of its job.
+   *
+   * @default false
    */
   readonly createSpans?: boolean;
   /**
    * Reports gauges of all queues of the prefix, read from Redis when metrics are collected: jobs by state, age of the oldest
-   * waiting job. Every process would report the same, so turn this on in one process only. @default false
+   * waiting job. Every process would report the same, so turn this on in one process only.
+   *
+   * @default false
    */
   readonly global?: boolean;
   /** Creates the spans. @default the global one */

@@ -29,7 +29,9 @@ export interface JobFilter<Name extends string = string, State extends JobState 
   /** Only jobs that died for this reason; only with `state: 'dead'`. @default any reason */
   readonly reason?: DeadReason;
   /**
-   * Only jobs that ended longer ago than this; jobs that have not ended: that were added longer ago than this. @default any age
+   * Only jobs that ended longer ago than this; jobs that have not ended: that were added longer ago than this.
+   *
+   * @default any age
    */
   readonly olderThan?: Duration;
   /** Only jobs that ended, or were added, within this time. @default any age */

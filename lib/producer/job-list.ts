@@ -31,7 +31,9 @@ export interface JobListOptions<Name extends string = string> {
   readonly offset?: number;
   /**
    * `'asc'`: waiting jobs as they will run; delayed ones by when they are due; completed ones by when their retention ends; dead ones
-   * by when they died; active ones by worker and id. `'desc'`: the opposite order. @default 'asc'
+   * by when they died; active ones by worker and id. `'desc'`: the opposite order.
+   *
+   * @default 'asc'
    */
   readonly order?: 'asc' | 'desc';
   /** Whether to read data, progress, log, earlier failures and large results too. @default true */

@@ -25,7 +25,9 @@ export interface QueueMetricsOptions {
   readonly path?: string | false;
   /**
    * Whether the page also has the state of all queues of the prefix, which is the same from every process: take `max by (queue, state)`, or turn it
-   * off in all processes but one. @default true
+   * off in all processes but one.
+   *
+   * @default true
    */
   readonly global?: boolean;
   /** Guards of the page, as of `@UseGuards`. @default none */

@@ -5,7 +5,7 @@ import type { LimitField, LimitRule } from '../job/limit-rule.js';
 import type { Outcome } from '../job/outcome.js';
 import type { ResolvedLimits } from '../options/limit-options.js';
 
-/** How runs of one limit ended since the last report, and who waits for the answer. */
+/** How runs that count for one limit ended since the last report, and the callers that wait for the answer. */
 interface Collected {
   completed: number;
   failed: number;
@@ -14,8 +14,8 @@ interface Collected {
 }
 
 /**
- * Tells the circuit breakers and retry budgets of a queue how its runs ended, in one call per tick. A failed run is settled after the answer,
- * so a breaker that it opens is open before this worker claims again.
+ * Reports to the circuit breakers and retry budgets of a queue how its runs ended, in one call per tick. A failed run is settled
+ * after the answer, so a breaker that it opens is open before this worker claims again.
  */
 export class RunReports {
   private readonly logger = new Log('QueueWorker');
@@ -45,7 +45,8 @@ export class RunReports {
   }
 
   /**
-   * Resolves to how much later than by its backoff the job may run again. Undefined if this failure counts for nothing. Never rejects.
+   * Resolves to the time by which the retry must be delayed beyond its backoff. Undefined if this failure does not count. Never
+   * rejects.
    */
   failed(name: string, outcome: Outcome, error: unknown): Promise<number> | undefined {
     const isRetry = outcome.kind === 'retried' && outcome.counted;

@@ -47,7 +47,7 @@ export interface RunnerParts {
   readonly note: (call: Omit<NoteCall, 'worker'>) => Promise<boolean>;
   /** Reports the cost of a run to limits, or stops all starts for a while. */
   readonly charge: (changes: readonly LimitCharge[]) => Promise<void>;
-  /** Where the queue has circuit breakers or retry budgets. */
+  /** Set if the queue has circuit breakers or retry budgets. */
   readonly reports?: Pick<RunReports, 'completed' | 'failed'> | undefined;
   /** Methods with `@OnJob`. */
   readonly listeners?: JobListeners | undefined;
@@ -309,7 +309,7 @@ export class Runner implements NoteWriter {
     });
   }
 
-  /** The outcome of a failed run once circuit breakers and retry budgets know of it. */
+  /** Reports a failed run to circuit breakers and retry budgets, and then returns its outcome. */
   private counted(run: Run, outcome: Outcome, error: unknown): Outcome | Promise<Outcome> {
     const later = this.parts.reports?.failed(run.name, outcome, error);
     if (!later) return outcome;

@@ -16,7 +16,7 @@ export interface RawLimit {
   readonly running: number;
   /** Where its line is. */
   readonly line: 'ready' | 'resting' | '';
-  /** Of its breaker; empty: it has none. */
+  /** State of the circuit breaker; empty if there is none. */
   readonly breaker: '' | BreakerState;
 }
 

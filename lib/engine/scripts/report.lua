@@ -1,7 +1,7 @@
 --@needs types, clock, lines, limits, breakers, bell, event
--- Tells breakers and retry budgets how runs ended. Arguments: fields of `limits`, each with how many completed, how many failed, and how
--- many of these run again. Answers for each whether its breaker opened or closed, and when the first of its retries may run and each
--- further one.
+-- Reports to circuit breakers and retry budgets how runs ended. Arguments: fields of `limits`, each with the number of completed
+-- runs, of failed runs, and of failed runs that will be retried. Returns for each whether its breaker opened or closed, when the
+-- first retry may run, and how much later each further one.
 check_types(key_meta, key_limits, key_limitStates, key_lines, key_lineStates, key_ready, key_resting, key_doorbell)
 local now, events, answers = clock(), { count = 0 }, {}
 
@@ -25,7 +25,7 @@ for i = reports_first, reports_last, 4 do
     if change ~= '' then
       redis.call('HSET', key_limitStates, field, state_text(blocked, rate, mark, till))
       redis.call('HDEL', key_limitStates, 'b:' .. field)
-      -- The state of a name is dropped with its line.
+      -- The state of a name is deleted together with its line.
       local number = field ~= 'q' and numbers_of({ field })[field]
       if number then flag_limits('bn') end
       if change == 'opened' then tell('breakerOpened', field, breaker.openFor) end

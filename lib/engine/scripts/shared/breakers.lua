@@ -1,7 +1,7 @@
 -- Circuit breakers and retry budgets. In `limitStates`, `b:` and the field of the limit has what a closed breaker counts: how many runs
 -- completed and failed in each tenth of its window, `tenth:completed:failed`; `r:` and the field has when the next retry is due by the budget.
 
--- Counts runs of a closed breaker. Answers whether it must open.
+-- Counts runs for a closed breaker. Returns whether it must open.
 local function count_runs(field, breaker, now, completed, failed)
   local width = breaker.window / 10
   local current = math.floor(now / width)
@@ -22,8 +22,8 @@ local function count_runs(field, breaker, now, completed, failed)
   return false
 end
 
--- Gives so many retries their places, one each `per / max`, of which `max` may come at once after a rest. Answers when the first one may
--- run, in ms, and how much later each further one.
+-- Assigns times to this many retries: one every `per / max` ms, but `max` of them at once after an idle time. Returns in how many
+-- ms the first one may run, and how much later each further one.
 local function book_retries(field, budget, now, count)
   local each = budget.per / budget.max
   local from = math.max(now, tonumber(redis.call('HGET', key_limitStates, 'r:' .. field) or nil) or 0)
