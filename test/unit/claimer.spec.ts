@@ -141,6 +141,32 @@ it('keeps nothing of a settled run but what is said of it', async () => {
   expect(calls[0]!.settled).toEqual([run('first')]);
 });
 
+describe('fewer slots', () => {
+  it('give back at once what has not started', async () => {
+    const started: string[] = [];
+    const slots = new Slots(3);
+    const { claimer, calls, answers } = claimerOf({ slots, starts: ({ id }) => started.push(id) });
+    claimer.exchangeSoon();
+    await until(() => calls.length === 1);
+    // From here on no timer runs, such as the one that gives back jobs which wait long for a slot.
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    atEnd(() => void vi.useRealTimers());
+    answers[0]!({ ...NOTHING, supply: 'more', claimed: ['a', 'b', 'c', 'd', 'e'].map(job) });
+    await endOfTurn();
+    expect([started, claimer.held]).toEqual([['a', 'b', 'c'], 2]);
+    slots.resize(1);
+    expect(claimer.held).toBe(0);
+    for (let at = 1; at < calls.length; at++) answers[at]!(NOTHING);
+    await endOfTurn();
+    const settled = calls.flatMap((call) => call.settled.map(({ id, outcome }) => [id, outcome.kind]));
+    expect(settled).toEqual([
+      ['d', 'released'],
+      ['e', 'released'],
+    ]);
+    expect(started).toEqual(['a', 'b', 'c']);
+  });
+});
+
 describe('two on their way', () => {
   /** With its first exchange answered, and so many that may run at once: each exchange claims up to 3. */
   async function known(slots: number, more: Given = {}) {
