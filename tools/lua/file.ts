@@ -2,18 +2,18 @@ import luaparse from 'luaparse';
 import type { FunctionDeclaration } from 'luaparse';
 import { lineOf, namesIn, type FreeName, type Names } from './syntax.js';
 
-/** One file of Lua: a script, or a fragment (`shared/…`), which is functions that scripts and fragments call. */
+/** One file of Lua: a script, or a fragment (`shared/…`) with functions that scripts and other fragments call. */
 export interface LuaFile {
-  /** Without the ending: `exchange`, `shared/line`. */
+  /** Name without the ending: `exchange`, `shared/line`. */
   readonly name: string;
   /** The fragments whose functions it calls, from its header `--@needs line, event`. */
   readonly needs: readonly string[];
-  /** What Redis gets of each line: without comments and indentation, empty where nothing is left. */
+  /** Each line as Redis receives it: without comments and indentation, or empty. */
   readonly lines: readonly string[];
   /** How many columns of each line are blank at its beginning. */
   readonly indents: readonly number[];
   readonly names: Names;
-  /** Its functions on the top level. */
+  /** Functions defined at the top level. */
   readonly functions: readonly LuaFunction[];
 }
 
@@ -22,11 +22,11 @@ export interface LuaFunction {
   readonly file: LuaFile;
   readonly first: number;
   readonly last: number;
-  /** Names that it takes from outside, among them the other functions of its file. */
+  /** Names that it uses from outside, including other functions of its file. */
   readonly free: readonly FreeName[];
 }
 
-/** What Lua and Redis give every script. */
+/** Names that Lua and Redis define for every script. */
 const BUILT_IN = new Set(
   (
     'redis KEYS ARGV string table math struct cjson cmsgpack bit ' +
@@ -93,8 +93,8 @@ function withoutComments(text: string, comments: readonly luaparse.Comment[]): s
 }
 
 /**
- * What a reader would take for a mistake: names that are unused, that hide others, or that belong to somebody else. Names that
- * come from nowhere are found where scripts are linked.
+ * Reports probable mistakes: names that are unused, that hide others, or that another file owns. Undefined names are found when
+ * scripts are linked.
  */
 export function faultsOf(file: LuaFile, needed: ReadonlySet<string>): string[] {
   const faults: string[] = [];

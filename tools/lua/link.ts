@@ -3,7 +3,7 @@ import { faultsOf, isBuiltIn, LuaError, type LuaFile, type LuaFunction } from '.
 import { prologueOf, type Prologue } from './prologue.js';
 import type { FreeName, Step } from './syntax.js';
 
-/** One line of a script as Redis gets it, and where it was written; `file` is empty where the descriptor says it. */
+/** One line of a script as Redis receives it, and where it was written; `file` is empty if it comes from the descriptor. */
 export interface LinkedLine {
   readonly text: string;
   readonly file: string;
@@ -22,8 +22,9 @@ export interface Linked {
 type Library = ReadonlyMap<string, LuaFile>;
 
 /**
- * Puts a script together: its own text, and each function of a fragment that it needs, once. A function stands in front of the
- * first statement that needs it, within a branch where only that branch does: in Lua it is made where it stands, on every call.
+ * Links a script: its own text, and each function of a fragment that it needs, once. A function is placed before the first
+ * statement that needs it. If only one branch needs it, it is placed inside that branch, because Lua creates a function each time
+ * it executes its definition.
  */
 export function link(shape: SomeShape, library: Library): Linked {
   return new Linker(shape, library).run();
@@ -32,7 +33,7 @@ export function link(shape: SomeShape, library: Library): Linked {
 class Linker {
   private readonly main: LuaFile;
   private readonly prologue: Prologue;
-  /** By name; dependencies stand in front. */
+  /** Functions by name; dependencies come first. */
   private readonly linked = new Map<string, LuaFunction>();
   private readonly needs = new Map<LuaFunction, readonly LuaFunction[]>();
 
@@ -95,7 +96,7 @@ class Linker {
     this.linked.set(wanted.name, wanted);
   }
 
-  /** The function of a fragment that is meant, null for what Lua, Redis or the descriptor gives. */
+  /** The function of a fragment with this name; null for names that Lua, Redis or the descriptor defines. */
   private resolve(file: LuaFile, { name, line }: FreeName): LuaFunction | null {
     if (isBuiltIn(name) || this.prologue.names.has(name) || this.prologue.locals.has(name)) return null;
     const found = functionsSeenBy(file, this.library).get(name);
@@ -103,7 +104,7 @@ class Linker {
     throw new LuaError(`${file.name}.lua:${line}: ${name} is not defined in the script ${this.shape.name}`);
   }
 
-  /** Nothing can be put in front of a statement behind another one in its line. */
+  /** A function cannot be placed before a statement that is not the first one in its line. */
   private whereLineBegins(path: readonly Step[]): readonly Step[] {
     const begins = ({ block, index }: Step) => {
       const { line, column } = block[index]!.loc!.start;
@@ -165,7 +166,7 @@ export function belongsTo(before: string, text: string): boolean {
   return /^(end\b|\.\.|and\b|or\b)/.test(text) || /(,|\(|\{|\band|\bor|\.\.|=)$/.test(before);
 }
 
-/** The last statement that comes in front of both and contains them, or is one of them. */
+/** The last statement that precedes or contains both, or is one of them. */
 function meeting(a: readonly Step[], b: readonly Step[]): readonly Step[] {
   const path: Step[] = [];
   for (let i = 0; i < a.length && i < b.length; i++) {
@@ -199,7 +200,7 @@ function fileOf(library: Library, name: string): LuaFile {
   return file;
 }
 
-/** What is wrong with files by themselves and with what they say of each other; scripts may still fail to link. */
+/** The mistakes in single files and in their references to each other. Scripts may still fail to link. */
 export function faultsIn(library: Library): string[] {
   const faults: string[] = [];
   for (const file of library.values()) {

@@ -6,16 +6,16 @@ import type { ScriptKeyName, SomeShape } from '../../lib/engine/script.js';
 
 const FLAGS = { allow: '#!lua flags=allow-oom', refuse: '#!lua', read: '#!lua flags=no-writes' } as const;
 
-/** Why jobs are dead that the store itself declares so. */
+/** Reasons of dead jobs that scripts themselves decide. */
 const RECORDS = { corruptRecord: CORRUPT, unreadableRecord: UNREADABLE, stalledRecord: STALLED };
 
-/** What a script has of its descriptor: how it begins, and what stands in its text for the names of keys and arguments. */
+/** What a script gets from its descriptor: its first lines, and the texts that replace the names of keys and arguments. */
 export interface Prologue {
   readonly lines: readonly string[];
   readonly names: ReadonlyMap<string, string>;
   /** Names that are locals. */
   readonly locals: ReadonlySet<string>;
-  /** The keys it declares with their types, by their names in the script. */
+  /** The declared keys with their types, by their names in the script. */
   readonly types: ReadonlyMap<string, string>;
 }
 

@@ -1,11 +1,11 @@
 import type { Chunk, Expression, FunctionDeclaration, Node, Statement } from 'luaparse';
 
-/** A name that a file of Lua declares, and what becomes of it. */
+/** A name that a file of Lua declares, and how it is used. */
 export interface Declaration {
   readonly name: string;
   readonly line: number;
   readonly kind: 'local' | 'function' | 'parameter' | 'loop';
-  /** A declaration further out that has the same name. */
+  /** An outer declaration with the same name. */
   readonly shadows: Declaration | undefined;
   reads: number;
   writes: number;
@@ -38,7 +38,7 @@ export function lineOf(node: Node): number {
   return node.loc!.start.line;
 }
 
-/** Every declaration of a chunk and every name that it takes from outside, as Lua 5.1 scopes them. */
+/** Every declaration of a chunk and every name that it uses from outside, by the scoping rules of Lua 5.1. */
 export function namesIn(chunk: Chunk): Names {
   return new Walk().run(chunk);
 }
@@ -166,7 +166,7 @@ class Walk {
         for (const argument of node.arguments) this.expression(argument);
         return;
       default:
-        // Literals hold no names.
+        // Literals contain no names.
         if (!node.type.endsWith('Literal'))
           throw new Error(`line ${lineOf(node)}: ${node.type} is not expected`);
     }

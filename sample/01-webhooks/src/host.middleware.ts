@@ -5,7 +5,8 @@ import { Settings } from './settings.js';
 
 /**
  * Answers only requests for this server's own names. There is no login: without this, a website could give its name the address
- * of this machine (DNS rebinding), and a browser here would let that site's scripts call the API. An IP address is no such name.
+ * of this machine (DNS rebinding), and a browser here would let that site's scripts call the API. Requests by an IP address are
+ * allowed, because such an address is not a name that a website controls.
  */
 @Injectable()
 export class HostMiddleware implements NestMiddleware<IncomingMessage, ServerResponse> {

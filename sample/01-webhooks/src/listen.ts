@@ -2,7 +2,7 @@ import type { INestApplication } from '@nestjs/common';
 
 const PORTS_TO_TRY = 20;
 
-/** Listens on the port, or on the next one that is free, and answers which it was. */
+/** Listens on the port, or on the next free one, and returns the port. */
 export async function listen(app: INestApplication, port: number, host: string): Promise<number> {
   for (let tried = 0; ; tried++) {
     try {

@@ -6,14 +6,14 @@ import { MAX_REQUEST_BYTES } from './webhooks/webhook.js';
 
 const app = await NestFactory.create<NestExpressApplication>(AppModule, {
   logger: ['warn', 'error', 'fatal'],
-  // A page that is still watching would hold the application open.
+  // An open page would keep the application from stopping.
   forceCloseConnections: true,
 });
 app.useBodyParser('json', { limit: MAX_REQUEST_BYTES });
-// Ctrl-C lets running deliveries end and gives the others back to the queue, then exits with 0.
+// On Ctrl-C, running deliveries end, the others go back to the queue, and the process exits with 0.
 app.enableShutdownHooks([], { useProcessExit: true });
 
-// There is no login, so only this machine gets in unless HOST says otherwise.
+// There is no login, so only this machine can connect unless HOST is set.
 const host = process.env.HOST ?? '127.0.0.1';
 const port = await listen(app, Number(process.env.PORT ?? 3000), host);
 console.log(`\n  Open  http://${host === '127.0.0.1' ? 'localhost' : host}:${port}\n\n  Ctrl-C ends it.\n`);

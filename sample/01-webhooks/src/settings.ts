@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { Global, Module } from '@nestjs/common';
 
-/** What differs from one installation to the next, read from the environment once. */
+/** The settings of an installation, read from the environment once. */
 export class Settings {
   /** REDIS_URL: the URL of Redis, or `memory`. @default memory */
   readonly connection: string;
-  /** QUEUE_PREFIX: starts every key in Redis. */
+  /** QUEUE_PREFIX: first part of every key in Redis. */
   readonly prefix: string;
-  /** WEBHOOK_SECRET: `whsec_` and base64, shared with the receiver. @default made up at each start */
+  /** WEBHOOK_SECRET: `whsec_` and base64, shared with the receiver. @default generated at each start */
   readonly secret: string;
   /** WEBHOOK_ALLOW: private addresses that may be called nevertheless, separated by commas. See `AddressGuard.allow`. */
   readonly allow: readonly string[];

@@ -3,7 +3,7 @@ import type { Queue } from 'godwit';
 import type { OldJob, OldState } from './old-queue.js';
 import { toGodwit } from './to-godwit.js';
 
-/** Under the id of the old job there is another one already. */
+/** Another job already has the id of the old job. */
 export class IdTakenError extends Error {
   override name = 'IdTakenError';
 

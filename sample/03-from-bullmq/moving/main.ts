@@ -29,7 +29,7 @@ if (name === undefined || states.some((state) => !STATES.includes(state))) {
 
 @Module({
   imports: [
-    // It adds, and runs nothing.
+    // This process only adds jobs and runs none.
     QueueModule.forRoot({ connection: values.redis, prefix: values.prefix, role: 'producer' }),
     QueueModule.registerQueue({ name }),
   ],

@@ -3,11 +3,14 @@ import { handOn, IdTakenError } from './hand-on.js';
 import type { OldJob, OldQueue, OldState } from './old-queue.js';
 
 export interface MoveOptions {
-  /** States of the jobs to move. Failed jobs would run again, so they are moved only if they are named. @default all but failed */
+  /**
+   * States of the jobs to move. Failed jobs would run again, so they are moved only if this list has `failed`. @default all but
+   * failed
+   */
   readonly states?: readonly OldState[];
   /** Only report the jobs that would be moved. */
   readonly dryRun?: boolean;
-  /** How long a moved job stays known after it has completed, in ms: until then it may be moved again without running twice. */
+  /** How long a moved job holds its id after it has completed, in ms. Until then, moving it again does not run it twice. */
   readonly keep?: number;
 }
 
@@ -22,8 +25,8 @@ const SEVEN_DAYS = 604_800_000;
 const ALL_BUT_FAILED: readonly OldState[] = ['waiting', 'prioritized', 'delayed'];
 
 /**
- * Moves what waits in a queue of BullMQ to a queue of Godwit, each job under the id it has, and each once: it is added here first
- * and then removed there, while the old queue is paused. If it is interrupted, call it again.
+ * Moves waiting jobs from a queue of BullMQ to a queue of Godwit, with the same ids. Each job is first added to the new queue and
+ * then removed from the old one, while the old queue is paused. If it is interrupted, call it again.
  */
 export async function moveJobs(from: OldQueue, to: Queue, options: MoveOptions = {}): Promise<MoveReport> {
   const { states = ALL_BUT_FAILED, dryRun = false, keep = SEVEN_DAYS } = options;
@@ -51,7 +54,7 @@ export async function moveJobs(from: OldQueue, to: Queue, options: MoveOptions =
   }
   return report;
 
-  /** Null when the job is in the new queue, else why it cannot be moved. */
+  /** Returns null if the job is in the new queue, otherwise the reason why it cannot be moved. */
   async function add(job: OldJob | null | undefined, state: OldState): Promise<string | null> {
     const why = whyItStays(job);
     if (why !== null || dryRun) return why;
@@ -59,7 +62,7 @@ export async function moveJobs(from: OldQueue, to: Queue, options: MoveOptions =
       await handOn(job!, state, to, keep);
       return null;
     } catch (error) {
-      // A job that is refused stays. If Redis is away, it is better to stop and start again later.
+      // A job that is refused stays in the old queue. If Redis is unreachable, it is better to stop and start again later.
       const isRefused = error instanceof GodwitError && !('applied' in error);
       if (isRefused || error instanceof IdTakenError) return error.message;
       throw error;

@@ -1,13 +1,13 @@
 /**
- * What is used of BullMQ's own `Queue` and `Job`, in the form that its versions 5 and 6 share, so that what moves the jobs can be
- * compiled and tested without it.
+ * The part of BullMQ's `Queue` and `Job` that is used, as versions 5 and 6 have it. So the program that moves jobs can be
+ * compiled and tested without BullMQ.
  */
 export interface OldQueue {
   readonly name: string;
   isPaused(): Promise<boolean>;
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** From the one that is next, `start` to `end` inclusive; nothing where a job has lost its body. */
+  /** Jobs from `start` to `end`, both included; index 0 is the next job. An entry is missing if a job has lost its body. */
   getJobs(
     types: OldState[],
     start: number,
@@ -17,7 +17,7 @@ export interface OldQueue {
   getJobCounts(...types: (OldState | 'active' | 'waiting-children')[]): Promise<Record<string, number>>;
 }
 
-/** Where jobs are taken from. BullMQ keeps those with a priority apart from the other waiting ones. */
+/** The lists that jobs are taken from. BullMQ keeps jobs with a priority in a separate list. */
 export type OldState = 'waiting' | 'prioritized' | 'delayed' | 'failed';
 
 export interface OldJob {
@@ -25,16 +25,16 @@ export interface OldJob {
   readonly name: string;
   readonly data: unknown;
   readonly opts: OldOptions;
-  /** When it was added, ms since 1970. */
+  /** When the job was added, ms since 1970. */
   readonly timestamp: number;
   /** When its last run began. */
   readonly processedOn?: number | undefined;
-  /** How long it waits, from its start or from the end of its last run. */
+  /** Delay of the job, from when it was added or from the end of its last run. */
   readonly delay: number;
   readonly attemptsMade: number;
-  /** It is a child in a flow. */
+  /** Whether the job is a child in a flow. */
   readonly parentKey?: string | undefined;
-  /** It was made by a job scheduler. */
+  /** Whether a job scheduler added the job. */
   readonly repeatJobKey?: string | undefined;
   remove(): Promise<void>;
 }

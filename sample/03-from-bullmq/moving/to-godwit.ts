@@ -1,14 +1,14 @@
 import type { JobOptions } from 'godwit';
 import type { OldJob, OldState } from './old-queue.js';
 
-/** Longest wait that Godwit takes. */
+/** Longest delay that Godwit accepts. */
 const TEN_YEARS = 315_576_000_000;
 
 /**
- * The options with which an old job goes on here as it would have gone on there: at its time, with the attempts it has left. A
- * failed one starts anew.
+ * The options with which an old job continues in Godwit: at its due time, with its remaining attempts. A failed job starts again
+ * from its first attempt.
  *
- * @param keep ms that it stays known after it has completed, so that moving it once more adds nothing.
+ * @param keep how long the job holds its id after it has completed, in ms, so that moving it again adds nothing.
  */
 export function toGodwit(job: OldJob, state: OldState, keep: number): JobOptions {
   const { attempts = 1, priority = 0 } = job.opts;
@@ -26,16 +26,16 @@ export function toGodwit(job: OldJob, state: OldState, keep: number): JobOptions
 }
 
 /**
- * A retry waits from the end of a run, which BullMQ does not tell; its start comes near it. A delay that was changed later
- * (`changeDelay`) is counted from when the job was added, so such a job may come early.
+ * A retry is delayed from the end of a run. BullMQ does not store that end, so the start of the run is used instead. A delay that
+ * was changed later (`changeDelay`) is counted from when the job was added, so such a job may come early.
  */
 function dueAt({ timestamp, processedOn, delay }: OldJob): number {
   return Math.max(timestamp, processedOn ?? 0) + delay;
 }
 
-/** The waits still to come. A strategy of one's own is not stored with the job: there the backoff of the new queue holds. */
+/** The remaining waits. A custom strategy is not stored with the job; then the backoff of the new queue applies. */
 function backoffOf({ opts: { attempts = 1, backoff } }: OldJob, begun: number): Pick<JobOptions, 'backoff'> {
-  // Without one BullMQ retries at once.
+  // Without a backoff, BullMQ retries at once.
   if (backoff === undefined || backoff === 0) return { backoff: 0 };
   if (typeof backoff === 'number') return { backoff };
   const { type, delay = 0, jitter } = backoff;
@@ -43,11 +43,14 @@ function backoffOf({ opts: { attempts = 1, backoff } }: OldJob, begun: number): 
   if (type === 'fixed') return { backoff: { type, delay, ...more } };
   if (type !== 'exponential') return {};
   const after = (runs: number) => Math.min(TEN_YEARS, Math.round(delay * 2 ** runs));
-  // BullMQ's waits have no upper bound; here there is one of an hour unless told otherwise.
+  // BullMQ's waits have no upper limit; in Godwit the default limit is one hour.
   return { backoff: { type, delay: after(begun), max: after(Math.max(attempts, begun + 1)), ...more } };
 }
 
-/** `removeOnComplete: { age }` is in seconds; by number alone, or for ever, nothing is kept here beyond what moving needs. */
+/**
+ * `removeOnComplete: { age }` is in seconds. If BullMQ keeps jobs by number or for ever, Godwit keeps them only as long as moving
+ * needs.
+ */
 function keptFor(removeOnComplete: unknown): number {
   const { age } = Object(removeOnComplete) as { age?: unknown };
   return typeof age === 'number' && age > 0 ? Math.min(TEN_YEARS, age * 1_000) : 0;

@@ -1,8 +1,8 @@
-/** What differs from one installation to the next, read from the environment at each start. */
+/** The settings of an installation, read from the environment at each start. */
 export class Settings {
   /** REDIS_URL: the URL of Redis, or `memory`. @default memory */
   readonly connection: string;
-  /** QUEUE_PREFIX: starts every key in Redis. */
+  /** QUEUE_PREFIX: first part of every key in Redis. */
   readonly prefix: string;
 
   constructor(env: NodeJS.ProcessEnv = process.env) {

@@ -12,7 +12,7 @@ class SettingsModule {}
 
 const { isInMemory } = new Settings();
 
-/** The web process: it adds jobs, and has the dashboard. */
+/** The web process: it adds jobs and serves the dashboard. */
 @Module({
   imports: [
     SettingsModule,
@@ -22,7 +22,7 @@ const { isInMemory } = new Settings();
       guards: [OpsGuard],
       title: 'Shop queues',
       environment: 'sample',
-      // What is listed here never leaves the server, beside fields such as password and token.
+      // Values of these fields are never sent to the browser, in addition to fields such as password and token.
       redact: { paths: ['customer.email'] },
     }),
   ],

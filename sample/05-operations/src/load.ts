@@ -21,7 +21,7 @@ export class Load implements OnApplicationBootstrap, OnModuleDestroy {
     clearInterval(this.timer);
   }
 
-  /** Half a second of a shop. */
+  /** Adds the jobs of half a second. */
   async tick(): Promise<void> {
     const orders = Array.from({ length: 4 + Math.floor(Math.random() * 8) }, () => (this.order += 1));
     await this.emails.addBulk(orders.map((order) => ({ name: 'receipt', data: mailOf(order) })));

@@ -9,7 +9,7 @@ interface HttpResponse {
   header(name: string, value: string): unknown;
 }
 
-/** Asks for the password of the user `ops`. In an application of yours the guard that it has anyway stands here. */
+/** Asks for the password of the user `ops`. In your application, use the guard that you have already. */
 @Injectable()
 export class OpsGuard implements CanActivate {
   constructor(private readonly settings: Settings) {}

@@ -1,11 +1,11 @@
-/** What differs from one installation to the next, read from the environment at each start. */
+/** The settings of an installation, read from the environment at each start. */
 export class Settings {
   /** REDIS_URL: the URL of Redis, or `memory`. @default memory */
   readonly connection: string;
-  /** QUEUE_PREFIX: starts every key in Redis. */
+  /** QUEUE_PREFIX: first part of every key in Redis. */
   readonly prefix: string;
   readonly port: number;
-  /** DASHBOARD_PASSWORD: of the user `ops`. */
+  /** DASHBOARD_PASSWORD: the password of the user `ops`. */
   readonly password: string;
 
   constructor(env: NodeJS.ProcessEnv = process.env) {

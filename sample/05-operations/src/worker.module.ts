@@ -6,6 +6,6 @@ import { ReportProcessor } from './shop/report.processor.js';
 
 export const processors = [EmailProcessor, MediaProcessor, ReportProcessor];
 
-/** A process that only works. */
+/** A process that only runs jobs. */
 @Module({ imports: shopQueues('worker'), providers: processors })
 export class WorkerModule {}

@@ -2,11 +2,11 @@ import { Controller, Get } from '@nestjs/common';
 import type { Webhook } from '../webhooks/webhook.js';
 import { Receiver } from './receiver.js';
 
-/** A webhook to try, and what becomes of it. */
+/** A webhook to try, and its expected outcome. */
 export interface Example {
   readonly title: string;
   readonly says: string;
-  /** The API does not accept it. */
+  /** The API refuses this webhook. */
   readonly refused?: boolean;
   readonly webhook: Webhook;
 }

@@ -9,7 +9,7 @@ import { Behaviours } from './behaviours.js';
 
 const MAX_BYTES = 256 * 1024;
 
-/** Plays the receiver of the webhooks: a server on another port, which fails in the ways that its URLs ask for. */
+/** A test receiver of webhooks: a server on another port, which fails in the way that the URL asks for. */
 @Injectable()
 export class Receiver implements OnModuleInit, OnApplicationShutdown {
   private readonly server = createServer((request, response) => {
@@ -32,7 +32,7 @@ export class Receiver implements OnModuleInit, OnApplicationShutdown {
     this.addresses.allow(new URL(this.url).host);
   }
 
-  /** Later than the queue, which lets running deliveries end first. */
+  /** This hook runs after the queue has stopped, so that running deliveries can end first. */
   onApplicationShutdown(): void {
     this.server.close();
     this.server.closeAllConnections();

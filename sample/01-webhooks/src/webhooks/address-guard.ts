@@ -14,14 +14,14 @@ export class AddressRefusedError extends UnrecoverableError {
 
 interface Exception {
   readonly network: BlockList;
-  /** Every port where undefined. */
+  /** Undefined means every port. */
   readonly port: number | undefined;
 }
 
 /**
- * Keeps deliveries out of networks that only this machine can reach: whoever may name a URL could otherwise read its
- * neighbours through us. Names are judged by what they resolve to at the moment of connecting, and the connection goes to
- * the address that was judged, so a name that changes its mind in between (DNS rebinding) gains nothing.
+ * Keeps deliveries out of networks that only this machine can reach: otherwise anyone who may enter a URL could read private
+ * servers through this one. A name is checked by the addresses that it resolves to when the connection is made, and the
+ * connection goes to the checked address. So a name whose address changes in between (DNS rebinding) gains nothing.
  */
 @Injectable()
 export class AddressGuard {
@@ -33,7 +33,7 @@ export class AddressGuard {
   }
 
   /**
-   * Adds an exception: an address or network, and a port where only that one is meant.
+   * Adds an exception: an address or network, optionally with a port.
    *
    * @example
    * guard.allow('10.2.0.0/16'); guard.allow('127.0.0.1:4001'); guard.allow('[::1]:4001');
@@ -58,7 +58,7 @@ export class AddressGuard {
   }
 
   /**
-   * Judges what can be judged before any name is resolved.
+   * Checks a URL before any name is resolved.
    *
    * @throws {AddressRefusedError}
    */
@@ -74,7 +74,7 @@ export class AddressGuard {
     }
   }
 
-  /** Resolves names for a connection to this URL, and answers permitted addresses only. */
+  /** Resolves names for a connection to this URL, and returns only permitted addresses. */
   lookupFor(url: URL): LookupFunction {
     return (hostname, options, callback) => {
       dns.lookup(hostname, { ...options, all: true }, (error, found) => {

@@ -8,11 +8,11 @@ export interface DeliveryView {
   readonly url: string;
   readonly event: string;
   readonly body: unknown;
-  /** Attempts begun so far, and how many there are in all. */
+  /** Number of attempts so far, and the maximum. */
   readonly attempt: number;
   readonly attempts: number;
   readonly createdAt: Date | null;
-  /** When it is tried again. */
+  /** When the next attempt starts. */
   readonly dueAt: Date | null;
   readonly endedAt: Date | null;
   readonly lastError: {

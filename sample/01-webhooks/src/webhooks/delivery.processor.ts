@@ -12,7 +12,7 @@ export class DeliveryProcessor {
     private readonly settings: Settings,
   ) {}
 
-  /** One attempt. Whether and when there is another is up to the queue; see `webhooks.module.ts`. */
+  /** Makes one attempt. The queue decides whether and when to retry; see `webhooks.module.ts`. */
   @Handle(delivery)
   async deliver({ id, createdAt, data, signal }: JobOf<typeof delivery>): Promise<{ status: number }> {
     const body = JSON.stringify({ type: data.event, timestamp: createdAt, data: data.body });

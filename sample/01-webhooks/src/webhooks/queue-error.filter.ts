@@ -14,7 +14,7 @@ const STATUS_BY_CODE: Readonly<Record<string, number>> = {
   GODWIT_NOT_RUNNING: HttpStatus.SERVICE_UNAVAILABLE,
 };
 
-/** Errors of the queue as HTTP: the status and the stable code for programs, the sentence for people. */
+/** Turns errors of the queue into HTTP responses with a status, the stable code and the message. */
 @Catch(GodwitError)
 export class QueueErrorFilter implements ExceptionFilter<GodwitError> {
   private readonly logger = new Logger('Webhooks');

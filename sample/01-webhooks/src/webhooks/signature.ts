@@ -24,7 +24,7 @@ export function sign(secret: string, id: string, body: string, at = new Date()):
   };
 }
 
-/** Null if the signature is valid, else what is wrong with it. */
+/** Returns null if the signature is valid, otherwise the reason why it is not. */
 export function findFault(
   secret: string,
   headers: Readonly<Record<string, string | string[] | undefined>>,
@@ -37,7 +37,7 @@ export function findFault(
   if (typeof id !== 'string' || typeof timestamp !== 'string' || typeof signatures !== 'string') {
     return 'the webhook headers are missing';
   }
-  // Written so that a timestamp which is no number fails as well.
+  // The comparison is negated so that a timestamp that is no number fails too.
   if (!(Math.abs(now.getTime() / 1000 - Number(timestamp)) <= TOLERANCE_SECONDS))
     return 'the timestamp is too old';
   const expected = hmac(secret, id, timestamp, body);

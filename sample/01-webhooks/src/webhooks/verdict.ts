@@ -5,8 +5,8 @@ import type { Answer } from './webhook-sender.js';
 const PASSING = [408, 425, 429];
 
 /**
- * What an answer means for the delivery, in the words of the queue: returning is success, throwing asks for another
- * attempt, `UnrecoverableError` says that none would help.
+ * Translates an HTTP response for the queue: it returns on success, throws to ask for another attempt, and throws
+ * `UnrecoverableError` if another attempt would not help.
  */
 export function judge({ status, reason, text }: Answer): void {
   if (status >= 200 && status < 300) return;

@@ -6,7 +6,7 @@ import { AddressGuard } from './address-guard.js';
 
 /** Short, so that the sample shows something soon; receivers on the internet deserve 15 s or more. */
 export const ANSWER_WITHIN_MS = 2_000;
-/** As much of an answer as is read, for the error message. */
+/** How much of a response is read, for the error message. */
 const MAX_ANSWER_LENGTH = 200;
 
 export interface Letter {
@@ -18,18 +18,18 @@ export interface Letter {
 export interface Answer {
   readonly status: number;
   readonly reason: string;
-  /** How it begins. */
+  /** The beginning of the response body. */
   readonly text: string;
 }
 
-/** POSTs one letter, once. Redirects are answers like any other: a receiver must not send us elsewhere. */
+/** POSTs one letter, once. Redirects are not followed, because a receiver must not choose another address. */
 @Injectable()
 export class WebhookSender {
   constructor(private readonly addresses: AddressGuard) {}
 
   /**
    * @throws {AddressRefusedError} if the URL leads into a network that is not public.
-   * @throws what keeps the letter from being answered: no connection, no answer in time, or the reason of `signal`.
+   * @throws if there is no response: no connection, a timeout, or the reason of `signal`.
    */
   async post({ url, body, headers }: Letter, signal: AbortSignal): Promise<Answer> {
     const target = new URL(url);
@@ -69,7 +69,7 @@ async function read(response: IncomingMessage): Promise<Answer> {
   const { statusCode: status = 0, statusMessage: reason = '' } = response;
   let text = '';
   response.setEncoding('utf8');
-  // Leaving the loop closes the connection: an answer that never ends must not hold the delivery.
+  // Leaving the loop closes the connection, so that an endless response does not block the delivery.
   for await (const chunk of response) {
     text += chunk;
     if (text.length >= MAX_ANSWER_LENGTH) break;

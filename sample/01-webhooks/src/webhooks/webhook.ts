@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 export const QUEUE = 'webhooks';
 
-/** Largest request that is read at all; the `body` inside it must be smaller. */
+/** Maximum size of a request; the `body` inside it must be smaller. */
 export const MAX_REQUEST_BYTES = 128 * 1024;
 const MAX_BODY_BYTES = 64 * 1024;
 const MAX_BODY_LEVELS = 64;
@@ -23,7 +23,7 @@ export const webhook = z.strictObject({
 
 export type Webhook = z.infer<typeof webhook>;
 
-/** The job: everything a delivery needs, and the queue it goes through. */
+/** The job definition: the data that a delivery needs, and its queue. */
 export const delivery = defineJob(QUEUE, 'deliver', webhook);
 
 function isHttp(text: string): boolean {

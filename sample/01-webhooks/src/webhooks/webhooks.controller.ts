@@ -46,13 +46,13 @@ export class WebhooksController {
     return { id };
   }
 
-  /** How many deliveries are in which state. */
+  /** Number of deliveries in each state. */
   @Get()
   counts() {
     return this.queue.counts();
   }
 
-  /** Every move of every delivery. A browser that lost the connection asks again with the id of the last event it had. */
+  /** All events of all deliveries. A browser that lost the connection reconnects with the id of the last event it received. */
   @Sse('live')
   live(@Headers('last-event-id') last?: string, @Query('since') first?: string): Observable<MessageEvent> {
     const since = last || first;
@@ -68,7 +68,7 @@ export class WebhooksController {
     return toView(job);
   }
 
-  /** Another five attempts for a dead delivery. */
+  /** Gives a dead delivery five more attempts. */
   @Post(':id/retry')
   @HttpCode(202)
   async retry(@Param('id') id: string): Promise<{ id: string }> {

@@ -12,9 +12,10 @@ import { WebhooksController } from './webhooks.controller.js';
       name: QUEUE,
       defaults: {
         attempts: 5,
-        // About half a second, one, two, four. For receivers that may be down for hours, use longer waits and more attempts.
+        // The waits are about 0.5, 1, 2 and 4 seconds. For receivers that may be down for hours, use longer waits and more
+        // attempts.
         backoff: { type: 'exponential', delay: '500ms', factor: 2, max: '10s', jitter: 0.2 },
-        // Above the sender's own limit: the last resort should an attempt hang elsewhere.
+        // Longer than the sender's own timeout: this ends an attempt that hangs elsewhere.
         timeout: '5s',
         // How long delivered webhooks can be looked up; dead ones are kept anyway.
         retention: '1h',

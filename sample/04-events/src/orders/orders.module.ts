@@ -10,7 +10,8 @@ import { Watchers } from './watchers.js';
 
 @Module({
   imports: [
-    // A shipped parcel holds its id for this long, so a process that gets the payment event late ships nothing twice.
+    // The job of a shipped parcel holds its id for this long, so a process that receives the payment event late does not ship it
+    // twice.
     QueueModule.registerQueue({
       name: ORDERS,
       defaults: { retention: '1h', idHeldBy: ['completed', 'dead'] },

@@ -1,7 +1,7 @@
 import { QueueModule } from 'godwit';
 import { Settings } from '../settings.js';
 
-/** The same in the web process and in the workers. */
+/** The web process and the workers register the same queues. */
 export function shopQueues(role: 'producer' | 'worker' | 'both') {
   const { connection, prefix } = new Settings();
   return [

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 
-/** The work, which knows nothing of queues: the same file before and after. */
+/** The work itself, without queues. This file is the same before and after. */
 @Injectable()
 export class Transcoder {
   async transcode(file: string, onProgress: (percent: number) => Promise<unknown>): Promise<string> {
