@@ -132,7 +132,7 @@ export class RateLimited extends GodwitError {
    * @throws {InvalidOptionError}
    */
   constructor(delay: Duration, options: { readonly scope?: RateLimitScope; readonly limit?: string } = {}) {
-    super(`the handler asked that nothing starts for ${oneLine(delay)}`);
+    super(`the handler asked that no job starts for ${oneLine(delay)}`);
     this.delayMs = parseDuration(delay, 'RateLimited()');
     const { scope = 'queue', limit } = options;
     if (scope !== 'queue' && scope !== 'name' && scope !== 'group')

@@ -262,7 +262,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a listener of an event that does not exist',
-    `@OnQueueEvent("failed") of Audit.failed: there is no event "failed" (string); name one or several of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, published; an attempt that is repeated is 'retrying', the last one 'dead'; @OnJob('failed') gets both`,
+    `@OnQueueEvent("failed") of Audit.failed: there is no event "failed" (string); name one or several of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, breakerOpened, breakerClosed, published; use 'retrying' for an attempt that is retried and 'dead' for the last one; @OnJob('failed') gets both`,
     () => {
       @Injectable()
       class Audit {
@@ -274,7 +274,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a listener of drained',
-    `@OnQueueEvent("drained") of Audit.drained: there is no event "drained" (string); name one or several of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, published; QueueEvents.drained('queue') is an observable that tells it`,
+    `@OnQueueEvent("drained") of Audit.drained: there is no event "drained" (string); name one or several of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, breakerOpened, breakerClosed, published; use the observable QueueEvents.drained('queue')`,
     () => {
       @Injectable()
       class Audit {
@@ -300,7 +300,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a listener of a processor for the connection',
-    `@OnJob("error") of Emails.failed: there is no type "error" (string); name one or several of active, completed, failed, dead, stalled; what becomes of the connection is in the log, and QueueEvents.status$ tells it`,
+    `@OnJob("error") of Emails.failed: there is no type "error" (string); name one or several of active, completed, failed, dead, stalled; the log and QueueEvents.status$ show the state of the connection`,
     () => {
       @Processor('email')
       class Emails {
@@ -454,7 +454,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'events.on',
-    'ofType() must be one of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, published, got "failed" (string)',
+    'ofType() must be one of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, breakerOpened, breakerClosed, published, got "failed" (string)',
     calling(({ get }) => get(QueueEvents).ofType('email', 'failed' as never)),
   ],
   [

@@ -7,7 +7,7 @@ import { QueueModule } from '#lib/module/queue.module.js';
 import { bootFaults, withQueues } from './fakes.js';
 
 const TYPES =
-  'one or several of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, published';
+  'one or several of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, breakerOpened, breakerClosed, published';
 
 const any = OnQueueEvent as (...given: unknown[]) => MethodDecorator;
 

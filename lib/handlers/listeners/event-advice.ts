@@ -1,11 +1,11 @@
 import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
 
-const STATUS = 'what becomes of the connection is in the log, and QueueEvents.status$ tells it';
-const DRAINED = "QueueEvents.drained('queue') is an observable that tells it";
+const STATUS = 'the log and QueueEvents.status$ show the state of the connection';
+const DRAINED = "use the observable QueueEvents.drained('queue')";
 const RUNTIME =
-  'what the workers do is QueueRuntime.state; @nestjs has hooks for the start and the end of the application';
-const DUPLICATE = 'add() answers it: { duplicate: true }';
-const SAID_BY_ADD = "a job that is added is 'added'";
+  'QueueRuntime.state is the state of the workers; Nest has hooks for the start and the end of the application';
+const DUPLICATE = 'add() returns { duplicate: true }';
+const SAID_BY_ADD = "the event of an added job is 'added'";
 
 /** Events of BullMQ that neither decorator has. */
 const NOWHERE: Readonly<Record<string, string>> = {
@@ -19,24 +19,25 @@ const NOWHERE: Readonly<Record<string, string>> = {
   deduplicated: DUPLICATE,
   duplicated: DUPLICATE,
   lockRenewalFailed: 'job.signal aborts when a worker has lost its lease, with the reason lease-lost',
-  'retries-exhausted': "a job without attempts left is 'dead'",
+  'retries-exhausted': "the event of a job without attempts left is 'dead'",
   'waiting-children': 'there are no flows',
 };
 
 /** Events of BullMQ that `@OnJob` lacks. */
 const NOT_OF_JOBS: Readonly<Record<string, string>> = {
   ...NOWHERE,
-  retrying: 'a failed attempt is failed, whether or not it is retried',
-  waiting: `${SAID_BY_ADD}, and @OnQueueEvent gets that`,
+  retrying: "use 'failed': it is reported for each failed attempt, also if the job is retried",
+  waiting: `${SAID_BY_ADD}; use @OnQueueEvent for it`,
   cleaned: "@OnQueueEvent('removed') is called for each job",
 };
 
 /** Events of BullMQ that `@OnQueueEvent` lacks. */
 const NOT_OF_QUEUES: Readonly<Record<string, string>> = {
   ...NOWHERE,
-  failed: "an attempt that is repeated is 'retrying', the last one 'dead'; @OnJob('failed') gets both",
+  failed:
+    "use 'retrying' for an attempt that is retried and 'dead' for the last one; @OnJob('failed') gets both",
   waiting: SAID_BY_ADD,
-  cleaned: "each job that is removed is 'removed'",
+  cleaned: "use 'removed', which is written for each removed job",
 };
 
 /** Advice for the first of these words that is an event of BullMQ, or of the other decorator. Empty if there is none. */
