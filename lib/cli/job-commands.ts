@@ -5,10 +5,10 @@ import { JobFailedError } from '../errors.js';
 import type { JobHeaders } from '../job/headers.js';
 import type { JobState } from '../job/job-state.js';
 import type { JobFilter } from '../producer/bulk-acts.js';
-import type { DeadJob, DeadListOptions } from '../producer/dead-jobs.js';
+import type { DeadJob, DeadListOptions, RetryPace } from '../producer/dead-jobs.js';
 import type { JobSnapshot } from '../producer/job-snapshot.js';
 import type { Queue } from '../producer/queue.js';
-import { DONE, FAILED, given, NOT_THERE, numberOf, type Command, type Context } from './context.js';
+import { DONE, FAILED, given, NOT_THERE, numberOf, STOPPED, type Command, type Context } from './context.js';
 import { UsageError } from './dispatch-options.js';
 import { age, type Cell } from './table.js';
 
@@ -250,12 +250,14 @@ const dead: Command = {
     ...FILTER,
     ...AGES,
     'dry-run': { type: 'boolean', about: 'tell what would be done' },
+    rate: { type: 'string', about: 'retry only so many in a time, as 50/s, 100/5m' },
   },
   async run(context) {
     const { inspector, words, values, print } = context;
     const [name, act = 'list'] = words as [string, string?];
     if (!['list', 'retry', 'remove'].includes(act))
       throw new UsageError(`dead: ${JSON.stringify(act)} is none of list, retry, remove`, '');
+    const pace = paceOf(context, act);
     await inspector.queues([name]);
     const queue = inspector.queue(name);
     const filter: DeadListOptions = {
@@ -285,12 +287,38 @@ const dead: Command = {
     const limit = found.length;
     const count =
       act === 'retry'
-        ? await queue.dead.retry({ ...filter, limit })
+        ? await queue.dead.retry({ ...filter, limit }, pace)
         : await queue.remove({ state: 'dead', ...filter, limit });
-    print.done(`${count} ${act === 'retry' ? 'retried' : 'removed'}`, { act, count });
-    return DONE;
+    const isStopped = pace?.signal?.aborted === true && count < limit;
+    const done = `${count} ${act === 'retry' ? 'retried' : 'removed'}`;
+    print.done(isStopped ? `${done}; ${limit - count} are still dead` : done, { act, count });
+    return isStopped ? STOPPED : DONE;
   },
 };
+
+const RATE = /^(\d{1,9})\/(\d*)(ms|s|m|h|d)$/;
+/** A line of progress at most so often. */
+const PROGRESS_MS = 1_000;
+
+/** How fast to retry; undefined for as fast as Redis answers. */
+function paceOf({ values, print, signal }: Context, act: string): RetryPace | undefined {
+  const given = values['rate'];
+  if (typeof given !== 'string') return undefined;
+  const [, max, count, unit] = RATE.exec(given) ?? [];
+  if (max === undefined)
+    throw new UsageError(`--rate must be jobs in a time, as 50/s, not ${JSON.stringify(given)}`, '');
+  if (act !== 'retry') throw new UsageError('--rate is for retry only', '');
+  let saidAt = performance.now();
+  return {
+    signal,
+    rate: { max: Number(max), per: `${count === '' ? 1 : Number(count)}${unit as 's'}` },
+    onProgress: (retried) => {
+      if (performance.now() - saidAt < PROGRESS_MS) return;
+      saidAt = performance.now();
+      print.line(`${retried} retried`);
+    },
+  };
+}
 
 const clean: Command = {
   name: 'clean',

@@ -1,16 +1,18 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { QueueEngine } from '../contract/engine.js';
 import type { DataMatch, JobsAnswer, StoredJob } from '../contract/admin-verbs.js';
 import type { DeadMatch } from '../contract/upkeep-verbs.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId, checkJobName } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
-import type { Duration } from '../job/duration.js';
+import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import { encodePayload } from '../job/payload.js';
 import { DEAD_REASONS, type DeadReason, type FailureRecord } from '../job/outcome.js';
 import { quoted } from '../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
-import { mergeJobPolicy } from '../options/job-options.js';
+import { checkSignal, mergeJobPolicy } from '../options/job-options.js';
+import type { RateOptions } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, encodeCursor, readCursor } from './job-list.js';
 
@@ -77,6 +79,16 @@ export type DeadJobIn<Jobs = any> = {
   [Name in NameIn<Jobs>]: DeadJob<DataIn<Jobs, Name>, Name>;
 }[NameIn<Jobs>];
 
+/** How `retry` works through all dead jobs that match a filter. */
+export interface RetryPace {
+  /** At most `max` jobs in `per`, evenly spaced. @default as fast as Redis answers */
+  readonly rate?: Pick<RateOptions, 'max' | 'per'>;
+  /** Called after each step with the number of jobs that are queued so far. @default none */
+  readonly onProgress?: (retried: number) => void;
+  /** Stops the call after the current step. It then returns the number of jobs that it has queued. @default none */
+  readonly signal?: AbortSignal;
+}
+
 const FILTER = {
   reason: field('reason', oneOf(...DEAD_REASONS)),
   name: field('name', rule(checkJobName)),
@@ -94,6 +106,21 @@ export const ANY_DATA = field(
   rule((given: unknown) => ({ given })),
 );
 const readRetry = shape({ data: ANY_DATA });
+const MAX_RATE = integer(1, 1_000_000_000);
+const RATE_TIME = duration(10, MAX_TIMER_MS);
+const readRate = shape({ max: field('max', MAX_RATE), per: field('per', RATE_TIME) });
+const readPace = shape({
+  rate: field('rate', (value, path, report) => {
+    const given = readRate(value, path, report);
+    // Both are required.
+    const max = given?.max ?? MAX_RATE(undefined, `${path}.max`, report);
+    const per = given?.per ?? RATE_TIME(undefined, `${path}.per`, report);
+    return max === undefined || per === undefined ? undefined : { max, per };
+  }),
+  onProgress: field('onProgress', rule(checkListener)),
+  signal: field('signal', rule(checkSignal)),
+});
+type CheckedPace = NonNullable<ReturnType<typeof readPace>>;
 const readList = shape({
   ...FILTER,
   limit: field('limit', integer(1, 1_000)),
@@ -146,28 +173,30 @@ export class DeadJobs<Jobs = any> {
    *
    * @param which the id of one job, or a filter; `{}` matches all. Works in small steps, from the job that died first; a job that
    * dies again meanwhile stays dead.
-   * @param changes for one job: new `data` that replaces the data it died with.
+   * @param changes for one job: new `data` that replaces the data it died with. For a filter: a `rate`, `onProgress` and a `signal`
+   * that stops the call. Only jobs that match when the call begins are retried. This process does the work: if it ends, the other
+   * jobs stay dead, and the same call continues with them.
    * @returns for a filter, the number of queued jobs.
    * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
    * @throws {InvalidPayloadError | PayloadTooLargeError} for `data`
    * @throws {InvalidOptionError | InvalidJobNameError} for a filter
    * @example
    * await queue.dead.retry('invoice-7', { data: { to: 'ada@example.org' } });
+   * await queue.dead.retry({ newerThan: '1h' }, { rate: { max: 50, per: '1s' } });
    */
   retry(which: string, changes?: { readonly data?: DataIn<Jobs> }): Promise<void>;
-  retry(which: DeadFilter<NameIn<Jobs>>): Promise<number>;
-  async retry(which: string | DeadFilter, changes?: { readonly data?: unknown }): Promise<number | void> {
+  retry(which: DeadFilter<NameIn<Jobs>>, pace?: RetryPace): Promise<number>;
+  async retry(
+    which: string | DeadFilter,
+    changes?: { readonly data?: unknown } | RetryPace,
+  ): Promise<number | void> {
     const { upkeep } = this.engine;
     const { name } = this.options;
     if (typeof which !== 'string') {
-      if (changes !== undefined)
-        throw new InvalidOptionError(
-          'dead.retry().changes',
-          'left out, unless the first argument is an id',
-          changes,
-        );
+      const pace = changes === undefined ? undefined : readPace(changes, 'dead.retry().pace', refuse)!;
       const { contains, where, ...match } = choice(which, 'dead.retry()');
-      if ((contains ?? where) !== undefined) return this.retryFound({ ...match, contains, where });
+      if (pace || (contains ?? where) !== undefined)
+        return this.retryFound({ ...match, contains, where }, pace);
       return (await upkeep.retryDead(name, match)).retried.length;
     }
     const ids = [checkJobId(which)];
@@ -177,26 +206,46 @@ export class DeadJobs<Jobs = any> {
     if (retried.length === 0) await this.refuse(which, 'only dead jobs with a body are retried');
   }
 
-  /** Retries dead jobs that only `jobs` can filter, page by page. A job that dies again meanwhile stays dead. */
-  private async retryFound({ limit, ...match }: Choice): Promise<number> {
+  /** Retries dead jobs page by page: those that only `jobs` can filter, or at a rate. */
+  private async retryFound(
+    { limit, olderThanMs = 0, newerThanMs, ...match }: Choice,
+    { rate, onProgress, signal }: CheckedPace = {},
+  ): Promise<number> {
     const { admin, upkeep } = this.engine;
     const { name } = this.options;
+    const gapMs = rate ? rate.per / rate.max : 0;
+    const step = Math.min(PAGE, Math.max(1, Math.floor(STEP_MS / gapMs)));
+    const began = performance.now();
     const met = new Set<string>();
     let after: JobsAnswer['next'] = null;
     let retried = 0;
+    let nextAt = 0;
     do {
+      // The ages are those at the start: a job that dies or becomes old enough meanwhile stays dead.
+      const passedMs = Math.floor(performance.now() - began);
       const page: JobsAnswer = await admin.jobs(name, {
         ...match,
+        olderThanMs: olderThanMs + passedMs,
+        newerThanMs: newerThanMs && newerThanMs + passedMs,
         state: 'dead',
-        limit: Math.min(100, limit - retried),
+        limit: Math.min(PAGE, limit - retried),
         after,
         brief: true,
       });
       const ids = page.jobs.map(({ id }) => id).filter((id) => !met.has(id));
-      for (const id of ids) met.add(id);
-      if (ids.length > 0) retried += (await upkeep.retryDead(name, { ids })).retried.length;
+      for (let at = 0; at < ids.length; at += step) {
+        const restMs = nextAt - performance.now();
+        // Rejects only if the signal aborts.
+        if (restMs > 0) await sleep(restMs, undefined, { ...(signal && { signal }) }).catch(() => undefined);
+        if (signal?.aborted) return retried;
+        const some = ids.slice(at, at + step);
+        nextAt = performance.now() + some.length * gapMs;
+        for (const id of some) met.add(id);
+        retried += (await upkeep.retryDead(name, { ids: some })).retried.length;
+        onProgress?.(retried);
+      }
       after = page.next;
-    } while (after !== null && retried < limit);
+    } while (after !== null && retried < limit && !signal?.aborted);
     return retried;
   }
 
@@ -208,6 +257,16 @@ export class DeadJobs<Jobs = any> {
     const state = stored.state === 'dead' ? 'corrupt' : stored.state;
     throw new WrongStateError(name, `job ${quoted(id)}`, state, advice);
   }
+}
+
+/** Jobs that are read at once. */
+const PAGE = 100;
+/** At a rate, one step queues the jobs of this time, but at least one. */
+const STEP_MS = 100;
+
+function checkListener(value: unknown, path: string): (retried: number) => void {
+  if (typeof value === 'function') return value as (retried: number) => void;
+  throw new InvalidOptionError(path, 'a function', value);
 }
 
 interface Choice extends DeadMatch {

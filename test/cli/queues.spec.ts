@@ -219,6 +219,16 @@ describe('acts on jobs', () => {
     });
     expect(await json('dead', 'work', 'retry', '--limit', '1', '--yes')).toEqual({ act: 'retry', count: 1 });
     await until(async () => (await queue.counts()).dead === 3, PATIENT);
+    expect(await json('dead', 'work', 'retry', '--rate', '100/s', '--yes')).toEqual({
+      act: 'retry',
+      count: 3,
+    });
+    expect(await run('dead', 'work', 'retry', '--rate', '50', '--yes')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--rate must be jobs in a time, as 50/s, not "50"'),
+    });
+    expect((await run('dead', 'work', 'remove', '--rate', '50/s', '--yes')).code).toBe(2);
+    await until(async () => (await queue.counts()).dead === 3, PATIENT);
     expect(await json('dead', 'work', 'remove', '--yes')).toEqual({ act: 'remove', count: 3 });
   });
 });

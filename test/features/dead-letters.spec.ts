@@ -237,3 +237,50 @@ describe('what is no filter', () => {
     expect((await dead.list()).jobs).toHaveLength(1);
   });
 });
+
+describe('many dead letters at a rate', () => {
+  const rate = { max: 40, per: '1s' } as const;
+
+  it('are queued evenly, those that match when the call begins, and it tells how far it is', async () => {
+    const app = await boot();
+    const { queue } = app;
+    await withDead(app, ...Array.from({ length: 9 }, () => 'die'));
+    // They die again while the call runs.
+    await queue.resume();
+    const steps: [retried: number, ms: number][] = [];
+    const began = performance.now();
+    const onProgress = (retried: number) => void steps.push([retried, performance.now() - began]);
+    expect(await queue.dead.retry({ name: 'die' }, { rate, onProgress })).toBe(9);
+    // Four at once, as 100 ms are a step: after 0, 100 and 200 ms.
+    expect(steps.map(([retried]) => retried)).toEqual([4, 8, 9]);
+    expect(steps[2]![1] - steps[0]![1]).toBeGreaterThanOrEqual(190);
+    await until(async () => (await queue.counts()).dead === 9, PATIENT);
+  });
+
+  it('are left dead from when the signal aborts, also while the call waits', async () => {
+    const app = await boot();
+    const { queue } = app;
+    await withDead(app, 'die', 'die', 'die');
+    const stop = new AbortController();
+    const slow = { max: 1, per: '1h' } as const;
+    const done = queue.dead.retry({}, { rate: slow, signal: stop.signal, onProgress: () => stop.abort() });
+    expect(await done).toBe(1);
+    expect(await queue.counts()).toMatchObject({ waiting: 1, dead: 2 });
+    expect(await queue.dead.retry({}, { signal: stop.signal })).toBe(0);
+    expect(await queue.dead.retry({ limit: 1 }, { rate: slow })).toBe(1);
+  });
+
+  it.each([
+    [{ rate: 50 }, 'dead.retry().pace.rate must be an object'],
+    [{ rate: { max: 5 } }, 'dead.retry().pace.rate.per must be a duration'],
+    [{ rate: { max: 0, per: '1s' } }, 'dead.retry().pace.rate.max must be an integer from 1'],
+    [{ onProgress: true }, 'dead.retry().pace.onProgress must be a function'],
+    [{ signal: {} }, 'dead.retry().pace.signal must be'],
+    [{ speed: 1 }, 'dead.retry().pace.speed'],
+  ])('are not touched if the pace is %j', async (pace, message) => {
+    const app = await boot();
+    await withDead(app, 'die');
+    await expect(app.queue.dead.retry({}, pace as never)).rejects.toThrow(message);
+    expect(await app.queue.counts()).toMatchObject({ waiting: 0, dead: 1 });
+  });
+});
