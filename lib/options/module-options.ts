@@ -105,8 +105,9 @@ export interface QueueModuleOptions {
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default 1048576 */
   readonly maxPayloadBytes?: number;
   /**
-   * How to treat data that JSON drops or changes: `undefined` in lists, `NaN`, `Map`, functions, invalid dates. `'strict'`: `add`
-   * throws an error that names the place. `'json'`: the data is stored as `JSON.stringify` writes it; no data becomes `null`.
+   * How to treat data that JSON drops or changes: `undefined` in lists, `NaN`, `Map`, functions, invalid dates. `'strict'`:
+   * `add` throws an error that names the place. `'json'`: the data is stored as `JSON.stringify` writes it. A job without data
+   * has `null`.
    * @default 'strict'
    */
   readonly payloads?: PayloadMode;
@@ -288,8 +289,9 @@ export interface QueueOptions {
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default that of `forRoot` */
   readonly maxPayloadBytes?: number;
   /**
-   * How to treat data that JSON drops or changes: `undefined` in lists, `NaN`, `Map`, functions, invalid dates. `'strict'`: `add`
-   * throws an error that names the place. `'json'`: the data is stored as `JSON.stringify` writes it; no data becomes `null`.
+   * How to treat data that JSON drops or changes: `undefined` in lists, `NaN`, `Map`, functions, invalid dates. `'strict'`:
+   * `add` throws an error that names the place. `'json'`: the data is stored as `JSON.stringify` writes it. A job without data
+   * has `null`.
    * @default that of `forRoot`
    */
   readonly payloads?: PayloadMode;

@@ -450,8 +450,9 @@ export class Claimer extends SlotUser {
   }
 
   /**
-   * Sends the next exchange so that it waits at the doorbell. Null if it cannot wait. Resolves when it is answered. If it was
-   * recalled before the doorbell rang for it, `rung` is true, and the caller must pass the ring on.
+   * Sends the next exchange so that it waits at the doorbell. Null if it cannot wait. Resolves when the wait is over. If `recall`
+   * has sent the exchange without the doorbell meanwhile, and the doorbell rang nevertheless, `rung` is true: the caller must
+   * then pass the ring on.
    */
   leaveAtBell(
     leave: (call: ExchangeCall) => Promise<RungClaim> | null,
