@@ -57,7 +57,12 @@ export type {
 export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/job-options.js';
 export type { MaxWaitingOptions } from './options/max-waiting.js';
-export type { DebounceOptions, ThrottleOptions, UniqueOptions } from './options/unique-options.js';
+export type {
+  AggregateOptions,
+  DebounceOptions,
+  ThrottleOptions,
+  UniqueOptions,
+} from './options/unique-options.js';
 export type { HandlerPolicy, JobDefaults, JobOptions, RetentionOptions } from './options/job-options.js';
 export type {
   CronTiming,

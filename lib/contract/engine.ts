@@ -162,12 +162,15 @@ export interface KeyClaim {
   /**
    * What to do if another job has the key. `skip`: add nothing. `replace`: give a waiting or delayed job the new data.
    * `keepLast`: do that too, or let the new job wait for the end of an active one. `debounce`: replace a delayed job and delay it
-   * again.
+   * again. `aggregate`: add the data to the list of a delayed job; `forMs` is the delay of a new one.
    */
-  readonly on: 'skip' | 'replace' | 'keepLast' | 'debounce';
-  /** For a debounce: the delay, and the longest wait from the first add (0: no limit). */
+  readonly on: 'skip' | 'replace' | 'keepLast' | 'debounce' | 'aggregate';
+  /** For `debounce` and `aggregate`: the delay, and the longest wait from the first add (0: no limit). */
   readonly delayMs: number;
   readonly longestMs: number;
+  /** Of an aggregate: how many items a job may have, and how many bytes they may take. */
+  readonly most?: number;
+  readonly mostBytes?: number;
 }
 
 /** Whether the job is delayed at first. */
@@ -208,6 +211,8 @@ export interface Duplicate {
   readonly holder?: string;
   /** The other job got the new data. */
   readonly replaced?: true;
+  /** The other one collects data, and has so many items now. */
+  readonly size?: number;
 }
 
 export type EnqueueAnswer =

@@ -17,10 +17,12 @@ type First<Data> = 0 extends 1 & Data
 
 /**
  * A decorator for methods whose first parameter accepts `Job<Data>` or `Data`, and which return `Result` if the definition has
- * one. Other methods do not compile.
+ * one; or a list of the data, of jobs that were added with `aggregate`. Other methods do not compile.
  */
 export type HandleDecorator<Data, Result = unknown> = <
-  Method extends (job: First<Data>, ...rest: any[]) => Returning<Result>,
+  Method extends
+    | ((job: First<Data>, ...rest: any[]) => Returning<Result>)
+    | ((job: First<Data[]>, ...rest: any[]) => Returning<Result>),
 >(
   target: object,
   key: string,

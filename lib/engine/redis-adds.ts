@@ -246,8 +246,8 @@ function encodeJobs(
   };
   for (const job of jobs) {
     if (job.unique) {
-      const { digest, forMs, states, on, delayMs, longestMs } = job.unique;
-      lists.unique.push(job.id, digest, forMs, states.join(' '), on, delayMs, longestMs);
+      const { digest, forMs, states, on, delayMs, longestMs, most = 0, mostBytes = 0 } = job.unique;
+      lists.unique.push(job.id, digest, forMs, states.join(' '), on, delayMs, longestMs, most, mostBytes);
     }
     if (job.idHeldBy) lists.holds.push(job.id, job.idHeldBy.join(' '));
     if (isLater(job)) {

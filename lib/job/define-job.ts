@@ -176,11 +176,26 @@ export function validatePayload<Output>(
   definition: JobDefinition<any, Output, any, any>,
   data: unknown,
   side: SchemaSide,
+  at = '',
 ): Output | Promise<Output> {
   if (definition.schema === undefined) return data as Output;
   const result = definition.schema['~standard'].validate(data);
-  if (isThenable(result)) return result.then((settled) => valueOf(definition, settled, side));
-  return valueOf(definition, result, side);
+  if (isThenable(result)) return result.then((settled) => valueOf(definition, settled, side, at));
+  return valueOf(definition, result, side, at);
+}
+
+/**
+ * The same of each item of a list.
+ *
+ * @throws as `validatePayload`; the paths of issues begin with the number of the item.
+ */
+export function validateItems<Output>(
+  definition: JobDefinition<any, Output, any, any>,
+  items: readonly unknown[],
+  side: SchemaSide,
+): readonly Output[] | Promise<readonly Output[]> {
+  const checked = items.map((item, i) => validatePayload(definition, item, side, String(i)));
+  return checked.some(isThenable) ? Promise.all(checked) : (checked as Output[]);
 }
 
 /**
@@ -209,15 +224,19 @@ function valueOf<Output>(
   { queue, name }: JobDefinition<any, Output, any, any>,
   result: StandardSchemaV1.Result<Output>,
   side: SchemaSide,
+  at: string,
 ): Output {
   if (typeof result !== 'object' || result === null)
     throw new InvalidOptionError(schemaPath(queue, name), 'one that returns { value } or { issues }', result);
   // Array.from, because the lists of ArkType are instances of its own classes.
-  if (result.issues) throw new SchemaViolationError(queue, name, Array.from(result.issues, readIssue), side);
+  if (result.issues) {
+    const issues = Array.from(result.issues, (issue) => readIssue(issue, at));
+    throw new SchemaViolationError(queue, name, issues, side);
+  }
   return result.value;
 }
 
-function readIssue({ message, path }: StandardSchemaV1.Issue): PayloadIssue {
+function readIssue({ message, path }: StandardSchemaV1.Issue, at: string): PayloadIssue {
   const steps = Array.from(path ?? [], (step) => String(typeof step === 'object' ? step.key : step));
-  return { message, path: steps.join('.') };
+  return { message, path: (at === '' ? steps : [at, ...steps]).join('.') };
 }

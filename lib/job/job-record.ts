@@ -29,8 +29,10 @@ export interface RecordOptions {
   readonly awaited?: boolean;
   readonly group?: string;
   readonly cost?: number;
-  /** Digest of the key of `unique`, `debounce` or `throttle`. */
+  /** Digest of the key of `unique`, `debounce`, `throttle` or `aggregate`. */
   readonly digest?: string;
+  /** The data is a list of so many items, from as many adds. */
+  readonly items?: number;
   readonly headers?: JobHeaders;
   /** Options that this version does not know, by the names that a newer version stored. */
   readonly unknown?: Readonly<Record<string, unknown>>;
@@ -58,6 +60,8 @@ export interface StoredJobOptions {
   readonly cost?: number;
   /** Digest of the unique key that the end of the job frees. */
   readonly digest?: string;
+  /** How many adds the data was collected from; the data is a list with an item for each. */
+  readonly items?: number;
   /** Absent if the job has no headers. */
   readonly headers?: JobHeaders;
 }
@@ -75,6 +79,7 @@ export interface DecodedBody {
 
 /** Short keys: they are stored with every job that has options. New options are stored under their own names, as the user wrote them. */
 interface OptionsOnWire {
+  items?: number;
   a?: number;
   b?: StoredBackoff;
   t?: number;
@@ -123,6 +128,8 @@ function encodeOptions(createdAt: number, options: RecordOptions): string {
   // The JSON is built by hand: all options but the backoff are integers, and JSON.stringify would cost more than the rest of the
   // body.
   let fields = '';
+  // First, as scripts look for it there.
+  if (options.items !== undefined) fields += `,"items":${options.items}`;
   if (options.attempts !== undefined) fields += `,"a":${options.attempts}`;
   // A named backoff is stored by its name. The previous version cannot read it and uses the backoff of the queue.
   if (options.backoff instanceof BackoffName) fields += `,"backoff":${JSON.stringify(options.backoff)}`;
@@ -226,7 +233,8 @@ export function bodyAgain(body: string, nowMs: number): string {
 function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;
   if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
-  const { a, b, t, r, e, p, d, retryFor, deadline, awaited, unique, backoff, retention, group, cost } = wire;
+  const { a, b, t, r, e, p, d, retryFor, deadline, awaited, unique, backoff, retention, group, cost, items } =
+    wire;
   const headers = wire.headers && storedHeaders(wire.headers);
   if (!(isCount(a) && isCount(t) && isCount(r) && isCount(e) && isCount(p) && isCount(d))) return null;
   const options: { -readonly [K in keyof StoredJobOptions]: StoredJobOptions[K] } = {};
@@ -246,6 +254,7 @@ function decodeOptions(text: string): StoredJobOptions | null {
   if (typeof group === 'string') options.group = group;
   if (isCount(cost) && cost !== undefined) options.cost = cost;
   if (typeof unique === 'string') options.digest = unique;
+  if (isCount(items) && items !== undefined) options.items = items;
   if (headers) options.headers = headers;
   return options;
 }

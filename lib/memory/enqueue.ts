@@ -9,6 +9,7 @@ import {
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { sayAll, type Saying } from './event-log.js';
+import { Collecting } from './aggregate.js';
 import { isKeptOut, meetHolder, takeKey } from './unique.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
@@ -49,19 +50,22 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
   const duplicates = new Map<string, Duplicate>();
   const updated: MemoryJob[] = [];
   const replaced: MemoryJob[] = [];
+  const collecting = new Collecting(queue);
   let sooner = false;
   let isWork = false;
+  const change = (job: MemoryJob) => {
+    updated.push(job);
+    sooner ||= job.place === 'delayed' && job.score < earliest;
+  };
   /** Whether the key of a job is free. If it is not, the job is handled here. */
   const isKeyFree = (job: EnqueueJob) => {
     // If the job itself exists, because a call was repeated much later, it is handled as a duplicate by its id.
     if (!job.unique || queue.jobs.has(job.id)) return true;
-    const met = meetHolder(queue, job, job.unique);
+    const { unique } = job;
+    const met = unique.on === 'aggregate' ? collecting.take(job, unique) : meetHolder(queue, job, unique);
     isWork ||= met.isWork === true;
     if (met.duplicate) duplicates.set(job.id, met.duplicate);
-    if (met.updated) {
-      updated.push(met.updated);
-      sooner ||= met.updated.place === 'delayed' && met.updated.score < earliest;
-    }
+    if (met.updated) change(met.updated);
     return !met.duplicate && !met.isParked;
   };
   const grouped: { job: MemoryJob; name: string; priority: number }[] = [];
@@ -95,6 +99,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
     if (kind === 2 && grouped.length > 0) queue.toLines(grouped);
   }
   later.filter(isKeyFree).forEach(add);
+  isWork = collecting.store(change) || isWork;
   const isAny = duplicates.size < jobs.length;
   if (isAny && jobs.some(({ group }) => group !== undefined)) queue.limits.flag('g');
   if (sooner) queue.ringSooner();

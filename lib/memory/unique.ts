@@ -5,7 +5,7 @@ import type { MemoryJob } from './memory-job.js';
 import type { KeyRow, MemoryQueue } from './memory-queue.js';
 
 /** What happened to a new job with a key. If no field is set, the key is free. */
-interface Met {
+export interface Met {
   readonly duplicate?: Duplicate;
   /** The job that got the new data. */
   readonly updated?: MemoryJob;
@@ -117,7 +117,12 @@ function nextOf(queue: MemoryQueue, digest: string, { next }: KeyRow): MemoryJob
 }
 
 /** The job with this id, if its body names the key. */
-function withKey(queue: MemoryQueue, id: string, digest: string, isKept = false): MemoryJob | undefined {
+export function withKey(
+  queue: MemoryQueue,
+  id: string,
+  digest: string,
+  isKept = false,
+): MemoryJob | undefined {
   const job = isKept ? queue.jobs.get(id) : queue.find(id);
   return job && digestOf(job) === digest ? job : undefined;
 }

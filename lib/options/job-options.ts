@@ -31,9 +31,11 @@ import {
 import { RULES } from '../job/rules.js';
 import { checkGroup, readCost } from './limit-options.js';
 import {
+  readAggregate,
   readDebounce,
   readThrottle,
   readUnique,
+  type AggregateOptions,
   type CheckedKey,
   type DebounceOptions,
   type ThrottleOptions,
@@ -141,6 +143,12 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
    */
   readonly throttle?: ThrottleOptions;
   /**
+   * Collects the data of several adds with one key in one job, whose data is the list of it, in the order of the adds. The job
+   * has the other options of the first add. Not together with `id`, `delay`, `runAt`, `lifo`, `unique`, `debounce` or `throttle`.
+   * @default none
+   */
+  readonly aggregate?: AggregateOptions;
+  /**
    * Last in, first out: the job is placed before all waiting jobs. The last job of a bulk runs first. Retries are placed as
    * usual. Not together with `priority`, `delay` or `runAt`.
    *
@@ -188,6 +196,7 @@ export interface CheckedJobOptions {
   unique?: CheckedKey;
   debounce?: CheckedKey;
   throttle?: CheckedKey;
+  aggregate?: CheckedKey;
   headers?: JobHeaders;
   signal?: AbortSignal;
   attempts?: number;
@@ -313,6 +322,7 @@ const JOB_FIELDS = {
   unique: field('unique', readUnique),
   debounce: field('debounce', readDebounce),
   throttle: field('throttle', readThrottle),
+  aggregate: field('aggregate', readAggregate),
   headers: field('headers', rule(checkHeaders)),
   backoff: field('backoff', rule(checkStoredBackoff)),
   durability: field('durability', readDurability),
@@ -354,6 +364,10 @@ export function checkJobOptions(
   }
   if (checked.debounce) refuseTogether(options, path, 'debounce', ['id', 'delay', 'runAt', 'throttle']);
   if (checked.throttle) refuseTogether(options, path, 'throttle', ['id']);
+  if (checked.aggregate) {
+    const others = ['id', 'delay', 'runAt', 'lifo', 'unique', 'debounce', 'throttle'] as const;
+    refuseTogether(options, path, 'aggregate', others);
+  }
   return checked;
 }
 

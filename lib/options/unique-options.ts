@@ -2,7 +2,7 @@ import { InvalidOptionError } from '../errors.js';
 import { parseDuration, type Duration } from '../job/duration.js';
 import type { JobState } from '../job/job-state.js';
 import { faultOfText } from '../job/text.js';
-import { duration, field, oneOf, readable, rule, shape, someOf, type Rule } from './check.js';
+import { duration, field, integer, oneOf, readable, rule, shape, someOf, type Rule } from './check.js';
 
 /** Allows one job with a key at a time: see [Flow control](../../docs/guides/flow-control.md). */
 export interface UniqueOptions {
@@ -56,21 +56,42 @@ export interface ThrottleOptions {
   readonly ttl: Duration;
 }
 
-/** `unique`, `debounce` or `throttle` after checking. */
+/** Collects the data of several adds in one job, which gets it as a list. */
+export interface AggregateOptions {
+  /** The key, among jobs of this name and group: 1 to 256 bytes. */
+  readonly key: string;
+  /** The job runs at most this long after the first add: 1 ms to ten years. */
+  readonly maxDelay: Duration;
+  /** The job runs when nothing was added for this long. @default maxDelay */
+  readonly grace?: Duration;
+  /** The job runs when it has this number of items: 2 to 10,000. @default 100 */
+  readonly maxSize?: number;
+  /**
+   * The maximum size of the job's data in bytes; an item that does not fit begins the next job. At most `maxPayloadBytes` of the
+   * queue. @default 262144
+   */
+  readonly maxBytes?: number;
+}
+
+/** `unique`, `debounce`, `throttle` or `aggregate` after checking. */
 export interface CheckedKey {
-  readonly kind: 'unique' | 'debounce' | 'throttle';
+  readonly kind: 'unique' | 'debounce' | 'throttle' | 'aggregate';
   readonly key: string | undefined;
   readonly by: readonly string[] | undefined;
   readonly scope: 'name' | 'queue';
   readonly forMs: number;
   readonly states: readonly JobState[];
-  readonly on: 'skip' | 'replace' | 'keepLast' | 'error' | 'debounce';
+  readonly on: 'skip' | 'replace' | 'keepLast' | 'error' | 'debounce' | 'aggregate';
   readonly delayMs: number;
   readonly longestMs: number;
+  readonly most?: number;
+  readonly mostBytes?: number;
 }
 
 const MAX_KEY_BYTES = 256;
 const MAX_FIELDS = 10;
+const MANY_BYTES = 1_000_000_000;
+const AGGREGATE_BYTES = 262_144;
 const WAITING = ['waiting', 'delayed'] as const;
 const UNSETTLED = [...WAITING, 'active'] as const;
 const PLAIN = { by: undefined, scope: 'name', forMs: 0, states: [], delayMs: 0, longestMs: 0 } as const;
@@ -154,6 +175,26 @@ export const readDebounce: Rule<CheckedKey> = (value, path, report) => {
     delayMs: delayMs ?? 1,
     longestMs,
   };
+};
+
+const readAggregateFields = shape({
+  key: field('key', readKey),
+  maxDelay: field('longestMs', duration(1)),
+  grace: field('graceMs', duration(1)),
+  maxSize: field('most', integer(2, 10_000)),
+  maxBytes: field('mostBytes', integer(1, MANY_BYTES)),
+});
+
+export const readAggregate: Rule<CheckedKey> = (value, path, report) => {
+  const given = readAggregateFields(value, path, report);
+  if (!given) return undefined;
+  const { key, longestMs = 1, graceMs = longestMs, most = 100, mostBytes = AGGREGATE_BYTES } = given;
+  for (const [option, one] of Object.entries({ key, maxDelay: given.longestMs }))
+    if (one === undefined && (value as never)[option] === undefined)
+      report(new InvalidOptionError(`${path}.${option}`, 'given', undefined));
+  const delayMs = Math.min(graceMs, longestMs);
+  const on = 'aggregate';
+  return { ...PLAIN, kind: on, on, key, forMs: delayMs, delayMs, longestMs, most, mostBytes };
 };
 
 const readThrottleFields = shape({ key: field('key', readKey), ttl: field('forMs', duration(1)) });

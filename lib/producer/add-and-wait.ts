@@ -35,7 +35,7 @@ const PATH = 'addAndWait().options';
 export function checkWait(options: WaitOptions | DetailedWaitOptions, policyMs: number) {
   const copied = copyFields(options, PATH, NAMES) as WaitOptions;
   const { waitTimeout = DEFAULT_WAIT, signal, detail = false, ...rest } = copied;
-  for (const option of ['unique', 'debounce', 'throttle'] as const)
+  for (const option of ['unique', 'debounce', 'throttle', 'aggregate'] as const)
     if (rest[option] !== undefined)
       throw new InvalidOptionError(
         `${PATH}.${option}`,

@@ -19,6 +19,13 @@ export interface AddResult {
   readonly state?: JobState;
   /** True if the other job now has the new data; absent otherwise. */
   readonly replaced?: true;
+  /** Only for `aggregate`: the job that collects the data. */
+  readonly aggregated?: {
+    /** How many items the job has, with this one. */
+    readonly size: number;
+    /** Whether the job is full: it runs now and takes no more items. */
+    readonly full: boolean;
+  };
   /** True if the job was dropped because the queue is full and `maxWaiting.onFull` is `dropNew`; absent otherwise. */
   readonly dropped?: true;
 }
@@ -35,9 +42,14 @@ export function dropped(queue: string, { id, name }: MadeJob): AddResult {
 }
 
 /** @param other the job that holds the id or the key, if there is one. */
-export function addResult(queue: string, { id, name }: MadeJob, other: Other | undefined): AddResult {
+export function addResult(queue: string, job: MadeJob, other: Other | undefined): AddResult {
+  const { id, name, unique } = job;
+  if (unique?.on === 'aggregate' && !other?.dropped) {
+    const { holder = id, size = 1 } = other ?? {};
+    return { id: holder, queue, name, duplicate: false, aggregated: { size, full: size >= unique.most! } };
+  }
   if (other === undefined) return { id, queue, name, duplicate: false };
-  if (other.dropped) return dropped(queue, { id, name } as MadeJob);
+  if (other.dropped) return dropped(queue, job);
   const { state, holder = id, replaced } = other;
   return {
     id: holder,

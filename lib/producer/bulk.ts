@@ -111,7 +111,7 @@ function foldKeys(jobs: readonly MadeJob[]): {
   const firsts = new Map<string, MadeJob>();
   const sent = new Map<MadeJob | string, MadeJob>();
   for (const job of jobs) {
-    const digest = job.unique?.digest;
+    const digest = job.unique?.on === 'aggregate' ? undefined : job.unique?.digest;
     const first = digest === undefined ? undefined : firsts.get(digest);
     if (first) folded.set(job, first);
     else if (digest !== undefined) firsts.set(digest, job);

@@ -265,8 +265,9 @@ export class Enqueuer {
       const isFull = count === MAX_CALL_JOBS || (count > 0 && bytes > MAX_CALL_BYTES);
       if (isFull || !isSame(job.replication, replication)) break;
       // Generated ids never collide, so they need no check. A call has at most one job for each unique key.
-      const own = job.hasOwnId ? job.id : job.unique && keyOf(job.unique);
-      if (own !== undefined) {
+      const { unique } = job;
+      const own = job.hasOwnId ? job.id : unique && unique.on !== 'aggregate' && keyOf(unique);
+      if (own) {
         if (this.idsUnderWay.has(own)) break;
         this.idsUnderWay.add(own);
       }

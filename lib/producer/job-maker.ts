@@ -64,16 +64,27 @@ export function makeJob(
   const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue);
   const createdAt = Math.floor(now);
   if (queue.limits) checked = withLimits(queue.limits, checked, request.data, path);
-  const asked = checked.unique ?? checked.debounce ?? checked.throttle;
-  const unique = asked && claimOf(asked, name, data, `${pathText(path)}.options`);
+  const asked = checked.unique ?? checked.debounce ?? checked.throttle ?? checked.aggregate;
+  const asking = { name, group: checked.group, maxBytes: queue.maxPayloadBytes };
+  const unique = asked && claimOf(asked, asking, data, `${pathText(path)}.options`);
+  const isItem = unique?.on === 'aggregate';
   const delay = unique && unique.delayMs > 0 ? { delayMs: unique.delayMs } : {};
   const more = {
     ...delay,
+    // What is added later delays it further.
+    ...(isItem && { items: 1, delayMs: unique.longestMs }),
     ...(unique && { digest: unique.digest }),
     ...(request.awaited && { awaited: true }),
   };
   const isMore = unique !== undefined || request.awaited === true;
-  const body = encodeBody(name, createdAt, isMore ? { ...checked, ...more } : checked, data);
+  if (isItem && data === NO_DATA)
+    throw new InvalidOptionError(
+      `${pathText(path)}.options.aggregate`,
+      'left out of a job without data',
+      undefined,
+    );
+  const text = isItem ? `[${data}]` : data;
+  const body = encodeBody(name, createdAt, isMore ? { ...checked, ...more } : checked, text);
   const { durability: replication } = queue;
   if (checked === NO_OPTIONS)
     return { id: generateId(createdAt), name, body, hasOwnId: false, replication, given: options };

@@ -13,12 +13,25 @@ const DIGEST_CHARS = 22;
  * @param json the data of the job.
  * @throws {InvalidOptionError} if a field of `by` is not in the data.
  */
-export function claimOf(checked: CheckedKey, name: string, json: string, path: string): KeyClaim {
-  const { kind, by, scope, forMs, states, on, delayMs, longestMs } = checked;
+/** What a key depends on besides itself. */
+interface Asking {
+  readonly name: string;
+  readonly group: string | undefined;
+  /** The most that the data of a job may take. */
+  readonly maxBytes: number;
+}
+
+export function claimOf(checked: CheckedKey, asking: Asking, json: string, path: string): KeyClaim {
+  const { kind, by, scope, forMs, states, on, delayMs, longestMs, most, mostBytes } = checked;
+  const { name, group = 0, maxBytes } = asking;
   const key = by ? valuesAt(by, json, `${path}.unique.by`) : checked.key;
-  const text = JSON.stringify([kind, scope === 'queue' ? 0 : name, by ?? 0, key]);
+  const parts = [kind, scope === 'queue' ? 0 : name, by ?? 0, key];
+  const text = JSON.stringify(kind === 'aggregate' ? [...parts, group] : parts);
   const digest = createHash('sha256').update(text).digest('base64url').slice(0, DIGEST_CHARS);
-  return { digest, forMs, states, on: on === 'error' ? 'skip' : on, delayMs, longestMs };
+  const claim = { digest, forMs, states, on: on === 'error' ? ('skip' as const) : on, delayMs, longestMs };
+  return mostBytes === undefined
+    ? claim
+    : { ...claim, most: most!, mostBytes: Math.min(mostBytes, maxBytes) };
 }
 
 function valuesAt(paths: readonly string[], json: string, path: string): unknown[] {

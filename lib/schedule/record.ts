@@ -63,6 +63,7 @@ const REFUSED = {
   debounce: 'left out: the schedule decides when',
   throttle: 'left out: the schedule decides when',
   signal: 'left out: a schedule never waits for room',
+  aggregate: 'left out: the schedule decides when',
   lifo: 'left out: jobs of schedules go to the end of the line, or by their priority',
 } as const;
 

@@ -4,7 +4,7 @@ import { JobAbortedError, show, type AbortReason } from '../errors.js';
 import type { DecodedBody } from '../job/job-record.js';
 import { NO_HEADERS, type JobHeaders } from '../job/headers.js';
 import type { Outcome } from '../job/outcome.js';
-import { checkGiven } from '../job/define-job.js';
+import { checkGiven, validateItems } from '../job/define-job.js';
 import { encodePayload, type PayloadRules } from '../job/payload.js';
 import { refuse } from '../options/check.js';
 import type { JobPolicy } from '../options/job-options.js';
@@ -129,6 +129,11 @@ export class Run implements HandledJob, Linked<Run> {
     return this.body.options.digest;
   }
 
+  /** Whether its data is a list, from as many adds. */
+  get isCollected(): boolean {
+    return this.body.options.items !== undefined;
+  }
+
   /** Ms since 1970. */
   get deadline(): number | undefined {
     return this.body.options.deadline;
@@ -231,7 +236,10 @@ export class Run implements HandledJob, Linked<Run> {
 
   async update(data: unknown): Promise<void> {
     const json = encodePayload(data, 'update()', this.notes);
-    if (this.handler.definition) await checkGiven(this.handler.definition, data, json);
+    const { definition } = this.handler;
+    if (definition && this.isCollected && Array.isArray(data))
+      await validateItems(definition, JSON.parse(json) as unknown[], 'json');
+    else if (definition) await checkGiven(definition, data, json);
     await this.notes.note(this, { data: json });
     this.data = data;
   }

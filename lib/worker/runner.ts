@@ -11,7 +11,7 @@ import type { KeptResult, Outcome, SettledRun } from '../job/outcome.js';
 import { encodeResult, type PayloadMode } from '../job/payload.js';
 import { jobText, quoted } from '../job/text.js';
 import { isThenable } from '../job/thenable.js';
-import { validatePayload } from '../job/define-job.js';
+import { validateItems, validatePayload } from '../job/define-job.js';
 import { mergeJobPolicy, type JobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { RunTrace } from '../options/telemetry.js';
@@ -230,7 +230,10 @@ export class Runner implements NoteWriter {
     let checked: unknown;
     let later: PromiseLike<unknown> | undefined;
     try {
-      checked = validatePayload(definition, run.data, 'handler');
+      checked =
+        run.isCollected && Array.isArray(run.data)
+          ? validateItems(definition, run.data, 'handler')
+          : validatePayload(definition, run.data, 'handler');
       if (isThenable(checked)) later = checked;
     } catch (error) {
       return this.failed(run, error);

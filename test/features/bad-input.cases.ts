@@ -377,6 +377,24 @@ export const cases: Case[] = [
     withOptions({ debounce: { key: 'k', delay: '1m', maxWait: '1s' } }),
   ],
   [
+    'an aggregate without a time',
+    OPTION,
+    'add().options.aggregate.maxDelay must be given',
+    withOptions({ aggregate: { key: 'k' } }),
+  ],
+  [
+    'an aggregate of one item',
+    OPTION,
+    'aggregate.maxSize must be an integer from 2 to 10000',
+    withOptions({ aggregate: { key: 'k', maxDelay: '1s', maxSize: 1 } }),
+  ],
+  [
+    'an aggregate and an id',
+    OPTION,
+    'add().options.aggregate must be left out if id is given',
+    withOptions({ id: 'a', aggregate: { key: 'k', maxDelay: '1s' } }),
+  ],
+  [
     'a throttle without a time',
     OPTION,
     'throttle.ttl must be given',

@@ -9,6 +9,10 @@ import type { UniqueOptions } from '#lib/options/unique-options.js';
 import { bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
+import { z } from 'zod';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import { defineJob } from '#lib/job/define-job.js';
 import { bootFaults, withQueues } from './fakes.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 
@@ -31,6 +35,89 @@ it('runs the last job with lifo first, before all that wait', async () => {
   await app.queue.resume();
   await app.ended(last.id);
   expect(ran).toEqual([6, 4, 3, 1, 2, 5]);
+});
+
+describe('adds that become one job', () => {
+  const aggregate = { key: 'k', maxDelay: '1h', maxSize: 3 } as const;
+
+  it('give its handler their data as a list, and say what became of each', async () => {
+    const { ran, handlers } = recorder();
+    const app = await bootQueue(redis, { handlers });
+    const first = await app.queue.add('job', { n: 1 }, { aggregate });
+    expect(first).toMatchObject({ duplicate: false, aggregated: { size: 1, full: false } });
+    expect(await app.queue.add('job', null, { aggregate })).toEqual({
+      ...first,
+      aggregated: { size: 2, full: false },
+    });
+    expect(await app.queue.get(first.id)).toMatchObject({ state: 'delayed', data: [{ n: 1 }, null] });
+    const last = await app.queue.add('job', 'three', { aggregate });
+    expect(last).toEqual({ ...first, aggregated: { size: 3, full: true } });
+    await app.ended(first.id);
+    expect(ran).toEqual([[{ n: 1 }, null, 'three']]);
+  });
+
+  it('are collected in bulk, by group and by name, whatever waits', async () => {
+    const { ran, handlers } = recorder();
+    const app = await bootQueue(redis, {
+      handlers: { ...handlers, other: handlers['job']! },
+      queue: { maxWaiting: { limit: 1 } },
+    });
+    await app.queue.pause();
+    await app.queue.add('job', 'waits');
+    const item = (data: number, name = 'job', group?: string) => ({
+      name,
+      data,
+      options: { aggregate, ...(group && { group }) },
+    });
+    const added = await app.queue.addBulk([
+      ...[1, 2, 3, 4].map((data) => item(data)),
+      item(5, 'other'),
+      item(6, 'job', 'a'),
+      item(7, 'job', 'a'),
+    ]);
+    expect(added.map(({ aggregated }) => [aggregated!.size, aggregated!.full])).toEqual([
+      [1, false],
+      [2, false],
+      [3, true],
+      [1, false],
+      [1, false],
+      [1, false],
+      [2, false],
+    ]);
+    await app.queue.promote({});
+    await app.queue.resume();
+    await app.said.take(5, ({ type }) => type === 'completed', PATIENT);
+    expect(ran.map((data) => JSON.stringify(data)).toSorted()).toEqual(
+      ['"waits"', '[1,2,3]', '[4]', '[5]', '[6,7]'].toSorted(),
+    );
+  });
+
+  it('have each their schema, and the path of an issue names the item', async () => {
+    const step = defineJob('work', 'step', z.object({ at: z.coerce.date() }));
+    const ran: unknown[] = [];
+    @Processor(step)
+    class Steps {
+      @Handle(step, { attempts: 1 })
+      run(job: Job<{ at: Date }[]>) {
+        ran.push(job.data.map(({ at }) => at.getTime()));
+      }
+    }
+    const app = await bootQueue(redis, { providers: [Steps] });
+    const add = (at: string) => app.producer.add(step, { at }, { aggregate: { ...aggregate, maxSize: 2 } });
+    await add('2030-01-01');
+    const { id } = await add('2031-01-01');
+    await app.ended(id);
+    expect(ran).toEqual([[Date.UTC(2030, 0), Date.UTC(2031, 0)]]);
+    await expect(add('soon')).rejects.toMatchObject({ code: 'GODWIT_SCHEMA_VIOLATION' });
+    const broken = await app.queue.add(
+      'step',
+      { at: '2030-01-01' },
+      { aggregate: { ...aggregate, maxSize: 2 } },
+    );
+    await app.queue.add('step', { at: 'soon' }, { aggregate: { ...aggregate, maxSize: 2 } });
+    await app.ended(broken.id);
+    expect((await app.queue.get(broken.id))?.failure?.message).toContain('1.at');
+  });
 });
 
 describe('a job with a key', () => {
@@ -249,8 +336,7 @@ describe('a queue that takes only so many waiting jobs', () => {
     const one = queue.add('job', 2, { signal });
     const all = queue.addBulk([{ name: 'job', data: 3, options: { signal } }]);
     setTimeout(() => controller.abort(new Error('the request is over')), 60);
-    await expect(one).rejects.toThrow('the request is over');
-    await expect(all).rejects.toThrow('the request is over');
+    await Promise.all([one, all].map((adding) => expect(adding).rejects.toThrow('the request is over')));
     await expect(queue.add('job', 4, { signal })).rejects.toThrow('the request is over');
     await expect(queue.add('job', 5, { signal: 1 as never })).rejects.toThrow(
       'add().options.signal must be an AbortSignal',

@@ -1,14 +1,14 @@
 import * as fc from 'fast-check';
 import type { JobsAnswer, JobsPlace } from '#lib/contract/admin-verbs.js';
-import type { EnqueueJob, ExchangeCall, KeyClaim } from '#lib/contract/engine.js';
+import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { completed, dead, FAILURE, kept, released, retried, snoozed } from '../scripts/support.js';
+import { command, fate, type ModelCommand } from './command.js';
 import { corruptions } from './corruptions.js';
-import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE, type Fate, type Rig } from './rig.js';
+import { addItems, addKeyed, freeKeys } from './keyed-commands.js';
+import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE, type Fate } from './rig.js';
 import { MOMENT, withoutClock, type Scene } from './scene.js';
-
-export type ModelCommand = fc.AsyncCommand<Scene, Rig>;
 
 /** Two made ids have one letter, one has another; the order of bytes and that of UTF-16 differ among the last. */
 const IDS = [
@@ -32,25 +32,6 @@ const limit = fc.constantFrom(0, 1, 2, 100);
 const ageMs = fc.constantFrom(0, 1, 2_000, 10_000);
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
 const oneIn = (n: number) => fc.nat({ max: n - 1 }).map((drawn) => drawn === 0);
-const fate = fc.oneof(
-  { weight: 6, arbitrary: fc.constant<Fate>('answered') },
-  { weight: 2, arbitrary: fc.constant<Fate>('reply lost') },
-  { weight: 1, arbitrary: fc.constant<Fate>('call lost') },
-);
-
-/** A command is its name, what was drawn for it, and what it does with that. */
-export function command<T>(
-  called: string,
-  drawn: fc.Arbitrary<T>,
-  act: (scene: Scene, drawn: T) => Promise<unknown>,
-): fc.Arbitrary<ModelCommand> {
-  return drawn.map((value) => ({
-    check: () => true,
-    run: async (scene: Scene) => void (await act(scene, value)),
-    toString: () => `${called}(${JSON.stringify(value) ?? ''})`,
-  }));
-}
-
 // ------------------------------------------------------------------------------------------------------------ producers
 
 const jobDrawn = fc.record({
@@ -111,63 +92,6 @@ const add = command(
     scene.past.push((engine) => engine.enqueue(QUEUE, call));
     await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
   },
-);
-
-const CLAIMS: readonly Omit<KeyClaim, 'digest'>[] = [
-  { forMs: 0, states: ['waiting', 'delayed', 'active'], on: 'skip', delayMs: 0, longestMs: 0 },
-  { forMs: 0, states: ['waiting', 'delayed', 'active'], on: 'keepLast', delayMs: 0, longestMs: 0 },
-  { forMs: 0, states: ['waiting', 'delayed', 'active'], on: 'keepLast', delayMs: 0, longestMs: 0 },
-  { forMs: 0, states: ['waiting', 'delayed'], on: 'replace', delayMs: 0, longestMs: 0 },
-  { forMs: 0, states: ['dead', 'completed', 'cancelled'], on: 'skip', delayMs: 0, longestMs: 0 },
-  { forMs: 5_000, states: [], on: 'skip', delayMs: 0, longestMs: 0 },
-];
-const DEBOUNCES: readonly Omit<KeyClaim, 'digest'>[] = [
-  { forMs: 0, states: ['delayed'], on: 'debounce', delayMs: 2_000, longestMs: 0 },
-  { forMs: 0, states: ['delayed'], on: 'debounce', delayMs: 2_000, longestMs: 3_000 },
-];
-
-/** Jobs with keys, which have made ids, and of one key one at a time. */
-const addKeyed = command(
-  'add with keys',
-  fc.record({
-    lane: fc.nat({ max: 1 }),
-    claims: fc.uniqueArray(
-      fc.record({
-        nth: fc.nat({ max: CLAIMS.length + DEBOUNCES.length - 1 }),
-        key: fc.nat({ max: 1 }),
-        priority: fc.constantFrom(undefined, undefined, 3),
-      }),
-      { minLength: 1, maxLength: 3, selector: ({ nth, key }) => (nth < CLAIMS.length ? key : key + 2) },
-    ),
-    fate,
-  }),
-  async (scene, { claims, ...drawn }) => {
-    const lane = scene.lanes[drawn.lane]!;
-    const jobs = claims.map(({ nth, key, priority }): EnqueueJob => {
-      const claim = [...CLAIMS, ...DEBOUNCES][nth]!;
-      // A debounce shares its key with no other claim.
-      const digest = `${claim.on === 'debounce' ? 'debounced' : 'unique'} ${key}`;
-      const of = (scene.made++).toString(36).padStart(4, '0');
-      return {
-        id: `0mwtqbbga5wm6p${of}${of.endsWith('z') ? 'Z' : 'A'}`,
-        name: 'work',
-        body: encodeBody('work', scene.now, { digest, ...(priority && { priority }) }, `{"of":"${of}"}`),
-        unique: { digest, ...claim },
-        ...(priority && { priority }),
-        ...(claim.delayMs > 0 && { delayMs: claim.delayMs }),
-      };
-    });
-    const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, jobs };
-    scene.past.push((engine) => engine.enqueue(QUEUE, call));
-    await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
-  },
-);
-
-/** As the worker does whose job has ended, or any other. */
-const freeKeys = command('free keys', fc.record({ fate }), (scene, drawn) =>
-  scene.both((engine) => engine.upkeep.freeKeys(QUEUE, ['unique 0', 'unique 1', 'debounced 0']), {
-    fate: drawn.fate,
-  }),
 );
 
 /** A packet that comes late: any add or exchange of before, once more. */
@@ -580,6 +504,8 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
       addKeyed,
       addKeyed,
       addKeyed,
+      addItems,
+      addItems,
       cancel,
       ...asks,
       pause,

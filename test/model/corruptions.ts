@@ -11,7 +11,7 @@ import { recover } from '#lib/engine/scripts/recover.js';
 import { release } from '#lib/engine/scripts/release.js';
 import { retryDead } from '#lib/engine/scripts/retry-dead.js';
 import { RedisRefusedError } from '#lib/errors.js';
-import type { ModelCommand } from './commands.js';
+import type { ModelCommand } from './command.js';
 import { brokenRules, placesIn } from './invariants.js';
 import { BEAT_MS, expectSame, LEASE_MS, MAX_STALLS, QUEUE } from './rig.js';
 import type { Scene } from './scene.js';

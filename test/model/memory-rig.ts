@@ -152,8 +152,9 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
   return Object.fromEntries(Object.entries(out).toSorted(byFirst));
 }
 
-function lineOf({ id, state = '-' as never, holder, replaced }: Duplicate): string {
-  return `${state} ${id}${holder === undefined ? '' : `\t${holder}\t${replaced ? '1' : ''}`}`;
+function lineOf({ id, state = '-' as never, holder, replaced, size }: Duplicate): string {
+  const change = size === undefined ? (replaced ? '1' : '') : `+${size}`;
+  return `${state} ${id}${holder === undefined ? '' : `\t${holder}\t${change}`}`;
 }
 
 function resultOf({ end }: MemoryJob): string | null {

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, body-lines, names, line, lines, slots, limits, due-score, lane, kept, ending, bell, event, workers, unique
+--@needs types, clock, bodies, body-lines, names, line, lines, slots, limits, due-score, lane, kept, ending, bell, event, workers, unique, aggregate
 -- All or none. A job that waits, is delayed or runs holds its id: a new one with that id is a duplicate, and the answer says in which state the
 -- other is. A job that has ended gives its id away, unless the new one asks otherwise.
 local now = clock()
@@ -76,13 +76,13 @@ end
 local keyed = {}
 local replaced, replaced_names = {}, {}
 local in_line = false
-for i = unique_first, unique_last, 7 do
+for i = unique_first, unique_last, 9 do
   local row = row_of(ARGV[i + 1])
-  row.body = body_with(row.holder, row.digest)
+  row.ms, row.states, row.on = tonumber(ARGV[i + 2]), ' ' .. ARGV[i + 3] .. ' ', ARGV[i + 4]
+  row.body = row.on ~= 'aggregate' and body_with(row.holder, row.digest)
   row.state = row.body and find_state(row.holder, row.body)
   in_line = in_line or row.state == 'in line'
-  row.ms, row.states, row.on = tonumber(ARGV[i + 2]), ' ' .. ARGV[i + 3] .. ' ', ARGV[i + 4]
-  row.delay, row.longest = tonumber(ARGV[i + 5]), tonumber(ARGV[i + 6])
+  row.delay, row.longest, row.most, row.most_bytes = tonumber(ARGV[i + 5]), tonumber(ARGV[i + 6]), tonumber(ARGV[i + 7]), tonumber(ARGV[i + 8])
   keyed[ARGV[i]] = row
 end
 if unique_first <= unique_last then
@@ -170,7 +170,7 @@ end
 local sooner, is_new_work, updated = false, false, {}
 
 local function refuse(id, state, row, is_changed)
-  local by = row and '\t' .. row.holder .. '\t' .. (is_changed and '1' or '') or ''
+  local by = row and '\t' .. row.holder .. '\t' .. (is_changed and '1' or '') .. (row.size and '+' .. row.size or '') or ''
   duplicates[#duplicates + 1] = state .. ' ' .. id .. by
   duplicate_ids[#duplicate_ids + 1] = id
   if is_changed then updated[#updated + 1] = row.holder end
@@ -184,11 +184,30 @@ local function change(id, row, state, holder, body)
   return refuse(id, state, row, true)
 end
 
+-- By the key, the job that is open for it; and all that this call has met.
+local open_by_key, collectors = {}, {}
+
+-- The data of an add goes to the job that is open, or begins one: then it is a new job.
+local function is_collector(id, body, row)
+  local items, job = items_in(body) or '', open_by_key[row.digest] or open_collector(row)
+  if job and not open_by_key[row.digest] then collectors[#collectors + 1] = job end
+  if job and job.size < row.most and job.bytes + #items < row.most_bytes then
+    open_by_key[row.digest] = job
+    collect_item(job, row, items, now)
+    return refuse(id, 'delayed', { holder = job.id, size = job.size })
+  end
+  if job then job.is_over = true end
+  local new = collector(id, row.digest, body, now, now + row.ms)
+  new.is_new, open_by_key[row.digest], collectors[#collectors + 1] = true, new, new
+  return true
+end
+
 -- Whether the key of a new job is free. What becomes of the job otherwise is done here: it changes the holder, waits for its end, or
 -- is left out.
 local function is_key_free(id, body, priority)
   local row = keyed[id]
   if not row then return true end
+  if row.on == 'aggregate' then return is_collector(id, body, row) end
   local state, is_held = standing_of(row)
   local waits = state == 'waiting' or state == 'delayed'
   local is_over = not (waits or state == 'active')
@@ -309,6 +328,16 @@ if priorities_first <= priorities_last then
 end
 
 if #scores > 0 then delay_all(scores) end
+for _, job in ipairs(collectors) do
+  if job.is_grown and not job.is_new then updated[#updated + 1] = job.id end
+  if not job.is_grown and not job.is_over then
+    -- A new one with one item stands as it was stored.
+  elseif store_collected(job) then
+    is_new_work = true
+  elseif job.till < earliest then
+    sooner = true
+  end
+end
 
 if sooner then
   ring_sooner()

@@ -50,7 +50,7 @@ export const enqueue = defineScript({
    * plain, head, later: id, body. ranked: id, body, priority. grouped: id, body, line, priority. times, one for each of `later`:
    * due ms, or `+` and ms from now. priorities: id, priority of those of `later` that have one. unique: id, digest of the key, ms
    * for which it counts in any case (0: by the state of its job), states that count, what to do with a duplicate, delay and
-   * longest wait of a debounce (0: none). holds: id, states of ended jobs that keep the id. said: field, value.
+   * longest wait of a debounce (0: none), and for `aggregate` the maximum of items and of bytes. holds: id, states of ended jobs that keep the id. said: field, value.
    */
   lists: ['plain', 'head', 'ranked', 'later', 'grouped', 'times', 'priorities', 'unique', 'holds', 'said'],
   /** The active set of each of `workers`. */
@@ -70,7 +70,8 @@ export const enqueue = defineScript({
 });
 
 /**
- * A state (`-`: no job) and an id. For a duplicate by its key also the job that holds the key, and `1` if that job was changed.
+ * A state (`-`: no job) and an id. For a duplicate by its key also the job that holds the key, `1` if that job was changed, and
+ * for `aggregate` `+` with the number of its items.
  */
 function duplicate(line: string): Duplicate {
   const space = line.indexOf(' ');
@@ -81,5 +82,6 @@ function duplicate(line: string): Duplicate {
     ...(state !== '-' && { state: state as JobState }),
     ...(holder !== undefined && { holder }),
     ...(replaced === '1' && { replaced: true }),
+    ...(replaced?.startsWith('+') && { size: Number(replaced) }),
   };
 }

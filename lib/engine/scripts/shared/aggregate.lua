@@ -1,0 +1,43 @@
+--@needs bodies, body-lines, line, unique
+-- Jobs that collect the data of many adds as a list in their bodies. The one that is open for a key holds the key and is delayed until the
+-- time that its row says. One that has another time, waits, runs or has ended takes nothing more.
+
+-- The data of a body that is a list, without its brackets.
+local function items_in(body)
+  return string.match(body, '^[^\n]+\n[^\n]+\n[^\n]*\n%[(.+)%]$')
+end
+
+local function collector(id, digest, body, since, till)
+  local items = items_in(body)
+  local size = tonumber(string.match(options_line_of(body) or '', '^{"items":(%d+)'))
+  return items and size and { id = id, digest = digest, body = body, items = { items }, size = size, bytes = #items + 2, since = since,
+    till = till, is_grown = false, is_over = false }
+end
+
+-- The job that is open for a key, nil where there is none.
+local function open_collector(row)
+  if row.till == 0 or tonumber(redis.call('ZSCORE', key_delayed, row.holder)) ~= row.till then return nil end
+  if redis.call('HEXISTS', key_attempts, row.holder) == 1 then return nil end
+  local body = body_with(row.holder, row.digest)
+  return body and collector(row.holder, row.digest, body, row.since, row.till) or nil
+end
+
+-- One item more, and another due time.
+local function collect_item(job, row, items, now)
+  job.items[#job.items + 1] = items
+  job.size, job.bytes, job.is_grown = job.size + 1, job.bytes + #items + 1, true
+  job.till = math.max(now, math.min(now + row.delay, job.since + row.longest))
+  job.is_over = job.size >= row.most
+end
+
+-- Stores what it has collected. Answers whether it takes nothing more and went to the line.
+local function store_collected(job)
+  if job.is_grown then
+    local options = string.gsub(options_line_of(job.body), '^{"items":%d+', '{"items":' .. string.format('%.0f', job.size))
+    put_body(job.id, with_lines(job.body, options, '[' .. table.concat(job.items, ',') .. ']'))
+  end
+  if job.is_over then return promote(job.id) end
+  delay_until(string.format('%.0f', job.till), job.id, 0, { own = {}, made = {} })
+  put_row(job.digest, job.id, job.till, job.since, '')
+  return false
+end
