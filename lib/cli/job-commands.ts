@@ -26,6 +26,8 @@ const CLEAN_STATES = ['waiting', 'delayed', 'completed', 'dead', 'cancelled'] as
 type CleanState = (typeof CLEAN_STATES)[number];
 /** Dead jobs that are looked at before an act on all that match. */
 const MOST = 10_000;
+/** A list of dead jobs reads fewer: more take longer than people wait. */
+const MOST_LISTED = 5_000;
 
 const text = (title: string) => ({ title, cut: true }) as const;
 const right = (title: string) => ({ title, align: 'right' }) as const;
@@ -264,7 +266,8 @@ const dead: Command = {
       ...given(context, 'reason', 'name', 'contains', 'older-than', 'newer-than'),
       ...where(context),
     };
-    const { found, isAll } = await matching(queue, filter, numberOf(context, 'limit', MOST));
+    const most = act === 'list' ? MOST_LISTED : MOST;
+    const { found, isAll } = await matching(queue, filter, numberOf(context, 'limit', most));
     const groups = groupsOf(found);
     if (act === 'list' || values['dry-run'] === true) {
       const json = act === 'list' ? { jobs: found, groups } : { act, count: found.length, groups };

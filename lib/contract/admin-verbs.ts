@@ -85,7 +85,7 @@ export type UpdateAnswer =
         'not-found' | 'changed' | 'other-name' | 'unreadable' | Exclude<JobState, 'waiting' | 'delayed'>;
     };
 
-/** The reason and the ages filter dead jobs only. */
+/** The reason filters dead jobs only. Ages are counted from the end of a job or, before it ends, from its add. */
 export interface JobsCall extends DeadMatch {
   readonly state: JobState;
   /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */

@@ -13,7 +13,7 @@ import {
   type UpdateCall,
 } from '../contract/admin-verbs.js';
 import { byBytes } from './lines.js';
-import { deadBetween, isAsked } from './memory-upkeep.js';
+import { addedAt, deadBetween, isAsked } from './memory-upkeep.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { JobCounts } from '../job/job-state.js';
@@ -57,7 +57,12 @@ export class MemoryAdmin implements AdminVerbs {
             return { jobs, next: placeBefore(line, all, at, start), examined };
           examined += 1;
           const job = all[at]!;
-          if (isAsked(job, call) && hasText(job, contains) && hasValues(job, where))
+          if (
+            isAsked(job, call) &&
+            isOfAge(job, call, q.now) &&
+            hasText(job, contains) &&
+            hasValues(job, where)
+          )
             jobs.push(storedJob(job, brief));
         }
       }
@@ -291,6 +296,18 @@ function placeBefore(line: string, jobs: readonly MemoryJob[], at: number, start
     default:
       return { line, at: String(last.score), id: last.id };
   }
+}
+
+/** Whether a job ended, or was added, within these ages. */
+function isOfAge(
+  job: MemoryJob,
+  { state, olderThanMs = 0, newerThanMs = -1 }: JobsCall,
+  now: number,
+): boolean {
+  if (state === 'dead' || (olderThanMs === 0 && newerThanMs < 0)) return true;
+  const hasEnded = state === 'completed' || state === 'cancelled';
+  const since = hasEnded ? (job.end?.at ?? null) : addedAt(job);
+  return since !== null && since <= now - olderThanMs && (newerThanMs < 0 || since >= now - newerThanMs);
 }
 
 function hasText({ id, name, failure }: MemoryJob, text: string): boolean {

@@ -164,7 +164,7 @@ function* headOf(line: Line, fits: (job: MemoryJob) => boolean): Generator<Memor
 }
 
 /** The second line of a body is when the job was added, in base 36. */
-function addedAt({ body }: MemoryJob): number | null {
+export function addedAt({ body }: MemoryJob): number | null {
   const found = /^[^\n]*\n([0-9a-z]+)\n/.exec(body);
   return found ? Number.parseInt(found[1]!, 36) : null;
 }

@@ -186,6 +186,33 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
     expect(await page({ state: 'waiting', contains: 'none' })).toEqual({ jobs: [], next: null, examined: 2 });
   });
 
+  it('are found by age since their end or, before it, since their add', async () => {
+    const old = (id: string) => job(id, { body: encodeBody('work', t.now - 60_000, {}, 'null') });
+    const young = (id: string) => job(id, { body: encodeBody('work', t.now - 1_000, {}, 'null') });
+    await t.bury(old('f'));
+    await t.hold(old('ended'), old('held'));
+    await t.settle(kept('ended', 600_000));
+    await t.add(old('a'), young('b'), { ...old('c'), delayMs: 9_000 }, { ...young('d'), delayMs: 9_000 });
+    await t.add({ ...old('e'), priority: 1 }, job('unreadable'));
+    const found = (state: JobsCall['state']) => (olderThanMs: number | undefined, newerThanMs?: number) =>
+      ids({ state, olderThanMs, newerThanMs });
+    expect(await found('waiting')(30_000)).toEqual(['a', 'e']);
+    expect(await found('waiting')(undefined, 30_000)).toEqual(['b']);
+    expect(await found('waiting')(500, 30_000)).toEqual(['b']);
+    expect(await found('waiting')(70_000)).toEqual([]);
+    expect(await ids({ state: 'waiting', olderThanMs: 30_000, backward: true, limit: 1 })).toEqual(['e']);
+    expect(await found('delayed')(30_000)).toEqual(['c']);
+    expect(await found('active')(30_000)).toEqual(['held']);
+    for (const state of ['completed', 'dead'] as const) {
+      expect(await found(state)(30_000)).toEqual([]);
+      expect(await found(state)(undefined, 30_000)).toHaveLength(1);
+      await t.advance(30_000);
+      expect(await found(state)(30_000)).toHaveLength(1);
+      expect(await found(state)(undefined, 20_000)).toEqual([]);
+      await t.advance(-30_000);
+    }
+  });
+
   it('are read without data, progress, log and large results where they are to be brief', async () => {
     const body = encodeBody('work', 1, { priority: 3 }, '{"of":"a"}');
     await t.hold(job('a', { body }), 'b', 'c');

@@ -15,10 +15,9 @@ local function is_old(since)
   return arg_olderThan == 0 or (since ~= nil and since <= now - arg_olderThan)
 end
 
--- The second line of a body is the time of the add, in base 36.
 local function take_by_adding(id)
   local body = body_of(id) or ''
-  return named(is_old(tonumber(string.match(body, '^[^\n]*\n([0-9a-z]+)\n') or '', 36)), body), #body
+  return named(is_old(added_at(body)), body), #body
 end
 
 local function take_by_end(id)

@@ -5,10 +5,24 @@ local jobs = {}
 
 local state_of = { wait = 'waiting', suspects = 'waiting', prioritized = 'waiting', grouped = 'waiting' }
 
+local contains = string.lower(arg_contains)
+
 local function has_text(id, body)
-  if arg_contains == '' then return true end
-  local texts = { id, name_of(body), last_failure(id) }
-  return string.find(string.lower(table.concat(texts, '\n')), string.lower(arg_contains), 1, true) ~= nil
+  if contains == '' then return true end
+  local text = id .. '\n' .. name_of(body) .. '\n' .. last_failure(id)
+  return string.find(string.lower(text), contains, 1, true) ~= nil
+end
+
+-- Whether the job ended, or was added, within these ages. Dead jobs are in the order of their ages: `dead_range` selects them.
+local function is_of_age(id, body)
+  if arg_kind == 'dead' or (arg_olderThan == 0 and arg_newerThan < 0) then return true end
+  local since
+  if arg_kind == 'completed' or arg_kind == 'cancelled' then
+    since = tonumber(string.match(redis.call('HGET', key_results, id) or '', '^(%d+)\n') or '')
+  else
+    since = added_at(body)
+  end
+  return since ~= nil and since <= now - arg_olderThan and (arg_newerThan < 0 or since >= now - arg_newerThan)
 end
 
 -- Conditions on the data. Each has a text that the data of every matching job contains, the path to a field, and the value of the
@@ -38,7 +52,7 @@ end
 -- Called by `walk` for each job. A job that matches is read completely.
 local function add_if_asked(id, score)
   local fit, bytes, body = is_asked(id)
-  if not fit or not has_text(id, body) or not has_values(body) then return false, bytes end
+  if not fit or not is_of_age(id, body) or not has_text(id, body) or not has_values(body) then return false, bytes end
   local at = score and string.format('%.0f', math.floor(score)) or ''
   local job = stored(id, body, state_of[arg_kind] or arg_kind, at, arg_worker, arg_brief == 1)
   for i = 5, 10 do bytes = bytes + #job[i] end
@@ -74,8 +88,10 @@ local around = 2000
 
 -- The index of the last of these jobs that is still near its old index. Nil if none is.
 local function place_of(key)
-  local wanted, from = {}, math.max(0, tonumber(arg_afterAt) - around)
-  for id in string.gmatch(arg_afterId, '[^\n]+') do wanted[id] = true end
+  local wanted, from, last = {}, math.max(0, tonumber(arg_afterAt) - around), nil
+  for id in string.gmatch(arg_afterId, '[^\n]+') do wanted[id], last = true, id end
+  -- Mostly the line has not moved, and reading a long part of it takes longer than the page.
+  if part_of(key, tonumber(arg_afterAt), tonumber(arg_afterAt))[1] == last then return tonumber(arg_afterAt) end
   local part = part_of(key, from, from + 2 * around)
   for i = #part, 1, -1 do
     if wanted[part[i]] then return from + i - 1 end

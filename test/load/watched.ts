@@ -1,0 +1,158 @@
+// How fast a worker process is while people watch it, against one that nobody watches, in turn:
+//   npm run test:watched -- [--jobs 200000] [--rounds 5] [--by metrics,overview,jobs,live]
+// Watched: it serves metrics, which are collected every second, and a dashboard with two open overviews, a list of jobs that is
+// refreshed every three seconds, and live events. Ends with 1 if the median is below 0.9 of the other.
+import 'reflect-metadata';
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { NestFactory } from '@nestjs/core';
+import { QueueDashboardModule } from '#lib/dashboard.js';
+import { Handle, Processor, QueueModule } from '#lib/index.js';
+import { QueueMetricsModule } from '#lib/prometheus.js';
+import { createProducer } from '#lib/standalone.js';
+import { startRedis } from '../../tools/redis.mjs';
+
+const LEAST = 0.9;
+const SECOND_MS = 1_000;
+const STEP = 1_000;
+
+const { values } = parseArgs({
+  options: {
+    jobs: { type: 'string', default: '200000' },
+    rounds: { type: 'string', default: '5' },
+    worker: { type: 'string' },
+    watched: { type: 'boolean' },
+    by: { type: 'string', default: 'metrics,overview,jobs,live' },
+  },
+});
+const JOBS = Number(values.jobs);
+interface Run {
+  readonly rate: number;
+  /** CPU time of the worker process per job. */
+  readonly cpuUs: number;
+}
+
+/** These are not measured: they compile the code. */
+const WARM = Math.floor(JOBS / 5);
+
+if (values.worker === undefined) await compare();
+else await work(values.worker);
+
+async function compare(): Promise<void> {
+  const server = await startRedis({ private: true });
+  const runs = { alone: [] as Run[], watched: [] as Run[] };
+  try {
+    for (let round = 0; round < Number(values.rounds); round++)
+      for (const how of ['alone', 'watched'] as const) runs[how].push(await runOf(server.url, how));
+  } finally {
+    await server.stop();
+  }
+  const median = (all: readonly number[]) => all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)]!;
+  const rateOf = (all: readonly Run[]) => median(all.map(({ rate }) => rate));
+  for (const [how, all] of Object.entries(runs)) {
+    const cpu = median(all.map(({ cpuUs }) => cpuUs)).toFixed(1);
+    const each = all.map(({ rate }) => rate).join(', ');
+    console.log(`${how.padEnd(8)} ${rateOf(all)} jobs/s (${each}), ${cpu} µs of CPU per job`);
+  }
+  const ratio = rateOf(runs.watched) / rateOf(runs.alone);
+  console.log(`watched / alone: ${ratio.toFixed(2)}`);
+  process.exitCode = ratio < LEAST ? 1 : 0;
+}
+
+async function runOf(url: string, how: 'alone' | 'watched'): Promise<Run> {
+  const producer = createProducer({ connection: url, prefix: 'watched' });
+  for (let from = 0; from < JOBS; from += STEP)
+    await producer
+      .queue('work')
+      .addBulk(Array.from({ length: STEP }, (_, i) => ({ name: 'job', data: { n: from + i } })));
+  await producer.close();
+  const args = ['--worker', url, '--jobs', String(JOBS), ...(how === 'watched' ? ['--watched'] : [])];
+  const child = fork(fileURLToPath(import.meta.url), args, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  const exited = once(child, 'exit');
+  const end = new AbortController();
+  try {
+    for (;;) {
+      const [message] = (await once(child, 'message')) as [{ port?: number; run?: Run }];
+      if (message.port !== undefined) watch(message.port, end.signal);
+      if (message.run !== undefined) return message.run;
+    }
+  } finally {
+    end.abort();
+    child.kill();
+    await exited;
+  }
+}
+
+/** What people and Prometheus ask while they watch. */
+function watch(port: number, signal: AbortSignal): void {
+  const get = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}/${path}`, { signal });
+    await answer.text();
+    if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+  };
+  const every = (ms: number, path: string) => {
+    const ask = () =>
+      void get(path).catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+      });
+    const timer = setInterval(ask, ms);
+    signal.addEventListener('abort', () => clearInterval(timer));
+    ask();
+  };
+  const by = values.by.split(',');
+  if (by.includes('metrics')) every(SECOND_MS, 'metrics');
+  const pages = [
+    ...(by.includes('overview') ? ['overview', 'overview'] : []),
+    ...(by.includes('jobs') ? ['queues/work/jobs?state=waiting'] : []),
+  ];
+  for (const path of pages) every(3 * SECOND_MS, `queues/api/v1/${path}`);
+  if (by.includes('live'))
+    void get('queues/api/v1/events').catch((error: unknown) => {
+      if (!signal.aborted) throw error;
+    });
+}
+
+async function work(url: string): Promise<void> {
+  let done = 0;
+  let since = 0;
+  let usage = process.cpuUsage();
+  class Work {
+    async run(): Promise<void> {
+      if (++done === WARM) {
+        since = performance.now();
+        usage = process.cpuUsage();
+      }
+      if (done !== JOBS) return;
+      const jobs = JOBS - WARM;
+      const { user, system } = process.cpuUsage(usage);
+      const rate = Math.round((jobs / (performance.now() - since)) * SECOND_MS);
+      process.send!({ run: { rate, cpuUs: (user + system) / jobs } satisfies Run });
+    }
+  }
+  Processor('work', { concurrency: 100 })(Work);
+  Handle('job')(Work.prototype, 'run', Object.getOwnPropertyDescriptor(Work.prototype, 'run')!);
+  class Root {}
+  const imports = [
+    QueueModule.forRoot({ connection: url, prefix: 'watched', log: false }),
+    QueueModule.registerQueue({ name: 'work' }),
+  ];
+  if (values.watched !== true) {
+    await NestFactory.createApplicationContext(
+      { module: Root, imports, providers: [Work] },
+      { logger: ['error'] },
+    );
+    return;
+  }
+  const watched = [QueueMetricsModule.forRoot({}), QueueDashboardModule.forRoot({ access: 'public' })];
+  const app = await NestFactory.create(
+    { module: Root, imports: [...imports, ...watched], providers: [Work] },
+    { logger: ['error'] },
+  );
+  await app.listen(0, '127.0.0.1');
+  const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+  process.send!({ port });
+}
