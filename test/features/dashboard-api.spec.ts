@@ -118,6 +118,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       attempt: 1,
       attempts: 1,
       failure: { name: 'Error', message: 'no luck', stack: expect.stringContaining('no luck') },
+      failures: [{ attempt: 1, name: 'Error', message: 'no luck', stack: expect.stringMatching(/^at /) }],
       data: { json: '1', isCut: false },
     });
     expect((await api('GET', 'queues/work/jobs/completed')).body.result.json).toBe('"done"');
