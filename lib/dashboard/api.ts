@@ -81,6 +81,8 @@ export function noQueue(name: string): HttpFault {
 async function visible(call: ApiCall, { queues }: ApiParts): Promise<string[]> {
   const names = await queues();
   const seen = await Promise.all(names.map((queue) => call.canSee(queue)));
+  // Those who may see no queue see nothing of the server either.
+  if (!seen.includes(true)) await call.require('read');
   return names.filter((_, at) => seen[at]);
 }
 

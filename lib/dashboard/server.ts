@@ -132,8 +132,8 @@ export class DashboardServer {
         actor = decision.actor ?? actor;
         if (decision.isAllowed) return;
         if (action === 'read' && place.queue !== undefined) throw noQueue(place.queue);
-        const why = this.options.readOnly ? 'this dashboard is read-only' : `you may not do this (${action})`;
-        throw new HttpFault(403, 'FORBIDDEN', why);
+        const isOff = this.options.readOnly && !READS.includes(action);
+        throw isOff ? new HttpFault(403, 'FORBIDDEN', 'this dashboard is read-only') : forbidden(action);
       },
       note: (action, queue, target, count = 1) => {
         const entry = {
@@ -164,7 +164,8 @@ export class DashboardServer {
       queues.push(queue);
       for (const right of own) rights.add(right);
     }
-    const { actor } = await this.decide(request, 'read', {});
+    const { actor, isAllowed } = await this.decide(request, 'read', {});
+    if (queues.length === 0 && !isAllowed) throw forbidden('read');
     return {
       title,
       environment,
@@ -191,6 +192,7 @@ export class DashboardServer {
     // Events of a queue that is not registered here are only known once its handle is.
     for (const { name } of queues) this.parts.handleOf(name);
     if (wanted !== undefined && queues.length === 0) throw noQueue(wanted.slice(0, 128));
+    if (queues.length === 0 && !(await this.decide(request, 'read', {})).isAllowed) throw forbidden('read');
     const last = request.headers['last-event-id'];
     this.live.start(response, queues, typeof last === 'string' && last !== '' ? last : undefined);
   }
@@ -238,6 +240,10 @@ export class DashboardServer {
       fault ?? new HttpFault(500, 'INTERNAL', 'an error that the log describes');
     sendJson(response, status, { error: { code, message } });
   }
+}
+
+function forbidden(action: DashboardAction): HttpFault {
+  return new HttpFault(403, 'FORBIDDEN', `you may not do this (${action})`);
 }
 
 function urlOf({ originalUrl, url }: PlatformRequest): URL {

@@ -100,6 +100,21 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(logs.complaints.join()).toMatch(/the directory is down.*the audit log is full/s);
   });
 
+  it('shows nothing of the server to those who may see no queue', async () => {
+    const { ask } = await boot({
+      authorize: (request, _action, { queue }) =>
+        request.headers['x-user'] === 'ada' || (request.headers['x-user'] === 'bob' && queue === undefined),
+    });
+    const status = async (user: string, path: string) =>
+      (await ask('GET', `api/v1/${path}`, { headers: { 'x-user': user } })).status;
+    for (const path of ['me', 'overview', 'queues', 'series', 'dead', 'schedules', 'workers', 'redis']) {
+      const answers = [await status('eve', path), await status('bob', path), await status('ada', path)];
+      expect([path, ...answers]).toEqual([path, 403, 200, 200]);
+    }
+    expect(await status('eve', 'events')).toBe(403);
+    expect(await status('eve', 'queues/work')).toBe(404);
+  });
+
   it('writes into the log who did what, on one line', async () => {
     const { api, queue, logs } = await boot({
       authorize: () => ({ allow: 'admin', actor: 'eve\nfake line' }),
