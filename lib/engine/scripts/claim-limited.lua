@@ -1,6 +1,7 @@
 --@needs types, clock, count, bodies, body-lines, names, by-name, hold, line, slots, lines, limits, ending, claimed, bell, event
--- The claim of a queue with limits or groups, behind the exchange that settles: it claims as many jobs as may start. It has numbers of its
--- own in the record of the worker, so a repetition answers the same. It first chooses, then reads the bodies, and only then moves jobs.
+-- The claim of a queue with limits or groups. The worker calls it after the exchange, which then only settles. This script claims
+-- as many jobs as may start. Its call numbers are its own fields in the record of the worker, so a repeated call gets the same
+-- answer. It first chooses jobs, then reads their bodies, and only then moves them.
 local now = clock()
 local day = read_day()
 local suffix = arg_pipelined == 1 and '2' or ''
@@ -30,7 +31,7 @@ if last_seq == seq then
 end
 local closed = redis.call('HMGET', key_meta, 'paused', 'limited')
 if closed[1] then return answer({}, {}, rule_supplyPaused) end
--- Nothing limits the queue any more: the exchange claims.
+-- Nothing limits the queue any more, so the exchange claims.
 local limited = closed[2]
 if not limited then return { 'plain', now } end
 
@@ -40,7 +41,8 @@ local has_lines, has_blocks = string.find(limited, '[agn]') ~= nil, string.find(
 local texts = redis.call('HMGET', key_limits, 'q', 'g')
 local queue, defaults = limits_in(texts[1]), limits_in(texts[2])
 local state_of_queue = redis.call('HGET', key_limitStates, 'q')
--- `tokens`: how many may start by the rate of the queue. `free`: by its concurrency too, which jobs that have a slot need not wait for.
+-- `tokens`: how many jobs may start by the rate of the queue. `free`: how many by its concurrency. A job that has a slot already
+-- needs none of `free`.
 local tokens, opens_in = rate_room(queue, state_of_queue, now, math.huge)
 local free = math.max(0, most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0))
 
@@ -51,7 +53,7 @@ local function line_rule(name)
   return kind == 'n:' and limits_in(redis.call('HGET', key_limits, name)) or {}
 end
 
--- The line of a job: that of its group, or of its name if that has limits; the rest share one.
+-- The name of the line of a job: its group, or its job name if that name has limits. All other jobs share the line ''.
 local function line_of(body)
   local options = body and options_line_of(body)
   if options and string.find(options, '"group":', 1, true) then
@@ -62,8 +64,8 @@ local function line_of(body)
   return string.find(limited, 'n', 1, true) and redis.call('HEXISTS', key_limits, name) == 1 and name or ''
 end
 
--- Where a queue has lines, what was put into `wait` and `prioritized` goes to them, but for jobs that have a slot already: these stay at
--- the head, and need no turn. Answers how many they are.
+-- In a queue with lines, new jobs arrive in `wait` and `prioritized`. This moves them to their lines. Jobs that have a slot already
+-- need no turn: they stay at the head of `wait`. Returns how many of those there are.
 local function sort_arrivals()
   check_bodies()
   local ids, ranked = take_arrivals(rule_sortMax)
@@ -92,14 +94,14 @@ local function sort_arrivals()
   return #stay
 end
 
--- Ids in the order in which they start, the key that each is in, and the line that it counts for, if any.
+-- The chosen ids in the order in which they start. For each also the key that it is in, and the line that it counts for, if any.
 local ids, keys, counts_for, lines, line_by = {}, {}, {}, {}, {}
 
 local function choose(id, key, line)
   ids[#ids + 1], keys[#ids + 1], counts_for[#ids + 1] = id, key, line or false
 end
 
--- What is known of a line, whose turn and state may have been read already; nil for one that is none.
+-- Reads a line. The caller may have read its turn and state already. Nil if the line does not exist.
 local function load_line(text, turn, state)
   if line_by[text] then return line_by[text] end
   local known = line_in(state or redis.call('HGET', key_lineStates, text))
@@ -107,7 +109,7 @@ local function load_line(text, turn, state)
   local number, rule = tonumber(text), line_rule(known.name)
   local most, at = most_running(rule), turn and tonumber(turn) or known.turn
   local running = most < math.huge and running_of(number) or 0
-  -- All fields at once: a table that grows field by field takes Lua several times as long.
+  -- One constructor with all fields: a table that grows field by field takes several times as long.
   local line = { number = number, text = text, name = known.name, priorities = known.priorities, numbers = numbers_in(known, number),
     rule = rule, most = most, running = running, room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge,
     turn = at, began = at, step = 1024 / (rule.weight or 1), got = 0, used = 0, count = 0, is_empty = false, next_in = 0, state = nil }
@@ -120,7 +122,8 @@ local function load_line(text, turn, state)
   return line
 end
 
--- A line that gives nothing more and has left `ready`: it waits for its rate, for a slot or for jobs, or it goes with what is counted of it.
+-- For a line that has left `ready` because no more of its jobs may start. It waits for its rate, for a slot or for jobs. A line
+-- that waits for nothing is removed.
 local function put_aside(line)
   if line.tokens < 1 then return rest_until(now + line.next_in, line.text) end
   local running = line.most < math.huge and line.running + line.count or running_of(line.number)
@@ -129,18 +132,18 @@ local function put_aside(line)
   if over_at > now then return over_at < math.huge and rest_until(over_at, line.text) end
   drop_line(line, line.number)
   redis.call('HDEL', key_limitStates, line.name)
-  -- What a hold, or a rule that went, has left.
+  -- An ended hold or a removed rule has left this.
   if redis.call('HGET', key_limits, line.name) == '{}' then redis.call('HDEL', key_limits, line.name) end
 end
 
--- The next job of a priority, and its place among those of its line: when its wait began, and so much later as its priority says.
+-- Goes to the next job of a priority. Its place in the line is the time when its wait began, plus the lead of its priority.
 local function move_on(head)
   head.at, head.id = head.at + 1, head.ids[head.at + 1]
   head.place = head.id and waits_since(body_of(head.id) or '') + head.lead or math.huge
   return head
 end
 
--- With aging, the next job is the first of all priorities by that place.
+-- With aging, the next job is the one with the lowest place among all priorities.
 local function take_aged(line, count)
   if not line.heads then
     local next_priority = string.gmatch(line.priorities, '%d+')
@@ -160,7 +163,7 @@ local function take_aged(line, count)
   end
 end
 
--- Up to `count` jobs of a line, the first priority first; answers how many.
+-- Chooses up to `count` jobs of a line, in the order of priorities. Returns how many.
 local function take_of(line, count)
   local before, skip = #ids, line.got
   local is_aged = queue.aging and #line.numbers > 1
@@ -178,7 +181,7 @@ local function take_of(line, count)
   return taken
 end
 
--- In rounds; a line that is ahead of the first by more than what one round gives waits for the next.
+-- Chooses jobs in rounds. A line that is ahead of the first line by more than one round skips this round.
 local function take_turns(alive, left)
   while left > 0 and #alive > 0 do
     local share, first, still = math.ceil(left / #alive), math.huge, {}
@@ -258,7 +261,7 @@ if #ids > 0 then
   is_cut = #bodies < #ids
 end
 
--- What a job counts for a rate.
+-- How much a job counts against a rate.
 local function cost_of(body)
   local options = body and options_line_of(body)
   local cost = options and string.find(options, '"cost":', 1, true) and options_of(body).cost
@@ -314,7 +317,7 @@ for _, line in ipairs(lines) do
       line.tokens = line.next_in > 0 and 0 or 1
     end
   end
-  -- What was chosen and is not taken now is still there.
+  -- Chosen jobs that do not start now are still in the line.
   line.room = line.rule.paused and 0 or math.min(line.most - line.running - line.count, line.tokens)
   if line.room < 1 or (line.count > 0 or line.is_empty) and size_of_line(line.numbers) == 0 then
     aside[#aside + 1], leaving[#leaving + 1] = line, line.text
@@ -343,7 +346,7 @@ if #whole > 0 and arg_maxEvents > 0 then
 end
 write_events(events, now)
 
--- Who claims may have been woken by the only bell.
+-- The ring that woke this worker may have been the only one. If more jobs may start, another worker is woken.
 if (is_cut or #whole >= want) and tokens >= 1 and free >= 1 and redis.call('EXISTS', key_wait, key_prioritized, key_ready) > 0 then ring() end
 local supply = rule_supplyMore
 if is_cut then
@@ -352,7 +355,7 @@ elseif #whole < want then
   local first = redis.call('ZRANGE', key_resting, 0, 0, 'WITHSCORES')[2]
   local opens = tokens < 1 and opens_in or first and tonumber(first) - now
   supply = opens and math.max(1, math.ceil(opens)) or rule_supplyEmpty
-  -- Nothing limits this queue any more: from now on its jobs are claimed as those of any other.
+  -- Nothing limits this queue any more. From now on the exchange claims its jobs.
   if #whole == 0 and tokens >= 1 and redis.call('EXISTS', key_limits, key_grouped, string.find(limited, 'g', 1, true) and key_delayed
     or key_limits, key_slots, key_resting, key_lines) == 0 then
     redis.call('DEL', key_limitStates)

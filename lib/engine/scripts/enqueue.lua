@@ -1,6 +1,6 @@
 --@needs types, clock, bodies, body-lines, names, line, lines, slots, limits, due-score, lane, kept, ending, bell, event, workers, unique, aggregate
--- All or none. A job that waits, is delayed or runs holds its id: a new one with that id is a duplicate, and the answer says in which state the
--- other is. A job that has ended gives its id away, unless the new one asks otherwise.
+-- Adds all jobs of a call, or none. A job that waits, is delayed or runs holds its id. A new job with that id is a duplicate, and the
+-- answer says in which state the existing job is. An ended job frees its id, unless the new job says otherwise (`idHeldBy`).
 local now = clock()
 local last_seq, last_duplicates = recall(arg_seq)
 if last_seq > arg_seq then return { 'stale' } end
@@ -8,7 +8,7 @@ if last_seq == arg_seq then return { 'stored', last_duplicates } end
 local duplicates, duplicate_ids = {}, {}
 local added = 0
 
--- First everything is read that may be written, and nothing else: a call costs by what it adds.
+-- Before any write, the script checks the types of the keys that it may write, and of no others: so a call pays only for what it adds.
 if arg_maxEvents > 0 or ranked_first <= ranked_last then
   check_types(key_meta)
 end
@@ -28,7 +28,7 @@ local has_slots = arg_dropOldest == 1 and redis.call('ZCARD', key_slots) > 0
 local rung = redis.call('ZSCORE', key_doorbell, 'work')
 local earliest = later_first <= later_last and first_due() or math.huge
 
--- The ids of one list, and whether a job of that id is there, for each; `stride` values make one job, id and body first.
+-- The ids of one list, and for each the body of an existing job with that id. A job has `stride` values: id and body first.
 local any_there, refusal = false, nil
 local function look(first, last, stride)
   local ids, count = {}, 0
@@ -55,7 +55,7 @@ local later, later_there = look(later_first, later_last, 2)
 local grouped, grouped_there = look(grouped_first, grouped_last, 4)
 if refusal then return refusal end
 
--- By the id of those that are there: the state they are in.
+-- The states of existing jobs, by id.
 local state_of = {}
 local function find_state(id, body)
   if redis.call('ZSCORE', key_dead, id) then return 'dead' end
@@ -72,7 +72,7 @@ local function find_state(id, body)
   return redis.call('EXISTS', key_wait, key_suspects) == 0 and 'active' or 'in line'
 end
 
--- By the id of those that ask for a key: the row of the key, and its holder.
+-- For new jobs with a key, by id: the row of the key, with its holder.
 local keyed = {}
 local replaced, replaced_names = {}, {}
 local in_line = false
@@ -100,11 +100,11 @@ if any_there then
     end
   end
 end
--- Whether it waits or runs only the active sets tell, and the caller must name their workers.
+-- Only the active sets show whether such a job waits or runs. Their keys need the names of the workers, which the caller must send.
 local workers = in_line and table.concat(leased_workers(), '\n') or arg_workers
 if workers ~= arg_workers then return { 'again', workers } end
 
--- All of a call or none, so duplicates count as well.
+-- A call adds all its jobs or none, so duplicates count too.
 local function full_group()
   local sizes, names = {}, {}
   for at = grouped_first, grouped_last, 4 do
@@ -126,7 +126,7 @@ if full then return full end
 local holds = {}
 for i = holds_first, holds_last, 2 do holds[ARGV[i]] = ' ' .. ARGV[i + 1] .. ' ' end
 
--- Whether a job that is there holds the id.
+-- Whether an existing job holds the id.
 local function is_taken(id, state)
   local is_ended = state == 'gone' or state == 'dead' or state == 'completed' or state == 'cancelled'
   return state ~= nil and (not is_ended or string.find(holds[id] or '', ' ' .. state .. ' ', 1, true) ~= nil)
@@ -140,7 +140,7 @@ local function standing_of(row)
   return state, is_held
 end
 
--- Whether a new job with this key does not go to the line.
+-- Whether a new job with this key is not put into the line.
 local function is_kept_out(row)
   local state, is_held = standing_of(row)
   local is_over = state ~= 'waiting' and state ~= 'delayed' and state ~= 'active'
@@ -148,7 +148,8 @@ local function is_kept_out(row)
   return is_held
 end
 
--- More than `arg_maxWaiting` must not wait. What is refused changes nothing; who drops the oldest may remove any of these.
+-- At most `arg_maxWaiting` jobs may wait. A refused call changes nothing. A call that drops the oldest jobs may remove any of them, so
+-- their keys are checked first.
 if arg_maxWaiting > 0 then
   check_types(key_wait, key_suspects, key_prioritized, key_grouped, key_meta)
   if arg_dropOldest == 1 then
@@ -177,17 +178,17 @@ local function refuse(id, state, row, is_changed)
   return false
 end
 
--- A job with this body takes the place of a job that waits, under the id of that one.
+-- The new body replaces that of a waiting job, which keeps its id.
 local function change(id, row, state, holder, body)
   row.holder = holder
   put_body(holder, body)
   return refuse(id, state, row, true)
 end
 
--- By the key, the job that is open for it; and all that this call has met.
+-- The open job of each key, and all open jobs that this call has met.
 local open_by_key, collectors = {}, {}
 
--- The data of an add goes to the job that is open, or begins one: then it is a new job.
+-- The data of the new job is added to the open job of its key. If there is none, the new job becomes the open one.
 local function is_collector(id, body, row)
   local items, job = items_in(body) or '', open_by_key[row.digest] or open_collector(row)
   if job and not open_by_key[row.digest] then collectors[#collectors + 1] = job end
@@ -202,8 +203,8 @@ local function is_collector(id, body, row)
   return true
 end
 
--- Whether the key of a new job is free. What becomes of the job otherwise is done here: it changes the holder, waits for its end, or
--- is left out.
+-- Whether the key of a new job is free. If it is not, this function changes the holder, parks the new job until the holder ends, or
+-- refuses the new job.
 local function is_key_free(id, body, priority)
   local row = keyed[id]
   if not row then return true end
@@ -244,7 +245,7 @@ local function is_key_free(id, body, priority)
   return refuse(id, state or '-', row)
 end
 
--- Whether the id is free for a new job; what was there before is forgotten then.
+-- Whether the id is free for a new job. If it is, what an ended job with that id has left is removed.
 local function is_free(id, body)
   local state = body and state_of[id]
   if not state then return true end
@@ -259,7 +260,7 @@ local function is_free(id, body)
   return true
 end
 
--- Stores the bodies of those that are new; answers them, and where in ARGV each of them stands (nil: all, as they came).
+-- Stores the bodies of new jobs. Returns their ids, and the index of each in ARGV (nil if all jobs are new).
 local function store(ids, there, first, last, stride)
   if not any_there and stride == 2 and unique_last < unique_first then
     if #ids > 0 then put_bodies(ids, ARGV, first, last) end
@@ -270,7 +271,7 @@ local function store(ids, there, first, last, stride)
   for i = 1, #ids do
     local at = first + (i - 1) * stride
     local priority = stride > 2 and tonumber(ARGV[at + stride - 1]) or 0
-    -- A job that is there itself, as when a call comes again long after, is a duplicate of its own.
+    -- If a call is repeated long after, its jobs exist already. Each is then a duplicate of itself, not of the holder of its key.
     if (there[i] or is_key_free(ids[i], ARGV[at + 1], priority)) and is_free(ids[i], there[i]) then
       local row = keyed[ids[i]]
       if row then put_row(row.digest, ids[i], row.ms > 0 and now + row.ms or 0, now, '') end
@@ -304,7 +305,7 @@ for i = 1, #ranked do
 end
 
 later, places = store(later, later_there, later_first, later_last, 2)
--- Times stay text as they came: a number would be written anew for every job.
+-- Times stay text, as they came: formatting a number for every job takes longer.
 local scores, from_now, seen_due = {}, {}, { own = {}, made = {} }
 for i = 1, #later do
   local nth = places and (places[i] - later_first) / 2 or i - 1
@@ -358,7 +359,7 @@ if added > 0 then
   write_events(events, now)
 end
 
--- In an entry of their own: `skip` counts for all of an entry.
+-- These events have a stream entry of their own, because `skip` applies to a whole entry.
 local more = { count = 0 }
 if #updated > 0 then say(more, 'updated', #updated, table.concat(updated, '\n'), 'name', names_of(updated)) end
 if arg_maxWaiting > 0 and arg_dropOldest == 1 then

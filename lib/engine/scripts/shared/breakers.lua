@@ -1,5 +1,6 @@
--- Circuit breakers and retry budgets. In `limitStates`, `b:` and the field of the limit has what a closed breaker counts: how many runs
--- completed and failed in each tenth of its window, `tenth:completed:failed`; `r:` and the field has when the next retry is due by the budget.
+-- Circuit breakers and retry budgets, in `limitStates`. The field `b:` and the name of the limit has what a closed breaker counts: the
+-- completed and failed runs in each tenth of its window, as `tenth:completed:failed`. The field `r:` and the name has the time from
+-- which the budget allows the next retry.
 
 -- Counts runs for a closed breaker. Returns whether it must open.
 local function count_runs(field, breaker, now, completed, failed)

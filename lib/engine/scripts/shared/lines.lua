@@ -1,8 +1,11 @@
 --@needs steps, count, slots
--- The lines of groups, and of names with limits. `grouped` has their jobs, each by the number of its line and a rank, so that a line is a
--- range of it. `lines`: name -> number; jobs of a group with a priority have a number of their own, under the name, a line break and
--- the priority. `lineStates`: number -> turn, priorities, name. `ready`: lines that may give a job, by their turn, 0 for those that must
--- be looked at first; `resting`: lines whose rate opens at that time. A line that is in neither waits for a slot or is paused.
+-- A line has the waiting jobs of one group, or of one job name with limits.
+-- `grouped` has the jobs of all lines. The score is the number of the line and a rank, so a line is a range of scores.
+-- `lines`: name -> number. Each priority of a group has a number of its own, under the name, a line break and the priority.
+-- `lineStates`: number -> turn, priorities, name.
+-- `ready` has the lines whose jobs may start, by turn. The turn 0 means that a claim must look at the line first.
+-- `resting` has the lines whose rate is used up, by the time at which it opens.
+-- A line that is in neither waits for a slot, or is paused.
 
 -- Where the jobs of a line begin and end in `grouped`.
 local function range_of(number)
@@ -16,7 +19,7 @@ local function turn_now()
   return count_in(redis.call('HGET', key_meta, 'turn'))
 end
 
--- Numbers that no line has. They rise, and begin again far later.
+-- Numbers that no line has. They rise, and start again at 1 after `linesMax`.
 local function free_numbers(count)
   local numbers, tries = {}, 0
   while #numbers < count do
@@ -33,7 +36,7 @@ local function free_numbers(count)
   return numbers
 end
 
--- The numbers of these lines, by name. Those that are not there are made, ready at the turn that others have reached.
+-- The numbers of these lines, by name. A missing line is created. It is ready, with the turn that the other lines have reached.
 local function numbers_of(names)
   local numbers, made, ready = {}, {}, {}
   in_steps(names, function(...)
@@ -76,7 +79,7 @@ local function number_of_priority(name, number, priority)
   return own
 end
 
--- To the end of their lines: lists of ids, names of lines and priorities.
+-- Puts jobs at the end of their lines. Takes lists of ids, names of lines, and priorities.
 local function to_lines(ids, names, priorities)
   local distinct, is_there = {}, {}
   for _, name in ipairs(names) do
@@ -93,19 +96,19 @@ local function to_lines(ids, names, priorities)
     scores[2 * i] = id
   end
   in_steps(scores, function(...) redis.call('ZADD', key_grouped, ...) end)
-  -- One that had run empty is in no set.
+  -- A line that had run empty is neither in `ready` nor in `resting`.
   local woken = {}
   for i, name in ipairs(distinct) do woken[2 * i - 1], woken[2 * i] = '0', line_text(numbers[name]) end
   in_steps(woken, function(...) redis.call('ZADD', key_ready, 'NX', ...) end)
 end
 
--- What is known of a line: turn, priorities and name, nil where there is none.
+-- Turn, priorities and name of a line. Nil if it does not exist.
 local function line_in(text)
   local turn, list, name = string.match(text or '', '^(%d+) ([%d,]+) (.*)$')
   return turn and { turn = tonumber(turn), priorities = list, name = name } or nil
 end
 
--- The numbers under which a line has jobs, the first priority first.
+-- The numbers under which a line has jobs, in the order of priorities.
 local function numbers_in(line, number)
   if line.priorities == '0' then return { number } end
   local fields, numbers = {}, { number }
@@ -118,19 +121,19 @@ local function numbers_in(line, number)
   return numbers
 end
 
--- How many jobs wait in it.
+-- How many jobs wait in a line.
 local function size_of_line(numbers)
   local size = 0
   for _, number in ipairs(numbers) do size = size + redis.call('ZCOUNT', key_grouped, range_of(number)) end
   return size
 end
 
--- How many of its jobs hold a slot.
+-- How many jobs of a line hold a slot.
 local function running_of(number)
   return redis.call('ZCOUNT', key_slots, line_text(number), '(' .. line_text(number + 1))
 end
 
--- Nothing waits in it, and none of its jobs holds a slot.
+-- Removes a line. No job waits in it, and no job of it holds a slot.
 local function drop_line(line, number)
   for _, each in ipairs(numbers_in(line, number)) do redis.call('HDEL', key_lineStates, line_text(each)) end
   redis.call('HDEL', key_lines, line.name)
@@ -143,7 +146,7 @@ end
 
 local function leave_ready(texts) in_steps(texts, function(...) redis.call('ZREM', key_ready, ...) end) end
 
--- Lines that must be looked at first get their turn: no earlier than that which others have reached.
+-- Gives a turn to the lines in `ready` that have 0. It is no earlier than the turn that the other lines have reached.
 local function give_turns(limit)
   local texts = redis.call('ZRANGE', key_ready, '0', '0', 'BYSCORE', 'LIMIT', 0, limit)
   if #texts == 0 then return end
@@ -160,12 +163,12 @@ local function give_turns(limit)
   in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
 end
 
--- It may give jobs again at this moment, or is to be looked at then.
+-- The line rests. At this time a claim looks at it again.
 local function rest_until(at, text)
   redis.call('ZADD', key_resting, string.format('%.0f', math.ceil(at)), text)
 end
 
--- Lines whose time has come are to be looked at, at most `limit`.
+-- Moves lines whose time has come from `resting` to `ready`, at most `limit`.
 local function wake_rested(now, limit)
   for _, text in ipairs(redis.call('ZRANGE', key_resting, '-inf', string.format('%.0f', now), 'BYSCORE', 'LIMIT', 0, limit)) do
     redis.call('ZREM', key_resting, text)
@@ -173,13 +176,13 @@ local function wake_rested(now, limit)
   end
 end
 
--- The next claim looks at it.
+-- The next claim looks at this line.
 local function look_at_line(number)
   redis.call('ZREM', key_resting, line_text(number))
   redis.call('ZADD', key_ready, '0', line_text(number))
 end
 
--- The next turns of lines that were served, of which some may give more.
+-- Writes the next turns of the lines that were served. More jobs may start of those in `kept`, so these stay ready.
 local function keep_turns(served, kept)
   local states, ready = {}, {}
   for i, line in ipairs(served) do
@@ -190,7 +193,7 @@ local function keep_turns(served, kept)
   in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
 end
 
--- A line that comes anew begins at the turn of those that were served last.
+-- A new line begins at the turn of the lines that were served last.
 local function advance_turn(turn)
   if turn > turn_now() then redis.call('HSET', key_meta, 'turn', turn_text(turn)) end
 end

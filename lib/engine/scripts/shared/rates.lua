@@ -1,15 +1,15 @@
--- Rate limits. A rule says `max` starts `per` so many ms, and how they are counted; the state of it is a text, empty at first.
--- `sliding`, the default: never more than `max` in any time as long as `per`; starts are counted in a hundred slices of it, `slice:count`
--- each, and a slice counts until its end is older than `per`.
--- `fixed`: `start count`, a window begins with the first start after the end of the one before.
--- `bucket`: the generic cell rate algorithm (ITU-T I.371): the theoretical arrival time of the next start, in ms.
+-- Rate limits. A rule allows `max` starts per `per` ms. Its state is a text, empty at first. What the text holds depends on the window:
+-- `sliding`, the default: never more than `max` starts in any time span of `per` ms. Starts are counted in slices of a hundredth of
+-- `per`, each as `slice:count`. A slice counts until its end is older than `per`.
+-- `fixed`: `start count`. A window begins with the first start after the window before it has ended.
+-- `bucket`: the theoretical arrival time of the next start in ms, as in the generic cell rate algorithm (ITU-T I.371).
 
 local function slices_in(rate, text, now)
   local width, used, kept = rate.per / 100, 0, {}
   local current = math.floor(now / width)
   for slice, count in string.gmatch(text, '(%d+):(%-?[%d.]+)') do
     slice = tonumber(slice)
-    -- One that lies far ahead was written before the clock was stepped back.
+    -- A slice far in the future was written before the clock was set back.
     if slice >= current - 100 and slice <= current + 100 then
       used = used + tonumber(count)
       kept[#kept + 1] = { slice, tonumber(count) }
@@ -25,12 +25,12 @@ local function window_in(rate, text, now)
   return start, tonumber(count)
 end
 
--- When the next start is due by the bucket, not further ahead than it can be.
+-- The arrival time in the bucket. It is capped at the largest possible one, in case the clock was set back.
 local function arrival_in(rate, text, now)
   return math.min(tonumber(text) or 0, now + rate.per * (1 + rate.burst / rate.max))
 end
 
--- How many may start now, and in how many ms the next may if none may now.
+-- How many jobs may start now. If none may, also in how many ms the next one may.
 local function rate_left(rate, text, now)
   if rate.window == 'fixed' then
     local start, count = window_in(rate, text, now)
@@ -44,7 +44,7 @@ local function rate_left(rate, text, now)
   return math.floor(rate.max - used), kept[1] and (kept[1][1] + 101) * width - now or 0
 end
 
--- The state behind so many starts. Fewer than none give some back.
+-- The state after `count` starts. A negative count gives some back.
 local function rate_charged(rate, text, now, count)
   if rate.window == 'fixed' then
     local start, before = window_in(rate, text, now)
@@ -61,7 +61,7 @@ local function rate_charged(rate, text, now, count)
   return table.concat(kept, ' ')
 end
 
--- When such a state says nothing any more.
+-- When such a state can be dropped.
 local function rate_over_at(rate, text, now)
   return rate.window == 'bucket' and math.max(now, arrival_in(rate, text, now)) or now + 1.01 * rate.per
 end

@@ -1,10 +1,11 @@
--- Which jobs count against a concurrency: `slots` has them by the number of their line, 0 where only that of the queue counts. Of a line
--- in strict order a quarter more: then a job keeps its slot while it waits for its retry, and with a half also when it is dead.
+-- The jobs that count against a concurrency limit. In `slots`, the score of a job is the number of its line, or 0 if only the limit
+-- of the queue applies. In a line with strict order the score has a fraction: with 0.25 the job keeps its slot while it waits for
+-- a retry, with 0.5 also when it is dead.
 
 local function line_text(number) return string.format('%07d', number) end
 
--- Jobs leave, and what they held is free. `how`: `moved` for those that will run again, `dead`, or `gone`. The lines are looked at by the
--- next claim. Where that cannot be written, the next claim says so; the move must not fail.
+-- Frees the slots of jobs that stop running. `how`: `moved` if they will run again, `dead`, or `gone`. The next claim looks at
+-- their lines. If this script cannot write that, it goes on, because the move must not fail; the next claim reports the wrong type.
 local function release_slots(ids, how)
   local leaving, freed = {}, {}
   for i, score in ipairs(redis.call('ZMSCORE', key_slots, unpack(ids))) do

@@ -1,7 +1,8 @@
 --@needs bodies, body-lines, line
--- Who holds the keys of `unique`, `debounce` and `throttle`. A row has the digest of a key, and of it: the job that holds it, until when it
--- counts whatever becomes of that job (0: only by the state of the job), when it was taken, and the job that waits for its end.
--- A row alone blocks nothing: it counts only while a job is there whose body names the same digest, so one left over is harmless.
+-- The holders of the keys of `unique`, `debounce` and `throttle`. There is one row per digest of a key. It has: the job that holds
+-- the key; until when the key counts whatever happens to that job (0: only its state decides); when the key was taken; the job that
+-- waits for the holder to end.
+-- A row alone blocks nothing. It counts only while a job exists whose body has the same digest, so a leftover row is harmless.
 
 local function row_of(digest)
   local holder, till, since, next_id =
@@ -14,7 +15,7 @@ local function put_row(digest, holder, till, since, next_id)
   redis.call('HSET', key_unique, digest, holder .. '\n' .. times .. '\n' .. next_id)
 end
 
--- The body of a job that has this key, nil of any other.
+-- The body of a job if the job has this key, otherwise nil.
 local function body_with(id, digest)
   local body = id ~= '' and body_of(id)
   return body and options_of(body).unique == digest and body or nil
@@ -24,18 +25,19 @@ local function has_ended(id)
   return redis.call('ZSCORE', key_dead, id) or redis.call('ZSCORE', key_completed, id)
 end
 
--- The job that waits for the end of the holder, nil where there is none.
+-- The job that waits for the holder to end. Nil if there is none.
 local function next_of(row)
   return is_parked(row.next) and body_with(row.next, row.digest) and row.next or nil
 end
 
--- The next one holds the key now, and goes to the line.
+-- The job that waited becomes the holder, and is put into the line.
 local function hand_on(row, now)
   promote(row.next)
   put_row(row.digest, row.next, 0, now, '')
 end
 
--- Hands on the key of a holder that has ended, or drops its row. Answers whether a job went to the line, and whether anything changed.
+-- Gives the key of an ended holder to the job that waits for it, or drops the row. Returns whether a job was put into the line, and
+-- whether anything changed.
 local function free_key(row, now)
   local body = body_with(row.holder, row.digest)
   local has_next = next_of(row) ~= nil
