@@ -1,8 +1,8 @@
 --@needs bodies, body-lines, line, unique
--- Jobs that collect the data of many adds as a list in their bodies. The one that is open for a key holds the key and is delayed until the
--- time that its row says. One that has another time, waits, runs or has ended takes nothing more.
+-- Jobs that collect the data of many adds as a list in their bodies. The open job of a key holds the key, and is delayed until the time
+-- in its row. A job that has another due time, or that waits, runs or has ended, takes no more data.
 
--- The data of a body that is a list, without its brackets.
+-- The data of a body if it is a list, without its brackets.
 local function items_in(body)
   return string.match(body, '^[^\n]+\n[^\n]+\n[^\n]*\n%[(.+)%]$')
 end
@@ -14,7 +14,7 @@ local function collector(id, digest, body, since, till)
     till = till, is_grown = false, is_over = false }
 end
 
--- The job that is open for a key, nil where there is none.
+-- The open job of a key. Nil if there is none.
 local function open_collector(row)
   if row.till == 0 or tonumber(redis.call('ZSCORE', key_delayed, row.holder)) ~= row.till then return nil end
   if redis.call('HEXISTS', key_attempts, row.holder) == 1 then return nil end
@@ -22,7 +22,7 @@ local function open_collector(row)
   return body and collector(row.holder, row.digest, body, row.since, row.till) or nil
 end
 
--- One item more, and another due time.
+-- Adds an item to an open job, and moves its due time.
 local function collect_item(job, row, items, now)
   job.items[#job.items + 1] = items
   job.size, job.bytes, job.is_grown = job.size + 1, job.bytes + #items + 1, true
@@ -30,7 +30,7 @@ local function collect_item(job, row, items, now)
   job.is_over = job.size >= row.most
 end
 
--- Stores what it has collected. Answers whether it takes nothing more and went to the line.
+-- Stores what an open job has collected. Returns whether the job is full and was put into the line.
 local function store_collected(job)
   if job.is_grown then
     local options = string.gsub(options_line_of(job.body), '^{"items":%d+', '{"items":' .. string.format('%.0f', job.size))
