@@ -42,7 +42,11 @@ export function rateCharged(rate: RateRule, text: string, now: number, count: nu
 
 /** When this state is no longer needed. */
 export function rateOverAt(rate: RateRule, text: string, now: number): number {
-  return rate.window === 'bucket' ? Math.max(now, arrivalIn(rate, text, now)) : now + 1.01 * rate.per;
+  if (rate.window === 'bucket') return Math.max(now, arrivalIn(rate, text, now));
+  const start = Number(/^[\d.]+/.exec(text)?.[0] ?? 0);
+  const slice = Number(/(\d+):[^:]*$/.exec(text)?.[1] ?? 0);
+  const overAt = rate.window === 'fixed' ? start + rate.per : ((slice + 101) * rate.per) / 100;
+  return Math.min(now + 1.01 * rate.per, overAt);
 }
 
 function slicesIn(rate: RateRule, text: string, now: number) {

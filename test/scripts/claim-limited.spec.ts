@@ -5,6 +5,7 @@ import { SEPARATOR } from '#lib/engine/codec/replies.js';
 import { claimLimited } from '#lib/engine/scripts/claim-limited.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { completed, job, LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';
+import { until } from '../support/wait.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
@@ -74,6 +75,23 @@ it('does not stop at a job whose body is gone', async () => {
   expect(idsOf(await claim(2))).toEqual(['b', 'c']);
   expect(await q.zset('dead')).toEqual(['a']);
 });
+
+it.each(['sliding', 'fixed', 'bucket'] as const)(
+  'drops an empty line and the state of its rate once its starts no longer count, by a %s window',
+  async (window) => {
+    await q.exchange({ want: 0 });
+    await q.engine.limits.set(QUEUE, 'g', 'live', { rate: { max: 5, per: 50, window, burst: 1 } });
+    await q.add(member('a', 'g'));
+    expect(idsOf(await claim(2))).toEqual(['a']);
+    await q.exchange({ want: 0, settled: [completed('a')] });
+    let seq = 3;
+    await until(async () => {
+      await claim(seq++);
+      return (await q.admin.exists(q.key('lines'), q.key('limitStates'), q.key('resting'))) === 0;
+    });
+    expect(await q.admin.exists(q.key('lineStates'), q.key('ready'), q.key('slots'))).toBe(0);
+  },
+);
 
 it('claims what somebody put into the line by hand, in a line that all such jobs share', async () => {
   await q.exchange({ want: 0 });

@@ -63,5 +63,7 @@ end
 
 -- When such a state can be dropped.
 local function rate_over_at(rate, text, now)
-  return rate.window == 'bucket' and math.max(now, arrival_in(rate, text, now)) or now + 1.01 * rate.per
+  if rate.window == 'bucket' then return math.max(now, arrival_in(rate, text, now)) end
+  local start, slice = tonumber(string.match(text, '^[%d.]+')) or 0, tonumber(string.match(text, '(%d+):[^:]*$')) or 0
+  return math.min(now + 1.01 * rate.per, rate.window == 'fixed' and start + rate.per or (slice + 101) * rate.per / 100)
 end
