@@ -26,7 +26,8 @@ export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLi
   return { ...answered, claimed: all, isCut, supply, held, isLimited };
 }
 
-function claimOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits) {
+/** The second step; null if the call is older than the last claim of the worker. */
+export function claimOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits) {
   const { seq } = call;
   const worker = queue.worker(call.worker);
   const which = call.pipelined ? 'limitedPipelined' : 'limited';
@@ -44,7 +45,8 @@ function claimOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits) 
   return answer;
 }
 
-function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits): ExchangeAnswer {
+/** The first step; in a queue without limits it is all. */
+export function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits): ExchangeAnswer {
   const { seq, leaseMs } = call;
   const worker = queue.worker(call.worker);
   const record = worker.recordAt(queue.now);

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
+import { encodeBody } from '#lib/job/job-record.js';
 import { completed, dead, kept, released, retried, snoozed } from '../scripts/support.js';
 import type { RedisEngine } from '#lib/engine/redis-engine.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE } from './rig.js';
+import { groupOf } from './pace.js';
 import type { Stage } from './stage.js';
 
 /** What the actors were told, to be held against what the store shows. */
@@ -43,7 +45,7 @@ const producer = fc
       for (const [i, drawn] of calls.entries()) {
         const jobs = drawn.map(({ id: jobId, delayMs, priority }): EnqueueJob => ({
           id: jobId,
-          body: `job\nof ${lane}`,
+          ...bodyOf(jobId, lane, priority, stage),
           name: 'job',
           ...(delayMs === 0 ? {} : { delayMs }),
           ...(priority === 0 ? {} : { priority }),
@@ -55,6 +57,12 @@ const producer = fc
       }
     },
   }));
+
+function bodyOf(jobId: string, lane: string, priority: number, stage: Stage) {
+  const group = groupOf(jobId);
+  if (!stage.isGrouped || !group) return { body: `job\nof ${lane}` };
+  return { body: encodeBody('job', stage.now, { group, ...(priority > 0 && { priority }) }, '1'), group };
+}
 
 // -------------------------------------------------------------------------------------------------------------- workers
 
@@ -265,7 +273,13 @@ async function sweep(engine: RedisEngine, stage: Stage): Promise<void> {
     );
 }
 
-type Act = (engine: RedisEngine, jobId: string) => Promise<unknown>;
+type Act = (engine: RedisEngine, jobId: string, stage: Stage) => Promise<unknown>;
+
+/** What a person does to the limits, where the queue has them from the beginning. */
+const ofLimits =
+  (act: (limits: RedisEngine['limits']) => Promise<unknown>): Act =>
+  async (engine, _, stage) =>
+    stage.isGrouped && act(engine.limits);
 const ACTS: readonly Act[] = [
   (engine) => engine.admin.pause(QUEUE),
   (engine) => engine.admin.resume(QUEUE),
@@ -279,6 +293,10 @@ const ACTS: readonly Act[] = [
   (engine) => engine.upkeep.trim(QUEUE),
   (engine, jobId) => engine.admin.promoteNow(QUEUE, jobId),
   (engine, jobId) => engine.admin.get(QUEUE, jobId),
+  ofLimits((limits) => limits.set(QUEUE, 'g:g1', 'live', { paused: true })),
+  ofLimits((limits) => limits.set(QUEUE, 'g:g1', 'live', null)),
+  ofLimits((limits) => limits.set(QUEUE, 'q', 'live', { concurrency: 1 })),
+  ofLimits((limits) => limits.charge(QUEUE, [{ field: 'g:g2', holdMs: 3_000, count: 0 }])),
   (engine) => engine.admin.counts(QUEUE),
   async (engine) => {
     const wrong = (await engine.admin.audit(QUEUE)).violations.filter(({ kind }) => kind !== 'lease-ahead');
@@ -289,7 +307,7 @@ const person = fc
   .array(fc.record({ act: fc.nat({ max: ACTS.length - 1 }), id }), { minLength: 1, maxLength: 6 })
   .map((steps): Actor => ({
     async play(engine, stage) {
-      for (const { act, id: jobId } of steps) await stage.insist(() => ACTS[act]!(engine, jobId));
+      for (const { act, id: jobId } of steps) await stage.insist(() => ACTS[act]!(engine, jobId, stage));
     },
   }));
 
@@ -308,6 +326,7 @@ export const casts: fc.Arbitrary<readonly Actor[]> = fc
 /** Everything is well again: leases end, delays are over, and one worker does what there is, until nothing is left. */
 export async function heal(engine: RedisEngine, stage: Stage, ledger: Ledger): Promise<void> {
   await stage.insist(() => engine.admin.resume(QUEUE));
+  if (stage.isGrouped) await stage.insist(() => engine.limits.set(QUEUE, 'g:g1', 'live', null));
   const healer = new Worker(engine, stage, ledger);
   for (
     let round = 0;
@@ -318,10 +337,17 @@ export async function heal(engine: RedisEngine, stage: Stage, ledger: Ledger): P
     await stage.advance(9_000);
     await sweep(engine, stage);
     await stage.insist(() => engine.promote(QUEUE, 500));
+    // In a group in strict order it may stand before others.
+    if (stage.isGrouped) await stage.insist(() => engine.upkeep.removeDead(QUEUE, { limit: 100 }));
     await healer.exchange(100, []);
     await healer.exchange(
       0,
       healer.held.map(() => completed),
     );
   }
+  if (!stage.isGrouped) return;
+  // Holds and rates are over. Then the next claim leaves nothing of the lines.
+  await stage.insist(() => engine.upkeep.removeDead(QUEUE, { limit: 100 }));
+  await stage.advance(20_000);
+  await healer.exchange(1, []);
 }

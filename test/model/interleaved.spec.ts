@@ -8,10 +8,13 @@ import { runsOf } from './runs.js';
 const server = useServer();
 const runs = runsOf('interleaved', 0.1);
 
-it(
-  'keeps every promise, whoever comes first',
-  async () => {
-    const play = await Interleaving.open(server.url);
+it.each([
+  ['', false],
+  [' in a queue with limits and groups', true],
+])(
+  'keeps every promise%s, whoever comes first',
+  async (_, isGrouped) => {
+    const play = await Interleaving.open(server.url, undefined, isGrouped);
     try {
       const playing = fc.assert(
         play.property(() => runs.tick()),
@@ -64,8 +67,31 @@ const WORSE: Record<string, Patch> = {
   ]),
 };
 
-it.each(Object.keys(WORSE))('finds out an engine that %s', { timeout: 120_000 }, async (name) => {
-  const play = await Interleaving.open(server.url, WORSE[name]);
+/** And these, where the queue has limits and groups. */
+const WORSE_AT_GROUPS: Record<string, Patch> = {
+  'counts no running jobs of a group': instead('claim-limited', [
+    'local running = most < math.huge and running_of(number) or 0',
+    'local running = 0',
+  ]),
+  'counts jobs that have ended': instead('exchange', [
+    /if #leaving > 0 then redis\.call\('ZREM', KEYS\[\d+\], unpack\(leaving\)\) end/,
+    '',
+  ]),
+  'looks at no group again whose jobs have ended': instead('exchange', [
+    /if #freed > 0 then redis\.pcall\('ZADD', KEYS\[\d+\], 'NX', unpack\(freed\)\) end/,
+    '',
+  ]),
+  'starts the next of a strict order while the one before waits for its retry': instead('claim-limited', [
+    /rule\.order ~= 'strict' and 0 or/,
+    '0 or',
+  ]),
+  'does a repeated claim again': instead('claim-limited', ['if last_seq == seq then', 'if false then']),
+};
+
+const ALL: Record<string, Patch> = { ...WORSE, ...WORSE_AT_GROUPS };
+
+it.each(Object.keys(ALL))('finds out an engine that %s', { timeout: 120_000 }, async (name) => {
+  const play = await Interleaving.open(server.url, ALL[name], name in WORSE_AT_GROUPS);
   try {
     const limits = { numRuns: 300, seed: 1, endOnFailure: true };
     expect(

@@ -1,10 +1,17 @@
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
+import type { LimitField, LimitRule } from '#lib/contract/limit-verbs.js';
 import type { Patch } from '../support/patched-client.js';
 import { casts, heal, Ledger, type Actor } from './actors.js';
 import { MemoryRig } from './memory-rig.js';
 import { expectSame, QUEUE, Rig, type Fate } from './rig.js';
 import { Stage } from './stage.js';
+
+interface Drawn {
+  readonly cast: readonly Actor[];
+  readonly fates: fc.Stream<Fate>;
+  readonly rules: Readonly<Record<string, LimitRule>> | null;
+}
 
 const fates = fc.infiniteStream(
   fc.oneof(
@@ -13,6 +20,20 @@ const fates = fc.infiniteStream(
     { weight: 1, arbitrary: fc.constant<Fate>('call lost') },
   ),
 );
+
+/** Rules that a queue with groups has from the beginning. */
+const rules: fc.Arbitrary<{ readonly q: LimitRule; readonly g: LimitRule }> = fc.record({
+  q: fc.constantFrom<LimitRule>({}, { concurrency: 1 }, { concurrency: 3 }),
+  g: fc.constantFrom<LimitRule>(
+    { concurrency: 1 },
+    { concurrency: 2, weight: 2 },
+    { concurrency: 2, rate: { max: 2, per: 10_000, window: 'sliding', burst: 1 } },
+    { order: 'strict' },
+    { order: 'strict', onDead: 'block' },
+  ),
+});
+/** What is of lines and slots: nothing is left of it once no job is. */
+const OF_LINES = ['lines', 'lineStates', 'ready', 'resting', 'slots', 'grouped', 'limitStates'];
 
 /**
  * Several engines at once: producers, workers, the clock, upkeep and people, in every order of their calls and answers, some
@@ -24,10 +45,14 @@ export class Interleaving {
   private constructor(
     private readonly rig: Rig,
     private readonly isCompared: boolean,
+    private readonly isGrouped: boolean,
   ) {}
 
-  /** @param patch makes the engines worse; only the rules are there to notice. */
-  static async open(url: string, patch?: Patch): Promise<Interleaving> {
+  /**
+   * @param patch makes the engines worse; only the rules are there to notice.
+   * @param isGrouped whether the queue has limits, and half of its jobs a group.
+   */
+  static async open(url: string, patch?: Patch, isGrouped = false): Promise<Interleaving> {
     let self: Interleaving | undefined;
     const rig = await Rig.open(url, {
       engines: 8,
@@ -35,7 +60,7 @@ export class Interleaving {
       commands: ['zrange', 'scan', 'llen'],
       ...(patch ? { patch } : {}),
     });
-    self = new Interleaving(rig, patch === undefined);
+    self = new Interleaving(rig, patch === undefined, isGrouped);
     return self;
   }
 
@@ -43,18 +68,28 @@ export class Interleaving {
     return this.rig.close();
   }
 
-  property(tick: () => void): fc.IAsyncPropertyWithHooks<[fc.Scheduler, readonly Actor[], fc.Stream<Fate>]> {
-    return fc.asyncProperty(fc.scheduler(), casts, fates, async (scheduler, cast, drawn) => {
+  property(tick: () => void): fc.IAsyncPropertyWithHooks<[fc.Scheduler, Drawn]> {
+    const drawn = fc.record({
+      cast: casts,
+      fates,
+      rules: this.isGrouped ? rules : fc.constant(null),
+    });
+    return fc.asyncProperty(fc.scheduler(), drawn, async (scheduler, one) => {
       tick();
-      await this.play(scheduler, cast, () => drawn.next().value ?? 'answered');
+      await this.play(scheduler, one);
     });
   }
 
-  private async play(scheduler: fc.Scheduler, cast: readonly Actor[], nextFate: () => Fate): Promise<void> {
-    const { rig } = this;
+  private async play(scheduler: fc.Scheduler, drawn: Drawn): Promise<void> {
+    const { rig, isGrouped } = this;
+    const { cast } = drawn;
     const ledger = new Ledger();
-    const stage = new Stage(rig, scheduler, nextFate, this.isCompared ? new MemoryRig() : null);
+    const memory = this.isCompared ? new MemoryRig() : null;
+    const nextFate = () => drawn.fates.next().value ?? 'answered';
+    const stage = new Stage(rig, scheduler, nextFate, memory, isGrouped);
     await rig.reset(stage.now);
+    for (const [field, rule] of Object.entries(drawn.rules ?? {}) as [LimitField, LimitRule][])
+      for (const engine of [rig.engine, memory?.engine]) await engine?.limits.set(QUEUE, field, 'code', rule);
     this.stage = stage;
     try {
       const parts = cast.map((actor, i) => actor.play(stage.watched(rig.engines[i]!), stage, ledger));
@@ -69,5 +104,12 @@ export class Interleaving {
     assert(stage.completed <= ledger.completed + ledger.unknown, 'what was said to be lost was');
     assert.equal(stage.born, stage.completed + stage.gone + stage.unfinished(), 'no job is lost');
     expectSame((await rig.engine.admin.audit(QUEUE)).violations, [], 'the audit in the end');
+    if (!isGrouped) return;
+    const { state } = await rig.snapshot(Number.MAX_SAFE_INTEGER);
+    expectSame(
+      OF_LINES.filter((key) => key in state),
+      [],
+      'what is left of lines',
+    );
   }
 }

@@ -1,3 +1,4 @@
+import type { LimitRule } from '#lib/contract/limit-verbs.js';
 import type { JobState } from '#lib/job/job-state.js';
 import { membersOf, valuesOf, workersThatHold, type State } from './state.js';
 
@@ -61,6 +62,7 @@ export function brokenRules(state: State, now: number): string[] {
     const number = String(Math.floor(Number(score) / 4_294_967_296)).padStart(7, '0');
     rule(lines.has(number), `${id} is in a line that is none`);
   }
+  checkLines(state, rule);
   for (const [id, score] of valuesOf(state, 'slots')) {
     rule(bodies.has(id) && !isIn(id, 'completed'), `${id} has a slot and is gone`);
     rule(Number(score) % 1 > 0 || isIn(id, 'active:'), `${id} has a slot and is not active`);
@@ -73,6 +75,40 @@ export function brokenRules(state: State, now: number): string[] {
     rule(until === ttl, `${key} lives for ${until} ms, not for ${ttl}`);
   }
   return faults;
+}
+
+/** A line that has jobs and may give one is where claims look: else its jobs would wait for ever. */
+function checkLines(state: State, rule: (holds: boolean, text: string) => void): void {
+  const watched = new Set([...membersOf(state, 'ready'), ...membersOf(state, 'resting')]);
+  const numberOf = (score: string) => String(Math.floor(Number(score))).padStart(7, '0');
+  const running = new Set([...valuesOf(state, 'slots').values()].map(numberOf));
+  const filled = new Set(
+    [...valuesOf(state, 'grouped').values()].map((score) => numberOf(String(Number(score) / 4_294_967_296))),
+  );
+  const numbers = valuesOf(state, 'lines');
+  for (const [number, text] of valuesOf(state, 'lineStates')) {
+    // The jobs of a line with a priority: they count with the others.
+    if (text === '') continue;
+    const [, priorities, name] = /^\d+ ([\d,]+) (.*)$/s.exec(text)!;
+    const own = priorities!
+      .split(',')
+      .map((each) => (each === '0' ? number : numbers.get(`${name}\n${each}`)));
+    if (watched.has(number) || running.has(number) || limitOf(state, name!).paused) continue;
+    rule(
+      !own.some((each) => filled.has(each!)),
+      `the line of ${name} has jobs, none runs, and nobody looks at it`,
+    );
+  }
+}
+
+/** The rule of a queue, of all groups, of a group or of a name. */
+export function limitOf(state: State, field: string): LimitRule {
+  const rules = valuesOf(state, 'limits');
+  const own = (of: string): LimitRule => {
+    const { code, live } = JSON.parse(rules.get(of) ?? '{}') as { code?: LimitRule; live?: LimitRule };
+    return { ...code, ...live };
+  };
+  return field.startsWith('g:') ? { ...own('g'), ...own(field) } : own(field);
 }
 
 export interface Place {

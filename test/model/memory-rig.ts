@@ -1,6 +1,6 @@
 import type { ClaimAnswer, Duplicate, ExchangeCall } from '#lib/contract/engine.js';
 import { activated } from '#lib/memory/event-log.js';
-import { claim } from '#lib/memory/exchange.js';
+import { claim, claimOnce, exchangeOnce } from '#lib/memory/exchange.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import type { Slot } from '#lib/memory/limit-book.js';
 import { byBytes } from '#lib/memory/lines.js';
@@ -54,6 +54,14 @@ export class MemoryRig {
     worker.note({ last: { seq, gave, lost: [] }, leaseMs, until: queue.now + RECORD_MS });
     queue.say(claimed.map(activated), LIMITS);
     return { kind: 'claimed', claimed: claimed.map((job) => job.claim), isCut, held: null };
+  }
+
+  /** What one of the two scripts of an exchange does; in a queue without limits the first does all. */
+  async exchangeStep(script: string, call: ExchangeCall): Promise<unknown> {
+    const queue = this.store.at(QUEUE);
+    if (script !== 'claim-limited') return exchangeOnce(queue, call, LIMITS);
+    const isKnown = queue.workers.get(call.worker)?.recordAt(queue.now)?.last;
+    return isKnown && queue.pausedAt === null && queue.limits.isOn ? claimOnce(queue, call, LIMITS) : null;
   }
 
   snapshot(afterEvent: number): Snapshot {

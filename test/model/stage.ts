@@ -6,6 +6,7 @@ import type { RedisEngine } from '#lib/engine/redis-engine.js';
 import { clean } from '#lib/engine/scripts/clean.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { JobState } from '#lib/job/job-state.js';
+import { Pace } from './pace.js';
 import { brokenRules, placesIn, type Place } from './invariants.js';
 import type { MemoryRig } from './memory-rig.js';
 import { expectSame, LIMITS, QUEUE, type Fate, type Rig } from './rig.js';
@@ -15,7 +16,8 @@ import { membersOf, valuesOf } from './state.js';
 /** A verb that was asked of Redis, and the same in memory. */
 interface Verb {
   readonly name: string;
-  readonly inMemory: () => Promise<unknown>;
+  /** Of an exchange in two steps, what this script does. */
+  readonly inMemory: (script: string) => Promise<unknown>;
   /** What memory answered when Redis ran the script of the verb. */
   expected?: { readonly answer: unknown };
 }
@@ -31,6 +33,7 @@ const MOVES: Readonly<Record<string, readonly string[]>> = {
   ]),
   'enqueue-plain': ['gone waiting'],
   claim: ['waiting active'],
+  'claim-limited': ['waiting active'],
   exchange: [
     'active gone',
     'active completed',
@@ -55,7 +58,7 @@ const MOVES: Readonly<Record<string, readonly string[]>> = {
   trim: ['completed gone', 'dead gone', 'cancelled gone'],
 };
 /** Scripts that move no job. */
-const STILL = ['adopt', 'beat', 'counts', 'get', 'note', 'overdue', 'pause'];
+const STILL = ['adopt', 'beat', 'charge', 'counts', 'get', 'note', 'overdue', 'pause', 'set-limits'];
 
 /**
  * Where several engines play at once. A scheduler decides which call reaches Redis next and whose answer arrives next. Each call is
@@ -78,6 +81,7 @@ export class Stage {
   /** Active jobs that were cancelled, and how many ended so. */
   private marked: ReadonlySet<string> = new Set();
   private cancelled = 0;
+  private readonly pace = new Pace();
   private readonly verbs = new AsyncLocalStorage<Verb>();
 
   constructor(
@@ -86,6 +90,8 @@ export class Stage {
     private readonly nextFate: () => Fate,
     /** Null: only the rules are checked. */
     private readonly memory: MemoryRig | null,
+    /** The queue has limits and groups from the beginning. */
+    readonly isGrouped: boolean,
   ) {
     memory?.setClock(this.now);
   }
@@ -99,7 +105,7 @@ export class Stage {
     return new Proxy(target, {
       get: (_, name) => {
         const member: unknown = Reflect.get(target, name);
-        if (name === 'admin' || name === 'upkeep')
+        if (name === 'admin' || name === 'upkeep' || name === 'limits')
           return this.watch(member as object, Reflect.get(reference, name) as object);
         if (typeof member !== 'function') return member;
         return (...args: unknown[]) => {
@@ -108,7 +114,9 @@ export class Stage {
           return this.same(
             String(name),
             () => ask(target),
-            () => ask(reference),
+            name === 'exchange'
+              ? (script) => this.memory!.exchangeStep(script, args[1] as ExchangeCall)
+              : () => ask(reference),
           );
         };
       },
@@ -124,11 +132,13 @@ export class Stage {
   private async same<A>(
     name: string,
     onRedis: () => Promise<A>,
-    inMemory: () => Promise<unknown>,
+    inMemory: (script: string) => Promise<unknown>,
   ): Promise<A> {
     const verb: Verb = { name, inMemory };
     const answer = await this.verbs.run(verb, onRedis);
-    if (!WALKS.includes(name)) expectSame(plain(answer), plain(verb.expected?.answer), name);
+    // Those of the two steps are one for the caller: what they did is seen by the state after each.
+    const isOfSteps = name === 'exchange' && this.memory!.isLimited;
+    if (!WALKS.includes(name) && !isOfSteps) expectSame(plain(answer), plain(verb.expected?.answer), name);
     return answer;
   }
 
@@ -196,7 +206,7 @@ export class Stage {
     if (isNothing || !(script in MOVES || STILL.includes(script)) || [reply].flat()[0] === 'again') return;
     if (verb.name === 'clean') {
       for (const id of clean.reply(reply as never).ids) await this.memory!.engine.admin.remove(QUEUE, id);
-    } else verb.expected = { answer: await verb.inMemory() };
+    } else verb.expected = { answer: await verb.inMemory(script) };
   }
 
   /** The rules, and what this call has moved. */
@@ -212,6 +222,7 @@ export class Stage {
     for (const id of new Set([...this.places.keys(), ...after.keys()])) {
       this.moved(name, worker, id, this.places.get(id), after.get(id));
     }
+    if (this.isGrouped) this.pace.follow(name, this.now, state, this.places, after);
     this.places = after;
     this.marked = new Set(membersOf(state, 'toCancel'));
     const cancelled = Number(valuesOf(state, 'stats').get('cancelled') ?? 0);
@@ -232,6 +243,8 @@ export class Stage {
     to: Place | undefined,
   ): void {
     if (from?.state === to?.state && from?.worker === to?.worker) return;
+    if (this.isGrouped && to?.state === 'active')
+      assert.equal(name, 'claim-limited', `${name} started ${id}`);
     const move = `${from?.state ?? 'gone'} ${to?.state ?? 'gone'}`;
     const what = `${name} of ${worker ?? 'nobody'} moved ${id}: ${move}`;
     assert(MOVES[name]?.includes(move), what);
