@@ -148,6 +148,7 @@ export { QueueGroup, QueueLimits, SharedLimit } from './producer/queue-limits.js
 export type {
   BreakerInfo,
   GroupPage,
+  HoldReason,
   LimitInfo,
   RateInfo,
   RetryBudgetInfo,

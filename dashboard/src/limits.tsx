@@ -22,6 +22,12 @@ export function Limits({ queue }: { queue: QueueDetail }) {
             <th scope="row">
               {ofWhat(one)} {one.paused && <span class="badge warn">paused</span>}{' '}
               {one.isLive && <span class="badge">set at run time</span>}
+              {one.breaker && one.breaker.state !== 'closed' && (
+                <span class="badge warn">
+                  breaker {one.breaker.state}
+                  {one.nextInMs > 0 && ` for ${span(one.nextInMs)}`}
+                </span>
+              )}{' '}
               {one.heldForMs > 0 && <span class="badge warn">held for {span(one.heldForMs)}</span>}
             </th>
             <td>{rateOf(one)}</td>
@@ -30,7 +36,7 @@ export function Limits({ queue }: { queue: QueueDetail }) {
               {one.concurrency === null ? '–' : `${count(one.running)} of ${count(one.concurrency)}`}
             </td>
             <td class="num">
-              {one.of === 'queue' || one.of === 'groups'
+              {one.of === 'queue' || one.of === 'groups' || one.of === 'shared'
                 ? '–'
                 : `${count(one.waiting)}${one.maxSize === null ? '' : ` of ${count(one.maxSize)}`}`}
             </td>
@@ -56,6 +62,8 @@ function ofWhat({ of, name }: Limit): string {
       return 'each group';
     case 'group':
       return `group ${name ?? ''}`;
+    case 'shared':
+      return `shared limit ${name ?? ''}`;
     default:
       return `name ${name ?? ''}`;
   }

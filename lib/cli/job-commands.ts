@@ -112,7 +112,8 @@ const job: Command = {
   about: 'everything about one job',
   words: [2, 2],
   async run({ inspector, words, print }) {
-    const found = await inspector.queue(words[0]!).get(words[1]!);
+    const queue = inspector.queue(words[0]!);
+    const found = await queue.get(words[1]!);
     if (found === null) {
       print.done(`queue ${words[0]} has no job ${words[1]}`, { found: null });
       return NOT_THERE;
@@ -125,6 +126,9 @@ const job: Command = {
         `attempt ${attempt}`,
         `failed ${at.toISOString()} after ${(durationUs / 1_000).toFixed(1)} ms in ${worker}: ${name}: ${message}`,
       ]);
+    const { name, group } = found;
+    if (found.state === 'waiting' && name !== '')
+      for (const { text } of await queue.limits.holding({ name, group })) rows.push(['waits because', text]);
     print.rows(found, [{ title: 'FIELD' }, { title: 'VALUE' }], rows, '');
     return DONE;
   },

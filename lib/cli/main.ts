@@ -9,6 +9,7 @@ import { FAILED, NOT_THERE, Printer, versionOfPackage, type Command } from './co
 import { DISPATCH_HELP, readDispatchOptions, UsageError } from './dispatch-options.js';
 import { runDispatch } from './dispatch.js';
 import { JOB_COMMANDS } from './job-commands.js';
+import { LIMIT_COMMANDS } from './limit-commands.js';
 import { migrate } from './migrate.js';
 import { Output } from './output.js';
 import { QUEUE_COMMANDS } from './queue-commands.js';
@@ -18,6 +19,7 @@ import { WATCH_COMMANDS } from './watch-commands.js';
 const COMMANDS: readonly Command[] = [
   ...QUEUE_COMMANDS,
   ...JOB_COMMANDS,
+  ...LIMIT_COMMANDS,
   ...WATCH_COMMANDS,
   serve,
   migrate,

@@ -3,6 +3,7 @@ import { JobNotFoundError, UnknownQueueError } from '../errors.js';
 import type { QueueEvents } from '../events/queue-events.js';
 import type { QueueInspector, WorkerInfo } from '../inspect/queue-inspector.js';
 import { checkJobId, checkQueueName } from '../job/job-id.js';
+import { decodeBody } from '../job/job-record.js';
 import { boolean, refuse } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { startTimes } from '../producer/job-snapshot.js';
@@ -171,16 +172,27 @@ const listJobs: Route = async (call, parts): Promise<JobListView> => {
 };
 
 const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
-  const { name } = await queueOf(call, parts);
+  const queue = await queueOf(call, parts);
+  const { name } = queue;
   const { engine } = parts;
   const id = checkJobId(call.params['id']!);
   const job = await engine.admin.get(name, id);
   if (!job) throw new JobNotFoundError(name, id);
   const rights = await call.rightsOf({ queue: name, jobId: id });
   const isFull = call.query['full'] !== undefined;
-  const shown = { canSeeData: rights.includes('read-data'), isFull, rights, now: engine.now() };
+  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, job.body) : [];
+  const shown = { canSeeData: rights.includes('read-data'), isFull, rights, now: engine.now(), waitsFor };
   return toDetail(job, parts.optionsOf(name), await startTimes(engine, name, [job]), parts.redactor, shown);
 };
+
+/** The limits that keep a waiting job from starting. */
+async function waitReasons(queue: Queue, body: string): Promise<string[]> {
+  const read = decodeBody(body);
+  if (!read) return [];
+  const { name, options } = read;
+  const reasons = await queue.limits.holding({ name, group: options.group ?? null });
+  return reasons.map(({ text }) => text);
+}
 
 /** An act on one job, with the right it needs. */
 function onJob(

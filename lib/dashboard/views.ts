@@ -118,6 +118,8 @@ export interface JobDetail extends JobRow {
   readonly cancelReason: string | null;
   readonly options: Readonly<Record<string, unknown>>;
   readonly headers: ShownJson | null;
+  /** The limits that keep it waiting, as sentences. */
+  readonly waitsFor: readonly string[];
   /** The schedule that added it. */
   readonly schedule: string | null;
   readonly rights: readonly DashboardAction[];
@@ -237,7 +239,8 @@ export function toDetail(
     isFull,
     rights,
     now,
-  }: { canSeeData: boolean; isFull: boolean; rights: readonly DashboardAction[]; now: number },
+    waitsFor,
+  }: Pick<JobDetail, 'rights' | 'now' | 'waitsFor'> & { canSeeData: boolean; isFull: boolean },
 ): JobDetail {
   const body = decodeBody(job.body);
   const { failure } = job;
@@ -270,6 +273,7 @@ export function toDetail(
     options,
     headers: headers ? show(JSON.stringify(headers)) : null,
     schedule: /^(.+)@[^@]+$/s.exec(job.id)?.[1] ?? null,
+    waitsFor,
     rights,
     now,
   };

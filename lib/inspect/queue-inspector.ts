@@ -1,4 +1,5 @@
 import { Log } from '../contract/log.js';
+import type { LimitState } from '../contract/limit-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { InvalidOptionError, UnknownQueueError } from '../errors.js';
 import type { JobCounts } from '../job/job-state.js';
@@ -60,7 +61,7 @@ export class QueueInspector {
 
   /** @internal */
   constructor(
-    private readonly engine: Pick<QueueEngine, 'admin' | 'processes' | 'now'>,
+    private readonly engine: Pick<QueueEngine, 'admin' | 'limits' | 'processes' | 'now'>,
     private readonly names: () => readonly string[],
   ) {}
 
@@ -127,6 +128,21 @@ export class QueueInspector {
     const span = readSpan(options, this.engine.now());
     const rows = await this.engine.admin.minutes(name, span.hours);
     return seriesOf(name, rows, span);
+  }
+
+  /** @internal The limits of these queues; the shared limits have the empty name. */
+  async limits(
+    names: readonly string[],
+  ): Promise<readonly (readonly [queue: string, readonly LimitState[]])[]> {
+    const { limits } = this.engine;
+    const found: (readonly [string, readonly LimitState[]])[] = [];
+    for (let at = 0; at < names.length; at += AT_ONCE) {
+      const some = names.slice(at, at + AT_ONCE);
+      const lists = await Promise.all(some.map((name) => limits.list(name)));
+      found.push(...some.map((name, i) => [name, lists[i]!] as const));
+    }
+    if (names.length > 0) found.push(['', await limits.shared(names[0]!)]);
+    return found;
   }
 
   /** @internal Names of the queues of this application. */

@@ -3,7 +3,8 @@ import type { QueueEngine } from '../contract/engine.js';
 import { InvalidOptionError } from '../errors.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
-import { duration, field, integer, refuse, rule, shape } from '../options/check.js';
+import { hasFields } from '../job/fields.js';
+import { duration, field, integer, readable, refuse, rule, shape } from '../options/check.js';
 import {
   checkGroup,
   readGroupChange,
@@ -84,6 +85,20 @@ export interface LimitInfo {
   readonly running: number;
 }
 
+/** A limit that keeps waiting jobs from starting at the time of the call. */
+export interface HoldReason {
+  /** Whose limit it is. */
+  readonly of: LimitInfo['of'];
+  /** Name of the job, group or shared limit; null for the queue. */
+  readonly name: string | null;
+  /** Why: a hold, an open circuit breaker, a rate, a concurrency, or a paused group. */
+  readonly reason: 'held' | 'breaker' | 'rate' | 'concurrency' | 'paused';
+  /** When the next job may start, in ms; null if that depends on a running job or on a person. */
+  readonly opensInMs: number | null;
+  /** The reason as a sentence. */
+  readonly text: string;
+}
+
 /** A page of groups. */
 export interface GroupPage {
   /** Groups with waiting jobs, or with running jobs that count against a limit. */
@@ -129,6 +144,40 @@ export class QueueLimits {
     ]);
     const used = shared.filter(({ field: one }) => this.uses.includes(one.slice(2)));
     return [...own, ...used].map(infoOf);
+  }
+
+  /**
+   * All shared limits of the prefix, whether this queue uses them or not.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   */
+  async listShared(): Promise<LimitInfo[]> {
+    return (await this.engine.limits.shared(this.queue)).map(infoOf);
+  }
+
+  /**
+   * The limits that keep a waiting job with this name and group from starting now. Empty if none does: then the job waits for a
+   * free slot of a worker. It does not tell whether the queue is paused.
+   *
+   * @throws {InvalidOptionError | InvalidJobNameError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   * @example
+   * for (const { text } of await emails.limits.holding({ name: 'digest' })) console.log(text);
+   */
+  async holding(job: { readonly name: string; readonly group?: string | null }): Promise<HoldReason[]> {
+    const { name, group } = readable(job, 'limits.holding()', () => {
+      if (!hasFields(job))
+        throw new InvalidOptionError('limits.holding()', 'an object with the name of a job', job);
+      return { name: job.name, group: job.group };
+    });
+    checkJobName(name);
+    if (group !== undefined && group !== null) checkGroup(group, 'limits.holding().group');
+    const [all, own] = await Promise.all([
+      this.list(),
+      group ? this.engine.limits.group(this.queue, group) : null,
+    ]);
+    const concerned = all.filter((one) => one.of !== 'groups' && (one.of !== 'name' || one.name === name));
+    return [...concerned, ...(own ? [infoOf(own)] : [])].flatMap((one) => reasonOf(one) ?? []);
   }
 
   /**
@@ -379,6 +428,37 @@ export async function listGroups(engine: QueueEngine, queue: string, options: un
 function checkCursor(value: unknown, path: string): string {
   if (typeof value === 'string' && /^\d{1,20}$/.test(value)) return value;
   throw new InvalidOptionError(path, 'the cursor of a previous page', value);
+}
+
+/** Null if this limit lets a job start now. */
+function reasonOf(limit: LimitInfo): HoldReason | null {
+  const { of, name, paused, heldForMs, breaker, nextInMs, left, concurrency, running } = limit;
+  const whose =
+    of === 'queue' ? 'the queue' : of === 'shared' ? `the shared limit '${name}'` : `the ${of} '${name}'`;
+  const reason = (why: HoldReason['reason'], opensInMs: number | null, text: string): HoldReason => ({
+    of,
+    name,
+    reason: why,
+    opensInMs,
+    text,
+  });
+  if (paused) return reason('paused', null, `${whose} is paused`);
+  if (heldForMs > 0) return reason('held', heldForMs, `${whose} is held for ${inSeconds(heldForMs)}`);
+  if (breaker && breaker.state !== 'closed' && nextInMs > 0)
+    return reason(
+      'breaker',
+      nextInMs,
+      `the circuit breaker of ${whose} is ${breaker.state} for ${inSeconds(nextInMs)}`,
+    );
+  if (left !== null && left < 1)
+    return reason('rate', nextInMs, `the rate of ${whose} is used up for ${inSeconds(nextInMs)}`);
+  if (concurrency !== null && running >= concurrency)
+    return reason('concurrency', null, `${running} of ${concurrency} jobs of ${whose} run`);
+  return null;
+}
+
+function inSeconds(ms: number): string {
+  return ms < 1_000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`;
 }
 
 const KINDS: Readonly<Record<string, LimitInfo['of']>> = { 'g:': 'group', 'n:': 'name', 's:': 'shared' };

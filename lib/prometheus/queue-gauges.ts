@@ -1,5 +1,6 @@
 import { within } from '../contract/retry.js';
 import type { QueueInfo, QueueInspector, WorkerInfo } from '../inspect/queue-inspector.js';
+import type { LimitState } from '../contract/limit-verbs.js';
 import type { Family, MetricInfo, Sample } from './text.js';
 
 /** Two scrapers share an answer. */
@@ -25,6 +26,26 @@ const INFO = {
     type: 'gauge',
     help: 'Jobs of the queue that these processes can run at once; slots that queues share count for each.',
   },
+  limitMax: {
+    name: 'godwit_limit_max',
+    type: 'gauge',
+    help: 'Most starts in the time of a rate, or most running jobs of a concurrency.',
+  },
+  limitUsed: {
+    name: 'godwit_limit_used',
+    type: 'gauge',
+    help: 'How much of the rate or the concurrency is used.',
+  },
+  limitHeld: {
+    name: 'godwit_limit_held_seconds',
+    type: 'gauge',
+    help: 'For how long a hold or an open circuit breaker lets no job start; 0 if jobs may start.',
+  },
+  breaker: {
+    name: 'godwit_breaker_open',
+    type: 'gauge',
+    help: '1 if the circuit breaker is open or half-open, 0 if it is closed.',
+  },
   processes: { name: 'godwit_processes', type: 'gauge', help: 'Worker processes of the prefix, by state.' },
   success: {
     name: 'godwit_collect_success',
@@ -44,7 +65,7 @@ const PROCESS_STATES = ['running', 'paused', 'draining'] as const;
 export class QueueGauges {
   private last: { readonly at: number; readonly families: Promise<Family[]> } | undefined;
 
-  constructor(private readonly inspector: Pick<QueueInspector, 'queues' | 'workers'>) {}
+  constructor(private readonly inspector: Pick<QueueInspector, 'limits' | 'queues' | 'workers'>) {}
 
   readonly infos: readonly MetricInfo[] = Object.values(INFO);
 
@@ -57,10 +78,13 @@ export class QueueGauges {
 
   private async read(): Promise<Family[]> {
     const start = performance.now();
-    let found: readonly [QueueInfo[], WorkerInfo[]] | undefined;
-    const asked = Promise.all([this.inspector.queues(), this.inspector.workers()]).then((answer) => {
-      found = answer;
-    });
+    let found: Parameters<typeof familiesOf> | undefined;
+    const asked = Promise.all([this.inspector.queues(), this.inspector.workers()]).then(
+      async ([queues, workers]) => {
+        const limits = await this.inspector.limits(queues.map(({ name }) => name));
+        found = [queues, workers, limits];
+      },
+    );
     await within(LIMIT_MS, asked);
     const seconds = (performance.now() - start) / 1000;
     return [
@@ -71,7 +95,11 @@ export class QueueGauges {
   }
 }
 
-function familiesOf(queues: readonly QueueInfo[], workers: readonly WorkerInfo[]): Family[] {
+function familiesOf(
+  queues: readonly QueueInfo[],
+  workers: readonly WorkerInfo[],
+  limits: LimitsByQueue,
+): Family[] {
   const perQueue = (read: (queue: QueueInfo) => number): Sample[] =>
     queues.map((queue) => ({ labels: { queue: queue.name }, value: read(queue) }));
   const poolsOf = (name: string) =>
@@ -101,6 +129,7 @@ function familiesOf(queues: readonly QueueInfo[], workers: readonly WorkerInfo[]
           .reduce((sum, { concurrency }) => sum + concurrency, 0),
       ),
     },
+    ...limitFamilies(limits),
     {
       ...INFO.processes,
       samples: PROCESS_STATES.map((state) => ({
@@ -109,4 +138,42 @@ function familiesOf(queues: readonly QueueInfo[], workers: readonly WorkerInfo[]
       })),
     },
   ];
+}
+
+type LimitsByQueue = readonly (readonly [queue: string, limits: readonly LimitState[]])[];
+
+/** The limits of queues, of job names and of all that queues share. Groups are left out: their names are data. */
+function limitFamilies(limits: LimitsByQueue): Family[] {
+  const max: Sample[] = [];
+  const used: Sample[] = [];
+  const held: Sample[] = [];
+  const open: Sample[] = [];
+  for (const [queue, states] of limits) {
+    for (const { field, rule, left, running, blockedForMs, nextInMs, breaker } of states) {
+      if (field === 'g') continue;
+      const labels = { queue, limit: limitLabel(field) };
+      const { rate, concurrency } = rule;
+      const ofRate = rate && left !== null ? [['rate', rate.max, rate.max - left] as const] : [];
+      const ofConcurrency = concurrency ? [['concurrency', concurrency, running] as const] : [];
+      for (const [kind, most, now] of [...ofRate, ...ofConcurrency]) {
+        max.push({ labels: { ...labels, kind }, value: most });
+        used.push({ labels: { ...labels, kind }, value: now });
+      }
+      if (breaker !== null) open.push({ labels, value: Number(breaker !== 'closed') });
+      const heldMs =
+        breaker === 'open' || breaker === 'half-open' ? Math.max(blockedForMs, nextInMs) : blockedForMs;
+      if (rate || concurrency || breaker !== null || heldMs > 0) held.push({ labels, value: heldMs / 1000 });
+    }
+  }
+  return [
+    { ...INFO.limitMax, samples: max },
+    { ...INFO.limitUsed, samples: used },
+    { ...INFO.limitHeld, samples: held },
+    { ...INFO.breaker, samples: open },
+  ];
+}
+
+function limitLabel(field: string): string {
+  if (field === 'q') return 'queue';
+  return `${field.startsWith('n:') ? 'name' : 'shared'}:${field.slice(2)}`;
 }

@@ -47,7 +47,7 @@ export interface MetricRegistry {
 
 /** What a process without workers leaves out. */
 export interface MetricsParts {
-  readonly inspector: Pick<QueueInspector, 'queues' | 'workers'>;
+  readonly inspector: Pick<QueueInspector, 'limits' | 'queues' | 'workers'>;
   /** Whether to read the state of all queues. */
   readonly global: boolean;
   /** Whether there are metrics of the work of this process. @default true */

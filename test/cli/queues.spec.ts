@@ -253,6 +253,39 @@ describe('acts on queues', () => {
   });
 });
 
+describe('limits and groups', () => {
+  it('are listed and changed, and a job tells which of them keep it waiting', async () => {
+    const { queue } = await producing({ queue: { groups: { concurrency: 2 } } });
+    await queue.add('mail', null, { id: 'a', group: 'tenant-7' });
+    expect((await run('limits', 'work', 'set', '--rate', '5/1m', '--concurrency', '3')).code).toBe(0);
+    expect((await run('limits', 'work', 'hold', '1h')).code).toBe(0);
+    expect((await run('groups', 'work', 'pause', 'tenant-7')).out).toBe('paused\n');
+    const listed = await run('limits', 'work');
+    expect(listed.out).toMatch(/^OF +RATE +LEFT +RUNNING +WAITING +STATE\n/);
+    expect(listed.out).toMatch(/^the queue +5 in 60 s +0 +0\/3 +0 +held for 60 m$/m);
+    expect(listed.out).toMatch(/^each group +- +- +0\/2 /m);
+    const job = await run('job', 'work', 'a');
+    expect(job.out).toMatch(/^waits because +the queue is held for 3[\d.]+ s/m);
+    await json('limits', 'work', 'release');
+    await json('limits', 'work', 'set', '--rate', 'none');
+    expect(await json('limits', 'work')).toMatchObject([{ rate: null, concurrency: 3, heldForMs: 0 }, {}]);
+    await json('limits', 'work', 'clear');
+    await json('groups', 'work', 'resume', 'tenant-7');
+    expect((await json('limits', 'work'))[0]).toMatchObject({ concurrency: null, isLive: false });
+    const bad = [
+      ['limits', 'work', 'set'],
+      ['limits', 'work', 'set', '--rate', '5'],
+      ['limits', 'work', 'hold'],
+      ['limits', 'work', 'hold', 'soon'],
+      ['limits', 'work', 'stop'],
+      ['limits', 'work', 'clear', '--name', 'a', '--shared', 'b'],
+      ['groups', 'work', 'pause'],
+      ['groups', 'work', 'stop', 'a'],
+    ];
+    for (const words of bad) expect([words, (await run(...words)).code]).toEqual([words, 2]);
+  });
+});
+
 describe('health and doctor', () => {
   it('are content with a queue that is worked on', async () => {
     const app = await withDeaths(0);

@@ -3,7 +3,7 @@ import { UnrecoverableError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import { bootQueue, Logs, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { until } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
@@ -80,6 +80,60 @@ describe('a circuit breaker', () => {
     await queue.limits.release({ name: 'sync' });
     expect(await state()).toBe('closed');
     await until(async () => (await queue.counts()).dead === 7, { ...PATIENT, what: () => 'the job runs' });
+  });
+});
+
+describe('what keeps a job waiting', () => {
+  it('is told with its time: holds, and groups that are paused', async () => {
+    const { queue } = await bootQueue(redis, {
+      root: { limits: { api: { concurrency: 1 } } },
+      queue: { groups: {}, uses: ['api'] },
+      watch: false,
+    });
+    const why = async (group?: string) =>
+      (await queue.limits.holding({ name: 'job', ...(group && { group }) })).map(
+        ({ of, reason, text }) => `${of}, ${reason}: ${text.replace(/[\d.]+ s/, 'n s')}`,
+      );
+    expect(await why('a')).toEqual([]);
+    await queue.limits.hold('1h');
+    await queue.group('a').pause();
+    // Workers declare it; here there is none.
+    await queue.limits.shared('api').set({ concurrency: 1 });
+    await queue.limits.shared('api').hold('1h');
+    expect(await why('a')).toEqual([
+      'queue, held: the queue is held for n s',
+      "shared, held: the shared limit 'api' is held for n s",
+      "group, paused: the group 'a' is paused",
+    ]);
+    expect(await why()).toHaveLength(2);
+    expect(await queue.limits.listShared()).toMatchObject([{ of: 'shared', name: 'api' }]);
+    expect((await queue.limits.holding({ name: 'job' }))[0]!.opensInMs).toBeGreaterThan(3_500_000);
+  });
+
+  it('is the rate and the concurrency that running jobs use, and is refused without a name', async () => {
+    const end = latch('the end of the job');
+    const { queue } = await bootQueue(redis, {
+      queue: {
+        limits: {
+          concurrency: 1,
+          names: { job: { rate: { max: 1, per: '1h' } }, other: { concurrency: 1 } },
+        },
+      },
+      handlers: { job: () => end.promise },
+      watch: false,
+    });
+    await queue.add('job', null);
+    await until(async () => (await queue.counts()).active === 1, { ...PATIENT, what: () => 'the job runs' });
+    const reasons = await queue.limits.holding({ name: 'job', group: null });
+    expect(reasons).toMatchObject([
+      { of: 'queue', reason: 'concurrency', opensInMs: null, text: '1 of 1 jobs of the queue run' },
+      { of: 'name', name: 'job', reason: 'rate' },
+    ]);
+    for (const bad of [undefined, {}, { name: '' }, { name: 'a', group: '' }])
+      await expect(queue.limits.holding(bad as never)).rejects.toMatchObject({
+        code: expect.stringMatching(/^GODWIT_INVALID_/),
+      });
+    end.open();
   });
 });
 

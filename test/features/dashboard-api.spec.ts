@@ -306,7 +306,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     const { queue, api } = await boot();
     expect((await api('GET', 'queues/work')).body).toMatchObject({ limits: [], hasMoreGroups: false });
     await queue.limits.set({ rate: { max: 5, per: '1s' }, concurrency: 2 });
-    await queue.add('a', 1, { group: 'tenant 7/x' });
+    const { id } = await queue.add('a', 1, { group: 'tenant 7/x' });
     const { limits } = (await api('GET', 'queues/work')).body;
     expect(limits).toMatchObject([
       { of: 'queue', rate: { max: 5, perMs: 1_000 }, concurrency: 2, left: 5, running: 0, isLive: true },
@@ -315,9 +315,13 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     const at = `queues/work/groups/${encodeURIComponent('tenant 7/x')}`;
     expect((await api('POST', `${at}/pause`)).status).toBe(200);
     expect((await queue.group('tenant 7/x').state()).paused).toBe(true);
+    expect((await api('GET', `queues/work/jobs/${id}`)).body.waitsFor).toEqual([
+      "the group 'tenant 7/x' is paused",
+    ]);
     expect((await api('POST', `${at}/resume`)).status).toBe(200);
     expect((await queue.group('tenant 7/x').state()).paused).toBe(false);
     await queue.group('tenant 7/x').clear();
+    expect((await api('GET', `queues/work/jobs/${id}`)).body.waitsFor).toEqual([]);
     await queue.limits.clear();
   });
 

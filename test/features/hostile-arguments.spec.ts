@@ -92,6 +92,8 @@ const CALLS: Readonly<Record<string, Calls>> = {
     hold: [[1, { name: 'a' }]],
     release: [[{ name: 'a' }]],
     shared: [['openai']],
+    listShared: [[]],
+    holding: [[{ name: 'a' }]],
   },
   SharedLimit: { state: [[]], set: [[{ concurrency: 1 }]], clear: [[]], hold: [[1]], release: [[]] },
   QueueGroup: { release: [[]], state: [[]], set: [[{ weight: 2 }]], clear: [[]], pause: [[]], resume: [[]] },

@@ -67,6 +67,49 @@ describe('QueueMetrics', () => {
     expect(lines.find((line) => line.startsWith('godwit_exchange_jobs_count'))).toBeDefined();
   });
 
+  it('shows limits of queues, names and those that queues share', async () => {
+    const breaker = { failures: 1, openFor: '1h' } as const;
+    const app = await boot(
+      {},
+      {
+        root: { limits: { api: { concurrency: 4 } } },
+        queue: {
+          uses: ['api'],
+          defaults: { attempts: 1 },
+          limits: { rate: { max: 9, per: '1h' }, names: { fails: { breaker }, slow: { concurrency: 3 } } },
+        },
+        handlers: {
+          fails: () => {
+            throw new Error('503');
+          },
+        },
+      },
+    );
+    await app.queue.add('fails', null);
+    await until(async () => (await app.queue.stats()).total.dead === 1, PATIENT);
+    await app.queue.limits.hold('1h', { name: 'slow' });
+    const lines = (await app.get(QueueMetrics).text()).split('\n');
+    for (const line of [
+      'godwit_limit_max{queue="work",limit="queue",kind="rate"} 9',
+      'godwit_limit_used{queue="work",limit="queue",kind="rate"} 1',
+      'godwit_limit_max{queue="work",limit="name:slow",kind="concurrency"} 3',
+      'godwit_limit_max{queue="",limit="shared:api",kind="concurrency"} 4',
+      'godwit_limit_held_seconds{queue="work",limit="queue"} 0',
+      'godwit_breaker_open{queue="work",limit="name:fails"} 1',
+    ])
+      expect(lines).toContain(line);
+    const held = (limit: string) =>
+      Number(
+        lines
+          .find((line) => line.startsWith(`godwit_limit_held_seconds{queue="work",limit="${limit}"}`))!
+          .split(' ')[1],
+      );
+    for (const limit of ['name:fails', 'name:slow']) {
+      expect(held(limit)).toBeGreaterThan(3_500);
+      expect(held(limit)).toBeLessThanOrEqual(3_600);
+    }
+  });
+
   it('shows which jobs run, and for how long', async () => {
     const end = latch('the end of the job');
     const started = latch();
@@ -182,6 +225,7 @@ describe('a Redis that does not answer', () => {
     const broken = {
       queues: () => Promise.reject(new Error('away')),
       workers: () => Promise.reject(new Error('away')),
+      limits: () => Promise.reject(new Error('away')),
     };
     const text = await new QueueMetrics({ inspector: broken, global: true }).text();
     expect(text).toContain('godwit_collect_success 0\n');
@@ -191,7 +235,7 @@ describe('a Redis that does not answer', () => {
 
   it('is asked once for pages of the same second', async () => {
     let asked = 0;
-    const counting = { queues: async () => (asked++, []), workers: async () => [] };
+    const counting = { queues: async () => (asked++, []), workers: async () => [], limits: async () => [] };
     const metrics = new QueueMetrics({ inspector: counting, global: true });
     await Promise.all([metrics.text(), metrics.text()]);
     await metrics.text();

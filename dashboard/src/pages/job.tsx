@@ -49,6 +49,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
       <p class="id">
         {job.id} <CopyButton text={job.id} label="Copy id" />
       </p>
+      {job.waitsFor.length > 0 && <p class="notice warn">It waits because {job.waitsFor.join('; and ')}.</p>}
       {isEditing && <Editor job={job} onEnd={() => setEditing(false)} />}
       <div class="columns">
         <div>
