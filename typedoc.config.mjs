@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { docsPlugin, GROUP_ORDER } from './tools/docs-plugin.mjs';
 
 const { exports } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
-/** `./dist/testing.d.ts` is made from `lib/testing.ts`. */
+/** `./dist/subpaths/testing.d.ts` is made from `lib/subpaths/testing.ts`. */
 const sources = Object.values(exports)
   .map((entry) => entry.types)
   .filter((path) => path !== undefined)

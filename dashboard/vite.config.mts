@@ -5,7 +5,7 @@ export default defineConfig({
   root: import.meta.dirname,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   build: {
-    outDir: '../dist/dashboard/ui',
+    outDir: '../dist/subpaths/dashboard/ui',
     emptyOutDir: true,
     target: 'es2022',
     modulePreload: false,

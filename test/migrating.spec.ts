@@ -9,7 +9,7 @@ import * as godwit from '#lib/index.js';
 import type { Job } from '#lib/job/job.js';
 import { checkJobOptions } from '#lib/options/job-options.js';
 import { resolveModuleOptions } from '#lib/options/module-options.js';
-import { otel } from '#lib/otel.js';
+import { otel } from '#lib/subpaths/otel.js';
 import { checkProcessorOptions } from '#lib/options/worker-options.js';
 import { asFunction, compile, tableCodeOf, tableSource, type TableCode } from './support/page-code.js';
 import { bootQueue, PATIENT, processorOf } from './support/queue-app.js';

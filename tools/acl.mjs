@@ -1,7 +1,7 @@
 // Prints the least that a Redis user needs for Godwit, as `godwit acl` does:
 //   node tools/acl.mjs --prefix shop [--role producer] [--cluster] [--redis 7.2]
 import { parseArgs } from 'node:util';
-import acl from '../dist/cli/acl.js';
+import acl from '../dist/subpaths/cli/acl.js';
 import { isMain } from './programs.mjs';
 
 export const { aclRules, commandsOf } = acl;

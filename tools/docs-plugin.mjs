@@ -4,9 +4,9 @@ import { posix } from 'node:path';
 import { Comment, CommentTag, Converter, ReflectionKind } from 'typedoc';
 
 const { exports } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-/** From the name of a file to the path under which it is imported. */
+/** From the path of a file in lib to the path under which it is imported. */
 const SUBPATHS = new Map(
-  Object.entries(exports).map(([path, { types = '' }]) => [types.replace(/^.*\/|\.d\.ts$/g, ''), path]),
+  Object.entries(exports).map(([path, { types = '' }]) => [types.replace(/^\.\/dist\/|\.d\.ts$/g, ''), path]),
 );
 
 /** In the order of the pages; what fits none stays with its kind. */

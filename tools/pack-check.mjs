@@ -58,8 +58,8 @@ async function pack(temp) {
     (path) => path.endsWith('.js') && readFileSync(join(ROOT, path), 'utf8').includes('sourceMappingURL'),
   );
   if (mapped.length > 0) throw new Error(`these files name a map that is not there: ${mapped.join(', ')}`);
-  const command = files.find(({ path }) => path === 'dist/cli.js');
-  if ((command.mode & 0o111) === 0) throw new Error('dist/cli.js in the tarball cannot be executed');
+  const command = files.find(({ path }) => path === 'dist/subpaths/cli.js');
+  if ((command.mode & 0o111) === 0) throw new Error('dist/subpaths/cli.js in the tarball cannot be executed');
   return join(temp, filename);
 }
 

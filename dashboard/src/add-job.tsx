@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { parseExact } from '../../lib/dashboard/exact-json.js';
+import { parseExact } from '../../lib/subpaths/dashboard/exact-json.js';
 import { post } from './api.js';
 import { attempt } from './dialogs.js';
 import { go, jobPath, queuePath, say } from './state.js';

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { BulkView } from '../../lib/dashboard/views.js';
+import type { BulkView } from '../../lib/subpaths/dashboard/views.js';
 import { frozen, refreshes, ROOT, trouble } from './state.js';
 
 /** The calls to the server. */

@@ -1,4 +1,4 @@
-import type { SeriesView } from '../../lib/dashboard/series.js';
+import type { SeriesView } from '../../lib/subpaths/dashboard/series.js';
 import { usePoll, type Polled } from './api.js';
 import { span } from './format.js';
 import { go, href, now, query } from './state.js';

@@ -1,4 +1,4 @@
-import type { QueueDetail } from '../../lib/dashboard/views.js';
+import type { QueueDetail } from '../../lib/subpaths/dashboard/views.js';
 import { post } from './api.js';
 import { attempt } from './dialogs.js';
 import { count, span } from './format.js';

@@ -5,7 +5,7 @@ import './styles/parts.css';
 import './styles/narrow.css';
 import { render } from 'preact';
 import { useEffect } from 'preact/hooks';
-import type { MeView } from '../../lib/dashboard/views.js';
+import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 import { usePoll } from './api.js';
 import { BulkBar, Dialog } from './dialogs.js';
 import { isHelpOpen, SHORTCUTS } from './keys.js';

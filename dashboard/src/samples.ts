@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { OverviewView } from '../../lib/dashboard/views.js';
+import type { OverviewView } from '../../lib/subpaths/dashboard/views.js';
 
 /** What the overview said while this page was open, as rates per minute. */
 

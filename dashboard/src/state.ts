@@ -1,5 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
-import type { MeView } from '../../lib/dashboard/views.js';
+import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 
 /** What all pages share: the address, who looks at it, how times are shown, and messages. */
 

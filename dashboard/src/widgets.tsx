@@ -1,8 +1,8 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
-import { parseExact, printExact, type JsonNode } from '../../lib/dashboard/exact-json.js';
-import type { ShownJson } from '../../lib/dashboard/redaction.js';
+import { parseExact, printExact, type JsonNode } from '../../lib/subpaths/dashboard/exact-json.js';
+import type { ShownJson } from '../../lib/subpaths/dashboard/redaction.js';
 import type { ApiError } from './api.js';
 import { axisTime, bytes, count, moment, relative } from './format.js';
 import { now, say, theme, zone } from './state.js';

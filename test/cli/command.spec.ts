@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { BackOff, Table } from '#lib/cli/dispatch.js';
+import { BackOff, Table } from '#lib/subpaths/cli/dispatch.js';
 import { ROOT } from '../support/sources.js';
 import { godwit } from './support.js';
 

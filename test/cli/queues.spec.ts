@@ -70,7 +70,7 @@ describe('what there is', () => {
     await app.queueOf(name).add('x', null);
     const args = ['queues', '-u', redis.url, '--prefix', redis.prefix];
     const outputOf = (env: Record<string, string>) =>
-      spawnSync(process.execPath, ['dist/cli.js', ...args], {
+      spawnSync(process.execPath, ['dist/subpaths/cli.js', ...args], {
         encoding: 'utf8',
         env: { PATH: process.env['PATH'], ...env },
       }).stdout;
@@ -125,7 +125,7 @@ describe('acts on jobs', () => {
       result: { from: 'file' },
     });
     const args = [
-      'dist/cli.js',
+      'dist/subpaths/cli.js',
       'add',
       '-u',
       redis.url,

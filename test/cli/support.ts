@@ -5,7 +5,7 @@ import { atEnd } from '../support/cleanup.js';
 import { ROOT } from '../support/sources.js';
 import { until, within } from '../support/wait.js';
 
-const CLI = join(ROOT, 'dist/cli.js');
+const CLI = join(ROOT, 'dist/subpaths/cli.js');
 /** A process that must start Node, perhaps beside many others. */
 const PATIENCE_MS = 30_000;
 

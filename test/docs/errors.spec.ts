@@ -15,7 +15,7 @@ const catalogue = () =>
   [
     'errors.ts',
     ...inLib('errors').map((file) => `errors/${file}`),
-    ...inLib('testing').map((file) => `testing/${file}`),
+    ...inLib('subpaths/testing').map((file) => `subpaths/testing/${file}`),
   ]
     .filter((file) => existsSync(join(ROOT, 'lib', file)))
     .flatMap((file) => errorsIn(read(`lib/${file}`)));

@@ -13,7 +13,7 @@ import {
   webhook,
   type Alert,
   type QueueAlertsOptions,
-} from '#lib/alerts.js';
+} from '#lib/subpaths/alerts.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';

@@ -6,7 +6,7 @@ import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter as NestFastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { describe, expect, it } from 'vitest';
-import { GodwitAdapter, type GodwitAdapterOptions } from '#lib/bull-board.js';
+import { GodwitAdapter, type GodwitAdapterOptions } from '#lib/subpaths/bull-board.js';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import type { Queue } from '#lib/producer/queue.js';

@@ -1,7 +1,7 @@
 import { ValidationPipe } from '@nestjs/common';
 import { map } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import type { QueueDashboardOptions } from '#lib/dashboard.js';
+import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import { bootDashboard, OWN, type DashboardApp } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
 import { gated, oneOfEach } from '../support/queue-states.js';

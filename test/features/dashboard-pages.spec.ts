@@ -13,7 +13,7 @@ import { useRedis } from '../support/redis.js';
 import { ROOT } from '../support/sources.js';
 import { until } from '../support/wait.js';
 
-const UI = join(ROOT, 'dist/dashboard/ui');
+const UI = join(ROOT, 'dist/subpaths/dashboard/ui');
 
 // As root Chromium needs the first, the others keep it from calling home.
 const FLAGS = [

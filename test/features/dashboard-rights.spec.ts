@@ -4,7 +4,7 @@ import {
   QueueDashboardModule,
   type DashboardAuditEntry,
   type QueueDashboardOptions,
-} from '#lib/dashboard.js';
+} from '#lib/subpaths/dashboard.js';
 import { bootDashboard, OWN, type DashboardApp } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';

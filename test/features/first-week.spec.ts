@@ -17,7 +17,7 @@ import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { createProducer } from '#lib/standalone.js';
+import { createProducer } from '#lib/subpaths/standalone.js';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import { bootApp, type BootedApp } from '../support/app.js';
 

@@ -26,7 +26,7 @@ import { defineJob, type JobOf } from '#lib/job/define-job.js';
 import { Snooze, type Job } from '#lib/job/job.js';
 import type { BatchOptions } from '#lib/options/worker-options.js';
 import type { BatchMethod, JobBatch } from '#lib/worker/batches.js';
-import { QueueTesting, QueueTestingModule } from '#lib/testing.js';
+import { QueueTesting, QueueTestingModule } from '#lib/subpaths/testing.js';
 import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
 import { bootApp } from '../support/app.js';
 import { useRedis } from '../support/redis.js';

@@ -9,7 +9,7 @@ import type { QueueModuleOptions } from '#lib/options/module-options.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
-import { QueueHealthIndicator, type QueueHealthOptions } from '#lib/terminus.js';
+import { QueueHealthIndicator, type QueueHealthOptions } from '#lib/subpaths/terminus.js';
 import { startRedis } from '../../tools/redis.mjs';
 import { bootApp, type BootedApp } from '../support/app.js';
 import { atEnd } from '../support/cleanup.js';

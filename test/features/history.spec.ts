@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import { QueueModule } from '#lib/module/queue.module.js';
-import { QueueMetrics, QueueMetricsModule } from '#lib/prometheus.js';
+import { QueueMetrics, QueueMetricsModule } from '#lib/subpaths/prometheus.js';
 import { bootQueue, PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';

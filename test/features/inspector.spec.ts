@@ -6,7 +6,7 @@ import { processKeys } from '#lib/engine/keys.js';
 import { MAX_RECORD_BYTES } from '#lib/engine/codec/process-codec.js';
 import { QueueInspector, type WorkerInfo } from '#lib/inspect/queue-inspector.js';
 import { QueueModule } from '#lib/module/queue.module.js';
-import { createProducer } from '#lib/standalone.js';
+import { createProducer } from '#lib/subpaths/standalone.js';
 import { bootApp } from '../support/app.js';
 import { keyOf, bootQueue, PATIENT, processorOf, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';

@@ -24,7 +24,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { OnJob } from '#lib/decorators/on-job.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Snooze, UnrecoverableError, type Job, type JobEvent, type QueueTelemetry } from '#lib/index.js';
-import { otel } from '#lib/otel.js';
+import { otel } from '#lib/subpaths/otel.js';
 import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';

@@ -5,7 +5,7 @@ import type { CanActivate, INestApplication } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { UnrecoverableError } from '#lib/errors.js';
-import { QueueMetrics, QueueMetricsModule, type QueueMetricsOptions } from '#lib/prometheus.js';
+import { QueueMetrics, QueueMetricsModule, type QueueMetricsOptions } from '#lib/subpaths/prometheus.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { ROOT } from '../support/sources.js';

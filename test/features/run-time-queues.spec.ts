@@ -5,7 +5,7 @@ import type { Job } from '#lib/job/job.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
-import { createProducer } from '#lib/standalone.js';
+import { createProducer } from '#lib/subpaths/standalone.js';
 import { bootApp } from '../support/app.js';
 import { keyOf, PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { InvalidOptionError, InvalidQueueNameError } from '#lib/errors.js';
-import { createProducer } from '#lib/standalone.js';
+import { createProducer } from '#lib/subpaths/standalone.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { ROOT } from '../support/sources.js';

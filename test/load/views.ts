@@ -5,7 +5,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
-import { main } from '#lib/cli/main.js';
+import { main } from '#lib/subpaths/cli/main.js';
 import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
@@ -116,7 +116,7 @@ async function measureDashboard(): Promise<void> {
   const url = new URL(server.url);
   const child = spawn(
     process.execPath,
-    ['dist/cli.js', 'serve', '--port', '9871', '-u', url.href, '--prefix', PREFIX],
+    ['dist/subpaths/cli.js', 'serve', '--port', '9871', '-u', url.href, '--prefix', PREFIX],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   );
   try {

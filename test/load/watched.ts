@@ -10,10 +10,10 @@ import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { NestFactory } from '@nestjs/core';
-import { QueueDashboardModule } from '#lib/dashboard.js';
+import { QueueDashboardModule } from '#lib/subpaths/dashboard.js';
 import { Handle, Processor, QueueModule } from '#lib/index.js';
-import { QueueMetricsModule } from '#lib/prometheus.js';
-import { createProducer } from '#lib/standalone.js';
+import { QueueMetricsModule } from '#lib/subpaths/prometheus.js';
+import { createProducer } from '#lib/subpaths/standalone.js';
 import { startRedis } from '../../tools/redis.mjs';
 
 const LEAST = 0.9;

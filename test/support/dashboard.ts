@@ -3,7 +3,7 @@ import { Module, type ModuleMetadata } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { FastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import type { INestApplication } from '@nestjs/common';
-import { QueueDashboardModule, type QueueDashboardOptions } from '#lib/dashboard.js';
+import { QueueDashboardModule, type QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import type { QueueModuleOptions } from '#lib/options/module-options.js';

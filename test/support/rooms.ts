@@ -46,22 +46,22 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     packages: ['rxjs'],
   },
   /** The command. It runs without Nest. */
-  cli: {
+  'subpaths/cli': {
     lib: [
       ...STAGE,
       'engine',
       'producer',
       'inspect',
       'events',
-      'inspector.ts',
-      'probes/http-server.ts',
-      'probes/scale.ts',
-      'prometheus/queue-metrics.ts',
+      'subpaths/inspector.ts',
+      'subpaths/probes/http-server.ts',
+      'subpaths/probes/scale.ts',
+      'subpaths/prometheus/queue-metrics.ts',
       'dispatcher/dispatch-loop.ts',
-      'dashboard/server.ts',
-      'dashboard/page.ts',
-      'dashboard/redaction.ts',
-      'dashboard/options.ts',
+      'subpaths/dashboard/server.ts',
+      'subpaths/dashboard/page.ts',
+      'subpaths/dashboard/redaction.ts',
+      'subpaths/dashboard/options.ts',
     ],
     packages: ['node:*', 'ioredis'],
   },
@@ -80,19 +80,19 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   /** `QueueModule`, `QueueRuntime` and the wiring of everything. */
   module: { lib: ['*'], packages: ['*'] },
   /** `godwit/producer`: it runs without Nest. */
-  standalone: {
+  'subpaths/standalone': {
     lib: [...STAGE, 'engine', 'producer', 'events/job-wait.ts', 'events/queue-events.ts'],
     packages: [],
   },
   /** `godwit/inspector`: it runs without Nest. */
-  inspector: { lib: ['inspect', 'producer', 'standalone.ts'], packages: [] },
+  'subpaths/inspector': { lib: ['inspect', 'producer', 'subpaths/standalone.ts'], packages: [] },
   index: { lib: ['*'], packages: [] },
   /** `godwit/testing`. */
-  testing: { lib: ['*'], packages: ['@nestjs/*', 'node:*'] },
+  'subpaths/testing': { lib: ['*'], packages: ['@nestjs/*', 'node:*'] },
   /** `godwit/bull-board`. */
-  'bull-board': { lib: [...STAGE, 'producer'], packages: ['@bull-board/api/*'] },
+  'subpaths/bull-board': { lib: [...STAGE, 'producer'], packages: ['@bull-board/api/*'] },
   /** `godwit/dashboard`: the server; its pages are in dashboard/. */
-  dashboard: {
+  'subpaths/dashboard': {
     lib: [
       ...STAGE,
       'producer',
@@ -105,7 +105,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     packages: ['@nestjs/common', '@nestjs/core', 'node:*', 'type rxjs'],
   },
   /** `godwit/prometheus`. */
-  prometheus: {
+  'subpaths/prometheus': {
     lib: [
       ...STAGE,
       'inspect',
@@ -118,35 +118,35 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     packages: ['@nestjs/common', '@nestjs/core'],
   },
   /** `godwit/otel`: it runs without Nest. */
-  otel: { lib: STAGE, packages: ['@opentelemetry/api'] },
+  'subpaths/otel': { lib: STAGE, packages: ['@opentelemetry/api'] },
   /** `godwit/alerts`. */
-  alerts: {
-    lib: [...STAGE, 'inspect', 'inspector.ts', 'decorators/metadata.ts', 'module/core.module.ts'],
+  'subpaths/alerts': {
+    lib: [...STAGE, 'inspect', 'subpaths/inspector.ts', 'decorators/metadata.ts', 'module/core.module.ts'],
     packages: ['@nestjs/common', 'node:*'],
   },
   /** `godwit/probes`. */
-  probes: {
+  'subpaths/probes': {
     lib: [
       ...STAGE,
       'inspect',
       'decorators/metadata.ts',
       'module/core.module.ts',
       'module/queue.runtime.ts',
-      'prometheus/queue-metrics.ts',
+      'subpaths/prometheus/queue-metrics.ts',
     ],
     packages: ['@nestjs/common', 'node:*'],
   },
   /** `godwit/terminus`. */
-  terminus: {
+  'subpaths/terminus': {
     lib: [...STAGE, 'inspect', 'producer', 'decorators/metadata.ts', 'module/queue.runtime.ts'],
     packages: ['@nestjs/common', '@nestjs/terminus'],
   },
 };
 
-/** The room of a file of lib/: its first folder, or for a file at the top its name up to the first dot. */
+/** The room of a file of lib/: its first folder, or for a file at the top its name up to the first dot; each subpath of the package is one. */
 export function roomOf(path: string): string {
-  const [first = '', ...rest] = path.replace(/^lib\//, '').split('/');
-  return rest.length > 0 ? first : first.split('.')[0]!;
+  const [, subpaths = '', first = '', isFolder] = /^(?:lib\/)?(subpaths\/)?([^/]+)(\/)?/.exec(path) ?? [];
+  return subpaths + (isFolder ? first : first.split('.')[0]!);
 }
 
 /** Every import that the table does not allow, as a sentence. */

@@ -11,7 +11,7 @@ import { QueueProducer } from '#lib/producer/queue-producer.js';
 import { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
-import { QueueTesting, QueueTestingModule, type QueueTestingOptions } from '#lib/testing.js';
+import { QueueTesting, QueueTestingModule, type QueueTestingOptions } from '#lib/subpaths/testing.js';
 import { atEnd } from '../support/cleanup.js';
 import { latch } from '../support/wait.js';
 

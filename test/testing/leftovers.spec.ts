@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import type { Job } from '#lib/job/job.js';
-import { QueueTesting, QueueTestingModule } from '#lib/testing.js';
+import { QueueTesting, QueueTestingModule } from '#lib/subpaths/testing.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { Test } from '@nestjs/testing';
 import { setBench } from './support.js';

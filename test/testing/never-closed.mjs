@@ -6,7 +6,7 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import { QueueModule } from '#lib/module/queue.module.js';
-import { QueueTesting, QueueTestingModule } from '#lib/testing.js';
+import { QueueTesting, QueueTestingModule } from '#lib/subpaths/testing.js';
 
 class Echo {
   echo(job) {

@@ -6,7 +6,7 @@ import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import type { Job } from '#lib/job/job.js';
 import { QueueModule } from '#lib/module/queue.module.js';
-import { QueueTesting, QueueTestingModule } from '#lib/testing.js';
+import { QueueTesting, QueueTestingModule } from '#lib/subpaths/testing.js';
 
 @Injectable()
 class Mailer {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule, type ScheduledJob } from '#lib/decorators/schedule.decorator.js';
-import { QueueTesting } from '#lib/testing.js';
+import { QueueTesting } from '#lib/subpaths/testing.js';
 import { setBench } from './support.js';
 
 @Processor('work')

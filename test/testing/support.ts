@@ -5,7 +5,12 @@ import type { ProcessorQueues } from '#lib/decorators/processor.decorator.js';
 import type { QueueOptions } from '#lib/options/module-options.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { QueueModule } from '#lib/module/queue.module.js';
-import { QueueTesting, QueueTestingModule, type QueueTestingOptions, type TestQueue } from '#lib/testing.js';
+import {
+  QueueTesting,
+  QueueTestingModule,
+  type QueueTestingOptions,
+  type TestQueue,
+} from '#lib/subpaths/testing.js';
 import { atEnd } from '../support/cleanup.js';
 import { processorOf, type Handlers } from '../support/queue-app.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { JobAbortedError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
-import { createTestJob } from '#lib/testing.js';
+import { createTestJob } from '#lib/subpaths/testing.js';
 
 class Resizer {
   async resize(job: Job<{ width: number }>) {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { advance, alertsOf, NO_STATE, readState, delivered } from '#lib/alerts/alert-state.js';
-import { checkAlertsOptions } from '#lib/alerts/queue-alerts.js';
-import type { AlertRule } from '#lib/alerts/rules.js';
-import { webhook } from '#lib/alerts/webhook.js';
+import { advance, alertsOf, NO_STATE, readState, delivered } from '#lib/subpaths/alerts/alert-state.js';
+import { checkAlertsOptions } from '#lib/subpaths/alerts/queue-alerts.js';
+import type { AlertRule } from '#lib/subpaths/alerts/rules.js';
+import { webhook } from '#lib/subpaths/alerts/webhook.js';
 
 const PATH = 'createAlerts()';
 const notify = () => undefined;

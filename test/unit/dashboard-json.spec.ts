@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseExact, printExact } from '#lib/dashboard/exact-json.js';
-import { fingerprintOf } from '#lib/dashboard/job-search.js';
-import { Redactor } from '#lib/dashboard/redaction.js';
-import { decide, DASHBOARD_ACTIONS } from '#lib/dashboard/rights.js';
+import { parseExact, printExact } from '#lib/subpaths/dashboard/exact-json.js';
+import { fingerprintOf } from '#lib/subpaths/dashboard/job-search.js';
+import { Redactor } from '#lib/subpaths/dashboard/redaction.js';
+import { decide, DASHBOARD_ACTIONS } from '#lib/subpaths/dashboard/rights.js';
 
 const read = (text: string) => {
   const tree = parseExact(text);

@@ -25,7 +25,7 @@ it('the root of the package does not import @nestjs/terminus, which need not be 
   expect(root.files.size).toBeGreaterThan(100);
   expect([...root.packages]).toContain('@nestjs/common');
   expect([...root.packages].filter((name) => name.includes('terminus'))).toEqual([]);
-  const entry = await reached('dist/terminus.js');
+  const entry = await reached('dist/subpaths/terminus.js');
   expect([...entry.packages]).toContain('@nestjs/terminus');
 });
 
@@ -39,7 +39,7 @@ it('godwit/terminus is the same classes as the root gives', async () => {
 });
 
 it('the root of the package does not load the dashboard, which needs no package beside those of the root', async () => {
-  const [root, entry] = await Promise.all([reached('dist/index.js'), reached('dist/dashboard.js')]);
+  const [root, entry] = await Promise.all([reached('dist/index.js'), reached('dist/subpaths/dashboard.js')]);
   expect([...root.files].filter((file) => file.includes('dashboard'))).toEqual([]);
   expect([...entry.files].some((file) => file.endsWith('dashboard/server.js'))).toBe(true);
   const others = [...entry.packages].filter((name) => !root.packages.has(name) && !name.startsWith('node:'));

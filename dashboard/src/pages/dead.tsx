@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { DeadGroup, DeadView } from '../../../lib/dashboard/views.js';
+import type { DeadGroup, DeadView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
 import { bulk } from '../dialogs.js';
 import { count, plural } from '../format.js';

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { parseExact, printExact } from '../../../lib/dashboard/exact-json.js';
-import type { JobDetail } from '../../../lib/dashboard/views.js';
+import { parseExact, printExact } from '../../../lib/subpaths/dashboard/exact-json.js';
+import type { JobDetail } from '../../../lib/subpaths/dashboard/views.js';
 import { del, get, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { micros, moment, span } from '../format.js';

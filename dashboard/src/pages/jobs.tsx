@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { JobListView, JobRow } from '../../../lib/dashboard/views.js';
+import type { JobListView, JobRow } from '../../../lib/subpaths/dashboard/views.js';
 import { AddJob } from '../add-job.js';
 import { post, usePoll } from '../api.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';

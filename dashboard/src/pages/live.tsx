@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { LiveBatch, LiveEvent } from '../../../lib/dashboard/live.js';
+import type { LiveBatch, LiveEvent } from '../../../lib/subpaths/dashboard/live.js';
 import { count, moment } from '../format.js';
 import { frozen, go, href, jobPath, me, query, queuePath, ROOT } from '../state.js';
 import { Card, Empty, Table } from '../widgets.js';

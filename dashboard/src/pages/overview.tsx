@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import type { Attention, OverviewView, QueueView } from '../../../lib/dashboard/views.js';
+import type { Attention, OverviewView, QueueView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
 import { compact, plural, span } from '../format.js';
 import { JobsChart, useSeries } from '../history.js';

@@ -1,4 +1,4 @@
-import type { QueueDetail } from '../../../lib/dashboard/views.js';
+import type { QueueDetail } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { compact, count, span } from '../format.js';

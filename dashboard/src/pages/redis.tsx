@@ -1,4 +1,4 @@
-import type { RedisView } from '../../../lib/dashboard/views.js';
+import type { RedisView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
 import { Card, Empty, Tile, Waiting } from '../widgets.js';
 

@@ -1,4 +1,4 @@
-import type { ScheduleView } from '../../../lib/dashboard/views.js';
+import type { ScheduleView } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { count, moment, span } from '../format.js';

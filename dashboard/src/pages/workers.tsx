@@ -1,4 +1,4 @@
-import type { WorkersView, WorkerView } from '../../../lib/dashboard/views.js';
+import type { WorkersView, WorkerView } from '../../../lib/subpaths/dashboard/views.js';
 import { post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { plural, span } from '../format.js';

@@ -1,5 +1,5 @@
 // A producer that adds items as fast as it can, and tells which were stored, for tests that kill it: node adding-items.cjs <url> <prefix> <name>
-const { createProducer } = require('../../../dist/standalone.js');
+const { createProducer } = require('../../../dist/subpaths/standalone.js');
 
 const [, , connection, prefix, name] = process.argv;
 const producer = createProducer({ connection, prefix });

@@ -1,5 +1,5 @@
 // A process with alerts and nothing else: url, prefix, port of the receiver.
-const { createAlerts, webhook } = require('../../../dist/alerts.js');
+const { createAlerts, webhook } = require('../../../dist/subpaths/alerts.js');
 
 const [url, prefix, port] = process.argv.slice(2);
 createAlerts({

@@ -1,0 +1,259 @@
+import { counted, quoted } from '../../job/text.js';
+import { RULE_UNITS, type AlertRuleKind, type AlertUnit, type CheckedRule } from './rules.js';
+
+/** An alert that fires or is resolved. */
+export interface Alert {
+  /**
+   * Made of rule, queue and time. It is the same when the alert fires, when it is resolved, and in every repeated notification.
+   */
+  readonly id: string;
+  /** `firing`: the limit is exceeded; `resolved`: it is no longer exceeded. */
+  readonly state: 'firing' | 'resolved';
+  /** Kind of the rule. */
+  readonly rule: AlertRuleKind;
+  /** Name of the rule. */
+  readonly name: string;
+  /** Severity of the rule. */
+  readonly severity: 'info' | 'warning' | 'critical';
+  /** The option `source`; null if there is none. */
+  readonly source: string | null;
+  /** Name of the queue; null for a rule about Redis. */
+  readonly queue: string | null;
+  /** The value that was measured. */
+  readonly value: number;
+  /** The limit of the rule. */
+  readonly limit: number;
+  /** Unit of `value` and `limit`. */
+  readonly unit: AlertUnit;
+  /** Since when the value is above the limit, by the clock of Redis. */
+  readonly since: Date;
+  /** When this was found, by the clock of Redis. */
+  readonly at: Date;
+  /** A sentence for people. */
+  readonly text: string;
+}
+
+/** A value measured for a rule. */
+export interface Reading {
+  readonly rule: CheckedRule;
+  readonly queue: string | null;
+  readonly value: number;
+}
+
+/** Counters of a queue at one time. The difference of two such points is what happened in between. */
+export interface Counted {
+  readonly at: number;
+  readonly processed: number;
+  readonly failed: number;
+  readonly dead: number;
+}
+
+/** The stored state of one rule and queue. Times are ms. */
+interface Row {
+  readonly since: number;
+  readonly value: number;
+  /** When the alert began to fire; absent if it does not fire. */
+  readonly firedAt?: number;
+  /** The alert fires within the cooldown of its last firing, so no notification was sent yet. */
+  readonly isHeld?: boolean;
+  /** When the alert was resolved. The row is kept until the cooldown is over. */
+  readonly resolvedAt?: number;
+  /** The notification that is still to be delivered. */
+  readonly undelivered?: 'firing' | 'resolved';
+  /** When the last firing began for which a notification was sent. */
+  readonly notifiedAt?: number;
+}
+
+/** The leader stores this in Redis, so that another process can continue. */
+export interface AlertState {
+  readonly rows: Readonly<Record<string, Row>>;
+  readonly counters: Readonly<Record<string, readonly Counted[]>>;
+}
+
+export const NO_STATE: AlertState = { rows: {}, counters: {} };
+
+/** The stored state; `NO_STATE` if another version or program wrote it. */
+export function readState(text: string): AlertState {
+  try {
+    const { rows, counters } = JSON.parse(text) as Partial<AlertState>;
+    if (typeof rows === 'object' && typeof counters === 'object') return { rows, counters };
+  } catch {
+    // Nothing, as below.
+  }
+  return NO_STATE;
+}
+
+export function keyOf(name: string, queue: string | null): string {
+  return `${name}\n${queue ?? ''}`;
+}
+
+/** The rows after these readings. If a queue is gone and has no reading, its alerts are resolved. */
+export function advance(
+  rows: AlertState['rows'],
+  readings: readonly Reading[],
+  rules: readonly CheckedRule[],
+  now: number,
+): AlertState['rows'] {
+  const next: Record<string, Row> = {};
+  const seen = new Set<string>();
+  for (const { rule, queue, value } of readings) {
+    const key = keyOf(rule.name, queue);
+    seen.add(key);
+    const row = step(rows[key], rule, value, now);
+    if (row) next[key] = row;
+  }
+  for (const [key, row] of Object.entries(rows)) {
+    const rule = rules.find(({ name }) => key.startsWith(`${name}\n`));
+    if (seen.has(key) || !rule) continue;
+    const left = step(row, rule, 0, now);
+    if (left) next[key] = left;
+  }
+  return next;
+}
+
+function step(row: Row | undefined, rule: CheckedRule, value: number, now: number): Row | undefined {
+  const isOver = value > rule.limit;
+  // The end of the alert was not delivered yet, and the value is above the limit again: the same alert continues.
+  if (row?.undelivered === 'resolved' && isOver) {
+    return { ...without(row, 'undelivered', 'resolvedAt'), value };
+  }
+  if (!row || row.resolvedAt !== undefined) {
+    if (isOver) return fire({ since: now, value, ...notifiedOf(row) }, rule, now);
+    const isWorthIt =
+      row &&
+      (row.undelivered !== undefined ||
+        (row.notifiedAt !== undefined && now - row.notifiedAt < rule.cooldownMs));
+    return isWorthIt ? row : undefined;
+  }
+  if (row.firedAt === undefined)
+    return isOver
+      ? fire({ ...row, value }, rule, now)
+      : row.notifiedAt !== undefined && now - row.notifiedAt < rule.cooldownMs
+        ? { since: row.since, value, resolvedAt: now, ...notifiedOf(row) }
+        : undefined;
+  if (value > rule.resolve) return fire({ ...row, value }, rule, now);
+  // No notification of the firing was sent, so none of its end is needed.
+  const isUnknown = row.isHeld === true || row.undelivered === 'firing';
+  const { since, firedAt } = row;
+  return {
+    since,
+    firedAt,
+    value,
+    resolvedAt: now,
+    ...notifiedOf(row),
+    ...(!isUnknown && { undelivered: 'resolved' as const }),
+  };
+}
+
+function without<K extends keyof Row>(row: Row, ...names: readonly K[]): Omit<Row, K> {
+  return Object.fromEntries(
+    Object.entries(row).filter(([name]) => !names.includes(name as K)),
+  ) as unknown as Omit<Row, K>;
+}
+
+function notifiedOf(row: Row | undefined): Pick<Row, 'notifiedAt'> {
+  return row?.notifiedAt === undefined ? {} : { notifiedAt: row.notifiedAt };
+}
+
+/** Fires when the value has been above the limit for long enough. Within the cooldown no notification is sent. */
+function fire(row: Row, rule: CheckedRule, now: number): Row {
+  if (row.firedAt !== undefined && row.isHeld !== true) return row;
+  if (row.firedAt === undefined && now - row.since < rule.forMs) return row;
+  const firedAt = row.firedAt ?? now;
+  if (row.notifiedAt !== undefined && now - row.notifiedAt < rule.cooldownMs)
+    return { ...row, firedAt, isHeld: true };
+  return { ...without(row, 'isHeld'), firedAt, notifiedAt: now, undelivered: 'firing' };
+}
+
+/** The rows after an alert was delivered. */
+export function delivered(rows: AlertState['rows'], key: string, alert: Alert): AlertState['rows'] {
+  const row = rows[key];
+  // The alert has changed meanwhile, and the change is still to be delivered.
+  if (!row || row.undelivered !== alert.state || row.since !== alert.since.getTime()) return rows;
+  return { ...rows, [key]: without(row, 'undelivered') };
+}
+
+/** The alerts of the rows that `which` selects. */
+export function alertsOf(
+  rows: AlertState['rows'],
+  rules: readonly CheckedRule[],
+  source: string | null,
+  which: 'firing' | 'undelivered',
+  now: number,
+): { readonly key: string; readonly alert: Alert }[] {
+  return Object.entries(rows).flatMap(([key, row]) => {
+    const [name, queue] = key.split('\n') as [string, string];
+    const rule = rules.find((one) => one.name === name);
+    const isFiring = row.firedAt !== undefined && row.resolvedAt === undefined;
+    if (!rule || (which === 'firing' ? !isFiring : row.undelivered === undefined)) return [];
+    const state = which === 'firing' ? 'firing' : row.undelivered!;
+    return [{ key, alert: toAlert(rule, queue === '' ? null : queue, row, state, source, now) }];
+  });
+}
+
+function toAlert(
+  rule: CheckedRule,
+  queue: string | null,
+  { value, since, firedAt = since, resolvedAt }: Row,
+  state: Alert['state'],
+  source: string | null,
+  now: number,
+): Alert {
+  const { rule: kind, name, severity, limit } = rule;
+  const unit = RULE_UNITS[kind];
+  const at = new Date(state === 'resolved' ? (resolvedAt ?? now) : firedAt);
+  const place = queue === null ? 'Redis' : `queue ${quoted(queue)}`;
+  const text =
+    state === 'firing'
+      ? `${place}: ${sentenceOf(kind, value)}${unit === 'flag' ? '' : ` (limit ${shown(unit, limit)})`}`
+      : `${place}: ${name} is resolved (${shown(unit, value)})`;
+  return {
+    id: `${name}:${queue ?? ''}:${firedAt}`,
+    state,
+    rule: kind,
+    name,
+    severity,
+    source,
+    queue,
+    value,
+    limit,
+    unit,
+    since: new Date(since),
+    at,
+    text,
+  };
+}
+
+function sentenceOf(kind: AlertRuleKind, value: number): string {
+  switch (kind) {
+    case 'backlog':
+      return counted(value, 'waiting job');
+    case 'oldestWaiting':
+      return `the oldest job has waited ${shown('ms', value)}`;
+    case 'dead':
+      return counted(value, 'dead job');
+    case 'deadRate':
+      return `${counted(value, 'job')} died within the window`;
+    case 'failureRatio':
+      return `${shown('ratio', value)} of attempts failed`;
+    case 'noWorkers':
+      return 'has jobs, and no process works on it';
+    case 'stalled':
+      return `${counted(value, 'worker')} went silent, and nobody took back their jobs`;
+    case 'paused':
+      return 'is paused';
+    case 'scheduleLag':
+      return `a schedule is ${shown('ms', value)} late`;
+    case 'longestRun':
+      return `a job has been running for ${shown('ms', value)}`;
+    case 'memory':
+      return `${shown('ratio', value)} of maxmemory is used`;
+  }
+}
+
+function shown(unit: AlertUnit, value: number): string {
+  if (unit === 'ratio') return `${Math.round(value * 1_000) / 10} %`;
+  if (unit !== 'ms') return String(value);
+  if (value < 120_000) return `${Math.round(value / 1_000)} s`;
+  return value < 7_200_000 ? `${Math.round(value / 60_000)} min` : `${Math.round(value / 3_600_000)} h`;
+}

@@ -1,0 +1,120 @@
+import '../../engine/redis-engine.js';
+import { allScripts } from '../../engine/script.js';
+import { DONE, type Command } from './context.js';
+import { UsageError } from './dispatch-options.js';
+
+export interface AclOptions {
+  /** That of `forRoot`. */
+  readonly prefix: string;
+  /** `producer`: adds jobs, looks at them and acts on them, and claims none. @default 'both' */
+  readonly role?: string;
+  /** With what only Redis Cluster needs. @default false */
+  readonly cluster?: boolean;
+  /** Version of the server. From 7.2 on ioredis may tell it its name. @default '7.0' */
+  readonly redis?: string;
+}
+
+export const acl: Command = {
+  name: 'acl',
+  usage: '',
+  about: 'prints the least that a Redis user needs; it asks no Redis',
+  words: [0, 0],
+  options: {
+    role: { type: 'string', about: 'both or producer (default: both)' },
+    redis: { type: 'string', about: 'version of the server (default: 7.0)' },
+  },
+  async run({ values, prefix, print }) {
+    const { role = 'both', redis = '7.0' } = values as Record<string, string | undefined>;
+    if (!['both', 'producer'].includes(role))
+      throw new UsageError(`--role is both or producer, not ${JSON.stringify(role)}`, '');
+    const rules = aclRules({ prefix, role, redis, cluster: values['cluster'] === true });
+    if (print.isJson) print.json(rules);
+    else print.raw(`ACL SETUSER ${prefix} reset on >secret ${rules.join(' ')}\n`);
+    return DONE;
+  },
+};
+
+/** What the library and ioredis send by themselves. HELLO and AUTH need no permission. */
+const SENT = {
+  /** Checking, naming and setting the clock of a connection, and running scripts. */
+  always: ['client|setname', 'eval', 'evalsha', 'info', 'ping', 'time'],
+  /** Storing many jobs, keeping the list of queues, looking at workers, events and why a job was cancelled, and confirming that replicas have a job. */
+  adding: ['exec', 'hget', 'hset', 'multi', 'rpush', 'wait', 'xread', 'zadd', 'zrange', 'zrem', 'zscan'],
+  /** Waking: listening to bells, ringing them, looking at what there is; claiming a round of upkeep. */
+  working: ['bzpopmin', 'exists', 'pexpire', 'set', 'unlink', 'zadd'],
+  /** Listing jobs by number of the page. */
+  listing: ['lindex', 'llen', 'smembers', 'zcard'],
+  /** Auditing and repairing: SCAN tells the names of all keys, whoever they belong to. */
+  mending: ['llen', 'scan'],
+  /** Finding the owners of slots, and following one that is on its way. */
+  cluster: ['asking', 'cluster|slots'],
+  /** Sent to every server; an older one knows no such command. */
+  since72: ['client|setinfo'],
+};
+
+/** Scripts that only workers run, and those who audit and repair what workers left. */
+const OF_WORKERS = new Set([
+  'adopt',
+  'audit',
+  'audit-page',
+  'beat',
+  'claim',
+  'claim-limited',
+  'declare',
+  'dispatch',
+  'due-schedules',
+  'exchange',
+  'fire',
+  'look',
+  'note',
+  'overdue',
+  'overgrown',
+  'promote',
+  'recover',
+  'register',
+  'release',
+  'renew',
+  'repair',
+  'report',
+  'share',
+  'trim',
+  'unregister',
+  'withdraw',
+]);
+
+/** Rules for `ACL SETUSER`: patterns of the keys and every command, and nothing else. A prefix holds no character that means something in a pattern. */
+export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0' }: AclOptions): string[] {
+  const works = role !== 'producer';
+  const scripts = allScripts().filter(({ name }) => works || !OF_WORKERS.has(name));
+  const commands = new Set<string>([
+    ...SENT.always,
+    ...SENT.adding,
+    ...SENT.listing,
+    ...(works ? [...SENT.working, ...SENT.mending] : []),
+    ...(cluster ? SENT.cluster : []),
+    ...(atLeast72(redis) ? SENT.since72 : []),
+    ...scripts.flatMap(({ text }) => commandsOf(text)),
+  ]);
+  return [
+    `~{${prefix}:*`,
+    `~{${prefix}}:bell:*`,
+    `~{${prefix}}:processes*`,
+    `~{${prefix}}:queues`,
+    `~{${prefix}}:alerts`,
+    ...[...commands].toSorted().map((command) => `+${command}`),
+  ];
+}
+
+/** Every command that the text of a script may run, as rules name it: `hget`, `xinfo|stream`. */
+export function commandsOf(text: string): string[] {
+  const calls = text.match(/redis\s*\.\s*p?call\b/g) ?? [];
+  const named = [...text.matchAll(/redis\.p?call\('([A-Za-z]+)'(?:, '([A-Za-z]+)')?/g)];
+  if (named.length !== calls.length)
+    throw new Error('a script calls a command that it does not name in place');
+  return named.map(([, command, sub]) => [command, sub].filter(Boolean).join('|').toLowerCase());
+}
+
+function atLeast72(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  return major > 7 || (major === 7 && minor >= 2);
+}

@@ -1,0 +1,274 @@
+import { Redis } from 'ioredis';
+import { quoted } from '../../job/text.js';
+import type { JobOptions } from '../../options/job-options.js';
+import type { ScheduleRule, ScheduledJobOptions } from '../../options/schedule-options.js';
+
+/** A job of BullMQ as Godwit adds it. */
+export interface FoundJob {
+  readonly id: string;
+  readonly name: string;
+  readonly data: unknown;
+  readonly options: JobOptions;
+  /** Tells it from a later job with the same id. */
+  readonly stamp: string;
+  /** Options of BullMQ that it had and that it cannot have here. */
+  readonly lost: readonly string[];
+}
+
+/** Something that cannot be moved, and why. */
+export interface LeftBehind {
+  readonly what: string;
+  readonly why: string;
+}
+
+export interface FoundSchedule {
+  readonly id: string;
+  readonly rule: ScheduleRule;
+  readonly template: { readonly name: string; readonly data: unknown; readonly options: ScheduledJobOptions };
+}
+
+/** The lists of BullMQ whose jobs can be moved, in the order in which its workers take them. */
+export const BULL_STATES = ['wait', 'paused', 'prioritized', 'delayed', 'failed'] as const;
+export type BullState = (typeof BULL_STATES)[number];
+
+const FIELDS = [
+  'name',
+  'data',
+  'opts',
+  'timestamp',
+  'atm',
+  'attemptsMade',
+  'parentKey',
+  'rjk',
+  'deid',
+] as const;
+type Hash = Readonly<Record<(typeof FIELDS)[number], string | null>>;
+
+/** Jobs that are read at once. */
+const PAGE = 100;
+/** Scores of `delayed` are a time in ms and 12 bits that keep the order within it. */
+const PER_MS = 4_096;
+
+interface BullOptions {
+  readonly attempts?: number;
+  readonly backoff?: number | { readonly type?: string; readonly delay?: number; readonly jitter?: number };
+  readonly priority?: number;
+  readonly removeOnComplete?: boolean | number | { readonly age?: number };
+}
+
+/** Reads the keys of BullMQ 5 and 6. It writes one key of its own, which says what was moved. */
+export class BullSource {
+  private readonly client: Redis;
+
+  constructor(
+    url: string,
+    private readonly prefix: string,
+  ) {
+    this.client = new Redis(url, {
+      lazyConnect: true,
+      maxRetriesPerRequest: 1,
+      retryStrategy: () => null,
+      connectTimeout: 5_000,
+      commandTimeout: 10_000,
+    });
+    // Each call tells its own.
+    this.client.on('error', () => undefined);
+  }
+
+  async open(): Promise<void> {
+    await this.client.connect();
+  }
+
+  close(): void {
+    this.client.disconnect();
+  }
+
+  /** Names of the queues with this prefix. */
+  async queues(): Promise<string[]> {
+    const pattern = `${this.prefix.replace(/[*?[\]\\]/g, '\\$&')}:*:meta`;
+    const names = new Set<string>();
+    let cursor = '0';
+    do {
+      // oxlint-disable-next-line no-await-in-loop -- page after page
+      const [next, keys] = await this.client.scan(cursor, 'MATCH', pattern, 'COUNT', 1_000);
+      for (const key of keys) names.add(key.slice(this.prefix.length + 1, -':meta'.length));
+      cursor = next;
+    } while (cursor !== '0');
+    return [...names].toSorted();
+  }
+
+  async isPaused(queue: string): Promise<boolean> {
+    return (await this.client.hget(this.key(queue, 'meta'), 'paused')) === '1';
+  }
+
+  /** What there is of each kind that cannot be moved as a whole. */
+  async others(queue: string): Promise<LeftBehind[]> {
+    const [active, parents, groups, completed] = await Promise.all([
+      this.client.llen(this.key(queue, 'active')),
+      this.client.zcard(this.key(queue, 'waiting-children')),
+      this.client.exists(this.key(queue, 'groups')),
+      this.client.zcard(this.key(queue, 'completed')),
+    ]);
+    return [
+      ...(active > 0
+        ? [{ what: `${active} active jobs`, why: 'they run in BullMQ; let them end and run this again' }]
+        : []),
+      ...(parents > 0
+        ? [{ what: `${parents} parents of flows`, why: 'they wait for children; Godwit has no flows' }]
+        : []),
+      ...(groups > 0 ? [{ what: 'jobs of groups', why: 'groups of BullMQ Pro are not read' }] : []),
+      ...(completed > 0 ? [{ what: `${completed} completed jobs`, why: 'they have run' }] : []),
+    ];
+  }
+
+  /** Jobs of a list that were not moved yet, in pages, each with what cannot be moved of it. */
+  async *jobs(queue: string, state: BullState): AsyncGenerator<{ jobs: FoundJob[]; left: LeftBehind[] }> {
+    for (let at = 0; ; at += PAGE) {
+      // oxlint-disable-next-line no-await-in-loop -- page after page
+      const entries = await this.entries(queue, state, at);
+      if (entries.length === 0) return;
+      const jobs: FoundJob[] = [];
+      const left: LeftBehind[] = [];
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      const [hashes, moved] = await Promise.all([
+        Promise.all(entries.map(([id]) => this.hash(queue, id))),
+        this.client.hmget(this.movedKey(queue), ...entries.map(([id]) => id)),
+      ]);
+      for (const [i, [id, score]] of entries.entries()) {
+        const hash = hashes[i]!;
+        // Old versions keep a marker in the list, which has no hash.
+        if (hash.name === null || moved[i] === (hash.timestamp ?? '')) continue;
+        // The schedule itself is moved, and makes its next job here.
+        if (state === 'delayed' && hash.rjk !== null) continue;
+        try {
+          jobs.push(toJob(id, hash, state, score));
+        } catch (error) {
+          left.push({ what: `job ${quoted(id)}`, why: (error as Error).message });
+        }
+      }
+      yield { jobs, left };
+    }
+  }
+
+  /** Remembers in BullMQ's Redis that these jobs were moved, so that another run does not add them again. */
+  async markMoved(queue: string, jobs: readonly FoundJob[]): Promise<void> {
+    if (jobs.length === 0) return;
+    await this.client.hset(this.movedKey(queue), ...jobs.flatMap(({ id, stamp }) => [id, stamp]));
+  }
+
+  async schedules(queue: string): Promise<{ schedules: FoundSchedule[]; left: LeftBehind[] }> {
+    const schedules: FoundSchedule[] = [];
+    const left: LeftBehind[] = [];
+    for (const [id, score] of await this.range(this.key(queue, 'repeat'), 0, -1)) {
+      // oxlint-disable-next-line no-await-in-loop -- there are few
+      const hash = await this.client.hgetall(this.key(queue, `repeat:${id}`));
+      try {
+        schedules.push(toSchedule(id, hash, score));
+      } catch (error) {
+        left.push({ what: `schedule ${quoted(id)}`, why: (error as Error).message });
+      }
+    }
+    return { schedules, left };
+  }
+
+  /** Ids with the score, or 0. The oldest job of a list is at its right end, so that jobs which come meanwhile move nothing. */
+  private async entries(queue: string, state: BullState, at: number): Promise<[string, number][]> {
+    const key = this.key(queue, state);
+    if (state !== 'wait' && state !== 'paused') return this.range(key, at, at + PAGE - 1);
+    const ids = await this.client.lrange(key, -(at + PAGE), -(at + 1));
+    return ids.toReversed().map((id) => [id, 0]);
+  }
+
+  /** With RESP2 scores are texts between the members, with RESP3 numbers in pairs. */
+  private async range(key: string, first: number, last: number): Promise<[string, number][]> {
+    const answer = (await this.client.call('ZRANGE', key, first, last, 'WITHSCORES')) as unknown[];
+    const flat = answer.flat();
+    return Array.from({ length: flat.length / 2 }, (_, i) => [String(flat[2 * i]), Number(flat[2 * i + 1])]);
+  }
+
+  private async hash(queue: string, id: string): Promise<Hash> {
+    const values = await this.client.hmget(this.key(queue, id), ...FIELDS);
+    return Object.fromEntries(FIELDS.map((field, i) => [field, values[i] ?? null])) as unknown as Hash;
+  }
+
+  private movedKey(queue: string): string {
+    return this.key(queue, 'moved-to-godwit');
+  }
+
+  private key(queue: string, suffix: string): string {
+    return `${this.prefix}:${queue}:${suffix}`;
+  }
+}
+
+function toJob(id: string, hash: Hash, state: BullState, score: number): FoundJob {
+  if (hash.parentKey !== null) throw new Error('it is the child of a flow; Godwit has no flows');
+  const opts = JSON.parse(hash.opts ?? '{}') as BullOptions;
+  const made = Number(hash.atm ?? hash.attemptsMade ?? 0);
+  const rest = state === 'failed' ? (opts.attempts ?? 1) : (opts.attempts ?? 1) - made;
+  const { priority } = opts;
+  const { known, lost } = sharedOptions(opts);
+  return {
+    id,
+    name: hash.name!,
+    data: JSON.parse(hash.data ?? 'null'),
+    stamp: hash.timestamp ?? '',
+    options: {
+      ...known,
+      id,
+      attempts: Math.max(1, rest),
+      ...(state === 'delayed' && { runAt: Math.floor(score / PER_MS) }),
+      ...(priority !== undefined && priority > 0 && { priority }),
+    },
+    lost: hash.deid === null ? lost : [...lost, 'deduplication'],
+  };
+}
+
+/** Options that jobs and schedules have, and those that have no like here. */
+function sharedOptions({ backoff, removeOnComplete }: BullOptions) {
+  const lost: string[] = [];
+  const known: { backoff?: Exclude<JobOptions['backoff'], undefined>; retention?: number } = {};
+  if (typeof backoff === 'number') known.backoff = backoff;
+  else if (backoff?.type === 'fixed' || backoff?.type === 'exponential') {
+    const { type, delay = 0, jitter } = backoff;
+    known.backoff = { type, delay, ...(jitter !== undefined && { jitter }) };
+  } else if (backoff !== undefined) lost.push(`backoff ${quoted(String(backoff.type))}`);
+  if (removeOnComplete === true) known.retention = 0;
+  else if (typeof removeOnComplete === 'object' && removeOnComplete.age !== undefined)
+    known.retention = removeOnComplete.age * 1_000;
+  return { known, lost };
+}
+
+function toSchedule(
+  id: string,
+  hash: Readonly<Record<string, string | undefined>>,
+  nextAt: number,
+): FoundSchedule {
+  const { pattern, every, tz, limit, endDate, startDate, ic, name, data, opts } = hash;
+  if (pattern === undefined && every === undefined)
+    throw new Error('it is a repeatable job of an old version; upsertJobScheduler makes a schedule of it');
+  const rest = limit === undefined ? undefined : Number(limit) - Math.max(0, Number(ic ?? 0) - 1);
+  if (rest !== undefined && rest <= 0) throw new Error('it has reached its limit');
+  const limits = {
+    ...(rest !== undefined && { limit: rest }),
+    ...(endDate !== undefined && { endAt: Number(endDate) }),
+  };
+  const start = startDate === undefined ? undefined : Number(startDate);
+  const rule: ScheduleRule =
+    pattern === undefined
+      ? // Counted from its next time, so that it keeps its place within the interval.
+        { every: Number(every), startAt: nextAt, ...limits }
+      : {
+          cron: pattern,
+          ...(tz !== undefined && { tz }),
+          ...(start !== undefined && { startAt: start }),
+          ...limits,
+        };
+  const given = JSON.parse(opts ?? '{}') as BullOptions;
+  const { attempts, priority } = given;
+  const options = {
+    ...sharedOptions(given).known,
+    ...(attempts !== undefined && attempts > 0 && { attempts }),
+    ...(priority !== undefined && priority > 0 && { priority }),
+  };
+  return { id, rule, template: { name: name ?? id, data: JSON.parse(data ?? 'null'), options } };
+}

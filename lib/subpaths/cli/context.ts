@@ -1,0 +1,142 @@
+import { createInterface } from 'node:readline/promises';
+import { once } from 'node:events';
+import { escaped } from '../../errors/show.js';
+import type { Inspector } from '../inspector.js';
+import { paint, table, type Cell, type Column, type Screen } from './table.js';
+import type { Output } from './output.js';
+import { UsageError } from './dispatch-options.js';
+
+export const DONE = 0;
+export const FAILED = 1;
+export const NOT_THERE = 3;
+export const UNHEALTHY = 4;
+export const STOPPED = 130;
+/** Of a `UsageError` whose message says enough. */
+const NO_USAGE = ' ';
+
+type OptionType = { readonly type: 'string' | 'boolean'; readonly short?: string; readonly about: string };
+
+/** A command of `godwit` that asks Redis. */
+export interface Command {
+  readonly name: string;
+  /** What follows the name: `<queue> [id…]`. */
+  readonly usage: string;
+  readonly about: string;
+  readonly options?: Readonly<Record<string, OptionType>>;
+  /** How many words may follow the name, at least and at most. */
+  readonly words: readonly [least: number, most: number];
+  run(context: Context): Promise<number>;
+}
+
+/** What a command works with. */
+export interface Context {
+  readonly words: readonly string[];
+  readonly values: Readonly<Record<string, string | boolean | undefined>>;
+  readonly inspector: Inspector;
+  readonly print: Printer;
+  readonly url: string;
+  readonly prefix: string;
+  /** Aborted by SIGINT, SIGTERM, and when nobody reads the output any more. */
+  readonly signal: AbortSignal;
+}
+
+/** The output of a command: text for people, or one JSON document. */
+export class Printer {
+  constructor(
+    private readonly output: Output,
+    readonly screen: Screen,
+    readonly isJson: boolean,
+    private readonly isYes: boolean,
+    private readonly isQuiet: boolean,
+  ) {}
+
+  /** @param json what is printed with `--json` in the place of the table. */
+  rows(json: unknown, columns: readonly Column[], rows: readonly (readonly Cell[])[], none: string): void {
+    if (this.isJson) this.json(json);
+    else if (rows.length === 0) this.line(none);
+    else this.output.print(table(columns, rows, this.screen));
+  }
+
+  json(value: unknown): void {
+    this.output.print(`${JSON.stringify(value, null, 2)}\n`);
+  }
+
+  /** One object on a line, for output without an end. */
+  jsonLine(value: unknown): void {
+    this.output.print(`${JSON.stringify(value)}\n`);
+  }
+
+  /** For people; nothing with `--json` or `--quiet`. */
+  line(text: string): void {
+    if (!this.isJson && !this.isQuiet) this.output.print(`${text}\n`);
+  }
+
+  /** A line of which the second part comes from outside, cut at the width of the screen. */
+  safeLine(head: string, rest: string): void {
+    const { width } = this.screen;
+    const clean = escaped(rest);
+    // Colours of the head take no place; it is about 40 characters wide.
+    const room = width === undefined ? clean.length : Math.max(20, width - 42);
+    this.output.print(`${head}  ${clean.length > room ? `${clean.slice(0, room - 1)}…` : clean}\n`);
+  }
+
+  /** As it is, such as a page that other programs read. */
+  raw(text: string): void {
+    this.output.print(text);
+  }
+
+  /** What was done: a sentence for people, an object for programs. */
+  done(text: string, json: object): void {
+    if (this.isJson) this.json(json);
+    else this.line(text);
+  }
+
+  paint(style: Parameters<typeof paint>[0], text: string): string {
+    return paint(style, text, this.screen.color);
+  }
+
+  /**
+   * Asks a person whether to go on; `--yes` answers for one who is not there.
+   *
+   * @throws {UsageError} without a terminal and without `--yes`.
+   */
+  async confirm(question: string): Promise<boolean> {
+    if (this.isYes) return true;
+    if (!process.stdin.isTTY)
+      throw new UsageError(`${question} Add --yes to do it without a terminal`, NO_USAGE);
+    const asking = createInterface({ input: process.stdin, output: process.stderr });
+    try {
+      return /^y(es)?$/i.test((await asking.question(`${question} [y/N] `)).trim());
+    } finally {
+      asking.close();
+    }
+  }
+}
+
+export function versionOfPackage(): string {
+  return (require('../../../package.json') as { version: string }).version;
+}
+
+/** Resolves when the signal is aborted. */
+export async function stopped(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
+}
+
+/** A whole number among the options. */
+export function numberOf({ values }: Context, name: string, otherwise: number): number {
+  const given = values[name];
+  if (given === undefined) return otherwise;
+  if (typeof given === 'string' && /^\d{1,9}$/.test(given)) return Number(given);
+  throw new UsageError(`--${name} must be a whole number, got ${JSON.stringify(given)}`, '');
+}
+
+/** The options that were given, by these names and under these names. */
+export function given({ values }: Context, ...names: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = values[name];
+      const key = name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+      return typeof value === 'string' ? [[key, value]] : [];
+    }),
+  );
+}

@@ -1,0 +1,115 @@
+import { parseArgs } from 'node:util';
+import { GodwitError } from '../../errors.js';
+import { quoted } from '../../job/text.js';
+import { checkUrl, DEFAULT_CONNECTION } from '../../options/connection.js';
+import { checkKey, MAX_BATCH } from '../../options/dispatcher-options.js';
+
+export const DISPATCH_HELP = `Usage: godwit dispatch [options]
+
+Moves due tasks from a sorted set (ZADD set ready-at task) to a list (BLPOP list), in the order of their
+due times, each exactly once however many dispatchers run. The scores are unix seconds, with fractions
+where there are any, by the clock of Redis.
+
+Options:
+  -u, --redis-url <url>               where Redis is (default: ${DEFAULT_CONNECTION})
+  -d, --delayed-task-zset-key <key>   the sorted set (default: delayedtaskset)
+  -r, --ready-task-list-key <key>     the list (default: readytasklist)
+  -n, --batch-size <n>                tasks moved by one call, 1 to ${MAX_BATCH} (default: 10)
+  -v, --verbose                       a line for every call: tasks dispatched, tasks left in the sorted set,
+                                      tasks in the list, seconds until the next call
+  -h, --help                          this text
+
+While tasks are moved, call follows call. When nothing is due it backs off 0, 1, 1, 2, 3, 5, 8, 13, 13, ...
+seconds, less where the next task is due before that, and starts over as soon as something was moved.
+
+While Redis cannot be reached it says so, and goes on once it can. It ends within a second of SIGINT or
+SIGTERM. Exit codes: 0 after such a signal, 1 where a key holds something else than it should or Redis
+refuses the user, 2 for a command line that cannot be followed.
+`;
+
+export interface DispatchOptions {
+  readonly url: string;
+  readonly delayedKey: string;
+  readonly readyKey: string;
+  readonly batchSize: number;
+  readonly verbose: boolean;
+}
+
+/**
+ * The options of the command, or `help`.
+ *
+ * @throws {UsageError}
+ */
+export function readDispatchOptions(args: string[]): DispatchOptions | 'help' {
+  const values = parse(args);
+  if (values.help) return 'help';
+  const {
+    'redis-url': url = DEFAULT_CONNECTION,
+    'delayed-task-zset-key': delayedKey = 'delayedtaskset',
+    'ready-task-list-key': readyKey = 'readytasklist',
+    'batch-size': batchSize = '10',
+    verbose = false,
+  } = values;
+  if (delayedKey === readyKey) {
+    throw refusal('--ready-task-list-key must be another key than --delayed-task-zset-key');
+  }
+  return {
+    url: checked(() => checkUrl(url, '--redis-url')),
+    delayedKey: checked(() => checkKey(delayedKey, '--delayed-task-zset-key')),
+    readyKey: checked(() => checkKey(readyKey, '--ready-task-list-key')),
+    batchSize: batch(batchSize),
+    verbose,
+  };
+}
+
+function parse(args: string[]) {
+  return checked(
+    () =>
+      parseArgs({
+        args,
+        options: {
+          'redis-url': { type: 'string', short: 'u' },
+          'delayed-task-zset-key': { type: 'string', short: 'd' },
+          'ready-task-list-key': { type: 'string', short: 'r' },
+          'batch-size': { type: 'string', short: 'n' },
+          verbose: { type: 'boolean', short: 'v' },
+          help: { type: 'boolean', short: 'h' },
+        },
+      }).values,
+  );
+}
+
+function batch(text: string): number {
+  const size = /^\d+$/.test(text) ? Number(text) : 0;
+  if (size >= 1 && size <= MAX_BATCH) return size;
+  throw refusal(
+    `--batch-size must be a whole number from 1 to ${MAX_BATCH}, got ${quoted(text.slice(0, 100))}`,
+  );
+}
+
+/** The result of the function; errors that the caller made are shown with the usage. */
+function checked<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const isOfCaller =
+      error instanceof GodwitError ||
+      String((error as NodeJS.ErrnoException).code).startsWith('ERR_PARSE_ARGS');
+    throw isOfCaller ? refusal((error as Error).message) : error;
+  }
+}
+
+function refusal(message: string): UsageError {
+  return new UsageError(message, DISPATCH_HELP);
+}
+
+/** An invalid command line; the message says why. */
+export class UsageError extends Error {
+  constructor(
+    message: string,
+    /** How it is written right. */
+    readonly usage: string,
+  ) {
+    super(message);
+  }
+}

@@ -1,0 +1,185 @@
+import { checkServer, nameOfServer } from '../../engine/wire/server-check.js';
+import { GodwitError, RedisRefusedError } from '../../errors.js';
+import { messageOf } from '../../errors/thrown.js';
+import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
+import { age, type Cell } from './table.js';
+
+/** A line of the doctor. */
+interface Finding {
+  readonly level: 'ok' | 'warn' | 'fail';
+  readonly what: string;
+  /** What was found, and what to do. */
+  readonly text: string;
+}
+
+const ROUND_TRIPS = 100;
+const SLOW_MS = 10;
+const CLOCK_MS = 1_000;
+const OLD_MS = 600_000;
+const LATE_MS = 60_000;
+/** Of `maxmemory`. */
+const FULL = 0.8;
+
+const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
+
+const ok = (what: string, text: string): Finding => ({ level: 'ok', what, text });
+const warn = (what: string, text: string): Finding => ({ level: 'warn', what, text });
+const fail = (what: string, text: string): Finding => ({ level: 'fail', what, text });
+
+export const doctor: Command = {
+  name: 'doctor',
+  usage: '',
+  about: 'looks for what is wrong with Redis, queues, workers and schedules; code 4 if anything fails',
+  words: [0, 0],
+  options: { deep: { type: 'boolean', about: 'also audits every queue' } },
+  async run(context) {
+    const { print } = context;
+    const findings = await examine(context);
+    const rows = findings.map(({ level, what, text }): Cell[] => [
+      { text: level, style: STYLES[level] },
+      what,
+      text,
+    ]);
+    print.rows(findings, [{ title: '' }, { title: 'WHAT' }, { title: 'FOUND' }], rows, '');
+    return findings.some(({ level }) => level === 'fail') ? UNHEALTHY : DONE;
+  },
+};
+
+async function examine(context: Context): Promise<Finding[]> {
+  const { inspector } = context;
+  let info: string;
+  try {
+    info = (await inspector.producer.engine.admin.serverInfo('godwit-doctor')) ?? '';
+  } catch (error) {
+    if (!(error instanceof GodwitError)) throw error;
+    return [fail('Redis', `${messageOf(error)}; check --url, the user and the network`)];
+  }
+  const findings = [...serverFindings(info)];
+  try {
+    findings.push(...(await examineQueues(context)));
+  } catch (error) {
+    if (!(error instanceof RedisRefusedError)) throw error;
+    findings.push(fail('rights', `${messageOf(error)}; godwit acl prints what a user needs`));
+  }
+  return findings;
+}
+
+async function examineQueues(context: Context): Promise<Finding[]> {
+  const { inspector, values } = context;
+  const [queues, workers] = await Promise.all([inspector.queues(), inspector.workers()]);
+  const findings = [await roundTrips(context), await clock(context)];
+  if (queues.length === 0)
+    findings.push(warn('queues', `none with the prefix ${context.prefix}; check --prefix`));
+  findings.push(...queues.flatMap((queue) => queueFindings(queue, workers)), ...workerFindings(workers));
+  for (const { name } of queues) {
+    // oxlint-disable-next-line no-await-in-loop -- one queue after another: a diagnosis must not be a load
+    findings.push(...(await leases(context, name)), ...(await schedules(context, name, workers)));
+    // oxlint-disable-next-line no-await-in-loop -- as before
+    if (values['deep'] === true) findings.push(await audit(context, name));
+  }
+  return findings;
+}
+
+function serverFindings(info: string): Finding[] {
+  const field = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
+  const findings = [ok('server', nameOfServer(info) ?? 'unknown version')];
+  const warnings = checkServer(info, 0);
+  for (const { code, message } of warnings)
+    findings.push(code === 'no-append-only-file' ? warn(code, message) : fail(code, message));
+  const [used, most] = [Number(field('used_memory')), Number(field('maxmemory'))];
+  if (most > 0 && used / most > FULL)
+    findings.push(
+      fail('memory', `${Math.round((used / most) * 100)} % of maxmemory is used: adds fail when it is full`),
+    );
+  else
+    findings.push(
+      ok('memory', most > 0 ? `${Math.round((used / most) * 100)} % of maxmemory` : 'no maxmemory'),
+    );
+  return findings;
+}
+
+async function roundTrips({ inspector }: Context): Promise<Finding> {
+  const times: number[] = [];
+  for (let i = 0; i < ROUND_TRIPS; i++) {
+    const start = performance.now();
+    // oxlint-disable-next-line no-await-in-loop -- each is measured alone
+    await inspector.producer.engine.open();
+    times.push(performance.now() - start);
+  }
+  times.sort((a, b) => a - b);
+  const [p50, p99] = [times[ROUND_TRIPS / 2]!, times[ROUND_TRIPS - 2]!];
+  const text = `p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms`;
+  return p50 > SLOW_MS ? warn('round trip', `${text}: run workers nearer to Redis`) : ok('round trip', text);
+}
+
+async function clock({ inspector }: Context): Promise<Finding> {
+  const difference = inspector.producer.engine.now() - Date.now();
+  const text = `${Math.abs(Math.round(difference))} ms ${difference < 0 ? 'behind' : 'ahead of'} this machine`;
+  return Math.abs(difference) > CLOCK_MS
+    ? warn('clock of Redis', `${text}: delays and schedules follow Redis; synchronise the clocks`)
+    : ok('clock of Redis', text);
+}
+
+function queueFindings(queue: QueueInfo, workers: readonly WorkerInfo[]): Finding[] {
+  const { name, counts, paused, oldestWaitingMs } = queue;
+  const what = `queue ${name}`;
+  const served = workers.filter(({ pools }) => pools.some(({ queues }) => queues.includes(name)));
+  const findings: Finding[] = [];
+  if (counts.waiting > 0 && served.length === 0)
+    findings.push(fail(what, `${counts.waiting} jobs wait and no process works on it: start a worker`));
+  if (paused) findings.push(warn(what, `is paused; godwit resume ${name}`));
+  else if (served.length > 0 && (oldestWaitingMs ?? 0) > OLD_MS)
+    findings.push(
+      warn(what, `its oldest job has waited ${age(oldestWaitingMs)}: add workers or concurrency`),
+    );
+  if (counts.dead > 0) findings.push(warn(what, `${counts.dead} dead jobs; godwit dead ${name}`));
+  return findings.length > 0 ? findings : [ok(what, `${counts.waiting} waiting, ${served.length} processes`)];
+}
+
+function workerFindings(workers: readonly WorkerInfo[]): Finding[] {
+  if (workers.length === 0) return [warn('workers', 'no worker process runs')];
+  const versions = [...new Set(workers.map(({ versions: { godwit } }) => godwit))];
+  if (versions.length > 1)
+    return [
+      warn(
+        'workers',
+        `${workers.length} processes of different versions: ${versions.join(', ')}; finish the rollout`,
+      ),
+    ];
+  return [ok('workers', `${workers.length} of version ${versions[0]}`)];
+}
+
+async function leases({ inspector }: Context, queue: string): Promise<Finding[]> {
+  const late = await inspector.producer.engine.overdue(queue, 0);
+  return late.length === 0
+    ? []
+    : [
+        fail(
+          `queue ${queue}`,
+          `${late.length} workers went silent and nobody took back their jobs: start a worker`,
+        ),
+      ];
+}
+
+async function schedules(
+  { inspector }: Context,
+  queue: string,
+  workers: readonly WorkerInfo[],
+): Promise<Finding[]> {
+  const all = await inspector.queue(queue).schedules.list({ limit: 1_000 });
+  const now = inspector.producer.engine.now();
+  const late = all.filter(({ nextAt }) => nextAt !== null && now - nextAt.getTime() > LATE_MS);
+  if (late.length === 0) return [];
+  const isServed = workers.some(({ pools }) => pools.some(({ queues }) => queues.includes(queue)));
+  const advice = isServed ? 'its workers cannot fire them: see their log' : 'start a worker';
+  return [fail(`queue ${queue}`, `${late.length} schedules are late (${late[0]!.id}): ${advice}`)];
+}
+
+async function audit({ inspector }: Context, queue: string): Promise<Finding> {
+  const { violations, checked } = await inspector.queue(queue).audit();
+  const [first] = violations;
+  return first
+    ? fail(`audit ${queue}`, `${violations.length} damages, such as: ${first.text}; godwit repair ${queue}`)
+    : ok(`audit ${queue}`, `${checked} jobs`);
+}

@@ -1,0 +1,421 @@
+import { readFileSync } from 'node:fs';
+import { text as readText } from 'node:stream/consumers';
+import type { DataMatch } from '../../contract/admin-verbs.js';
+import { JobFailedError } from '../../errors.js';
+import type { JobHeaders } from '../../job/headers.js';
+import type { JobState } from '../../job/job-state.js';
+import type { JobFilter } from '../../producer/bulk-acts.js';
+import type { DeadJob, DeadListOptions, RetryPace } from '../../producer/dead-jobs.js';
+import type { JobSnapshot } from '../../producer/job-snapshot.js';
+import type { Queue } from '../../producer/queue.js';
+import { DONE, FAILED, given, NOT_THERE, numberOf, STOPPED, type Command, type Context } from './context.js';
+import { UsageError } from './dispatch-options.js';
+import { age, type Cell } from './table.js';
+
+const FILTER = {
+  name: { type: 'string', about: 'only jobs with this name' },
+  contains: { type: 'string', about: 'with this text in id, name or last error' },
+  where: { type: 'string', about: 'with this value in a field of the data, as tenant.id=7' },
+  limit: { type: 'string', about: 'at most so many' },
+} as const;
+const AGES = {
+  'older-than': { type: 'string', about: 'died longer ago than this, as 2h' },
+  'newer-than': { type: 'string', about: 'died within this time' },
+} as const;
+const CLEAN_STATES = ['waiting', 'delayed', 'completed', 'dead', 'cancelled'] as const;
+type CleanState = (typeof CLEAN_STATES)[number];
+/** Dead jobs that are looked at before an act on all that match. */
+const MOST = 10_000;
+/** A list of dead jobs reads fewer: more take longer than people wait. */
+const MOST_LISTED = 5_000;
+
+const text = (title: string) => ({ title, cut: true }) as const;
+const right = (title: string) => ({ title, align: 'right' }) as const;
+
+const jobs: Command = {
+  name: 'jobs',
+  usage: '<queue>',
+  about: 'jobs of one state, in their order',
+  words: [1, 1],
+  options: {
+    state: {
+      type: 'string',
+      about: 'waiting, active, delayed, completed, dead, cancelled (default: waiting)',
+    },
+    ...FILTER,
+    cursor: { type: 'string', about: 'of the page before' },
+    newest: { type: 'boolean', about: 'in the opposite order' },
+  },
+  async run(context) {
+    const { inspector, words, values, print } = context;
+    await inspector.queues(words);
+    const state = (values['state'] ?? 'waiting') as JobState;
+    const page = await inspector.queue(words[0]!).jobs({
+      state,
+      limit: numberOf(context, 'limit', 50),
+      data: print.isJson,
+      ...given(context, 'name', 'contains', 'cursor'),
+      ...where(context),
+      ...(values['newest'] === true && { order: 'desc' as const }),
+    });
+    const rows = (page.jobs as JobSnapshot[]).map((job): Cell[] => [
+      job.id,
+      job.name,
+      `${job.attempt}/${job.attempts}`,
+      job.createdAt ? age(Date.now() - job.createdAt.getTime()) : '-',
+      detailOf(job),
+    ]);
+    const columns = [text('ID'), text('NAME'), right('ATTEMPT'), right('AGE'), text('DETAIL')];
+    print.rows(page, columns, rows, `no ${state} jobs`);
+    if (page.cursor !== null) print.line(`more: --cursor ${page.cursor}`);
+    return DONE;
+  },
+};
+
+/** `tenant.id=7`: a value that is JSON of a number, a boolean, null or a text is that, and any other is a text. */
+function where({ values }: Context): { where?: DataMatch } {
+  const given = values['where'];
+  if (given === undefined) return {};
+  const [, path, text] = /^([^=]+)=(.*)$/s.exec(String(given)) ?? [];
+  if (path === undefined || text === undefined)
+    throw new UsageError(`--where: ${JSON.stringify(given)} is not a field, = and its value`, '');
+  return { where: { [path]: scalarOf(text) } };
+}
+
+function scalarOf(text: string): DataMatch[string] {
+  try {
+    const read: unknown = JSON.parse(text);
+    return typeof read === 'object' && read !== null ? text : (read as DataMatch[string]);
+  } catch {
+    return text;
+  }
+}
+
+function detailOf({ state, dueAt, failure, worker, cancelReason }: JobSnapshot): string {
+  switch (state) {
+    case 'delayed':
+      return `due ${dueAt?.toISOString() ?? '-'}`;
+    case 'active':
+      return worker ?? '';
+    case 'dead':
+      return `${failure?.reason ?? ''}: ${failure?.message ?? ''}`;
+    case 'cancelled':
+      return cancelReason ?? '';
+    default:
+      return failure ? `last error: ${failure.message}` : '';
+  }
+}
+
+const job: Command = {
+  name: 'job',
+  usage: '<queue> <id>',
+  about: 'everything about one job',
+  words: [2, 2],
+  async run({ inspector, words, print }) {
+    const queue = inspector.queue(words[0]!);
+    const found = await queue.get(words[1]!);
+    if (found === null) {
+      print.done(`queue ${words[0]} has no job ${words[1]}`, { found: null });
+      return NOT_THERE;
+    }
+    const { failures, ...rest } = found;
+    const fields = Object.entries(rest).filter(([, value]) => value !== null && value !== undefined);
+    const rows = fields.map(([key, value]): Cell[] => [key, valueText(value)]);
+    for (const { at, attempt, durationUs, worker, name, message } of failures)
+      rows.push([
+        `attempt ${attempt}`,
+        `failed ${at.toISOString()} after ${(durationUs / 1_000).toFixed(1)} ms in ${worker}: ${name}: ${message}`,
+      ]);
+    const { name, group } = found;
+    if (found.state === 'waiting' && name !== '')
+      for (const { text } of await queue.limits.holding({ name, group })) rows.push(['waits because', text]);
+    print.rows(found, [{ title: 'FIELD' }, { title: 'VALUE' }], rows, '');
+    return DONE;
+  },
+};
+
+function valueText(value: unknown): string {
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+const add: Command = {
+  name: 'add',
+  usage: '<queue> <name>',
+  about: 'adds a job',
+  words: [2, 2],
+  options: {
+    data: { type: 'string', short: 'd', about: 'JSON, @file, or - for standard input (default: null)' },
+    id: { type: 'string', about: 'an id of your own' },
+    delay: { type: 'string', about: 'run it after this time, as 10m' },
+    priority: { type: 'string', about: '1 (first) to 2097151' },
+    attempts: { type: 'string', about: 'how often it may run' },
+    headers: { type: 'string', about: 'small strings beside the data: a JSON object' },
+    wait: { type: 'boolean', about: 'wait for its end; code 1 if it dies' },
+    timeout: { type: 'string', about: 'how long to wait (default: 30s)' },
+  },
+  async run(context) {
+    const { inspector, words, values, print, signal } = context;
+    const [name, jobName] = words as [string, string];
+    const queue = inspector.queue(name);
+    const data = await dataOf(values['data'] as string | undefined);
+    const options = {
+      ...given(context, 'id', 'delay'),
+      ...(values['priority'] !== undefined && { priority: numberOf(context, 'priority', 0) }),
+      ...(values['attempts'] !== undefined && { attempts: numberOf(context, 'attempts', 1) }),
+      ...(values['headers'] !== undefined && { headers: headersOf(values['headers'] as string) }),
+    };
+    if (values['wait'] !== true) {
+      const added = await queue.add(jobName, data, options);
+      const { id, duplicate } = added;
+      print.done(duplicate ? `job ${id} was there already` : `job ${id} added`, added);
+      return DONE;
+    }
+    try {
+      const waitTimeout = (values['timeout'] as string | undefined) ?? '30s';
+      const answer = await queue.addAndWait(jobName, data, { ...options, waitTimeout, signal, detail: true });
+      print.done(`job ${answer.id} completed: ${JSON.stringify(answer.result ?? null)}`, answer);
+      return DONE;
+    } catch (error) {
+      if (!(error instanceof JobFailedError)) throw error;
+      print.done(error.message, { id: error.jobId, reason: error.reason, error: error.message });
+      return FAILED;
+    }
+  },
+};
+
+async function dataOf(source: string | undefined): Promise<unknown> {
+  if (source === undefined) return null;
+  const json =
+    source === '-'
+      ? await readText(process.stdin)
+      : source.startsWith('@')
+        ? fileOf(source.slice(1))
+        : source;
+  try {
+    return JSON.parse(json) as unknown;
+  } catch (error) {
+    throw new UsageError(`--data is no JSON: ${(error as Error).message}`, '');
+  }
+}
+
+function headersOf(json: string): JobHeaders {
+  try {
+    return JSON.parse(json) as JobHeaders;
+  } catch (error) {
+    throw new UsageError(`--headers is no JSON: ${(error as Error).message}`, '');
+  }
+}
+
+function fileOf(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UsageError(`--data: ${(error as Error).message}`, '');
+  }
+}
+
+/** An act on jobs by their ids. */
+function byId(
+  name: string,
+  about: string,
+  act: (queue: Queue, id: string, context: Context) => Promise<string>,
+  more: Pick<Command, 'options'> & { readonly asks?: boolean } = {},
+): Command {
+  return {
+    name,
+    usage: '<queue> <id…>',
+    about,
+    words: [2, 1_001],
+    ...(more.options && { options: more.options }),
+    async run(context) {
+      const { inspector, words, print } = context;
+      const [queue, ...ids] = words as [string, ...string[]];
+      const question = `${name} ${ids.length} ${ids.length === 1 ? 'job' : 'jobs'} of queue ${queue}?`;
+      if (more.asks && !(await print.confirm(question))) return FAILED;
+      const results = [];
+      for (const id of ids) {
+        // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
+        const result = await act(inspector.queue(queue), id, context);
+        results.push({ id, result });
+        print.line(`${id} ${result}`);
+      }
+      if (print.isJson) print.json(results);
+      return results.some(({ result }) => result === 'not-found') ? NOT_THERE : DONE;
+    },
+  };
+}
+
+const dead: Command = {
+  name: 'dead',
+  usage: '<queue> [list|retry|remove]',
+  about: 'dead jobs by reason and name; retries or removes all that match',
+  words: [1, 2],
+  options: {
+    reason: { type: 'string', about: 'why they died' },
+    ...FILTER,
+    ...AGES,
+    'dry-run': { type: 'boolean', about: 'tell what would be done' },
+    rate: { type: 'string', about: 'retry only so many in a time, as 50/s, 100/5m' },
+  },
+  async run(context) {
+    const { inspector, words, values, print } = context;
+    const [name, act = 'list'] = words as [string, string?];
+    if (!['list', 'retry', 'remove'].includes(act))
+      throw new UsageError(`dead: ${JSON.stringify(act)} is none of list, retry, remove`, '');
+    const pace = paceOf(context, act);
+    await inspector.queues([name]);
+    const queue = inspector.queue(name);
+    const filter: DeadListOptions = {
+      ...given(context, 'reason', 'name', 'contains', 'older-than', 'newer-than'),
+      ...where(context),
+    };
+    const most = act === 'list' ? MOST_LISTED : MOST;
+    const { found, isAll } = await matching(queue, filter, numberOf(context, 'limit', most));
+    const groups = groupsOf(found);
+    if (act === 'list' || values['dry-run'] === true) {
+      const json = act === 'list' ? { jobs: found, groups } : { act, count: found.length, groups };
+      const rows = groups.map(({ reason, name: of, count, last }): Cell[] => [count, reason, of, last]);
+      print.rows(
+        json,
+        [right('JOBS'), { title: 'REASON' }, text('NAME'), text('LAST ERROR')],
+        rows,
+        'no dead jobs match',
+      );
+      if (!isAll) print.line(`of the first ${found.length} dead jobs that match`);
+      return DONE;
+    }
+    if (found.length === 0) {
+      print.done('no dead jobs match', { act, count: 0 });
+      return DONE;
+    }
+    const sum = groups.map(({ count, reason, name: of }) => `${count} ${of} (${reason})`).join(', ');
+    if (!(await print.confirm(`${act} ${found.length} dead jobs of queue ${name}: ${sum}?`))) return FAILED;
+    const limit = found.length;
+    const count =
+      act === 'retry'
+        ? await queue.dead.retry({ ...filter, limit }, pace)
+        : await queue.remove({ state: 'dead', ...filter, limit });
+    const isStopped = pace?.signal?.aborted === true && count < limit;
+    const done = `${count} ${act === 'retry' ? 'retried' : 'removed'}`;
+    print.done(isStopped ? `${done}; ${limit - count} are still dead` : done, { act, count });
+    return isStopped ? STOPPED : DONE;
+  },
+};
+
+const RATE = /^(\d{1,9})\/(\d*)(ms|s|m|h|d)$/;
+/** A line of progress at most so often. */
+const PROGRESS_MS = 1_000;
+
+/** How fast to retry; undefined for as fast as Redis answers. */
+function paceOf({ values, print, signal }: Context, act: string): RetryPace | undefined {
+  const given = values['rate'];
+  if (typeof given !== 'string') return undefined;
+  const [, max, count, unit] = RATE.exec(given) ?? [];
+  if (max === undefined)
+    throw new UsageError(`--rate must be jobs in a time, as 50/s, not ${JSON.stringify(given)}`, '');
+  if (act !== 'retry') throw new UsageError('--rate is for retry only', '');
+  let saidAt = performance.now();
+  return {
+    signal,
+    rate: { max: Number(max), per: `${count === '' ? 1 : Number(count)}${unit as 's'}` },
+    onProgress: (retried) => {
+      if (performance.now() - saidAt < PROGRESS_MS) return;
+      saidAt = performance.now();
+      print.line(`${retried} retried`);
+    },
+  };
+}
+
+const clean: Command = {
+  name: 'clean',
+  usage: '<queue> <state>',
+  about: 'removes jobs of a state: waiting, delayed, completed, dead or cancelled',
+  words: [2, 2],
+  options: {
+    ...FILTER,
+    reason: { type: 'string', about: 'why they died' },
+    'older-than': { type: 'string', about: 'ended or were added longer ago than this, as 7d' },
+    'newer-than': { type: 'string', about: 'ended or were added within this time' },
+  },
+  async run(context) {
+    const { inspector, words, values, print } = context;
+    const [name, state] = words as [string, CleanState];
+    if (!CLEAN_STATES.includes(state))
+      throw new UsageError(`clean: ${JSON.stringify(state)} is none of ${CLEAN_STATES.join(', ')}`, '');
+    const filter = {
+      state,
+      ...given(context, 'name', 'contains', 'reason', 'older-than', 'newer-than'),
+      ...where(context),
+      ...(values['limit'] !== undefined && { limit: numberOf(context, 'limit', 0) }),
+    };
+    const [info] = await inspector.queues([name]);
+    const shown: object = { ...filter, ...given(context, 'where') };
+    const which = Object.entries(shown).map(([key, value]) => `${key} ${String(value)}`);
+    const question = `Remove jobs of queue ${name} (${which.join(', ')}); it has ${info!.counts[state]} ${state} in all?`;
+    if (!(await print.confirm(question))) return FAILED;
+    const count = await inspector.queue(name).remove(filter as JobFilter<string, CleanState>);
+    print.done(`${count} removed`, { queue: name, ...filter, count });
+    return DONE;
+  },
+};
+
+async function matching(queue: Queue, filter: DeadListOptions, most: number) {
+  const found: DeadJob[] = [];
+  let cursor: string | null = null;
+  do {
+    const limit = Math.min(1_000, most - found.length);
+    // oxlint-disable-next-line no-await-in-loop -- page after page
+    const page: { jobs: readonly DeadJob[]; cursor: string | null } = await queue.dead.list({
+      ...filter,
+      limit,
+      ...(cursor !== null && { cursor }),
+    });
+    found.push(...page.jobs);
+    ({ cursor } = page);
+  } while (cursor !== null && found.length < most);
+  return { found, isAll: cursor === null };
+}
+
+function groupsOf(found: readonly DeadJob[]) {
+  const groups = new Map<string, { count: number; reason: string; name: string; last: string }>();
+  for (const { reason, name, failure } of found) {
+    const key = `${reason}\n${name}`;
+    const group = groups.get(key) ?? { count: 0, reason: reason ?? '-', name, last: '' };
+    group.count += 1;
+    group.last = failure?.message ?? '';
+    groups.set(key, group);
+  }
+  return [...groups.values()].toSorted((a, b) => b.count - a.count);
+}
+
+export const JOB_COMMANDS: readonly Command[] = [
+  jobs,
+  job,
+  add,
+  byId('retry', 'runs dead jobs again', async (queue, id) => {
+    await queue.dead.retry(id);
+    return 'retried';
+  }),
+  byId(
+    'cancel',
+    'ends jobs that wait or are delayed, and tells running ones to stop',
+    (queue, id, { values }) => queue.cancel(id, values['reason'] as string | undefined),
+    { options: { reason: { type: 'string', about: 'why, for the handler and the event' } } },
+  ),
+  byId('promote', 'runs delayed jobs now', async (queue, id) => {
+    await queue.promote(id);
+    return 'promoted';
+  }),
+  byId(
+    'remove',
+    'removes jobs that do not run',
+    async (queue, id) => {
+      await queue.remove(id);
+      return 'removed';
+    },
+    { asks: true },
+  ),
+  dead,
+  clean,
+];

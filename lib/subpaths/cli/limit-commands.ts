@@ -1,0 +1,138 @@
+import type { LimitInfo } from '../../producer/queue-limits.js';
+import { UsageError } from './dispatch-options.js';
+import { DONE, given, numberOf, type Command, type Context } from './context.js';
+import { age, type Cell } from './table.js';
+
+const right = (title: string) => ({ title, align: 'right' }) as const;
+const COLUMNS = [
+  { title: 'OF', cut: true },
+  { title: 'RATE' },
+  right('LEFT'),
+  right('RUNNING'),
+  right('WAITING'),
+  { title: 'STATE' },
+] as const;
+
+const limits: Command = {
+  name: 'limits',
+  usage: '<queue> [set|clear|hold <time>|release]',
+  about: 'limits of a queue, of its names, and shared ones; or changes one of them',
+  words: [1, 3],
+  options: {
+    name: { type: 'string', about: 'the limit of this job name' },
+    shared: { type: 'string', about: 'the shared limit with this name' },
+    rate: { type: 'string', about: 'for set: starts and time, as 100/1s; none removes the rate' },
+    concurrency: { type: 'string', about: 'for set: jobs that run at once; none removes the limit' },
+  },
+  async run(context) {
+    const { inspector, words, print } = context;
+    const [name, act, time] = words as [string, string?, string?];
+    await inspector.queues([name]);
+    if (act !== undefined) return change(context, name, act, time);
+    const of = inspector.queue(name).limits;
+    const all = [...(await of.list()), ...(await of.listShared())];
+    print.rows(all, COLUMNS, all.map(rowOf), '');
+    return DONE;
+  },
+};
+
+async function change(
+  context: Context,
+  queue: string,
+  act: string,
+  time: string | undefined,
+): Promise<number> {
+  const { inspector, print, values } = context;
+  const { name, shared } = given(context, 'name', 'shared');
+  if (name !== undefined && shared !== undefined)
+    throw new UsageError('limits: --name or --shared, not both', '');
+  const of = inspector.queue(queue).limits;
+  const target = name === undefined ? {} : { name };
+  const one = shared === undefined ? null : of.shared(shared);
+  switch (act) {
+    case 'set': {
+      const { rate, concurrency } = values;
+      const changed = {
+        ...(rate !== undefined && { rate: rateOf(String(rate)) }),
+        ...(concurrency !== undefined && {
+          concurrency: concurrency === 'none' ? null : numberOf(context, 'concurrency', 0),
+        }),
+      };
+      if (Object.keys(changed).length === 0)
+        throw new UsageError('limits set: give --rate or --concurrency', '');
+      await (one ? one.set(changed) : of.set(changed, target));
+      break;
+    }
+    case 'clear':
+      await (one ? one.clear() : of.clear(target));
+      break;
+    case 'hold':
+      if (time === undefined) throw new UsageError('limits hold: the time is missing, as 30s', '');
+      await (one ? one.hold(time as `${number}s`) : of.hold(time as `${number}s`, target));
+      break;
+    case 'release':
+      await (one ? one.release() : of.release(target));
+      break;
+    default:
+      throw new UsageError(`limits: ${JSON.stringify(act)} is not one of set, clear, hold, release`, '');
+  }
+  print.done('done', { queue, act, name: name ?? null, shared: shared ?? null });
+  return DONE;
+}
+
+function rateOf(text: string): { max: number; per: `${number}s` } | null {
+  if (text === 'none') return null;
+  const [, max, per] = /^(\d{1,10})\/(\S+)$/.exec(text) ?? [];
+  if (max === undefined)
+    throw new UsageError(`--rate must be like 100/1s, or none, got ${JSON.stringify(text)}`, '');
+  return { max: Number(max), per: per as `${number}s` };
+}
+
+const groups: Command = {
+  name: 'groups',
+  usage: '<queue> [pause|resume|release <group>]',
+  about: 'groups that have jobs, and what limits them; or pauses, resumes or releases one',
+  words: [1, 3],
+  options: { limit: { type: 'string', about: 'at most so many (default: 100)' } },
+  async run(context) {
+    const { inspector, words, print } = context;
+    const [name, act, group] = words as [string, string?, string?];
+    await inspector.queues([name]);
+    const queue = inspector.queue(name);
+    if (act === undefined) {
+      const page = await queue.groups({ limit: numberOf(context, 'limit', 100) });
+      print.rows(page, COLUMNS, page.groups.map(rowOf), 'no group has jobs');
+      if (page.cursor !== null) print.line('there are more');
+      return DONE;
+    }
+    if (act !== 'pause' && act !== 'resume' && act !== 'release')
+      throw new UsageError(`groups: ${JSON.stringify(act)} is not one of pause, resume, release`, '');
+    if (group === undefined) throw new UsageError(`groups ${act}: the name of the group is missing`, '');
+    await queue.group(group)[act]();
+    print.done(`${act}d`, { queue: name, group, act });
+    return DONE;
+  },
+};
+
+function rowOf(limit: LimitInfo): Cell[] {
+  const { of, name, rate, left, concurrency, running, waiting, maxSize } = limit;
+  return [
+    name === null ? (of === 'groups' ? 'each group' : 'the queue') : `${of} ${name}`,
+    rate ? `${rate.max} in ${age(rate.perMs)}` : '-',
+    left ?? '-',
+    concurrency === null ? '-' : `${running}/${concurrency}`,
+    maxSize === null ? waiting : `${waiting}/${maxSize}`,
+    stateOf(limit),
+  ];
+}
+
+function stateOf({ paused, heldForMs, breaker, left, nextInMs, isLive }: LimitInfo): Cell {
+  const warn = (text: string): Cell => ({ text, style: 'yellow' });
+  if (paused) return warn('paused');
+  if (heldForMs > 0) return warn(`held for ${age(heldForMs)}`);
+  if (breaker && breaker.state !== 'closed') return warn(`breaker ${breaker.state}`);
+  if (left !== null && left < 1) return warn(`next in ${age(nextInMs)}`);
+  return isLive ? 'set at run time' : 'open';
+}
+
+export const LIMIT_COMMANDS: readonly Command[] = [limits, groups];

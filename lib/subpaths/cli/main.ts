@@ -1,0 +1,232 @@
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { GodwitError, RedisRefusedError, UnknownQueueError } from '../../errors.js';
+import { createInspector } from '../inspector.js';
+import { quoted } from '../../job/text.js';
+import { checkUrl, DEFAULT_CONNECTION } from '../../options/connection.js';
+import { acl } from './acl.js';
+import { completionScript } from './completion.js';
+import { FAILED, NOT_THERE, Printer, versionOfPackage, type Command } from './context.js';
+import { DISPATCH_HELP, readDispatchOptions, UsageError } from './dispatch-options.js';
+import { runDispatch } from './dispatch.js';
+import { JOB_COMMANDS } from './job-commands.js';
+import { LIMIT_COMMANDS } from './limit-commands.js';
+import { migrate } from './migrate.js';
+import { Output } from './output.js';
+import { QUEUE_COMMANDS } from './queue-commands.js';
+import { serve } from './serve.js';
+import { WATCH_COMMANDS } from './watch-commands.js';
+
+const COMMANDS: readonly Command[] = [
+  ...QUEUE_COMMANDS,
+  ...JOB_COMMANDS,
+  ...LIMIT_COMMANDS,
+  ...WATCH_COMMANDS,
+  serve,
+  migrate,
+  acl,
+];
+
+/** Options that every command has that asks Redis. */
+const GLOBAL = {
+  url: {
+    type: 'string',
+    short: 'u',
+    about: `where Redis is (default: $GODWIT_URL, $REDIS_URL, ${DEFAULT_CONNECTION})`,
+  },
+  prefix: { type: 'string', about: 'prefix of the keys (default: $GODWIT_PREFIX, godwit)' },
+  cluster: { type: 'boolean', about: 'the URL is that of a node of a Redis Cluster' },
+  json: { type: 'boolean', about: 'JSON in the place of text' },
+  yes: { type: 'boolean', short: 'y', about: 'do not ask before an act' },
+  quiet: { type: 'boolean', short: 'q', about: 'print only errors and tables' },
+  'no-color': { type: 'boolean', about: 'no colours, as with $NO_COLOR' },
+  help: { type: 'boolean', short: 'h', about: 'this text' },
+} as const;
+
+/** Errors that mean that the arguments are wrong, and those that mean that something is not there. */
+const WRONG = /^GODWIT_(INVALID|PAYLOAD|SCHEMA)/;
+const ABSENT = /NOT_FOUND$|^GODWIT_UNKNOWN_QUEUE$/;
+
+/** Runs the command line; returns the exit code. */
+export async function main(args: string[]): Promise<number> {
+  const output = new Output();
+  try {
+    return await run(args, output);
+  } catch (error) {
+    if (error instanceof UsageError) {
+      output.printError(
+        `godwit: ${error.message}`,
+        error.usage.trim() === '' ? undefined : error.usage.trimEnd(),
+      );
+      return 2;
+    }
+    if (!(error instanceof GodwitError)) throw error;
+    output.printError(`godwit: ${messageFor(error)}`);
+    if (WRONG.test(error.code)) return 2;
+    return ABSENT.test(error.code) ? NOT_THERE : FAILED;
+  }
+}
+
+/** The messages of errors are for programs; some need other words here. */
+function messageFor(error: GodwitError): string {
+  if (error instanceof UnknownQueueError)
+    return `there is no queue ${quoted(error.queue)} with this prefix; godwit queues lists them`;
+  if (error instanceof RedisRefusedError && error.reply === 'MOVED')
+    return `${error.message}; for a Redis Cluster add --cluster`;
+  return error.message;
+}
+
+async function run([name, ...args]: string[], output: Output): Promise<number> {
+  switch (name) {
+    case 'dispatch':
+      return dispatch(args, output);
+    case 'completion':
+      output.print(
+        completionScript(args[0], [...COMMANDS.map((one) => one.name), 'dispatch', 'completion', 'version']),
+      );
+      return 0;
+    case '-h':
+    case '--help':
+    case 'help':
+      output.print(help());
+      return 0;
+    case '--version':
+    case 'version':
+      output.print(`${versionOfPackage()}\n`);
+      return 0;
+    case undefined:
+      throw new UsageError('there is no command', help());
+    default:
+  }
+  const command = COMMANDS.find((one) => one.name === name);
+  if (!command) throw new UsageError(`there is no command ${quoted(name.slice(0, 100))}`, help());
+  return runCommand(command, args, output);
+}
+
+async function runCommand(command: Command, args: string[], output: Output): Promise<number> {
+  const { values, positionals: words } = parse(command, args);
+  if (values['help'] === true) {
+    output.print(helpOf(command));
+    return 0;
+  }
+  const [least, most] = command.words;
+  if (words.length < least || words.length > most)
+    throw new UsageError(
+      words.length < least
+        ? 'an argument is missing'
+        : `unexpected argument ${quoted(words[most]!.slice(0, 100))}`,
+      helpOf(command),
+    );
+  const { env } = process;
+  const text = (key: string) => values[key] as string | undefined;
+  const url = checkUrl(text('url') ?? env['GODWIT_URL'] ?? env['REDIS_URL'] ?? DEFAULT_CONNECTION, '--url');
+  const prefix = text('prefix') ?? env['GODWIT_PREFIX'] ?? 'godwit';
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
+  output.onClosed(() => stop.abort());
+  const inspector = createInspector({
+    connection: values['cluster'] === true ? { cluster: [url] } : url,
+    prefix,
+  });
+  const print = new Printer(
+    output,
+    screenOf(values),
+    values['json'] === true,
+    values['yes'] === true,
+    values['quiet'] === true,
+  );
+  try {
+    return await command.run({ words, values, inspector, print, url, prefix, signal: stop.signal });
+  } catch (error) {
+    if (error instanceof UsageError)
+      throw new UsageError(error.message, error.usage === '' ? helpOf(command) : error.usage);
+    throw error;
+  } finally {
+    await inspector.close();
+  }
+}
+
+function parse(command: Command, args: string[]) {
+  try {
+    const options = { ...GLOBAL, ...command.options } as NonNullable<ParseArgsConfig['options']>;
+    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+    return { values: values as Readonly<Record<string, string | boolean | undefined>>, positionals };
+  } catch (error) {
+    if (!String((error as NodeJS.ErrnoException).code).startsWith('ERR_PARSE_ARGS')) throw error;
+    throw new UsageError((error as Error).message, helpOf(command));
+  }
+}
+
+/** A pipe has no width: lines stay whole there, unless `COLUMNS` says how wide they may be. */
+function screenOf(values: Readonly<Record<string, unknown>>) {
+  const { env, stdout } = process;
+  const columns = Number(env['COLUMNS']);
+  const width = stdout.isTTY ? stdout.columns : columns > 0 ? columns : undefined;
+  const isForced = (env['FORCE_COLOR'] ?? '0') !== '0';
+  const isOff = values['no-color'] === true || (env['NO_COLOR'] ?? '') !== '';
+  return { width, color: !isOff && (isForced || stdout.isTTY) };
+}
+
+function help(): string {
+  const rows: [string, string][] = [
+    ...COMMANDS.map(({ name, usage, about }): [string, string] => [`${name} ${usage}`.trimEnd(), about]),
+    [
+      'dispatch',
+      'moves due tasks from a sorted set to a list, for queues that other programs fill and empty',
+    ],
+    ['completion <bash|zsh|fish>', 'prints a script for the shell'],
+    ['version', 'the version of this package'],
+  ];
+  return `Usage: godwit <command> [options]
+
+Commands:
+${list(rows)}
+
+Options of all commands but dispatch:
+${optionList(GLOBAL)}
+
+Exit codes: 0 done, 1 failed, 2 wrong use, 3 not there, 4 unhealthy, 130 stopped.
+`;
+}
+
+function helpOf({ name, usage, about, options = {} }: Command): string {
+  const own = Object.keys(options).length > 0 ? `Options:\n${optionList(options)}\n\n` : '';
+  return `Usage: godwit ${`${name} ${usage}`.trimEnd()} [options]
+
+${about[0]!.toUpperCase()}${about.slice(1)}.
+
+${own}Options of all commands:
+${optionList(GLOBAL)}
+`;
+}
+
+function optionList(options: Command['options'] & {}): string {
+  return list(
+    Object.entries(options).map(([name, { type, short, about }]): [string, string] => [
+      `${short ? `-${short}, ` : '    '}--${name}${type === 'string' ? ' <value>' : ''}`,
+      about,
+    ]),
+  );
+}
+
+function list(rows: readonly (readonly [string, string])[]): string {
+  const width = Math.min(42, Math.max(...rows.map(([left]) => left.length)));
+  return rows
+    .map(([left, right]) =>
+      left.length > width
+        ? `  ${left}\n  ${' '.repeat(width)}  ${right}`
+        : `  ${left.padEnd(width)}  ${right}`,
+    )
+    .join('\n');
+}
+
+async function dispatch(args: string[], output: Output): Promise<number> {
+  const options = readDispatchOptions(args);
+  if (options === 'help') {
+    output.print(DISPATCH_HELP);
+    return 0;
+  }
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
+  output.onClosed(() => stop.abort());
+  return runDispatch(options, output, stop.signal);
+}

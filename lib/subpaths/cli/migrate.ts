@@ -1,0 +1,208 @@
+import { GodwitError } from '../../errors.js';
+import { checkUrl } from '../../options/connection.js';
+import type { Queue } from '../../producer/queue.js';
+import { DONE, FAILED, type Command, type Context } from './context.js';
+import { UsageError } from './dispatch-options.js';
+import {
+  BULL_STATES,
+  type BullSource,
+  type FoundJob,
+  type FoundSchedule,
+  type LeftBehind,
+} from './bullmq-source.js';
+import type { Cell } from './table.js';
+
+/** What was or would be done with one queue. */
+interface Moved {
+  readonly queue: string;
+  /** Jobs by the list of BullMQ they were in. */
+  readonly jobs: Record<string, number>;
+  /** Jobs that were here already, by their id. */
+  alreadyHere: number;
+  schedules: number;
+  schedulesHere: number;
+  /** Options that jobs had and do not have here, with the number of jobs. */
+  readonly lost: Record<string, number>;
+  readonly left: LeftBehind[];
+}
+
+/** Of one queue; more of the same kind say nothing new. */
+const MOST_LEFT = 1_000;
+
+export const migrate: Command = {
+  name: 'migrate',
+  usage: 'bullmq [queue…]',
+  about:
+    'copies jobs and schedules of BullMQ to queues with the same names; tells what it would do without --apply',
+  words: [1, 1_000],
+  options: {
+    from: { type: 'string', about: 'Redis of BullMQ (default: that of --url)' },
+    'from-prefix': { type: 'string', about: 'prefix of BullMQ (default: bull)' },
+    failed: { type: 'boolean', about: 'also failed jobs, which run again here' },
+    apply: { type: 'boolean', about: 'do it' },
+  },
+  async run(context) {
+    const { words, values, url } = context;
+    const [kind, ...named] = words;
+    if (kind !== 'bullmq') throw new UsageError(`migrate: ${JSON.stringify(kind)} is not bullmq`, '');
+    const from = checkUrl((values['from'] as string | undefined) ?? url, '--from');
+    // It loads ioredis for a second connection, which no other command needs.
+    const { BullSource: Source } = await import('./bullmq-source.js');
+    const source = new Source(from, (values['from-prefix'] as string | undefined) ?? 'bull');
+    try {
+      await source.open();
+      const there = await source.queues();
+      const unknown = named.find((name) => !there.includes(name));
+      if (unknown !== undefined)
+        throw new UsageError(`BullMQ has no queue ${unknown}; it has ${there.join(', ') || 'none'}`, ' ');
+      const names = named.length > 0 ? named : there;
+      return await run(context, source, names);
+    } catch (error) {
+      // What Redis refuses, such as a user without rights to keys of BullMQ.
+      if (error instanceof GodwitError || error instanceof UsageError) throw error;
+      throw new UsageError(`--from: ${(error as Error).message}`, ' ');
+    } finally {
+      source.close();
+    }
+  },
+};
+
+async function run(context: Context, source: BullSource, names: readonly string[]): Promise<number> {
+  const { print, values } = context;
+  const isApplied = values['apply'] === true;
+  if (isApplied) {
+    const open: string[] = [];
+    // oxlint-disable-next-line no-await-in-loop -- few queues
+    for (const name of names) if (!(await source.isPaused(name))) open.push(name);
+    if (open.length > 0)
+      throw new UsageError(
+        `pause ${open.join(', ')} in BullMQ first (await queue.pause()), or its workers would run the same jobs`,
+        ' ',
+      );
+    if (!(await print.confirm(`Copy jobs and schedules of ${names.join(', ')} to Godwit?`))) return FAILED;
+  }
+  const all: Moved[] = [];
+  // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
+  for (const name of names) all.push(await move(context, source, name, isApplied));
+  show(all, isApplied, print);
+  const isLeft = all.some(({ left }) => left.some(({ why }) => why !== 'they have run'));
+  return isLeft ? FAILED : DONE;
+}
+
+async function move(
+  { inspector, values }: Context,
+  source: BullSource,
+  name: string,
+  isApplied: boolean,
+): Promise<Moved> {
+  const queue = inspector.queue(name);
+  const moved: Moved = {
+    queue: name,
+    jobs: {},
+    alreadyHere: 0,
+    schedules: 0,
+    schedulesHere: 0,
+    lost: {},
+    left: await source.others(name),
+  };
+  for (const state of BULL_STATES) {
+    for await (const { jobs, left } of source.jobs(name, state)) {
+      if (state === 'failed' && values['failed'] !== true) {
+        const why = 'they failed; --failed adds them to run again';
+        const count = jobs.length + left.length;
+        const at = moved.left.findIndex((one) => one.why === why);
+        const before = at === -1 ? 0 : Number.parseInt(moved.left[at]!.what, 10);
+        moved.left.splice(at === -1 ? moved.left.length : at, 1, {
+          what: `${before + count} failed jobs`,
+          why,
+        });
+        continue;
+      }
+      moved.left.push(...left.slice(0, Math.max(0, MOST_LEFT - moved.left.length)));
+      const added = isApplied ? await addAll(queue, jobs, moved) : jobs;
+      if (isApplied) await source.markMoved(name, added);
+      moved.jobs[state] = (moved.jobs[state] ?? 0) + added.length;
+      for (const lost of added.flatMap((job) => job.lost)) moved.lost[lost] = (moved.lost[lost] ?? 0) + 1;
+    }
+  }
+  const { schedules, left } = await source.schedules(name);
+  moved.left.push(...left);
+  // oxlint-disable-next-line no-await-in-loop -- few schedules
+  for (const one of schedules) await addSchedule(queue, one, moved, isApplied);
+  return moved;
+}
+
+/** Adds a page of jobs; those that are refused are left behind. Returns the others. */
+async function addAll(queue: Queue, jobs: readonly FoundJob[], moved: Moved): Promise<FoundJob[]> {
+  const answers = await Promise.allSettled(
+    jobs.map(async ({ name, data, options }) => queue.add(name, data, options)),
+  );
+  return jobs.filter(({ id }, i) => {
+    const answer = answers[i]!;
+    if (answer.status === 'fulfilled') {
+      if (answer.value.duplicate) moved.alreadyHere += 1;
+      return true;
+    }
+    const { reason } = answer as { reason: unknown };
+    if (!isRefusal(reason)) throw reason;
+    if (moved.left.length < MOST_LEFT) moved.left.push({ what: `job ${id}`, why: reason.message });
+    return false;
+  });
+}
+
+async function addSchedule(
+  queue: Queue,
+  { id, rule, template }: FoundSchedule,
+  moved: Moved,
+  isApplied: boolean,
+): Promise<void> {
+  try {
+    // It may have been changed here since.
+    if ((await queue.schedules.get(id)) !== null) {
+      moved.schedulesHere += 1;
+      return;
+    }
+    if (isApplied) await queue.schedules.upsert(id, rule, template);
+    moved.schedules += 1;
+  } catch (error) {
+    if (!isRefusal(error)) throw error;
+    moved.left.push({ what: `schedule ${id}`, why: error.message });
+  }
+}
+
+/** An error of this job or schedule; all others, such as a Redis that is away, end the command. */
+function isRefusal(error: unknown): error is GodwitError {
+  return error instanceof GodwitError && /^GODWIT_(INVALID|PAYLOAD|SCHEMA)/.test(error.code);
+}
+
+function show(all: readonly Moved[], isApplied: boolean, print: Context['print']): void {
+  const right = (title: string) => ({ title, align: 'right' }) as const;
+  const columns = [
+    { title: 'QUEUE', cut: true },
+    right('WAITING'),
+    right('PRIORITIZED'),
+    right('DELAYED'),
+    right('FAILED'),
+    right('HERE ALREADY'),
+    right('SCHEDULES'),
+  ];
+  const rows = all.map(({ queue, jobs, alreadyHere, schedules }): Cell[] => [
+    queue,
+    (jobs['wait'] ?? 0) + (jobs['paused'] ?? 0),
+    jobs['prioritized'] ?? 0,
+    jobs['delayed'] ?? 0,
+    jobs['failed'] ?? 0,
+    alreadyHere,
+    schedules,
+  ]);
+  print.rows({ applied: isApplied, queues: all }, columns, rows, 'BullMQ has no queues with this prefix');
+  if (print.isJson) return;
+  for (const { queue, lost, left } of all) {
+    for (const [what, count] of Object.entries(lost))
+      print.safeLine(print.paint('yellow', `${queue}: ${count} jobs without`), what);
+    for (const { what, why } of left.slice(0, 20))
+      print.safeLine(print.paint('yellow', `${queue}: left`), `${what}: ${why}`);
+    if (left.length > 20) print.line(`${queue}: and ${left.length - 20} more; --json has all`);
+  }
+  if (!isApplied) print.line('nothing was changed; --apply does it');
+}

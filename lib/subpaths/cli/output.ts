@@ -1,0 +1,35 @@
+import type { Writable } from 'node:stream';
+import { escaped } from '../../errors/show.js';
+
+/** Maximum output that waits for a stalled reader; beyond it lines are dropped, because the work matters more than its table. */
+const MOST_WAITING = 1_048_576;
+
+/** The standard outputs of a command. A reader that has gone (`| head`) is no error. */
+export class Output {
+  private readonly listeners = new Set<() => void>();
+
+  constructor(
+    private readonly out: Writable = process.stdout,
+    private readonly err: Writable = process.stderr,
+  ) {
+    out.on('error', () => {
+      for (const listener of this.listeners) listener();
+    });
+    // There is no reader any more.
+    err.on('error', () => undefined);
+  }
+
+  /** Called when nobody reads the standard output any more. */
+  onClosed(listener: () => void): void {
+    this.listeners.add(listener);
+  }
+
+  print(text: string): void {
+    if (this.out.writableLength < MOST_WAITING) this.out.write(text);
+  }
+
+  /** @param more lines of this program's own, such as the usage. */
+  printError(text: string, more?: string): void {
+    this.err.write(`${escaped(text)}\n${more === undefined ? '' : `\n${more}\n`}`);
+  }
+}

@@ -1,0 +1,312 @@
+import type { QueueInfo } from '../../inspect/queue-inspector.js';
+import type { ScheduleSnapshot } from '../../producer/schedules.js';
+import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
+import { age, type Cell } from './table.js';
+import { UsageError } from './dispatch-options.js';
+
+const right = (title: string) => ({ title, align: 'right' }) as const;
+const cut = (title: string) => ({ title, cut: true }) as const;
+
+export const QUEUE_COLUMNS = [
+  cut('QUEUE'),
+  right('WAITING'),
+  right('ACTIVE'),
+  right('DELAYED'),
+  right('DEAD'),
+  right('OLDEST'),
+  right('WORKERS'),
+  { title: 'STATE' },
+];
+
+/** Rows of queues with the number of processes that work on each. */
+export async function queueRows({ inspector }: Pick<Context, 'inspector'>, names?: readonly string[]) {
+  const [queues, workers] = await Promise.all([
+    inspector.queues(names && names.length > 0 ? names : undefined),
+    inspector.workers(),
+  ]);
+  const consumers = (name: string) =>
+    workers.filter(({ pools }) => pools.some((pool) => pool.queues.includes(name))).length;
+  const found = queues.map((queue) => ({ ...queue, workers: consumers(queue.name) }));
+  return { found, rows: found.map(rowOf) };
+}
+
+function rowOf(queue: QueueInfo & { readonly workers: number }): Cell[] {
+  const { name, counts, oldestWaitingMs, paused, workers } = queue;
+  const isAlone = counts.waiting > 0 && workers === 0;
+  return [
+    name,
+    counts.waiting,
+    counts.active,
+    counts.delayed,
+    counts.dead > 0 ? { text: String(counts.dead), style: 'red' } : 0,
+    age(oldestWaitingMs),
+    isAlone ? { text: '0', style: 'red' } : workers,
+    paused ? { text: 'paused', style: 'yellow' } : 'open',
+  ];
+}
+
+const queues: Command = {
+  name: 'queues',
+  usage: '[queue…]',
+  about: 'queues of the prefix with their counts',
+  words: [0, 1_000],
+  async run(context) {
+    const { found, rows } = await queueRows(context, context.words);
+    context.print.rows(found, QUEUE_COLUMNS, rows, `there are no queues with the prefix ${context.prefix}`);
+    return DONE;
+  },
+};
+
+const workers: Command = {
+  name: 'workers',
+  usage: '[queue]',
+  about: 'worker processes and how busy they are',
+  words: [0, 1],
+  async run({ inspector, words, print }) {
+    const [queue] = words;
+    const all = await inspector.workers(queue === undefined ? {} : { queue });
+    const rows = all.map(({ host, pid, state, versions, startedAt, pools }): Cell[] => [
+      host,
+      pid,
+      state === 'running' ? state : { text: state, style: 'yellow' },
+      `${pools.reduce((sum, pool) => sum + pool.running, 0)}/${pools.reduce((sum, pool) => sum + pool.concurrency, 0)}`,
+      age(Date.now() - startedAt.getTime()),
+      versions.godwit,
+      pools.flatMap((pool) => pool.queues).join(' '),
+    ]);
+    const columns = [
+      cut('HOST'),
+      right('PID'),
+      { title: 'STATE' },
+      right('BUSY'),
+      right('UP'),
+      { title: 'VERSION' },
+      cut('QUEUES'),
+    ];
+    print.rows(all, columns, rows, 'no worker process runs');
+    return DONE;
+  },
+};
+
+const running: Command = {
+  name: 'running',
+  usage: '[queue]',
+  about: 'jobs that run now, the longest first',
+  words: [0, 1],
+  async run({ inspector, words, print }) {
+    const [queue] = words;
+    const all = await inspector.workers(queue === undefined ? {} : { queue });
+    const runs = all
+      .flatMap(({ host, pid, pools }) =>
+        pools.flatMap(({ jobs }) => jobs.map((job) => ({ ...job, host, pid }))),
+      )
+      .toSorted((a, b) => a.since.getTime() - b.since.getTime());
+    const rows = runs.map(({ queue: of, name, id, attempt, since, host, pid }): Cell[] => [
+      of,
+      name,
+      id,
+      attempt,
+      age(Date.now() - since.getTime()),
+      `${host}:${pid}`,
+    ]);
+    const columns = [cut('QUEUE'), cut('NAME'), cut('ID'), right('ATTEMPT'), right('SINCE'), cut('PROCESS')];
+    print.rows(runs, columns, rows, 'no job runs, as far as the processes have told');
+    return DONE;
+  },
+};
+
+const stats: Command = {
+  name: 'stats',
+  usage: '<queue>',
+  about: 'counters by day and job name',
+  words: [1, 1],
+  options: { days: { type: 'string', about: 'how many days, 1 to 90 (default: 7)' } },
+  async run(context) {
+    const { inspector, words, print } = context;
+    const found = await inspector.queue(words[0]!).stats({ days: numberOf(context, 'days', 7) });
+    const names = Object.entries(found.total.byName).map(([name, one]): Cell[] => [
+      name === '' ? '(other names)' : name,
+      one.processed,
+      one.failed,
+      one.dead,
+      '',
+    ]);
+    const days = found.days.map(({ date, processed, failed, dead, cancelled }): Cell[] => [
+      date,
+      processed,
+      failed,
+      dead,
+      cancelled,
+    ]);
+    const columns = [
+      cut('DAY, NAME'),
+      right('COMPLETED'),
+      right('FAILED'),
+      right('DEAD'),
+      right('CANCELLED'),
+    ];
+    print.rows(found, columns, [...days, ...names], 'nothing');
+    return DONE;
+  },
+};
+
+const schedules: Command = {
+  name: 'schedules',
+  usage: '[queue] [run|pause|resume|remove <id>]',
+  about: 'schedules with their next time; or an act on one of them',
+  words: [0, 3],
+  async run(context) {
+    const { inspector, words, print } = context;
+    const [queue, act, id] = words;
+    if (act !== undefined) return actOnSchedule(context, queue!, act, id);
+    const names = queue === undefined ? (await inspector.queues()).map(({ name }) => name) : [queue];
+    const all: ScheduleSnapshot[] = [];
+    // oxlint-disable-next-line no-await-in-loop -- few queues, and an answer that a person reads
+    for (const name of names) all.push(...(await inspector.queue(name).schedules.list({ limit: 1_000 })));
+    const rows = all.map((one): Cell[] => [
+      one.queue,
+      one.id,
+      ruleText(one),
+      one.nextAt
+        ? one.nextAt.toISOString().replace('.000', '')
+        : one.paused
+          ? { text: 'paused', style: 'yellow' }
+          : 'ended',
+      one.fired,
+      one.owner ?? '-',
+    ]);
+    const columns = [cut('QUEUE'), cut('ID'), cut('RULE'), { title: 'NEXT' }, right('JOBS'), cut('OWNER')];
+    print.rows(all, columns, rows, 'there are no schedules');
+    return DONE;
+  },
+};
+
+function ruleText({ rule }: ScheduleSnapshot): string {
+  if (!rule) return '(of a newer version)';
+  if ('cron' in rule && rule.cron !== undefined)
+    return `${rule.cron}${rule.tz === undefined ? '' : ` ${rule.tz}`}`;
+  return `every ${age(Number((rule as { every?: number }).every))}`;
+}
+
+async function actOnSchedule(
+  { inspector, print }: Context,
+  queue: string,
+  act: string,
+  id: string | undefined,
+): Promise<number> {
+  if (id === undefined)
+    throw new UsageError(`schedules ${queue} ${act}: the id of the schedule is missing`, '');
+  const { schedules: all } = inspector.queue(queue);
+  switch (act) {
+    case 'run': {
+      const { id: job } = await all.runNow(id);
+      print.done(`job ${job} was added`, { schedule: id, job });
+      return DONE;
+    }
+    case 'pause':
+    case 'resume': {
+      const changed = await all[act](id);
+      print.done(changed ? `${act}d` : 'nothing to change', { schedule: id, changed });
+      return DONE;
+    }
+    case 'remove': {
+      if (!(await print.confirm(`Remove the schedule ${id} of queue ${queue}?`))) return FAILED;
+      const removed = await all.remove(id);
+      print.done(removed ? 'removed' : 'there is no such schedule', { schedule: id, removed });
+      return removed ? DONE : 3;
+    }
+    default:
+      throw new UsageError(`schedules: ${JSON.stringify(act)} is none of run, pause, resume, remove`, '');
+  }
+}
+
+function gate(name: 'pause' | 'resume'): Command {
+  const word = name === 'pause' ? 'paused' : 'resumed';
+  return {
+    name,
+    usage: '<queue…>',
+    about:
+      name === 'pause' ? 'no process claims jobs of the queues any more; running jobs go on' : 'ends a pause',
+    words: [1, 1_000],
+    async run({ inspector, words, print }) {
+      await inspector.queues(words);
+      const results = [];
+      for (const queue of words) {
+        // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
+        const changed = await inspector.queue(queue)[name]();
+        results.push({ queue, changed });
+        print.line(`${queue} ${changed ? word : `was ${word} already`}`);
+      }
+      if (print.isJson) print.json(results);
+      return DONE;
+    },
+  };
+}
+
+const audit: Command = {
+  name: 'audit',
+  usage: '<queue>',
+  about: 'finds jobs that are not in exactly one place; code 4 if there are any',
+  words: [1, 1],
+  async run({ inspector, words, print }) {
+    await inspector.queues(words);
+    const report = await inspector.queue(words[0]!).audit();
+    const rows = report.violations.map(({ kind, text }): Cell[] => [{ text: kind, style: 'red' }, text]);
+    print.rows(
+      report,
+      [{ title: 'KIND' }, { title: 'WHAT' }],
+      rows,
+      `${report.checked} jobs checked, no damage`,
+    );
+    return rows.length === 0 ? DONE : UNHEALTHY;
+  },
+};
+
+const repair: Command = {
+  name: 'repair',
+  usage: '<queue>',
+  about: 'fixes what audit finds',
+  words: [1, 1],
+  async run({ inspector, words, print }) {
+    await inspector.queues(words);
+    const queue = inspector.queue(words[0]!);
+    const { violations } = await queue.audit();
+    if (violations.length === 0) {
+      print.done('no damage', { repairs: [], checked: 0 });
+      return DONE;
+    }
+    if (!(await print.confirm(`Repair ${violations.length} damages of queue ${queue.name}?`))) return FAILED;
+    const report = await queue.repair();
+    print.done(`${report.repairs.length} repairs`, report);
+    return DONE;
+  },
+};
+
+const obliterate: Command = {
+  name: 'obliterate',
+  usage: '<queue>',
+  about: 'deletes a queue with all its jobs, schedules and counters',
+  words: [1, 1],
+  options: { force: { type: 'boolean', about: 'also while jobs run' } },
+  async run({ inspector, words, values, print }) {
+    const [info] = await inspector.queues(words);
+    const total = Object.values(info!.counts).reduce((sum, count) => sum + count, 0);
+    if (!(await print.confirm(`Delete queue ${info!.name} with its ${total} jobs?`))) return FAILED;
+    await inspector.queue(info!.name).obliterate({ force: values['force'] === true });
+    print.done(`queue ${info!.name} with ${total} jobs is deleted`, { queue: info!.name, jobs: total });
+    return DONE;
+  },
+};
+
+export const QUEUE_COMMANDS: readonly Command[] = [
+  queues,
+  workers,
+  running,
+  stats,
+  schedules,
+  gate('pause'),
+  gate('resume'),
+  audit,
+  repair,
+  obliterate,
+];

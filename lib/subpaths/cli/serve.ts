@@ -1,0 +1,168 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { checkServer } from '../../engine/wire/server-check.js';
+import { GodwitError } from '../../errors.js';
+import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
+import { DONE, numberOf, stopped, versionOfPackage, type Command, type Context } from './context.js';
+import { UsageError } from './dispatch-options.js';
+
+const PATH = 'queues';
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/;
+const LEAST_PASSWORD = 8;
+
+interface Login {
+  readonly user: string;
+  readonly password: string;
+}
+
+export const serve: Command = {
+  name: 'serve',
+  usage: '',
+  about: 'serves the dashboard without an application, until it is stopped',
+  words: [0, 0],
+  options: {
+    port: { type: 'string', about: 'port (default: 9395)' },
+    host: { type: 'string', about: 'address it listens on; others than 127.0.0.1 need --user' },
+    user: { type: 'string', about: 'name for the login; the password is $GODWIT_PASSWORD' },
+    'read-only': { type: 'boolean', about: 'nothing can be changed' },
+    title: { type: 'string', about: 'heading of the pages (default: Queues)' },
+    environment: { type: 'string', about: 'a word beside the heading, as production' },
+  },
+  async run(context) {
+    const { values, print, signal } = context;
+    const login = loginOf(values['user'] as string | undefined);
+    const host = (values['host'] as string | undefined) ?? '127.0.0.1';
+    if (login === undefined && !LOOPBACK.test(host))
+      throw new UsageError(`--host ${host} needs --user: everyone who reaches it could change all jobs`, '');
+    const dashboard = await dashboardOf(context, login);
+    const server = createServer((request, response) => {
+      if (isRefused(request, response, login)) return;
+      void dashboard.handle(request, response);
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(numberOf(context, 'port', 9395), host, resolve);
+    }).catch((error: Error) => {
+      throw new UsageError(`cannot listen: ${error.message}`, '');
+    });
+    const { port } = server.address() as AddressInfo;
+    const url = `http://${host.includes(':') ? `[${host.replace(/[[\]]/g, '')}]` : host}:${port}/${PATH}/`;
+    if (print.isJson) print.jsonLine({ url });
+    else print.line(url);
+    await stopped(signal);
+    await dashboard.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+    return DONE;
+  },
+};
+
+/** @throws {UsageError} for a name without a good password. */
+function loginOf(user: string | undefined): Login | undefined {
+  if (user === undefined) return undefined;
+  const password = process.env['GODWIT_PASSWORD'] ?? '';
+  if (password.length < LEAST_PASSWORD)
+    throw new UsageError(
+      `--user needs $GODWIT_PASSWORD of at least ${LEAST_PASSWORD} characters; an argument could be read by others`,
+      '',
+    );
+  if (user === '' || user.includes(':')) throw new UsageError('--user must be a name without a colon', '');
+  return { user, password };
+}
+
+/** The same server as that of the module, on queues of the whole prefix. Only this command loads it. */
+async function dashboardOf({ inspector, values, prefix }: Context, login: Login | undefined) {
+  const [{ DashboardServer }, { DashboardPage }, { Redactor }, { checkDashboardOptions }, { QueueEvents }] =
+    await Promise.all([
+      import('../dashboard/server.js'),
+      import('../dashboard/page.js'),
+      import('../dashboard/redaction.js'),
+      import('../dashboard/options.js'),
+      import('../../events/queue-events.js'),
+    ]);
+  const options = checkDashboardOptions({
+    path: PATH,
+    queues: 'all',
+    readOnly: values['read-only'] === true,
+    authorize: () => ({ allow: true, actor: login?.user ?? 'godwit serve' }),
+    ...(values['title'] !== undefined && { title: values['title'] }),
+    ...(values['environment'] !== undefined && { environment: values['environment'] }),
+  });
+  const { engine } = inspector.producer;
+  const known = new Set<string>();
+  const events = new QueueEvents(
+    () => engine,
+    () => [...known],
+    () => undefined,
+  );
+  const settings = resolveModuleOptions({ prefix });
+  const warnings = await warningsOf(inspector);
+  const parts = {
+    engine,
+    inspector,
+    events,
+    handleOf: (name: string) => {
+      known.add(name);
+      return inspector.queue(name);
+    },
+    queues: async () => (await engine.processes.queues()).toSorted(),
+    optionsOf: (name: string) => resolveQueueOptions({ name }, settings),
+    warnings: () => warnings,
+    redactor: new Redactor(options.redact),
+    maxOldestMs: options.maxOldestMs,
+  };
+  const server = new DashboardServer(
+    options,
+    parts,
+    new DashboardPage(options),
+    versionOfPackage(),
+    () => '',
+  );
+  return {
+    handle: (request: IncomingMessage, response: ServerResponse) => {
+      if (request.url === '/') {
+        response.writeHead(302, { location: `${PATH}/` }).end();
+        return Promise.resolve();
+      }
+      return server.handle(request as Parameters<typeof server.handle>[0], response as never);
+    },
+    close: async () => {
+      server.close();
+      await events.close();
+    },
+  };
+}
+
+/** Without Redis the pages say so, and go on when it is there. */
+async function warningsOf({ producer }: Context['inspector']) {
+  try {
+    return checkServer((await producer.engine.admin.serverInfo('godwit-serve')) ?? '', 0);
+  } catch (error) {
+    if (error instanceof GodwitError) return [];
+    throw error;
+  }
+}
+
+/**
+ * Without a login only this machine can ask; a name that another site has pointed at this machine is refused, or that site could read
+ * the answers.
+ */
+function isRefused(request: IncomingMessage, response: ServerResponse, login: Login | undefined): boolean {
+  const refuse = (status: number, message: string, headers: Record<string, string> = {}) => {
+    response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', ...headers });
+    response.end(`${message}\n`);
+    return true;
+  };
+  if (login === undefined) {
+    const host = (request.headers.host ?? '').replace(/:\d+$/, '');
+    return !LOOPBACK.test(host) && refuse(403, 'open it as http://localhost, or start it with --user');
+  }
+  const given = /^Basic ([A-Za-z0-9+/=]+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+  const hash = (text: string) => createHash('sha256').update(text).digest();
+  const expected = hash(`${login.user}:${login.password}`);
+  if (timingSafeEqual(hash(Buffer.from(given, 'base64').toString()), expected)) return false;
+  return refuse(401, 'the login is missing or wrong', {
+    'www-authenticate': 'Basic realm="godwit", charset="UTF-8"',
+  });
+}

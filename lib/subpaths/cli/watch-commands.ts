@@ -1,0 +1,246 @@
+import { emitKeypressEvents } from 'node:readline';
+import type { QueueEvent } from '../../events/queue-event.js';
+import { HttpServer, metricsAnswer } from '../probes/http-server.js';
+import { scaleRoute } from '../probes/scale.js';
+import { QueueMetrics } from '../prometheus/queue-metrics.js';
+import { DONE, numberOf, STOPPED, stopped, UNHEALTHY, type Command, type Context } from './context.js';
+import { doctor } from './doctor.js';
+import { QUEUE_COLUMNS, queueRows } from './queue-commands.js';
+import { age, table } from './table.js';
+import { UsageError } from './dispatch-options.js';
+
+const tail: Command = {
+  name: 'tail',
+  usage: '[queue…]',
+  about: 'events as they come, a line each, until it is stopped',
+  words: [0, 1_000],
+  options: {
+    type: { type: 'string', about: 'only these types, as dead,retrying' },
+    name: { type: 'string', about: 'only jobs with this name' },
+    since: { type: 'string', about: 'from this event on; of one queue' },
+  },
+  async run({ inspector, words, values, print, signal }) {
+    const queues = (await inspector.queues(words.length > 0 ? words : undefined)).map(({ name }) => name);
+    const { type, name, since } = values as Record<string, string | undefined>;
+    if (since !== undefined && queues.length !== 1) throw new UsageError('--since needs one queue', '');
+    const types = type?.split(',');
+    const { engine } = inspector.producer;
+    // It loads RxJS, which no other command needs.
+    const { QueueEvents } = await import('../../events/queue-events.js');
+    const events = new QueueEvents(
+      () => engine,
+      () => queues,
+      () => undefined,
+    );
+    const wanted = (event: QueueEvent) =>
+      (types?.includes(event.type) ?? true) &&
+      (name === undefined || ('name' in event && event.name === name));
+    const failed = new Promise<never>((_, reject) => {
+      for (const queue of queues)
+        events.of(queue, since === undefined ? {} : { since }).subscribe({
+          next: (event) => {
+            if (wanted(event)) show(event, print);
+          },
+          error: reject,
+        });
+    });
+    await Promise.race([stopped(signal), failed]);
+    await events.close();
+    return STOPPED;
+  },
+};
+
+const watch: Command = {
+  name: 'watch',
+  usage: '[queue…]',
+  about: 'what changed in the queues, a line for each that changed, until it is stopped',
+  words: [0, 1_000],
+  options: {
+    interval: { type: 'string', about: 'seconds between two looks (default: 5)' },
+    times: { type: 'string', about: 'looks until it ends by itself (default: no end)' },
+  },
+  async run(context) {
+    const { inspector, words, print, signal } = context;
+    const intervalMs = Math.max(1, numberOf(context, 'interval', 5)) * 1_000;
+    const times = numberOf(context, 'times', Infinity);
+    const before = new Map<string, Watched>();
+    for (let look = 1; !signal.aborted; look++) {
+      // oxlint-disable-next-line no-await-in-loop -- one look after another
+      for (const now of await watched(inspector, words)) {
+        const last = before.get(now.queue);
+        before.set(now.queue, now);
+        if (last === undefined || WATCHED.some((key) => now[key] !== last[key]))
+          showWatched(now, last, print);
+      }
+      if (look >= times) return DONE;
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      await pauseOf(intervalMs, signal);
+    }
+    return STOPPED;
+  },
+};
+
+const WATCHED = ['waiting', 'active', 'delayed', 'dead', 'completed', 'failed'] as const;
+
+type Watched = { readonly queue: string; readonly at: Date } & Record<(typeof WATCHED)[number], number>;
+
+/** The states of queues, and what they completed and what failed today and yesterday. */
+async function watched(inspector: Context['inspector'], names: readonly string[]): Promise<Watched[]> {
+  const queues = await inspector.queues(names.length > 0 ? names : undefined);
+  return Promise.all(
+    queues.map(async ({ name, counts: { waiting, active, delayed, dead } }) => {
+      const { total } = await inspector.queue(name).stats({ days: 2 });
+      const { processed: completed, failed } = total;
+      const at = new Date(inspector.producer.engine.now());
+      return { queue: name, at, waiting, active, delayed, dead, completed, failed };
+    }),
+  );
+}
+
+function showWatched(now: Watched, last: Watched | undefined, print: Context['print']): void {
+  const changeOf = (key: (typeof WATCHED)[number]) => now[key] - (last ?? now)[key];
+  if (print.isJson) {
+    const changes = Object.fromEntries(WATCHED.map((key) => [key, changeOf(key)]));
+    return print.jsonLine({ ...now, changes: last === undefined ? null : changes });
+  }
+  const parts = WATCHED.map((key) => {
+    const change = changeOf(key);
+    const text = `${key} ${now[key]}${change === 0 ? '' : ` (${change > 0 ? '+' : ''}${change})`}`;
+    return key === 'dead' && change > 0 ? print.paint('red', text) : text;
+  });
+  print.line(`${now.at.toISOString().slice(11, 19)}  ${now.queue}  ${parts.join('  ')}`);
+}
+
+const SHOWN = new Set(['at', 'queue', 'type', 'eventId']);
+const COLORS = { dead: 'red', retrying: 'yellow', stalled: 'red', completed: 'green' } as const;
+
+function show(event: QueueEvent, print: Context['print']): void {
+  if (print.isJson) return print.jsonLine(event);
+  const { at, queue, type } = event;
+  const { jobId = '', name = '', ...more } = event as unknown as Record<string, unknown>;
+  const details = Object.entries(more)
+    .filter(([key, value]) => !SHOWN.has(key) && value !== undefined && value !== null)
+    .map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+  const style = COLORS[type as keyof typeof COLORS];
+  const kind = style ? print.paint(style, type.padEnd(10)) : type.padEnd(10);
+  const line = `${at.toISOString().slice(11, 23)}  ${queue}  ${kind}`;
+  print.safeLine(line, [name, jobId, ...details].join('  '));
+}
+
+const health: Command = {
+  name: 'health',
+  usage: '[queue…]',
+  about: 'code 0 if Redis answers, the queues have workers and no limit is exceeded, else 4',
+  words: [0, 1_000],
+  options: {
+    'max-waiting': { type: 'string', about: 'waiting jobs that a queue may have' },
+    'max-oldest': { type: 'string', about: 'seconds that a job may have waited' },
+  },
+  async run(context) {
+    const { found } = await queueRows(context, context.words);
+    const maxWaiting = numberOf(context, 'max-waiting', Infinity);
+    const maxOldest = numberOf(context, 'max-oldest', Infinity) * 1000;
+    const faults = found.flatMap(({ name, counts, workers, oldestWaitingMs }) => [
+      ...(counts.waiting > 0 && workers === 0
+        ? [`${name}: ${counts.waiting} jobs wait and no process works on it`]
+        : []),
+      ...(counts.waiting > maxWaiting ? [`${name}: ${counts.waiting} jobs wait`] : []),
+      ...((oldestWaitingMs ?? 0) > maxOldest
+        ? [`${name}: the oldest job has waited ${age(oldestWaitingMs)}`]
+        : []),
+    ]);
+    const text = faults.length === 0 ? `healthy, ${found.length} queues` : faults.join('\n');
+    context.print.done(text, { healthy: faults.length === 0, faults });
+    return faults.length === 0 ? DONE : UNHEALTHY;
+  },
+};
+
+const exporter: Command = {
+  name: 'exporter',
+  usage: '',
+  about: 'serves /metrics and /scale/<queue> for Prometheus and KEDA, until it is stopped',
+  words: [0, 0],
+  options: {
+    port: { type: 'string', about: 'port (default: 9394)' },
+    host: { type: 'string', about: 'address it listens on (default: 0.0.0.0)' },
+  },
+  async run(context) {
+    const { inspector, values, print, signal } = context;
+    const metrics = new QueueMetrics({ inspector, global: true, local: false });
+    const host = (values['host'] as string | undefined) ?? '0.0.0.0';
+    const server = new HttpServer({
+      port: numberOf(context, 'port', 9394),
+      host,
+      routes: [
+        (path, request) => (path === '/metrics' ? metricsAnswer(metrics, request) : undefined),
+        (path) => (path === '/live' ? { status: 200, body: { status: 'live' } } : undefined),
+        scaleRoute(inspector, undefined),
+      ],
+    });
+    const url = `http://${host}:${await server.listen()}/metrics`;
+    if (print.isJson) print.jsonLine({ url });
+    else print.line(url);
+    await stopped(signal);
+    await server.close();
+    return DONE;
+  },
+};
+
+const top: Command = {
+  name: 'top',
+  usage: '[queue…]',
+  about: 'queues and what runs, refreshed; q ends it',
+  words: [0, 1_000],
+  options: { interval: { type: 'string', about: 'seconds between two looks (default: 1)' } },
+  async run(context) {
+    const { signal, print } = context;
+    const intervalMs = Math.max(1, numberOf(context, 'interval', 1)) * 1_000;
+    if (!process.stdout.isTTY || print.isJson)
+      throw new UsageError('top needs a terminal; use queues --json', '');
+    const end = new AbortController();
+    const any = AbortSignal.any([signal, end.signal]);
+    const isRaw = process.stdin.isTTY;
+    emitKeypressEvents(process.stdin);
+    if (isRaw) process.stdin.setRawMode(true).resume();
+    process.stdin.on('keypress', (_: string, key: { name?: string; ctrl?: boolean }) => {
+      if (key.name === 'q' || key.name === 'escape' || (key.ctrl && key.name === 'c')) end.abort();
+    });
+    // The alternate screen, without a cursor.
+    print.raw('\u001b[?1049h\u001b[?25l');
+    try {
+      while (!any.aborted) {
+        // oxlint-disable-next-line no-await-in-loop -- one look after another
+        print.raw(`\u001b[H\u001b[2J${await page(context)}`);
+        // oxlint-disable-next-line no-await-in-loop -- the same
+        await pauseOf(intervalMs, any);
+      }
+    } finally {
+      print.raw('\u001b[?25h\u001b[?1049l');
+      if (isRaw) process.stdin.setRawMode(false);
+    }
+    return DONE;
+  },
+};
+
+async function page(context: Context): Promise<string> {
+  const screen = { ...context.print.screen, width: process.stdout.columns };
+  const lines = Math.max(4, process.stdout.rows - 4);
+  try {
+    const { found, rows } = await queueRows(context, context.words);
+    const sum = (state: 'waiting' | 'active' | 'dead') =>
+      found.reduce((all, { counts }) => all + counts[state], 0);
+    const head = `godwit ${context.prefix}   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead   q ends`;
+    return `${context.print.paint('bold', head)}\n\n${table(QUEUE_COLUMNS, rows.slice(0, lines), screen)}`;
+  } catch (error) {
+    return `${context.print.paint('red', (error as Error).message)}\n`;
+  }
+}
+
+function pauseOf(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
+  });
+}
+
+export const WATCH_COMMANDS: readonly Command[] = [tail, watch, top, health, doctor, exporter];

@@ -1,0 +1,184 @@
+import type { QueueEngine } from '../../contract/engine.js';
+import { InvalidOptionError, JobNotFoundError, PayloadTooLargeError, WrongStateError } from '../../errors.js';
+import { checkJobId, checkJobName } from '../../job/job-id.js';
+import { RULES } from '../../job/rules.js';
+import { quoted } from '../../job/text.js';
+import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
+import type { ResolvedQueueOptions } from '../../options/module-options.js';
+import type { AddResult, Queue } from '../../producer/queue.js';
+import { changeExact, parseExact } from './exact-json.js';
+import { HttpFault } from './http.js';
+import { findJobs, readChoice, timeOf } from './job-search.js';
+import type { Redactor } from './redaction.js';
+import type { DashboardAction } from './rights.js';
+import { dataTextOf, type BulkView } from './views.js';
+
+/** Acts on jobs whose data a person has edited, and on many jobs at once. */
+
+/** One call acts on so many; the page calls again with the cursor. */
+const BULK = 500;
+const AT_ONCE = 100;
+
+export const BULK_KINDS = ['retry', 'promote', 'cancel', 'remove'] as const;
+const readKind = oneOf(...BULK_KINDS);
+
+/** The right that a bulk act needs beside `bulk`. */
+export function actionOf(kind: unknown): DashboardAction {
+  return `job.${readKind(kind, 'kind', refuse)!}`;
+}
+
+/** Acts on a bounded number of the jobs that match, or on the named ones. */
+export async function actOnMany(
+  engine: QueueEngine,
+  queue: Queue,
+  body: Readonly<Record<string, unknown>>,
+): Promise<BulkView> {
+  const kind = readKind(body['kind'], 'kind', refuse)!;
+  const reason = typeof body['reason'] === 'string' && body['reason'] !== '' ? body['reason'] : undefined;
+  const before =
+    body['before'] === undefined
+      ? Math.floor(engine.now())
+      : integer(0, Number.MAX_SAFE_INTEGER)(body['before'], 'before', refuse)!;
+  const act = actOf(engine, queue, kind, reason);
+  if (body['ids'] !== undefined) {
+    const ids = readIds(body['ids']);
+    return { done: await inGroups(ids, act), examined: ids.length, cursor: null, before };
+  }
+  const limit = body['limit'] === undefined ? BULK : integer(1, BULK)(body['limit'], 'limit', refuse)!;
+  const search = readChoice(body['filter'], body['cursor'], limit);
+  checkState(kind, search.state);
+  const { jobs, cursor, examined } = await findJobs(engine, queue.name, search);
+  // Jobs that came later, or died again, are not what the person saw.
+  const ids = jobs.filter((job) => (timeOf(job) ?? 0) <= before).map(({ id }) => id);
+  return { done: await inGroups(ids, act), examined, cursor, before };
+}
+
+const STATES = {
+  retry: ['dead'],
+  promote: ['delayed'],
+  cancel: ['waiting', 'delayed', 'active'],
+  remove: ['waiting', 'delayed', 'completed', 'dead', 'cancelled'],
+} as const;
+
+function checkState(kind: (typeof BULK_KINDS)[number], state: string): void {
+  const states: readonly string[] = STATES[kind];
+  if (!states.includes(state))
+    throw new InvalidOptionError('filter.state', `one of ${states.join(', ')} to ${kind} jobs`, state);
+}
+
+function readIds(value: unknown): string[] {
+  if (Array.isArray(value) && value.length > 0 && value.length <= BULK)
+    return value.map((id) => checkJobId(id));
+  throw new InvalidOptionError('ids', `a list of 1 to ${BULK} ids`, value);
+}
+
+/** Answers for how many of the jobs it did something. */
+type Act = (ids: readonly string[]) => Promise<number>;
+
+function actOf(
+  engine: QueueEngine,
+  queue: Queue,
+  kind: (typeof BULK_KINDS)[number],
+  reason: string | undefined,
+): Act {
+  const { name } = queue;
+  const each =
+    (one: (id: string) => Promise<boolean>): Act =>
+    async (ids) =>
+      (await Promise.all(ids.map(one))).filter(Boolean).length;
+  switch (kind) {
+    case 'retry':
+      return async (ids) => (await engine.upkeep.retryDead(name, { ids })).retried.length;
+    case 'promote':
+      return each(async (id) => (await engine.admin.promoteNow(name, id)) === 'promoted');
+    case 'remove':
+      return each(async (id) => (await engine.admin.remove(name, id)) === 'removed');
+    default:
+      return each(async (id) => (await queue.cancel(id, reason)) !== 'not-found');
+  }
+}
+
+async function inGroups(ids: readonly string[], act: Act): Promise<number> {
+  let done = 0;
+  for (let at = 0; at < ids.length; at += AT_ONCE) done += await act(ids.slice(at, at + AT_ONCE));
+  return done;
+}
+
+const readNew = shape({
+  name: field('name', rule(checkJobName)),
+  data: field('json', rule(checkJsonText)),
+  id: field(
+    'id',
+    rule((id: unknown) => checkJobId(id as string)),
+  ),
+  delay: field('delay', duration()),
+  priority: field('priority', integer(0, RULES.priorityMax)),
+});
+
+/** Adds a job that a person has written. @throws {InvalidOptionError} and what `Queue.add` throws */
+export async function addJob(queue: Queue, body: Readonly<Record<string, unknown>>): Promise<AddResult> {
+  const { name, json = 'null', ...options } = readNew(body, 'job', refuse)!;
+  return queue.add(checkJobName(name), JSON.parse(json), options);
+}
+
+/** It goes through `Queue.add`, so a number that JavaScript would round is refused. */
+function checkJsonText(value: unknown, path: string): string {
+  const tree = typeof value === 'string' ? parseExact(value) : null;
+  if (tree === null)
+    throw new InvalidOptionError(path, 'JSON that is nested at most 200 deep, as a text', value);
+  changeExact(tree, (node) => {
+    if (node.kind === 'number' && !isExact(node.text))
+      throw new InvalidOptionError(path, 'without numbers that JavaScript rounds; quote them', node.text);
+    return null;
+  });
+  return value as string;
+}
+
+function isExact(text: string): boolean {
+  const number = Number(text);
+  return Number.isFinite(number) && (!/^-?\d+$/.test(text) || Number.isSafeInteger(number));
+}
+
+/**
+ * Replaces the data of a job that waits, is delayed or is dead; a dead one is retried with it. Numbers are stored as they were written.
+ *
+ * @throws {HttpFault} 409 if the data is not what the person saw
+ * @throws {JobNotFoundError | WrongStateError | PayloadTooLargeError | InvalidOptionError}
+ */
+export async function replaceData(
+  engine: QueueEngine,
+  options: ResolvedQueueOptions,
+  id: string,
+  { json, version }: { readonly json: unknown; readonly version: unknown },
+  redactor: Redactor,
+): Promise<void> {
+  const { name, maxPayloadBytes } = options;
+  const job = await engine.admin.get(name, checkJobId(id));
+  if (!job) throw new JobNotFoundError(name, id);
+  if (typeof json !== 'string') throw new InvalidOptionError('data', 'JSON, as a text', json);
+  const stored = dataTextOf(job.body);
+  const seen = redactor.show(stored)?.version ?? '';
+  if (version !== seen)
+    throw new HttpFault(
+      409,
+      'CHANGED',
+      'the data of this job has changed since you opened it; open it again',
+    );
+  const data = redactor.restore(json, stored);
+  const bytes = Buffer.byteLength(data);
+  if (bytes > maxPayloadBytes) throw new PayloadTooLargeError(bytes, maxPayloadBytes);
+  if (job.state === 'dead') {
+    const { retried } = await engine.upkeep.retryDead(name, { ids: [id], data });
+    if (retried.length > 0) return;
+    throw new WrongStateError(name, `job ${quoted(id)}`, 'not dead any more', 'open it again');
+  }
+  const answer = await engine.admin.update(name, { id, data });
+  if (answer.kind === 'updated') return;
+  if (answer.kind === 'not-found') throw new JobNotFoundError(name, id);
+  throw new WrongStateError(
+    name,
+    `job ${quoted(id)}`,
+    answer.kind,
+    'only the data of waiting, delayed and dead jobs can be edited',
+  );
+}

@@ -1,0 +1,452 @@
+import type { QueueEngine } from '../../contract/engine.js';
+import { JobNotFoundError, UnknownQueueError } from '../../errors.js';
+import type { QueueEvents } from '../../events/queue-events.js';
+import type { QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { checkJobId, checkQueueName } from '../../job/job-id.js';
+import { decodeBody } from '../../job/job-record.js';
+import { boolean, refuse } from '../../options/check.js';
+import type { ResolvedQueueOptions } from '../../options/module-options.js';
+import { startTimes } from '../../producer/job-snapshot.js';
+import type { LimitInfo } from '../../producer/queue-limits.js';
+import type { Queue } from '../../producer/queue.js';
+import { actionOf, actOnMany, addJob, replaceData } from './acts.js';
+import { HttpFault } from './http.js';
+import { findJobs, fingerprintOf, readSearch } from './job-search.js';
+import { attentionOf } from './overview.js';
+import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
+import type { Redactor } from './redaction.js';
+import type { DashboardAction, DashboardPlace } from './rights.js';
+import {
+  toDetail,
+  toQueueView,
+  toRow,
+  toScheduleView,
+  toWorkerView,
+  type DeadGroup,
+  type DeadView,
+  type JobDetail,
+  type JobListView,
+  type OverviewView,
+  type QueueDetail,
+  type QueueView,
+  type RedisView,
+  type ScheduleView,
+  type WorkersView,
+} from './views.js';
+
+/** The parts of the application that the API reads and changes. */
+export interface ApiParts {
+  readonly engine: QueueEngine;
+  readonly queues: () => Promise<readonly string[]>;
+  readonly handleOf: (name: string) => Queue;
+  readonly optionsOf: (name: string) => ResolvedQueueOptions;
+  readonly inspector: QueueInspector;
+  readonly events: QueueEvents;
+  readonly warnings: () => readonly { readonly code: string; readonly message: string }[];
+  readonly redactor: Redactor;
+  readonly maxOldestMs: number;
+}
+
+/** A call after its path was matched. */
+export interface ApiCall {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string>>;
+  readonly body: Readonly<Record<string, unknown>>;
+  /** @throws {HttpFault} 403; 404 for a queue that this person may not see. */
+  readonly require: (action: DashboardAction, place?: DashboardPlace) => Promise<void>;
+  readonly rightsOf: (place: DashboardPlace) => Promise<readonly DashboardAction[]>;
+  readonly canSee: (queue: string) => Promise<boolean>;
+  /** Writes who did what, once it is done. */
+  readonly note: (action: DashboardAction, queue: string, target: string, count?: number) => void;
+}
+
+type Route = (call: ApiCall, parts: ApiParts) => Promise<unknown>;
+
+const MAX_SCHEDULES = 200;
+const NEXT_RUNS = 5;
+const MAX_GROUPS = 100;
+
+/** A queue that exists and that this person may see. */
+async function queueOf(call: ApiCall, { queues, handleOf }: ApiParts): Promise<Queue> {
+  const name = checkQueueName(call.params['queue']!);
+  const isKnown = (await queues()).includes(name);
+  if (isKnown) await call.require('read', { queue: name });
+  if (!isKnown) throw noQueue(name);
+  return handleOf(name);
+}
+
+export function noQueue(name: string): HttpFault {
+  return new HttpFault(404, new UnknownQueueError(name, []).code, `there is no queue '${name}' here`);
+}
+
+async function visible(call: ApiCall, { queues }: ApiParts): Promise<string[]> {
+  const names = await queues();
+  const seen = await Promise.all(names.map((queue) => call.canSee(queue)));
+  // Those who may see no queue see nothing of the server either.
+  if (!seen.includes(true)) await call.require('read');
+  return names.filter((_, at) => seen[at]);
+}
+
+async function viewQueues(
+  names: readonly string[],
+  parts: ApiParts,
+  workers: readonly WorkerInfo[],
+): Promise<QueueView[]> {
+  const infos = await parts.inspector.queues(names);
+  return Promise.all(
+    infos.map(async (info) => {
+      const { total } = await parts.engine.admin.stats(info.name, 1);
+      return toQueueView(info, total, workers);
+    }),
+  );
+}
+
+const overview: Route = async (call, parts): Promise<OverviewView> => {
+  const names = await visible(call, parts);
+  const workers = await parts.inspector.workers();
+  const queues = await viewQueues(names, parts, workers);
+  const now = parts.engine.now();
+  const late = await Promise.all(
+    names.map(async (queue) => {
+      const page = { offset: 0, limit: MAX_SCHEDULES };
+      const { schedules } = await parts.engine.schedules.list(queue, page);
+      return schedules.flatMap(({ id, nextAt, mode }) =>
+        nextAt === null || mode === 'paused' ? [] : [{ queue, id, lateMs: now - nextAt }],
+      );
+    }),
+  );
+  const attention = attentionOf(queues, late.flat(), workers, parts.warnings(), parts.maxOldestMs);
+  return { now, queues, attention, processes: workers.length };
+};
+
+const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
+  const queue = await queueOf(call, parts);
+  const workers = await parts.inspector.workers({ queue: queue.name });
+  const [[view], { days, total }, rights, limits, { groups, cursor }] = await Promise.all([
+    viewQueues([queue.name], parts, workers),
+    queue.stats({ days: 7 }),
+    call.rightsOf({ queue: queue.name }),
+    queue.limits.list(),
+    queue.groups({ limit: MAX_GROUPS }),
+  ]);
+  return {
+    ...view!,
+    rights,
+    byName: total.byName,
+    days: days.map(({ byName: _, ...day }) => day),
+    limits: [...limits.filter(isSet), ...groups],
+    hasMoreGroups: cursor !== null,
+  };
+};
+
+/** A queue is listed among its limits, also where it has none. */
+function isSet({ rate, concurrency, maxSize, breaker, retryBudget, isLive, heldForMs }: LimitInfo): boolean {
+  const isLimited = rate !== null || concurrency !== null || maxSize !== null;
+  return isLimited || breaker !== null || retryBudget !== null || isLive || heldForMs > 0;
+}
+
+const queueSeries: Route = async (call, parts): Promise<SeriesView> => {
+  const { name } = await queueOf(call, parts);
+  return toSeriesView(await parts.inspector.series(name, readSeries(call.query, parts.engine.now())));
+};
+
+const allSeries: Route = async (call, parts): Promise<SeriesView> => {
+  const span = readSeries(call.query, parts.engine.now());
+  const names = await visible(call, parts);
+  return sumOf(await Promise.all(names.map((name) => parts.inspector.series(name, span))), span);
+};
+
+const listJobs: Route = async (call, parts): Promise<JobListView> => {
+  const { name } = await queueOf(call, parts);
+  const { engine } = parts;
+  const search = readSearch(call.query);
+  const [{ jobs, cursor, examined }, counts, rights] = await Promise.all([
+    findJobs(engine, name, search),
+    engine.admin.counts(name),
+    call.rightsOf({ queue: name }),
+  ]);
+  const starts = await startTimes(engine, name, jobs);
+  const options = parts.optionsOf(name);
+  const rows = jobs.map((job) => toRow(job, options, starts, parts.redactor));
+  return { jobs: rows, cursor, examined, total: counts[search.state], rights };
+};
+
+const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
+  const queue = await queueOf(call, parts);
+  const { name } = queue;
+  const { engine } = parts;
+  const id = checkJobId(call.params['id']!);
+  const job = await engine.admin.get(name, id);
+  if (!job) throw new JobNotFoundError(name, id);
+  const rights = await call.rightsOf({ queue: name, jobId: id });
+  const isFull = call.query['full'] !== undefined;
+  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, job.body) : [];
+  const shown = { canSeeData: rights.includes('read-data'), isFull, rights, now: engine.now(), waitsFor };
+  return toDetail(job, parts.optionsOf(name), await startTimes(engine, name, [job]), parts.redactor, shown);
+};
+
+/** The limits that keep a waiting job from starting. */
+async function waitReasons(queue: Queue, body: string): Promise<string[]> {
+  const read = decodeBody(body);
+  if (!read) return [];
+  const { name, options } = read;
+  const reasons = await queue.limits.holding({ name, group: options.group ?? null });
+  return reasons.map(({ text }) => text);
+}
+
+/** An act on one job, with the right it needs. */
+function onJob(
+  action: DashboardAction,
+  act: (queue: Queue, id: string, call: ApiCall, parts: ApiParts) => Promise<unknown>,
+): Route {
+  return async (call, parts) => {
+    const queue = await queueOf(call, parts);
+    const jobId = checkJobId(call.params['id']!);
+    await call.require(action, { queue: queue.name, jobId });
+    const answer = await act(queue, jobId, call, parts);
+    call.note(action, queue.name, jobId);
+    return answer ?? { done: 1 };
+  };
+}
+
+/** An act on a queue or on something in it, with the right it needs. */
+function onQueue(
+  action: DashboardAction,
+  act: (queue: Queue, call: ApiCall, parts: ApiParts) => Promise<unknown>,
+): Route {
+  return async (call, parts) => {
+    const queue = await queueOf(call, parts);
+    await call.require(action, { queue: queue.name });
+    const answer = await act(queue, call, parts);
+    call.note(action, queue.name, call.params['id'] ?? '');
+    return answer ?? { done: 1 };
+  };
+}
+
+const add: Route = async (call, parts) => {
+  const queue = await queueOf(call, parts);
+  await call.require('job.add', { queue: queue.name });
+  const { id, duplicate } = await addJob(queue, call.body);
+  if (!duplicate) call.note('job.add', queue.name, id);
+  return { id, duplicate };
+};
+
+const bulk: Route = async (call, parts) => {
+  const queue = await queueOf(call, parts);
+  const action = actionOf(call.body['kind']);
+  await call.require('bulk', { queue: queue.name });
+  await call.require(action, { queue: queue.name });
+  const answer = await actOnMany(parts.engine, queue, call.body);
+  const target = JSON.stringify(call.body['filter'] ?? call.body['ids']).slice(0, 500);
+  if (answer.done > 0) call.note(action, queue.name, target, answer.done);
+  return answer;
+};
+
+const schedules: Route = async (call, parts): Promise<ScheduleView[]> => {
+  const names = await visible(call, parts);
+  const all = await Promise.all(
+    names.map(async (name) => {
+      const rights = await call.rightsOf({ queue: name });
+      const handle = parts.handleOf(name);
+      const found = await handle.schedules.list({ limit: MAX_SCHEDULES });
+      return Promise.all(
+        found.map(async (one) => {
+          const isReadable = one.rule !== null;
+          const next = isReadable ? await handle.schedules.nextRuns(one.id, NEXT_RUNS).catch(() => []) : [];
+          return toScheduleView(one, next, rights, parts.redactor);
+        }),
+      );
+    }),
+  );
+  return all.flat();
+};
+
+const dead: Route = async (call, parts): Promise<DeadView> => {
+  const names = await visible(call, parts);
+  const groups = new Map<string, DeadGroup>();
+  const examined: Record<string, { examined: number; total: number }> = {};
+  const rights: Record<string, readonly DashboardAction[]> = {};
+  for (const queue of names) {
+    const { dead: total } = await parts.engine.admin.counts(queue);
+    examined[queue] = { examined: 0, total };
+    rights[queue] = await call.rightsOf({ queue });
+    if (total === 0) continue;
+    let cursor: string | undefined;
+    do {
+      const query = { state: 'dead', order: 'desc', limit: '200', ...(cursor !== undefined && { cursor }) };
+      const page = await findJobs(parts.engine, queue, readSearch(query));
+      for (const job of page.jobs) {
+        const row = toRow(job, parts.optionsOf(queue), new Map(), parts.redactor);
+        const error = parts.redactor.text(fingerprintOf(job.failure));
+        const reason = row.reason ?? '';
+        const key = JSON.stringify([queue, reason, row.name, error]);
+        const at = job.endedAt ?? 0;
+        const there = groups.get(key);
+        groups.set(key, {
+          ...(there ?? { queue, reason, name: row.name, error, sample: job.id, lastAt: at }),
+          count: (there?.count ?? 0) + 1,
+          firstAt: at,
+        });
+      }
+      examined[queue]!.examined += page.jobs.length;
+      cursor = page.cursor ?? undefined;
+    } while (cursor !== undefined && examined[queue]!.examined < 2_000);
+  }
+  return { groups: [...groups.values()].toSorted((a, b) => b.count - a.count), examined, rights };
+};
+
+const workers: Route = async (call, parts): Promise<WorkersView> => {
+  const names = new Set(await visible(call, parts));
+  const found = await parts.inspector.workers();
+  const shown = found.map((worker) => toWorkerView(worker, (queue) => names.has(queue)));
+  return { now: parts.engine.now(), workers: shown.filter((one) => one !== null) };
+};
+
+const SECTIONS: Readonly<Record<string, readonly string[]>> = {
+  Server: ['redis_version', 'valkey_version', 'redis_mode', 'os', 'uptime_in_seconds'],
+  Memory: [
+    'used_memory_human',
+    'used_memory_peak_human',
+    'maxmemory_human',
+    'maxmemory_policy',
+    'mem_fragmentation_ratio',
+  ],
+  Persistence: [
+    'aof_enabled',
+    'aof_last_write_status',
+    'rdb_last_bgsave_status',
+    'rdb_last_save_time',
+    'loading',
+  ],
+  Replication: ['role', 'connected_slaves', 'master_link_status'],
+  Clients: ['connected_clients', 'blocked_clients', 'maxclients'],
+  Work: ['instantaneous_ops_per_sec', 'total_commands_processed', 'evicted_keys', 'rejected_connections'],
+};
+
+const redis: Route = async (call, parts): Promise<RedisView> => {
+  const [queue] = await visible(call, parts);
+  const warnings = parts.warnings().map(({ code, message }) => ({ code, message }));
+  const { server } = parts.engine.processes;
+  if (queue === undefined) return { server, sections: [], warnings, roundTripMs: 0 };
+  const start = performance.now();
+  await parts.engine.admin.counts(queue);
+  const roundTripMs = performance.now() - start;
+  const info = new Map(
+    [...((await parts.engine.admin.serverInfo(queue)) ?? '').matchAll(/^([a-z_]+):(.*?)\r?$/gm)].map(
+      ([, key, value]) => [key!, value!],
+    ),
+  );
+  const sections = Object.entries(SECTIONS).map(([title, keys]) => ({
+    title,
+    facts: keys.flatMap((key) => (info.has(key) ? [[key, info.get(key)!] as const] : [])),
+  }));
+  return { server, sections: sections.filter(({ facts }) => facts.length > 0), warnings, roundTripMs };
+};
+
+const isForced = ({ body }: ApiCall) =>
+  body['force'] === undefined ? false : boolean(body['force'], 'force', refuse)!;
+
+/** Method and path under `/api/v1`; `:x` is one segment. */
+export const ROUTES: readonly (readonly [method: string, path: string, route: Route])[] = [
+  ['GET', 'overview', overview],
+  ['GET', 'queues', async (call, parts) => ((await overview(call, parts)) as OverviewView).queues],
+  ['GET', 'queues/:queue', queueDetail],
+  [
+    'POST',
+    'queues/:queue/pause',
+    onQueue('queue.pause', async (queue) => ({ changed: await queue.pause() })),
+  ],
+  [
+    'POST',
+    'queues/:queue/resume',
+    onQueue('queue.pause', async (queue) => ({ changed: await queue.resume() })),
+  ],
+  [
+    'POST',
+    'queues/:queue/audit',
+    onQueue('queue.repair', async (queue) => ({ report: await queue.audit() })),
+  ],
+  [
+    'POST',
+    'queues/:queue/repair',
+    onQueue('queue.repair', async (queue) => ({ report: await queue.repair() })),
+  ],
+  [
+    'DELETE',
+    'queues/:queue',
+    onQueue('queue.obliterate', async (queue, call) => {
+      if (call.body['confirm'] !== queue.name)
+        throw new HttpFault(400, 'NOT_CONFIRMED', 'confirm must be the name of the queue');
+      await queue.obliterate({ force: isForced(call) });
+    }),
+  ],
+  [
+    'POST',
+    'queues/:queue/groups/:id/pause',
+    onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).pause()),
+  ],
+  [
+    'POST',
+    'queues/:queue/groups/:id/resume',
+    onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).resume()),
+  ],
+  ['GET', 'series', allSeries],
+  ['GET', 'queues/:queue/series', queueSeries],
+  ['GET', 'queues/:queue/jobs', listJobs],
+  ['POST', 'queues/:queue/jobs', add],
+  ['POST', 'queues/:queue/actions', bulk],
+  ['GET', 'queues/:queue/jobs/:id', jobDetail],
+  ['DELETE', 'queues/:queue/jobs/:id', onJob('job.remove', (queue, id) => queue.remove(id))],
+  ['POST', 'queues/:queue/jobs/:id/promote', onJob('job.promote', (queue, id) => queue.promote(id))],
+  [
+    'POST',
+    'queues/:queue/jobs/:id/cancel',
+    onJob('job.cancel', async (queue, id, { body }) => {
+      const outcome = await queue.cancel(id, (body['reason'] ?? undefined) as string | undefined);
+      if (outcome === 'not-found') throw new JobNotFoundError(queue.name, id);
+      return { outcome };
+    }),
+  ],
+  ['POST', 'queues/:queue/jobs/:id/retry', onJob('job.retry', (queue, id) => queue.dead.retry(id))],
+  [
+    'POST',
+    'queues/:queue/jobs/:id/data',
+    onJob('job.edit', async (queue, id, call, parts) => {
+      await call.require('read-data', { queue: queue.name, jobId: id });
+      const { data: json, version } = call.body;
+      await replaceData(parts.engine, parts.optionsOf(queue.name), id, { json, version }, parts.redactor);
+    }),
+  ],
+  ['GET', 'schedules', schedules],
+  [
+    'POST',
+    'queues/:queue/schedules/:id/run',
+    onQueue('schedule.run', async (queue, { params }) => ({
+      id: (await queue.schedules.runNow(params['id']!)).id,
+    })),
+  ],
+  [
+    'POST',
+    'queues/:queue/schedules/:id/pause',
+    onQueue('schedule.pause', async (queue, { params }) => ({
+      changed: await queue.schedules.pause(params['id']!),
+    })),
+  ],
+  [
+    'POST',
+    'queues/:queue/schedules/:id/resume',
+    onQueue('schedule.pause', async (queue, { params }) => ({
+      changed: await queue.schedules.resume(params['id']!),
+    })),
+  ],
+  [
+    'DELETE',
+    'queues/:queue/schedules/:id',
+    onQueue('schedule.remove', async (queue, { params }) => ({
+      removed: await queue.schedules.remove(params['id']!),
+    })),
+  ],
+  ['GET', 'dead', dead],
+  ['GET', 'workers', workers],
+  ['GET', 'redis', redis],
+];

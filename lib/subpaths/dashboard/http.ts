@@ -1,0 +1,177 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { GodwitError } from '../../errors.js';
+
+/** Requests and responses as Node has them, behind those of Express and Fastify. */
+
+export type RawResponse = ServerResponse;
+
+/** A request as Express and Fastify hand it to a controller. */
+export interface PlatformRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly originalUrl?: string;
+  readonly headers: IncomingMessage['headers'];
+  readonly body?: unknown;
+  readonly raw?: IncomingMessage;
+}
+
+/** A response of Express, or a reply of Fastify. */
+export interface PlatformResponse {
+  readonly raw?: RawResponse;
+  hijack?(): void;
+}
+
+/** Largest body of a request. */
+export const MAX_BODY_BYTES = 1_048_576;
+
+/** The answer to a request that cannot be served. */
+export class HttpFault extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+const STATUS_OF: Readonly<Record<string, number>> = {
+  GODWIT_JOB_NOT_FOUND: 404,
+  GODWIT_SCHEDULE_NOT_FOUND: 404,
+  GODWIT_UNKNOWN_QUEUE: 404,
+  GODWIT_WRONG_STATE: 409,
+  GODWIT_PAYLOAD_TOO_LARGE: 413,
+  GODWIT_REDIS_UNAVAILABLE: 503,
+  GODWIT_NOT_RUNNING: 503,
+  GODWIT_REDIS_REFUSED: 503,
+  GODWIT_UNSUPPORTED_REDIS: 503,
+  GODWIT_QUEUE_FORMAT: 503,
+  GODWIT_INVALID_OPTION: 400,
+  GODWIT_INVALID_JOB_ID: 400,
+  GODWIT_INVALID_JOB_NAME: 400,
+  GODWIT_INVALID_QUEUE_NAME: 400,
+  GODWIT_INVALID_PAYLOAD: 400,
+};
+
+/** What an error is to the caller; undefined for an error that nobody expected, which is none of their business. */
+export function faultOf(error: unknown): HttpFault | undefined {
+  if (error instanceof HttpFault) return error;
+  // `authorize` may throw an exception of Nest.
+  if (isHttpException(error)) return new HttpFault(error.getStatus(), 'REFUSED', error.message);
+  const status = error instanceof GodwitError ? STATUS_OF[error.code] : undefined;
+  return status === undefined
+    ? undefined
+    : new HttpFault(status, (error as GodwitError).code, (error as Error).message);
+}
+
+/** Whether it is an `HttpException` of Nest, which `godwit serve` does not load. */
+export function isHttpException(error: unknown): error is Error & { getStatus(): number } {
+  return error instanceof Error && typeof (error as { getStatus?: unknown }).getStatus === 'function';
+}
+
+/** The segments of a path, each decoded once. */
+export function segmentsOf(pathname: string): string[] {
+  try {
+    return pathname
+      .split('/')
+      .filter((part) => part !== '')
+      .map(decodeURIComponent);
+  } catch {
+    throw new HttpFault(400, 'BAD_PATH', 'the path has a % that encodes nothing');
+  }
+}
+
+/** The fields of a query, each at most once. */
+export function queryOf(params: URLSearchParams): Record<string, string> {
+  const found: Record<string, string> = Object.create(null) as Record<string, string>;
+  for (const [key, value] of params) {
+    if (key in found)
+      throw new HttpFault(400, 'BAD_QUERY', `the query has ${JSON.stringify(key.slice(0, 60))} twice`);
+    found[key] = value;
+  }
+  return found;
+}
+
+/**
+ * Refuses a change that comes from a page of another origin. A browser sends `Sec-Fetch-Site` to secure addresses, and `Origin` to all; a
+ * form can send neither JSON nor these headers as it likes.
+ */
+export function checkOrigin({ headers }: PlatformRequest): void {
+  if (!/^application\/json\b/i.test(headers['content-type'] ?? ''))
+    throw new HttpFault(403, 'NOT_JSON', 'changes are sent as content-type: application/json');
+  const site = headers['sec-fetch-site'];
+  const isOwn = site === undefined ? isHost(headers.origin, headers.host) : site === 'same-origin';
+  if (!isOwn)
+    throw new HttpFault(
+      403,
+      'OTHER_ORIGIN',
+      'changes are only taken from the pages of this dashboard; a script sends the header sec-fetch-site: same-origin',
+    );
+}
+
+function isHost(origin: string | undefined, host: string | undefined): boolean {
+  try {
+    return origin !== undefined && new URL(origin).host === host;
+  } catch {
+    return false;
+  }
+}
+
+/** The JSON body of a request: as the parser of the application read it, or from the socket where it has none. */
+export async function bodyOf(request: PlatformRequest): Promise<Record<string, unknown>> {
+  const length = Number(request.headers['content-length'] ?? 0);
+  if (length > MAX_BODY_BYTES) throw tooLarge();
+  const raw = request.raw ?? (request as unknown as IncomingMessage);
+  const body = request.body ?? (raw.readableEnded ? {} : parse(await readAll(raw)));
+  if (typeof body === 'object' && body !== null && !Array.isArray(body))
+    return body as Record<string, unknown>;
+  throw new HttpFault(400, 'BAD_BODY', 'the body must be a JSON object');
+}
+
+async function readAll(raw: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of raw as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_BODY_BYTES) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function parse(text: string): unknown {
+  try {
+    return text === '' ? {} : JSON.parse(text);
+  } catch {
+    throw new HttpFault(400, 'BAD_BODY', 'the body is no JSON');
+  }
+}
+
+function tooLarge(): HttpFault {
+  return new HttpFault(413, 'BODY_TOO_LARGE', 'a body has at most 1 MiB');
+}
+
+/** Headers of every answer. */
+const SAFE = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+} as const;
+
+export function send(
+  response: RawResponse,
+  status: number,
+  headers: Readonly<Record<string, string | number>>,
+  body: string | Buffer,
+): void {
+  if (response.headersSent || response.destroyed) return;
+  for (const [name, value] of Object.entries({ ...SAFE, ...headers })) response.setHeader(name, value);
+  response.setHeader('content-length', Buffer.byteLength(body));
+  response.statusCode = status;
+  response.end(response.req.method === 'HEAD' ? undefined : body);
+}
+
+export function sendJson(response: RawResponse, status: number, value: unknown): void {
+  const headers = { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store' };
+  send(response, status, headers, JSON.stringify(value));
+}

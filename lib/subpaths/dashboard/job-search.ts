@@ -1,0 +1,123 @@
+import { MOST_EXAMINED, type JobsPlace, type StoredJob } from '../../contract/admin-verbs.js';
+import type { QueueEngine } from '../../contract/engine.js';
+import { InvalidOptionError } from '../../errors.js';
+import { checkJobName } from '../../job/job-id.js';
+import { decodeBody } from '../../job/job-record.js';
+import { ENDED_STATES, type JobState } from '../../job/job-state.js';
+import { DEAD_REASONS, type FailureRecord } from '../../job/outcome.js';
+import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
+import { checkText, encodeCursor, readCursor } from '../../producer/job-list.js';
+
+const FILTER = {
+  state: field('state', oneOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled')),
+  name: field('name', rule(checkJobName)),
+  contains: field('contains', rule(checkText)),
+  reason: field('reason', oneOf(...DEAD_REASONS)),
+  /** The words of an error as `fingerprintOf` makes them. */
+  error: field('error', rule(checkText)),
+  olderThan: field('olderThanMs', duration()),
+  newerThan: field('newerThanMs', duration()),
+  cursor: field('after', rule(readCursor)),
+} as const;
+
+const readList = shape({
+  ...FILTER,
+  order: field('order', oneOf('asc', 'desc')),
+  limit: field('limit', rule(wholeNumber('limit', 200))),
+});
+const readFilter = shape(FILTER);
+
+export interface JobSearch {
+  readonly state: JobState;
+  readonly name?: string;
+  readonly contains?: string;
+  readonly reason?: (typeof DEAD_REASONS)[number];
+  readonly error?: string;
+  readonly olderThanMs?: number;
+  readonly newerThanMs?: number;
+  readonly after: JobsPlace | null;
+  readonly limit: number;
+  readonly backward: boolean;
+}
+
+/** @throws {InvalidOptionError | InvalidJobNameError} */
+export function readSearch(query: Readonly<Record<string, string>>): JobSearch {
+  const { state = 'waiting', order, limit = 50, after = null, ...match } = readList(query, 'query', refuse)!;
+  const ended = (ENDED_STATES as readonly JobState[]).includes(state);
+  return checked({
+    ...match,
+    state,
+    after,
+    limit,
+    backward: order === undefined ? ended : order === 'desc',
+  });
+}
+
+/** The jobs that an act is for. @throws {InvalidOptionError | InvalidJobNameError} */
+export function readChoice(filter: unknown, cursor: unknown, limit: number): JobSearch {
+  const given = { ...(filter as object), ...(cursor !== undefined && cursor !== null && { cursor }) };
+  const { state, after = null, ...match } = readFilter(given, 'filter', refuse)!;
+  if (state === undefined) throw new InvalidOptionError('filter.state', 'a state', state);
+  return checked({ ...match, state, after, limit, backward: false });
+}
+
+function checked(search: JobSearch): JobSearch {
+  const { state, reason, error } = search;
+  if (reason !== undefined && state !== 'dead')
+    throw new InvalidOptionError('reason', "left out unless state is 'dead'", reason);
+  if (error !== undefined && state !== 'dead')
+    throw new InvalidOptionError('error', "left out unless state is 'dead'", error);
+  return search;
+}
+
+/** A number of a query, which is text. */
+export function wholeNumber(name: string, max: number) {
+  const check = integer(1, max);
+  return (value: unknown): number => {
+    const number = typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value;
+    return check(number, name, refuse)!;
+  };
+}
+
+export interface FoundJobs {
+  readonly jobs: readonly StoredJob[];
+  /** Null on the last page. */
+  readonly cursor: string | null;
+  /** How many jobs it looked at: at most about 10,000. */
+  readonly examined: number;
+}
+
+/** A page of the jobs that match. It ends early when it has looked at 10,000 jobs; the cursor then goes on from there. */
+export async function findJobs(engine: QueueEngine, queue: string, search: JobSearch): Promise<FoundJobs> {
+  const { error, after: start, limit, ...asked } = search;
+  // A page may not be cut in its middle, as its cursor is behind its last job.
+  const step = error === undefined ? limit : Math.min(limit, 50);
+  const jobs: StoredJob[] = [];
+  let after = start;
+  let examined = 0;
+  do {
+    const page = await engine.admin.jobs(queue, { ...asked, after, limit: step, brief: true });
+    jobs.push(...page.jobs.filter((job) => error === undefined || fingerprintOf(job.failure) === error));
+    after = page.next;
+    examined += page.examined;
+  } while (after !== null && examined < MOST_EXAMINED && jobs.length + step <= limit);
+  return { jobs, cursor: encodeCursor(after), examined };
+}
+
+/** When it ended, or when it was added. */
+export function timeOf(job: StoredJob): number | null {
+  const hasEnded = (ENDED_STATES as readonly JobState[]).includes(job.state);
+  return hasEnded ? job.endedAt : (decodeBody(`${job.body}null`)?.createdAt ?? null);
+}
+
+/** The error without what differs from job to job, such as ids, times and numbers, so that equal faults have equal words. */
+export function fingerprintOf(failure: FailureRecord | null): string {
+  if (!failure) return 'unknown';
+  const [line = ''] = failure.message.split('\n');
+  const words = line
+    .slice(0, 300)
+    .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/gi, '#')
+    .replaceAll(/\b(?=[a-f]*\d)[0-9a-f]{8,}\b/gi, '#')
+    .replaceAll(/\d+/g, '#');
+  return `${failure.name}: ${words}`.slice(0, 160);
+}

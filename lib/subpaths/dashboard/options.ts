@@ -1,0 +1,155 @@
+import type { CanActivate, Type } from '@nestjs/common';
+import { InvalidOptionError } from '../../errors.js';
+import { parseDuration, type Duration } from '../../job/duration.js';
+import { boolean, duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
+import { HIDDEN_FIELDS, type DashboardRedaction } from './redaction.js';
+import type { DashboardAuthorize } from './rights.js';
+
+/** `QueueDashboardModule.forRoot(options)`. It needs `guards`, `authorize` or `access: 'public'`; without any of them it refuses to start. */
+export interface QueueDashboardOptions {
+  /** Where it is, behind the global prefix of the application. @default 'queues' */
+  readonly path?: string;
+  /**
+   * Which queues it shows: those that this application registers, or all of the prefix. Those that are not registered here have the
+   * defaults of `forRoot`.
+   *
+   * @default 'registered'
+   */
+  readonly queues?: 'registered' | 'all';
+  /** Guards of the application, as in `@UseGuards`; every page, file and call of the dashboard passes them. @default none */
+  readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
+  /** Decides what a person may do, for each queue. @default everything, for everyone who passes the guards */
+  readonly authorize?: DashboardAuthorize;
+  /** `'public'`: everyone who reaches the application may do everything. Only for a closed network. @default none */
+  readonly access?: 'public';
+  /** Turns off everything but reading, on the server. @default false */
+  readonly readOnly?: boolean;
+  /** Which values never leave the server; `false` hides none. @default fields with names such as password, secret, token */
+  readonly redact?: DashboardRedaction | false;
+  /** Heading of the pages, up to 60 characters. @default 'Queues' */
+  readonly title?: string;
+  /** Shown beside the heading, such as `'production'`, up to 30 characters. @default none */
+  readonly environment?: string;
+  /** A queue whose oldest job has waited longer needs attention. @default '5m' */
+  readonly maxOldest?: Duration;
+  /** How many people may follow the live events at once, in one process, 1 to 10,000. @default 100 */
+  readonly maxStreams?: number;
+  /** Called after each act, with who did what. @default a line in the log */
+  readonly audit?: (entry: DashboardAuditEntry) => void;
+}
+
+/** Something that was done on the dashboard. */
+export interface DashboardAuditEntry {
+  /** When. */
+  readonly at: Date;
+  /** As `authorize` named them; null if it named none. */
+  readonly actor: string | null;
+  /** The right it needed, such as `job.retry`. */
+  readonly action: string;
+  /** Name of the queue. */
+  readonly queue: string;
+  /** What it was for: the id of a job or a schedule, a filter as JSON, or empty for the queue as a whole. */
+  readonly target: string;
+  /** How many jobs it changed; 1 for other acts. */
+  readonly count: number;
+}
+
+/** `QueueDashboardOptions` with defaults. */
+export interface CheckedDashboardOptions {
+  readonly path: string;
+  readonly queues: 'registered' | 'all';
+  readonly guards: readonly (Type<CanActivate> | CanActivate)[];
+  readonly authorize: DashboardAuthorize;
+  readonly readOnly: boolean;
+  readonly redact: DashboardRedaction | false;
+  readonly title: string;
+  readonly environment: string;
+  readonly maxOldestMs: number;
+  readonly maxStreams: number;
+  readonly audit: ((entry: DashboardAuditEntry) => void) | undefined;
+}
+
+const PATH = 'QueueDashboardModule.forRoot()';
+
+const readRedaction = shape({
+  fields: field('fields', rule(checkedBy('a regular expression', (value) => value instanceof RegExp))),
+  paths: field('paths', rule(checkedBy('a list of paths such as card.number', isTexts))),
+  text: field('text', rule(checkedBy('a function', isFunction))),
+});
+
+const readOptions = shape({
+  path: field('path', rule(readPath)),
+  queues: field('queues', oneOf('registered', 'all')),
+  guards: field('guards', rule(checkedBy('a list of guards', isGuards))),
+  authorize: field('authorize', rule(checkedBy('a function', isFunction))),
+  access: field('access', oneOf('public')),
+  readOnly: field('readOnly', boolean),
+  redact: field('redact', (value, path, report) =>
+    value === false ? false : (readRedaction(value, path, report) as DashboardRedaction | undefined),
+  ),
+  title: field('title', rule(textUpTo(60))),
+  environment: field('environment', rule(textUpTo(30))),
+  maxOldest: field('maxOldestMs', duration()),
+  maxStreams: field('maxStreams', integer(1, 10_000)),
+  audit: field('audit', rule(checkedBy('a function', isFunction))),
+});
+
+/** @throws {InvalidOptionError} */
+export function checkDashboardOptions(options: unknown): CheckedDashboardOptions {
+  const read = readOptions(options, PATH, refuse)!;
+  const { guards = [], authorize, access } = read as typeof read & Pick<QueueDashboardOptions, 'guards'>;
+  if (guards.length === 0 && authorize === undefined && access === undefined)
+    throw new InvalidOptionError(
+      PATH,
+      'given guards or authorize',
+      options,
+      `${PATH} needs guards or authorize, or everyone could read and change all jobs; if that is what you want, pass access: 'public'`,
+    );
+  return {
+    path: read.path ?? 'queues',
+    queues: read.queues ?? 'registered',
+    guards,
+    authorize: (authorize as DashboardAuthorize | undefined) ?? (() => true),
+    readOnly: read.readOnly ?? false,
+    redact: read.redact ?? { fields: HIDDEN_FIELDS },
+    title: read.title ?? 'Queues',
+    environment: read.environment ?? '',
+    maxOldestMs: read.maxOldestMs ?? parseDuration('5m', 'maxOldest'),
+    maxStreams: read.maxStreams ?? 100,
+    audit: read.audit as CheckedDashboardOptions['audit'],
+  };
+}
+
+function checkedBy(phrase: string, isGood: (value: unknown) => boolean) {
+  return (value: unknown, path: string): unknown => {
+    if (isGood(value)) return value;
+    throw new InvalidOptionError(path, phrase, value);
+  };
+}
+
+function isFunction(value: unknown): boolean {
+  return typeof value === 'function';
+}
+
+function isTexts(value: unknown): boolean {
+  return Array.isArray(value) && value.every((one) => typeof one === 'string' && one !== '');
+}
+
+function isGuards(value: unknown): boolean {
+  const isGuard = (one: unknown) =>
+    typeof one === 'function' || (typeof one === 'object' && one !== null && 'canActivate' in one);
+  return Array.isArray(value) && value.every(isGuard);
+}
+
+function readPath(value: unknown, path: string): string {
+  const trimmed = typeof value === 'string' ? value.replace(/^\/|\/$/g, '') : '';
+  if (/^[A-Za-z0-9_~-][A-Za-z0-9._~-]*(\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)*$/.test(trimmed)) return trimmed;
+  throw new InvalidOptionError(path, "a path such as 'queues' or 'admin/queues'", value);
+}
+
+function textUpTo(max: number) {
+  return (value: unknown, path: string): string => {
+    if (typeof value === 'string' && value.length > 0 && value.length <= max) return value;
+    throw new InvalidOptionError(path, `a text of 1 to ${max} characters`, value);
+  };
+}

@@ -1,0 +1,70 @@
+import { counted, quoted } from '../../job/text.js';
+import type { WorkerInfo } from '../../inspect/queue-inspector.js';
+import type { Attention, QueueView } from './views.js';
+
+const LATE_MS = 60_000;
+
+/** What a person should look at, the worst first. */
+export function attentionOf(
+  queues: readonly QueueView[],
+  late: readonly { readonly queue: string; readonly id: string; readonly lateMs: number }[],
+  workers: readonly WorkerInfo[],
+  warnings: readonly { readonly message: string }[],
+  maxOldestMs: number,
+): Attention[] {
+  const found: Attention[] = warnings.map(({ message }) => ({ level: 'bad', text: message, page: 'redis' }));
+  for (const queue of queues) {
+    const { name, counts, paused, oldestWaitingMs, consumers, today } = queue;
+    const waiting = counted(counts.waiting, 'waiting job');
+    if (consumers === 0 && counts.waiting + counts.active > 0)
+      found.push({
+        level: 'bad',
+        queue: name,
+        page: 'workers',
+        text: `No process works on it, and it has ${waiting}.`,
+      });
+    else if (!paused && oldestWaitingMs !== null && oldestWaitingMs > maxOldestMs)
+      found.push({
+        level: 'bad',
+        queue: name,
+        page: 'queue',
+        text: `The oldest of ${waiting} has waited for ${Math.floor(oldestWaitingMs / 60_000)} min.`,
+      });
+    if (paused)
+      found.push({
+        level: 'warn',
+        queue: name,
+        page: 'queue',
+        text: counts.waiting > 0 ? `It is paused, and has ${waiting}.` : 'It is paused.',
+      });
+    if (today.dead > 0)
+      found.push({
+        level: counts.dead > 0 ? 'bad' : 'warn',
+        queue: name,
+        page: 'dead',
+        text: `${counted(today.dead, 'job')} died today; ${counts.dead} dead in all.`,
+      });
+    else if (counts.dead > 0)
+      found.push({
+        level: 'warn',
+        queue: name,
+        page: 'dead',
+        text: `${counted(counts.dead, 'dead job')} from earlier days.`,
+      });
+  }
+  for (const { queue, id, lateMs } of late.filter((one) => one.lateMs > LATE_MS))
+    found.push({
+      level: 'warn',
+      queue,
+      page: 'schedules',
+      text: `Schedule ${quoted(id)} is ${Math.floor(lateMs / 60_000)} min late.`,
+    });
+  const versions = [...new Set(workers.map(({ versions }) => versions.godwit))];
+  if (versions.length > 1)
+    found.push({
+      level: 'warn',
+      page: 'workers',
+      text: `Processes run different versions of Godwit: ${versions.join(', ')}.`,
+    });
+  return found.toSorted((a, b) => Number(a.level === 'warn') - Number(b.level === 'warn'));
+}

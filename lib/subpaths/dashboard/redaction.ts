@@ -1,0 +1,120 @@
+import { createHash } from 'node:crypto';
+import { InvalidOptionError } from '../../errors.js';
+import { changeExact, parseExact, printExact, type JsonNode } from './exact-json.js';
+
+/** Which values of jobs the dashboard hides, as `QueueDashboardModule.forRoot({ redact })`. They never leave the server. */
+export interface DashboardRedaction {
+  /**
+   * Fields with such a name, at any depth of data, results and progress.
+   * @default /secret|token|passw(or)?d|authorization|api[-_]?key|cookie/i
+   */
+  readonly fields?: RegExp;
+  /** Paths from the top, such as `card.number` or `users.*.email`; `*` is any field or index. @default none */
+  readonly paths?: readonly string[];
+  /** Changes free text: messages and stacks of errors, log lines, reasons. @default unchanged */
+  readonly text?: (text: string) => string;
+}
+
+export const HIDDEN_FIELDS = /secret|token|passw(or)?d|authorization|api[-_]?key|cookie/i;
+const MARK = /^\[hidden (\d+) of ([0-9a-f]{8})\]$/;
+/** Longer values are cut, unless they are asked for as a whole. */
+export const PREVIEW_BYTES = 65_536;
+
+/** A JSON value as the dashboard shows it. */
+export interface ShownJson {
+  /** The text; the beginning of it if `isCut`. Hidden values are `"[hidden 1 of …]"`. */
+  readonly json: string;
+  /** Size of the whole text. */
+  readonly bytes: number;
+  /** Whether only the beginning is here. */
+  readonly isCut: boolean;
+  /** Tells this value from another one. */
+  readonly version: string;
+}
+
+/** Hides values in JSON texts, and puts them back into an edited text. */
+export class Redactor {
+  private readonly fields: RegExp;
+  private readonly paths: readonly (readonly string[])[];
+  readonly text: (text: string) => string;
+
+  constructor(rules: DashboardRedaction | false) {
+    const { fields = HIDDEN_FIELDS, paths = [], text = (same: string) => same } = rules || { fields: /^\b$/ };
+    // A sticky or global expression would remember where it stopped.
+    this.fields = new RegExp(fields.source, fields.flags.replace(/[gy]/g, ''));
+    this.paths = paths.map((path) => path.split('.'));
+    this.text = text;
+  }
+
+  /** Null for a value that is not there; a text that is no JSON is hidden as a whole. */
+  show(text: string | null | undefined, isFull = false): ShownJson | null {
+    if (text === null || text === undefined || text === '') return null;
+    const version = versionOf(text);
+    const tree = parseExact(text);
+    const shown = tree
+      ? printExact(this.hide(tree, version))
+      : JSON.stringify('[not shown: it is no JSON, or is nested too deep]');
+    const isCut = !isFull && shown.length > PREVIEW_BYTES;
+    return {
+      json: isCut ? shown.slice(0, PREVIEW_BYTES) : shown,
+      bytes: Buffer.byteLength(text),
+      isCut,
+      version,
+    };
+  }
+
+  /**
+   * The edited text with the hidden values of the original in their places.
+   *
+   * @throws {InvalidOptionError} for a text that is no JSON, and for a hidden value in a place that is not hidden.
+   */
+  restore(edited: string, original: string): string {
+    const tree = parseExact(edited);
+    if (tree === null)
+      throw new InvalidOptionError('data', 'JSON that is nested at most 200 deep', edited.slice(0, 200));
+    const hidden: JsonNode[] = [];
+    const there = parseExact(original);
+    if (there)
+      changeExact(there, (node, path) => {
+        if (!this.isHidden(path)) return null;
+        hidden.push(node);
+        return node;
+      });
+    const version = versionOf(original);
+    const restored = changeExact(tree, (node, path) => {
+      const [, number, of] = (node.kind === 'text' && MARK.exec(node.value)) || [];
+      if (number === undefined) return null;
+      const value = hidden[Number(number) - 1];
+      const isInPlace = path.some((_, at) => this.isHidden(path.slice(0, at + 1)));
+      if (of !== version || value === undefined || !isInPlace)
+        throw new InvalidOptionError(
+          `data.${path.join('.')}`,
+          'a value of its own: a hidden one can only stay in a field that is hidden',
+          '[hidden]',
+        );
+      return value;
+    });
+    return printExact(restored);
+  }
+
+  private hide(tree: JsonNode, version: string): JsonNode {
+    let count = 0;
+    return changeExact(tree, (_node, path) =>
+      this.isHidden(path) ? { kind: 'text', value: `[hidden ${(count += 1)} of ${version}]` } : null,
+    );
+  }
+
+  private isHidden(path: readonly string[]): boolean {
+    const last = path.at(-1);
+    if (last === undefined) return false;
+    return this.fields.test(last) || this.paths.some((hidden) => isAt(hidden, path));
+  }
+}
+
+function isAt(hidden: readonly string[], path: readonly string[]): boolean {
+  return hidden.length === path.length && hidden.every((step, at) => step === '*' || step === path[at]);
+}
+
+function versionOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 8);
+}

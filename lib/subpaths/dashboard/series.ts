@@ -1,0 +1,90 @@
+import type { QueueSeries, SeriesCounts, SeriesOptions } from '../../inspect/queue-series.js';
+import { field, refuse, rule, shape } from '../../options/check.js';
+import { checkJobName } from '../../job/job-id.js';
+import { wholeNumber } from './job-search.js';
+
+/** What happened in a queue, or in all of them, over the last hours. Only processes with `history: true` count. */
+export interface SeriesView {
+  readonly stepMs: number;
+  /** When each step starts. */
+  readonly times: readonly number[];
+  readonly completed: readonly number[];
+  readonly failed: readonly number[];
+  /** In ms; null for a step in which nothing ran. Left out for several queues together. */
+  readonly runP95?: readonly (number | null)[];
+  readonly waitP95?: readonly (number | null)[];
+  readonly byName: Readonly<Record<string, NameSeries>>;
+  /** Whether anything was counted. */
+  readonly isCounted: boolean;
+}
+
+export interface NameSeries {
+  readonly completed: number;
+  readonly failed: number;
+  readonly dead: number;
+  readonly runP50: number | null;
+  readonly runP95: number | null;
+  readonly waitP95: number | null;
+}
+
+const HOUR_MS = 3_600_000;
+const MAX_HOURS = 72;
+const readQuery = shape({
+  hours: field('hours', rule(wholeNumber('hours', MAX_HOURS))),
+  name: field('name', rule(checkJobName)),
+});
+
+/** @throws {InvalidOptionError | InvalidJobNameError} */
+export function readSeries(query: Readonly<Record<string, string>>, now: number): SeriesOptions {
+  const { hours = 1, name } = readQuery(query, 'query', refuse)!;
+  return {
+    from: Math.floor(now) - hours * HOUR_MS,
+    to: Math.floor(now),
+    ...(name !== undefined && { name }),
+  };
+}
+
+export function toSeriesView({ points, stepMs, byName, total }: QueueSeries): SeriesView {
+  return {
+    stepMs,
+    times: points.map(({ at }) => at.getTime()),
+    completed: points.map((point) => point.completed),
+    failed: points.map((point) => point.failed),
+    runP95: points.map(({ run }) => run.p95),
+    waitP95: points.map(({ wait }) => wait.p95),
+    byName: Object.fromEntries(Object.entries(byName).map(([name, counts]) => [name, ofName(counts)])),
+    isCounted: isCounted(total),
+  };
+}
+
+/** Several queues together; percentiles cannot be added. */
+export function sumOf(all: readonly QueueSeries[], { from, to }: SeriesOptions): SeriesView {
+  const [first] = all;
+  if (!first)
+    return {
+      stepMs: Number(to) - Number(from),
+      times: [],
+      completed: [],
+      failed: [],
+      byName: {},
+      isCounted: false,
+    };
+  const sum = (field: 'completed' | 'failed') =>
+    first.points.map((_, at) => all.reduce((total, { points }) => total + (points[at]?.[field] ?? 0), 0));
+  return {
+    stepMs: first.stepMs,
+    times: first.points.map(({ at }) => at.getTime()),
+    completed: sum('completed'),
+    failed: sum('failed'),
+    byName: {},
+    isCounted: all.some(({ total }) => isCounted(total)),
+  };
+}
+
+function isCounted({ added, completed, failed }: SeriesCounts): boolean {
+  return added + completed + failed > 0;
+}
+
+function ofName({ completed, failed, dead, run, wait }: SeriesCounts): NameSeries {
+  return { completed, failed, dead, runP50: run.p50, runP95: run.p95, waitP95: wait.p95 };
+}

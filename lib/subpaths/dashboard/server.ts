@@ -1,0 +1,264 @@
+import { Log } from '../../contract/log.js';
+import { messageOf, stackOf } from '../../errors/thrown.js';
+import { quoted } from '../../job/text.js';
+import { noQueue, ROUTES, type ApiCall, type ApiParts } from './api.js';
+import {
+  bodyOf,
+  checkOrigin,
+  faultOf,
+  HttpFault,
+  isHttpException,
+  queryOf,
+  segmentsOf,
+  send,
+  sendJson,
+  type PlatformRequest,
+  type PlatformResponse,
+  type RawResponse,
+} from './http.js';
+import { LiveStreams } from './live.js';
+import type { CheckedDashboardOptions } from './options.js';
+import type { DashboardPage } from './page.js';
+import {
+  DASHBOARD_ACTIONS,
+  decide,
+  ROLES,
+  roleOf,
+  type DashboardAction,
+  type DashboardPlace,
+} from './rights.js';
+import type { MeView } from './views.js';
+
+const API = '/api/v1';
+const READS: readonly DashboardAction[] = ['read', 'read-data'];
+
+/** Answers every request of the dashboard, on the request and the response of Node, so that Express and Fastify make no difference. */
+export class DashboardServer {
+  private readonly logger = new Log('QueueDashboard');
+  private readonly live: LiveStreams;
+
+  constructor(
+    private readonly options: CheckedDashboardOptions,
+    private readonly parts: ApiParts,
+    private readonly page: DashboardPage,
+    private readonly version: string,
+    private readonly globalPrefix: () => string,
+  ) {
+    this.live = new LiveStreams(parts.events, parts.redactor, options.maxStreams);
+  }
+
+  /** Never rejects. */
+  async handle(request: PlatformRequest, platform: PlatformResponse): Promise<void> {
+    platform.hijack?.();
+    const response = platform.raw ?? (platform as unknown as RawResponse);
+    try {
+      const url = urlOf(request);
+      const rest = this.restOf(url.pathname);
+      if (rest === API || rest.startsWith(`${API}/`))
+        await this.api(rest.slice(API.length), url, request, response);
+      else this.file(rest, url, request, response);
+    } catch (error) {
+      this.fail(error, request, response);
+    }
+  }
+
+  /** Ends the streams. */
+  close(): void {
+    this.live.close();
+  }
+
+  /** The part of a path behind that of the dashboard. It knows no more of its own place, so any prefix and proxy will do. */
+  private restOf(pathname: string): string {
+    const own = `/${this.options.path}`;
+    const prefix = this.globalPrefix().replace(/^\/|\/$/g, '');
+    const starts = [...(prefix === '' ? [] : [`/${prefix}${own}`]), own];
+    const start = starts.find((one) => pathname === one || pathname.startsWith(`${one}/`));
+    if (start !== undefined) return pathname.slice(start.length);
+    // Behind a path that `RouterModule` or a version adds.
+    return pathname.endsWith(own) ? '' : pathname.slice(pathname.indexOf(`${own}/`) + own.length);
+  }
+
+  private file(rest: string, url: URL, request: PlatformRequest, response: RawResponse): void {
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      throw new HttpFault(405, 'METHOD', 'pages are only read');
+    const path = rest.slice(1);
+    if (rest === '') {
+      // Relative addresses of the page start behind its slash.
+      const last = url.pathname.slice(url.pathname.lastIndexOf('/') + 1);
+      send(response, 302, { location: `${last}/${url.search}` }, '');
+      return;
+    }
+    const [, asset] = /^assets\/([A-Za-z0-9._-]+)$/.exec(path) ?? [];
+    if (asset !== undefined && this.page.sendAsset(asset, request, response)) return;
+    if (!this.page.isPage(path)) throw new HttpFault(404, 'NOT_FOUND', 'there is no such page');
+    this.page.sendPage(path.split('/').length - 1, response);
+  }
+
+  private async api(rest: string, url: URL, request: PlatformRequest, response: RawResponse): Promise<void> {
+    const segments = segmentsOf(rest);
+    const method = request.method === 'HEAD' ? 'GET' : request.method;
+    const query = queryOf(url.searchParams);
+    if (method !== 'GET') checkOrigin(request);
+    if (method === 'GET' && segments.join('/') === 'me')
+      return sendJson(response, 200, await this.me(request));
+    if (method === 'GET' && segments.join('/') === 'events') return this.stream(request, query, response);
+    const matches = ROUTES.flatMap(([verb, path, route]) => {
+      const params = match(path, segments);
+      return params ? [{ verb, params, route }] : [];
+    });
+    if (matches.length === 0) throw new HttpFault(404, 'NOT_FOUND', 'there is no such call');
+    const found = matches.find(({ verb }) => verb === method);
+    if (!found) throw new HttpFault(405, 'METHOD', `use ${matches.map(({ verb }) => verb).join(' or ')}`);
+    const body = method === 'GET' ? {} : await bodyOf(request);
+    const call = this.call(request, found.params, query, body);
+    sendJson(response, 200, await found.route(call, this.parts));
+  }
+
+  private call(
+    request: PlatformRequest,
+    params: ApiCall['params'],
+    query: ApiCall['query'],
+    body: ApiCall['body'],
+  ): ApiCall {
+    let actor: string | undefined;
+    return {
+      params,
+      query,
+      body,
+      rightsOf: (place) => this.rightsOf(request, place),
+      canSee: async (queue) => (await this.decide(request, 'read', { queue })).isAllowed,
+      require: async (action, place = {}) => {
+        const decision = await this.decide(request, action, place);
+        actor = decision.actor ?? actor;
+        if (decision.isAllowed) return;
+        if (action === 'read' && place.queue !== undefined) throw noQueue(place.queue);
+        const isOff = this.options.readOnly && !READS.includes(action);
+        throw isOff ? new HttpFault(403, 'FORBIDDEN', 'this dashboard is read-only') : forbidden(action);
+      },
+      note: (action, queue, target, count = 1) => {
+        const entry = {
+          at: new Date(this.parts.engine.now()),
+          actor: actor ?? null,
+          action,
+          queue,
+          target,
+          count,
+        };
+        if (this.options.audit) this.logger.guard('audit', () => this.options.audit!(entry));
+        else
+          this.logger.log(
+            `${actor === undefined ? 'somebody' : quoted(actor)} did ${action} in queue '${queue}': ${target || 'the queue'}` +
+              (count === 1 ? '' : `, ${count} jobs`),
+          );
+      },
+    };
+  }
+
+  private async me(request: PlatformRequest): Promise<MeView> {
+    const { title, environment, readOnly } = this.options;
+    const queues: string[] = [];
+    const rights = new Set<DashboardAction>();
+    for (const queue of await this.parts.queues()) {
+      const own = await this.rightsOf(request, { queue });
+      if (!own.includes('read')) continue;
+      queues.push(queue);
+      for (const right of own) rights.add(right);
+    }
+    const { actor, isAllowed } = await this.decide(request, 'read', {});
+    if (queues.length === 0 && !isAllowed) throw forbidden('read');
+    return {
+      title,
+      environment,
+      readOnly,
+      rights: [...rights],
+      actor: actor ?? null,
+      now: this.parts.engine.now(),
+      queues,
+      version: this.version,
+    };
+  }
+
+  private async stream(
+    request: PlatformRequest,
+    query: Readonly<Record<string, string>>,
+    response: RawResponse,
+  ): Promise<void> {
+    const wanted = query['queue'];
+    const names = (await this.parts.queues()).filter((name) => wanted === undefined || name === wanted);
+    const rights = await Promise.all(names.map((queue) => this.rightsOf(request, { queue })));
+    const queues = names.flatMap((name, at) =>
+      rights[at]!.includes('read') ? [{ name, canSeeData: rights[at]!.includes('read-data') }] : [],
+    );
+    // Events of a queue that is not registered here are only known once its handle is.
+    for (const { name } of queues) this.parts.handleOf(name);
+    if (wanted !== undefined && queues.length === 0) throw noQueue(wanted.slice(0, 128));
+    if (queues.length === 0 && !(await this.decide(request, 'read', {})).isAllowed) throw forbidden('read');
+    const last = request.headers['last-event-id'];
+    this.live.start(response, queues, typeof last === 'string' && last !== '' ? last : undefined);
+  }
+
+  /** One call of `authorize` where it answers with a role. */
+  private async rightsOf(
+    request: PlatformRequest,
+    place: DashboardPlace,
+  ): Promise<readonly DashboardAction[]> {
+    const role = roleOf(await this.options.authorize(request, 'read', place));
+    if (role !== null) return this.options.readOnly ? READS : ROLES[role];
+    const all = await Promise.all(DASHBOARD_ACTIONS.map((action) => this.isAllowed(request, action, place)));
+    return DASHBOARD_ACTIONS.filter((_, at) => all[at]);
+  }
+
+  /** An exception of Nest, such as `ForbiddenException`, is a no too. */
+  private async isAllowed(
+    request: PlatformRequest,
+    action: DashboardAction,
+    place: DashboardPlace,
+  ): Promise<boolean> {
+    try {
+      return (await this.decide(request, action, place)).isAllowed;
+    } catch (error) {
+      if (isHttpException(error)) return false;
+      throw error;
+    }
+  }
+
+  private async decide(request: PlatformRequest, action: DashboardAction, place: DashboardPlace) {
+    const decision = decide(await this.options.authorize(request, action, place), action);
+    const isOff = this.options.readOnly && !READS.includes(action);
+    return isOff ? { ...decision, isAllowed: false } : decision;
+  }
+
+  private fail(error: unknown, request: PlatformRequest, response: RawResponse): void {
+    const fault = faultOf(error);
+    if (!fault)
+      this.logger.error(`${request.method} ${quoted(request.url)}: ${messageOf(error)}`, stackOf(error));
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    const { status, code, message } =
+      fault ?? new HttpFault(500, 'INTERNAL', 'an error that the log describes');
+    sendJson(response, status, { error: { code, message } });
+  }
+}
+
+function forbidden(action: DashboardAction): HttpFault {
+  return new HttpFault(403, 'FORBIDDEN', `you may not do this (${action})`);
+}
+
+function urlOf({ originalUrl, url }: PlatformRequest): URL {
+  const path = originalUrl ?? url;
+  if (!path.startsWith('/')) throw new HttpFault(400, 'BAD_PATH', 'the path must begin with a slash');
+  return new URL(`http://host${path}`);
+}
+
+function match(path: string, segments: readonly string[]): Record<string, string> | null {
+  const parts = path.split('/');
+  if (parts.length !== segments.length) return null;
+  const params: Record<string, string> = {};
+  for (const [at, part] of parts.entries()) {
+    if (part.startsWith(':')) params[part.slice(1)] = segments[at]!;
+    else if (part !== segments[at]) return null;
+  }
+  return params;
+}

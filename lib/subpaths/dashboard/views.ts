@@ -1,0 +1,346 @@
+import type { StoredJob } from '../../contract/admin-verbs.js';
+import type { DayStats, NameStats, StatsCounts } from '../../contract/stats.js';
+import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { decodeBody } from '../../job/job-record.js';
+import type { JobCounts, JobState } from '../../job/job-state.js';
+import type { AttemptRecord } from '../../job/outcome.js';
+import { mergeJobPolicy } from '../../options/job-options.js';
+import type { ResolvedQueueOptions } from '../../options/module-options.js';
+import type { StartTimes } from '../../producer/job-snapshot.js';
+import type { LimitInfo } from '../../producer/queue-limits.js';
+import type { ScheduleSnapshot } from '../../producer/schedules.js';
+import type { Redactor, ShownJson } from './redaction.js';
+import type { DashboardAction } from './rights.js';
+
+/** The answers of the API, and how they are made. Times are ms since 1970, by the clock of Redis. The pages import these types. */
+
+export interface MeView {
+  readonly title: string;
+  readonly environment: string;
+  readonly readOnly: boolean;
+  /** What this person may do, for at least one queue. */
+  readonly rights: readonly DashboardAction[];
+  readonly actor: string | null;
+  /** The clock of Redis. */
+  readonly now: number;
+  readonly queues: readonly string[];
+  readonly version: string;
+}
+
+export interface QueueView {
+  readonly name: string;
+  readonly counts: JobCounts;
+  readonly paused: boolean;
+  readonly oldestWaitingMs: number | null;
+  /** Since midnight, UTC. */
+  readonly today: Omit<StatsCounts, 'byName'>;
+  /** Processes that work on it. */
+  readonly consumers: number;
+  /** How many jobs these run at once, and how many run. */
+  readonly slots: number;
+  readonly running: number;
+}
+
+export interface QueueDetail extends QueueView {
+  readonly rights: readonly DashboardAction[];
+  /** Of the last seven days. */
+  readonly byName: Readonly<Record<string, NameStats>>;
+  readonly days: readonly Omit<DayStats, 'byName'>[];
+  /** Of the queue, of names, and of groups with waiting jobs; at most 100 groups. */
+  readonly limits: readonly LimitInfo[];
+  /** Whether there are more groups. */
+  readonly hasMoreGroups: boolean;
+}
+
+export interface Attention {
+  readonly level: 'bad' | 'warn';
+  readonly text: string;
+  /** Leads to the queue. */
+  readonly queue?: string;
+  /** Which page of it helps. */
+  readonly page?: 'queue' | 'dead' | 'schedules' | 'redis' | 'workers';
+}
+
+export interface OverviewView {
+  readonly now: number;
+  readonly queues: readonly QueueView[];
+  readonly attention: readonly Attention[];
+  readonly processes: number;
+}
+
+export interface JobRow {
+  readonly id: string;
+  readonly name: string;
+  readonly state: JobState;
+  readonly attempt: number;
+  readonly attempts: number;
+  readonly priority: number;
+  readonly stalls: number;
+  readonly createdAt: number | null;
+  readonly dueAt: number | null;
+  readonly startedAt: number | null;
+  readonly endedAt: number | null;
+  readonly durationUs: number | null;
+  readonly reason: string | null;
+  /** The first line of the last error. */
+  readonly error: string | null;
+  readonly worker: string | null;
+}
+
+export interface JobListView {
+  readonly jobs: readonly JobRow[];
+  readonly cursor: string | null;
+  readonly examined: number;
+  /** How many jobs of the state there are. */
+  readonly total: number;
+  readonly rights: readonly DashboardAction[];
+}
+
+export interface JobDetail extends JobRow {
+  readonly queue: string;
+  readonly delay: number;
+  readonly failure: {
+    readonly name: string;
+    readonly message: string;
+    readonly stack: string | null;
+    readonly attempt: number;
+    readonly at: number;
+  } | null;
+  /** The last failed attempts, the latest last. */
+  readonly failures: readonly AttemptRecord[];
+  readonly data: ShownJson | null;
+  /** The codec of data that is no JSON. */
+  readonly codec: string | null;
+  readonly result: ShownJson | null;
+  readonly resultFault: string | null;
+  readonly progress: ShownJson | null;
+  readonly logs: readonly string[];
+  readonly cancelReason: string | null;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly headers: ShownJson | null;
+  /** The limits that keep it waiting, as sentences. */
+  readonly waitsFor: readonly string[];
+  /** The schedule that added it. */
+  readonly schedule: string | null;
+  readonly rights: readonly DashboardAction[];
+  readonly now: number;
+}
+
+export interface ScheduleView {
+  readonly queue: string;
+  readonly id: string;
+  /** `cron` or `every`, `tz` and limits, as it was given; null if it cannot be read. */
+  readonly rule: Readonly<Record<string, unknown>> | null;
+  readonly jobName: string;
+  readonly data: ShownJson | null;
+  readonly nextAt: number | null;
+  readonly lastAt: number | null;
+  readonly lastJobId: string | null;
+  readonly fired: number;
+  readonly paused: boolean;
+  readonly ended: boolean;
+  readonly owner: string | null;
+  readonly next: readonly number[];
+  readonly rights: readonly DashboardAction[];
+}
+
+export interface DeadGroup {
+  readonly queue: string;
+  readonly reason: string;
+  readonly name: string;
+  /** The error without what differs from job to job. */
+  readonly error: string;
+  readonly count: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+  readonly sample: string;
+}
+
+export interface DeadView {
+  readonly groups: readonly DeadGroup[];
+  /** By queue: how many dead jobs were looked at, the newest first, and how many there are. */
+  readonly examined: Readonly<Record<string, { readonly examined: number; readonly total: number }>>;
+  readonly rights: Readonly<Record<string, readonly DashboardAction[]>>;
+}
+
+export type WorkerView = Omit<WorkerInfo, 'startedAt' | 'pools'> & {
+  readonly startedAt: number;
+  readonly pools: readonly (Omit<WorkerInfo['pools'][number], 'jobs'> & {
+    readonly jobs: readonly { queue: string; id: string; name: string; attempt: number; since: number }[];
+  })[];
+};
+
+export interface WorkersView {
+  readonly now: number;
+  readonly workers: readonly WorkerView[];
+}
+
+export interface RedisView {
+  readonly server: string | null;
+  /** What `INFO` says, by section. */
+  readonly sections: readonly {
+    readonly title: string;
+    readonly facts: readonly (readonly [string, string])[];
+  }[];
+  readonly warnings: readonly { readonly code: string; readonly message: string }[];
+  readonly roundTripMs: number;
+}
+
+/** What a bulk act did in one call; `cursor` goes on where it stopped. */
+export interface BulkView {
+  readonly done: number;
+  readonly examined: number;
+  readonly cursor: string | null;
+  /** Jobs that were added, or ended, later than this are left alone. */
+  readonly before: number;
+}
+
+const ERROR_LENGTH = 300;
+
+export function toRow(
+  job: StoredJob,
+  queue: ResolvedQueueOptions,
+  starts: StartTimes,
+  redactor: Redactor,
+): JobRow {
+  const body = decodeBody(job.body);
+  const { failure, endedAt, durationUs } = job;
+  const ranFrom = endedAt === null || durationUs === null ? null : Math.round(endedAt - durationUs / 1_000);
+  return {
+    id: job.id,
+    name: body?.name ?? '',
+    state: job.state,
+    attempt: job.attempt ?? job.failed + (job.state === 'active' ? 1 : 0),
+    attempts: body
+      ? mergeJobPolicy(body.options, queue.policy, queue.policy).attempts
+      : queue.policy.attempts,
+    priority: body?.options.priority ?? 0,
+    stalls: job.stalls,
+    createdAt: body?.createdAt ?? null,
+    dueAt: job.dueAt,
+    startedAt: job.state === 'active' ? (starts.get(job.id) ?? null) : ranFrom,
+    endedAt,
+    durationUs,
+    reason: failure?.reason ?? null,
+    error:
+      failure && redactor.text(`${failure.name}: ${failure.message}`).split('\n')[0]!.slice(0, ERROR_LENGTH),
+    worker: job.worker,
+  };
+}
+
+/** @param canSeeData without it, data, result, progress and log stay on the server. */
+export function toDetail(
+  job: StoredJob,
+  queue: ResolvedQueueOptions,
+  starts: StartTimes,
+  redactor: Redactor,
+  {
+    canSeeData,
+    isFull,
+    rights,
+    now,
+    waitsFor,
+  }: Pick<JobDetail, 'rights' | 'now' | 'waitsFor'> & { canSeeData: boolean; isFull: boolean },
+): JobDetail {
+  const body = decodeBody(job.body);
+  const { failure } = job;
+  const show = (json: string | null) => (canSeeData ? redactor.show(json, isFull) : null);
+  const text = redactor.text;
+  const { headers, ...options } = body?.options ?? {};
+  return {
+    ...toRow(job, queue, starts, redactor),
+    queue: queue.name,
+    delay: body?.options.runnableAt === undefined ? 0 : body.options.runnableAt - body.createdAt,
+    failure: failure && {
+      name: failure.name,
+      message: text(failure.message),
+      stack: failure.stack === undefined ? null : text(failure.stack),
+      attempt: failure.attempt,
+      at: job.failedAt ?? 0,
+    },
+    failures: job.failures.map(({ message, stack, ...attempt }) => ({
+      ...attempt,
+      message: text(message),
+      ...(stack !== undefined && { stack: text(stack) }),
+    })),
+    data: body === null || body.codec !== undefined ? null : show(dataTextOf(job.body)),
+    codec: body?.codec ?? null,
+    result: show(job.result),
+    resultFault: job.resultFault,
+    progress: show(job.progress),
+    logs: canSeeData ? job.logs.map(text) : [],
+    cancelReason: job.cancelReason === null ? null : text(job.cancelReason),
+    options,
+    headers: headers ? show(JSON.stringify(headers)) : null,
+    schedule: /^(.+)@[^@]+$/s.exec(job.id)?.[1] ?? null,
+    waitsFor,
+    rights,
+    now,
+  };
+}
+
+/** The data of a body, as it is stored. */
+export function dataTextOf(body: string): string {
+  return body.slice(/^[^\n]*\n[^\n]*\n[^\n]*\n/.exec(body)?.[0].length ?? body.length);
+}
+
+export function toQueueView(
+  { name, counts, paused, oldestWaitingMs }: QueueInfo,
+  today: StatsCounts,
+  workers: readonly WorkerInfo[],
+): QueueView {
+  const pools = workers.map(({ pools }) => pools.filter(({ queues }) => queues.includes(name)));
+  const jobs = pools.flat().flatMap((pool) => pool.jobs);
+  const { processed, failed, dead, cancelled } = today;
+  return {
+    name,
+    counts,
+    paused,
+    oldestWaitingMs,
+    today: { processed, failed, dead, cancelled },
+    consumers: pools.filter((own) => own.length > 0).length,
+    slots: pools.flat().reduce((sum, { concurrency }) => sum + concurrency, 0),
+    running: Math.max(counts.active, jobs.filter(({ queue }) => queue === name).length),
+  };
+}
+
+export function toScheduleView(
+  one: ScheduleSnapshot,
+  next: readonly Date[],
+  rights: readonly DashboardAction[],
+  redactor: Redactor,
+): ScheduleView {
+  const { template } = one;
+  const canSeeData = rights.includes('read-data');
+  return {
+    queue: one.queue,
+    id: one.id,
+    rule: one.rule && { ...one.rule },
+    jobName: template?.name ?? '',
+    data: canSeeData && template ? redactor.show(JSON.stringify(template.data ?? null)) : null,
+    nextAt: one.nextAt?.getTime() ?? null,
+    lastAt: one.lastAt?.getTime() ?? null,
+    lastJobId: one.lastJobId,
+    fired: one.fired,
+    paused: one.paused,
+    ended: one.ended,
+    owner: one.owner,
+    next: next.map((at) => at.getTime()),
+    rights,
+  };
+}
+
+/** A worker with what it does for the queues that this person may see. */
+export function toWorkerView(worker: WorkerInfo, canSee: (queue: string) => boolean): WorkerView | null {
+  const pools = worker.pools
+    .filter(({ queues }) => queues.some(canSee))
+    .map((pool) => ({
+      ...pool,
+      queues: pool.queues.filter(canSee),
+      paused: pool.paused.filter(canSee),
+      jobs: pool.jobs
+        .filter(({ queue }) => canSee(queue))
+        .map(({ since, ...job }) => ({ ...job, since: since.getTime() })),
+    }));
+  return pools.length === 0 ? null : { ...worker, startedAt: worker.startedAt.getTime(), pools };
+}

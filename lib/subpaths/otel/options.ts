@@ -1,0 +1,88 @@
+import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
+import { InvalidOptionError } from '../../errors.js';
+import { boolean, field, oneOf, refuse, rule, shape, type Rule } from '../../options/check.js';
+import type { TracedRun } from '../../options/telemetry.js';
+
+/**
+ * How the span of a run relates to the span that added the job. `'link'`: the run begins a new trace, with a link to that span.
+ * `'parent'`: the run is in the same trace, as a child of that span.
+ */
+export type TraceRelation = 'link' | 'parent';
+
+/** Options of `otel()`. */
+export interface OtelOptions {
+  /**
+   * How runs relate to the call that added the job. A function decides for each run. Runs of jobs that `addAndWait` added are
+   * always children, because the caller waits for them. Processes that add jobs and processes that run them need the same value.
+   * @default 'link'
+   */
+  readonly relation?: TraceRelation | ((run: TracedRun) => TraceRelation);
+  /**
+   * Adds a span `create` for each of the first 100 jobs of `addBulk`, so that each run links to the span of its job.
+   *
+   * @default false
+   */
+  readonly createSpans?: boolean;
+  /**
+   * Reports gauges of all queues of the prefix, read from Redis when metrics are collected: jobs by state, age of the oldest
+   * waiting job. Every process would report the same, so turn this on in one process only.
+   *
+   * @default false
+   */
+  readonly global?: boolean;
+  /** Creates the spans. @default the global one */
+  readonly tracerProvider?: TracerProvider;
+  /** Creates the metrics; false for no metrics. @default the global one */
+  readonly meterProvider?: MeterProvider | false;
+}
+
+/** `OtelOptions` after checking. */
+export interface CheckedOtel {
+  readonly relationOf: (run: TracedRun) => TraceRelation;
+  /** Whether every run is linked. Then the context of a span that is not sampled need not be stored. */
+  readonly onlyLinks: boolean;
+  readonly createSpans: boolean;
+  readonly global: boolean;
+  readonly tracerProvider: TracerProvider | undefined;
+  readonly meterProvider: MeterProvider | false | undefined;
+}
+
+const PLACE = 'otel()';
+
+const readRelation: Rule<OtelOptions['relation'] & {}> = (value, path, report) =>
+  typeof value === 'function' ? (value as () => TraceRelation) : readWord(value, path, report);
+const readWord = oneOf('link', 'parent');
+
+const having = <T>(method: string, phrase: string) =>
+  rule((value: unknown, path: string): T => {
+    if (typeof (value as Record<string, unknown> | null)?.[method] === 'function') return value as T;
+    throw new InvalidOptionError(path, phrase, value);
+  });
+const readMeterProvider = having<MeterProvider>('getMeter', 'a MeterProvider of OpenTelemetry, or false');
+
+const readOptions = shape({
+  relation: field('relation', readRelation),
+  createSpans: field('createSpans', boolean),
+  global: field('global', boolean),
+  tracerProvider: field(
+    'tracerProvider',
+    having<TracerProvider>('getTracer', 'a TracerProvider of OpenTelemetry'),
+  ),
+  meterProvider: field<'meterProvider', MeterProvider | false>('meterProvider', (value, path, report) =>
+    value === false ? false : readMeterProvider(value, path, report),
+  ),
+});
+
+/** @throws {InvalidOptionError} */
+export function checkOtel(options: OtelOptions): CheckedOtel {
+  const given = readOptions(options, PLACE, refuse)!;
+  const { relation = 'link', createSpans = false, global = false, tracerProvider, meterProvider } = given;
+  return {
+    relationOf: typeof relation === 'function' ? relation : () => relation,
+    onlyLinks: relation === 'link',
+    createSpans,
+    global,
+    tracerProvider,
+    meterProvider,
+  };
+}

@@ -1,0 +1,56 @@
+import { UnknownQueueError } from '../../errors.js';
+import type { QueueInfo, QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { FORBIDDEN, isAllowed, type Answer, type Route } from './http-server.js';
+
+const PATH = /^\/scale\/([^/]+)$/;
+
+/** How many jobs there are to run, for an autoscaler such as KEDA: `/scale/<queue>`. */
+export function scaleRoute(
+  inspector: Pick<QueueInspector, 'queues' | 'workers'>,
+  token: string | undefined,
+): Route {
+  return (path, request, query) => {
+    const queue = PATH.exec(path)?.[1];
+    if (queue === undefined) return undefined;
+    if (!isAllowed(request, token)) return FORBIDDEN;
+    return scale(inspector, queue, query.get('concurrency'));
+  };
+}
+
+async function scale(
+  inspector: Pick<QueueInspector, 'queues' | 'workers'>,
+  queue: string,
+  given: string | null,
+): Promise<Answer> {
+  if (given !== null && !/^[1-9]\d{0,4}$/.test(given))
+    return { status: 400, body: { error: `concurrency must be a whole number from 1 on, got ${given}` } };
+  let info: QueueInfo;
+  let workers: readonly WorkerInfo[];
+  try {
+    const [queues, all] = await Promise.all([inspector.queues([queue]), inspector.workers({ queue })]);
+    [info, workers] = [queues[0]!, all];
+  } catch (error) {
+    const status = error instanceof UnknownQueueError ? 404 : 503;
+    return { status, body: { error: (error as Error).message } };
+  }
+  const { waiting, active } = info.counts;
+  const pools = workers.flatMap((worker) => worker.pools);
+  const slots = pools.reduce((sum, { concurrency }) => sum + concurrency, 0);
+  const perProcess =
+    given === null ? Math.max(1, Math.round(slots / Math.max(1, workers.length))) : Number(given);
+  const backlog = info.paused ? 0 : waiting + active;
+  return {
+    status: 200,
+    body: {
+      queue,
+      backlog,
+      waiting,
+      active,
+      paused: info.paused,
+      oldestSeconds: Math.round((info.oldestWaitingMs ?? 0) / 1000),
+      processes: workers.length,
+      slots,
+      wanted: Math.ceil(backlog / perProcess),
+    },
+  };
+}

@@ -1,0 +1,179 @@
+import { within } from '../../contract/retry.js';
+import type { QueueInfo, QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
+import type { LimitState } from '../../contract/limit-verbs.js';
+import type { Family, MetricInfo, Sample } from './text.js';
+
+/** Two scrapers share an answer. */
+const CACHE_MS = 1_000;
+/** A page must not wait longer for Redis. */
+const LIMIT_MS = 2_000;
+
+const INFO = {
+  jobs: { name: 'godwit_queue_jobs', type: 'gauge', help: 'Jobs of a queue, by state.' },
+  oldest: {
+    name: 'godwit_queue_oldest_waiting_seconds',
+    type: 'gauge',
+    help: 'For how long the oldest waiting job could have run; 0 if nothing waits.',
+  },
+  paused: { name: 'godwit_queue_paused', type: 'gauge', help: '1 if the queue is paused for all processes.' },
+  workers: {
+    name: 'godwit_queue_workers',
+    type: 'gauge',
+    help: 'Processes that work on the queue and are neither paused nor stopping.',
+  },
+  slots: {
+    name: 'godwit_queue_slots',
+    type: 'gauge',
+    help: 'Jobs of the queue that these processes can run at once; slots that queues share count for each.',
+  },
+  limitMax: {
+    name: 'godwit_limit_max',
+    type: 'gauge',
+    help: 'Most starts in the time of a rate, or most running jobs of a concurrency.',
+  },
+  limitUsed: {
+    name: 'godwit_limit_used',
+    type: 'gauge',
+    help: 'How much of the rate or the concurrency is used.',
+  },
+  limitHeld: {
+    name: 'godwit_limit_held_seconds',
+    type: 'gauge',
+    help: 'For how long a hold or an open circuit breaker lets no job start; 0 if jobs may start.',
+  },
+  breaker: {
+    name: 'godwit_breaker_open',
+    type: 'gauge',
+    help: '1 if the circuit breaker is open or half-open, 0 if it is closed.',
+  },
+  processes: { name: 'godwit_processes', type: 'gauge', help: 'Worker processes of the prefix, by state.' },
+  success: {
+    name: 'godwit_collect_success',
+    type: 'gauge',
+    help: '1 if Redis answered for the metrics of the queues, 0 if they are missing on this page.',
+  },
+  duration: {
+    name: 'godwit_collect_duration_seconds',
+    type: 'gauge',
+    help: 'How long Redis took to answer for the metrics of the queues.',
+  },
+} as const satisfies Record<string, MetricInfo>;
+
+const PROCESS_STATES = ['running', 'paused', 'draining'] as const;
+
+/** Reads the state of all queues of a prefix, the same from every process. */
+export class QueueGauges {
+  private last: { readonly at: number; readonly families: Promise<Family[]> } | undefined;
+
+  constructor(private readonly inspector: Pick<QueueInspector, 'limits' | 'queues' | 'workers'>) {}
+
+  readonly infos: readonly MetricInfo[] = Object.values(INFO);
+
+  /** Never rejects: if Redis does not answer in time, there are no gauges but `godwit_collect_success 0`. */
+  families(): Promise<Family[]> {
+    const now = performance.now();
+    if (!this.last || now - this.last.at >= CACHE_MS) this.last = { at: now, families: this.read() };
+    return this.last.families;
+  }
+
+  private async read(): Promise<Family[]> {
+    const start = performance.now();
+    let found: Parameters<typeof familiesOf> | undefined;
+    const asked = Promise.all([this.inspector.queues(), this.inspector.workers()]).then(
+      async ([queues, workers]) => {
+        const limits = await this.inspector.limits(queues.map(({ name }) => name));
+        found = [queues, workers, limits];
+      },
+    );
+    await within(LIMIT_MS, asked);
+    const seconds = (performance.now() - start) / 1000;
+    return [
+      ...(found ? familiesOf(...found) : []),
+      { ...INFO.success, samples: [{ labels: {}, value: found ? 1 : 0 }] },
+      { ...INFO.duration, samples: [{ labels: {}, value: Math.round(seconds * 1e6) / 1e6 }] },
+    ];
+  }
+}
+
+function familiesOf(
+  queues: readonly QueueInfo[],
+  workers: readonly WorkerInfo[],
+  limits: LimitsByQueue,
+): Family[] {
+  const perQueue = (read: (queue: QueueInfo) => number): Sample[] =>
+    queues.map((queue) => ({ labels: { queue: queue.name }, value: read(queue) }));
+  const poolsOf = (name: string) =>
+    workers
+      .filter(({ state }) => state !== 'draining')
+      .map(({ pools }) =>
+        pools.filter(({ queues: served, paused }) => served.includes(name) && !paused.includes(name)),
+      );
+  return [
+    {
+      ...INFO.jobs,
+      samples: queues.flatMap(({ name, counts }) =>
+        Object.entries(counts).map(([state, value]) => ({ labels: { queue: name, state }, value })),
+      ),
+    },
+    { ...INFO.oldest, samples: perQueue(({ oldestWaitingMs }) => (oldestWaitingMs ?? 0) / 1000) },
+    { ...INFO.paused, samples: perQueue(({ paused }) => Number(paused)) },
+    {
+      ...INFO.workers,
+      samples: perQueue(({ name }) => poolsOf(name).filter((pools) => pools.length > 0).length),
+    },
+    {
+      ...INFO.slots,
+      samples: perQueue(({ name }) =>
+        poolsOf(name)
+          .flat()
+          .reduce((sum, { concurrency }) => sum + concurrency, 0),
+      ),
+    },
+    ...limitFamilies(limits),
+    {
+      ...INFO.processes,
+      samples: PROCESS_STATES.map((state) => ({
+        labels: { state },
+        value: workers.filter((worker) => worker.state === state).length,
+      })),
+    },
+  ];
+}
+
+type LimitsByQueue = readonly (readonly [queue: string, limits: readonly LimitState[]])[];
+
+/** The limits of queues, of job names and of all that queues share. Groups are left out: their names are data. */
+function limitFamilies(limits: LimitsByQueue): Family[] {
+  const max: Sample[] = [];
+  const used: Sample[] = [];
+  const held: Sample[] = [];
+  const open: Sample[] = [];
+  for (const [queue, states] of limits) {
+    for (const { field, rule, left, running, blockedForMs, nextInMs, breaker } of states) {
+      if (field === 'g') continue;
+      const labels = { queue, limit: limitLabel(field) };
+      const { rate, concurrency } = rule;
+      const ofRate = rate && left !== null ? [['rate', rate.max, rate.max - left] as const] : [];
+      const ofConcurrency = concurrency ? [['concurrency', concurrency, running] as const] : [];
+      for (const [kind, most, now] of [...ofRate, ...ofConcurrency]) {
+        max.push({ labels: { ...labels, kind }, value: most });
+        used.push({ labels: { ...labels, kind }, value: now });
+      }
+      if (breaker !== null) open.push({ labels, value: Number(breaker !== 'closed') });
+      const heldMs =
+        breaker === 'open' || breaker === 'half-open' ? Math.max(blockedForMs, nextInMs) : blockedForMs;
+      if (rate || concurrency || breaker !== null || heldMs > 0) held.push({ labels, value: heldMs / 1000 });
+    }
+  }
+  return [
+    { ...INFO.limitMax, samples: max },
+    { ...INFO.limitUsed, samples: used },
+    { ...INFO.limitHeld, samples: held },
+    { ...INFO.breaker, samples: open },
+  ];
+}
+
+function limitLabel(field: string): string {
+  if (field === 'q') return 'queue';
+  return `${field.startsWith('n:') ? 'name' : 'shared'}:${field.slice(2)}`;
+}

@@ -1,0 +1,173 @@
+import type { LinkEvent } from '../../contract/engine.js';
+import type { WorkLoad } from '../../module/queue.runtime.js';
+import { VERSION } from '../../worker/registrar.js';
+import { QueueGauges } from './queue-gauges.js';
+import {
+  isOpenMetrics,
+  linesOf,
+  OPENMETRICS_TYPE,
+  render,
+  TEXT_TYPE,
+  type Family,
+  type MetricInfo,
+} from './text.js';
+import { WorkMetrics } from './work-metrics.js';
+import type { QueueInspector } from '../../inspect/queue-inspector.js';
+
+const INFO = {
+  running: {
+    name: 'godwit_running_jobs',
+    type: 'gauge',
+    help: 'Jobs that run in this process.',
+  },
+  slots: {
+    name: 'godwit_worker_slots',
+    type: 'gauge',
+    help: 'Jobs that this process can run at once, by the queues that share them.',
+  },
+  oldest: {
+    name: 'godwit_oldest_run_seconds',
+    type: 'gauge',
+    help: 'How long the longest run of this process has taken so far.',
+  },
+  up: { name: 'godwit_redis_up', type: 'gauge', help: '1 if the connection of this process is up, by role.' },
+  reconnects: {
+    name: 'godwit_redis_reconnects_total',
+    type: 'counter',
+    help: 'How often a connection of this process came up again.',
+  },
+  build: { name: 'godwit_build_info', type: 'gauge', help: '1; the labels have the versions.' },
+} as const satisfies Record<string, MetricInfo>;
+
+/** A registry of `prom-client` or `@prometheus-io/client`. */
+export interface MetricRegistry {
+  /** As of `Registry`. */
+  registerMetric(metric: any): void;
+}
+
+/** What a process without workers leaves out. */
+export interface MetricsParts {
+  readonly inspector: Pick<QueueInspector, 'limits' | 'queues' | 'workers'>;
+  /** Whether to read the state of all queues. */
+  readonly global: boolean;
+  /** Whether there are metrics of the work of this process. @default true */
+  readonly local?: boolean;
+  readonly load?: () => readonly WorkLoad[];
+  readonly server?: () => string | null;
+}
+
+/**
+ * The metrics of this process and of all queues, in the text format of Prometheus. Inject it where `QueueMetricsModule` is imported, for a
+ * page of your own.
+ *
+ * @example
+ * constructor(private readonly metrics: QueueMetrics) {}
+ * ;@Get('internal/metrics') page() { return this.metrics.text(); }
+ */
+export class QueueMetrics {
+  /** @internal */
+  readonly work = new WorkMetrics();
+  private readonly gauges: QueueGauges | undefined;
+  private readonly links = new Map<string, { up: boolean; reconnects: number }>();
+
+  /** @internal */
+  constructor(private readonly parts: MetricsParts) {
+    if (parts.global) this.gauges = new QueueGauges(parts.inspector);
+  }
+
+  /**
+   * The page. Never rejects, and resolves within 2 s, also if Redis does not answer: then the metrics of the queues are missing and `godwit_collect_success`
+   * is 0.
+   *
+   * @param accept the header of the request; one that names `application/openmetrics-text` gets that format.
+   * @example
+   * const page = await metrics.text(); // for a handler of GET /metrics
+   */
+  async text(accept?: string): Promise<string> {
+    return render(await this.families(), isOpenMetrics(accept));
+  }
+
+  /** The `Content-Type` of `text(accept)`. */
+  contentType(accept?: string): string {
+    return isOpenMetrics(accept) ? OPENMETRICS_TYPE : TEXT_TYPE;
+  }
+
+  /**
+   * Adds all metrics to a registry of `prom-client` or `@prometheus-io/client`, for applications that have one page for everything. They are
+   * read when the registry is.
+   *
+   * @example
+   * metrics.toRegistry(register); // import { register } from 'prom-client'
+   */
+  toRegistry(registry: MetricRegistry): void {
+    for (const { name, help, type } of this.everyMetric()) {
+      const read = async () => {
+        const family = (await this.families()).find((one) => one.name === name);
+        const values = family ? linesOf(family) : [];
+        return {
+          name,
+          help,
+          type,
+          aggregator: 'sum',
+          values: values.map(({ name: metricName, labels, value }) => ({ metricName, labels, value })),
+        };
+      };
+      registry.registerMetric({ name, help, type, aggregator: 'sum', get: read, reset: () => undefined });
+    }
+  }
+
+  /** @internal A connection went up or down. */
+  linked({ role, state }: LinkEvent): void {
+    const known = this.links.get(role);
+    if (!known) {
+      this.links.set(role, { up: state === 'up', reconnects: 0 });
+      return;
+    }
+    if (state === 'up' && !known.up) known.reconnects += 1;
+    known.up = state === 'up';
+  }
+
+  /** @internal Names, types and texts of everything that may be on the page. */
+  everyMetric(): MetricInfo[] {
+    return [...this.local(), ...this.work.families(), ...(this.gauges ? this.gauges.infos : [])];
+  }
+
+  private async families(): Promise<Family[]> {
+    const global = (await this.gauges?.families()) ?? [];
+    return this.parts.local === false ? global : [...global, ...this.local(), ...this.work.families()];
+  }
+
+  private local(): Family[] {
+    const load = this.parts.load?.() ?? [];
+    const perQueue = (read: (one: WorkLoad) => number) =>
+      load.map((one) => ({ labels: { queue: one.queue }, value: read(one) }));
+    const pools = new Map(load.map(({ pool, slots }) => [pool, slots]));
+    const links = [...this.links];
+    return [
+      { ...INFO.running, samples: perQueue(({ running }) => running) },
+      { ...INFO.slots, samples: Array.from(pools, ([pool, value]) => ({ labels: { pool }, value })) },
+      { ...INFO.oldest, samples: perQueue(({ oldestMs }) => oldestMs / 1000) },
+      {
+        ...INFO.up,
+        samples: links.map(([role, { up }]) => ({ labels: { role }, value: Number(up) })),
+      },
+      {
+        ...INFO.reconnects,
+        samples: links.map(([role, { reconnects }]) => ({ labels: { role }, value: reconnects })),
+      },
+      {
+        ...INFO.build,
+        samples: [
+          {
+            labels: {
+              version: VERSION,
+              node: process.versions.node,
+              server: this.parts.server?.() ?? '',
+            },
+            value: 1,
+          },
+        ],
+      },
+    ];
+  }
+}

@@ -1,0 +1,170 @@
+import { classOf, RUN_BOUNDS_MS, WAIT_BOUNDS_MS } from '../../contract/history.js';
+import { endOf, hasRun, type ObservedRun, type WorkObserver } from '../../contract/observer.js';
+import { RULES } from '../../job/rules.js';
+import type { Family, HistogramSample, Labels, MetricInfo, Sample } from './text.js';
+
+const EXCHANGE_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000];
+const BATCH_BOUNDS = [0, 1, 5, 25, 100, 500];
+
+const INFO = {
+  added: {
+    name: 'godwit_jobs_added_total',
+    type: 'counter',
+    help: 'Jobs that this process added, that another job of the same id kept out, or that could not be added.',
+  },
+  runs: {
+    name: 'godwit_runs_total',
+    type: 'counter',
+    help: 'Runs that ended in this process, by outcome.',
+  },
+  run: {
+    name: 'godwit_run_duration_seconds',
+    type: 'histogram',
+    help: 'How long runs took that completed or failed in this process.',
+  },
+  wait: {
+    name: 'godwit_wait_duration_seconds',
+    type: 'histogram',
+    help: 'How long jobs waited for their first run, from when they could have run, by the clock of Redis.',
+  },
+  dead: {
+    name: 'godwit_jobs_dead_total',
+    type: 'counter',
+    help: 'Jobs that died in this process, by reason.',
+  },
+  stalls: {
+    name: 'godwit_stalls_total',
+    type: 'counter',
+    help: 'Jobs that this process took back from a worker that went silent.',
+  },
+  exchange: {
+    name: 'godwit_exchange_duration_seconds',
+    type: 'histogram',
+    help: 'How long calls to Redis took that settle and claim jobs.',
+  },
+  batch: {
+    name: 'godwit_exchange_jobs',
+    type: 'histogram',
+    help: 'How many jobs one call to Redis settled, and claimed.',
+  },
+} as const satisfies Record<string, MetricInfo>;
+
+class Histogram {
+  readonly classes: number[];
+  sum = 0;
+
+  constructor(private readonly bounds: readonly number[]) {
+    this.classes = Array.from({ length: bounds.length + 1 }, () => 0);
+  }
+
+  observe(value: number): void {
+    this.classes[classOf(value, this.bounds)]! += 1;
+    this.sum += value;
+  }
+
+  /** @param unit by what values and bounds are divided. */
+  sample(labels: Labels, unit: number): HistogramSample {
+    const { bounds, classes, sum } = this;
+    return { labels, bounds: bounds.map((bound) => bound / unit), classes: [...classes], sum: sum / unit };
+  }
+}
+
+/** Counters of one job name of a queue. */
+class NameMetrics {
+  readonly added = new Map<string, number>();
+  readonly runs = new Map<string, number>();
+  readonly dead = new Map<string, number>();
+  readonly run = new Histogram(RUN_BOUNDS_MS);
+  readonly wait = new Histogram(WAIT_BOUNDS_MS);
+}
+
+/** Counts the work of this process since its start, for Prometheus. */
+export class WorkMetrics implements WorkObserver {
+  private readonly queues = new Map<string, Map<string, NameMetrics>>();
+  private readonly stalls = new Map<string, number>();
+  private readonly exchangeMs = new Histogram(EXCHANGE_BOUNDS_MS);
+  private readonly claimed = new Histogram(BATCH_BOUNDS);
+  private readonly settled = new Histogram(BATCH_BOUNDS);
+
+  ended(queue: string, name: string, run: ObservedRun, now: number): void {
+    const metrics = this.of(queue, name);
+    const { outcome, durationUs, firstRunnableAt } = run;
+    increase(metrics.runs, endOf(run));
+    if (outcome?.kind === 'dead') increase(metrics.dead, outcome.reason);
+    if (!outcome || !hasRun(outcome)) return;
+    metrics.run.observe(durationUs / 1000);
+    if (firstRunnableAt !== undefined)
+      metrics.wait.observe(Math.max(0, now - durationUs / 1000 - firstRunnableAt));
+  }
+
+  added(queue: string, names: readonly string[]): void {
+    for (const name of names) increase(this.of(queue, name).added, 'added');
+  }
+
+  notAdded(queue: string, names: readonly string[], why: 'duplicate' | 'failed'): void {
+    for (const name of names) increase(this.of(queue, name).added, why);
+  }
+
+  stalled(queue: string, count: number): void {
+    increase(this.stalls, queue, count);
+  }
+
+  exchanged(ms: number, settled: number, claimed: number): void {
+    this.exchangeMs.observe(ms);
+    this.settled.observe(settled);
+    this.claimed.observe(claimed);
+  }
+
+  families(): Family[] {
+    const counters = (pick: (metrics: NameMetrics) => Map<string, number>, label: string): Sample[] =>
+      this.each((labels, metrics) =>
+        Array.from(pick(metrics), ([key, value]) => ({ labels: { ...labels, [label]: key }, value })),
+      );
+    const histograms = (pick: (metrics: NameMetrics) => Histogram): HistogramSample[] =>
+      this.each((labels, metrics) => {
+        const one = pick(metrics).sample(labels, 1000);
+        return one.classes.some((count) => count > 0) ? [one] : [];
+      });
+    return [
+      { ...INFO.added, samples: counters(({ added }) => added, 'result') },
+      { ...INFO.runs, samples: counters(({ runs }) => runs, 'outcome') },
+      { ...INFO.run, samples: histograms(({ run }) => run) },
+      { ...INFO.wait, samples: histograms(({ wait }) => wait) },
+      { ...INFO.dead, samples: counters(({ dead }) => dead, 'reason') },
+      {
+        ...INFO.stalls,
+        samples: Array.from(this.stalls, ([queue, value]) => ({ labels: { queue }, value })),
+      },
+      { ...INFO.exchange, samples: [this.exchangeMs.sample({}, 1000)] },
+      {
+        ...INFO.batch,
+        samples: [
+          this.claimed.sample({ direction: 'claimed' }, 1),
+          this.settled.sample({ direction: 'settled' }, 1),
+        ],
+      },
+    ];
+  }
+
+  private each<T>(read: (labels: Labels, metrics: NameMetrics) => T[]): T[] {
+    return [...this.queues].flatMap(([queue, names]) =>
+      [...names].flatMap(([name, metrics]) => read({ queue, name }, metrics)),
+    );
+  }
+
+  private of(queue: string, name: string): NameMetrics {
+    let names = this.queues.get(queue);
+    if (!names) this.queues.set(queue, (names = new Map()));
+    const known = names.get(name);
+    if (known) return known;
+    // Producers may make up names: a series of each would be without bound.
+    const listed = names.size < RULES.namesPerDay ? name : '';
+    let metrics = names.get(listed);
+    if (!metrics) names.set(listed, (metrics = new NameMetrics()));
+    return metrics;
+  }
+}
+
+function increase(counts: Map<string, number>, key: string, by = 1): void {
+  counts.set(key, (counts.get(key) ?? 0) + by);
+}
