@@ -43,8 +43,8 @@ export const base = {
     setupFiles: ['test/support/setup.ts'],
     // One process per file, so that a spec cannot disturb the next; those of `shared` share some.
     pool: 'forks',
-    // Most specs wait for something: on two cores, three at a time take three quarters of the time of two.
-    maxWorkers: 3,
+    // Most specs wait for something, so four at a time keep two cores busy.
+    maxWorkers: 4,
     sequence: { sequencer: LongFirst },
     testTimeout: 60_000,
     hookTimeout: 60_000,

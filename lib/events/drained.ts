@@ -44,6 +44,8 @@ export class DrainedWatch {
   private stopped = false;
   private lookedAt = -Infinity;
   private drainedAt = -Infinity;
+  /** The time of the latest event. The clock of this process may be some ms behind that of Redis. */
+  private heardAt = -Infinity;
 
   constructor(
     private readonly engine: DrainedEngine,
@@ -52,6 +54,7 @@ export class DrainedWatch {
   ) {}
 
   hear({ type, at }: Pick<QueueEvent, 'type' | 'at'>): void {
+    this.heardAt = Math.max(this.heardAt, at.getTime());
     // The job had ended before the queue was found drained.
     if (at.getTime() <= this.drainedAt) return;
     if (type === 'completed' || type === 'dead') this.hasWorked = true;
@@ -72,7 +75,7 @@ export class DrainedWatch {
     this.isLooking = true;
     // A job that ends during this look causes another look.
     this.hasWorked = false;
-    const at = Math.floor(this.engine.now());
+    const at = Math.max(Math.floor(this.engine.now()), this.heardAt);
     let found: boolean | null = null;
     try {
       found = await isDrained(this.engine, this.queue);

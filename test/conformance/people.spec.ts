@@ -31,6 +31,7 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
     const fresh = {
       ...nothing,
       worker: null,
+      failures: [],
       progress: null,
       logs: [],
       result: null,

@@ -232,7 +232,7 @@ describe('the bootstrap refuses', () => {
       `@OnJob("dead") of Wrong.e.names is not an option; did you mean name?`,
       `@OnJob("dead") of Wrong.f.name must be the name of a job, or several, got [] (array)`,
       `@OnJob("finished") of Wrong.b: there is no type "finished" (string); ${wanted}`,
-      `@OnJob("retrying") of Wrong.c: there is no type "retrying" (string); ${wanted}; a failed attempt is failed, whether or not it is retried`,
+      `@OnJob("retrying") of Wrong.c: there is no type "retrying" (string); ${wanted}; use 'failed': it is reported for each failed attempt, also if the job is retried`,
       `@OnJob([]) of Wrong.d: it names no type; ${wanted}`,
       `Other.g has @OnJob("dead"), but Other has no @Processor; add @Processor('queue') to the class, or use @OnQueueEvent`,
       `Scoped.h has @OnJob("dead"), but Scoped is request-scoped, itself or through something it injects; events come without a request: ` +

@@ -89,6 +89,15 @@ it('shows a job in every state, with every field', async () => {
   const { queue, ended, said } = await bootQueue(redis, { handlers });
   await queue.pause();
   const options = { attempts: 4, backoff: '1h', retention: '1h' };
+  const attempt = (name: string, message: string) => ({
+    attempt: 1,
+    at: expect.any(Date),
+    worker: expect.stringMatching(/./),
+    durationUs: expect.any(Number),
+    name,
+    message,
+    stack: expect.stringContaining('at '),
+  });
   const { id } = await queue.add('work', { a: 1 }, options);
   const fresh = {
     id,
@@ -107,6 +116,7 @@ it('shows a job in every state, with every field', async () => {
     dueAt: null,
     endedAt: null,
     failure: null,
+    failures: [],
     progress: null,
     logs: [],
     result: null,
@@ -129,6 +139,7 @@ it('shows a job in every state, with every field', async () => {
       attempt: 1,
       at: expect.any(Date),
     },
+    failures: [attempt('RangeError', 'once')],
   };
   expect(await queue.get(id)).toEqual({ ...failed, state: 'delayed', dueAt: expect.any(Date) });
 
@@ -175,6 +186,7 @@ it('shows a job in every state, with every field', async () => {
       reason: 'unrecoverable',
       at: expect.any(Date),
     },
+    failures: [attempt('UnrecoverableError', 'never')],
   });
   expect(await queue.get('nobody')).toBeNull();
 });

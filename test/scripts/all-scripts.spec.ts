@@ -195,6 +195,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
       },
     ],
     ['register', () => engine.processes.register(processRecord(), LEASE_MS)],
+    ['lead', () => engine.processes.lead({ owner: 'p1', leaseMs: LEASE_MS, state: '' })],
     ['free-keys', () => engine.upkeep.freeKeys(QUEUE, ['key'])],
     ['list-workers', () => engine.processes.list()],
     ['unregister', () => engine.processes.unregister('p1')],

@@ -11,7 +11,7 @@ async function reached(entry: string): Promise<{ files: Set<string>; packages: S
     if (files.has(file)) return;
     files.add(file);
     const text = await readFile(file, 'utf8');
-    for (const [, from] of text.matchAll(/\brequire\(['"]([^'"]+)['"]\)/g)) {
+    for (const [, from] of text.matchAll(/(?<!\.)\brequire\(['"]([^'"]+)['"]\)/g)) {
       if (from!.startsWith('.')) await visit(resolve(dirname(file), from!));
       else packages.add(from!);
     }
