@@ -75,13 +75,14 @@ export class DrainedWatch {
     this.isLooking = true;
     // A job that ends during this look causes another look.
     this.hasWorked = false;
-    const at = Math.max(Math.floor(this.engine.now()), this.heardAt);
     let found: boolean | null = null;
     try {
       found = await isDrained(this.engine, this.queue);
     } catch {
       // The connection logs that Redis is unreachable.
     }
+    // After the look: a job that has ended since it began had ended before the queue was found drained.
+    const at = Math.max(Math.floor(this.engine.now()), this.heardAt);
     this.isLooking = false;
     this.lookedAt = performance.now();
     if (this.stopped) return;
