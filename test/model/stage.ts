@@ -258,10 +258,11 @@ export class Stage {
       assert(Math.floor(from.at!) <= this.now, `${what}, too early`);
     if (name === 'recover' && worker)
       assert(Number(this.leases.get(worker)) <= this.now, `${what}, too early`);
-    const isRetired = from?.state === 'completed' && !['remove', 'clean'].includes(name) && !this.isFull;
-    if (isRetired) assert(from.at! <= this.now, `${what}, too early`);
     // A new job has taken the id of one that has ended.
     const isReplaced = name === 'enqueue' && from !== undefined && to !== undefined;
+    const isRetired =
+      from?.state === 'completed' && !isReplaced && !['remove', 'clean'].includes(name) && !this.isFull;
+    if (isRetired) assert(from.at! <= this.now, `${what}, too early`);
     if (to && (!from || isReplaced || from.state === 'completed')) this.born += 1;
     const hasEnded = !to || isOver(to);
     if (name === 'exchange' && from?.state === 'active') this.completed += hasEnded ? 1 : 0;
