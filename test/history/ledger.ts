@@ -105,7 +105,9 @@ export const LEDGER_CHECKS: Readonly<Record<string, Check>> = {
     return of(job, 'get').flatMap(({ value, start }) => {
       const seen = value as { tag: string; reason?: string } | null;
       const isExpired = seen?.reason === 'expired';
-      const began = isExpired && story.runs.get(seen.tag)?.some((run) => run.start < start);
+      // A store that has forgotten a claim refuses its settlement, and does not know that the job had begun.
+      const counts = (run: Call) => !story.mayForget || !story.isStale(run);
+      const began = isExpired && story.runs.get(seen.tag)?.some((run) => run.start < start && counts(run));
       return began ? [`${seen.tag} is dead as expired, and had begun`] : [];
     });
   },

@@ -154,6 +154,11 @@ export class Story {
     return found;
   }
 
+  /** Whether the store may have lost what it had answered. */
+  get mayForget(): boolean {
+    return this.forgotten.length > 0;
+  }
+
   /** Whether one of these calls met a store that may have forgotten it: then nothing is promised. */
   mayBeForgotten(calls: readonly Call[]): boolean {
     // Nobody was told of a clean without an answer, and it stands at every id of its queue.
