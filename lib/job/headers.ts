@@ -71,8 +71,8 @@ export function headersOf(
 ): JobHeaders | undefined {
   const more = hook?.(job);
   if (more === undefined || more === null) return given;
-  const merged = { ...checkHeaders(more, 'forRoot().headers()'), ...given };
-  return checkHeaders(merged, 'add().options.headers');
+  const checked = checkHeaders(more, 'forRoot().headers()');
+  return given === undefined ? checked : checkHeaders({ ...checked, ...given }, 'add().options.headers');
 }
 
 /** Whether the value is a plain object. Objects of a class, such as `Headers` or `Map`, do not have their entries as fields. */

@@ -131,6 +131,28 @@ export function shape<Fields extends Record<string, Field<string, any>>>(
   };
 }
 
+/** A shape in which these fields must be given. A missing field is reported by its own rule. */
+export function shapeWith<
+  Fields extends Record<string, Field<string, any>>,
+  Name extends keyof Fields & string,
+>(
+  fields: Fields,
+  ...names: readonly Name[]
+): Rule<Shaped<Fields> & Required<Pick<Shaped<Fields>, Fields[Name]['as'] & keyof Shaped<Fields>>>> {
+  const read = shape(fields);
+  return (value, path, report) => {
+    const shaped = read(value, path, report);
+    if (shaped === undefined) return undefined;
+    const missing = names.filter((name) => !(fields[name]!.as in shaped));
+    for (const name of missing) {
+      // A field that was given and refused is reported already.
+      const isGiven = (value as Record<string, unknown>)[name] !== undefined;
+      if (!isGiven) fields[name]!.rule(undefined, `${path}.${name}`, report);
+    }
+    return missing.length === 0 ? (shaped as never) : undefined;
+  };
+}
+
 /** The fields of an object of options by name, each read once: see `fieldsOf`. */
 function readEntries(
   value: unknown,

@@ -9,11 +9,21 @@ import type {
 import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { fieldsOf, hasFields } from '../job/fields.js';
-import { checkJobName } from '../job/job-id.js';
 import { faultOfText } from '../job/text.js';
-import { isPlainName } from '../job/job-id.js';
+import { checkJobName, isPlainName } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
-import { boolean, duration, field, integer, oneOf, readable, rule, shape, type Rule } from './check.js';
+import {
+  boolean,
+  duration,
+  field,
+  integer,
+  oneOf,
+  readable,
+  rule,
+  shape,
+  shapeWith,
+  type Rule,
+} from './check.js';
 
 /** How often jobs may start. Every start counts, also that of a retry or after a stall. */
 export interface RateOptions {
@@ -187,25 +197,29 @@ export interface ResolvedLimits {
 const MANY = 1_000_000_000;
 const MOST_RUNNING = 1_000_000;
 
-const RATE_SHAPE = shape({
+const RATE_FIELDS = {
   max: field('max', integer(1, MANY)),
   per: field('per', duration(10, MAX_TIMER_MS)),
-  window: field('window', oneOf('sliding', 'fixed', 'bucket')),
-  burst: field('burst', integer(1, MANY)),
-});
+} as const;
+
+/** How many in a time: a rate without a window, and a retry budget. */
+export const readPlainRate = shapeWith(RATE_FIELDS, 'max', 'per');
+
+const readRateFields = shapeWith(
+  {
+    ...RATE_FIELDS,
+    window: field('window', oneOf('sliding', 'fixed', 'bucket')),
+    burst: field('burst', integer(1, MANY)),
+  },
+  'max',
+  'per',
+);
 
 export const readRate: Rule<RateRule> = (value, path, report) => {
-  const given = RATE_SHAPE(value, path, report);
+  const given = readRateFields(value, path, report);
   if (given === undefined) return undefined;
   const { max, per, burst } = given;
   const window = given.window ?? (burst === undefined ? 'sliding' : 'bucket');
-  if (max === undefined || per === undefined) {
-    const read = value as { max?: unknown; per?: unknown };
-    if (max === undefined && read.max === undefined) integer(1, MANY)(undefined, `${path}.max`, report);
-    if (per === undefined && read.per === undefined)
-      duration(10, MAX_TIMER_MS)(undefined, `${path}.per`, report);
-    return undefined;
-  }
   if (burst !== undefined && window !== 'bucket')
     report(new InvalidOptionError(`${path}.burst`, `left out with window '${window}'`, burst));
   return { max, per, window, burst: burst ?? max };
@@ -226,8 +240,11 @@ const BREAKER_FIELDS = {
   probes: field('probes', integer(1, 1_000)),
 } as const;
 
-const BREAKER_CHANGE = shape(BREAKER_FIELDS);
-const BREAKER_SHAPE = shape({ ...BREAKER_FIELDS, isFailure: field('isFailure', rule(checkIsFailure)) });
+const readBreakerChange = shapeWith(BREAKER_FIELDS, 'failures');
+const readBreaker = shapeWith(
+  { ...BREAKER_FIELDS, isFailure: field('isFailure', rule(checkIsFailure)) },
+  'failures',
+);
 
 function checkRatio(value: unknown, path: string): number {
   if (typeof value === 'number' && value >= 0.01 && value <= 1) return value;
@@ -239,62 +256,36 @@ function checkIsFailure(value: unknown, path: string): IsFailure {
   throw new InvalidOptionError(path, 'a function', value);
 }
 
-/** Refuses an object without a field that it must have. */
-function needs<T extends object>(read: Rule<T>, name: string, check: Rule<unknown>): Rule<T> {
-  return (value, path, report) => {
-    const given = read(value, path, report);
-    if (given !== undefined && !(name in given)) {
-      if ((value as Record<string, unknown>)[name] === undefined) check(undefined, `${path}.${name}`, report);
-      return undefined;
-    }
-    return given;
-  };
-}
-
 type ReadBreaker = BreakerRule & { readonly isFailure?: IsFailure };
 
-function breakerOf(read: Rule<Partial<ReadBreaker>>): Rule<ReadBreaker> {
-  const checked = needs(read, 'failures', integer(1, 1_000_000));
+function breakerOf(read: Rule<Partial<ReadBreaker> & Pick<BreakerRule, 'failures'>>): Rule<ReadBreaker> {
   return (value, path, report) => {
-    const given = checked(value, path, report);
-    if (given === undefined) return undefined;
-    return { ratio: 0.5, window: 60_000, openFor: 30_000, probes: 1, ...given } as ReadBreaker;
+    const given = read(value, path, report);
+    return given && { ratio: 0.5, window: 60_000, openFor: 30_000, probes: 1, ...given };
   };
 }
-
-const RETRY_BUDGET_SHAPE = shape({
-  max: field('max', integer(1, MANY)),
-  per: field('per', duration(10, MAX_TIMER_MS)),
-});
-
-const readRetryBudget = needs(
-  needs(RETRY_BUDGET_SHAPE, 'max', integer(1, MANY)),
-  'per',
-  duration(10, MAX_TIMER_MS),
-) as Rule<RetryBudgetRule>;
 
 const NAME_FIELDS = {
   ...LIMIT_FIELDS,
-  breaker: field('breaker', breakerOf(BREAKER_SHAPE)),
-  retryBudget: field('retryBudget', readRetryBudget),
+  breaker: field('breaker', breakerOf(readBreaker)),
+  retryBudget: field('retryBudget', readPlainRate),
 } as const;
 
 const readNameLimit = shape(NAME_FIELDS);
 
 type NameLimit = Omit<LimitRule, 'breaker'> & { readonly breaker?: ReadBreaker };
 
-const AGING_SHAPE = shape({
-  every: field('every', duration(1, MAX_TIMER_MS)),
-  by: field('by', integer(1, RULES.priorityMax)),
-});
+const readAgingFields = shapeWith(
+  {
+    every: field('every', duration(1, MAX_TIMER_MS)),
+    by: field('by', integer(1, RULES.priorityMax)),
+  },
+  'every',
+);
 
 const readAging: Rule<AgingRule> = (value, path, report) => {
-  const given = AGING_SHAPE(value, path, report);
-  if (given === undefined) return undefined;
-  if (given.every !== undefined) return { every: given.every, by: given.by ?? 1 };
-  if ((value as { every?: unknown }).every === undefined)
-    duration(1, MAX_TIMER_MS)(undefined, `${path}.every`, report);
-  return undefined;
+  const given = readAgingFields(value, path, report);
+  return given && { by: 1, ...given };
 };
 
 const readNames: Rule<[string, NameLimit][]> = (value, path, report) => {
@@ -468,8 +459,8 @@ export const readLimitChange: Rule<LimitRule> = shape(CHANGE_FIELDS);
 
 export const readQueueLimitChange: Rule<LimitRule> = shape({
   ...CHANGE_FIELDS,
-  breaker: field('breaker', orNull<BreakerRule>(breakerOf(BREAKER_CHANGE))),
-  retryBudget: field('retryBudget', orNull(readRetryBudget)),
+  breaker: field('breaker', orNull<BreakerRule>(breakerOf(readBreakerChange))),
+  retryBudget: field('retryBudget', orNull<RetryBudgetRule>(readPlainRate)),
 });
 
 export const readGroupChange: Rule<LimitRule> = shape({

@@ -2,7 +2,18 @@ import { InvalidOptionError } from '../errors.js';
 import { parseDuration, type Duration } from '../job/duration.js';
 import type { JobState } from '../job/job-state.js';
 import { faultOfText } from '../job/text.js';
-import { duration, field, integer, oneOf, readable, rule, shape, someOf, type Rule } from './check.js';
+import {
+  duration,
+  field,
+  integer,
+  oneOf,
+  readable,
+  rule,
+  shape,
+  someOf,
+  type Report,
+  type Rule,
+} from './check.js';
 
 /** Allows one job with a key at a time: see [Flow control](../../docs/guides/flow-control.md). */
 export interface UniqueOptions {
@@ -151,6 +162,18 @@ export const readUnique: Rule<CheckedKey> = (value, path, report) => {
   return { ...PLAIN, kind: 'unique', key, by, scope, forMs, states: forMs > 0 ? [] : counted, on };
 };
 
+/** Reports the options among these that were not given. A refused option is reported already. */
+function refuseMissing(
+  given: unknown,
+  checked: Readonly<Record<string, unknown>>,
+  path: string,
+  report: Report,
+): void {
+  for (const [option, value] of Object.entries(checked))
+    if (value === undefined && (given as never)[option] === undefined)
+      report(new InvalidOptionError(`${path}.${option}`, 'given', undefined));
+}
+
 const readDebounceFields = shape({
   key: field('key', readKey),
   delay: field('delayMs', duration(1)),
@@ -161,9 +184,7 @@ export const readDebounce: Rule<CheckedKey> = (value, path, report) => {
   const given = readDebounceFields(value, path, report);
   if (!given) return undefined;
   const { key, delayMs, longestMs = 0 } = given;
-  for (const [option, one] of Object.entries({ key, delay: delayMs }))
-    if (one === undefined && (value as never)[option] === undefined)
-      report(new InvalidOptionError(`${path}.${option}`, 'given', undefined));
+  refuseMissing(value, { key, delay: delayMs }, path, report);
   if (longestMs > 0 && delayMs !== undefined && longestMs < delayMs)
     report(new InvalidOptionError(`${path}.maxWait`, 'at least delay', (value as DebounceOptions).maxWait));
   return {
@@ -189,9 +210,7 @@ export const readAggregate: Rule<CheckedKey> = (value, path, report) => {
   const given = readAggregateFields(value, path, report);
   if (!given) return undefined;
   const { key, longestMs = 1, graceMs = longestMs, most = 100, mostBytes = AGGREGATE_BYTES } = given;
-  for (const [option, one] of Object.entries({ key, maxDelay: given.longestMs }))
-    if (one === undefined && (value as never)[option] === undefined)
-      report(new InvalidOptionError(`${path}.${option}`, 'given', undefined));
+  refuseMissing(value, { key, maxDelay: given.longestMs }, path, report);
   const delayMs = Math.min(graceMs, longestMs);
   const on = 'aggregate';
   return { ...PLAIN, kind: on, on, key, forMs: delayMs, delayMs, longestMs, most, mostBytes };
@@ -203,8 +222,6 @@ export const readThrottle: Rule<CheckedKey> = (value, path, report) => {
   const given = readThrottleFields(value, path, report);
   if (!given) return undefined;
   const { key, forMs } = given;
-  for (const [option, one] of Object.entries({ key, ttl: forMs }))
-    if (one === undefined && (value as never)[option] === undefined)
-      report(new InvalidOptionError(`${path}.${option}`, 'given', undefined));
+  refuseMissing(value, { key, ttl: forMs }, path, report);
   return { ...PLAIN, kind: 'throttle', key, on: 'skip', forMs: forMs ?? 1 };
 };

@@ -1,18 +1,18 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { QueueEngine } from '../contract/engine.js';
 import type { DataMatch, JobsAnswer, StoredJob } from '../contract/admin-verbs.js';
+import { pause } from '../contract/retry.js';
 import type { DeadMatch } from '../contract/upkeep-verbs.js';
 import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId, checkJobName } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
-import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
+import type { Duration } from '../job/duration.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import { encodePayload } from '../job/payload.js';
 import { DEAD_REASONS, type DeadReason, type FailureRecord } from '../job/outcome.js';
 import { quoted } from '../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import { checkSignal, mergeJobPolicy } from '../options/job-options.js';
-import type { RateOptions } from '../options/limit-options.js';
+import { readPlainRate, type RateOptions } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, encodeCursor, readCursor } from './job-list.js';
 
@@ -106,17 +106,8 @@ export const ANY_DATA = field(
   rule((given: unknown) => ({ given })),
 );
 const readRetry = shape({ data: ANY_DATA });
-const MAX_RATE = integer(1, 1_000_000_000);
-const RATE_TIME = duration(10, MAX_TIMER_MS);
-const readRate = shape({ max: field('max', MAX_RATE), per: field('per', RATE_TIME) });
 const readPace = shape({
-  rate: field('rate', (value, path, report) => {
-    const given = readRate(value, path, report);
-    // Both are required.
-    const max = given?.max ?? MAX_RATE(undefined, `${path}.max`, report);
-    const per = given?.per ?? RATE_TIME(undefined, `${path}.per`, report);
-    return max === undefined || per === undefined ? undefined : { max, per };
-  }),
+  rate: field('rate', readPlainRate),
   onProgress: field('onProgress', rule(checkListener)),
   signal: field('signal', rule(checkSignal)),
 });
@@ -236,7 +227,7 @@ export class DeadJobs<Jobs = any> {
       for (let at = 0; at < ids.length; at += step) {
         const restMs = nextAt - performance.now();
         // Rejects only if the signal aborts.
-        if (restMs > 0) await sleep(restMs, undefined, { ...(signal && { signal }) }).catch(() => undefined);
+        if (restMs > 0) await pause(restMs, signal);
         if (signal?.aborted) return retried;
         const some = ids.slice(at, at + step);
         nextAt = performance.now() + some.length * gapMs;

@@ -1,8 +1,8 @@
-import type { EnqueueJob } from '../contract/engine.js';
+import type { EnqueueJob, KeyClaim } from '../contract/engine.js';
 import { type AnyDefinition, checkGiven } from '../job/define-job.js';
 import { checkJobName, generateId } from '../job/job-id.js';
 import { headersOf } from '../job/headers.js';
-import { encodeBody, NO_DATA, NO_OPTIONS } from '../job/job-record.js';
+import { encodeBody, NO_DATA, NO_OPTIONS, type RecordOptions } from '../job/job-record.js';
 import { pathInside, pathText, type Path } from '../job/text.js';
 import { encodePayload } from '../job/payload.js';
 import {
@@ -65,18 +65,15 @@ export function makeJob(
   const createdAt = Math.floor(now);
   if (queue.limits) checked = withLimits(queue.limits, checked, request.data, path);
   const asked = checked.unique ?? checked.debounce ?? checked.throttle ?? checked.aggregate;
-  const asking = { name, group: checked.group, maxBytes: queue.maxPayloadBytes };
-  const unique = asked && claimOf(asked, asking, data, `${pathText(path)}.options`);
+  const unique =
+    asked &&
+    claimOf(
+      asked,
+      { name, group: checked.group, maxBytes: queue.maxPayloadBytes },
+      data,
+      `${pathText(path)}.options`,
+    );
   const isItem = unique?.on === 'aggregate';
-  const delay = unique && unique.delayMs > 0 ? { delayMs: unique.delayMs } : {};
-  const more = {
-    ...delay,
-    // What is added later delays it further.
-    ...(isItem && { items: 1, delayMs: unique.longestMs }),
-    ...(unique && { digest: unique.digest }),
-    ...(request.awaited && { awaited: true }),
-  };
-  const isMore = unique !== undefined || request.awaited === true;
   if (isItem && data === NO_DATA)
     throw new InvalidOptionError(
       `${pathText(path)}.options.aggregate`,
@@ -84,7 +81,8 @@ export function makeJob(
       undefined,
     );
   const text = isItem ? `[${data}]` : data;
-  const body = encodeBody(name, createdAt, isMore ? { ...checked, ...more } : checked, text);
+  const stored = unique || request.awaited ? { ...checked, ...implied(unique, request) } : checked;
+  const body = encodeBody(name, createdAt, stored, text);
   const { durability: replication } = queue;
   if (checked === NO_OPTIONS)
     return { id: generateId(createdAt), name, body, hasOwnId: false, replication, given: options };
@@ -98,7 +96,7 @@ export function makeJob(
     replication: durability === undefined ? replication : durability,
     given: options,
     ...(delayMs !== undefined && { delayMs }),
-    ...delay,
+    ...delayOf(unique),
     ...(unique && { unique }),
     ...(asked?.on === 'error' && { isExclusive: true }),
     ...(dueAt !== undefined && { dueAt }),
@@ -108,6 +106,21 @@ export function makeJob(
     ...(signal && { signal }),
     ...(id !== undefined && idHeldBy.length > 0 && { idHeldBy }),
   };
+}
+
+/** The stored options that follow from a key, and from a caller that waits. */
+function implied(unique: KeyClaim | undefined, { awaited }: JobRequest): RecordOptions {
+  return {
+    ...delayOf(unique),
+    // Later adds delay the job further.
+    ...(unique?.on === 'aggregate' && { items: 1, delayMs: unique.longestMs }),
+    ...(unique && { digest: unique.digest }),
+    ...(awaited && { awaited: true }),
+  };
+}
+
+function delayOf(unique: KeyClaim | undefined): { delayMs?: number } {
+  return unique && unique.delayMs > 0 ? { delayMs: unique.delayMs } : {};
 }
 
 /** Reads the group from the data, and refuses a cost that is larger than the `max` of a rate: such a job could never start. */

@@ -7,12 +7,6 @@ import type { CheckedKey } from '../options/unique-options.js';
 /** Characters of a digest: 128 bits. */
 const DIGEST_CHARS = 22;
 
-/**
- * The unique key of a job, as a digest: keys of any length take the same space, and their values are not readable in Redis.
- *
- * @param json the data of the job.
- * @throws {InvalidOptionError} if a field of `by` is not in the data.
- */
 /** What a key depends on besides itself. */
 interface Asking {
   readonly name: string;
@@ -21,6 +15,12 @@ interface Asking {
   readonly maxBytes: number;
 }
 
+/**
+ * The unique key of a job, as a digest: keys of any length take the same space, and their values are not readable in Redis.
+ *
+ * @param json the data of the job.
+ * @throws {InvalidOptionError} if a field of `by` is not in the data.
+ */
 export function claimOf(checked: CheckedKey, asking: Asking, json: string, path: string): KeyClaim {
   const { kind, by, scope, forMs, states, on, delayMs, longestMs, most, mostBytes } = checked;
   const { name, group = 0, maxBytes } = asking;
