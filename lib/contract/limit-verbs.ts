@@ -109,6 +109,14 @@ export interface LimitVerbs {
   ): Promise<{ readonly groups: readonly LimitState[]; readonly next: string | null }>;
 }
 
+/** Shared limits are stored in the keys of the queue without a name. */
+export const SHARED = '';
+
+/** The name of the queue whose keys store a limit. */
+export function placeOf(queue: string, field: LimitField): string {
+  return field.startsWith('s:') ? SHARED : queue;
+}
+
 /** The letters of `meta.limited` for a rule, as in `flag_limits` of the scripts. */
 export function flagsOf(field: LimitField, rule: LimitRule): string {
   const kind = field.startsWith('g:') ? 'go' : field === 'g' ? 'g' : field === 'q' ? 'q' : 'n';

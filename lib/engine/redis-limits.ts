@@ -9,7 +9,7 @@ import type {
   ShareAnswer,
   ShareCall,
 } from '../contract/limit-verbs.js';
-import { flagsOf } from '../contract/limit-verbs.js';
+import { flagsOf, placeOf, SHARED } from '../contract/limit-verbs.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { RedisStore } from './redis-store.js';
 import { charge } from './scripts/charge.js';
@@ -18,13 +18,6 @@ import { report } from './scripts/report.js';
 import { share } from './scripts/share.js';
 import { setLimits } from './scripts/set-limits.js';
 import { wakeLines } from './scripts/wake-lines.js';
-
-/** Shared limits are stored in the keys of the queue without a name. */
-const SHARED = '';
-
-function placeOf(queue: string, field: LimitField): string {
-  return field.startsWith('s:') ? SHARED : queue;
-}
 
 /** Limits of queues, names and groups on Redis. */
 export class RedisLimits implements LimitVerbs {

@@ -1,5 +1,5 @@
 import { workerRecordMs } from '../contract/engine.js';
-import type { LimitVerbs } from '../contract/limit-verbs.js';
+import { placeOf, SHARED, type LimitVerbs } from '../contract/limit-verbs.js';
 import type {
   AdoptAnswer,
   BeatAnswer,
@@ -302,14 +302,6 @@ class MemoryProcesses implements ProcessVerbs {
     return this.verbs.run('lead', () => store.processes.lead(call, store.clock.now()));
   }
 }
-
-/** The place of shared limits, as on Redis. */
-const SHARED = '';
-
-function placeOf(queue: string, field: string): string {
-  return field.startsWith('s:') ? SHARED : queue;
-}
-
 /** The verbs of limits on queues in memory. */
 function limitVerbs(verbs: Verbs): LimitVerbs {
   return {

@@ -1,4 +1,5 @@
 import type { QueueEngine } from '../contract/engine.js';
+import { pause } from '../contract/retry.js';
 import { QueueFullError } from '../errors.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { ResolvedMaxWaiting } from '../options/max-waiting.js';
@@ -64,23 +65,9 @@ class BoundedEnqueuer extends Enqueuer {
         // A bulk larger than the limit would wait in vain.
         if (onFull !== 'wait' || jobs.length > limit || performance.now() + ms > until) throw error;
         // oxlint-disable-next-line no-await-in-loop
-        await pauseUnless(signals, ms);
+        await pause(ms, AbortSignal.any(signals));
+        for (const signal of signals) signal.throwIfAborted();
       }
     }
   }
-}
-
-/** Waits `ms`. Rejects with the reason of a signal that aborts meanwhile, or has aborted already. */
-async function pauseUnless(signals: readonly AbortSignal[], ms: number): Promise<void> {
-  for (const signal of signals) signal.throwIfAborted();
-  await new Promise<void>((resolve, reject) => {
-    const end = (settle: () => void) => {
-      clearTimeout(timer);
-      for (const [signal, tell] of told) signal.removeEventListener('abort', tell);
-      settle();
-    };
-    const timer = setTimeout(() => end(resolve), ms);
-    const told = signals.map((signal) => [signal, () => end(() => reject(signal.reason as Error))] as const);
-    for (const [signal, tell] of told) signal.addEventListener('abort', tell);
-  });
 }

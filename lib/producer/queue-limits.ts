@@ -201,7 +201,7 @@ export class QueueLimits {
   async set(change: QueueLimitChange, target: { readonly name?: string } = {}): Promise<void> {
     const { name } = readTarget(target, 'limits.set()', refuse)!;
     const given = readQueueLimitChange(change, 'limits.set()', refuse)!;
-    await this.change(name === undefined ? 'q' : `n:${name}`, given);
+    await changeLimit(this.engine, this.queue, fieldOf(name), given);
   }
 
   /**
@@ -212,7 +212,7 @@ export class QueueLimits {
    */
   async clear(target: { readonly name?: string } = {}): Promise<void> {
     const { name } = readTarget(target, 'limits.clear()', refuse)!;
-    await this.engine.limits.set(this.queue, name === undefined ? 'q' : `n:${name}`, 'live', null);
+    await this.engine.limits.set(this.queue, fieldOf(name), 'live', null);
   }
 
   /**
@@ -224,9 +224,7 @@ export class QueueLimits {
   async hold(time: Duration, target: { readonly name?: string } = {}): Promise<void> {
     const { name } = readTarget(target, 'limits.hold()', refuse)!;
     const holdMs = duration(1, MAX_TIMER_MS)(time, 'limits.hold()', refuse)!;
-    await this.engine.limits.charge(this.queue, [
-      { field: name === undefined ? 'q' : `n:${name}`, holdMs, count: 0 },
-    ]);
+    await holdLimit(this.engine, this.queue, fieldOf(name), holdMs);
   }
 
   /**
@@ -237,12 +235,7 @@ export class QueueLimits {
    */
   async release(target: { readonly name?: string } = {}): Promise<void> {
     const { name } = readTarget(target, 'limits.release()', refuse)!;
-    const of = name === undefined ? 'q' : `n:${name}`;
-    await this.engine.limits.charge(this.queue, [{ field: of, holdMs: -1, count: 0 }]);
-  }
-
-  private async change(of: LimitField, given: LimitRule): Promise<void> {
-    await changeLimit(this.engine, this.queue, of, given);
+    await holdLimit(this.engine, this.queue, fieldOf(name), END_HOLD);
   }
 }
 
@@ -275,7 +268,7 @@ export class SharedLimit {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async state(): Promise<LimitInfo | null> {
-    const found = (await this.engine.limits.shared(this.queue)).find(({ field: one }) => one === this.field);
+    const found = await stateOf(this.engine, this.queue, this.field);
     return found ? infoOf(found) : null;
   }
 
@@ -312,7 +305,7 @@ export class SharedLimit {
    */
   async hold(time: Duration): Promise<void> {
     const holdMs = duration(1, MAX_TIMER_MS)(time, 'shared().hold()', refuse)!;
-    await this.engine.limits.charge(this.queue, [{ field: this.field, holdMs, count: 0 }]);
+    await holdLimit(this.engine, this.queue, this.field, holdMs);
   }
 
   /**
@@ -321,8 +314,30 @@ export class SharedLimit {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async release(): Promise<void> {
-    await this.engine.limits.charge(this.queue, [{ field: this.field, holdMs: -1, count: 0 }]);
+    await holdLimit(this.engine, this.queue, this.field, END_HOLD);
   }
+}
+
+/** Ends a hold, and closes the circuit breaker. */
+const END_HOLD = -1;
+
+async function holdLimit(engine: QueueEngine, queue: string, of: LimitField, holdMs: number): Promise<void> {
+  await engine.limits.charge(queue, [{ field: of, holdMs, count: 0 }]);
+}
+
+/** The field of the whole queue, or of one job name. */
+function fieldOf(name: string | undefined): LimitField {
+  return name === undefined ? 'q' : `n:${name}`;
+}
+
+async function stateOf(
+  { limits }: QueueEngine,
+  queue: string,
+  of: LimitField,
+): Promise<LimitState | undefined> {
+  if (of.startsWith('g:')) return limits.group(queue, of.slice(2));
+  const all = await (of.startsWith('s:') ? limits.shared(queue) : limits.list(queue));
+  return all.find(({ field: one }) => one === of);
 }
 
 /** Merges the change into the fields that were set at run time before. */
@@ -332,11 +347,7 @@ async function changeLimit(
   of: LimitField,
   given: LimitRule,
 ): Promise<void> {
-  const before = of.startsWith('g:')
-    ? await engine.limits.group(queue, of.slice(2))
-    : (await (of.startsWith('s:') ? engine.limits.shared(queue) : engine.limits.list(queue))).find(
-        ({ field: one }) => one === of,
-      );
+  const before = await stateOf(engine, queue, of);
   await engine.limits.set(queue, of, 'live', { ...before?.live, ...given });
 }
 
@@ -414,7 +425,7 @@ export class QueueGroup {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async release(): Promise<void> {
-    await this.engine.limits.charge(this.queue, [{ field: this.field, holdMs: -1, count: 0 }]);
+    await holdLimit(this.engine, this.queue, this.field, END_HOLD);
   }
 }
 

@@ -43,15 +43,10 @@ export function heldBack(
   if (holdMs === undefined) return undefined;
   const scope = read(thrown, 'scope');
   const limit = read(thrown, 'limit');
-  const shared = uses.find((one) => one === limit);
-  const field =
-    shared !== undefined
-      ? `s:${shared}`
-      : scope === 'name'
-        ? `n:${name}`
-        : scope === 'group' && group !== null
-          ? `g:${group}`
-          : 'q';
+  let field = 'q';
+  if (uses.some((one) => one === limit)) field = `s:${String(limit)}`;
+  else if (scope === 'name') field = `n:${name}`;
+  else if (scope === 'group' && group !== null) field = `g:${group}`;
   return { field, holdMs: Math.max(holdMs, MIN_SNOOZE_MS), count: 0 };
 }
 

@@ -176,24 +176,35 @@ describe('aging', () => {
   });
 });
 
-describe('a concurrency', () => {
-  it('holds over all processes', async () => {
-    let running = 0;
-    let most = 0;
-    const handlers = {
+/** A handler of `job` that takes some turns of the event loop. Counts how many ran at once at most, and how many have ended. */
+function busy() {
+  let running = 0;
+  const seen = {
+    most: 0,
+    ended: 0,
+    handlers: {
       job: async () => {
         running += 1;
-        most = Math.max(most, running);
+        seen.most = Math.max(seen.most, running);
         for (let i = 0; i < 5; i++) await new Promise(setImmediate);
         running -= 1;
+        seen.ended += 1;
       },
-    };
+    },
+  };
+  return seen;
+}
+
+describe('a concurrency', () => {
+  it('holds over all processes', async () => {
+    const seen = busy();
+    const { handlers } = seen;
     const limits = { concurrency: 3 };
     const one = await bootQueue(redis, { handlers, concurrency: 10, queue: { limits } });
     await bootQueue(redis, { handlers, concurrency: 10, queue: { limits }, watch: false });
     await one.queue.addBulk(Array.from({ length: 200 }, () => ({ name: 'job', data: null })));
     await one.said.take(200, ({ type }) => type === 'completed', PATIENT);
-    expect(most).toBe(3);
+    expect(seen.most).toBe(3);
     expect((await one.queue.audit()).violations).toEqual([]);
   });
 
@@ -254,18 +265,8 @@ describe('limits that queues share', () => {
   });
 
   it('let no more run at once than their concurrency says, also live, and wake the queue that waits', async () => {
-    let running = 0;
-    let most = 0;
-    let ended = 0;
-    const handlers = {
-      job: async () => {
-        running += 1;
-        most = Math.max(most, running);
-        for (let i = 0; i < 5; i++) await new Promise(setImmediate);
-        running -= 1;
-        ended += 1;
-      },
-    };
+    const seen = busy();
+    const { handlers } = seen;
     const root = { limits: { api: { concurrency: 3 } } };
     const app = await bootQueue(redis, {
       handlers,
@@ -277,19 +278,19 @@ describe('limits that queues share', () => {
     await app.runtime.work('other', handlers);
     await app.queue.addBulk(jobs(50));
     await app.queueOf('other').addBulk(jobs(50));
-    await until(() => ended === 100, { ...PATIENT, what: () => `${ended} of 100 jobs end` });
-    expect(most).toBe(3);
+    await until(() => seen.ended === 100, { ...PATIENT, what: () => `${seen.ended} of 100 jobs end` });
+    expect(seen.most).toBe(3);
     const api = app.queue.limits.shared('api');
     await until(async () => (await api.state())?.running === 0, {
       ...PATIENT,
       what: () => 'all places are free',
     });
-    most = 0;
+    seen.most = 0;
     await api.set({ concurrency: 1 });
     await app.queue.addBulk(jobs(5));
     await app.queueOf('other').addBulk(jobs(5));
-    await until(() => ended === 110, { ...PATIENT, what: () => `${ended} of 110 jobs end` });
-    expect(most).toBe(1);
+    await until(() => seen.ended === 110, { ...PATIENT, what: () => `${seen.ended} of 110 jobs end` });
+    expect(seen.most).toBe(1);
     await api.clear();
     expect(await api.state()).toMatchObject({ concurrency: 3, isLive: false });
     expect(await app.queue.limits.shared('nobody').state()).toBeNull();

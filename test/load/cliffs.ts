@@ -8,10 +8,9 @@ import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { exchange } from '#lib/engine/scripts/exchange.js';
 import { recover } from '#lib/engine/scripts/recover.js';
-import type { SettledRun } from '#lib/job/outcome.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { startRedis } from '../../tools/redis.mjs';
-import { ScriptTimes } from './script-times.js';
+import { completedRun, LOAD_LIMITS, ScriptTimes } from './script-times.js';
 
 const { values } = parseArgs({
   options: { jobs: { type: 'string', default: '1000000' }, active: { type: 'string', default: '100000' } },
@@ -19,7 +18,7 @@ const { values } = parseArgs({
 const JOBS = Number(values.jobs);
 const ACTIVE = Number(values.active);
 const QUEUE = 'cliffs';
-const LEASE_MS = 30_000;
+const LEASE_MS = LOAD_LIMITS.leaseMs;
 const BATCH = 500;
 /** Looked at per measurement; the queue stays about as large as it was. */
 const CALLS = 200;
@@ -33,18 +32,7 @@ const engine = new RedisEngine({
   prefix: 'cliffs',
   callMs: 60_000,
   replicasAsked: () => 0,
-  limitsOf: () => ({
-    leaseMs: LEASE_MS,
-    logsMax: 100,
-    maxEvents: 10_000,
-    deadMax: 10_000,
-    deadAgeMs: 90 * 86_400_000,
-    eventsAgeMs: null,
-    eventsMaxBytes: 67_108_864,
-    progressMaxBytes: 67_108_864,
-    deadMaxBytes: 1_073_741_824,
-    completedMax: 100_000,
-  }),
+  limitsOf: () => LOAD_LIMITS,
 });
 const names = new Map([enqueue, exchange, recover].flatMap(({ name, sha }) => [[sha, name] as const]));
 const times = new ScriptTimes(admin, LIMIT_MS, (command, sha) =>
@@ -60,13 +48,7 @@ class Worker {
   /** Settles what it holds, up to a batch, and claims as many. */
   async exchange(want: number, settle = true): Promise<void> {
     const ids = settle ? this.held.splice(0, BATCH) : [];
-    const settled = ids.map((id): SettledRun => ({
-      id,
-      name: 'job',
-      attempt: 1,
-      durationUs: 1,
-      outcome: { kind: 'completed' },
-    }));
+    const settled = ids.map(completedRun);
     const answer = await engine.exchange(QUEUE, {
       worker: this.name,
       seq: ++this.seq,

@@ -7,10 +7,9 @@ import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { claimLimited } from '#lib/engine/scripts/claim-limited.js';
 import { enqueue } from '#lib/engine/scripts/enqueue.js';
 import { exchange } from '#lib/engine/scripts/exchange.js';
-import type { SettledRun } from '#lib/job/outcome.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { startRedis } from '../../tools/redis.mjs';
-import { ScriptTimes } from './script-times.js';
+import { completedRun, LOAD_LIMITS, ScriptTimes } from './script-times.js';
 
 const { values } = parseArgs({
   options: {
@@ -20,7 +19,7 @@ const { values } = parseArgs({
 });
 const GROUPS = Number(values.groups);
 const TENANT = Number(values.tenant);
-const LEASE_MS = 30_000;
+const LEASE_MS = LOAD_LIMITS.leaseMs;
 const BATCH = 100;
 const CALLS = 200;
 /** Limit of the p99. It leaves room for a machine that does other things too. */
@@ -33,18 +32,7 @@ const engine = new RedisEngine({
   prefix: 'flow',
   callMs: 60_000,
   replicasAsked: () => 0,
-  limitsOf: () => ({
-    leaseMs: LEASE_MS,
-    logsMax: 100,
-    maxEvents: 10_000,
-    deadMax: 10_000,
-    deadAgeMs: 90 * 86_400_000,
-    eventsAgeMs: null,
-    eventsMaxBytes: 67_108_864,
-    progressMaxBytes: 67_108_864,
-    deadMaxBytes: 1_073_741_824,
-    completedMax: 100_000,
-  }),
+  limitsOf: () => LOAD_LIMITS,
 });
 const names = new Map([claimLimited, enqueue, exchange].flatMap(({ name, sha }) => [[sha, name] as const]));
 const times = new ScriptTimes(admin, LIMIT_MS, (command, sha) =>
@@ -59,13 +47,7 @@ class Worker {
 
   /** Settles what it holds and claims as many jobs. Returns the groups that were served. */
   async exchange(want: number): Promise<readonly string[]> {
-    const settled = this.held.map((id): SettledRun => ({
-      id,
-      name: 'job',
-      attempt: 1,
-      durationUs: 1,
-      outcome: { kind: 'completed' },
-    }));
+    const settled = this.held.map(completedRun);
     const answer = await engine.exchange(this.queue, {
       worker: 'w1',
       seq: ++this.seq,

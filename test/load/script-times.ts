@@ -1,4 +1,25 @@
 import type { Redis } from 'ioredis';
+import type { QueueLimits } from '#lib/contract/engine.js';
+import type { SettledRun } from '#lib/job/outcome.js';
+
+/** Limits of the queues that are measured. */
+export const LOAD_LIMITS: QueueLimits = {
+  leaseMs: 30_000,
+  logsMax: 100,
+  maxEvents: 10_000,
+  deadMax: 10_000,
+  deadAgeMs: 90 * 86_400_000,
+  eventsAgeMs: null,
+  eventsMaxBytes: 67_108_864,
+  progressMaxBytes: 67_108_864,
+  deadMaxBytes: 1_073_741_824,
+  completedMax: 100_000,
+};
+
+/** The outcome of a job that has completed. */
+export function completedRun(id: string): SettledRun {
+  return { id, name: 'job', attempt: 1, durationUs: 1, outcome: { kind: 'completed' } };
+}
 
 /** What Redis needs for each call of a script, by its own clock (SLOWLOG), as a table on the terminal. */
 export class ScriptTimes {

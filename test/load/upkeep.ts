@@ -14,7 +14,7 @@ import { retryDead } from '#lib/engine/scripts/retry-dead.js';
 import { trim } from '#lib/engine/scripts/trim.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { startRedis } from '../../tools/redis.mjs';
-import { ScriptTimes } from './script-times.js';
+import { LOAD_LIMITS, ScriptTimes } from './script-times.js';
 
 const { values } = parseArgs({
   options: {
@@ -32,13 +32,8 @@ const DAY = 86_400_000;
 const server = await startRedis({ private: true, args: ['--slowlog-max-len', '1000000'] });
 const admin = new Redis(server.url);
 const limits = {
-  leaseMs: 30_000,
-  logsMax: 100,
-  maxEvents: 10_000,
+  ...LOAD_LIMITS,
   eventsAgeMs: null as number | null,
-  eventsMaxBytes: 67_108_864,
-  progressMaxBytes: 67_108_864,
-  deadMaxBytes: 1_073_741_824,
   deadMax: 10_000_000,
   deadAgeMs: 900 * DAY,
   completedMax: 10_000_000,

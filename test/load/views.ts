@@ -10,6 +10,7 @@ import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { startRedis } from '../../tools/redis.mjs';
+import { LOAD_LIMITS } from './script-times.js';
 
 const { values } = parseArgs({
   options: {
@@ -45,15 +46,9 @@ process.exitCode = isSlow ? 1 : 0;
 
 async function fill(): Promise<void> {
   const limits = {
-    leaseMs: 30_000,
-    logsMax: 100,
-    maxEvents: 10_000,
-    eventsAgeMs: null,
-    eventsMaxBytes: 67_108_864,
-    progressMaxBytes: 67_108_864,
+    ...LOAD_LIMITS,
     deadMaxBytes: 10_737_418_240,
     deadMax: 10_000_000,
-    deadAgeMs: 90 * 86_400_000,
     completedMax: 10_000_000,
   };
   const engine = new RedisEngine({

@@ -58,6 +58,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       'subpaths/probes/scale.ts',
       'subpaths/prometheus/queue-metrics.ts',
       'dispatcher/dispatch-loop.ts',
+      'worker/registrar.ts',
       'subpaths/dashboard/server.ts',
       'subpaths/dashboard/page.ts',
       'subpaths/dashboard/redaction.ts',

@@ -331,11 +331,11 @@ end
 if #scores > 0 then delay_all(scores) end
 for _, job in ipairs(collectors) do
   if job.is_grown and not job.is_new then updated[#updated + 1] = job.id end
-  if not job.is_grown and not job.is_over then
-    -- A new one with one item stands as it was stored.
-  elseif store_collected(job) then
+  -- A new job with one item is stored already.
+  local is_changed = job.is_grown or job.is_over
+  if is_changed and store_collected(job) then
     is_new_work = true
-  elseif job.till < earliest then
+  elseif is_changed and job.till < earliest then
     sooner = true
   end
 end

@@ -119,18 +119,15 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
   }
   if (!row || row.resolvedAt !== undefined) {
     if (isOver) return fire({ since: now, value, ...notifiedOf(row) }, rule, now);
-    const isWorthIt =
-      row &&
-      (row.undelivered !== undefined ||
-        (row.notifiedAt !== undefined && now - row.notifiedAt < rule.cooldownMs));
-    return isWorthIt ? row : undefined;
+    const isKept = row && (row.undelivered !== undefined || isCoolingDown(row, rule, now));
+    return isKept ? row : undefined;
   }
-  if (row.firedAt === undefined)
-    return isOver
-      ? fire({ ...row, value }, rule, now)
-      : row.notifiedAt !== undefined && now - row.notifiedAt < rule.cooldownMs
-        ? { since: row.since, value, resolvedAt: now, ...notifiedOf(row) }
-        : undefined;
+  if (row.firedAt === undefined) {
+    if (isOver) return fire({ ...row, value }, rule, now);
+    return isCoolingDown(row, rule, now)
+      ? { since: row.since, value, resolvedAt: now, ...notifiedOf(row) }
+      : undefined;
+  }
   if (value > rule.resolve) return fire({ ...row, value }, rule, now);
   // No notification of the firing was sent, so none of its end is needed.
   const isUnknown = row.isHeld === true || row.undelivered === 'firing';
@@ -143,6 +140,10 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
     ...notifiedOf(row),
     ...(!isUnknown && { undelivered: 'resolved' as const }),
   };
+}
+
+function isCoolingDown({ notifiedAt }: Row, { cooldownMs }: CheckedRule, now: number): boolean {
+  return notifiedAt !== undefined && now - notifiedAt < cooldownMs;
 }
 
 function without<K extends keyof Row>(row: Row, ...names: readonly K[]): Omit<Row, K> {
@@ -160,8 +161,7 @@ function fire(row: Row, rule: CheckedRule, now: number): Row {
   if (row.firedAt !== undefined && row.isHeld !== true) return row;
   if (row.firedAt === undefined && now - row.since < rule.forMs) return row;
   const firedAt = row.firedAt ?? now;
-  if (row.notifiedAt !== undefined && now - row.notifiedAt < rule.cooldownMs)
-    return { ...row, firedAt, isHeld: true };
+  if (isCoolingDown(row, rule, now)) return { ...row, firedAt, isHeld: true };
   return { ...without(row, 'isHeld'), firedAt, notifiedAt: now, undelivered: 'firing' };
 }
 

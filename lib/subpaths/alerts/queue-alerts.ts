@@ -7,7 +7,7 @@ import type { Duration } from '../../job/duration.js';
 import { duration, field, readable, refuse, rule, shape } from '../../options/check.js';
 import { advance, alertsOf, readState, delivered, type Alert, type AlertState } from './alert-state.js';
 import { measure, type AlertSource } from './measure.js';
-import { readRules, type AlertRule, type CheckedRule } from './rules.js';
+import { readRules, readShortText, type AlertRule, type CheckedRule } from './rules.js';
 
 /**
  * Sends a notification of an alert. If it throws or rejects, it is called again after the next evaluation, until the alert is
@@ -47,7 +47,7 @@ const readOptions = shape({
   rules: field('rules', readRules),
   notify: field('notify', rule(readNotify)),
   interval: field('intervalMs', duration(SECOND_MS, 3_600_000)),
-  source: field('source', rule(readSource)),
+  source: field('source', rule(readShortText)),
 });
 
 /** @throws {InvalidOptionError} */
@@ -232,9 +232,4 @@ function readNotify(value: unknown, path: string): readonly Notify[] {
       : readable(value, path, () => (Array.isArray(value) ? [...(value as unknown[])] : []));
   if (list.length > 0 && list.every((one) => typeof one === 'function')) return list as Notify[];
   throw new InvalidOptionError(path, 'a function, or a list of functions', value);
-}
-
-function readSource(value: unknown, path: string): string {
-  if (typeof value === 'string' && value !== '' && value.length <= 100) return value;
-  throw new InvalidOptionError(path, 'a text of 1 to 100 characters', value);
 }

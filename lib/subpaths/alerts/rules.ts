@@ -103,7 +103,7 @@ const MINUTE_MS = 60_000;
 
 const readRule = shape({
   rule: field('rule', oneOf(...(Object.keys(RULE_UNITS) as AlertRuleKind[]))),
-  name: field('name', rule(readName)),
+  name: field('name', rule(readShortText)),
   limit: field(
     'limit',
     rule((value: unknown) => value),
@@ -152,17 +152,12 @@ function checkRule(given: unknown, path: string, report: Report): CheckedRule | 
       );
     return undefined;
   }
-  for (const name of ['window', 'min'] as const) {
-    const isFit = name === 'window' ? WINDOWS.has(kind) : kind === 'failureRatio';
-    if (read[name === 'window' ? 'windowMs' : 'min'] !== undefined && !isFit)
-      report(
-        new InvalidOptionError(
-          `${path}.${name}`,
-          `left out for ${kind}`,
-          (given as Partial<AlertRule>)[name],
-        ),
-      );
-  }
+  const leftOut = (name: 'window' | 'min') =>
+    report(
+      new InvalidOptionError(`${path}.${name}`, `left out for ${kind}`, (given as Partial<AlertRule>)[name]),
+    );
+  if (read.windowMs !== undefined && !WINDOWS.has(kind)) leftOut('window');
+  if (read.min !== undefined && kind !== 'failureRatio') leftOut('min');
   const limit = readLimit(kind, read.limit, `${path}.limit`, report);
   const resolve =
     read.resolve === undefined ? limit : readLimit(kind, read.resolve, `${path}.resolve`, report);
@@ -196,7 +191,7 @@ function readLimit(kind: AlertRuleKind, value: unknown, path: string, report: Re
   return undefined;
 }
 
-function readName(value: unknown, path: string): string {
+export function readShortText(value: unknown, path: string): string {
   if (typeof value === 'string' && value !== '' && value.length <= 100) return value;
   throw new InvalidOptionError(path, 'a text of 1 to 100 characters', value);
 }

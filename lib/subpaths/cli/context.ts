@@ -113,10 +113,6 @@ export class Printer {
   }
 }
 
-export function versionOfPackage(): string {
-  return (require('../../../package.json') as { version: string }).version;
-}
-
 /** Resolves when the signal is aborted. */
 export async function stopped(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');

@@ -10,7 +10,7 @@ import type { JobSnapshot } from '../../producer/job-snapshot.js';
 import type { Queue } from '../../producer/queue.js';
 import { DONE, FAILED, given, NOT_THERE, numberOf, STOPPED, type Command, type Context } from './context.js';
 import { UsageError } from './dispatch-options.js';
-import { age, type Cell } from './table.js';
+import { age, cut, right, type Cell } from './table.js';
 
 const FILTER = {
   name: { type: 'string', about: 'only jobs with this name' },
@@ -28,9 +28,6 @@ type CleanState = (typeof CLEAN_STATES)[number];
 const MOST = 10_000;
 /** A list of dead jobs reads fewer: more take longer than people wait. */
 const MOST_LISTED = 5_000;
-
-const text = (title: string) => ({ title, cut: true }) as const;
-const right = (title: string) => ({ title, align: 'right' }) as const;
 
 const jobs: Command = {
   name: 'jobs',
@@ -65,7 +62,7 @@ const jobs: Command = {
       job.createdAt ? age(Date.now() - job.createdAt.getTime()) : '-',
       detailOf(job),
     ]);
-    const columns = [text('ID'), text('NAME'), right('ATTEMPT'), right('AGE'), text('DETAIL')];
+    const columns = [cut('ID'), cut('NAME'), right('ATTEMPT'), right('AGE'), cut('DETAIL')];
     print.rows(page, columns, rows, `no ${state} jobs`);
     if (page.cursor !== null) print.line(`more: --cursor ${page.cursor}`);
     return DONE;
@@ -163,7 +160,9 @@ const add: Command = {
       ...given(context, 'id', 'delay'),
       ...(values['priority'] !== undefined && { priority: numberOf(context, 'priority', 0) }),
       ...(values['attempts'] !== undefined && { attempts: numberOf(context, 'attempts', 1) }),
-      ...(values['headers'] !== undefined && { headers: headersOf(values['headers'] as string) }),
+      ...(values['headers'] !== undefined && {
+        headers: jsonOf('headers', values['headers'] as string) as JobHeaders,
+      }),
     };
     if (values['wait'] !== true) {
       const added = await queue.add(jobName, data, options);
@@ -192,18 +191,14 @@ async function dataOf(source: string | undefined): Promise<unknown> {
       : source.startsWith('@')
         ? fileOf(source.slice(1))
         : source;
+  return jsonOf('data', json);
+}
+
+function jsonOf(option: string, json: string): unknown {
   try {
     return JSON.parse(json) as unknown;
   } catch (error) {
-    throw new UsageError(`--data is no JSON: ${(error as Error).message}`, '');
-  }
-}
-
-function headersOf(json: string): JobHeaders {
-  try {
-    return JSON.parse(json) as JobHeaders;
-  } catch (error) {
-    throw new UsageError(`--headers is no JSON: ${(error as Error).message}`, '');
+    throw new UsageError(`--${option} is no JSON: ${(error as Error).message}`, '');
   }
 }
 
@@ -278,7 +273,7 @@ const dead: Command = {
       const rows = groups.map(({ reason, name: of, count, last }): Cell[] => [count, reason, of, last]);
       print.rows(
         json,
-        [right('JOBS'), { title: 'REASON' }, text('NAME'), text('LAST ERROR')],
+        [right('JOBS'), { title: 'REASON' }, cut('NAME'), cut('LAST ERROR')],
         rows,
         'no dead jobs match',
       );

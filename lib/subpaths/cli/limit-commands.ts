@@ -1,11 +1,10 @@
 import type { LimitInfo } from '../../producer/queue-limits.js';
 import { UsageError } from './dispatch-options.js';
 import { DONE, given, numberOf, type Command, type Context } from './context.js';
-import { age, type Cell } from './table.js';
+import { age, cut, right, type Cell } from './table.js';
 
-const right = (title: string) => ({ title, align: 'right' }) as const;
 const COLUMNS = [
-  { title: 'OF', cut: true },
+  cut('OF'),
   { title: 'RATE' },
   right('LEFT'),
   right('RUNNING'),

@@ -3,9 +3,10 @@ import { GodwitError, RedisRefusedError, UnknownQueueError } from '../../errors.
 import { createInspector } from '../inspector.js';
 import { quoted } from '../../job/text.js';
 import { checkUrl, DEFAULT_CONNECTION } from '../../options/connection.js';
+import { VERSION } from '../../worker/registrar.js';
 import { acl } from './acl.js';
 import { completionScript } from './completion.js';
-import { FAILED, NOT_THERE, Printer, versionOfPackage, type Command } from './context.js';
+import { FAILED, NOT_THERE, Printer, type Command } from './context.js';
 import { DISPATCH_HELP, readDispatchOptions, UsageError } from './dispatch-options.js';
 import { runDispatch } from './dispatch.js';
 import { JOB_COMMANDS } from './job-commands.js';
@@ -91,7 +92,7 @@ async function run([name, ...args]: string[], output: Output): Promise<number> {
       return 0;
     case '--version':
     case 'version':
-      output.print(`${versionOfPackage()}\n`);
+      output.print(`${VERSION}\n`);
       return 0;
     case undefined:
       throw new UsageError('there is no command', help());

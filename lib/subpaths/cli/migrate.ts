@@ -10,7 +10,7 @@ import {
   type FoundSchedule,
   type LeftBehind,
 } from './bullmq-source.js';
-import type { Cell } from './table.js';
+import { cut, right, type Cell } from './table.js';
 
 /** What was or would be done with one queue. */
 interface Moved {
@@ -105,17 +105,11 @@ async function move(
     lost: {},
     left: await source.others(name),
   };
+  let failed = 0;
   for (const state of BULL_STATES) {
     for await (const { jobs, left } of source.jobs(name, state)) {
       if (state === 'failed' && values['failed'] !== true) {
-        const why = 'they failed; --failed adds them to run again';
-        const count = jobs.length + left.length;
-        const at = moved.left.findIndex((one) => one.why === why);
-        const before = at === -1 ? 0 : Number.parseInt(moved.left[at]!.what, 10);
-        moved.left.splice(at === -1 ? moved.left.length : at, 1, {
-          what: `${before + count} failed jobs`,
-          why,
-        });
+        failed += jobs.length + left.length;
         continue;
       }
       moved.left.push(...left.slice(0, Math.max(0, MOST_LEFT - moved.left.length)));
@@ -125,6 +119,8 @@ async function move(
       for (const lost of added.flatMap((job) => job.lost)) moved.lost[lost] = (moved.lost[lost] ?? 0) + 1;
     }
   }
+  if (failed > 0)
+    moved.left.push({ what: `${failed} failed jobs`, why: 'they failed; --failed adds them to run again' });
   const { schedules, left } = await source.schedules(name);
   moved.left.push(...left);
   // oxlint-disable-next-line no-await-in-loop -- few schedules
@@ -176,9 +172,8 @@ function isRefusal(error: unknown): error is GodwitError {
 }
 
 function show(all: readonly Moved[], isApplied: boolean, print: Context['print']): void {
-  const right = (title: string) => ({ title, align: 'right' }) as const;
   const columns = [
-    { title: 'QUEUE', cut: true },
+    cut('QUEUE'),
     right('WAITING'),
     right('PRIORITIZED'),
     right('DELAYED'),

@@ -1,11 +1,8 @@
 import type { QueueInfo } from '../../inspect/queue-inspector.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
-import { age, type Cell } from './table.js';
+import { age, cut, right, type Cell } from './table.js';
 import { UsageError } from './dispatch-options.js';
-
-const right = (title: string) => ({ title, align: 'right' }) as const;
-const cut = (title: string) => ({ title, cut: true }) as const;
 
 export const QUEUE_COLUMNS = [
   cut('QUEUE'),

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { checkServer } from '../../engine/wire/server-check.js';
 import { GodwitError } from '../../errors.js';
 import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
-import { DONE, numberOf, stopped, versionOfPackage, type Command, type Context } from './context.js';
+import { DONE, numberOf, stopped, type Command, type Context } from './context.js';
+import { VERSION } from '../../worker/registrar.js';
 import { UsageError } from './dispatch-options.js';
 
 const PATH = 'queues';
@@ -112,13 +113,7 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
     redactor: new Redactor(options.redact),
     maxOldestMs: options.maxOldestMs,
   };
-  const server = new DashboardServer(
-    options,
-    parts,
-    new DashboardPage(options),
-    versionOfPackage(),
-    () => '',
-  );
+  const server = new DashboardServer(options, parts, new DashboardPage(options), VERSION, () => '');
   return {
     handle: (request: IncomingMessage, response: ServerResponse) => {
       if (request.url === '/') {

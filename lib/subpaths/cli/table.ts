@@ -11,6 +11,11 @@ export interface Column {
   readonly cut?: boolean;
 }
 
+/** A column of numbers. */
+export const right = (title: string) => ({ title, align: 'right' }) as const;
+/** A column that may be cut. */
+export const cut = (title: string) => ({ title, cut: true }) as const;
+
 /** A cell, or one with a colour. */
 export type Cell = string | number | { readonly text: string; readonly style: Style };
 

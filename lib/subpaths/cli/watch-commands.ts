@@ -1,4 +1,5 @@
 import { emitKeypressEvents } from 'node:readline';
+import { pause } from '../../contract/retry.js';
 import type { QueueEvent } from '../../events/queue-event.js';
 import { HttpServer, metricsAnswer } from '../probes/http-server.js';
 import { scaleRoute } from '../probes/scale.js';
@@ -74,7 +75,7 @@ const watch: Command = {
       }
       if (look >= times) return DONE;
       // oxlint-disable-next-line no-await-in-loop -- the same
-      await pauseOf(intervalMs, signal);
+      await pause(intervalMs, signal);
     }
     return STOPPED;
   },
@@ -212,7 +213,7 @@ const top: Command = {
         // oxlint-disable-next-line no-await-in-loop -- one look after another
         print.raw(`\u001b[H\u001b[2J${await page(context)}`);
         // oxlint-disable-next-line no-await-in-loop -- the same
-        await pauseOf(intervalMs, any);
+        await pause(intervalMs, any);
       }
     } finally {
       print.raw('\u001b[?25h\u001b[?1049l');
@@ -234,13 +235,6 @@ async function page(context: Context): Promise<string> {
   } catch (error) {
     return `${context.print.paint('red', (error as Error).message)}\n`;
   }
-}
-
-function pauseOf(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => (clearTimeout(timer), resolve()), { once: true });
-  });
 }
 
 export const WATCH_COMMANDS: readonly Command[] = [tail, watch, top, health, doctor, exporter];

@@ -9,12 +9,13 @@ local function count_runs(field, breaker, now, completed, failed)
   local kept, all_completed, all_failed = {}, completed, failed
   for tenth, done, lost in string.gmatch(redis.call('HGET', key_limitStates, 'b:' .. field) or '', '(%d+):(%d+):(%d+)') do
     tenth = tonumber(tenth)
-    if tenth == current then
-      completed, failed = completed + tonumber(done), failed + tonumber(lost)
+    if tenth > current - 10 and tenth <= current then
       all_completed, all_failed = all_completed + tonumber(done), all_failed + tonumber(lost)
-    elseif tenth > current - 10 and tenth < current then
-      kept[#kept + 1] = string.format('%.0f:%s:%s', tenth, done, lost)
-      all_completed, all_failed = all_completed + tonumber(done), all_failed + tonumber(lost)
+      if tenth == current then
+        completed, failed = completed + tonumber(done), failed + tonumber(lost)
+      else
+        kept[#kept + 1] = string.format('%.0f:%s:%s', tenth, done, lost)
+      end
     end
   end
   if all_failed >= breaker.failures and all_failed >= breaker.ratio * (all_completed + all_failed) then return true end
