@@ -12,8 +12,8 @@ import type { QueueRef } from './queue-ref.js';
 
 /**
  * The interface of the store. Each verb is one atomic step and one attempt: it resolves with an answer, or rejects with
- * `RedisUnavailableError` (`applied` says whether it may have had its effect) or `RedisRefusedError` (nothing was changed). Repeating a
- * call with the same numbers is safe. All decisions use the clock of the store.
+ * `RedisUnavailableError` (`applied` says whether it may have had its effect) or `RedisRefusedError` (nothing was changed).
+ * Repeating a call with the same numbers is safe. All decisions use the clock of the store.
  */
 export interface QueueEngine {
   /**
@@ -48,8 +48,8 @@ export interface QueueEngine {
   /** Renews the lease of a worker and reports what the store knows about it. */
   beat(queue: QueueRef, worker: string, leaseMs: number): Promise<BeatAnswer>;
   /**
-   * Renews leases from a thread, so that a handler that blocks the event loop does not lose them. Null if the connection cannot be passed to
-   * a thread (a function, or options with functions): then a timer calls `beat`.
+   * Renews leases from a thread, so that a handler that blocks the event loop does not lose them. Null if the connection cannot
+   * be passed to a thread (a function, or options with functions): then a timer calls `beat`.
    */
   openHeartbeat(plan: HeartbeatPlan): Heartbeat | null;
   /** Workers whose lease ends within `withinMs` or has ended, with the ms until its end (negative: ended). */
@@ -87,8 +87,8 @@ export interface QueueEngine {
   awaitBell(queues: readonly QueueRef[], maxMs: number): Promise<string | null>;
   /**
    * Like `awaitBell` for one queue, followed by a claim that Redis executes as soon as the wait ends. So a job reaches an idle
-   * worker without another round trip. `call` is the next exchange of the worker. Null, or not implemented, if that is not
-   * possible now.
+   * worker without another round trip. `call` is the next exchange of the worker. Null if this is not possible now; an engine
+   * without this method never does it.
    */
   claimAtBell?(queue: QueueRef, call: ExchangeCall, maxMs: number): Promise<RungClaim> | null;
   /** Ends a running `awaitBell` with null. Also ends a running `claimAtBell`. */
@@ -211,7 +211,7 @@ export interface Duplicate {
   readonly holder?: string;
   /** The other job got the new data. */
   readonly replaced?: true;
-  /** The other one collects data, and has so many items now. */
+  /** The other job collects data. This is its number of items now. */
   readonly size?: number;
 }
 

@@ -19,14 +19,14 @@ interface Collector {
   isOver: boolean;
 }
 
-/** What one call collects, as `shared/aggregate.lua`: it is stored behind all other jobs of the call. */
+/** The items that one call adds to open jobs, as in `shared/aggregate.lua`. They are stored after all other jobs of the call. */
 export class Collecting {
   private readonly openByKey = new Map<string, Collector>();
   private readonly all: Collector[] = [];
 
   constructor(private readonly queue: MemoryQueue) {}
 
-  /** What became of a job: its data went to one that is open, or it begins a new one and is to be added. */
+  /** Adds the data of a job to the open job of its key. Without an open job, the new job becomes the open one, and must be added. */
   take(job: EnqueueJob, claim: KeyClaim): Met {
     const { now } = this.queue;
     const items = itemsIn(job.body) ?? '';
@@ -52,7 +52,7 @@ export class Collecting {
     return {};
   }
 
-  /** Tells which jobs that were there before have grown, and answers whether one went to the line. */
+  /** Stores the changed jobs, calls `change` for those that existed before, and returns whether one was put into the line. */
   store(change: (job: MemoryJob) => void): boolean {
     const { queue } = this;
     let isWork = false;
@@ -100,7 +100,7 @@ function collector(
   return { id, body, claim, since, till, isNew, items: [list], size, bytes, isGrown: false, isOver: false };
 }
 
-/** The data of a body that is a list, without its brackets. */
+/** The data of a body if it is a list, without its brackets. */
 function itemsIn(body: string): string | undefined {
   return /^[^\n]+\n[^\n]+\n[^\n]*\n\[([^]+)\]$/.exec(body)?.[1];
 }

@@ -9,13 +9,13 @@ interface Tenth {
   failed: number;
 }
 
-/** What a breaker did, and the state of its limit then. */
+/** What a breaker did, and the state of its limit afterwards. */
 interface Change {
   readonly kind: 'opened' | 'tried' | 'closed';
   readonly use: LimitUse;
 }
 
-/** What closed breakers count, and when the next retries are due by retry budgets; like `shared/breakers.lua`. */
+/** Counts of closed breakers, and the times of the next retries by retry budgets. Like `shared/breakers.lua`. */
 export class BreakerBook {
   private readonly counts = new Map<LimitField, Tenth[]>();
   private readonly due = new Map<LimitField, number>();

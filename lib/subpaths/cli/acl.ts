@@ -4,13 +4,13 @@ import { DONE, type Command } from './context.js';
 import { UsageError } from './dispatch-options.js';
 
 export interface AclOptions {
-  /** That of `forRoot`. */
+  /** The prefix of `forRoot`. */
   readonly prefix: string;
-  /** `producer`: adds jobs, looks at them and acts on them, and claims none. @default 'both' */
+  /** `producer`: adds, reads and changes jobs, but does not claim them. @default 'both' */
   readonly role?: string;
-  /** With what only Redis Cluster needs. @default false */
+  /** Whether to include what only Redis Cluster needs. @default false */
   readonly cluster?: boolean;
-  /** Version of the server. From 7.2 on ioredis may tell it its name. @default '7.0' */
+  /** Version of the server. From 7.2 on, ioredis may send its name to the server. @default '7.0' */
   readonly redis?: string;
 }
 
@@ -38,21 +38,24 @@ export const acl: Command = {
 const SENT = {
   /** Checking, naming and setting the clock of a connection, and running scripts. */
   always: ['client|setname', 'eval', 'evalsha', 'info', 'ping', 'time'],
-  /** Storing many jobs, keeping the list of queues, looking at workers, events and why a job was cancelled, and confirming that replicas have a job. */
+  /**
+   * Storing many jobs, keeping the list of queues, looking at workers, events and why a job was cancelled, and confirming that
+   * replicas have a job.
+   */
   adding: ['exec', 'hget', 'hset', 'multi', 'rpush', 'wait', 'xread', 'zadd', 'zrange', 'zrem', 'zscan'],
   /** Waking: listening to bells, ringing them, looking at what there is; claiming a round of upkeep. */
   working: ['bzpopmin', 'exists', 'pexpire', 'set', 'unlink', 'zadd'],
   /** Listing jobs by number of the page. */
   listing: ['lindex', 'llen', 'smembers', 'zcard'],
-  /** Auditing and repairing: SCAN tells the names of all keys, whoever they belong to. */
+  /** Auditing and repairing. SCAN lists the names of all keys, including those of other programs. */
   mending: ['llen', 'scan'],
-  /** Finding the owners of slots, and following one that is on its way. */
+  /** Finding the owners of slots, and following a slot that migrates. */
   cluster: ['asking', 'cluster|slots'],
-  /** Sent to every server; an older one knows no such command. */
+  /** Sent to every server; older ones do not have this command. */
   since72: ['client|setinfo'],
 };
 
-/** Scripts that only workers run, and those who audit and repair what workers left. */
+/** Scripts that are only run by workers, and by audits and repairs. */
 const OF_WORKERS = new Set([
   'adopt',
   'audit',
@@ -82,7 +85,9 @@ const OF_WORKERS = new Set([
   'withdraw',
 ]);
 
-/** Rules for `ACL SETUSER`: patterns of the keys and every command, and nothing else. A prefix holds no character that means something in a pattern. */
+/**
+ * Rules for `ACL SETUSER`: the patterns of keys, and each command. A prefix cannot contain characters with a meaning in patterns.
+ */
 export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0' }: AclOptions): string[] {
   const works = role !== 'producer';
   const scripts = allScripts().filter(({ name }) => works || !OF_WORKERS.has(name));

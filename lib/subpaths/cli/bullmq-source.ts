@@ -9,13 +9,13 @@ export interface FoundJob {
   readonly name: string;
   readonly data: unknown;
   readonly options: JobOptions;
-  /** Tells it from a later job with the same id. */
+  /** Distinguishes the job from a later one with the same id. */
   readonly stamp: string;
-  /** Options of BullMQ that it had and that it cannot have here. */
+  /** Options of the job in BullMQ that Godwit does not have. */
   readonly lost: readonly string[];
 }
 
-/** Something that cannot be moved, and why. */
+/** Jobs or schedules that cannot be moved, and why. */
 export interface LeftBehind {
   readonly what: string;
   readonly why: string;
@@ -44,9 +44,9 @@ const FIELDS = [
 ] as const;
 type Hash = Readonly<Record<(typeof FIELDS)[number], string | null>>;
 
-/** Jobs that are read at once. */
+/** How many jobs are read at once. */
 const PAGE = 100;
-/** Scores of `delayed` are a time in ms and 12 bits that keep the order within it. */
+/** A score of `delayed` is a time in ms, followed by 12 bits for the order within this ms. */
 const PER_MS = 4_096;
 
 interface BullOptions {
@@ -56,7 +56,7 @@ interface BullOptions {
   readonly removeOnComplete?: boolean | number | { readonly age?: number };
 }
 
-/** Reads the keys of BullMQ 5 and 6. It writes one key of its own, which says what was moved. */
+/** Reads the keys of BullMQ 5 and 6. It writes a single key, which lists the moved jobs. */
 export class BullSource {
   private readonly client: Redis;
 
@@ -71,7 +71,7 @@ export class BullSource {
       connectTimeout: 5_000,
       commandTimeout: 10_000,
     });
-    // Each call tells its own.
+    // Each call rejects with its own error.
     this.client.on('error', () => undefined);
   }
 
@@ -101,7 +101,7 @@ export class BullSource {
     return (await this.client.hget(this.key(queue, 'meta'), 'paused')) === '1';
   }
 
-  /** What there is of each kind that cannot be moved as a whole. */
+  /** Kinds of jobs that cannot be moved at all, with their number. */
   async others(queue: string): Promise<LeftBehind[]> {
     const [active, parents, groups, completed] = await Promise.all([
       this.client.llen(this.key(queue, 'active')),
@@ -121,7 +121,7 @@ export class BullSource {
     ];
   }
 
-  /** Jobs of a list that were not moved yet, in pages, each with what cannot be moved of it. */
+  /** Jobs of a list that were not moved yet, in pages. Each page also has the jobs that cannot be moved. */
   async *jobs(queue: string, state: BullState): AsyncGenerator<{ jobs: FoundJob[]; left: LeftBehind[] }> {
     for (let at = 0; ; at += PAGE) {
       // oxlint-disable-next-line no-await-in-loop -- page after page
@@ -138,7 +138,7 @@ export class BullSource {
         const hash = hashes[i]!;
         // Old versions keep a marker in the list, which has no hash.
         if (hash.name === null || moved[i] === (hash.timestamp ?? '')) continue;
-        // The schedule itself is moved, and makes its next job here.
+        // Its schedule is moved instead, and adds the next job here.
         if (state === 'delayed' && hash.rjk !== null) continue;
         try {
           jobs.push(toJob(id, hash, state, score));
@@ -171,7 +171,10 @@ export class BullSource {
     return { schedules, left };
   }
 
-  /** Ids with the score, or 0. The oldest job of a list is at its right end, so that jobs which come meanwhile move nothing. */
+  /**
+   * Ids with the score, or 0. It reads from the right end, where the oldest jobs are, so jobs that are added meanwhile do not
+   * shift the pages.
+   */
   private async entries(queue: string, state: BullState, at: number): Promise<[string, number][]> {
     const key = this.key(queue, state);
     if (state !== 'wait' && state !== 'paused') return this.range(key, at, at + PAGE - 1);
@@ -223,7 +226,7 @@ function toJob(id: string, hash: Hash, state: BullState, score: number): FoundJo
   };
 }
 
-/** Options that jobs and schedules have, and those that have no like here. */
+/** Options of jobs and schedules, and those that Godwit does not have. */
 function sharedOptions({ backoff, removeOnComplete }: BullOptions) {
   const lost: string[] = [];
   const known: { backoff?: Exclude<JobOptions['backoff'], undefined>; retention?: number } = {};

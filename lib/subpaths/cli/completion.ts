@@ -7,7 +7,7 @@ const USAGE = `Usage: godwit completion <bash|zsh|fish>
   fish: godwit completion fish | source
 `;
 
-/** A script for a shell that completes names of commands, and names of queues behind them. */
+/** A shell script that completes the names of commands, and after them the names of queues. */
 export function completionScript(shell: string | undefined, commands: readonly string[]): string {
   const names = commands.join(' ');
   switch (shell) {

@@ -11,12 +11,12 @@ export const FAILED = 1;
 export const NOT_THERE = 3;
 export const UNHEALTHY = 4;
 export const STOPPED = 130;
-/** Of a `UsageError` whose message says enough. */
+/** For a `UsageError` that needs no usage text. */
 const NO_USAGE = ' ';
 
 type OptionType = { readonly type: 'string' | 'boolean'; readonly short?: string; readonly about: string };
 
-/** A command of `godwit` that asks Redis. */
+/** A subcommand of `godwit` that uses Redis. */
 export interface Command {
   readonly name: string;
   /** What follows the name: `<queue> [id…]`. */
@@ -28,7 +28,7 @@ export interface Command {
   run(context: Context): Promise<number>;
 }
 
-/** What a command works with. */
+/** The arguments of a command. */
 export interface Context {
   readonly words: readonly string[];
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
@@ -36,7 +36,7 @@ export interface Context {
   readonly print: Printer;
   readonly url: string;
   readonly prefix: string;
-  /** Aborted by SIGINT, SIGTERM, and when nobody reads the output any more. */
+  /** Aborted by SIGINT, by SIGTERM, and when the reader of the output is gone. */
   readonly signal: AbortSignal;
 }
 
@@ -50,7 +50,7 @@ export class Printer {
     private readonly isQuiet: boolean,
   ) {}
 
-  /** @param json what is printed with `--json` in the place of the table. */
+  /** @param json what `--json` prints instead of the table. */
   rows(json: unknown, columns: readonly Column[], rows: readonly (readonly Cell[])[], none: string): void {
     if (this.isJson) this.json(json);
     else if (rows.length === 0) this.line(none);
@@ -61,7 +61,7 @@ export class Printer {
     this.output.print(`${JSON.stringify(value, null, 2)}\n`);
   }
 
-  /** One object on a line, for output without an end. */
+  /** Prints an object on one line, for endless output. */
   jsonLine(value: unknown): void {
     this.output.print(`${JSON.stringify(value)}\n`);
   }
@@ -71,21 +71,21 @@ export class Printer {
     if (!this.isJson && !this.isQuiet) this.output.print(`${text}\n`);
   }
 
-  /** A line of which the second part comes from outside, cut at the width of the screen. */
+  /** Prints a line that is cut at the width of the screen. Its second part may contain foreign text. */
   safeLine(head: string, rest: string): void {
     const { width } = this.screen;
     const clean = escaped(rest);
-    // Colours of the head take no place; it is about 40 characters wide.
+    // Without its colours, the head is about 40 characters wide.
     const room = width === undefined ? clean.length : Math.max(20, width - 42);
     this.output.print(`${head}  ${clean.length > room ? `${clean.slice(0, room - 1)}…` : clean}\n`);
   }
 
-  /** As it is, such as a page that other programs read. */
+  /** Prints text unchanged, such as a page that other programs read. */
   raw(text: string): void {
     this.output.print(text);
   }
 
-  /** What was done: a sentence for people, an object for programs. */
+  /** Reports what was done: as a sentence for people, or as an object for programs. */
   done(text: string, json: object): void {
     if (this.isJson) this.json(json);
     else this.line(text);
@@ -96,7 +96,7 @@ export class Printer {
   }
 
   /**
-   * Asks a person whether to go on; `--yes` answers for one who is not there.
+   * Asks for confirmation; `--yes` confirms without asking.
    *
    * @throws {UsageError} without a terminal and without `--yes`.
    */
@@ -118,7 +118,7 @@ export async function stopped(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }
 
-/** A whole number among the options. */
+/** The whole number in an option. */
 export function numberOf({ values }: Context, name: string, otherwise: number): number {
   const given = values[name];
   if (given === undefined) return otherwise;
@@ -126,7 +126,7 @@ export function numberOf({ values }: Context, name: string, otherwise: number): 
   throw new UsageError(`--${name} must be a whole number, got ${JSON.stringify(given)}`, '');
 }
 
-/** The options that were given, by these names and under these names. */
+/** The given ones of these options, with camel-case names. */
 export function given({ values }: Context, ...names: readonly string[]): Record<string, string> {
   return Object.fromEntries(
     names.flatMap((name) => {

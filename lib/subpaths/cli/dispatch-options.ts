@@ -87,7 +87,7 @@ function batch(text: string): number {
   );
 }
 
-/** The result of the function; errors that the caller made are shown with the usage. */
+/** Returns the result of the function. Errors in the arguments are shown with the usage. */
 function checked<T>(read: () => T): T {
   try {
     return read();
@@ -107,7 +107,7 @@ function refusal(message: string): UsageError {
 export class UsageError extends Error {
   constructor(
     message: string,
-    /** How it is written right. */
+    /** The correct usage. */
     readonly usage: string,
   ) {
     super(message);

@@ -9,7 +9,7 @@ import type { LinkEvent } from '../../contract/engine.js';
 
 /** If a call is not answered within this time, the connection counts as silent and is opened again. */
 const CALL_MS = 2_000;
-/** How long a call that is on its way, and then the connection, may take to end: together less than a second. */
+/** How long the call in flight may take to end, and after it the connection: together less than a second. */
 const END_MS = 300;
 
 /** Moves tasks until the signal; returns the exit code. */
@@ -34,12 +34,12 @@ export async function runDispatch(
   }
 }
 
-/** Whether the URL is that of a node of a cluster: it knows the others. */
+/** Whether the server at this URL is a node of a cluster. */
 function isOfCluster(error: unknown): boolean {
   return error instanceof RedisRefusedError && error.reply === 'MOVED';
 }
 
-/** Resolves after the signal, and rejects with an error that does not pass by itself. */
+/** Resolves after the signal. Rejects with an error that is not temporary. */
 async function moveTasks(
   plan: DispatchOptions & { readonly connection: RedisConnection },
   output: Output,
@@ -90,7 +90,7 @@ function placeOf(url: string): string {
   return `${hostname || 'localhost'}:${port || '6379'}`;
 }
 
-/** Seconds to wait after each look in a row that moved nothing; the last one again and again. */
+/** Seconds to wait after each consecutive look that moved nothing. The last number repeats. */
 const SECONDS = [0, 1, 1, 2, 3, 5, 8, 13] as const;
 
 /** How long to wait while nothing is due. */

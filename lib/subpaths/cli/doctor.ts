@@ -5,11 +5,11 @@ import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
 import { age, type Cell } from './table.js';
 
-/** A line of the doctor. */
+/** One line of the output of `doctor`. */
 interface Finding {
   readonly level: 'ok' | 'warn' | 'fail';
   readonly what: string;
-  /** What was found, and what to do. */
+  /** What `doctor` found, and what to do. */
   readonly text: string;
 }
 
@@ -18,7 +18,7 @@ const SLOW_MS = 10;
 const CLOCK_MS = 1_000;
 const OLD_MS = 600_000;
 const LATE_MS = 60_000;
-/** Of `maxmemory`. */
+/** The used part of `maxmemory` above which `doctor` warns. */
 const FULL = 0.8;
 
 const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const;

@@ -24,9 +24,9 @@ const AGES = {
 } as const;
 const CLEAN_STATES = ['waiting', 'delayed', 'completed', 'dead', 'cancelled'] as const;
 type CleanState = (typeof CLEAN_STATES)[number];
-/** Dead jobs that are looked at before an act on all that match. */
+/** How many dead jobs are read before an act on all that match. */
 const MOST = 10_000;
-/** A list of dead jobs reads fewer: more take longer than people wait. */
+/** A list of dead jobs reads fewer, because more would take too long. */
 const MOST_LISTED = 5_000;
 
 const jobs: Command = {
@@ -69,7 +69,7 @@ const jobs: Command = {
   },
 };
 
-/** `tenant.id=7`: a value that is JSON of a number, a boolean, null or a text is that, and any other is a text. */
+/** Reads `tenant.id=7`. A value that is JSON (a number, a boolean, null or a string) is parsed; any other value is a string. */
 function where({ values }: Context): { where?: DataMatch } {
   const given = values['where'];
   if (given === undefined) return {};
@@ -210,7 +210,7 @@ function fileOf(path: string): string {
   }
 }
 
-/** An act on jobs by their ids. */
+/** A command that acts on jobs by their ids. */
 function byId(
   name: string,
   about: string,
@@ -299,10 +299,10 @@ const dead: Command = {
 };
 
 const RATE = /^(\d{1,9})\/(\d*)(ms|s|m|h|d)$/;
-/** A line of progress at most so often. */
+/** Minimum time between two lines of progress. */
 const PROGRESS_MS = 1_000;
 
-/** How fast to retry; undefined for as fast as Redis answers. */
+/** The rate of the retries. Undefined if there is no limit. */
 function paceOf({ values, print, signal }: Context, act: string): RetryPace | undefined {
   const given = values['rate'];
   if (typeof given !== 'string') return undefined;

@@ -27,7 +27,7 @@ const COMMANDS: readonly Command[] = [
   acl,
 ];
 
-/** Options that every command has that asks Redis. */
+/** Options of every command that uses Redis. */
 const GLOBAL = {
   url: {
     type: 'string',
@@ -43,7 +43,7 @@ const GLOBAL = {
   help: { type: 'boolean', short: 'h', about: 'this text' },
 } as const;
 
-/** Errors that mean that the arguments are wrong, and those that mean that something is not there. */
+/** Errors because of wrong arguments, and errors because something does not exist. */
 const WRONG = /^GODWIT_(INVALID|PAYLOAD|SCHEMA)/;
 const ABSENT = /NOT_FOUND$|^GODWIT_UNKNOWN_QUEUE$/;
 
@@ -67,7 +67,7 @@ export async function main(args: string[]): Promise<number> {
   }
 }
 
-/** The messages of errors are for programs; some need other words here. */
+/** Messages of errors are written for developers. Some need other words on the command line. */
 function messageFor(error: GodwitError): string {
   if (error instanceof UnknownQueueError)
     return `there is no queue ${quoted(error.queue)} with this prefix; godwit queues lists them`;
@@ -157,7 +157,7 @@ function parse(command: Command, args: string[]) {
   }
 }
 
-/** A pipe has no width: lines stay whole there, unless `COLUMNS` says how wide they may be. */
+/** A pipe has no width, so lines are not cut, unless `COLUMNS` is set. */
 function screenOf(values: Readonly<Record<string, unknown>>) {
   const { env, stdout } = process;
   const columns = Number(env['COLUMNS']);

@@ -12,21 +12,21 @@ import {
 } from './bullmq-source.js';
 import { cut, right, type Cell } from './table.js';
 
-/** What was or would be done with one queue. */
+/** What was done with a queue, or would be done. */
 interface Moved {
   readonly queue: string;
   /** Jobs by the list of BullMQ they were in. */
   readonly jobs: Record<string, number>;
-  /** Jobs that were here already, by their id. */
+  /** Number of jobs whose id exists here already. */
   alreadyHere: number;
   schedules: number;
   schedulesHere: number;
-  /** Options that jobs had and do not have here, with the number of jobs. */
+  /** Options that get lost, with the number of jobs that have them. */
   readonly lost: Record<string, number>;
   readonly left: LeftBehind[];
 }
 
-/** Of one queue; more of the same kind say nothing new. */
+/** Most reported jobs of a queue that cannot be moved. */
 const MOST_LEFT = 1_000;
 
 export const migrate: Command = {
@@ -46,7 +46,7 @@ export const migrate: Command = {
     const [kind, ...named] = words;
     if (kind !== 'bullmq') throw new UsageError(`migrate: ${JSON.stringify(kind)} is not bullmq`, '');
     const from = checkUrl((values['from'] as string | undefined) ?? url, '--from');
-    // It loads ioredis for a second connection, which no other command needs.
+    // Loaded only here: no other command needs a second connection.
     const { BullSource: Source } = await import('./bullmq-source.js');
     const source = new Source(from, (values['from-prefix'] as string | undefined) ?? 'bull');
     try {
@@ -58,7 +58,7 @@ export const migrate: Command = {
       const names = named.length > 0 ? named : there;
       return await run(context, source, names);
     } catch (error) {
-      // What Redis refuses, such as a user without rights to keys of BullMQ.
+      // For example, the user has no rights to the keys of BullMQ.
       if (error instanceof GodwitError || error instanceof UsageError) throw error;
       throw new UsageError(`--from: ${(error as Error).message}`, ' ');
     } finally {
@@ -128,7 +128,7 @@ async function move(
   return moved;
 }
 
-/** Adds a page of jobs; those that are refused are left behind. Returns the others. */
+/** Adds a page of jobs. Refused jobs stay in BullMQ. Returns the others. */
 async function addAll(queue: Queue, jobs: readonly FoundJob[], moved: Moved): Promise<FoundJob[]> {
   const answers = await Promise.allSettled(
     jobs.map(async ({ name, data, options }) => queue.add(name, data, options)),
@@ -153,7 +153,7 @@ async function addSchedule(
   isApplied: boolean,
 ): Promise<void> {
   try {
-    // It may have been changed here since.
+    // The schedule exists here, and may have been changed since an earlier run.
     if ((await queue.schedules.get(id)) !== null) {
       moved.schedulesHere += 1;
       return;
@@ -166,7 +166,7 @@ async function addSchedule(
   }
 }
 
-/** An error of this job or schedule; all others, such as a Redis that is away, end the command. */
+/** Whether the error is about this job or schedule only. Other errors, such as an unreachable Redis, end the command. */
 function isRefusal(error: unknown): error is GodwitError {
   return error instanceof GodwitError && /^GODWIT_(INVALID|PAYLOAD|SCHEMA)/.test(error.code);
 }

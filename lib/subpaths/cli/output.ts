@@ -4,7 +4,7 @@ import { escaped } from '../../errors/show.js';
 /** Maximum output that waits for a stalled reader; beyond it lines are dropped, because the work matters more than its table. */
 const MOST_WAITING = 1_048_576;
 
-/** The standard outputs of a command. A reader that has gone (`| head`) is no error. */
+/** The standard outputs of a command. A reader that ends early (`| head`) causes no error. */
 export class Output {
   private readonly listeners = new Set<() => void>();
 
@@ -19,7 +19,7 @@ export class Output {
     err.on('error', () => undefined);
   }
 
-  /** Called when nobody reads the standard output any more. */
+  /** Called when the reader of the standard output is gone. */
   onClosed(listener: () => void): void {
     this.listeners.add(listener);
   }

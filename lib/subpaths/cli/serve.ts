@@ -59,7 +59,7 @@ export const serve: Command = {
   },
 };
 
-/** @throws {UsageError} for a name without a good password. */
+/** @throws {UsageError} if the name has no valid password. */
 function loginOf(user: string | undefined): Login | undefined {
   if (user === undefined) return undefined;
   const password = process.env['GODWIT_PASSWORD'] ?? '';
@@ -72,7 +72,7 @@ function loginOf(user: string | undefined): Login | undefined {
   return { user, password };
 }
 
-/** The same server as that of the module, on queues of the whole prefix. Only this command loads it. */
+/** The server of the module, for all queues of the prefix. It is loaded only by this command. */
 async function dashboardOf({ inspector, values, prefix }: Context, login: Login | undefined) {
   const [{ DashboardServer }, { DashboardPage }, { Redactor }, { checkDashboardOptions }, { QueueEvents }] =
     await Promise.all([
@@ -129,7 +129,7 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
   };
 }
 
-/** Without Redis the pages say so, and go on when it is there. */
+/** If Redis is unreachable, the pages show that, and continue when it is back. */
 async function warningsOf({ producer }: Context['inspector']) {
   try {
     return checkServer((await producer.engine.admin.serverInfo('godwit-serve')) ?? '', 0);
@@ -140,8 +140,8 @@ async function warningsOf({ producer }: Context['inspector']) {
 }
 
 /**
- * Without a login only this machine can ask; a name that another site has pointed at this machine is refused, or that site could read
- * the answers.
+ * Without a login, only this machine has access. Other host names are refused: a website could point its own name at this
+ * machine and read the responses (DNS rebinding).
  */
 function isRefused(request: IncomingMessage, response: ServerResponse, login: Login | undefined): boolean {
   const refuse = (status: number, message: string, headers: Record<string, string> = {}) => {

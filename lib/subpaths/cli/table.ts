@@ -5,9 +5,9 @@ type Style = Parameters<typeof styleText>[0];
 
 export interface Column {
   readonly title: string;
-  /** Numbers stand at the right. @default 'left' */
+  /** Numbers are aligned to the right. @default 'left' */
   readonly align?: 'left' | 'right';
-  /** May be cut where the line is too long; the widest is cut first. @default false */
+  /** Whether the column may be cut if the line is too long. The widest one is cut first. @default false */
   readonly cut?: boolean;
 }
 
@@ -61,7 +61,7 @@ export function paint(style: Style, text: string, color: boolean): string {
   return color ? styleText(style, text, { validateStream: false }) : text;
 }
 
-/** Narrows the columns that may be cut until the line fits, or none can be cut further. */
+/** Narrows the columns that may be cut, until the line fits or none can be narrower. */
 function fit(columns: readonly Column[], widths: number[], width: number): void {
   const excess = () => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1) - width;
   while (excess() > 0) {

@@ -26,7 +26,7 @@ const tail: Command = {
     if (since !== undefined && queues.length !== 1) throw new UsageError('--since needs one queue', '');
     const types = type?.split(',');
     const { engine } = inspector.producer;
-    // It loads RxJS, which no other command needs.
+    // Loaded only here: no other command needs RxJS.
     const { QueueEvents } = await import('../../events/queue-events.js');
     const events = new QueueEvents(
       () => engine,
@@ -85,7 +85,7 @@ const WATCHED = ['waiting', 'active', 'delayed', 'dead', 'completed', 'failed'] 
 
 type Watched = { readonly queue: string; readonly at: Date } & Record<(typeof WATCHED)[number], number>;
 
-/** The states of queues, and what they completed and what failed today and yesterday. */
+/** Counts of the queues by state, and completed and failed jobs of today and yesterday. */
 async function watched(inspector: Context['inspector'], names: readonly string[]): Promise<Watched[]> {
   const queues = await inspector.queues(names.length > 0 ? names : undefined);
   return Promise.all(
@@ -206,7 +206,7 @@ const top: Command = {
     process.stdin.on('keypress', (_: string, key: { name?: string; ctrl?: boolean }) => {
       if (key.name === 'q' || key.name === 'escape' || (key.ctrl && key.name === 'c')) end.abort();
     });
-    // The alternate screen, without a cursor.
+    // Switches to the alternate screen and hides the cursor.
     print.raw('\u001b[?1049h\u001b[?25l');
     try {
       while (!any.aborted) {

@@ -13,21 +13,21 @@ import type { Redactor } from './redaction.js';
 import type { DashboardAction } from './rights.js';
 import { dataTextOf, type BulkView } from './views.js';
 
-/** Acts on jobs whose data a person has edited, and on many jobs at once. */
+/** Changes of jobs with edited data, and acts on many jobs at once. */
 
-/** One call acts on so many; the page calls again with the cursor. */
+/** How many jobs one call acts on. The page calls again with the cursor. */
 const BULK = 500;
 const AT_ONCE = 100;
 
 export const BULK_KINDS = ['retry', 'promote', 'cancel', 'remove'] as const;
 const readKind = oneOf(...BULK_KINDS);
 
-/** The right that a bulk act needs beside `bulk`. */
+/** The right that a bulk act needs in addition to `bulk`. */
 export function actionOf(kind: unknown): DashboardAction {
   return `job.${readKind(kind, 'kind', refuse)!}`;
 }
 
-/** Acts on a bounded number of the jobs that match, or on the named ones. */
+/** Acts on the named jobs, or on a bounded number of jobs that match. */
 export async function actOnMany(
   engine: QueueEngine,
   queue: Queue,
@@ -48,7 +48,7 @@ export async function actOnMany(
   const search = readChoice(body['filter'], body['cursor'], limit);
   checkState(kind, search.state);
   const { jobs, cursor, examined } = await findJobs(engine, queue.name, search);
-  // Jobs that came later, or died again, are not what the person saw.
+  // The person did not see jobs that were added later, or died again.
   const ids = jobs.filter((job) => (timeOf(job) ?? 0) <= before).map(({ id }) => id);
   return { done: await inGroups(ids, act), examined, cursor, before };
 }
@@ -72,7 +72,7 @@ function readIds(value: unknown): string[] {
   throw new InvalidOptionError('ids', `a list of 1 to ${BULK} ids`, value);
 }
 
-/** Answers for how many of the jobs it did something. */
+/** Returns how many jobs it changed. */
 type Act = (ids: readonly string[]) => Promise<number>;
 
 function actOf(
@@ -115,13 +115,13 @@ const readNew = shape({
   priority: field('priority', integer(0, RULES.priorityMax)),
 });
 
-/** Adds a job that a person has written. @throws {InvalidOptionError} and what `Queue.add` throws */
+/** Adds a job that a person entered. @throws {InvalidOptionError} and what `Queue.add` throws */
 export async function addJob(queue: Queue, body: Readonly<Record<string, unknown>>): Promise<AddResult> {
   const { name, json = 'null', ...options } = readNew(body, 'job', refuse)!;
   return queue.add(checkJobName(name), JSON.parse(json), options);
 }
 
-/** It goes through `Queue.add`, so a number that JavaScript would round is refused. */
+/** It uses `Queue.add`, so numbers that JavaScript would round are refused. */
 function checkJsonText(value: unknown, path: string): string {
   const tree = typeof value === 'string' ? parseExact(value) : null;
   if (tree === null)
@@ -140,7 +140,8 @@ function isExact(text: string): boolean {
 }
 
 /**
- * Replaces the data of a job that waits, is delayed or is dead; a dead one is retried with it. Numbers are stored as they were written.
+ * Replaces the data of a job that waits, is delayed or is dead; a dead one is retried with it. Numbers are stored as they were
+ * written.
  *
  * @throws {HttpFault} 409 if the data is not what the person saw
  * @throws {JobNotFoundError | WrongStateError | PayloadTooLargeError | InvalidOptionError}

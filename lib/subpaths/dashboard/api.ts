@@ -47,7 +47,7 @@ export interface ApiParts {
   readonly maxOldestMs: number;
 }
 
-/** A call after its path was matched. */
+/** A request whose path was matched. */
 export interface ApiCall {
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
@@ -56,7 +56,7 @@ export interface ApiCall {
   readonly require: (action: DashboardAction, place?: DashboardPlace) => Promise<void>;
   readonly rightsOf: (place: DashboardPlace) => Promise<readonly DashboardAction[]>;
   readonly canSee: (queue: string) => Promise<boolean>;
-  /** Writes who did what, once it is done. */
+  /** Records who did what, after it was done. */
   readonly note: (action: DashboardAction, queue: string, target: string, count?: number) => void;
 }
 
@@ -82,7 +82,7 @@ export function noQueue(name: string): HttpFault {
 async function visible(call: ApiCall, { queues }: ApiParts): Promise<string[]> {
   const names = await queues();
   const seen = await Promise.all(names.map((queue) => call.canSee(queue)));
-  // Those who may see no queue see nothing of the server either.
+  // A person who may not see any queue may not see the server either.
   if (!seen.includes(true)) await call.require('read');
   return names.filter((_, at) => seen[at]);
 }
@@ -139,7 +139,7 @@ const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
   };
 };
 
-/** A queue is listed among its limits, also where it has none. */
+/** The list of limits has an entry for the queue even if the queue has no limits. */
 function isSet({ rate, concurrency, maxSize, breaker, retryBudget, isLive, heldForMs }: LimitInfo): boolean {
   const isLimited = rate !== null || concurrency !== null || maxSize !== null;
   return isLimited || breaker !== null || retryBudget !== null || isLive || heldForMs > 0;

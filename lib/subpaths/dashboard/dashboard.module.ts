@@ -31,11 +31,11 @@ import { VERSION } from '../../worker/registrar.js';
 const CONTROLLER = 'godwit:dashboard-controller';
 
 /**
- * A dashboard of the queues of this application, served by the application itself on Express and Fastify: overview, queues, jobs, dead
- * jobs, schedules, workers, live events, Redis. Import it beside `QueueModule.forRoot`.
+ * A dashboard of the queues of this application, served by the application itself on Express and Fastify: overview, queues, jobs,
+ * dead jobs, schedules, workers, live events, Redis. Import it beside `QueueModule.forRoot`.
  *
- * It is closed by default: it needs `guards`, `authorize` or `access: 'public'`. Its controller is one of the application, so the global
- * prefix and global guards apply.
+ * It is closed by default: it needs `guards`, `authorize` or `access: 'public'`. Its controller is one of the application, so the
+ * global prefix and global guards apply.
  *
  * @example
  * QueueDashboardModule.forRoot({
@@ -111,7 +111,7 @@ export class QueueDashboardModule implements NestModule, OnModuleDestroy {
     );
   }
 
-  /** @internal An HTTP server waits for open streams, so they end here. */
+  /** @internal Ends the open streams, because an HTTP server waits for them. */
   onModuleDestroy(): void {
     this.server.close();
   }
@@ -129,7 +129,7 @@ async function queuesOf(
   return [...registered, ...others.toSorted()];
 }
 
-/** A controller for one path. It is made here, as decorators that are written down know no options. */
+/** A controller for one path. It is created at run time, because decorators in the source cannot read options. */
 function controllerOf({ path, guards }: CheckedDashboardOptions): Type {
   class QueueDashboardController {
     constructor(private readonly server: DashboardServer) {}

@@ -1,5 +1,5 @@
 /**
- * JSON as a tree that keeps numbers as they are written: `JSON.parse` would round an id of 64 bits. The server hides fields in it, and the
+ * A JSON tree that keeps the digits of numbers: `JSON.parse` would round a 64-bit id. The server hides fields in it, and the
  * page shows it.
  */
 export type JsonNode =
@@ -16,7 +16,7 @@ const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const TEXT = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"/y;
 const SPACE = /[ \t\n\r]*/y;
 
-/** Reads a JSON text; null if it is none, or if it is nested more than 200 deep. */
+/** Parses a JSON text. Null if it is invalid, or nested more than 200 deep. */
 export function parseExact(text: string): JsonNode | null {
   const reader = new Reader(text);
   const node = reader.value(0);
@@ -118,7 +118,7 @@ export function printExact(node: JsonNode, indent = '', margin = ''): string {
   }
 }
 
-/** A tree with other leaves and branches: `change` answers with what takes the place of a node, or null to go on inside it. */
+/** A changed copy of a tree. `change` returns the replacement of a node, or null to visit its children. */
 export function changeExact(
   node: JsonNode,
   change: (node: JsonNode, path: readonly string[]) => JsonNode | null,

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GodwitError } from '../../errors.js';
 
-/** Requests and responses as Node has them, behind those of Express and Fastify. */
+/** The requests and responses of Node that Express and Fastify wrap. */
 
 export type RawResponse = ServerResponse;
 
-/** A request as Express and Fastify hand it to a controller. */
+/** A request as Express and Fastify pass it to a controller. */
 export interface PlatformRequest {
   readonly method: string;
   readonly url: string;
@@ -53,7 +53,7 @@ const STATUS_OF: Readonly<Record<string, number>> = {
   GODWIT_INVALID_PAYLOAD: 400,
 };
 
-/** What an error is to the caller; undefined for an error that nobody expected, which is none of their business. */
+/** The HTTP response to an error. Undefined for an unexpected error, whose details must not leave the server. */
 export function faultOf(error: unknown): HttpFault | undefined {
   if (error instanceof HttpFault) return error;
   // `authorize` may throw an exception of Nest.
@@ -69,7 +69,7 @@ export function isHttpException(error: unknown): error is Error & { getStatus():
   return error instanceof Error && typeof (error as { getStatus?: unknown }).getStatus === 'function';
 }
 
-/** The segments of a path, each decoded once. */
+/** The decoded segments of a path. */
 export function segmentsOf(pathname: string): string[] {
   try {
     return pathname
@@ -93,8 +93,8 @@ export function queryOf(params: URLSearchParams): Record<string, string> {
 }
 
 /**
- * Refuses a change that comes from a page of another origin. A browser sends `Sec-Fetch-Site` to secure addresses, and `Origin` to all; a
- * form can send neither JSON nor these headers as it likes.
+ * Refuses a change that comes from a page of another origin. A browser sends `Sec-Fetch-Site` to secure addresses, and `Origin`
+ * to all; a form can neither send JSON nor set these headers.
  */
 export function checkOrigin({ headers }: PlatformRequest): void {
   if (!/^application\/json\b/i.test(headers['content-type'] ?? ''))
@@ -117,7 +117,7 @@ function isHost(origin: string | undefined, host: string | undefined): boolean {
   }
 }
 
-/** The JSON body of a request: as the parser of the application read it, or from the socket where it has none. */
+/** The JSON body of a request: from the parser of the application, or read from the socket if there is no parser. */
 export async function bodyOf(request: PlatformRequest): Promise<Record<string, unknown>> {
   const length = Number(request.headers['content-length'] ?? 0);
   if (length > MAX_BODY_BYTES) throw tooLarge();

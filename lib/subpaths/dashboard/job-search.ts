@@ -13,7 +13,7 @@ const FILTER = {
   name: field('name', rule(checkJobName)),
   contains: field('contains', rule(checkText)),
   reason: field('reason', oneOf(...DEAD_REASONS)),
-  /** The words of an error as `fingerprintOf` makes them. */
+  /** A fingerprint of an error, from `fingerprintOf`. */
   error: field('error', rule(checkText)),
   olderThan: field('olderThanMs', duration()),
   newerThan: field('newerThanMs', duration()),
@@ -53,7 +53,7 @@ export function readSearch(query: Readonly<Record<string, string>>): JobSearch {
   });
 }
 
-/** The jobs that an act is for. @throws {InvalidOptionError | InvalidJobNameError} */
+/** Selects the jobs of an act. @throws {InvalidOptionError | InvalidJobNameError} */
 export function readChoice(filter: unknown, cursor: unknown, limit: number): JobSearch {
   const given = { ...(filter as object), ...(cursor !== undefined && cursor !== null && { cursor }) };
   const { state, after = null, ...match } = readFilter(given, 'filter', refuse)!;
@@ -70,7 +70,7 @@ function checked(search: JobSearch): JobSearch {
   return search;
 }
 
-/** A number of a query, which is text. */
+/** Reads a number from a query, where it is a string. */
 export function wholeNumber(name: string, max: number) {
   const check = integer(1, max);
   return (value: unknown): number => {
@@ -83,14 +83,14 @@ export interface FoundJobs {
   readonly jobs: readonly StoredJob[];
   /** Null on the last page. */
   readonly cursor: string | null;
-  /** How many jobs it looked at: at most about 10,000. */
+  /** How many jobs were read: at most about 10,000. */
   readonly examined: number;
 }
 
-/** A page of the jobs that match. It ends early when it has looked at 10,000 jobs; the cursor then goes on from there. */
+/** A page of the jobs that match. It ends early after 10,000 jobs; the cursor continues there. */
 export async function findJobs(engine: QueueEngine, queue: string, search: JobSearch): Promise<FoundJobs> {
   const { error, after: start, limit, ...asked } = search;
-  // A page may not be cut in its middle, as its cursor is behind its last job.
+  // A page must not be cut, because its cursor is after its last job.
   const step = error === undefined ? limit : Math.min(limit, 50);
   const jobs: StoredJob[] = [];
   let after = start;
@@ -110,7 +110,7 @@ export function timeOf(job: StoredJob): number | null {
   return hasEnded ? job.endedAt : (decodeBody(`${job.body}null`)?.createdAt ?? null);
 }
 
-/** The error without what differs from job to job, such as ids, times and numbers, so that equal faults have equal words. */
+/** The error without the parts that differ between jobs, such as ids, times and numbers. So equal faults have equal fingerprints. */
 export function fingerprintOf(failure: FailureRecord | null): string {
   if (!failure) return 'unknown';
   const [line = ''] = failure.message.split('\n');

@@ -11,26 +11,26 @@ export interface LiveEvent {
   readonly at: number;
   readonly jobId?: string;
   readonly name?: string;
-  /** What else it says, on one line. */
+  /** Further fields, on one line. */
   readonly note: string;
 }
 
 /** One message of the stream. */
 export interface LiveBatch {
   readonly events: readonly LiveEvent[];
-  /** How many more there were in this quarter of a second. */
+  /** How many further events there were in this quarter of a second. */
   readonly skipped: number;
 }
 
 const EVERY_MS = 250;
 const MAX_EVENTS = 200;
 const BEAT_MS = 15_000;
-/** Then the reader opens it again, and guards and rights are asked again. */
+/** After this time the reader reconnects, so guards and rights are checked again. */
 const MAX_MS = 600_000;
-/** A reader that is so far behind has gone, or will never catch up. */
+/** A reader that is this far behind is gone, or will never catch up. */
 const MAX_PENDING_BYTES = 4_194_304;
 
-/** The open streams of events. They end with the module, as an HTTP server waits for its open answers. */
+/** The open streams of events. They end with the module, because an HTTP server waits for open responses. */
 export class LiveStreams {
   private readonly open = new Set<() => void>();
 

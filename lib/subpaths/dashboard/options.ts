@@ -5,7 +5,10 @@ import { boolean, duration, field, integer, oneOf, refuse, rule, shape } from '.
 import { HIDDEN_FIELDS, type DashboardRedaction } from './redaction.js';
 import type { DashboardAuthorize } from './rights.js';
 
-/** `QueueDashboardModule.forRoot(options)`. It needs `guards`, `authorize` or `access: 'public'`; without any of them it refuses to start. */
+/**
+ * `QueueDashboardModule.forRoot(options)`. It needs `guards`, `authorize` or `access: 'public'`; without any of them it refuses
+ * to start.
+ */
 export interface QueueDashboardOptions {
   /** Where it is, behind the global prefix of the application. @default 'queues' */
   readonly path?: string;
@@ -42,13 +45,13 @@ export interface QueueDashboardOptions {
 export interface DashboardAuditEntry {
   /** When. */
   readonly at: Date;
-  /** As `authorize` named them; null if it named none. */
+  /** The `actor` from `authorize`; null if there is none. */
   readonly actor: string | null;
   /** The right it needed, such as `job.retry`. */
   readonly action: string;
   /** Name of the queue. */
   readonly queue: string;
-  /** What it was for: the id of a job or a schedule, a filter as JSON, or empty for the queue as a whole. */
+  /** Its target: the id of a job or a schedule, or a filter as JSON. Empty if it is the whole queue. */
   readonly target: string;
   /** How many jobs it changed; 1 for other acts. */
   readonly count: number;

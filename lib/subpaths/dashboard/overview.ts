@@ -4,7 +4,7 @@ import type { Attention, QueueView } from './views.js';
 
 const LATE_MS = 60_000;
 
-/** What a person should look at, the worst first. */
+/** What needs attention, the worst first. */
 export function attentionOf(
   queues: readonly QueueView[],
   late: readonly { readonly queue: string; readonly id: string; readonly lateMs: number }[],

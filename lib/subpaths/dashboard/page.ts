@@ -20,10 +20,10 @@ const FILES = {
   'icon.svg': 'image/svg+xml',
 } as const;
 
-/** The pages. For each of them the server answers with the same document. */
+/** The pages. The server sends the same document for each of them. */
 const PAGES = [/^$/, /^(dead|schedules|workers|live|redis)$/, /^queues(\/[^/]+(\/jobs(\/[^/]+)?)?)?$/];
 
-/** The document and its files: read once, and answered by exact name, so no path leads elsewhere. */
+/** The document and its files. They are read once and served by exact name, so no path can reach other files. */
 export class DashboardPage {
   private readonly assets = new Map<string, Asset>();
   private readonly names: Readonly<Record<keyof typeof FILES, string>>;
@@ -57,7 +57,7 @@ export class DashboardPage {
     return true;
   }
 
-  /** @param depth how many folders the page is below the first one; addresses are relative, so that a proxy may add a path. */
+  /** @param depth how many folders the page is below the first one. Addresses are relative, so a proxy may add a path. */
   sendPage(depth: number, response: RawResponse): void {
     const nonce = randomBytes(16).toString('base64');
     const policy = [

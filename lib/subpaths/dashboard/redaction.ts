@@ -17,18 +17,18 @@ export interface DashboardRedaction {
 
 export const HIDDEN_FIELDS = /secret|token|passw(or)?d|authorization|api[-_]?key|cookie/i;
 const MARK = /^\[hidden (\d+) of ([0-9a-f]{8})\]$/;
-/** Longer values are cut, unless they are asked for as a whole. */
+/** Longer values are cut, unless the whole value is requested. */
 export const PREVIEW_BYTES = 65_536;
 
 /** A JSON value as the dashboard shows it. */
 export interface ShownJson {
-  /** The text; the beginning of it if `isCut`. Hidden values are `"[hidden 1 of …]"`. */
+  /** The text, or its beginning if `isCut`. Hidden values are `"[hidden 1 of …]"`. */
   readonly json: string;
   /** Size of the whole text. */
   readonly bytes: number;
-  /** Whether only the beginning is here. */
+  /** Whether the text is cut. */
   readonly isCut: boolean;
-  /** Tells this value from another one. */
+  /** A digest: it changes with the value. */
   readonly version: string;
 }
 
@@ -46,7 +46,7 @@ export class Redactor {
     this.text = text;
   }
 
-  /** Null for a value that is not there; a text that is no JSON is hidden as a whole. */
+  /** Null for a missing value. A text that is not JSON is hidden completely. */
   show(text: string | null | undefined, isFull = false): ShownJson | null {
     if (text === null || text === undefined || text === '') return null;
     const version = versionOf(text);

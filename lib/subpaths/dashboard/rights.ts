@@ -18,8 +18,9 @@ export const DASHBOARD_ACTIONS = [
 ] as const;
 
 /**
- * Something that a person may be allowed to do. `read`: see a queue with its jobs; without it the queue does not exist for them. `read-data`:
- * see data, results, progress and log lines. `bulk`: the act on all jobs that match, together with the right for one job.
+ * Something that a person may be allowed to do. `read`: see a queue with its jobs; without it the queue does not exist for them.
+ * `read-data`: see data, results, progress and log lines. `bulk`: the act on all jobs that match, together with the right for one
+ * job.
  */
 export type DashboardAction = (typeof DASHBOARD_ACTIONS)[number];
 
@@ -37,17 +38,20 @@ const OPERATOR: readonly DashboardAction[] = [
   'schedule.pause',
 ];
 
-/** Rights by role: a viewer reads; an operator also adds, retries, edits, promotes and cancels jobs, one or many, pauses queues and schedules, and runs schedules; an admin does everything. */
+/**
+ * Rights by role: a viewer reads; an operator also adds, retries, edits, promotes and cancels jobs, one or many, pauses queues
+ * and schedules, and runs schedules; an admin does everything.
+ */
 export const ROLES: Readonly<Record<DashboardRole, readonly DashboardAction[]>> = {
   viewer: VIEWER,
   operator: OPERATOR,
   admin: DASHBOARD_ACTIONS,
 };
 
-/** Names of the bundles of rights that `authorize` may answer with. */
+/** The roles that `authorize` may return. */
 export type DashboardRole = 'viewer' | 'operator' | 'admin';
 
-/** What an action is for; absent fields: for all queues, or for the queue as a whole. */
+/** The target of an action. Without `queue` it is all queues, without `jobId` the whole queue. */
 export interface DashboardPlace {
   /** Name of the queue. */
   readonly queue?: string;
@@ -55,7 +59,7 @@ export interface DashboardPlace {
   readonly jobId?: string;
 }
 
-/** What `authorize` answers: whether it is allowed, or the role of the person. */
+/** The result of `authorize`: whether the action is allowed, or the role of the person. */
 export type DashboardVerdict =
   | boolean
   | DashboardRole
@@ -84,7 +88,7 @@ export function roleOf(verdict: unknown): DashboardRole | null {
   return typeof allow === 'string' && Object.hasOwn(ROLES, allow) ? (allow as DashboardRole) : null;
 }
 
-/** What a verdict means for this action; anything that is no verdict is a no. */
+/** Whether a verdict allows this action. Any other value refuses it. */
 export function decide(verdict: unknown, action: DashboardAction): Decision {
   const role = roleOf(verdict);
   const { allow, actor } = partsOf(verdict);

@@ -3,7 +3,7 @@ import { field, refuse, rule, shape } from '../../options/check.js';
 import { checkJobName } from '../../job/job-id.js';
 import { wholeNumber } from './job-search.js';
 
-/** What happened in a queue, or in all of them, over the last hours. Only processes with `history: true` count. */
+/** Counts of a queue, or of all queues, over the last hours. Only processes with `history: true` count. */
 export interface SeriesView {
   readonly stepMs: number;
   /** When each step starts. */

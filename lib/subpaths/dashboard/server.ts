@@ -32,7 +32,7 @@ import type { MeView } from './views.js';
 const API = '/api/v1';
 const READS: readonly DashboardAction[] = ['read', 'read-data'];
 
-/** Answers every request of the dashboard, on the request and the response of Node, so that Express and Fastify make no difference. */
+/** Handles every request of the dashboard with the request and response of Node, so Express and Fastify behave the same. */
 export class DashboardServer {
   private readonly logger = new Log('QueueDashboard');
   private readonly live: LiveStreams;
@@ -67,7 +67,7 @@ export class DashboardServer {
     this.live.close();
   }
 
-  /** The part of a path behind that of the dashboard. It knows no more of its own place, so any prefix and proxy will do. */
+  /** The part of a path after that of the dashboard. The dashboard needs nothing else, so it works behind any prefix or proxy. */
   private restOf(pathname: string): string {
     const own = `/${this.options.path}`;
     const prefix = this.globalPrefix().replace(/^\/|\/$/g, '');
@@ -83,7 +83,7 @@ export class DashboardServer {
       throw new HttpFault(405, 'METHOD', 'pages are only read');
     const path = rest.slice(1);
     if (rest === '') {
-      // Relative addresses of the page start behind its slash.
+      // Relative addresses of the page need its trailing slash.
       const last = url.pathname.slice(url.pathname.lastIndexOf('/') + 1);
       send(response, 302, { location: `${last}/${url.search}` }, '');
       return;
@@ -189,7 +189,7 @@ export class DashboardServer {
     const queues = names.flatMap((name, at) =>
       rights[at]!.includes('read') ? [{ name, canSeeData: rights[at]!.includes('read-data') }] : [],
     );
-    // Events of a queue that is not registered here are only known once its handle is.
+    // Events of an unregistered queue can only be read after its handle was created.
     for (const { name } of queues) this.parts.handleOf(name);
     if (wanted !== undefined && queues.length === 0) throw noQueue(wanted.slice(0, 128));
     if (queues.length === 0 && !(await this.decide(request, 'read', {})).isAllowed) throw forbidden('read');
@@ -197,7 +197,7 @@ export class DashboardServer {
     this.live.start(response, queues, typeof last === 'string' && last !== '' ? last : undefined);
   }
 
-  /** One call of `authorize` where it answers with a role. */
+  /** Calls `authorize` once if it returns a role. */
   private async rightsOf(
     request: PlatformRequest,
     place: DashboardPlace,
@@ -208,7 +208,7 @@ export class DashboardServer {
     return DASHBOARD_ACTIONS.filter((_, at) => all[at]);
   }
 
-  /** An exception of Nest, such as `ForbiddenException`, is a no too. */
+  /** An exception of Nest, such as `ForbiddenException`, refuses the action too. */
   private async isAllowed(
     request: PlatformRequest,
     action: DashboardAction,

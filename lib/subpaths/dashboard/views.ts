@@ -12,13 +12,16 @@ import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import type { Redactor, ShownJson } from './redaction.js';
 import type { DashboardAction } from './rights.js';
 
-/** The answers of the API, and how they are made. Times are ms since 1970, by the clock of Redis. The pages import these types. */
+/**
+ * The responses of the API, and how they are created. Times are ms since 1970, by the clock of Redis. The pages import these
+ * types.
+ */
 
 export interface MeView {
   readonly title: string;
   readonly environment: string;
   readonly readOnly: boolean;
-  /** What this person may do, for at least one queue. */
+  /** The rights of this person for at least one queue. */
   readonly rights: readonly DashboardAction[];
   readonly actor: string | null;
   /** The clock of Redis. */
@@ -55,9 +58,9 @@ export interface QueueDetail extends QueueView {
 export interface Attention {
   readonly level: 'bad' | 'warn';
   readonly text: string;
-  /** Leads to the queue. */
+  /** The queue to link to. */
   readonly queue?: string;
-  /** Which page of it helps. */
+  /** The page to link to. */
   readonly page?: 'queue' | 'dead' | 'schedules' | 'redis' | 'workers';
 }
 
@@ -148,7 +151,7 @@ export interface DeadGroup {
   readonly queue: string;
   readonly reason: string;
   readonly name: string;
-  /** The error without what differs from job to job. */
+  /** The error without the parts that differ between jobs. */
   readonly error: string;
   readonly count: number;
   readonly firstAt: number;
@@ -158,7 +161,7 @@ export interface DeadGroup {
 
 export interface DeadView {
   readonly groups: readonly DeadGroup[];
-  /** By queue: how many dead jobs were looked at, the newest first, and how many there are. */
+  /** By queue: how many dead jobs were read (the newest), and how many exist. */
   readonly examined: Readonly<Record<string, { readonly examined: number; readonly total: number }>>;
   readonly rights: Readonly<Record<string, readonly DashboardAction[]>>;
 }
@@ -177,7 +180,7 @@ export interface WorkersView {
 
 export interface RedisView {
   readonly server: string | null;
-  /** What `INFO` says, by section. */
+  /** The reply of `INFO`, by section. */
   readonly sections: readonly {
     readonly title: string;
     readonly facts: readonly (readonly [string, string])[];
@@ -186,12 +189,12 @@ export interface RedisView {
   readonly roundTripMs: number;
 }
 
-/** What a bulk act did in one call; `cursor` goes on where it stopped. */
+/** The result of one call of a bulk act. The next call continues at `cursor`. */
 export interface BulkView {
   readonly done: number;
   readonly examined: number;
   readonly cursor: string | null;
-  /** Jobs that were added, or ended, later than this are left alone. */
+  /** Jobs that were added or ended later than this are not changed. */
   readonly before: number;
 }
 
@@ -330,7 +333,7 @@ export function toScheduleView(
   };
 }
 
-/** A worker with what it does for the queues that this person may see. */
+/** A worker, with its work for the queues that this person may see. */
 export function toWorkerView(worker: WorkerInfo, canSee: (queue: string) => boolean): WorkerView | null {
   const pools = worker.pools
     .filter(({ queues }) => queues.some(canSee))

@@ -3,9 +3,9 @@ import type { QueueInfo, QueueInspector, WorkerInfo } from '../../inspect/queue-
 import type { LimitState } from '../../contract/limit-verbs.js';
 import type { Family, MetricInfo, Sample } from './text.js';
 
-/** Two scrapers share an answer. */
+/** How long an answer is reused, for several scrapers. */
 const CACHE_MS = 1_000;
-/** A page must not wait longer for Redis. */
+/** How long a page waits for Redis. */
 const LIMIT_MS = 2_000;
 
 const INFO = {
@@ -142,7 +142,7 @@ function familiesOf(
 
 type LimitsByQueue = readonly (readonly [queue: string, limits: readonly LimitState[]])[];
 
-/** The limits of queues, of job names and of all that queues share. Groups are left out: their names are data. */
+/** The limits of queues, of job names and of all that queues share. Groups are left out, because there may be any number of them. */
 function limitFamilies(limits: LimitsByQueue): Family[] {
   const max: Sample[] = [];
   const used: Sample[] = [];

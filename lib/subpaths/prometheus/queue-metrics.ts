@@ -41,11 +41,11 @@ const INFO = {
 
 /** A registry of `prom-client` or `@prometheus-io/client`. */
 export interface MetricRegistry {
-  /** As of `Registry`. */
+  /** Like `Registry.registerMetric`. */
   registerMetric(metric: any): void;
 }
 
-/** What a process without workers leaves out. */
+/** What a page of metrics reads from. */
 export interface MetricsParts {
   readonly inspector: Pick<QueueInspector, 'limits' | 'queues' | 'workers'>;
   /** Whether to read the state of all queues. */
@@ -57,8 +57,8 @@ export interface MetricsParts {
 }
 
 /**
- * The metrics of this process and of all queues, in the text format of Prometheus. Inject it where `QueueMetricsModule` is imported, for a
- * page of your own.
+ * The metrics of this process and of all queues, in the text format of Prometheus. Inject it where `QueueMetricsModule` is
+ * imported, for a page of your own.
  *
  * @example
  * constructor(private readonly metrics: QueueMetrics) {}
@@ -76,8 +76,8 @@ export class QueueMetrics {
   }
 
   /**
-   * The page. Never rejects, and resolves within 2 s, also if Redis does not answer: then the metrics of the queues are missing and `godwit_collect_success`
-   * is 0.
+   * The page. Never rejects, and resolves within 2 s, also if Redis does not answer: then the metrics of the queues are missing
+   * and `godwit_collect_success` is 0.
    *
    * @param accept the header of the request; one that names `application/openmetrics-text` gets that format.
    * @example
@@ -93,8 +93,8 @@ export class QueueMetrics {
   }
 
   /**
-   * Adds all metrics to a registry of `prom-client` or `@prometheus-io/client`, for applications that have one page for everything. They are
-   * read when the registry is.
+   * Adds all metrics to a registry of `prom-client` or `@prometheus-io/client`, for applications that have one page for
+   * everything. They are read when the registry is.
    *
    * @example
    * metrics.toRegistry(register); // import { register } from 'prom-client'
@@ -127,7 +127,7 @@ export class QueueMetrics {
     known.up = state === 'up';
   }
 
-  /** @internal Names, types and texts of everything that may be on the page. */
+  /** @internal Names, types and help texts of all metrics. */
   everyMetric(): MetricInfo[] {
     return [...this.local(), ...this.work.families(), ...(this.gauges ? this.gauges.infos : [])];
   }

@@ -1,4 +1,4 @@
-/** What a metric is, and what `# HELP` says of it. */
+/** The name, type and help text of a metric. */
 export interface MetricInfo {
   readonly name: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -18,7 +18,7 @@ export interface HistogramSample {
   readonly labels: Labels;
   /** Upper bounds, without `+Inf`. */
   readonly bounds: readonly number[];
-  /** How many are in each class alone; one more than bounds. */
+  /** The count of each bucket alone, not cumulative. There is one more than bounds. */
   readonly classes: readonly number[];
   readonly sum: number;
 }
@@ -28,7 +28,7 @@ export interface Family extends MetricInfo {
   readonly samples: readonly (Sample | HistogramSample)[];
 }
 
-/** A line of the page, and of a metric of another registry. */
+/** A sample: a line of the page, or of a metric in another registry. */
 export interface Line {
   readonly name: string;
   readonly labels: Labels;

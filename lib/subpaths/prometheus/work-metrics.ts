@@ -62,7 +62,7 @@ class Histogram {
     this.sum += value;
   }
 
-  /** @param unit by what values and bounds are divided. */
+  /** @param unit divides values and bounds. */
   sample(labels: Labels, unit: number): HistogramSample {
     const { bounds, classes, sum } = this;
     return { labels, bounds: bounds.map((bound) => bound / unit), classes: [...classes], sum: sum / unit };
@@ -157,7 +157,7 @@ export class WorkMetrics implements WorkObserver {
     if (!names) this.queues.set(queue, (names = new Map()));
     const known = names.get(name);
     if (known) return known;
-    // Producers may make up names: a series of each would be without bound.
+    // Producers can add any name, so one series for each would be unbounded.
     const listed = names.size < RULES.namesPerDay ? name : '';
     let metrics = names.get(listed);
     if (!metrics) names.set(listed, (metrics = new NameMetrics()));
