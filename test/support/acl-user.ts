@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { aclRules } from '../../tools/acl.mjs';
 
 const PASSWORD = 'secret';
-/** The user of a server that one spec has for itself. */
+/** The Redis user of a spec that has a server of its own. */
 const OWNER = 'godwit-test';
 
 export interface TestUser {
@@ -10,10 +10,13 @@ export interface TestUser {
   readonly user: string;
 }
 
-/** `library`: exactly what the documentation says that the library needs. `all`: for tests of the tools, which run any command. */
+/** `library`: only the rights that the documentation asks for. `all`: for tests of tools that run any command. */
 export type Rights = 'library' | 'all';
 
-/** A user per test tells its connections from those of spec files that run beside it, also from threads and children. */
+/**
+ * Each test has its own user. So its connections, also those of threads and child processes, are not mixed up with
+ * those of other spec files.
+ */
 export async function addUser(admin: Redis, prefix: string, rights: Rights): Promise<TestUser> {
   const user = `test-${prefix}`;
   const few = async () => aclRules({ prefix, redis: await versionOf(admin) });
@@ -22,7 +25,7 @@ export async function addUser(admin: Redis, prefix: string, rights: Rights): Pro
   return { url: urlOf(`redis://${admin.options.host}:${admin.options.port}`, user), user };
 }
 
-/** Options with which a server of its own starts, so that the user is there again after a restart. */
+/** Options for starting a server, so that the user exists again after a restart. */
 export function ownerArgs(cluster = false): string[] {
   const commands = aclRules({ prefix: '', cluster }).filter((rule) => rule.startsWith('+'));
   return ['--user', OWNER, 'on', `>${PASSWORD}`, '~{*', ...commands];
@@ -32,14 +35,14 @@ export function ownerOf(serverUrl: string): TestUser {
   return { url: urlOf(serverUrl, OWNER), user: OWNER };
 }
 
-/** What the server refused this user, as sentences. */
+/** What the server refused to this user, as sentences. */
 export async function refusals(admin: Redis, user: string): Promise<string[]> {
   const log = (await admin.call('ACL', 'LOG', 128)) as (string | number)[][];
   return (
     log
       .map((flat) => new Map(flat.map((value, i) => [value, flat[i + 1]])))
       .filter((entry) => entry.get('username') === user && entry.get('reason') !== 'auth')
-      // Since 7.2 ioredis sends its name to every server, whether it may or not.
+      // ioredis sends its name to every server since Redis 7.2, with or without the right.
       .filter((entry) => entry.get('object') !== 'client|setinfo')
       .map((entry) => `${entry.get('reason')} ${entry.get('object')} (${entry.get('context')})`)
   );

@@ -9,9 +9,9 @@ export interface BootOptions extends Pick<
 > {
   /** Listen on a free port of 127.0.0.1; `url` then has the address. @default false */
   readonly http?: boolean;
-  /** Where Nest's messages go. @default nowhere */
+  /** The logger of the application. @default no logging */
   readonly logger?: LoggerService | false;
-  /** Last changes before the module is compiled: `(module) => module.overrideProvider(Mailer).useValue(fake)`. */
+  /** Changes the module before it is compiled: `(module) => module.overrideProvider(Mailer).useValue(fake)`. */
   readonly override?: (module: TestingModuleBuilder) => TestingModuleBuilder;
 }
 
@@ -20,20 +20,20 @@ export interface BootedApp {
   /** `http://127.0.0.1:<port>`, with `http: true`. */
   readonly url: string;
   readonly get: <T>(token: Type<T> | string | symbol) => T;
-  /** Also called at the end of the test. Safe twice. */
+  /** Also called at the end of the test. May be called twice. */
   readonly close: () => Promise<void>;
 }
 
 /**
- * Boots a Nest application from a few imports and providers, and closes it at the end of the test. Shutdown hooks for
- * signals stay off: they would stay with the process of the test.
+ * Starts a Nest application from imports and providers, and closes it at the end of the test. Shutdown hooks for
+ * signals stay off, because they would outlive the application in the process of the test.
  */
 export async function bootApp(options: BootOptions): Promise<BootedApp> {
   const { http = false, logger = false, override = (same) => same } = options;
   const { imports = [], providers = [], controllers = [], exports = [] } = options;
   const builder = Test.createTestingModule({ imports, providers, controllers, exports });
   const module = await override(builder.setLogger(quiet(logger))).compile();
-  // Connections are forced to close, or a page that listens to a stream of events would hold the application open.
+  // Force connections to close: a page that reads a stream of events would keep the application open.
   const app = module.createNestApplication({ logger: quiet(logger), forceCloseConnections: true });
   let closing: Promise<void> | undefined;
   const close = () => (closing ??= app.close());

@@ -1,4 +1,4 @@
-/** What a call answers, or the class of the error that it throws. */
+/** Returns the answer of a call, or the class of the error that it throws. */
 export function outcomeOf(call: () => unknown): unknown {
   try {
     return call();
@@ -7,7 +7,7 @@ export function outcomeOf(call: () => unknown): unknown {
   }
 }
 
-/** An object that throws whatever is done with it. */
+/** An object that throws on every access. */
 export function revoked(): object {
   const { proxy, revoke } = Proxy.revocable({}, {});
   revoke();

@@ -1,12 +1,15 @@
-/** What the helpers of the running test have opened, closed in reverse order when the test ends, however it ends. */
+/**
+ * Things that the helpers of the running test have opened. They are closed in reverse order when the test ends, also
+ * when it fails.
+ */
 const stack: (() => unknown)[] = [];
 
-/** Calls `close` at the end of the running test, before it is checked for what it left behind. */
+/** Calls `close` at the end of the running test, before the check for what the test left behind. */
 export function atEnd(close: () => unknown): void {
   stack.push(close);
 }
 
-/** Closes everything, also when one of them fails; then throws what failed. */
+/** Closes everything, even if one of them fails, and then throws the errors. */
 export async function runCleanup(): Promise<void> {
   const failures: unknown[] = [];
   for (let close = stack.pop(); close; close = stack.pop()) {

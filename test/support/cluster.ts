@@ -8,17 +8,17 @@ export interface TestCluster {
   readonly running: RunningCluster;
   /** For the code under test. */
   readonly connection: Extract<ConnectionOption, { cluster: unknown }>;
-  /** Another for each test. */
+  /** A new prefix for each test. */
   readonly prefix: string;
-  /** A queue name for each master, in the order of `running.nodes`. */
+  /** One queue name per master, in the order of `running.nodes`. */
   queuePerMaster(): readonly string[];
-  /** The slot of all keys of a queue. */
+  /** The slot of the keys of a queue. */
   slotOf(queue: string): number;
 }
 
 const MASTERS = 3;
 
-/** A Redis Cluster for one spec file alone. Call it at the top of the file. */
+/** A Redis Cluster for one spec file. Call it at the top of the file. */
 export function useCluster(options: StartClusterOptions = {}): TestCluster {
   let running: RunningCluster;
   let prefix: string;

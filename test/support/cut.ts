@@ -8,8 +8,9 @@ import { matches, type Match } from './cut/requests.js';
 import { latch, within, type WaitOptions } from './wait.js';
 
 /**
- * A TCP proxy in front of the Redis at `url`, to break the line on purpose; closed at the end of the test. Give `cut.url`
- * to the code under test. Each fault exists for all connections (here) and for one (`CutConnection`).
+ * A TCP proxy in front of the Redis at `url` that can break connections. It is closed at the end of the test. Give
+ * `cut.url` to the code under test. Each fault exists for all connections (here) and for a single one
+ * (`CutConnection`).
  */
 export async function startCut(url: string): Promise<Cut> {
   const cut = new Cut(new URL(url), await freePort());
@@ -19,7 +20,7 @@ export async function startCut(url: string): Promise<Cut> {
 }
 
 export class Cut implements ConnectionHost {
-  /** Connections that are open, the oldest first. */
+  /** Open connections, the oldest first. */
   readonly connections: CutConnection[] = [];
   readonly counters = { accepted: 0, requests: 0, cuts: 0 };
   readonly faults = new Faults();
@@ -42,9 +43,9 @@ export class Cut implements ConnectionHost {
   }
 
   /**
-   * The reply of the next request that matches is lost: Redis gets the request and runs it, replies to earlier requests
-   * still arrive, then both sides are cut. Requests sent behind it never reach Redis. Not for requests inside
-   * `MULTI`. `times`: so many requests.
+   * Drops the reply to the next request that matches: Redis receives the request and runs it, replies to earlier
+   * requests still arrive, then both sides are cut. Requests sent after it never reach Redis. Does not work for
+   * requests inside `MULTI`. `times`: how many requests.
    */
   cutOnReply(match: Match, times = 1): ReplyRule {
     const rule = new ReplyRule(match, times);
@@ -53,9 +54,8 @@ export class Cut implements ConnectionHost {
   }
 
   /**
-   * Cuts the connection that carries the last of so many more bytes in this direction, counted over all connections.
-   * The bytes before it are delivered, also the first part of a request or reply.
-   * At least 1; 0 would never be reached.
+   * Cuts the connection that carries the last of `bytes` more bytes in this direction, counted over all connections.
+   * The bytes before are delivered, even if they end inside a request or reply. At least 1.
    */
   cutAfterBytes(direction: Direction, bytes: number): ByteLimit {
     const limit = new ByteLimit(bytes);
@@ -64,9 +64,8 @@ export class Cut implements ConnectionHost {
   }
 
   /**
-   * Everything takes this much longer in each direction, in order, so a round trip takes twice as much longer.
-   * Holds for open connections and new ones.
-   * 0 ends it for what is sent from now on.
+   * Delays everything by this time in each direction, in order, so a round trip takes twice the delay longer. Applies
+   * to open and new connections. 0 ends the delay for bytes sent from now on.
    */
   delay(ms: number): void {
     this.delayMs = ms;
@@ -74,9 +73,9 @@ export class Cut implements ConnectionHost {
   }
 
   /**
-   * Limits the bandwidth of each direction, in bytes per second. All connections share it. What does not fit stays with the
-   * sender: the proxy stops reading from its socket, so the buffers of the kernel fill up as they do on a real line.
-   * A direction without a number has no limit; `{}` takes both limits away.
+   * Limits the bandwidth of each direction, in bytes per second, shared by all connections. The proxy stops reading
+   * from the socket of a sender that is too fast, so the kernel's buffers fill up as on a real network. A direction
+   * without a number has no limit; `{}` removes both limits.
    */
   throttle(bytesPerSecond: Partial<Record<Direction, number>>): void {
     this.lines.up.bytesPerSecond = bytesPerSecond.up ?? Infinity;
@@ -84,30 +83,28 @@ export class Cut implements ConnectionHost {
   }
 
   /**
-   * Open connections go silent: nothing arrives and nothing is closed, as behind a firewall that has forgotten them.
-   * New connections work.
-   * `heal()` delivers what was held, as a network does with packets that took a long way round.
+   * Open connections go silent: nothing arrives and nothing is closed, like behind a firewall that dropped their state.
+   * New connections work. `heal()` delivers the held bytes, like a network does with delayed packets.
    */
   blackhole(): void {
     for (const connection of this.connections) connection.blackhole();
   }
 
   /**
-   * New connections are refused, as with a server that is down.
-   * Open ones go on; `drop()` ends those.
-   * `heal()` accepts again, on the same port.
+   * Refuses new connections, like a server that is down. Open ones go on; `drop()` ends those. `heal()` accepts
+   * connections again, on the same port.
    */
   refuse(): void {
     this.server?.close();
     this.server = undefined;
   }
 
-  /** Ends every open connection at once; what is on its way is lost. New ones work. */
+  /** Ends every open connection at once; bytes that were not delivered yet are lost. New connections work. */
   drop(): void {
     for (const connection of this.connections.slice()) connection.destroy();
   }
 
-  /** Takes every fault back. Connections that were cut stay so. */
+  /** Ends every fault. Connections that were cut stay closed. */
   async heal(): Promise<void> {
     this.faults.clear();
     this.delayMs = 0;
@@ -116,7 +113,10 @@ export class Cut implements ConnectionHost {
     if (!this.server) await this.listen();
   }
 
-  /** Resolves with the connection that sends the next request that matches: a name by `CLIENT SETNAME`, a command, a key. */
+  /**
+   * Resolves with the connection that sends the next request that matches: a name (by `CLIENT SETNAME`), a command, a
+   * key.
+   */
   carrying(match: Match, options?: WaitOptions): Promise<CutConnection> {
     const found = latch<CutConnection>();
     this.watches.push({ match, found: (connection) => found.open(connection) });

@@ -23,23 +23,23 @@ export interface Answer {
 
 export interface DashboardApp {
   readonly app: INestApplication;
-  /** Of the dashboard, with a slash at the end. */
+  /** Address of the dashboard, with a slash at the end. */
   readonly url: string;
   readonly queue: Queue;
   readonly queueOf: (name: string) => Queue;
   readonly logs: Logs;
-  /** A request that is not changed on its way: `fetch` would tidy up the path. */
+  /** A request with exactly this path: `fetch` would normalize it. */
   readonly ask: (method: string, path: string, options?: AskOptions) => Promise<Answer>;
-  /** A call of the API, as the page makes it. */
+  /** A call of the API, like the page makes it. */
   readonly api: (method: string, path: string, body?: unknown) => Promise<Answer>;
-  /** Follows the events behind the given one. */
+  /** Follows the events after the given one. */
   readonly follow: (since: string) => Promise<Stream>;
 }
 
 /** An open stream of events. */
 export interface Stream {
   readonly headers: Answer['headers'];
-  /** Everything so far, once it has this text. */
+  /** Resolves with everything received so far, as soon as it contains this text. */
   readonly until: (text: string) => Promise<string>;
   /** Resolves when the server ends it. */
   readonly ended: Promise<void>;
@@ -55,7 +55,7 @@ export interface DashboardAppOptions extends Pick<ModuleMetadata, 'imports' | 'p
   readonly platform?: 'express' | 'fastify';
   readonly dashboard?: QueueDashboardOptions;
   readonly handlers?: Handlers;
-  /** Queues beside `work`. */
+  /** Queues besides `work`. */
   readonly queues?: readonly string[];
   readonly root?: QueueModuleOptions;
   readonly configure?: (app: INestApplication) => void;
@@ -63,10 +63,10 @@ export interface DashboardAppOptions extends Pick<ModuleMetadata, 'imports' | 'p
   readonly at?: string;
 }
 
-/** What the page sends along. */
+/** Headers that the page sends with each call. */
 export const OWN = { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' } as const;
 
-/** An application with the queue `work` and a dashboard, that serves on a port. */
+/** An application with the queue `work` and a dashboard, listening on a port. */
 export async function bootDashboard(
   redis: Pick<TestRedis, 'url' | 'prefix'>,
   options: DashboardAppOptions = {},

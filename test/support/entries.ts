@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ROOT } from './sources.js';
 
-/** Something users can import from: `godwit`, `godwit/testing`. */
+/** An entry point of the package: `godwit`, `godwit/testing`. */
 export interface Entry {
   readonly name: string;
   /** Its published types. */
@@ -17,7 +17,7 @@ interface Manifest {
 
 const { name, exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as Manifest;
 
-/** All of them, as package.json has them. */
+/** All entry points, from package.json. */
 export const ENTRIES: readonly Entry[] = Object.entries(exports).flatMap(([path, files]) => {
   if (typeof files === 'string') return [];
   return [

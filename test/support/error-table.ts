@@ -1,7 +1,7 @@
 import ts from 'typescript';
 import { parse, type SourceFile } from './sources.js';
 
-/** An error that a user may meet: the name of its class and its code. */
+/** An error that users may see: the name of its class and its code. */
 export interface ErrorEntry {
   readonly name: string;
   readonly code: string;

@@ -3,8 +3,8 @@ import { mutantOf } from '../mutation/mutants.js';
 import { patchedClient } from './patched-client.js';
 
 /**
- * The connection of specs that test scripts: just the URL, but while mutants are tried, clients that run the one named in
- * GODWIT_MUTANT. A spec that passes then has missed a mistake.
+ * The connection of specs that test scripts. Normally just the URL. In mutation tests, a factory of clients that run
+ * the mutant named in GODWIT_MUTANT: a spec that then still passes did not notice the mutant.
  */
 export function connectionTo(url: string): RedisConnection {
   const id = process.env['GODWIT_MUTANT'];

@@ -1,4 +1,4 @@
-// `node --import …/no-ioredis.mjs program`: whoever asks for ioredis is refused, so that a program which runs needs no Redis.
+// `node --import …/no-ioredis.mjs program`: importing ioredis fails. A program that still runs does not need Redis.
 import { register } from 'node:module';
 
 const HOOKS = `export function resolve(specifier, context, next) {

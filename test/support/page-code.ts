@@ -6,20 +6,20 @@ import { ROOT } from './sources.js';
 /** A code block of a page. */
 export interface PageCode {
   readonly page: string;
-  /** Line of its first line of code. */
+  /** Number of its first line of code. */
   readonly line: number;
   readonly code: string;
-  /** Path of the file it shows, from its fence: `ts src/main.ts`. Files of one page may import each other. */
+  /** Path of the file that it shows, from its fence: `ts src/main.ts`. Files of one page may import each other. */
   readonly file?: string;
 }
 
-/** Code in a cell of a table, under a heading that says what it is. */
+/** Code in a cell of a table whose heading names its type. */
 export interface TableCode extends PageCode {
-  /** ``Code: `JobOptions` `` is an object of that type; under a plain `Code` it is a statement, or a member of a class. */
+  /** Under ``Code: `JobOptions` `` it is an object of that type; under `Code` a statement, or a member of a class. */
   readonly type: string | null;
 }
 
-/** Every page of the documentation that is written by hand; `docs/api` is generated. */
+/** Every hand-written page of the documentation; `docs/api` is generated. */
 export function pagesOfDocs(): string[] {
   const inDocs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.md') && !path.startsWith('api/'))
@@ -34,7 +34,7 @@ export function pagesOfDocs(): string[] {
   ];
 }
 
-/** Every block of a page fenced as `ts`, with or without the path of a file; or as `ts` with another word. */
+/** Every block of a page with the fence `ts`, with or without the path of a file, or with another word after it. */
 export function blocksOf(page: string, word?: string): PageCode[] {
   const fence = new RegExp(
     `^\`\`\`ts(?: (${word ?? '\\S+\\.ts'}))${word ? '' : '?'}\n([\\s\\S]*?)^\`\`\`$`,
@@ -59,7 +59,7 @@ export function blockUnder(page: string, heading: string): PageCode {
   return found;
 }
 
-/** What a block exports, where it is run as a module. */
+/** The exports of a block that is run as a module. */
 export async function run<Exports>({ code, page, line }: PageCode): Promise<Exports> {
   const place = join(ROOT, '.tmp', `run-${process.pid}`);
   mkdirSync(place, { recursive: true });
@@ -72,7 +72,7 @@ export async function run<Exports>({ code, page, line }: PageCode): Promise<Expo
   }
 }
 
-/** What stands between backticks in every column of a table whose heading begins with `Code`. */
+/** The texts in backticks of every table column whose heading begins with `Code`. */
 export function tableCodeOf(page: string): TableCode[] {
   const found: TableCode[] = [];
   let headings: readonly string[] | null = null;
@@ -91,19 +91,19 @@ export function tableCodeOf(page: string): TableCode[] {
   return found;
 }
 
-/** The code of a cell as a function of its own: it may await, throw, or declare what is declared elsewhere too. */
+/** The code of a cell as a function: it may await, throw, or declare names that are declared elsewhere too. */
 export function asFunction({ code, type }: Pick<TableCode, 'code' | 'type'>, name: string): string {
   if (type !== null) return `async function ${name}() { const value: ${type} = ${code}; return value; }`;
   const isMember = /^(@(Handle|HandleBatch|OnJob|OnQueueEvent|Schedule)\b|constructor\b)/.test(code);
   return `async function ${name}() { ${isMember ? `class Example { ${code} }` : `${code};`} }`;
 }
 
-/** What is compiled as one file. */
+/** A file to compile. */
 export interface Source {
   readonly text: string;
-  /** Its path in the folder; by default it gets one that no other file can import. */
+  /** Its path in the folder. By default a path that no other file imports. */
   readonly file?: string;
-  /** Where a line of it stands on its page, counted from 0. */
+  /** The line of the page for a line of the file, counted from 0. */
   readonly at: (line: number) => string;
 }
 
@@ -115,7 +115,7 @@ export function blockSources(blocks: readonly PageCode[]): Source[] {
   }));
 }
 
-/** The code of tables, behind what it takes for granted. */
+/** The code of tables, after the declarations that it uses. */
 export function tableSource(codes: readonly TableCode[], prelude: string): Source {
   const lead = prelude.split('\n').length;
   const at = (line: number) => {
@@ -128,7 +128,7 @@ export function tableSource(codes: readonly TableCode[], prelude: string): Sourc
   };
 }
 
-/** What the compiler says, as `page:line sentence`. The files are written into a folder that is made for them. */
+/** The messages of the compiler, as `page:line sentence`. The files are written into a temporary folder. */
 export function compile(sources: readonly Source[], folder: string): string[] {
   const place = join(ROOT, folder);
   mkdirSync(place, { recursive: true });
@@ -160,7 +160,7 @@ export function readPage(page: string): string {
   return readFileSync(join(ROOT, page), 'utf8');
 }
 
-/** Writes the files that a page shows into a folder, as its reader would. */
+/** Writes the files that a page shows into a folder, like a reader would. */
 export function writeFiles(page: string, folder: string): void {
   for (const { file, code } of blocksOf(page)) if (file !== undefined) writeInto(join(folder, file), code);
 }

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import { Redis, type Command, type RedisOptions } from 'ioredis';
 import { allScripts } from '#lib/engine/script.js';
 
-/** The text a script is run with instead of its own; the same text where it is left as it is. */
+/** Returns the text to run instead of the script; the same text if it stays unchanged. */
 export type Patch = (name: string, text: string) => string;
 
-/** The name of a script or of a command, its arguments, and what sends it. */
+/** The name of a script or command, its arguments, and a function that sends it. */
 export type Around = (
   name: string,
   send: () => Promise<unknown>,
@@ -14,9 +14,11 @@ export type Around = (
 
 export interface PatchedClientOptions {
   readonly patch?: Patch;
-  /** Stands between the caller and Redis, for each call of a script: may call `send` later, drop its answer, or not call it. */
+  /**
+   * Called for each call of a script instead of sending it. May call `send` later or not at all, and drop its answer.
+   */
   readonly around?: Around;
-  /** Other commands that it stands before too, by their names. */
+  /** Names of other commands for which it is called too. */
   readonly commands?: readonly string[];
   readonly redis?: RedisOptions;
 }
@@ -28,13 +30,13 @@ interface Patched {
 }
 
 /**
- * For the `connection` option: clients on which our scripts run with other texts than their own. The library needs no hook
- * for it, and what is tested is what is published, but for what the patch says.
+ * For the `connection` option: clients that run changed texts of the scripts. The library needs no hook for this, so
+ * the published code is tested, except for what the patch changes.
  */
 export function patchedClient(url: string, options: PatchedClientOptions): (role: string) => Redis {
   let table: Map<string, Patched> | undefined;
   return (role) => {
-    // Here, so that a patch that no longer fits fails the start of the engine, and not each call of it.
+    // Patch here, so that a patch that no longer applies fails at the start of the engine and not at each call.
     const patches = (table ??= patchTable(options.patch ?? ((_, text) => text)));
     const client = new Redis(url, { connectionName: `patched-${role}`, lazyConnect: true, ...options.redis });
     const send = client.sendCommand.bind(client);
@@ -48,7 +50,7 @@ export function patchedClient(url: string, options: PatchedClientOptions): (role
   };
 }
 
-/** By the sha and by the text that the library sends. */
+/** Scripts by the hash and by the text that the library sends. */
 function patchTable(patch: Patch): Map<string, Patched> {
   const table = new Map<string, Patched>();
   for (const { name, text, sha } of allScripts()) {
@@ -67,16 +69,19 @@ function apply(table: Map<string, Patched>, command: Command): Patched | undefin
   return patched;
 }
 
-/** Time as a number of ms in a key of the queue, `clock`: then a test moves it, and nothing has to wait. */
+/**
+ * Replaces the time by a number of ms in the key `clock` of the queue: the test moves the clock, and nothing has to
+ * wait.
+ */
 export const virtualClock: Patch = (_, text) =>
   text.replaceAll("redis.call('TIME')", `read_clock()`).replace('\n', `\n${READ_CLOCK}\n`);
 
-// One line, so that the numbers of lines in error messages are off by one only.
+// On one line, so that line numbers in error messages differ by one only.
 const READ_CLOCK =
   "local function read_clock() local ms = tonumber(redis.call('GET', string.match(KEYS[1], '^.-}:') .. 'clock')) " +
   'return { math.floor(ms / 1000), ms % 1000 * 1000 } end';
 
-/** A planted mistake: other parts in place of some of a script. */
+/** A planted mistake: other text in place of parts of a script. */
 export function instead(script: string, ...parts: readonly (readonly [string | RegExp, string])[]): Patch {
   return (name, text) => {
     if (name !== script) return text;

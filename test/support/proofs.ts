@@ -1,14 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** What a table of promises says of its proofs, and which of that is not so. */
+/** Finds claims in a table of promises that are wrong about their specs. */
 export interface Proofs {
   readonly rows: readonly string[];
-  /** Rows that name no proof, files that are not there, and words that they do not hold. */
+  /** Rows that name no spec, specs that do not exist, and quotes that a spec does not contain. */
   readonly missing: readonly string[];
 }
 
-/** Reads the tables of a page whose rows name specs by link, and quote words of them: “words”. */
+/** Reads the tables of a page whose rows link to specs and quote titles of them: “title”. */
 export function readProofs(page: URL): Proofs {
   const text = readFileSync(page, 'utf8');
   const lines = text.split('\n');

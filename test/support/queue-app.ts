@@ -21,7 +21,7 @@ import { bootApp, type BootedApp } from './app.js';
 import type { TestRedis } from './redis.js';
 import { collect, until, type Collected } from './wait.js';
 
-/** How long a test waits for a signal: a busy machine must not fail it. */
+/** How long a test waits for a signal. A busy machine must not make it fail. */
 export const PATIENT = { timeout: 15_000 } as const;
 
 export type Handlers = Readonly<Record<string, (job: Job<any>) => unknown>>;
@@ -31,21 +31,23 @@ export interface QueueAppOptions extends Pick<ModuleMetadata, 'imports'> {
   readonly queue?: Omit<QueueOptions, 'name'>;
   /** Further queues. */
   readonly queues?: readonly QueueOptions[];
-  /** Options of `forRoot`; the connection and the prefix are those of the test. */
+  /** Options of `forRoot`; connection and prefix are set by the test. */
   readonly root?: QueueModuleOptions;
-  /** Handlers of the queue `work` by job name, `*` for every other name. Without them the application only adds. */
+  /**
+   * Handlers of the queue `work` by job name, `*` for every other name. An application without handlers only adds jobs.
+   */
   readonly handlers?: Handlers;
   /** @default 10 */
   readonly concurrency?: number;
   readonly providers?: readonly Provider[];
-  /** Log of a test with several applications: Nest has one logger per process. @default one of its own */
+  /** A log for a test with several applications: Nest has one logger per process. @default a new one */
   readonly logs?: Logs;
-  /** Collect the events of the queue `work` from before the first job on. @default true */
+  /** Collect the events of the queue `work`, from before the first job. @default true */
   readonly watch?: boolean;
 }
 
 export interface QueueApp extends BootedApp {
-  /** The handle of the queue `work`. */
+  /** The producer of the queue `work`. */
   readonly queue: Queue;
   readonly queueOf: (name: string) => Queue;
   readonly producer: QueueProducer;
@@ -54,7 +56,7 @@ export interface QueueApp extends BootedApp {
   readonly logs: Logs;
   /** Every event of the queue `work`, unless `watch` is false. */
   readonly said: Collected<QueueEvent>;
-  /** The event that ends this job. */
+  /** Resolves with the event that ends this job. */
   readonly ended: (id: string) => Promise<EndEvent>;
 }
 
@@ -62,7 +64,7 @@ export async function scheduleIdsOf({ queue }: Pick<QueueApp, 'queue'>): Promise
   return (await queue.schedules.list()).map(({ id }) => id).toSorted();
 }
 
-/** Adds a job and waits for its end: its type, and the result that is kept or the error it died of. */
+/** Adds a job and waits for its end: the type, and the kept result or the error. */
 export async function outcomeOf({ queue, ended }: QueueApp, name: string, data: unknown = null) {
   const { id } = await queue.add(name, data);
   const { type } = await ended(id);
@@ -70,7 +72,7 @@ export async function outcomeOf({ queue, ended }: QueueApp, name: string, data: 
   return type === 'dead' ? [type, job?.failure?.name, job?.failure?.message] : [type, job?.result];
 }
 
-/** A Nest application with one queue named `work` on the Redis of the test, up and running. */
+/** A running Nest application with one queue named `work` on the Redis of the test. */
 export async function bootQueue(
   redis: Pick<TestRedis, 'url' | 'prefix'>,
   options: QueueAppOptions = {},
@@ -83,9 +85,9 @@ export async function bootQueue(
       QueueModule.forRoot({
         connection: redis.url,
         prefix: redis.prefix,
-        // A test that fails in the middle of a run must not wait half a minute for its handler.
+        // A test that fails during a run must not wait half a minute for its handler.
         shutdown: { timeout: '3s', grace: '100ms' },
-        // Tests count complaints, and let jobs fail on purpose.
+        // Tests count warnings, and let jobs fail on purpose.
         log: { failures: false, deaths: false },
         ...root,
       }),
@@ -127,20 +129,20 @@ export async function bootQueue(
   };
 }
 
-/** Whether applications run without Redis: some specs are run so too, by `test/conformance/features*.spec.ts`. */
+/** Whether applications run without Redis: `test/conformance/features*.spec.ts` runs some specs in this way. */
 function inMemory(): boolean {
   return process.env['GODWIT_ENGINE'] === 'memory';
 }
 
 type Define = (name: string, body: () => any, timeout?: number) => void;
 
-/** A test that looks at Redis, or writes into it by hand; where there is none it is no test. */
+/** A test that reads or writes Redis directly; skipped without Redis. */
 export const itOnRedis: Define = inMemory() ? () => {} : it;
 export const describeOnRedis: Define = inMemory() ? () => {} : describe;
 
 const stores = new Map<string, MemoryStore>();
 
-/** All applications of a test on one store, as they share one Redis. */
+/** The store that all applications of a test without Redis share. */
 function sharingStore(module: TestingModuleBuilder, prefix: string): TestingModuleBuilder {
   const store = stores.get(prefix) ?? new MemoryStore();
   stores.set(prefix, store);
@@ -177,7 +179,7 @@ export interface LogLine {
   readonly text: string;
 }
 
-/** What the applications of a test said to Nest's logger. */
+/** The lines that the applications of a test wrote to Nest's logger. */
 export class Logs {
   readonly lines: LogLine[] = [];
 
@@ -193,7 +195,7 @@ export class Logs {
     return this.lines.filter(({ level }) => level === 'warn' || level === 'error').map(({ text }) => text);
   }
 
-  /** The first complaint, past or coming, that matches. */
+  /** Resolves with the first warning or error that matches, past or future. */
   complaint(match: RegExp): Promise<string> {
     return until(() => this.complaints.find((text) => match.test(text)), {
       ...PATIENT,
@@ -206,12 +208,12 @@ export class Logs {
   }
 }
 
-/** The key of a queue by its last word, for a test that looks at Redis or corrupts it on purpose. */
+/** A key of a queue by its last word, for a test that reads Redis or corrupts it on purpose. */
 export function keyOf(redis: TestRedis, kind: string, queue = 'work'): string {
   return `{${redis.prefix}:${queue}}:${kind}`;
 }
 
-/** HASH that keeps the body of this job. */
+/** The HASH that has the body of this job. */
 export function bodiesOf(redis: TestRedis, id: string, queue = 'work'): string {
   return new QueueKeys(redis.prefix, queue).bodies(id);
 }
@@ -224,7 +226,7 @@ export async function bodyCount(redis: TestRedis, queue = 'work'): Promise<numbe
   return each.reduce((sum, count) => sum + count, 0);
 }
 
-/** What an event says, without what differs from run to run. */
+/** An event without the fields that differ from run to run. */
 export function brief({ eventId: _, at: __, queue: ___, ...event }: QueueEvent): Record<string, unknown> {
   const fields: Record<string, unknown> = { ...event };
   delete fields['durationUs'];

@@ -7,7 +7,7 @@ export const die = () => {
   throw new Error('no luck');
 };
 
-/** The error a call ends with; a call that succeeds fails the test. */
+/** The error with which a call ends; fails the test if the call succeeds. */
 export async function refused(call: Promise<unknown>): Promise<Record<string, unknown>> {
   return call.then(
     (value) => expect.fail(`it answered ${JSON.stringify(value)}`),
@@ -15,7 +15,10 @@ export async function refused(call: Promise<unknown>): Promise<Record<string, un
   );
 }
 
-/** One job in each state and one with a priority, on a queue that is paused then; `active` runs until its gate opens. */
+/**
+ * Adds one job in each state and one with a priority to a queue, and pauses it. The job `active` runs until its gate
+ * opens.
+ */
 export async function oneOfEach(queue: Queue): Promise<Record<string, string>> {
   const active = await queue.add('active', 1, { id: 'active' });
   await until(async () => (await queue.get(active.id))?.state === 'active', PATIENT);

@@ -9,39 +9,41 @@ import { until } from './wait.js';
 
 export interface UseRedisOptions {
   /**
-   * A server of the spec's own, from `useServer()`: to kill, stop or reconfigure it. There a test has every right and the
-   * only clients; on the shared server it may touch no key but its own, flush nothing and configure nothing.
+   * A server of the spec's own, from `useServer()`, that it may kill, stop or reconfigure. There a test has every right
+   * and all clients. On the shared server it may touch no keys but its own, flush nothing and configure nothing.
    */
   readonly server?: RunningRedis;
-  /** What the user named by `url` may do. Whatever the server refuses it fails the test, unless `refusals` are expected. */
+  /**
+   * The rights of the user in `url`. A command that the server refuses fails the test, unless `refusals` are expected.
+   */
   readonly rights?: Rights;
-  /** A test of this spec takes rights away, or connects elsewhere. */
+  /** Whether a test of this spec expects refusals: it takes rights away, or connects elsewhere. */
   readonly refusals?: boolean;
-  /** Kinds of keys that a test of this spec may leave behind beside `DATA`: `['active', 'worker', 'workers']`. */
+  /** Kinds of keys besides `DATA` that a test of this spec may leave behind: `['active', 'worker', 'workers']`. */
   readonly leaves?: readonly string[];
 }
 
-/** What the running test has of Redis; fresh for each test. */
+/** Access to Redis for the running test; new for each test. */
 export interface TestRedis {
-  /** For the code under test. It names a user who has no rights but those the library needs. */
+  /** URL for the code under test. Its user has only the rights that the library needs. */
   readonly url: string;
-  /** Unique; also `${prefix}-b` and the like are the test's own. */
+  /** Unique. Prefixes that begin with it, like `${prefix}-b`, also belong to the test. */
   readonly prefix: string;
-  /** A client with all rights, open for the whole file. */
+  /** A client with all rights, open during the whole file. */
   readonly admin: Redis;
-  /** Every key that holds the prefix. */
+  /** Every key that contains the prefix. */
   keys(): Promise<string[]>;
-  /** The connections that were opened with `url`, as `CLIENT LIST` shows them. */
+  /** Connections that were opened with `url`, from `CLIENT LIST`. */
   clients(): Promise<ClientInfo[]>;
-  /** Deletes every key of the test: for one that leaves more than data on purpose, such as a worker it has killed. */
+  /** Deletes every key of the test. For tests that leave more than data on purpose, such as a killed worker. */
   flush(): Promise<void>;
 }
 
 export type ClientInfo = Readonly<Record<string, string>>;
 
 /**
- * Keys of a queue that hold jobs, settings or history, so may well be there when a test ends; they are then deleted.
- * Any other kind is the trace of a process that has not ended in good order, and fails the test.
+ * Kinds of keys with jobs, settings or history. They may exist when a test ends and are then deleted. A key of any
+ * other kind shows that a process did not end in good order, and fails the test.
  */
 export const DATA: readonly string[] = (
   'jobs wait suspects prioritized grouped limits limitStates lines lineStates ready resting slots shares ' +
@@ -56,9 +58,9 @@ export function useRedis(options: UseRedisOptions = {}): TestRedis {
 
   beforeAll(async () => {
     admin = new Redis(options.server?.url ?? inject('redisUrl'), { connectionName: 'test-admin' });
-    // A spec may take its own server away; ioredis then reconnects, and says so by this event only.
+    // A spec may stop its own server. ioredis then reconnects, and emits this event.
     admin.on('error', () => {});
-    // Connected before the first test, or that test would seem to have opened it.
+    // Connect before the first test, which would otherwise be blamed for the open connection.
     await admin.ping();
   });
   afterAll(() => admin.quit().then(() => undefined));
@@ -84,7 +86,7 @@ export function useRedis(options: UseRedisOptions = {}): TestRedis {
     clients: async () => {
       const own = await admin.client('ID');
       return (await clientList(admin)).filter(
-        // On a server of its own every client is the test's, but a replica is none.
+        // On a server of its own every client belongs to the test, except replicas.
         ({ user, id, flags }) =>
           (options.server ? !flags!.includes('S') : user === current.user) && id !== String(own),
       );
@@ -140,7 +142,7 @@ function splitAt(text: string, at: number): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-/** A closed socket leaves the list of the server a moment later. */
+/** The server removes a closed connection from its list a moment later. */
 async function expectNoClients(redis: TestRedis): Promise<void> {
   let left: ClientInfo[] = [];
   const describe = (client: ClientInfo) =>
@@ -151,10 +153,10 @@ async function expectNoClients(redis: TestRedis): Promise<void> {
   });
 }
 
-/** Throws on keys that are not `{prefix…:queue}:kind…`, or `{prefix…}:kind…`, with a kind that may be left. */
+/** Throws if a key is not `{prefix…:queue}:kind…` or `{prefix…}:kind…`, or if its kind may not be left behind. */
 export function expectOnlyData(keys: readonly string[], prefix: string, kinds: readonly string[]): void {
   const unexpected = keys.filter((key) => {
-    // The queue without a name holds what belongs to none.
+    // The queue without a name has what belongs to no queue.
     const found = /^\{([^:{}]*)(?::[^{}]*)?\}:([a-zA-Z]+)(:.*)?$/s.exec(key);
     return !found || !found[1]!.startsWith(prefix) || !kinds.includes(found[2]!);
   });

@@ -3,7 +3,10 @@ import type { Worker } from 'node:worker_threads';
 import { timersLeft, forgetTimers } from './timers.js';
 import { until } from './wait.js';
 
-/** Handles by Node's names. Vitest keeps pipes open, which are not counted; timers and threads are told apart below. */
+/**
+ * Names of handles in Node. Vitest keeps pipes open, so they are not counted. Timers and threads are counted separately
+ * below.
+ */
 const HANDLES = {
   TCPSocketWrap: 'socket',
   TCPServerWrap: 'listening server',
@@ -13,7 +16,7 @@ const HANDLES = {
 
 type Handle = keyof typeof HANDLES;
 
-/** What is open at one moment; threads and timers are those of the running test, told apart from Vitest's own. */
+/** What is open at a moment; threads and timers without those of Vitest. */
 export interface Usage {
   readonly handles: Readonly<Record<Handle, number>>;
 }
@@ -45,7 +48,7 @@ function handlesInUse(): Record<Handle, number> {
   return counts;
 }
 
-/** Waits until nothing is open that was not open before; closing a socket or ending a thread takes a moment. */
+/** Waits until only what was open before is open. Closing a socket or ending a thread takes a moment. */
 export async function expectNothingLeft(before: Usage, timeout = 5_000): Promise<void> {
   let left: string[] = [];
   await until(() => (left = leftSince(before)).length === 0, {

@@ -1,16 +1,18 @@
 import { posix } from 'node:path';
 import { importsOf, type Import, type SourceFile } from './sources.js';
 
-/** What the files of one room may import. */
+/** What the files of a folder may import. */
 interface Room {
-  /** Other rooms, or single files of them; `errors` is `errors.ts`. */
+  /** Other folders, or single files of them; `errors` is `errors.ts`. */
   readonly lib: readonly string[];
-  /** Packages; `x:Name` allows only that name of it, `type x` only its types, a final `*` any path under it. */
+  /** Packages. `x:Name` allows only that export, `type x` only types, a final `*` any path. */
   readonly packages: readonly string[];
 }
 
 const SCHEMA = ['type @standard-schema/spec', 'ms'];
-/** A stage of the work knows what a job is, what may be set, when schedules fire and what an engine can do; never another stage. */
+/**
+ * A stage knows what a job is, which options exist, when schedules fire and what an engine can do, but no other stage.
+ */
 const STAGE = ['errors', 'job', 'options', 'contract'];
 const NEST = [
   '@nestjs/common',
@@ -21,23 +23,25 @@ const NEST = [
   'reflect-metadata',
 ];
 
-/** The rooms of lib/, from the ground up. A new room has to be entered here. */
+/** The folders of lib/, from the bottom up. A new folder must be entered here. */
 export const ROOMS: Readonly<Record<string, Room>> = {
   errors: { lib: [], packages: [] },
   job: { lib: ['errors'], packages: [...SCHEMA, 'node:*'] },
   options: { lib: ['errors', 'job'], packages: [...SCHEMA, 'node:*', 'type ioredis'] },
-  /** What an engine is: its verbs, its records and its rules; and the log, which escapes what comes from outside. */
+  /** The contract of an engine: verbs, records and rules. And the log, which escapes text from outside. */
   contract: { lib: ['errors', 'job', 'options'], packages: ['node:*', '@nestjs/common:Logger'] },
-  /** The engine on Redis. Nobody but the wiring imports it. */
+  /** The engine on Redis. Only the wiring imports it. */
   engine: { lib: STAGE, packages: ['ioredis', 'node:*'] },
-  /** The engine without Redis: everything in the memory of one process. */
+  /** The engine without Redis: all state is in the memory of one process. */
   memory: { lib: STAGE, packages: ['node:*'] },
-  /** When schedules fire and what they make then, who makes it, and which process declares which schedules. */
+  /**
+   * When schedules fire and which jobs they add, which process adds them, and which process declares which schedules.
+   */
   schedule: { lib: STAGE, packages: ['croner', 'node:*'] },
   producer: { lib: [...STAGE, 'schedule'], packages: [...SCHEMA, 'node:*'] },
   worker: { lib: STAGE, packages: [...SCHEMA, 'node:*'] },
   events: { lib: STAGE, packages: ['node:*', 'rxjs'] },
-  /** Counters of the work of this process, by minute. */
+  /** Counts the work of this process, by minute. */
   history: { lib: STAGE, packages: ['node:*'] },
   inspect: { lib: STAGE, packages: [] },
   /** For queues of other programs: it knows only tasks. */
@@ -71,8 +75,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     packages: [...SCHEMA, ...NEST],
   },
   /**
-   * Finds the decorated methods of an application and calls them: handlers through the enhancers of Nest, in their scope, inside
-   * the hooks of the application; listeners with events.
+   * Finds the decorated methods of an application and calls them: handlers with guards, pipes, interceptors and
+   * filters, in their scope, within the lifecycle of the application; listeners with events.
    */
   handlers: {
     lib: [...STAGE, 'schedule', 'producer', 'worker', 'events', 'decorators/metadata.ts'],
@@ -144,7 +148,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
 };
 
-/** The room of a file of lib/: its first folder, or for a file at the top its name up to the first dot; each subpath of the package is one. */
+/**
+ * The folder of a file of lib/. A file at the top counts by its name up to the first dot; each subpath of the package
+ * counts as one.
+ */
 export function roomOf(path: string): string {
   const [, subpaths = '', first = '', isFolder] = /^(?:lib\/)?(subpaths\/)?([^/]+)(\/)?/.exec(path) ?? [];
   return subpaths + (isFolder ? first : first.split('.')[0]!);
@@ -204,12 +211,12 @@ function list(names: readonly string[]): string {
   return names.length === 0 ? 'nothing' : names.join(', ');
 }
 
-/** The file a relative import names: `./keys.js` in `lib/engine/x.ts` is `lib/engine/keys.ts`. */
+/** The file that a relative import names: `./keys.js` in `lib/engine/x.ts` is `lib/engine/keys.ts`. */
 function targetOf(path: string, one: Import): string {
   return posix.join(posix.dirname(path), one.from).replace(/\.js$/, '.ts');
 }
 
-/** Circles of imports, each as `a -> b -> a`; types count, since a reader has to follow them just the same. */
+/** Cycles of imports, each as `a -> b -> a`. Imports of types count, because a reader has to follow them too. */
 export function importCycles(files: readonly SourceFile[]): string[] {
   const edges = new Map(
     files.map((file) => [

@@ -3,15 +3,15 @@ import { ownerArgs } from './acl-user.js';
 import { startRedis, type RunningRedis, type StartRedisOptions } from '../../tools/redis.mjs';
 
 /**
- * What a server with these arguments has acknowledged survives its SIGKILL. Redis' default, `everysec`, puts off its writes
- * for up to 2 s where the disk is busy, as it is when other specs work beside.
+ * Redis writes every acknowledged change to disk at once, so it survives SIGKILL. The default, `everysec`, delays
+ * writes for up to 2 s if the disk is busy, as it is when other specs run too.
  */
 export const KEEPING: readonly string[] = ['--appendonly', 'yes', '--appendfsync', 'always'];
 
 /**
- * A Redis server for one spec file alone, to kill, stop, fill or reconfigure: started before its tests, ended after them.
- * Call it at the top of the file, and give it to `useRedis({ server })`. By default it keeps nothing on disk;
- * `{ args: KEEPING }` lets its data survive `kill9()` and `restart()`.
+ * A Redis server for one spec file, which may kill, stop, fill or reconfigure it. It starts before the tests and ends
+ * after them. Call it at the top of the file, and pass it to `useRedis({ server })`. By default it keeps nothing on
+ * disk; with `{ args: KEEPING }` its data survives `kill9()` and `restart()`.
  */
 export function useServer(options: Omit<StartRedisOptions, 'private'> = {}): RunningRedis {
   let server: RunningRedis;

@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import ts from 'typescript';
 import { parse, type SourceFile } from './sources.js';
 
-/** Files with more lines than a reader can hold. */
+/** Files with too many lines. */
 export function longFiles(files: readonly SourceFile[], max: number): string[] {
   return files
     .map(({ path, text }) => ({ path, lines: text.trimEnd().split('\n').length }))
@@ -10,7 +10,7 @@ export function longFiles(files: readonly SourceFile[], max: number): string[] {
     .map(({ path, lines }) => `${path} has ${lines} lines, more than ${max}`);
 }
 
-/** Functions and methods that a reader would have to scroll. */
+/** Functions and methods with too many lines. */
 export function longFunctions(files: readonly SourceFile[], max: number): string[] {
   return files.flatMap((file) => {
     const found: string[] = [];
@@ -29,7 +29,7 @@ export function longFunctions(files: readonly SourceFile[], max: number): string
   });
 }
 
-/** Places where a script names a key or an argument by its number, which the generated locals are for. */
+/** Places where a script uses a key or an argument by number instead of by its generated name. */
 export function numberedSlots(scripts: readonly SourceFile[]): string[] {
   return scripts.flatMap(({ path, text }) =>
     text.split('\n').flatMap((line, i) => {
@@ -39,7 +39,7 @@ export function numberedSlots(scripts: readonly SourceFile[]): string[] {
   );
 }
 
-/** Scripts and descriptors that do not find each other: a script has a `.ts` of its name beside it that describes it. */
+/** Scripts without a descriptor and descriptors without a script: each script has a `.ts` file of the same name. */
 export function strayScripts(scripts: readonly SourceFile[], code: readonly SourceFile[]): string[] {
   const byPath = new Map(code.map((file) => [file.path, file.text]));
   const descriptors = code.filter(({ text }) => /^export const \w+ = defineScript\(/m.test(text));

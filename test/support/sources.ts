@@ -5,7 +5,7 @@ import ts from 'typescript';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** One file of the project: its path from the root, with slashes, and its text. */
+/** A file of the project: its text, and its path from the root with slashes. */
 export interface SourceFile {
   readonly path: string;
   readonly text: string;
@@ -13,7 +13,7 @@ export interface SourceFile {
 
 export interface Import {
   readonly from: string;
-  /** Whether nothing of it is left in the compiled code. */
+  /** Whether the import disappears in the compiled code. */
   readonly typeOnly: boolean;
   /** Imported names; empty for `import 'x'`, `['*']` for a whole module. */
   readonly names: readonly string[];
@@ -21,7 +21,7 @@ export interface Import {
 
 const NOT_OURS = new Set(['node_modules', 'dist', 'coverage', '.git']);
 
-/** Every file under this folder of the project with one of these endings; none where there is no such folder. */
+/** Every file with one of these endings under a folder of the project; an empty list if there is no such folder. */
 export function sourcesIn(folder: string, endings: readonly string[]): SourceFile[] {
   return walk(join(ROOT, folder))
     .filter((path) => endings.some((ending) => path.endsWith(ending)))

@@ -1,6 +1,6 @@
 /**
- * Remembers the timers that a test sets, and where. Node can count those that are active, but Vitest sets some of its own
- * all the time; it took its functions from the globals before this file replaces them.
+ * Records which timers a test sets, and where. Node can count active timers, but Vitest always has some of its own;
+ * Vitest took its functions from the globals before this file replaces them.
  */
 const set = new Map<NodeJS.Timeout, string>();
 const MANY = 10_000;
@@ -13,7 +13,7 @@ for (const name of ['setTimeout', 'setInterval'] as const) {
     set.set(timer, new Error('timer').stack ?? '');
     return timer;
   };
-  // util.promisify finds its own form of setTimeout in a property of the function.
+  // util.promisify finds the promise form of setTimeout in a property of the function.
   Object.defineProperties(remembering, Object.getOwnPropertyDescriptors(original));
   Object.assign(globalThis, { [name]: remembering });
 }
@@ -23,12 +23,12 @@ export function forgetTimers(): void {
 }
 
 /**
- * ioredis gives a socket 2 seconds to end, also one that has ended already. That timer ends by itself, closes nothing then,
- * and cannot be reached from outside.
+ * ioredis gives every socket 2 seconds to close, even one that is closed already. This timer ends by itself, has no
+ * effect then, and cannot be cleared from outside.
  */
 const HARMLESS = /ioredis.*AbstractConnector\.js/;
 
-/** The timers that are still set and would keep the process alive, each with the line that set it. */
+/** Timers that are set and keep the process alive, each with the line that set it. */
 export function timersLeft(): string[] {
   forgetEnded();
   const places = [...set].filter(([timer]) => timer.hasRef()).map(([, stack]) => callerIn(stack));

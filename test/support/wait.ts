@@ -5,18 +5,18 @@ import { atEnd } from './cleanup.js';
 export interface WaitOptions {
   /** Milliseconds until the wait fails. @default 5000 */
   readonly timeout?: number;
-  /** What is waited for, for the failure: "the job is completed". A function is asked at the end. */
+  /** What the test waits for, for the error message: "the job is completed". A function is called at the end. */
   readonly what?: string | (() => string);
 }
 
-/** A wait that lasted too long. */
+/** Thrown when a wait takes too long. */
 export class WaitError extends Error {
   override name = 'WaitError';
 }
 
 /**
- * Resolves with the first truthy answer of `predicate`, asked every few milliseconds. For what gives no signal; a promise
- * or an event is better where there is one. A predicate that throws is asked again, and its last error is the cause.
+ * Calls `predicate` every few milliseconds and resolves with its first truthy answer. Only for things without a signal:
+ * a promise or an event is better. If the predicate throws, it is called again, and the last error becomes the cause.
  */
 export async function until<T>(
   predicate: () => T | Promise<T>,
@@ -24,7 +24,7 @@ export async function until<T>(
 ): Promise<Truthy<T>> {
   const deadline = performance.now() + (options.timeout ?? 5_000);
   for (let interval = 1; ; interval = Math.min(interval * 2, 20)) {
-    // An answer that was asked for in time and came late, since the machine stood still, tells nothing of now.
+    // An answer that came late, because the machine stood still, says nothing about the present.
     const isLast = performance.now() >= deadline;
     let cause: unknown;
     try {
@@ -40,7 +40,7 @@ export async function until<T>(
 
 type Truthy<T> = Exclude<T, false | null | undefined | 0 | ''>;
 
-/** The same promise, or a failure that says what was waited for. */
+/** The same promise with a time limit; the error names what the test waited for. */
 export async function within<T>(promise: Promise<T>, options: WaitOptions = {}): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -58,7 +58,7 @@ function timedOut({ timeout = 5_000, what }: WaitOptions, fallback: string, caus
   return new WaitError(`waited ${timeout} ms in vain: ${text}`, cause === undefined ? undefined : { cause });
 }
 
-/** A gate that opens once: what comes before waits, what comes after passes. */
+/** A gate that opens once: calls before that wait, later ones pass. */
 export interface Latch<T = void> {
   readonly promise: Promise<T>;
   readonly isOpen: boolean;
@@ -84,15 +84,15 @@ export function latch<T = void>(name = 'a latch'): Latch<T> {
   };
 }
 
-/** Everything an observable says from now on; unsubscribed at the end of the test. */
+/** Collects all values of an observable from now on; unsubscribes at the end of the test. */
 export interface Collected<T> {
   readonly values: readonly T[];
   readonly error: unknown;
   /** Whether the observable has completed or failed. */
   readonly ended: boolean;
-  /** Resolves with the first value, past or coming, that matches. */
+  /** Resolves with the first value that matches, past or future. */
   first(match?: (value: T) => boolean, options?: WaitOptions): Promise<T>;
-  /** Resolves with the first `n` values that match, past or coming. */
+  /** Resolves with the first `n` values that match, past or future. */
   take(n: number, match?: (value: T) => boolean, options?: WaitOptions): Promise<T[]>;
   stop(): void;
 }
@@ -151,7 +151,9 @@ export function collect<T>(source: Observable<T>): Collected<T> {
   };
 }
 
-/** Resolves with the next value of an observable that matches; rejects when it ends without one, or in time. */
+/**
+ * Resolves with the next value of an observable that matches. Rejects if it completes before, or after the time limit.
+ */
 export async function nextEvent<T>(
   source: Observable<T>,
   match?: (value: T) => boolean,
@@ -165,7 +167,7 @@ export async function nextEvent<T>(
   }
 }
 
-/** Resolves once this turn of the event loop is over. */
+/** Resolves in the next turn of the event loop. */
 export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

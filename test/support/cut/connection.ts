@@ -8,9 +8,9 @@ import { encodeRequest, matches, RequestSplitter, type Match } from './requests.
 /** `up` is from the client to Redis, `down` from Redis to the client. */
 export type Direction = 'up' | 'down';
 
-/** A reply that is to be lost, and how often. */
+/** A reply to drop, and how many times. */
 export class ReplyRule {
-  /** How many replies it has cut off. */
+  /** How many replies it has dropped. */
   hits = 0;
   private left: number;
   private readonly spent = latch('a reply to cut');
@@ -22,12 +22,12 @@ export class ReplyRule {
     this.left = times;
   }
 
-  /** Resolves when it has cut off as many as it should. */
+  /** Resolves when all of them are dropped. */
   get done(): Promise<void> {
     return this.spent.promise;
   }
 
-  /** Whether it wants the reply to this request; then it counts on it. */
+  /** Whether the reply to this request must be dropped. */
   claims(request: Buffer): boolean {
     if (this.left === 0 || !matches(request, this.match)) return false;
     this.left -= 1;
@@ -40,7 +40,7 @@ export class ReplyRule {
   }
 }
 
-/** What holds for one connection, or for all of them. */
+/** The faults of one connection, or of all connections. */
 export class Faults {
   replies: ReplyRule[] = [];
   limits: Record<Direction, ByteLimit[]> = { up: [], down: [] };
@@ -60,7 +60,7 @@ export interface ConnectionHost {
   onClose(connection: CutConnection): void;
 }
 
-/** One client's way to Redis through the proxy. */
+/** The connection of one client to Redis through the proxy. */
 export class CutConnection {
   private readonly faults = new Faults();
   private readonly splitter = new RequestSplitter();
@@ -101,38 +101,38 @@ export class CutConnection {
     }
   }
 
-  /** Bytes that went through. */
+  /** Bytes that were delivered. */
   get bytes(): Readonly<Record<Direction, number>> {
     return { up: this.lanes.up.bytes, down: this.lanes.down.bytes };
   }
 
-  /** As `Cut.cutOnReply`, for this connection. */
+  /** Like `Cut.cutOnReply`, for this connection. */
   cutOnReply(match: Match, times = 1): ReplyRule {
     const rule = new ReplyRule(match, times);
     this.faults.replies.push(rule);
     return rule;
   }
 
-  /** As `Cut.cutAfterBytes`, for this connection. */
+  /** Like `Cut.cutAfterBytes`, for this connection. */
   cutAfterBytes(direction: Direction, bytes: number): ByteLimit {
     const limit = new ByteLimit(bytes);
     this.faults.limits[direction].push(limit);
     return limit;
   }
 
-  /** As `Cut.delay`, for this connection. */
+  /** Like `Cut.delay`, for this connection. */
   delay(ms: number): void {
     this.lanes.up.delayMs = ms;
     this.lanes.down.delayMs = ms;
   }
 
-  /** As `Cut.blackhole`, for this connection. */
+  /** Like `Cut.blackhole`, for this connection. */
   blackhole(): void {
     this.lanes.up.hold(true);
     this.lanes.down.hold(true);
   }
 
-  /** Takes every fault back from this connection; what was held is delivered. */
+  /** Ends every fault of this connection; held bytes are delivered. */
   heal(): void {
     this.faults.clear();
     this.delay(0);
@@ -140,7 +140,7 @@ export class CutConnection {
     this.lanes.down.hold(false);
   }
 
-  /** Ends both sides at once; what is on its way is lost. */
+  /** Ends both sides at once; bytes that were not delivered yet are lost. */
   destroy(): void {
     this.lanes.up.clear();
     this.lanes.down.clear();
@@ -155,7 +155,7 @@ export class CutConnection {
 
   private fromClient(chunk: Buffer): void {
     for (const request of this.splitter.push(chunk)) {
-      // What comes behind a request whose reply is to be lost never reaches the server.
+      // Requests behind the one whose reply is dropped never reach the server.
       if (this.fence) return;
       this.host.onRequest(this, request);
       const rules = [...this.faults.replies, ...this.host.faults.replies];
@@ -165,7 +165,10 @@ export class CutConnection {
     }
   }
 
-  /** Two requests of our own, one before and one behind, show which bytes are the reply, and that it was made. */
+  /**
+   * Sends two requests of the proxy, one before and one after, to find which bytes are the reply, and to know that
+   * Redis sent it.
+   */
   private sendFenced(request: Buffer, rule: ReplyRule): Fence {
     const fence = new Fence(rule);
     for (const bytes of [fence.before.request, request, fence.behind.request]) this.lanes.up.push(bytes);
@@ -180,7 +183,7 @@ export class CutConnection {
     const { earlier, complete } = this.fence.read(chunk);
     if (earlier) this.lanes.down.push(earlier);
     if (!complete) return;
-    // The client is ended through its lane, behind the replies that are still on their way to it.
+    // End the client through its lane, after the replies that are still on their way.
     this.server.destroy();
     this.host.onCut(this);
     this.fence.rule.strike();
@@ -195,7 +198,10 @@ class Fence {
 
   constructor(readonly rule: ReplyRule) {}
 
-  /** `earlier`: replies to requests before ours, for the client. `complete`: our reply has come, and is ours to lose. */
+  /**
+   * `earlier`: replies to requests before this one, for the client. `complete`: the reply has arrived and can be
+   * dropped.
+   */
   read(chunk: Buffer): { earlier?: Buffer; complete: boolean } {
     this.seen = Buffer.concat([this.seen, chunk]);
     let earlier: Buffer | undefined;

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net';
 import { latch } from '../wait.js';
 
-/** A number of bytes after which a connection is cut. */
+/** Cuts a connection after a number of bytes. */
 export class ByteLimit {
   private readonly reached = latch('a byte limit');
 
   constructor(private left: number) {}
 
-  /** Takes up to `wanted` bytes; answers how many may still go. */
+  /** Takes up to `wanted` bytes and returns how many may still be sent. */
   take(wanted: number): number {
     const granted = Math.min(wanted, this.left);
     this.left -= granted;
@@ -24,13 +24,16 @@ export class ByteLimit {
   }
 }
 
-/** One direction of a connection: bytes, then perhaps their end, in order, at once or later or never. */
+/** One direction of a connection. Delivers bytes, and perhaps the end, in order: at once, later or never. */
 export class Lane {
   delayMs = 0;
-  /** Bytes that have gone through. */
+  /** Bytes that were delivered. */
   bytes = 0;
   private held = false;
-  /** Cut, though its sockets may take a moment to end: bytes behind the gap would be read as part of what is before it. */
+  /**
+   * Cut, although its sockets may take a moment to close. Bytes after the cut must not be delivered, because the reader
+   * would take them for a continuation.
+   */
   private broken = false;
   private readonly queue: { due: number; chunk: Buffer | 'end' }[] = [];
   private timer: NodeJS.Timeout | undefined;
@@ -79,7 +82,7 @@ export class Lane {
       this.to.write(chunk);
       return;
     }
-    // The cut comes after the last byte has left, as on a line that breaks in the middle of a message.
+    // Cut after the last byte has left, like a network that fails in the middle of a message.
     this.broken = true;
     this.clear();
     this.to.write(chunk.subarray(0, granted), this.onLimit);

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net';
 
-/** Bytes of one chunk, so that connections that share a line take turns. */
+/** Bytes per chunk: small, so that connections take turns. */
 const CHUNK = 16 * 1024;
-/** A timer fires no more exactly than this, so a line may be ahead by as much. */
+/** The precision of timers in ms: a line may be ahead by this much. */
 const EXACT_MS = 1;
 
 /** One direction of a line with a limited bandwidth, shared by several connections. */
@@ -10,7 +10,7 @@ export class Line {
   bytesPerSecond = Infinity;
   private freeAt = 0;
 
-  /** Sends so many bytes behind those that are on their way; answers the ms until the last one has arrived. */
+  /** Sends bytes after those that are on their way and returns the ms until the last one has arrived. */
   take(bytes: number): number {
     if (this.bytesPerSecond === Infinity) return 0;
     const now = performance.now();
@@ -19,7 +19,7 @@ export class Line {
   }
 }
 
-/** Passes on what is read from the socket at the speed of the line, and reads no more until it has arrived. */
+/** Forwards what it reads from the socket at the speed of the line, and reads more only after that has arrived. */
 export function paced(from: Socket, line: Line, pass: (chunk: Buffer) => void): (chunk: Buffer) => void {
   const next = (rest: Buffer): void => {
     while (rest.length > 0) {

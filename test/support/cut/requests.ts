@@ -1,11 +1,11 @@
-/** Cuts what a client sends to Redis into whole requests, so that a proxy can act between two of them. */
+/** Splits what a client sends to Redis into whole requests, so that a proxy can act between two of them. */
 export class RequestSplitter {
   private rest: Buffer[] = [];
   private size = 0;
-  /** With fewer bytes than this there is no further request, so large ones are not read anew with each chunk. */
+  /** The next request needs at least this many bytes; so large requests are not parsed again with each chunk. */
   private least = 1;
 
-  /** The requests that are complete with this chunk, byte for byte as they came. */
+  /** The requests that this chunk completes, byte for byte as they came. */
   push(chunk: Buffer): Buffer[] {
     this.rest.push(chunk);
     this.size += chunk.length;
@@ -22,14 +22,14 @@ export class RequestSplitter {
   }
 }
 
-/** What a request must hold or be: a piece of its bytes, or a test on its words (`['EVALSHA', sha, …]`). */
+/** Which request matches: a part of its bytes, or a test on its words (`['EVALSHA', sha, …]`). */
 export type Match = string | ((words: readonly string[]) => boolean);
 
 export function matches(request: Buffer, match: Match): boolean {
   return typeof match === 'string' ? request.includes(match) : match(wordsOf(request));
 }
 
-/** `['SET', 'key', 'value']` as a client sends it. */
+/** `['SET', 'key', 'value']` in the form in which a client sends it. */
 export function encodeRequest(words: readonly string[]): Buffer {
   const parts = words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`);
   return Buffer.from(`*${words.length}\r\n${parts.join('')}`);
@@ -42,13 +42,13 @@ function wordsOf(request: Buffer): string[] {
 }
 
 /**
- * Visits each word of the request at the start of `bytes`; answers where it ends, or if it is not all there, less than 0: how
- * many bytes it has at least.
+ * Visits each word of the request at the start of `bytes`. Returns where the request ends; if it is incomplete, a
+ * negative number: the bytes that it has at least.
  */
 function walk(bytes: Buffer, visit: (from: number, to: number) => void): number {
   const head = lineEnd(bytes, 0);
   if (head === undefined) return -bytes.length - 1;
-  // A line that is no array is an old inline command, a request by itself.
+  // A line that is not an array is an inline command, a whole request.
   if (bytes[0] !== 0x2a) return head;
   let at = head;
   for (let left = numberAt(bytes, 0); left > 0; left--) {
