@@ -41,58 +41,98 @@ const BUILT_IN = new Set(
   ),
 );
 
+const OF_A_JOB =
+  'it is an option of a job: set it in add() or @Handle(), or for all jobs in defaults of forRoot or registerQueue';
+const OF_AN_ADD = 'it is an option of a single job: set it in add()';
+const OF_A_QUEUE = 'it is an option of the queue: set it in registerQueue';
+const SPREAD = 'the option jitter delays each job by a part of it; startAt moves the start of counting';
 const LEASE =
   'when a worker counts as lost is the option lease of forRoot and registerQueue: { duration, maxStalls }';
 const NO_FLOWS =
   'there are no flows: add the next job in the handler of the one before, with an id of its own';
 const LIMITS = 'how many jobs start in a time is the option limits of registerQueue: { rate: { max, per } }';
 const NOT_NEEDED = 'nothing of the kind is needed: leave it out';
+const KEYED =
+  "jobs with one key: throttle: { key, ttl }, debounce: { key, delay }, or unique: { key, onDuplicate: 'replace' | 'keepLast' }";
+const THREADS =
+  'handlers run in the main thread; for work that needs more cores, start several worker processes';
+const TZ = 'the time zone of a cron expression is the option tz; the default is UTC';
 const SERVER =
   "the server is the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis";
 
 /** Options of BullMQ and its Nest module that have another name or place in Godwit, each with what to use instead. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
+  age: 'how long completed jobs are kept is the option retention of a job, and dead jobs dead: { age }',
+  attempts: OF_A_JOB,
   attemptsMade: 'the option attempts sets how many attempts a job has; job.attempt tells which one runs',
   autorun: 'whether workers start with the application is the option autoStart of forRoot',
+  backoff: OF_A_JOB,
   backoffStrategy:
     'functions have names in the option backoffs of forRoot and registerQueue, or stand in defaults.backoff',
+  batch: 'a method that gets several jobs at once has @HandleBatch(name, { size })',
   blockingConnection: NOT_NEEDED,
   children: NO_FLOWS,
   concurrency: "set it where the jobs are run: @Processor('queue', { concurrency })",
   connection:
     'set it in forRoot({ connection }); queues of another server name a configuration, forRoot(key, …), with configKey',
+  continueParentOnFailure: NO_FLOWS,
+  count: 'how many ended jobs are kept is completed: { max } and dead: { max } of forRoot and registerQueue',
+  db: SERVER,
   deduplication:
     'the options unique, throttle and debounce do that; { id } too lets only one job with that id wait or run',
   defaultJobOptions: 'defaults for jobs are the option defaults',
+  delay: OF_AN_ADD,
   drainDelay: NOT_NEEDED,
+  duration: 'the time of a rate is its field per: { max, per }',
+  endDate: 'the last time of a schedule is the option endAt',
+  extend: KEYED,
   extraOptions: 'whether workers start with the application is the option autoStart of forRoot',
   failParentOnFailure: NO_FLOWS,
   forceDisconnectOnShutdown: NOT_NEEDED,
+  groups: OF_A_QUEUE,
   host: SERVER,
+  ignoreDependencyOnFailure: NO_FLOWS,
+  isGlobal: 'leave it out: forRoot is global',
   jobId: 'the id of a job is the option id',
+  keepLastIfActive: KEYED,
   keepLogs: 'how many log lines a job keeps is the option logs of forRoot and registerQueue: { max }',
+  lease: OF_A_QUEUE,
+  lifo: OF_AN_ADD,
   limiter: LIMITS,
+  limits: OF_A_QUEUE,
   lockDuration: LEASE,
   lockRenewTime: LEASE,
   manualRegistration: 'whether workers start with the application is the option autoStart of forRoot',
+  maxDelay: 'the longest wait between two attempts is the option max of backoff',
   maximumRateLimitDelay: NOT_NEEDED,
   maxStalledCount: LEASE,
+  maxStartedAttempts: LEASE,
   metrics: 'counters are kept without an option: queue.stats()',
   nodes: SERVER,
+  offset: SPREAD,
   opts: 'the options of a job are the field options',
   parent: NO_FLOWS,
+  password: SERVER,
   pattern: 'a cron expression is the option cron',
   port: SERVER,
   prefix: 'set it in forRoot({ prefix })',
+  priority: OF_AN_ADD,
   processors: 'handlers are methods with @Handle of a class with @Processor, listed in providers',
+  queues: 'queues are registered by QueueModule.registerQueue({ name })',
+  queuesOptions: NO_FLOWS,
   rateLimiterKey: LIMITS,
   redis: SERVER,
+  removeDependencyOnFailure: NO_FLOWS,
   removeOnComplete:
     'a completed job is removed at once, unless the option retention says how long it is kept',
   removeOnFail: 'dead jobs are kept as the option dead of forRoot and registerQueue says: { max, age }',
   repeat: "use @Schedule on the handler, or queue.schedules.upsert('id', { cron }, { name })",
+  repeatStrategy: 'a schedule has cron, every or afterEnd, not a function',
+  replace: KEYED,
   retries: 'how often a job is tried is the option attempts, the first attempt included',
+  runAt: OF_AN_ADD,
   runRetryDelay: NOT_NEEDED,
+  sentinels: SERVER,
   settings: 'backoff functions have names in the option backoffs of forRoot and registerQueue',
   sharedConnection: 'all queues of a process share its connections: leave it out',
   sizeLimit: 'the largest data of a job is the option maxPayloadBytes of forRoot and registerQueue',
@@ -103,14 +143,22 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   skipWaitingForReady: 'how long an add may take while Redis is away is the option enqueueTimeout of forRoot',
   stackTraceLimit: 'the stack of the last error is kept, without an option',
   stalledInterval: LEASE,
+  startDate: 'the first time of a schedule is the option startAt',
   streams: 'how many events are kept is the option events of forRoot and registerQueue: { max }',
   telemetry: 'traces and metrics are the option telemetry of forRoot: otel() of godwit/otel',
+  timeout: OF_A_JOB,
   timestamp: 'the time of an add is that of Redis; to run a job at a time, use the option runAt',
-  ttl: 'how long a job may wait before it is too late is the option expiresIn; how long it is kept when it is done is retention',
+  timezone: TZ,
+  timeZone: TZ,
+  tls: SERVER,
+  ttl: 'how long a key is taken is throttle: { key, ttl }; how long a job may wait is expiresIn; how long it is kept is retention',
   uri: SERVER,
   url: SERVER,
-  useWorkerThreads:
-    'handlers run in the main thread; for work that needs more cores, start several worker processes',
+  username: SERVER,
+  useWorkerThreads: THREADS,
+  utc: TZ,
+  workerForkOptions: THREADS,
+  workerThreadsOptions: THREADS,
 };
 
 /** The error for an unknown option. Its message does not show the value, which may be a secret. */

@@ -50,10 +50,19 @@ describe('@Schedule: the rule', () => {
     [{ ...EVERY, jitter: '2d' }, `${AT}.jitter must be a duration from 0 ms`],
     [{ ...EVERY, limit: 0 }, `${AT}.limit must be an integer from 1`],
     [
-      { ...EVERY, timezone: 'UTC' },
-      `${AT}.timezone is not an option; the options are id, name, data, options, queue, cron, tz, every, afterEnd, immediately, startAt, ` +
+      { ...EVERY, zone: 'UTC' },
+      `${AT}.zone is not an option; the options are id, name, data, options, queue, cron, tz, every, afterEnd, immediately, startAt, ` +
         'endAt, limit, jitter, overlap, missed, maxMissed',
     ],
+    [
+      { ...EVERY, timezone: 'UTC' },
+      `${AT}.timezone is not an option; the time zone of a cron expression is the option tz`,
+    ],
+    [
+      { ...EVERY, startDate: 1 },
+      `${AT}.startDate is not an option; the first time of a schedule is the option startAt`,
+    ],
+    [{ ...EVERY, offset: 1 }, `${AT}.offset is not an option; the option jitter delays each job`],
     [{ ...EVERY, ['__proto__']: 1 }, `${AT}.__proto__ is not an option`],
   ])('%j', async (given, said) => {
     expect(await faultOf(given)).toEqual([expect.stringContaining(said)]);

@@ -11,12 +11,15 @@ import { checkProcessorOptions } from '#lib/options/worker-options.js';
 
 const main = resolveModuleOptions();
 const OF_JOBS =
-  'jobId removeOnComplete removeOnFail opts attemptsMade repeat parent deduplication sizeLimit keepLogs timestamp concurrency';
+  'jobId removeOnComplete removeOnFail opts attemptsMade repeat parent deduplication sizeLimit keepLogs timestamp concurrency ' +
+  'continueParentOnFailure ignoreDependencyOnFailure removeDependencyOnFailure batch';
 const OF_QUEUES =
-  'defaultJobOptions connection prefix limiter processors settings streams concurrency removeOnComplete telemetry';
+  'defaultJobOptions connection prefix limiter processors settings streams concurrency removeOnComplete telemetry attempts backoff delay priority';
 const OF_WORKERS =
-  'limiter stalledInterval lockDuration lockRenewTime maxStalledCount useWorkerThreads autorun removeOnComplete removeOnFail settings metrics';
-const OF_MODULES = 'defaultJobOptions removeOnFail lockDuration settings';
+  'limiter stalledInterval lockDuration lockRenewTime maxStalledCount useWorkerThreads autorun removeOnComplete removeOnFail settings metrics ' +
+  'maxStartedAttempts workerForkOptions workerThreadsOptions attempts timeout limits groups';
+const OF_MODULES =
+  'defaultJobOptions removeOnFail lockDuration settings attempts isGlobal password username db tls sentinels queues';
 const OURS = [...JOB_OPTION_NAMES, ...QUEUE_OPTION_NAMES, ...MODULE_OPTION_NAMES];
 
 const check = {
@@ -47,6 +50,26 @@ describe.each([
     expect(text).not.toMatch(/did you mean|the options are/);
     expect(text.length).toBeLessThan(220);
   });
+});
+
+it.each([
+  [{ unique: { key: 'a', ttl: 5 } }, 'add().options.unique.ttl', 'throttle: { key, ttl }'],
+  [{ unique: { key: 'a', replace: true } }, 'add().options.unique.replace', "onDuplicate: 'replace'"],
+  [{ unique: { key: 'a', keepLastIfActive: true } }, 'add().options.unique.keepLastIfActive', "'keepLast'"],
+  [
+    { debounce: { key: 'a', delay: 5, extend: true } },
+    'add().options.debounce.extend',
+    'debounce: { key, delay }',
+  ],
+  [
+    { backoff: { type: 'exponential', delay: 5, maxDelay: 9 } },
+    'add().options.backoff.maxDelay',
+    'the option max of backoff',
+  ],
+])('%j is answered at its place', (options, place, advice) => {
+  const call = () => checkJobOptions(options as never, 'add().options');
+  expect(call).toThrow(`${place} is not an option; `);
+  expect(call).toThrow(advice);
 });
 
 it('options of our own are not among the words', () => {
