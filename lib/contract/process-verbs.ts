@@ -58,12 +58,14 @@ export interface ProcessRecord {
   readonly morePools: number;
 }
 
-export type ProcessState = 'running' | 'paused' | 'draining';
+export type ProcessState = 'running' | 'paused' | 'quiet' | 'draining';
 
 export interface PoolRecord {
   readonly queues: readonly string[];
   /** The queues that this process has paused. */
   readonly paused: readonly string[];
+  /** Those of the paused queues that stay so until the process ends. Older versions do not write it. */
+  readonly quiet: readonly string[];
   readonly concurrency: number;
   /** The names under which it holds leases. */
   readonly workers: readonly string[];

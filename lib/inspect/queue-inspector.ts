@@ -195,10 +195,10 @@ export interface WorkerInfo {
   /** The `role` of `forRoot`. */
   readonly role: 'worker' | 'both';
   /**
-   * `paused`: all pools of this process are paused. `draining`: the process is stopping and claims no more jobs. A newer version
-   * may report other states.
+   * `paused`: all pools of this process are paused. `quiet`: they are paused until the process ends (`QueueRuntime.quiet`).
+   * `draining`: the process is stopping and claims no more jobs. A newer version may report other states.
    */
-  readonly state: 'running' | 'paused' | 'draining';
+  readonly state: 'running' | 'paused' | 'quiet' | 'draining';
   /** One pool for each queue, or for each set of queues that share a concurrency. */
   readonly pools: readonly WorkerPoolInfo[];
   /** Number of pools that are left out. */
@@ -211,6 +211,8 @@ export interface WorkerPoolInfo {
   readonly queues: readonly string[];
   /** The queues of the pool that this process has paused. */
   readonly paused: readonly string[];
+  /** Those of the paused queues that stay paused until the process ends. */
+  readonly quiet: readonly string[];
   /** Jobs it runs at once. */
   readonly concurrency: number;
   /** Names of the workers of this pool, as in logs, `audit()` and `Queue.get`. */

@@ -77,7 +77,11 @@ export interface WorkerServices {
 export class QueueRuntime {
   private readonly logger = new Log('QueueModule');
   private readonly pools = new Map<string, Pool>();
+  /** Includes quiet queues. */
   private readonly paused = new Set<string>();
+  private readonly quieted = new Set<string>();
+  /** Whether queues that are added later are quiet too. */
+  private isAllQuiet = false;
   /** Concurrencies that were set at run time. */
   private readonly concurrencies = new Map<PoolPlan, number>();
   private services: WorkerServices | null = null;
@@ -115,19 +119,22 @@ export class QueueRuntime {
   }
 
   /**
-   * The state of the workers of each queue that this process has a processor for, or `paused`. Empty if it has none, as with the
-   * role `producer`.
+   * The state of the workers of each queue that this process has a processor for, or `paused` or `quiet`. Empty if it has none,
+   * as with the role `producer`.
    */
   get workers(): readonly {
     /** Name of the queue. */
     readonly queue: string;
     /** What this process does for it. */
-    readonly state: RuntimeState | 'paused';
+    readonly state: RuntimeState | 'paused' | 'quiet';
   }[] {
     if (this.options.role === 'producer') return [];
     const queues = (this.plans ?? []).flatMap((plan) => plan.queues.map(({ queue }) => queue));
-    const isPaused = (queue: string) => this.current === 'running' && this.paused.has(queue);
-    return queues.map((queue) => ({ queue, state: isPaused(queue) ? 'paused' : this.current }));
+    const stateOf = (queue: string) => {
+      if (this.current !== 'running' || !this.paused.has(queue)) return this.current;
+      return this.quieted.has(queue) ? 'quiet' : 'paused';
+    };
+    return queues.map((queue) => ({ queue, state: stateOf(queue) }));
   }
 
   /**
@@ -177,12 +184,38 @@ export class QueueRuntime {
   }
 
   /**
-   * Ends a `pause`.
+   * Claims no more jobs for one queue or for all, in this process only, until the process ends. Use it before a deploy replaces
+   * the process. Jobs that have not started are given back, and running jobs continue. Neither `resume` nor `stop` and `start`
+   * end it. Adding jobs still works. With no argument, it includes queues that the process begins to work on later.
+   *
+   * @throws {UnknownQueueError} when the queue is not registered.
+   * @example
+   * process.on('SIGUSR2', () => runtime.quiet());
+   */
+  quiet(queue?: string): void {
+    const names = this.named(queue);
+    const isNew = queue === undefined ? !this.isAllQuiet : !this.quieted.has(queue);
+    if (queue === undefined) this.isAllQuiet = true;
+    for (const name of names) this.makeQuiet(name);
+    const place = queue === undefined ? '' : `queue '${queue}': `;
+    if (isNew) this.logger.log(`${place}this process claims no more jobs until it ends`);
+    this.reportState();
+  }
+
+  private makeQuiet(queue: string): void {
+    this.quieted.add(queue);
+    this.paused.add(queue);
+    this.pools.get(queue)?.quiet();
+  }
+
+  /**
+   * Ends a `pause`. Queues that are `quiet` stay so.
    *
    * @throws {UnknownQueueError} when the queue is not registered.
    */
   resume(queue?: string): void {
     for (const name of this.named(queue)) {
+      if (this.quieted.has(name)) continue;
       this.paused.delete(name);
       if (this.current !== 'running') continue;
       const pool = this.pools.get(name);
@@ -426,6 +459,7 @@ export class QueueRuntime {
     outside(() => {
       for (const pool of this.asSet(plans).flatMap((plan) => this.services!.createPools(plan))) {
         this.pools.set(pool.queue, pool);
+        if (this.isAllQuiet || this.quieted.has(pool.queue)) this.makeQuiet(pool.queue);
         if (!this.paused.has(pool.queue)) pool.start();
       }
       this.reportState();
@@ -495,8 +529,9 @@ export class QueueRuntime {
 
   private reportState(): void {
     if (this.pools.size === 0) return;
-    const allPaused = [...this.pools.keys()].every((queue) => this.paused.has(queue));
-    this.services?.report(this.current === 'draining' ? 'draining' : allPaused ? 'paused' : 'running');
+    const areAll = (some: ReadonlySet<string>) => [...this.pools.keys()].every((queue) => some.has(queue));
+    const working = areAll(this.quieted) ? 'quiet' : areAll(this.paused) ? 'paused' : 'running';
+    this.services?.report(this.current === 'draining' ? 'draining' : working);
   }
 
   private named(queue: string | undefined): readonly string[] {

@@ -16,7 +16,10 @@ const FAREWELL_MS = 1000;
 const CLOCK_ERROR_MS = 1000;
 
 /** The part of a pool that the record of its process shows. Pools that share slots are shown as one pool. */
-export type ShownPool = Pick<WorkerPool, 'queue' | 'worker' | 'concurrency' | 'isPaused' | 'slots'> & {
+export type ShownPool = Pick<
+  WorkerPool,
+  'queue' | 'worker' | 'concurrency' | 'isPaused' | 'isQuiet' | 'slots'
+> & {
   /** The oldest first. */
   readonly runs: Iterable<ShownRun> & { readonly size: number };
 };
@@ -98,6 +101,7 @@ export class Registrar {
     return {
       queues: group.map(({ queue }) => queue),
       paused: group.filter(({ isPaused }) => isPaused).map(({ queue }) => queue),
+      quiet: group.filter(({ isQuiet }) => isQuiet).map(({ queue }) => queue),
       concurrency: group[0]!.concurrency,
       workers: group.map(({ worker }) => worker),
       running: group.reduce((sum, { runs }) => sum + runs.size, 0),

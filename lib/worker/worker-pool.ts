@@ -68,7 +68,7 @@ export interface DrainReport {
 /** The part of a pool that the runtime uses. */
 export type Pool = Pick<
   WorkerPool,
-  'queue' | 'shutdown' | 'concurrency' | 'runs' | 'start' | 'pause' | 'resume' | 'drain'
+  'queue' | 'shutdown' | 'concurrency' | 'runs' | 'start' | 'pause' | 'resume' | 'quiet' | 'drain'
 >;
 
 /**
@@ -77,7 +77,7 @@ export type Pool = Pick<
  * 1. the claimer takes jobs from the store and settles them; the runner runs them;
  * 2. an empty queue sleeps at the doorbell of the process;
  * 3. other news in answers and heartbeats: due times, jobs held by mistake, pauses, cancelled jobs, a lost lease;
- * 4. start, pause, resume and drain.
+ * 4. start, pause, resume, quiet and drain.
  */
 export class WorkerPool {
   readonly queue: string;
@@ -92,6 +92,8 @@ export class WorkerPool {
   private readonly heldJobs: HeldJobsReconciler;
   private readonly dueJobs: DueJobs;
   private state: 'new' | 'running' | 'paused' | 'stopping' = 'new';
+  /** Whether it claims no more jobs until the process ends. */
+  isQuiet = false;
   private drained: Promise<DrainReport> | undefined;
   private handlesTimer: NodeJS.Timeout | undefined;
   /** When limits last held jobs back. */
@@ -174,7 +176,7 @@ export class WorkerPool {
 
   /** Starts to claim. A second call does nothing. */
   start(): void {
-    if (this.state !== 'new') return;
+    if (this.state !== 'new' || this.isQuiet) return;
     this.state = 'running';
     const { leases, queue } = this.parts;
     leases.add(this.queue, this.worker, queue.lease, (worker, answer) => this.beaten(worker, answer));
@@ -233,9 +235,15 @@ export class WorkerPool {
   }
 
   resume(): void {
-    if (this.state !== 'paused') return;
+    if (this.state !== 'paused' || this.isQuiet) return;
     this.state = 'running';
     this.claimer.begin();
+  }
+
+  /** Pauses for good: `start` and `resume` do nothing from now on. */
+  quiet(): void {
+    this.isQuiet = true;
+    this.pause();
   }
 
   /**

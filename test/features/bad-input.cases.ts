@@ -157,6 +157,12 @@ export const cases: Case[] = [
     async ({ runtime }) => runtime.pause('nowhere'),
   ],
   [
+    'an unknown queue to make quiet',
+    'GODWIT_UNKNOWN_QUEUE',
+    "queue 'nowhere' is not",
+    async ({ runtime }) => runtime.quiet('nowhere'),
+  ],
+  [
     'a queue name that no queue can have',
     QUEUE,
     'a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "a b" (string)',

@@ -120,6 +120,10 @@ export class FakePool implements Pool {
     this.state = 'running';
   }
 
+  quiet(): void {
+    this.pause();
+  }
+
   async drain(): Promise<DrainReport> {
     this.history.push(`${this.queue} draining`);
     this.tellDraining();

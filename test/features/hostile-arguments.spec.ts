@@ -112,6 +112,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
     stop: [[]],
     pause: [['work']],
     resume: [['work']],
+    quiet: [['work']],
     concurrency: [['work']],
     setConcurrency: [['work', 3], 1],
     work: [['other', () => 1, {}], 1],

@@ -41,6 +41,18 @@ describe('QueueProbesModule', () => {
     expect((await get('/%E0')).status).toBe(500);
   });
 
+  it('is not ready, but live, once the process is quiet; it is ready while it is paused', async () => {
+    const { app, get } = await boot();
+    app.runtime.pause();
+    expect((await get('/ready')).status).toBe(200);
+    app.runtime.quiet();
+    expect(await get('/ready')).toEqual({
+      status: 503,
+      body: { status: 'not ready', reasons: ['the workers are quiet'] },
+    });
+    expect((await get('/live')).status).toBe(200);
+  });
+
   it('is not ready, but live, while the workers stop', async () => {
     const end = latch('the end of the job');
     const started = latch();

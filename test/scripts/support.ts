@@ -208,7 +208,17 @@ export function processRecord(more: Partial<ProcessRecord> = {}): ProcessRecord 
     startedAt: since,
     role: 'both',
     state: 'running',
-    pools: [{ queues: [QUEUE], paused: [], concurrency: 5, workers: [WORKER], running: 1, jobs: running }],
+    pools: [
+      {
+        queues: [QUEUE],
+        paused: [],
+        quiet: [],
+        concurrency: 5,
+        workers: [WORKER],
+        running: 1,
+        jobs: running,
+      },
+    ],
     morePools: 0,
     ...more,
   };

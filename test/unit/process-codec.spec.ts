@@ -6,6 +6,7 @@ const job = (id: string) => ({ queue: 'q', id, name: 'n', attempt: 1, since: 5 }
 const pool = (more: Partial<PoolRecord> = {}): PoolRecord => ({
   queues: ['q'],
   paused: [],
+  quiet: [],
   concurrency: 3,
   workers: ['w.1'],
   running: 1,
@@ -26,7 +27,7 @@ const record = (pools: readonly PoolRecord[]): ProcessRecord => ({
 const sizeOf = (text: string) => Buffer.byteLength(text);
 
 it('reads back what it wrote', () => {
-  const whole = record([pool(), pool({ queues: ['a', 'b'], paused: ['b'], jobs: [] })]);
+  const whole = record([pool(), pool({ queues: ['a', 'b'], paused: ['b'], quiet: ['b'], jobs: [] })]);
   expect(decodeProcess(encodeProcess(whole))).toEqual(whole);
 });
 

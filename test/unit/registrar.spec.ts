@@ -38,6 +38,7 @@ function pool(queue: string, more: Partial<ShownPool> = {}): ShownPool & { reado
     worker: `${queue}.1`,
     concurrency: 3,
     isPaused: false,
+    isQuiet: false,
     slots: new Slots(3),
     ...more,
   };
@@ -53,7 +54,10 @@ const run = (queue: string, id: string): ShownRun => ({
 
 it('shows queues that share their slots as one pool, with the jobs that run longest first', () => {
   const slots = new Slots(3);
-  const [critical, low] = [pool('critical', { slots }), pool('low', { slots, isPaused: true })];
+  const [critical, low] = [
+    pool('critical', { slots }),
+    pool('low', { slots, isPaused: true, isQuiet: true }),
+  ];
   const registrar = makeRegistrar();
   for (const one of [critical, low, pool('alone', { concurrency: 7 })]) registrar.add(one);
   low.runs.add(run('low', 'first'));
@@ -64,6 +68,7 @@ it('shows queues that share their slots as one pool, with the jobs that run long
     {
       queues: ['critical', 'low'],
       paused: ['low'],
+      quiet: ['low'],
       concurrency: 3,
       workers: ['critical.1', 'low.1'],
       running: 2,

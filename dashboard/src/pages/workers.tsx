@@ -52,7 +52,11 @@ function Process({ worker }: { worker: WorkerView }) {
           <span key={queue}>
             {at > 0 && ', '}
             <a href={queuePath(queue)}>{queue}</a>
-            {pools.some((pool) => pool.paused.includes(queue)) && <span class="badge warn">paused here</span>}
+            {pools.some((pool) => pool.paused.includes(queue)) && (
+              <span class="badge warn">
+                {pools.some((pool) => pool.quiet.includes(queue)) ? 'quiet here' : 'paused here'}
+              </span>
+            )}
           </span>
         ))}
         {worker.morePools > 0 && ` and ${worker.morePools} more pools`}

@@ -60,10 +60,11 @@ function readProcess(value: unknown): ProcessRecord {
 }
 
 function readPool(value: unknown): PoolRecord {
-  const { queues, paused, concurrency, workers, running, jobs } = fieldsOf(value);
+  const { queues, paused, quiet = [], concurrency, workers, running, jobs } = fieldsOf(value);
   return {
     queues: list(queues).map(text),
     paused: list(paused).map(text),
+    quiet: list(quiet).map(text),
     concurrency: count(concurrency),
     workers: list(workers).map(text),
     running: count(running),

@@ -69,7 +69,7 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
   /** @internal */
   constructor(
     private readonly options: QueueProbesOptions & { readonly port: number | false; readonly host: string },
-    private readonly runtime: Pick<QueueRuntime, 'state'>,
+    private readonly runtime: Pick<QueueRuntime, 'state' | 'workers'>,
     inspector: Pick<QueueInspector, 'queues' | 'workers'>,
     private readonly engine: Pick<QueueEngine, 'onLink' | 'processes'>,
     private readonly metrics: QueueMetrics | undefined,
@@ -88,7 +88,10 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
 
   /** Why this process is not ready; empty if it is ready. */
   get notReady(): readonly string[] {
-    const { state } = this.runtime;
+    const { workers } = this.runtime;
+    // A pause ends, so a paused process is ready. A quiet one never works again.
+    const isQuiet = workers.length > 0 && workers.every((one) => one.state === 'quiet');
+    const state = isQuiet ? 'quiet' : this.runtime.state;
     const isConnected = this.isUp ?? this.engine.processes.server !== null;
     return [
       ...(this.bootstrapped ? [] : ['the application is starting']),

@@ -59,7 +59,7 @@ const INFO = {
   },
 } as const satisfies Record<string, MetricInfo>;
 
-const PROCESS_STATES = ['running', 'paused', 'draining'] as const;
+const PROCESS_STATES = ['running', 'paused', 'quiet', 'draining'] as const;
 
 /** Reads the state of all queues of a prefix, the same from every process. */
 export class QueueGauges {
