@@ -18,6 +18,7 @@ describe('in memory', () => {
   describe('pausing', async () => void (await import('../features/pausing.spec.js')));
   describe('cleaning', async () => void (await import('../features/cleaning.spec.js')));
   describe('semantics of peers', async () => void (await import('../features/peer-semantics.spec.js')));
+  describe('what holds jobs back', async () => void (await import('../features/peer-steering.spec.js')));
   describe('headers', async () => void (await import('../features/headers.spec.js')));
   describe('handlers', async () => void (await import('../features/handlers.spec.js')));
 });
