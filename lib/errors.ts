@@ -38,6 +38,7 @@ export {
   JobNotFoundError,
   WrongStateError,
   PartialBulkError,
+  ProcessNotFoundError,
   ResultNotKeptError,
   JobFailedError,
   WaitTimeoutError,

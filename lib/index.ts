@@ -184,6 +184,7 @@ export type { TemplateIn, ScheduleRun, UpsertResult, ScheduleSnapshot } from './
 
 // Inspecting workers and queues.
 export { QueueInspector } from './inspect/queue-inspector.js';
+export { ProcessOrders, type OrderedProcess, type ProcessOrderOptions } from './inspect/process-orders.js';
 export type {
   QueueSeries,
   SeriesCounts,
@@ -257,6 +258,7 @@ export {
   QueueFullError,
   NotRunningError,
   PartialBulkError,
+  ProcessNotFoundError,
   ResultNotKeptError,
   PayloadTooLargeError,
   ProcessorScopeError,

@@ -4,7 +4,7 @@ import type { Replication } from '../options/job-options.js';
 import type { AdminVerbs } from './admin-verbs.js';
 import type { DeclarationVerbs } from './declaration-verbs.js';
 import type { UpkeepVerbs } from './upkeep-verbs.js';
-import type { ProcessRecord, ProcessVerbs } from './process-verbs.js';
+import type { ProcessOrder, ProcessRecord, ProcessVerbs } from './process-verbs.js';
 import type { LimitVerbs } from './limit-verbs.js';
 import type { ScheduleVerbs } from './schedule-verbs.js';
 import type { TaskVerbs } from './task-verbs.js';
@@ -370,6 +370,8 @@ export interface HeartbeatPlan extends LeaseTimes {
   readonly onReady: () => void;
   /** Called for every answered renewal. */
   readonly onBeat: (queue: QueueRef, worker: string, answer: BeatAnswer) => void;
+  /** Called with the orders to this process, again until its record says that it obeyed. */
+  readonly onOrders: (orders: readonly ProcessOrder[]) => void;
   /** Called when the thread died. A timer must call `beat` instead. */
   readonly onFailure: (error: Error) => void;
 }

@@ -4,8 +4,13 @@ import type { QueueRef } from './queue-ref.js';
 export interface ProcessVerbs {
   /** Name and version of the server; null before the first connection. */
   readonly server: string | null;
-  /** Stores the record of this process for one lease. It must be stored again before the lease ends. */
-  register(record: ProcessRecord, leaseMs: number): Promise<void>;
+  /**
+   * Stores the record of this process for one lease. It must be stored again before the lease ends. Returns the orders to this
+   * process, the oldest first, without those up to the last one that the record names as obeyed.
+   */
+  register(record: ProcessRecord, leaseMs: number): Promise<readonly ProcessOrder[]>;
+  /** Leaves an order for a process. False if the process is not alive. Can be repeated. */
+  order(process: string, order: ProcessOrder): Promise<boolean>;
   /** Deletes the record, because the process has stopped. */
   unregister(process: string): Promise<void>;
   /** The records of living processes, in no particular order. */
@@ -56,6 +61,21 @@ export interface ProcessRecord {
   readonly pools: readonly PoolRecord[];
   /** How many pools did not fit into the record. */
   readonly morePools: number;
+  /** Id of the last order that it obeyed; empty before the first. Null: an older version, which takes no orders. */
+  readonly obeyed: string | null;
+}
+
+export const ORDER_KINDS = ['pause', 'resume', 'quiet'] as const;
+
+/** What a process is told to do. It is forgotten when the process has obeyed or ended. */
+export interface ProcessOrder {
+  /** Random. */
+  readonly id: string;
+  readonly kind: (typeof ORDER_KINDS)[number];
+  /** Null: all queues of the process. */
+  readonly queue: string | null;
+  /** Who gave it; may be empty. */
+  readonly by: string;
 }
 
 export type ProcessState = 'running' | 'paused' | 'quiet' | 'draining';

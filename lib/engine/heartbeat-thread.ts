@@ -35,7 +35,9 @@ connections.onLink(({ state, error }) => {
   beatAll();
 });
 const link = connections.commands();
-const renewal = new ProcessRenewal(start.prefix, start.leaseMs, run);
+const renewal = new ProcessRenewal(start.prefix, start.leaseMs, run, (orders) =>
+  say({ kind: 'orders', orders }),
+);
 
 /** Within this time a running event loop changes its number several times. */
 const stillMs = Math.max(start.beatMs * 0.9, 500);
@@ -55,7 +57,7 @@ port.on('message', (message: ToThread) => {
       beatenAt.delete(message.slot);
       return;
     case 'show':
-      renewal.show(message.process, message.info);
+      renewal.show(message.record);
       // The second renewal writes a record that was shown while the first was in flight.
       void renewal.renew().then(() => renewal.renew());
       return;

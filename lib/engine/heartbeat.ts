@@ -5,7 +5,8 @@ import type { BeatAnswer, Heartbeat, HeartbeatPlan, LeaseTimes, LinkEvent } from
 import { DEFAULT_CONNECTION, type RedisConnection } from '../options/connection.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { QueueKeys } from './keys.js';
-import { encodeProcess } from './codec/process-codec.js';
+import { decodeOrders, encodeProcess } from './codec/process-codec.js';
+import type { ShownRecord } from './process-renewal.js';
 import type { ProcessRecord } from '../contract/process-verbs.js';
 
 /** What the thread is started with. All of it can be cloned. */
@@ -33,11 +34,12 @@ export type ToThread =
       readonly keys: [string, string, string, string];
     }
   | { readonly kind: 'leave'; readonly slot: number }
-  | { readonly kind: 'show'; readonly process: string; readonly info: string }
+  | { readonly kind: 'show'; readonly record: ShownRecord }
   | { readonly kind: 'close' };
 
 export type FromThread =
   | { readonly kind: 'beat'; readonly queue: string; readonly worker: string; readonly answer: BeatAnswer }
+  | { readonly kind: 'orders'; readonly orders: string }
   | { readonly kind: 'link'; readonly state: 'up' | 'down'; readonly message?: string };
 
 const MAX_SLOTS = 4096;
@@ -95,6 +97,7 @@ class ThreadHeartbeat implements Heartbeat {
     thread.unref();
     thread.on('message', (message: FromThread) => {
       if (message.kind === 'beat') return plan.onBeat(message.queue, message.worker, message.answer);
+      if (message.kind === 'orders') return plan.onOrders(decodeOrders(message.orders));
       if (message.state === 'up') plan.onReady();
       tell({
         role: 'heartbeat',
@@ -150,7 +153,7 @@ class ThreadHeartbeat implements Heartbeat {
     const info = encodeProcess(record);
     if (info === this.shown) return;
     this.shown = info;
-    this.say({ kind: 'show', process: record.id, info });
+    this.say({ kind: 'show', record: { process: record.id, info, obeyed: record.obeyed ?? '' } });
   }
 
   async close(): Promise<void> {

@@ -7,9 +7,21 @@ const REMEMBER_MS = 600_000;
 /** Expiry of the keys: longer than the longest lease, so they never expire while processes run. */
 const KEEP_MS = 4 * 3_600_000;
 
+/** A record as it is stored, with what the script needs to know of it. */
+export interface ShownRecord {
+  readonly process: string;
+  readonly info: string;
+  /** Id of the last order that the process obeyed; may be empty. */
+  readonly obeyed: string;
+}
+
 /** The arguments of `EVALSHA` for one registration. An empty `info` leaves the record as it is. */
-export function encodeRegistration(prefix: string, process: string, info: string, leaseMs: number): Value[] {
-  const args = { process, info, leaseMs, rememberMs: REMEMBER_MS, keepMs: KEEP_MS };
+export function encodeRegistration(
+  prefix: string,
+  { process, info, obeyed }: ShownRecord,
+  leaseMs: number,
+): Value[] {
+  const args = { process, info, obeyed, leaseMs, rememberMs: REMEMBER_MS, keepMs: KEEP_MS };
   return register.encode(processKeys(prefix), args, {});
 }
 
@@ -18,8 +30,7 @@ export function encodeRegistration(prefix: string, process: string, info: string
  * is renewed, which costs next to nothing. It is renewed every half lease, so one renewal may be lost.
  */
 export class ProcessRenewal {
-  private process = '';
-  private info = '';
+  private shown: ShownRecord = { process: '', info: '', obeyed: '' };
   private written = '';
   private writtenAt = -Infinity;
   private renewedAt = -Infinity;
@@ -30,12 +41,13 @@ export class ProcessRenewal {
     private readonly prefix: string,
     private readonly leaseMs: number,
     private readonly run: (script: typeof register, args: Value[]) => Promise<unknown>,
+    /** Called with the orders to this process, if there are any. */
+    private readonly ordered: (orders: string) => void,
   ) {}
 
   /** Sets the record to write. */
-  show(process: string, info: string): void {
-    this.process = process;
-    this.info = info;
+  show(record: ShownRecord): void {
+    this.shown = record;
   }
 
   /** Called a few times in each lease. Does nothing if no renewal is due. Never rejects. */
@@ -58,21 +70,23 @@ export class ProcessRenewal {
 
   private async renewOnce(): Promise<void> {
     const now = performance.now();
-    const { info, written } = this;
+    const { shown, written } = this;
+    const { info } = shown;
     const isNew = info !== written || now - this.writtenAt > KEEP_MS / 4;
     // Heartbeats come a little early or late.
     if (info === '' || (!isNew && now - this.renewedAt < this.leaseMs * 0.45)) return;
     try {
-      const args = encodeRegistration(this.prefix, this.process, isNew ? info : '', this.leaseMs);
-      const answer = await this.run(register, args);
+      const args = encodeRegistration(this.prefix, isNew ? shown : { ...shown, info: '' }, this.leaseMs);
+      const { kind, orders } = register.reply((await this.run(register, args)) as never);
       this.renewedAt = now;
       if (isNew) {
         this.written = info;
         this.writtenAt = now;
-      } else if (answer === 'unknown') {
+      } else if (kind === 'unknown') {
         this.written = '';
         await this.renewOnce();
       }
+      if (orders !== '') this.ordered(orders);
     } catch {
       // The connection logs the failure. The next heartbeat comes soon.
     }

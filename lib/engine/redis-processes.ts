@@ -1,10 +1,11 @@
 import { processKeys } from './keys.js';
-import { decodeProcess, encodeProcess } from './codec/process-codec.js';
+import { decodeOrders, decodeProcess, encodeProcess } from './codec/process-codec.js';
 import { encodeRegistration } from './process-renewal.js';
 import type {
   LeadAnswer,
   LeadCall,
   ProcessList,
+  ProcessOrder,
   ProcessRecord,
   ProcessVerbs,
 } from '../contract/process-verbs.js';
@@ -12,6 +13,7 @@ import type { RedisStore } from './redis-store.js';
 import { listWorkers, type ProcessEntry } from './scripts/list-workers.js';
 import { isQueueName } from '../job/job-id.js';
 import { lead } from './scripts/lead.js';
+import { order } from './scripts/order.js';
 import { register } from './scripts/register.js';
 import { unregister } from './scripts/unregister.js';
 
@@ -19,6 +21,8 @@ import { unregister } from './scripts/unregister.js';
 const PAGE = 10;
 /** The listing ends here if other programs fill the key. */
 const MAX_ENTRIES = 10_000;
+/** Orders to one process that are kept while it does not answer: some hundreds. */
+const MAX_ORDER_BYTES = 65_536;
 /** What is firing is forgotten after this time without a leader. */
 const KEEP_STATE_MS = 604_800_000;
 
@@ -31,9 +35,15 @@ export class RedisProcesses implements ProcessVerbs {
     private readonly store: RedisStore,
   ) {}
 
-  async register(record: ProcessRecord, leaseMs: number): Promise<void> {
-    const args = encodeRegistration(this.prefix, record.id, encodeProcess(record), leaseMs);
-    await this.store.call(register, args, this.store.callMs);
+  async register(record: ProcessRecord, leaseMs: number): Promise<readonly ProcessOrder[]> {
+    const shown = { process: record.id, info: encodeProcess(record), obeyed: record.obeyed ?? '' };
+    const args = encodeRegistration(this.prefix, shown, leaseMs);
+    return decodeOrders((await this.store.call(register, args, this.store.callMs)).orders);
+  }
+
+  order(process: string, { id, ...what }: ProcessOrder): Promise<boolean> {
+    const args = { process, id, order: JSON.stringify(what), maxBytes: MAX_ORDER_BYTES };
+    return this.store.run(order, processKeys(this.prefix), args);
   }
 
   async unregister(process: string): Promise<void> {

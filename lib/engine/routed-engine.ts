@@ -205,7 +205,9 @@ function processesOf(routes: Routes): ProcessVerbs {
       return routes.first().processes.server;
     },
     register: async (record, leaseMs) =>
-      void (await routes.each((engine) => engine.processes.register(record, leaseMs))),
+      (await routes.each((engine) => engine.processes.register(record, leaseMs))).flat(),
+    order: async (process, order) =>
+      (await routes.each((engine) => engine.processes.order(process, order))).includes(true),
     unregister: async (process) => void (await routes.each((engine) => engine.processes.unregister(process))),
     list: async () => {
       const lists = await routes.each((engine) => engine.processes.list());

@@ -24,6 +24,41 @@ export class JobNotFoundError extends GodwitError {
 }
 
 /**
+ * An order was given to processes, but no living process fits, or only processes of a version that takes no orders.
+ *
+ * @example
+ * if (error instanceof ProcessNotFoundError) throw new NotFoundException(error.message);
+ */
+export class ProcessNotFoundError extends GodwitError {
+  readonly code = 'GODWIT_PROCESS_NOT_FOUND';
+
+  constructor(
+    /** What the order named. */
+    readonly wanted: {
+      /** Id of the process, or `host:pid`. */
+      readonly process?: string | undefined;
+      /** Name of the machine. */
+      readonly host?: string | undefined;
+      /** Name of the queue. */
+      readonly queue?: string | undefined;
+    },
+    isOlder: boolean,
+  ) {
+    const { process, host, queue } = wanted;
+    const named = [
+      ...(process === undefined ? [] : [`process '${process}'`]),
+      ...(host === undefined ? [] : [`host '${host}'`]),
+      ...(queue === undefined ? [] : [`queue '${queue}'`]),
+    ].join(', ');
+    super(
+      isOlder
+        ? `${named}: the process runs a version of godwit that takes no orders; update it, or stop it`
+        : `${named}: no such worker process is alive; inspector.workers() and godwit workers list them`,
+    );
+  }
+}
+
+/**
  * The call does not fit the state of the job or queue. Nothing was changed.
  *
  * @example

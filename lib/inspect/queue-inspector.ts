@@ -6,6 +6,7 @@ import type { JobCounts } from '../job/job-state.js';
 import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
 import { field, readable, refuse, rule, shape } from '../options/check.js';
+import { ProcessOrders } from './process-orders.js';
 import { readSpan, seriesOf, type QueueSeries, type SeriesOptions } from './queue-series.js';
 import type { PoolRecord, ProcessRecord, RunningJob } from '../contract/process-verbs.js';
 
@@ -57,13 +58,17 @@ const MAX_LOGGED = 1000;
  */
 export class QueueInspector {
   private readonly logger = new Log('QueueInspector');
+  /** Orders to worker processes: pause, resume, quiet. */
+  readonly processes: ProcessOrders;
   private readonly logged = new Set<string>();
 
   /** @internal */
   constructor(
     private readonly engine: Pick<QueueEngine, 'admin' | 'limits' | 'processes' | 'now'>,
     private readonly names: () => readonly string[],
-  ) {}
+  ) {
+    this.processes = new ProcessOrders(engine.processes);
+  }
 
   /**
    * The live worker processes of this prefix, sorted by host and process id. A process that stops disappears at once, one that crashes
@@ -237,7 +242,7 @@ export interface RunningJobInfo {
   readonly since: Date;
 }
 
-function toWorkerInfo({ pools, startedAt, ...rest }: ProcessRecord): WorkerInfo {
+function toWorkerInfo({ pools, startedAt, obeyed: _, ...rest }: ProcessRecord): WorkerInfo {
   return { ...rest, startedAt: new Date(startedAt), pools: pools.map(toPoolInfo) };
 }
 

@@ -29,6 +29,7 @@ import type {
   LeadAnswer,
   LeadCall,
   ProcessList,
+  ProcessOrder,
   ProcessRecord,
   ProcessVerbs,
 } from '../contract/process-verbs.js';
@@ -268,9 +269,14 @@ class MemoryProcesses implements ProcessVerbs {
 
   constructor(private readonly verbs: Verbs) {}
 
-  register(record: ProcessRecord, leaseMs: number): Promise<void> {
+  register(record: ProcessRecord, leaseMs: number): Promise<readonly ProcessOrder[]> {
     const { store } = this.verbs;
     return this.verbs.run('register', () => store.processes.register(record, leaseMs, store.clock.now()));
+  }
+
+  order(process: string, order: ProcessOrder): Promise<boolean> {
+    const { store } = this.verbs;
+    return this.verbs.run('order', () => store.processes.order(process, order, store.clock.now()));
   }
 
   unregister(process: string): Promise<void> {

@@ -78,6 +78,7 @@ export class MemoryHeartbeat implements Heartbeat {
   }
 
   private register(): void {
-    if (this.record) this.engine.processes.register(this.record, this.plan.leaseMs).catch(() => undefined);
+    const { engine, record, plan } = this;
+    if (record) engine.processes.register(record, plan.leaseMs).then(plan.onOrders, () => undefined);
   }
 }

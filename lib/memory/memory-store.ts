@@ -1,4 +1,4 @@
-import type { LeadAnswer, LeadCall, ProcessRecord } from '../contract/process-verbs.js';
+import type { LeadAnswer, LeadCall, ProcessOrder, ProcessRecord } from '../contract/process-verbs.js';
 import type { QueueEventBatch } from '../contract/engine.js';
 import { boundedWait, MemoryBells, type BoundedWait } from './memory-bells.js';
 import { MemoryQueue } from './memory-queue.js';
@@ -89,15 +89,32 @@ export class MemoryStore {
 /** How long the record of a process outlives its lease, so that a log line can name the process of a lost worker. */
 const REMEMBER_MS = 600_000;
 
+interface ProcessEntry {
+  readonly record: ProcessRecord;
+  readonly endsAt: number;
+  readonly orders: readonly ProcessOrder[];
+}
+
 /** The records of worker processes, each valid for one lease. */
 class ProcessBook {
-  private readonly entries = new Map<string, { readonly record: ProcessRecord; readonly endsAt: number }>();
+  private readonly entries = new Map<string, ProcessEntry>();
   private leader: { readonly owner: string; readonly until: number; readonly state: string } | undefined;
 
-  register(record: ProcessRecord, leaseMs: number, now: number): void {
+  register(record: ProcessRecord, leaseMs: number, now: number): readonly ProcessOrder[] {
     for (const [id, { endsAt }] of this.entries) if (endsAt <= now - REMEMBER_MS) this.entries.delete(id);
     // A copy, because the caller may change it.
-    this.entries.set(record.id, { record: structuredClone(record), endsAt: now + leaseMs });
+    const before = this.entries.get(record.id)?.orders ?? [];
+    const orders = before.slice(before.findIndex(({ id }) => id === record.obeyed) + 1);
+    this.entries.set(record.id, { record: structuredClone(record), endsAt: now + leaseMs, orders });
+    return orders;
+  }
+
+  order(process: string, order: ProcessOrder, now: number): boolean {
+    const entry = this.entries.get(process);
+    if (!entry || entry.endsAt <= now) return false;
+    const isKnown = entry.orders.some(({ id }) => id === order.id);
+    if (!isKnown) this.entries.set(process, { ...entry, orders: [...entry.orders, order] });
+    return true;
   }
 
   unregister(process: string): void {

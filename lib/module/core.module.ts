@@ -35,6 +35,7 @@ import { ListenerExplorer } from '../handlers/discovery/listener.explorer.js';
 import { ProcessorExplorer, type FoundProcessor } from '../handlers/discovery/processor.explorer.js';
 import { planSchedules } from '../handlers/discovery/schedule-plan.js';
 import type { QueueEngine } from '../contract/engine.js';
+import type { ProcessOrder } from '../contract/process-verbs.js';
 import { BootstrapError, MissingRootError, NestConflictError, type NestCopy } from '../errors.js';
 import { messageOf } from '../errors/thrown.js';
 import { QueueEvents } from '../events/queue-events.js';
@@ -150,7 +151,7 @@ export class QueueCore {
       inject: [QUEUE_ENGINE, WORKER_SERVICES, SETTINGS, QueueRegistry],
       useFactory: (
         engine: QueueEngine,
-        hire: () => WorkerServices,
+        hire: (obey: (order: ProcessOrder) => void) => WorkerServices,
         settings: ResolvedModuleOptions,
         registry: QueueRegistry,
       ) =>

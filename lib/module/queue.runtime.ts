@@ -3,7 +3,7 @@ import { Log } from '../contract/log.js';
 import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from '../contract/engine.js';
 import { LAST_WORDS_MS, within } from '../contract/retry.js';
-import type { ProcessState } from '../contract/process-verbs.js';
+import type { ProcessOrder, ProcessState } from '../contract/process-verbs.js';
 import { BootstrapError, InvalidOptionError, NotRunningError, UnknownQueueError } from '../errors.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import { checkQueueName } from '../job/job-id.js';
@@ -106,7 +106,7 @@ export class QueueRuntime {
   /** @internal */
   constructor(
     private readonly engine: QueueEngine,
-    private readonly createServices: () => WorkerServices,
+    private readonly createServices: (obey: (order: ProcessOrder) => void) => WorkerServices,
     private readonly options: RuntimeOptions,
     private readonly queues: () => readonly string[],
     /** Options of a queue. A queue that is not registered gets the defaults. */
@@ -441,7 +441,7 @@ export class QueueRuntime {
     if (!this.isWanted) return;
     this.current = 'running';
     if (this.options.role === 'producer') return;
-    this.services = this.createServices();
+    this.services = this.createServices(({ kind, queue }) => this[kind](queue ?? undefined));
     const declaring = this.services.declare(this.schedules);
     // If Redis is unreachable, the schedules are registered when it is back.
     if (this.isConnected) await declaring;

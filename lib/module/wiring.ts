@@ -9,6 +9,7 @@ import {
 } from '../decorators/metadata.js';
 import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
 import type { QueueEngine } from '../contract/engine.js';
+import type { ProcessOrder } from '../contract/process-verbs.js';
 import { RoutedEngine } from '../engine/routed-engine.js';
 import { Routes } from '../engine/routes.js';
 import { QueueEvents } from '../events/queue-events.js';
@@ -142,20 +143,21 @@ function createWorkerServices(
   dispatchers: DispatcherRegistry,
   observers: Observers,
   limits: LimitsDeclarer,
+  obey: (order: ProcessOrder) => void,
 ): WorkerServices {
   const { lease, owner, role } = settings;
-  const { leaseMs } = lease;
   const leaseOf = (queue: string) => registry.optionsOf(queue).lease;
   const known = registry.names().filter((queue) => registry.has(queue));
-  const shortestMs = Math.min(leaseMs, ...known.map((queue) => leaseOf(queue).leaseMs));
+  const shortestMs = Math.min(lease.leaseMs, ...known.map((queue) => leaseOf(queue).leaseMs));
   // An idle worker only learns about the leases of others from an answer, so it asks at least once per lease.
   const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, shortestMs));
   const leases = new LeaseKeeper(engine, lease, shortestMs / 4);
   const listenersOf = new Map<string, JobListeners>();
   const recoverer = createRecoverer(engine, registry, listenersOf, observers);
-  const registrar = new Registrar(engine, leases, role, leaseMs);
+  const registrar = new Registrar(engine, leases, role, lease.leaseMs, obey);
+  leases.onOrders = (orders) => registrar.obey(orders);
   const scheduler = new Scheduler(engine);
-  const declarer = new Declarer(engine, { owner, leaseMs, process: generateId(engine.now()) });
+  const declarer = new Declarer(engine, { owner, leaseMs: lease.leaseMs, process: generateId(engine.now()) });
   dispatchers.start();
   const janitor = new Janitor(engine, () => registry.names(), settings.upkeepMs);
   return {
@@ -205,6 +207,8 @@ function createWorkerServices(
   };
 }
 
+type ServiceParts = Parameters<typeof createWorkerServices> extends [...infer Parts, unknown] ? Parts : never;
+
 const substitute = { token: SUBSTITUTE, optional: true };
 
 export const wiredProviders: Provider[] = [
@@ -252,8 +256,8 @@ export const wiredProviders: Provider[] = [
     provide: WORKER_SERVICES,
     inject: [QUEUE_ENGINE, QueueRegistry, SETTINGS, DispatcherRegistry, Observers, LimitsDeclarer],
     useFactory:
-      (...parts: Parameters<typeof createWorkerServices>) =>
-      () =>
-        createWorkerServices(...parts),
+      (...parts: ServiceParts) =>
+      (obey: (order: ProcessOrder) => void) =>
+        createWorkerServices(...parts, obey),
   },
 ];

@@ -2,7 +2,7 @@ import { Log } from '../contract/log.js';
 import { isBeatDue } from '../contract/engine.js';
 import type { BeatAnswer, Heartbeat, LeaseTimes, QueueEngine } from '../contract/engine.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
-import type { ProcessRecord } from '../contract/process-verbs.js';
+import type { ProcessOrder, ProcessRecord } from '../contract/process-verbs.js';
 
 /** A worker whose lease is kept while it holds jobs. */
 interface Holder {
@@ -29,6 +29,8 @@ export class LeaseKeeper {
   private timer: NodeJS.Timeout | null = null;
   private open = false;
   private record: ProcessRecord | null = null;
+  /** Called with the orders to this process, again until its record says that it obeyed. */
+  onOrders: (orders: readonly ProcessOrder[]) => void = () => undefined;
 
   /**
    * @param own the lease of the record of the process.
@@ -95,6 +97,7 @@ export class LeaseKeeper {
       ...this.own,
       beatMs: this.beatMs,
       onBeat: (queue, worker, answer) => this.beaten(queue, worker, answer),
+      onOrders: (orders) => this.onOrders(orders),
       onFailure: (error) => this.fallBack(`the heartbeat thread failed (${error.message})`),
     });
     if (!this.heartbeat && !this.fellBack) this.fallBack('the connection cannot be passed to a thread');
@@ -144,7 +147,11 @@ export class LeaseKeeper {
 
   private register(): void {
     const { record } = this;
-    // If this fails, the record is missing until the next heartbeat.
-    if (record) this.engine.processes.register(record, this.own.leaseMs).catch(() => undefined);
+    if (!record) return;
+    this.engine.processes.register(record, this.own.leaseMs).then(
+      (orders) => this.onOrders(orders),
+      // The record is missing until the next heartbeat.
+      () => undefined,
+    );
   }
 }

@@ -2,8 +2,15 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Log } from '../contract/log.js';
 import type { QueueEngine } from '../contract/engine.js';
-import type { PoolRecord, ProcessRecord, ProcessState, RunningJob } from '../contract/process-verbs.js';
+import type {
+  PoolRecord,
+  ProcessOrder,
+  ProcessRecord,
+  ProcessState,
+  RunningJob,
+} from '../contract/process-verbs.js';
 import { within } from '../contract/retry.js';
+import { quoted } from '../job/text.js';
 import type { LeaseKeeper } from './lease-keeper.js';
 import type { Run } from './run.js';
 import type { WorkerPool } from './worker-pool.js';
@@ -40,12 +47,16 @@ export class Registrar {
   private readonly times = new WeakMap<object, number>();
   private state: ProcessState = 'running';
   private timer: NodeJS.Timeout | undefined;
+  /** Ids of the orders that were obeyed: each order comes several times. */
+  private readonly obeyed = new Set<string>();
+  private lastObeyed = '';
 
   constructor(
     private readonly engine: Pick<QueueEngine, 'now' | 'processes'>,
     private readonly leases: Pick<LeaseKeeper, 'show'>,
     private readonly role: 'producer' | 'worker' | 'both',
     private readonly leaseMs: number,
+    private readonly act: (order: ProcessOrder) => void,
   ) {}
 
   add(pool: ShownPool): void {
@@ -66,6 +77,20 @@ export class Registrar {
     const show = () => void this.logger.guard('writing the record of this process', () => this.show());
     this.timer ??= setInterval(show, this.leaseMs / 4).unref();
     show();
+  }
+
+  /** Obeys the orders that are new. The record then says so, and Redis forgets them. */
+  obey(orders: readonly ProcessOrder[]): void {
+    const fresh = orders.filter(({ id }) => !this.obeyed.has(id));
+    for (const order of fresh) {
+      this.obeyed.add(order.id);
+      this.lastObeyed = order.id;
+      const { kind, queue, by } = order;
+      const what = queue === null ? 'all queues' : `queue '${queue}'`;
+      this.logger.log(`order${by === '' ? '' : ` of ${quoted(by)}`} to this process: ${kind} ${what}`);
+      this.logger.guard(`the order to ${kind} ${what}`, () => this.act(order));
+    }
+    if (fresh.length > 0) this.show();
   }
 
   /** Stops updating the record. */
@@ -92,6 +117,7 @@ export class Registrar {
       state,
       pools: [...this.groups.values()].map((group) => this.recordOf(group)),
       morePools: 0,
+      obeyed: this.lastObeyed,
     } satisfies ProcessRecord);
   }
 

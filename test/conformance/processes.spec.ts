@@ -82,6 +82,30 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     expect(await queues()).toEqual(['q', 'q2']);
   });
 
+  it('get orders until they have obeyed, or end', async () => {
+    const { processes } = t.engine;
+    const order = (id: string, process = 'p1') =>
+      processes.order(process, { id, kind: 'pause', queue: null, by: 'ada' });
+    const ids = async (obeyed = '') =>
+      (await processes.register(processRecord({ id: 'p1', obeyed }), 1_000)).map(({ id }) => id);
+    expect(await order('o1')).toBe(false);
+    expect(await ids()).toEqual([]);
+    expect(await order('o1')).toBe(true);
+    expect(await order('o2')).toBe(true);
+    expect(await order('o2')).toBe(true);
+    expect(await processes.register(processRecord({ id: 'p2' }), 1_000)).toEqual([]);
+    expect(await ids()).toEqual(['o1', 'o2']);
+    expect(await ids('o1')).toEqual(['o2']);
+    expect(await order('o3')).toBe(true);
+    expect(await ids('o2')).toEqual(['o3']);
+    expect(await ids('o3')).toEqual([]);
+    await order('o4');
+    await t.advance(1_000);
+    expect(await order('o5')).toBe(false);
+    await processes.unregister('p1');
+    expect(await ids()).toEqual([]);
+  });
+
   it('are what they were when they said it', async () => {
     const record = processRecord();
     await t.engine.processes.register(record, 1_000);

@@ -106,6 +106,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
     ready: [['work']],
     close: [[]],
   },
+  ProcessOrders: { pause: [[{ queue: 'work' }]], resume: [[{ queue: 'work' }]], quiet: [[{ process: 'p' }]] },
   QueueInspector: { workers: [[]], queues: [[['work']]], series: [['work', {}]] },
   QueueRuntime: {
     start: [[]],
@@ -169,6 +170,7 @@ async function boot() {
     QueueProducer: get(QueueProducer),
     QueueEvents: get(QueueEvents),
     QueueInspector: get(QueueInspector),
+    ProcessOrders: get(QueueInspector).processes,
     QueueRuntime: get(QueueRuntime),
   };
   return objects;

@@ -55,6 +55,7 @@ const plan = (more: Partial<HeartbeatPlan> = {}): HeartbeatPlan => ({
   maxBlockMs: 60_000,
   onReady: () => undefined,
   onBeat: () => {},
+  onOrders: () => {},
   onFailure: () => {},
   ...more,
 });

@@ -195,6 +195,7 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
       },
     ],
     ['register', () => engine.processes.register(processRecord(), LEASE_MS)],
+    ['order', () => engine.processes.order('p1', { id: 'o', kind: 'pause', queue: null, by: '' })],
     ['lead', () => engine.processes.lead({ owner: 'p1', leaseMs: LEASE_MS, state: '' })],
     ['free-keys', () => engine.upkeep.freeKeys(QUEUE, ['key'])],
     ['list-workers', () => engine.processes.list()],

@@ -10,9 +10,11 @@ const q = useQueue();
 const REMEMBER_MS = 60_000;
 const KEEP_MS = 3_600_000;
 
-const run = (process: string, info: string, leaseMs = LEASE_MS) => {
+const run = async (process: string, info: string, leaseMs = LEASE_MS) =>
+  (await answerTo(process, info, '', leaseMs)).kind;
+const answerTo = (process: string, info: string, obeyed = '', leaseMs = LEASE_MS) => {
   const { store } = q.engine as unknown as { store: RedisStore };
-  const args = { process, info, leaseMs, rememberMs: REMEMBER_MS, keepMs: KEEP_MS };
+  const args = { process, info, obeyed, leaseMs, rememberMs: REMEMBER_MS, keepMs: KEEP_MS };
   return store.run(register, processKeys(q.redis.prefix), args);
 };
 const endOf = async (process: string) => Number(await q.admin.zscore(q.key('processes'), process));
@@ -88,6 +90,39 @@ it('leaves keys that end by themselves where nobody says anything any more', asy
 it('keeps the keys for longer than the longest lease', async () => {
   await q.engine.processes.register(processRecord(), 3_600_000);
   expect(await q.admin.pttl(q.key('processes'))).toBeGreaterThan(2 * 3_600_000);
+});
+
+const give = (process: string, id: string) =>
+  q.engine.processes.order(process, { id, kind: 'pause', queue: 'a', by: 'ada' });
+const idsOf = ({ orders }: { readonly orders: string }) =>
+  orders.split('\n').flatMap((one) => (one === '' ? [] : [one.split(' ')[0]!]));
+
+it('answers with the orders to the process, until it has obeyed', async () => {
+  // A renewal to the same millisecond changes nothing, which looks like a lost record.
+  let leaseMs = LEASE_MS;
+  const ask = (process: string, info: string, obeyed = '') => answerTo(process, info, obeyed, ++leaseMs);
+  await run('p1', 'one');
+  await run('p2', 'other');
+  for (const id of ['o-1', 'o-2', 'o-3']) await give('p1', id);
+  expect(idsOf(await ask('p1', ''))).toEqual(['o-1', 'o-2', 'o-3']);
+  expect(idsOf(await ask('p1', 'two'))).toEqual(['o-1', 'o-2', 'o-3']);
+  expect(idsOf(await ask('p2', ''))).toEqual([]);
+  expect(idsOf(await ask('p1', '', 'unknown'))).toEqual(['o-1', 'o-2', 'o-3']);
+  expect(idsOf(await ask('p1', '', 'o-2'))).toEqual(['o-3']);
+  expect(idsOf(await ask('p1', ''))).toEqual(['o-3']);
+  expect(idsOf(await ask('p1', '', 'o-3'))).toEqual([]);
+  expect(await q.hash('processInfo')).toEqual({ p1: 'two', p2: 'other' });
+});
+
+it('forgets the orders to a process with its record', async () => {
+  await run('old', 'x');
+  await give('old', 'o-1');
+  await q.admin.zadd(q.key('processes'), 1, 'old');
+  await run('p1', 'one');
+  expect(await q.hash('processInfo')).toEqual({ p1: 'one' });
+  await give('p1', 'o-2');
+  await q.engine.processes.unregister('p1');
+  expect(await q.redis.keys()).toEqual([]);
 });
 
 describe('refused', () => {

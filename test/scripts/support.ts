@@ -220,6 +220,7 @@ export function processRecord(more: Partial<ProcessRecord> = {}): ProcessRecord 
       },
     ],
     morePools: 0,
+    obeyed: '',
     ...more,
   };
 }

@@ -33,7 +33,7 @@ it('a process goes on telling what it does', () => {
     now: () => 1_000_000 + performance.now(),
     processes: { server: 'Redis 8', worksOn: async () => {} },
   };
-  const registrar = new Registrar(engine as never, { show }, 'both', 8_000);
+  const registrar = new Registrar(engine as never, { show }, 'both', 8_000, () => {});
   atEnd(() => registrar.stop());
   registrar.say('running');
   vi.advanceTimersByTime(6_000);

@@ -23,6 +23,7 @@ const record = (pools: readonly PoolRecord[]): ProcessRecord => ({
   state: 'paused',
   pools,
   morePools: 0,
+  obeyed: '',
 });
 const sizeOf = (text: string) => Buffer.byteLength(text);
 

@@ -27,7 +27,7 @@ function makeRegistrar(
     processes: { server: 'Redis 8.2.0', unregister, worksOn: async () => {} },
   };
   const leases = { show: (record: ProcessRecord) => void shown.push(record) };
-  const registrar = new Registrar(engine as never, leases, 'both', LEASE_MS);
+  const registrar = new Registrar(engine as never, leases, 'both', LEASE_MS, () => undefined);
   atEnd(() => registrar.stop());
   return registrar;
 }

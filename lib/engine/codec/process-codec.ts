@@ -1,4 +1,11 @@
-import type { PoolRecord, ProcessRecord, ProcessState, RunningJob } from '../../contract/process-verbs.js';
+import {
+  ORDER_KINDS,
+  type PoolRecord,
+  type ProcessOrder,
+  type ProcessRecord,
+  type ProcessState,
+  type RunningJob,
+} from '../../contract/process-verbs.js';
 
 /** Most bytes of the record of one process, so that the records of all processes can be read. */
 export const MAX_RECORD_BYTES = 65_536;
@@ -44,7 +51,7 @@ export function decodeProcess(text: string): ProcessRecord | null {
 
 /** @throws {TypeError} if a field has the wrong type */
 function readProcess(value: unknown): ProcessRecord {
-  const { id, host, pid, versions, startedAt, role, state, pools, morePools } = fieldsOf(value);
+  const { id, host, pid, versions, startedAt, role, state, pools, morePools, obeyed } = fieldsOf(value);
   const { godwit, node, server } = fieldsOf(versions);
   return {
     id: text(id),
@@ -56,7 +63,20 @@ function readProcess(value: unknown): ProcessRecord {
     state: text(state) as ProcessState,
     pools: list(pools).map(readPool),
     morePools: count(morePools),
+    obeyed: obeyed === undefined ? null : text(obeyed),
   };
+}
+
+/** Reads the orders to a process. Orders that only a newer version knows are left out. */
+export function decodeOrders(lines: string): ProcessOrder[] {
+  return lines.split('\n').flatMap((line) => {
+    const space = line.indexOf(' ');
+    if (space < 0) return [];
+    const { kind, queue, by } = fieldsOf(JSON.parse(line.slice(space + 1)));
+    const known = ORDER_KINDS.find((one) => one === kind);
+    const of = queue === null ? null : text(queue);
+    return known ? [{ id: line.slice(0, space), kind: known, queue: of, by: text(by) }] : [];
+  });
 }
 
 function readPool(value: unknown): PoolRecord {

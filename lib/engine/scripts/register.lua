@@ -1,20 +1,34 @@
---@needs types, clock
--- Renews the record of a process for one lease. If nothing has changed, an idle process costs only two commands. A server that
--- has lost the record answers `unknown`.
+--@needs types, clock, orders
+-- Renews the record of a process for one lease, and answers with its orders. If nothing has changed, an idle process costs only
+-- three commands. A server that has lost the record answers `unknown`.
 local now = clock()
+local field = orders_field(arg_process)
+local orders = redis.call('HGET', key_processInfo, field) or ''
 if arg_info == '' then
   local renewed = redis.call('ZADD', key_processes, 'XX', 'CH', now + arg_leaseMs, arg_process)
-  return renewed == 1 and 'registered' or 'unknown'
+  if renewed == 0 then return { 'unknown', '' } end
+else
+  -- Records of ended processes are kept for a while, so that a log line can name the process of a lost worker.
+  local gone = redis.call('ZRANGE', key_processes, '-inf', now - arg_rememberMs, 'BYSCORE', 'LIMIT', 0, 100)
+  check_types(key_processInfo)
+  if #gone > 0 then
+    redis.call('ZREM', key_processes, unpack(gone))
+    redis.call('HDEL', key_processInfo, unpack(gone))
+    for i, process in ipairs(gone) do gone[i] = orders_field(process) end
+    redis.call('HDEL', key_processInfo, unpack(gone))
+  end
+  redis.call('ZADD', key_processes, now + arg_leaseMs, arg_process)
+  redis.call('HSET', key_processInfo, arg_process, arg_info)
+  redis.call('PEXPIRE', key_processes, arg_keepMs)
+  redis.call('PEXPIRE', key_processInfo, arg_keepMs)
 end
--- Records of ended processes are kept for a while, so that a log line can name the process of a lost worker.
-local gone = redis.call('ZRANGE', key_processes, '-inf', now - arg_rememberMs, 'BYSCORE', 'LIMIT', 0, 100)
-check_types(key_processInfo)
-if #gone > 0 then
-  redis.call('ZREM', key_processes, unpack(gone))
-  redis.call('HDEL', key_processInfo, unpack(gone))
+if orders == '' or arg_obeyed == '' then return { 'registered', orders } end
+local at = string.find('\n' .. orders, '\n' .. arg_obeyed .. ' ', 1, true)
+if not at then return { 'registered', orders } end
+local left = string.sub(orders, string.find(orders, '\n', at, true) + 1)
+if left == '' then
+  redis.call('HDEL', key_processInfo, field)
+else
+  redis.call('HSET', key_processInfo, field, left)
 end
-redis.call('ZADD', key_processes, now + arg_leaseMs, arg_process)
-redis.call('HSET', key_processInfo, arg_process, arg_info)
-redis.call('PEXPIRE', key_processes, arg_keepMs)
-redis.call('PEXPIRE', key_processInfo, arg_keepMs)
-return 'registered'
+return { 'registered', left }

@@ -1,3 +1,4 @@
+import { userInfo } from 'node:os';
 import type { QueueInfo } from '../../inspect/queue-inspector.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
@@ -217,15 +218,24 @@ async function actOnSchedule(
   }
 }
 
+const PROCESSES: NonNullable<Command['options']> = {
+  process: { type: 'string', about: 'only in this worker process: <host>:<pid>, as "workers" lists them' },
+  host: { type: 'string', about: 'only in the worker processes of this machine' },
+};
+
 function gate(name: 'pause' | 'resume'): Command {
   const word = name === 'pause' ? 'paused' : 'resumed';
   return {
     name,
-    usage: '<queue…>',
+    usage: '[queue…]',
     about:
       name === 'pause' ? 'no process claims jobs of the queues any more; running jobs go on' : 'ends a pause',
-    words: [1, 1_000],
-    async run({ inspector, words, print }) {
+    words: [0, 1_000],
+    options: PROCESSES,
+    async run(context) {
+      const { inspector, words, values, print } = context;
+      if (values['process'] !== undefined || values['host'] !== undefined) return order(context, name);
+      if (words.length === 0) throw new UsageError(`${name}: name a queue, --process or --host`, '');
       await inspector.queues(words);
       const results = [];
       for (const queue of words) {
@@ -238,6 +248,42 @@ function gate(name: 'pause' | 'resume'): Command {
       return DONE;
     },
   };
+}
+
+const quiet: Command = {
+  name: 'quiet',
+  usage: '[queue…]',
+  about: 'worker processes claim no more jobs until they end, before a deploy replaces them',
+  words: [0, 1_000],
+  options: PROCESSES,
+  async run(context) {
+    const { words, values, print } = context;
+    const where = values['process'] ?? values['host'];
+    if (words.length === 0 && where === undefined)
+      throw new UsageError('quiet: name a queue, --process or --host', '');
+    const what = words.length === 0 ? 'No more jobs' : `No more jobs of ${words.join(', ')}`;
+    const who = where === undefined ? 'all processes that work on it now' : String(where);
+    if (!(await print.confirm(`${what} for ${who}, until they are restarted?`))) return FAILED;
+    return order(context, 'quiet');
+  },
+};
+
+/** Gives an order to worker processes, for each queue or for all their queues. */
+async function order(
+  { inspector, words, values, print }: Context,
+  kind: 'pause' | 'resume' | 'quiet',
+): Promise<number> {
+  const text = (key: string) => values[key] as string | undefined;
+  const chosen = { process: text('process'), host: text('host'), by: userInfo().username };
+  const results = [];
+  for (const queue of words.length === 0 ? [undefined] : words) {
+    // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
+    const told = await inspector.processes[kind]({ ...chosen, queue });
+    results.push(...told.map((one) => ({ ...one, order: kind, queue: queue ?? null })));
+    for (const { host, pid } of told) print.line(`${host}:${pid} ${kind} ${queue ?? 'all queues'}: told`);
+  }
+  if (print.isJson) print.json(results);
+  return DONE;
 }
 
 const audit: Command = {
@@ -303,6 +349,7 @@ export const QUEUE_COMMANDS: readonly Command[] = [
   schedules,
   gate('pause'),
   gate('resume'),
+  quiet,
   audit,
   repair,
   obliterate,
