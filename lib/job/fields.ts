@@ -169,11 +169,10 @@ export function unknownField(
   otherwise = `the options are ${known.join(', ')}`,
 ): InvalidOptionError {
   const near = nearest(field, known);
-  const advice = Object.hasOwn(ELSEWHERE, field)
-    ? ELSEWHERE[field]
-    : near === undefined
-      ? otherwise
-      : `did you mean ${near}?`;
+  const elsewhere = Object.hasOwn(ELSEWHERE, field) ? ELSEWHERE[field] : undefined;
+  // `queues` where `queue` is an option is a slip, and a password of one cluster node has no better place in `connection`.
+  const isElsewhere = elsewhere !== undefined && `${near}s` !== field && !path.includes('.connection');
+  const advice = isElsewhere ? elsewhere : near === undefined ? otherwise : `did you mean ${near}?`;
   const place = path + pathStep(field);
   return new InvalidOptionError(place, 'left out', undefined, `${place} is not an option; ${advice}`);
 }

@@ -134,7 +134,7 @@ describe('readDefaults', () => {
     const path = "registerQueue('email').defaults";
     const defaults = (given: object) => () => readDefaults(given, path, refuse);
     expect(defaults({ delay: 5 })).toThrow(
-      `${path}.delay is not an option; the options are attempts, backoff, timeout, retention, retryFor, expiresIn`,
+      `${path}.delay is not an option; it is an option of a single job: set it in add()`,
     );
     expect(defaults({ attempts: 0 })).toThrow(`${path}.attempts must be an integer from 1 to 1000000, got 0`);
     expect(defaults({ backoff: 'x y' })).toThrow(

@@ -186,7 +186,10 @@ describe('resolveModuleOptions', () => {
       { completed: { max: -1 } },
       'forRoot().completed.max must be an integer from 0 to 10000000, got -1 (number)',
     ],
-    [{ completed: { age: '1h' } }, 'forRoot().completed.age is not an option; the options are max'],
+    [
+      { completed: { age: '1h' } },
+      'forRoot().completed.age is not an option; how long completed jobs are kept is the option retention of a job',
+    ],
     [{ completed: 5 }, 'forRoot().completed must be an object, got 5 (number)'],
     [{ upkeep: { interval: 99 } }, 'forRoot().upkeep.interval must be a duration from 100 ms to'],
     [{ upkeep: { interval: '25d' } }, 'forRoot().upkeep.interval must be a duration from 100 ms to'],
