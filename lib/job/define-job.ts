@@ -1,4 +1,4 @@
-import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { StandardJSONSchemaV1, StandardSchemaV1 } from '@standard-schema/spec';
 import { InvalidOptionError, type PayloadIssue, type SchemaSide, SchemaViolationError } from '../errors.js';
 import { checkJobName, checkQueueName } from './job-id.js';
 import type { Job } from './job.js';
@@ -163,6 +163,30 @@ export function checkDefinition(given: AnyDefinition, path: string): AnyDefiniti
   const name = checkJobName(read.name);
   const schema = read.schema === undefined ? undefined : checkSchema(queue, name, read.schema);
   return new DefinedJob(queue, name, schema);
+}
+
+/**
+ * Whether the schema describes its data as JSON Schema, and this field is not in it. False if the schema cannot tell: it has no
+ * JSON Schema, or accepts fields that it does not name.
+ */
+export function lacksField({ schema }: AnyDefinition, path: readonly string[]): boolean {
+  try {
+    const standard = schema?.['~standard'] as Partial<StandardJSONSchemaV1['~standard']> | undefined;
+    let node: unknown = standard?.jsonSchema?.input({ target: 'draft-2020-12' });
+    for (const name of path) {
+      const { type, properties, additionalProperties } = node as Record<string, unknown>;
+      if (type !== 'object' || !isObject(properties) || additionalProperties) return false;
+      if (!Object.hasOwn(properties, name)) return true;
+      node = properties[name];
+    }
+  } catch {
+    // Such a schema has no JSON Schema, for example because it transforms its data.
+  }
+  return false;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
 }
 
 /**

@@ -9,7 +9,7 @@ import type {
 import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { fieldsOf, hasFields } from '../job/fields.js';
-import { faultOfText } from '../job/text.js';
+import { faultOfText, pathText, type Path } from '../job/text.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
 import {
@@ -181,13 +181,22 @@ export interface GroupChange extends LimitChange {
 
 type IsFailure = (error: unknown) => boolean;
 
+/** The largest cost of a job that counts against a rate. */
+interface MaxCost {
+  readonly max: number;
+  /** The option that sets it, for errors. */
+  readonly option: string;
+  /** Whose jobs count: those of the queue (`q`), of groups (`g`), of a name (`n:` and the name), or of a shared limit (`s:`). */
+  readonly field: LimitField;
+}
+
 /** The limits of a queue, from its options. */
 export interface ResolvedLimits {
   readonly rules: ReadonlyMap<LimitField, LimitRule>;
   /** Path of the group within the data of a job. */
   readonly groupBy: readonly string[] | null;
-  /** The largest cost that a job may have; null if there is no maximum. */
-  readonly maxCost: number | null;
+  /** The `max` of each rate: the largest cost of a job that counts against it. */
+  readonly maxCosts: readonly MaxCost[];
   /** The functions `isFailure` of breakers that have one. */
   readonly isFailure: ReadonlyMap<LimitField, IsFailure>;
   /** Whether groups have the order 'strict'. Then jobs must not have `lifo` or `debounce`. */
@@ -435,14 +444,32 @@ export function resolveLimits(
     report(
       new InvalidOptionError(`${path}.groups.onDead`, "left out without order 'strict'", ofGroups.onDead),
     );
-  const rates = [...rules.values(), ...shared.values()].flatMap(({ rate }) => (rate ? rate.max : []));
   return {
     rules,
     groupBy: by,
-    maxCost: rates.length > 0 ? Math.min(...rates) : null,
+    maxCosts: maxCostsOf(rules, shared),
     isFailure,
     isStrict: ofGroups.order === 'strict',
   };
+}
+
+function maxCostsOf(
+  rules: ReadonlyMap<LimitField, LimitRule>,
+  shared: ReadonlyMap<string, LimitRule>,
+): MaxCost[] {
+  const optionOf = (of: LimitField) =>
+    of === 'q' ? 'limits.rate.max' : of === 'g' ? 'groups.rate.max' : `limits.names.${of.slice(2)}.rate.max`;
+  const own = [...rules].map(([of, { rate }]) => ({
+    rate,
+    field: of,
+    option: `${optionOf(of)} of the queue`,
+  }));
+  const used = [...shared].map(([name, { rate }]) => ({
+    rate,
+    field: `s:${name}` as const,
+    option: `limits.${name}.rate.max of forRoot()`,
+  }));
+  return [...own, ...used].flatMap(({ rate, ...rest }) => (rate ? { max: rate.max, ...rest } : []));
 }
 
 /** `null` removes the limit that the code sets; the store writes this as false. */
@@ -475,23 +502,67 @@ function checkWeight(value: unknown, path: string): number {
   throw new InvalidOptionError(path, 'a number from 0.01 to 1000', value);
 }
 
+const MAX_GROUP_BYTES = 256;
+const GROUP_TEXT = `a text of 1 to ${MAX_GROUP_BYTES} bytes without control characters`;
+
 /** The name of a group: 1 to 256 bytes without control characters. */
 export function checkGroup(value: unknown, path: string): string {
-  if (faultOfText(value, 256) === undefined) return value as string;
-  throw new InvalidOptionError(path, 'a text of 1 to 256 bytes without control characters', value);
+  if (faultOfText(value, MAX_GROUP_BYTES) === undefined) return value as string;
+  throw new InvalidOptionError(path, GROUP_TEXT, value);
 }
 
 /** How much a job counts against rates. */
 export const readCost = integer(1, MANY);
 
+/** The options of a job that limits concern. */
+interface LimitedOptions {
+  readonly group?: string;
+  readonly cost?: number;
+  readonly lifo?: boolean;
+  readonly debounce?: object;
+}
+
 /**
- * Reads the group of a job from its data.
+ * Reads the group of a job from its data, and refuses options that the limits of its queue contradict.
  *
- * @throws {InvalidOptionError} if that field is not a text or a whole number
+ * @param path how errors call the job: its options are `<path>.options`, its data is `<path>.data`.
+ * @throws {InvalidOptionError} if the group is not a text or a whole number, or if the cost is larger than the `max` of a rate
+ *   that the job counts against
  */
-export function groupOf(data: unknown, by: readonly string[], path: string): string {
+export function withLimits<Options extends LimitedOptions>(
+  { groupBy, maxCosts, isStrict }: ResolvedLimits,
+  options: Options,
+  { name, data }: { readonly name: string; readonly data: unknown },
+  path: Path,
+): Options {
+  const { cost, lifo, debounce } = options;
+  const refuseOption = (option: string, phrase: string, value: unknown) => {
+    throw new InvalidOptionError(`${pathText(path)}.options.${option}`, phrase, value);
+  };
+  if (lifo && isStrict) refuseOption('lifo', "left out in a queue whose groups have order 'strict'", lifo);
+  if (debounce && isStrict)
+    refuseOption(
+      'debounce',
+      "left out in a queue whose groups have order 'strict': a job that is delayed again has no place in that order",
+      debounce,
+    );
+  const isRead = options.group === undefined && groupBy !== null;
+  const group = isRead ? groupOf(data, groupBy, path) : options.group;
+  for (const { max, option, field: of } of cost === undefined ? [] : maxCosts) {
+    const counts = of === 'g' ? group !== undefined : !of.startsWith('n:') || of === `n:${name}`;
+    if (counts && cost! > max) refuseOption('cost', `at most ${max}, ${option}`, cost);
+  }
+  return isRead ? { ...options, group } : options;
+}
+
+function groupOf(data: unknown, by: readonly string[], path: Path): string {
   let value = data;
   for (const name of by) value = (value as Record<string, unknown> | null | undefined)?.[name];
-  const place = `${path}.${by.join('.')}`;
-  return checkGroup(Number.isSafeInteger(value) ? String(value) : value, place);
+  if (Number.isSafeInteger(value)) return String(value);
+  if (faultOfText(value, MAX_GROUP_BYTES) === undefined) return value as string;
+  throw new InvalidOptionError(
+    `${pathText(path)}.data.${by.join('.')}`,
+    `a whole number or ${GROUP_TEXT}: it is the group of the job (groups.by of the queue)`,
+    value,
+  );
 }

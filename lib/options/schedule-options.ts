@@ -83,6 +83,7 @@ export type ScheduledJobOptions = Omit<
   | 'unique'
   | 'debounce'
   | 'throttle'
+  | 'aggregate'
   | 'signal'
 >;
 

@@ -156,6 +156,11 @@ export const readUnique: Rule<CheckedKey> = (value, path, report) => {
   if (states?.length === 0) refuse('states', 'a list of at least one state');
   if (on === 'keepLast' && until !== undefined && until !== 'settled')
     refuse('until', "'settled' if onDuplicate is 'keepLast'");
+  if (on === 'replace' && states?.length && !WAITING.some((one) => states.includes(one)))
+    refuse(
+      'states',
+      "a list with 'waiting' or 'delayed' if onDuplicate is 'replace': only such a job gets the new data",
+    );
   if (on === 'keepLast' && states !== undefined) refuse('states', "left out if onDuplicate is 'keepLast'");
   const forMs = typeof until === 'number' ? until : 0;
   const counted = states ?? (until === 'started' ? WAITING : UNSETTLED);
@@ -211,9 +216,10 @@ export const readAggregate: Rule<CheckedKey> = (value, path, report) => {
   if (!given) return undefined;
   const { key, longestMs = 1, graceMs = longestMs, most = 100, mostBytes = AGGREGATE_BYTES } = given;
   refuseMissing(value, { key, maxDelay: given.longestMs }, path, report);
-  const delayMs = Math.min(graceMs, longestMs);
+  if (given.longestMs !== undefined && graceMs > longestMs)
+    report(new InvalidOptionError(`${path}.grace`, 'at most maxDelay', (value as AggregateOptions).grace));
   const on = 'aggregate';
-  return { ...PLAIN, kind: on, on, key, forMs: delayMs, delayMs, longestMs, most, mostBytes };
+  return { ...PLAIN, kind: on, on, key, forMs: graceMs, delayMs: graceMs, longestMs, most, mostBytes };
 };
 
 const readThrottleFields = shape({ key: field('key', readKey), ttl: field('forMs', duration(1)) });

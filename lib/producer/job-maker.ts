@@ -11,7 +11,7 @@ import {
   type JobOptions,
   type Replication,
 } from '../options/job-options.js';
-import { groupOf, type ResolvedLimits } from '../options/limit-options.js';
+import { withLimits } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { InvalidOptionError } from '../errors.js';
 import { claimOf } from './unique-key.js';
@@ -63,7 +63,7 @@ export function makeJob(
   }
   const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue);
   const createdAt = Math.floor(now);
-  if (queue.limits) checked = withLimits(queue.limits, checked, request.data, path);
+  if (queue.limits) checked = withLimits(queue.limits, checked, request, path);
   const asked = checked.unique ?? checked.debounce ?? checked.throttle ?? checked.aggregate;
   const unique =
     asked &&
@@ -121,37 +121,6 @@ function implied(unique: KeyClaim | undefined, { awaited }: JobRequest): RecordO
 
 function delayOf(unique: KeyClaim | undefined): { delayMs?: number } {
   return unique && unique.delayMs > 0 ? { delayMs: unique.delayMs } : {};
-}
-
-/** Reads the group from the data, and refuses a cost that is larger than the `max` of a rate: such a job could never start. */
-function withLimits(
-  { groupBy, maxCost, isStrict }: ResolvedLimits,
-  options: CheckedJobOptions,
-  data: unknown,
-  path: Path,
-): CheckedJobOptions {
-  const { cost, lifo, debounce } = options;
-  const place = () => `${pathText(path)}.options`;
-  if (cost !== undefined && maxCost !== null && cost > maxCost)
-    throw new InvalidOptionError(
-      `${place()}.cost`,
-      `at most ${maxCost}, the "max" of a rate of its queue`,
-      cost,
-    );
-  if (lifo && isStrict)
-    throw new InvalidOptionError(
-      `${place()}.lifo`,
-      "left out in a queue whose groups have order 'strict'",
-      lifo,
-    );
-  if (debounce && isStrict)
-    throw new InvalidOptionError(
-      `${place()}.debounce`,
-      "left out in a queue whose groups have order 'strict': a job that is delayed again has no place in that order",
-      debounce,
-    );
-  if (options.group !== undefined || groupBy === null) return options;
-  return { ...options, group: groupOf(data, groupBy, `${pathText(path)}.data`) };
 }
 
 /**

@@ -180,6 +180,7 @@ export class Schedules<Jobs = any> {
       hasOwnId: true,
       replication: this.options.durability,
       ...(options.priority !== undefined && { priority: options.priority }),
+      ...(options.group !== undefined && { group: options.group }),
     };
     return this.add(job);
   }

@@ -4,6 +4,7 @@ import type { RecordOptions } from '../job/job-record.js';
 import { InvalidOptionError } from '../errors.js';
 import { copyFields, field, readable, refuse, shape } from '../options/check.js';
 import { checkJobOptions, JOB_OPTION_NAMES, type CheckedJobOptions } from '../options/job-options.js';
+import { withLimits } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleRule } from './check.js';
@@ -76,20 +77,20 @@ const REFUSED = {
 export function makeSchedule(
   givenRule: unknown,
   givenTemplate: unknown,
-  queue: Pick<ResolvedQueueOptions, 'maxPayloadBytes' | 'payloads' | 'backoffs'>,
+  queue: Pick<ResolvedQueueOptions, 'maxPayloadBytes' | 'payloads' | 'backoffs' | 'limits'>,
   path: string,
 ): MadeSchedule {
   checkScheduleRule(givenRule, `${path}.rule`);
   const place = `${path}.template`;
   const { name: givenName, data = null, options } = readTemplate(givenTemplate, place, refuse)!;
   const name = checkJobName(givenName);
-  checkTemplateOptions(options, `${place}.options`, queue.backoffs);
+  const checked = checkTemplateOptions(options, `${place}.options`, queue.backoffs);
   const dataJson = encodePayload(data, `${place}.data`, queue);
+  const group = queue.limits && withLimits(queue.limits, checked, { name, data }, place).group;
   const given = readable(givenRule, `${path}.rule`, () => plainRule(givenRule as Record<string, unknown>));
-  const optionsJson =
-    options === undefined
-      ? undefined
-      : JSON.stringify(copyFields(options, `${place}.options`, JOB_OPTION_NAMES));
+  const copied =
+    options === undefined ? undefined : copyFields(options, `${place}.options`, JOB_OPTION_NAMES);
+  const optionsJson = JSON.stringify(group === undefined ? copied : { ...copied, group });
   const record =
     `{"v":${VERSION},"rule":${JSON.stringify(given)},"template":{"name":${JSON.stringify(name)},` +
     `"data":${dataJson}${optionsJson === undefined ? '' : `,"options":${optionsJson}`}}}`;

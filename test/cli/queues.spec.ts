@@ -225,7 +225,7 @@ describe('acts on jobs', () => {
     });
     expect(await run('dead', 'work', 'retry', '--rate', '50', '--yes')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('--rate must be jobs in a time, as 50/s, not "50"'),
+      err: expect.stringContaining('--rate must be a number in a time, as 50/s or 100/5m, got "50"'),
     });
     expect((await run('dead', 'work', 'remove', '--rate', '50/s', '--yes')).code).toBe(2);
     await until(async () => (await queue.counts()).dead === 3, PATIENT);
@@ -267,6 +267,12 @@ describe('limits and groups', () => {
     const job = await run('job', 'work', 'a');
     expect(job.out).toMatch(/^waits because +the queue is held for 3[\d.]+ s/m);
     await json('limits', 'work', 'release');
+    // The same forms as those of `dead retry`.
+    const forms = ['50/s', '50/1s', '50/1000', '50/1000ms'];
+    for (const rate of forms) {
+      await json('limits', 'work', 'set', '--rate', rate);
+      expect((await json('limits', 'work'))[0].rate).toMatchObject({ max: 50, perMs: 1_000 });
+    }
     await json('limits', 'work', 'set', '--rate', 'none');
     expect(await json('limits', 'work')).toMatchObject([{ rate: null, concurrency: 3, heldForMs: 0 }, {}]);
     await json('limits', 'work', 'clear');
@@ -275,14 +281,21 @@ describe('limits and groups', () => {
     const bad = [
       ['limits', 'work', 'set'],
       ['limits', 'work', 'set', '--rate', '5'],
+      ['limits', 'work', 'set', '--rate', '5/'],
+      ['limits', 'work', 'set', '--rate', '5/soon'],
       ['limits', 'work', 'hold'],
       ['limits', 'work', 'hold', 'soon'],
       ['limits', 'work', 'stop'],
       ['limits', 'work', 'clear', '--name', 'a', '--shared', 'b'],
       ['groups', 'work', 'pause'],
       ['groups', 'work', 'stop', 'a'],
+      ['groups', 'work', 'pause', 'x'.repeat(257)],
+      ['groups', 'work', 'pause', 'a\tb'],
     ];
     for (const words of bad) expect([words, (await run(...words)).code]).toEqual([words, 2]);
+    expect((await run(...bad.at(-1)!)).err).toContain(
+      'group() must be a text of 1 to 256 bytes without control characters, got "a\\tb"',
+    );
   });
 });
 

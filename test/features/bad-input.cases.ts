@@ -5,7 +5,7 @@ import type { QueueApp } from '../support/queue-app.js';
 
 const welcome = defineJob('work', 'welcome', z.object({ to: z.email(), times: z.number().max(3) }));
 
-type Call = (app: QueueApp) => Promise<unknown>;
+export type Call = (app: QueueApp) => Promise<unknown>;
 /** What is wrong, the code of the error, what it says (a part of it, or its shape), and the call. */
 export type Case = [what: string, code: string, message: string | RegExp, call: Call];
 
@@ -13,7 +13,7 @@ const add =
   (data: unknown, options?: unknown): Call =>
   ({ queue }) =>
     queue.add('job', data, options as never);
-const withOptions = (options: unknown): Call => add(1, options);
+export const withOptions = (options: unknown): Call => add(1, options);
 const withId = (id: unknown): Call => withOptions({ id });
 const named =
   (name: unknown): Call =>
@@ -35,10 +35,10 @@ const deep = () => {
 const holed: unknown[] = [];
 holed[1] = 1;
 
-const OPTION = 'GODWIT_INVALID_OPTION';
+export const OPTION = 'GODWIT_INVALID_OPTION';
 const PAYLOAD = 'GODWIT_INVALID_PAYLOAD';
 const ID = 'GODWIT_INVALID_JOB_ID';
-const NAME = 'GODWIT_INVALID_JOB_NAME';
+export const NAME = 'GODWIT_INVALID_JOB_NAME';
 const QUEUE = 'GODWIT_INVALID_QUEUE_NAME';
 
 /** Every call that is wrong by itself. The queue `work` takes data of up to 1,000 bytes. */

@@ -9,6 +9,7 @@ import { keyOf, bodyCount, bootQueue, Logs, PATIENT } from '../support/queue-app
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
+import { flowCases } from './bad-flow.cases.js';
 import { cases } from './bad-input.cases.js';
 
 describe('a wrong call', () => {
@@ -16,7 +17,7 @@ describe('a wrong call', () => {
 
   it('rejects with a typed error that names the place, and changes nothing in Redis', async () => {
     const app = await bootQueue(redis, { watch: false, queue: { maxPayloadBytes: 1000 } });
-    for (const [what, code, message, call] of cases) {
+    for (const [what, code, message, call] of [...cases, ...flowCases]) {
       const error = await call(app).then(
         (value) => expect.fail(`${what} was taken: ${JSON.stringify(value)}`),
         (thrown: GodwitError) => thrown,

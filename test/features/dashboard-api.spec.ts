@@ -320,6 +320,17 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     ]);
     expect((await api('POST', `${at}/resume`)).status).toBe(200);
     expect((await queue.group('tenant 7/x').state()).paused).toBe(false);
+    const wrong = await api('POST', 'queues/work/groups/a%0Ab/pause');
+    expect([wrong.status, wrong.body]).toEqual([
+      400,
+      {
+        error: {
+          code: 'GODWIT_INVALID_OPTION',
+          message:
+            'group() must be a text of 1 to 256 bytes without control characters, got "a\\nb" (string)',
+        },
+      },
+    ]);
     await queue.group('tenant 7/x').clear();
     expect((await api('GET', `queues/work/jobs/${id}`)).body.waitsFor).toEqual([]);
     await queue.limits.clear();

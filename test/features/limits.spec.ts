@@ -509,6 +509,9 @@ describe('bad limits', () => {
       () => queue.groups({ cursor: 'x' }),
     ];
     for (const fault of faults) await expect(fault(), String(fault)).rejects.toThrow(InvalidOptionError);
+    await expect(queue.add('job', null, { cost: 11 })).rejects.toThrow(
+      'add().options.cost must be at most 10, limits.rate.max of the queue, got 11 (number)',
+    );
     expect(() => new RateLimited('soon' as never)).toThrow(InvalidOptionError);
     expect(() => new RateLimited('1s', { scope: 'job' as never })).toThrow(InvalidOptionError);
     expect(await queue.counts()).toMatchObject({ waiting: 0 });

@@ -57,6 +57,10 @@ export const faults = {
     `${place} handles '${jobName}', which is defined for queue '${definedFor}', ` +
     `but ${className} works on ${namedQueues(queues)}; move it to a processor of '${definedFor}'`,
 
+  noGroupField: (queue: string, field: string, jobName: string, label: string) =>
+    `registerQueue('${queue}').groups.by reads the group from the field '${field}' of the data, ` +
+    `but the schema of job '${jobName}' (${label}) has no such field; add it to the schema, or change groups.by`,
+
   misplacedSchedule: (schedule: string, place: string, what: string) =>
     `${schedule} is on ${place}, which is ${what}; ` +
     `put it next to @Handle on an instance method with a plain name`,

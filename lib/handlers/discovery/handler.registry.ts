@@ -1,7 +1,7 @@
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { type HandlerMark, showHandle } from '../../decorators/metadata.js';
 import { messageOf } from '../../errors/thrown.js';
-import { checkDefinition } from '../../job/define-job.js';
+import { checkDefinition, lacksField } from '../../job/define-job.js';
 import { checkJobName } from '../../job/job-id.js';
 import {
   ANY_NAME,
@@ -105,7 +105,7 @@ export async function planPools(
     if (processor.methods.length === 0) found.push(faults.noHandlers(processor.className, names));
     for (const method of processor.methods) {
       for (const [queue, entry] of entriesOf(processor, method, names, makeHandler, found)) {
-        found.push(...backoffFaults(entry, queue, optionsOf));
+        found.push(...backoffFaults(entry, queue, optionsOf), ...groupFaults(entry, queue, optionsOf));
         pool.handlers.set(queue, [...(pool.handlers.get(queue) ?? []), entry]);
       }
     }
@@ -123,6 +123,14 @@ export async function planPools(
     );
   }
   return { plans, faults: found };
+}
+
+/** Reports a definition whose schema does not have the field that `groups.by` reads. */
+function groupFaults({ label, definition }: PlannedHandler, queue: string, optionsOf: OptionsOf): string[] {
+  const by = optionsOf(queue)?.limits?.groupBy;
+  return definition && by && lacksField(definition, by)
+    ? [faults.noGroupField(queue, by.join('.'), definition.name, label)]
+    : [];
 }
 
 /** Reports queues that two pools would work on: neither pool could keep its order or its weights. */

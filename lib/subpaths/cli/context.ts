@@ -1,6 +1,7 @@
 import { createInterface } from 'node:readline/promises';
 import { once } from 'node:events';
 import { escaped } from '../../errors/show.js';
+import { readDuration } from '../../job/duration.js';
 import type { Inspector } from '../inspector.js';
 import { paint, table, type Cell, type Column, type Screen } from './table.js';
 import type { Output } from './output.js';
@@ -124,6 +125,19 @@ export function numberOf({ values }: Context, name: string, otherwise: number): 
   if (given === undefined) return otherwise;
   if (typeof given === 'string' && /^\d{1,9}$/.test(given)) return Number(given);
   throw new UsageError(`--${name} must be a whole number, got ${JSON.stringify(given)}`, '');
+}
+
+/** The option `--rate`: a number in a time, as `50/s` or `100/5m`. Undefined if it is not given. */
+export function rateOf({ values }: Context): { max: number; per: number } | undefined {
+  const text = values['rate'];
+  if (text === undefined) return undefined;
+  const [, max, time = ''] = /^(\d{1,10})\/(\S+)$/.exec(String(text)) ?? [];
+  const per = readDuration(/^\d/.test(time) ? time : `1${time}`);
+  if (max !== undefined && per !== undefined) return { max: Number(max), per };
+  throw new UsageError(
+    `--rate must be a number in a time, as 50/s or 100/5m, got ${JSON.stringify(text)}`,
+    '',
+  );
 }
 
 /** The given ones of these options, with camel-case names. */

@@ -8,7 +8,17 @@ import type { JobFilter } from '../../producer/bulk-acts.js';
 import type { DeadJob, DeadListOptions, RetryPace } from '../../producer/dead-jobs.js';
 import type { JobSnapshot } from '../../producer/job-snapshot.js';
 import type { Queue } from '../../producer/queue.js';
-import { DONE, FAILED, given, NOT_THERE, numberOf, STOPPED, type Command, type Context } from './context.js';
+import {
+  DONE,
+  FAILED,
+  given,
+  NOT_THERE,
+  numberOf,
+  rateOf,
+  STOPPED,
+  type Command,
+  type Context,
+} from './context.js';
 import { UsageError } from './dispatch-options.js';
 import { age, cut, right, type Cell } from './table.js';
 
@@ -298,22 +308,19 @@ const dead: Command = {
   },
 };
 
-const RATE = /^(\d{1,9})\/(\d*)(ms|s|m|h|d)$/;
 /** Minimum time between two lines of progress. */
 const PROGRESS_MS = 1_000;
 
 /** The rate of the retries. Undefined if there is no limit. */
-function paceOf({ values, print, signal }: Context, act: string): RetryPace | undefined {
-  const given = values['rate'];
-  if (typeof given !== 'string') return undefined;
-  const [, max, count, unit] = RATE.exec(given) ?? [];
-  if (max === undefined)
-    throw new UsageError(`--rate must be jobs in a time, as 50/s, not ${JSON.stringify(given)}`, '');
+function paceOf(context: Context, act: string): RetryPace | undefined {
+  const rate = rateOf(context);
+  if (rate === undefined) return undefined;
+  const { print, signal } = context;
   if (act !== 'retry') throw new UsageError('--rate is for retry only', '');
   let saidAt = performance.now();
   return {
     signal,
-    rate: { max: Number(max), per: `${count === '' ? 1 : Number(count)}${unit as 's'}` },
+    rate,
     onProgress: (retried) => {
       if (performance.now() - saidAt < PROGRESS_MS) return;
       saidAt = performance.now();

@@ -1,6 +1,6 @@
 import type { LimitInfo } from '../../producer/queue-limits.js';
 import { UsageError } from './dispatch-options.js';
-import { DONE, given, numberOf, type Command, type Context } from './context.js';
+import { DONE, given, numberOf, rateOf, type Command, type Context } from './context.js';
 import { age, cut, right, type Cell } from './table.js';
 
 const COLUMNS = [
@@ -20,7 +20,7 @@ const limits: Command = {
   options: {
     name: { type: 'string', about: 'the limit of this job name' },
     shared: { type: 'string', about: 'the shared limit with this name' },
-    rate: { type: 'string', about: 'for set: starts and time, as 100/1s; none removes the rate' },
+    rate: { type: 'string', about: 'for set: starts in a time, as 50/s, 100/5m; none removes the rate' },
     concurrency: { type: 'string', about: 'for set: jobs that run at once; none removes the limit' },
   },
   async run(context) {
@@ -52,7 +52,7 @@ async function change(
     case 'set': {
       const { rate, concurrency } = values;
       const changed = {
-        ...(rate !== undefined && { rate: rateOf(String(rate)) }),
+        ...(rate !== undefined && { rate: rate === 'none' ? null : rateOf(context)! }),
         ...(concurrency !== undefined && {
           concurrency: concurrency === 'none' ? null : numberOf(context, 'concurrency', 0),
         }),
@@ -77,14 +77,6 @@ async function change(
   }
   print.done('done', { queue, act, name: name ?? null, shared: shared ?? null });
   return DONE;
-}
-
-function rateOf(text: string): { max: number; per: `${number}s` } | null {
-  if (text === 'none') return null;
-  const [, max, per] = /^(\d{1,10})\/(\S+)$/.exec(text) ?? [];
-  if (max === undefined)
-    throw new UsageError(`--rate must be like 100/1s, or none, got ${JSON.stringify(text)}`, '');
-  return { max: Number(max), per: per as `${number}s` };
 }
 
 const groups: Command = {

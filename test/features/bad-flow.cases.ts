@@ -1,0 +1,64 @@
+import { NAME, OPTION, withOptions, type Case } from './bad-input.cases.js';
+
+/** Calls with wrong limits, groups and keys. */
+export const flowCases: Case[] = [
+  [
+    'an aggregate whose grace is longer than its longest delay',
+    OPTION,
+    'add().options.aggregate.grace must be at most maxDelay, got "1m" (string)',
+    withOptions({ aggregate: { key: 'k', maxDelay: '1s', grace: '1m' } }),
+  ],
+  [
+    'new data for jobs that never wait',
+    OPTION,
+    "unique.states must be a list with 'waiting' or 'delayed' if onDuplicate is 'replace'",
+    withOptions({ unique: { key: 'k', states: ['active', 'dead'], onDuplicate: 'replace' } }),
+  ],
+  [
+    'the last of those in some states',
+    OPTION,
+    "unique.states must be left out if onDuplicate is 'keepLast'",
+    withOptions({ unique: { key: 'k', states: ['waiting'], onDuplicate: 'keepLast' } }),
+  ],
+  ...(['', 'x'.repeat(257), 'a\nb', 7, null] as const).flatMap((group): Case[] => {
+    const rule = 'must be a text of 1 to 256 bytes without control characters';
+    const given = JSON.stringify(group).slice(0, 20);
+    return [
+      [`a job of the group ${given}`, OPTION, `add().options.group ${rule}`, withOptions({ group })],
+      [
+        `a handle of the group ${given}`,
+        OPTION,
+        `group() ${rule}`,
+        async ({ queue }) => queue.group(group as never),
+      ],
+      ...(group === null
+        ? []
+        : [
+            [
+              `reasons to wait in the group ${given}`,
+              OPTION,
+              `limits.holding().group ${rule}`,
+              ({ queue }) => queue.limits.holding({ name: 'a', group: group as never }),
+            ] satisfies Case,
+          ]),
+    ];
+  }),
+  [
+    'a limit of an empty name',
+    NAME,
+    'a job name is 1 to 255 bytes',
+    ({ queue }) => queue.limits.set({ concurrency: 1 }, { name: '' }),
+  ],
+  [
+    'a shared limit with a space in its name',
+    OPTION,
+    'limits.shared() must be a name of 1 to 64 of [A-Za-z0-9._-], got "open ai"',
+    async ({ queue }) => queue.limits.shared('open ai'),
+  ],
+  [
+    'a page of no groups',
+    OPTION,
+    'groups().limit must be an integer from 1 to 1000',
+    ({ queue }) => queue.groups({ limit: 0 }),
+  ],
+];
