@@ -24,6 +24,20 @@ export interface LimitState {
   readonly breaker: BreakerState | null;
 }
 
+/** The limits of a queue, and the number of its groups. */
+export interface LimitsOverview {
+  readonly limits: readonly LimitState[];
+  readonly groups: GroupCounts;
+}
+
+/** Numbers of groups. A group that is paused, or whose concurrency is used up, is in neither. */
+export interface GroupCounts {
+  /** Jobs of the group wait, and its own limits let one start. */
+  readonly ready: number;
+  /** The rate of the group is used up, whether further jobs wait or not. */
+  readonly resting: number;
+}
+
 /** `half-open`: the time is over; probe jobs may start, or run. */
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
@@ -93,6 +107,8 @@ export interface LimitVerbs {
   charge(queue: QueueRef, changes: readonly LimitCharge[]): Promise<void>;
   /** The existing limits of the queue, of all groups and of names. */
   list(queue: QueueRef): Promise<readonly LimitState[]>;
+  /** `list`, and the number of groups. */
+  overview(queue: QueueRef): Promise<LimitsOverview>;
   group(queue: QueueRef, group: string): Promise<LimitState>;
   /**
    * Asks the shared limits for starts and places. This is a separate call, because a cluster may store them on another node than

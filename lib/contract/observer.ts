@@ -1,6 +1,6 @@
 import type { AbortReason } from '../errors.js';
 import type { Outcome } from '../job/outcome.js';
-import type { TracedEnd } from '../options/telemetry.js';
+import type { RunTrace, TracedEnd } from '../options/telemetry.js';
 
 /** A run that is over, or a job that could not run. */
 export interface ObservedRun {
@@ -10,6 +10,8 @@ export interface ObservedRun {
   readonly outcome: Outcome | undefined;
   /** When the job could first have run, ms since 1970; only if this was its first run. */
   readonly firstRunnableAt?: number | undefined;
+  /** Its trace, if there is telemetry. */
+  readonly trace?: Pick<RunTrace, 'traceId'> | undefined;
   /** Why its signal was aborted, if it was. */
   readonly aborted?: { readonly reason: AbortReason } | undefined;
 }

@@ -1,6 +1,7 @@
 import type {
   LimitCharge,
   LimitField,
+  LimitsOverview,
   LimitRule,
   LimitState,
   LimitVerbs,
@@ -81,8 +82,12 @@ export class RedisLimits implements LimitVerbs {
   }
 
   async list(queue: string): Promise<readonly LimitState[]> {
-    const { found } = await this.look(queue, { kind: 'all' });
-    return found.map(stateOf);
+    return (await this.overview(queue)).limits;
+  }
+
+  async overview(queue: string): Promise<LimitsOverview> {
+    const { found, groups } = await this.look(queue, { kind: 'all' });
+    return { limits: found.map(stateOf), groups };
   }
 
   async group(queue: string, group: string): Promise<LimitState> {

@@ -1,6 +1,7 @@
 import { Log } from '../contract/log.js';
-import type { LimitState } from '../contract/limit-verbs.js';
+import type { GroupCounts, LimitState } from '../contract/limit-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
+import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
 import { InvalidOptionError, UnknownQueueError } from '../errors.js';
 import type { JobCounts } from '../job/job-state.js';
 import { checkQueueName } from '../job/job-id.js';
@@ -64,7 +65,7 @@ export class QueueInspector {
 
   /** @internal */
   constructor(
-    private readonly engine: Pick<QueueEngine, 'admin' | 'limits' | 'processes' | 'now'>,
+    private readonly engine: Pick<QueueEngine, 'admin' | 'limits' | 'processes' | 'schedules' | 'now'>,
     private readonly names: () => readonly string[],
   ) {
     this.processes = new ProcessOrders(engine.processes);
@@ -135,18 +136,35 @@ export class QueueInspector {
     return seriesOf(name, rows, span);
   }
 
-  /** @internal The limits of these queues; the shared limits have the empty name. */
-  async limits(
-    names: readonly string[],
-  ): Promise<readonly (readonly [queue: string, readonly LimitState[]])[]> {
+  /** @internal The limits of these queues, with their groups; the shared limits have the empty name. */
+  async limits(names: readonly string[]): Promise<LimitsOfQueue[]> {
     const { limits } = this.engine;
-    const found: (readonly [string, readonly LimitState[]])[] = [];
+    const found: LimitsOfQueue[] = [];
     for (let at = 0; at < names.length; at += AT_ONCE) {
       const some = names.slice(at, at + AT_ONCE);
-      const lists = await Promise.all(some.map((name) => limits.list(name)));
-      found.push(...some.map((name, i) => [name, lists[i]!] as const));
+      const all = await Promise.all(some.map((name) => limits.overview(name)));
+      found.push(...some.map((queue, i) => ({ queue, ...all[i]! })));
     }
-    if (names.length > 0) found.push(['', await limits.shared(names[0]!)]);
+    if (names.length > 0)
+      found.push({ queue: '', limits: await limits.shared(names[0]!), groups: { ready: 0, resting: 0 } });
+    return found;
+  }
+
+  /**
+   * @internal How late the most overdue schedule of each of these queues is, in ms; 0 if none is. Without queues that have no
+   * schedule with a next occurrence.
+   */
+  async scheduleLags(
+    names: readonly string[],
+  ): Promise<{ readonly queue: string; readonly lagMs: number }[]> {
+    const { schedules } = this.engine;
+    const scheduled = await schedules.scheduled(names);
+    const found: { readonly queue: string; readonly lagMs: number }[] = [];
+    for (let at = 0; at < scheduled.length; at += AT_ONCE) {
+      const some = scheduled.slice(at, at + AT_ONCE);
+      const lags = await Promise.all(some.map((queue) => scheduleLag(schedules, queue)));
+      found.push(...some.map((queue, i) => ({ queue, lagMs: lags[i]! })));
+    }
     return found;
   }
 
@@ -176,6 +194,19 @@ export class QueueInspector {
     this.logged.add(process);
     this.logger.debug(`the record of process ${quoted(process)} cannot be read: ${quoted(why)}`);
   }
+}
+
+/** @internal */
+export interface LimitsOfQueue {
+  readonly queue: string;
+  readonly limits: readonly LimitState[];
+  readonly groups: GroupCounts;
+}
+
+/** @internal How late the most overdue schedule of a queue is, in ms; 0 if none is. */
+export async function scheduleLag(schedules: Pick<ScheduleVerbs, 'due'>, queue: string): Promise<number> {
+  const { now, due } = await schedules.due(queue, 0);
+  return Math.max(0, ...due.map(({ nextAt }) => now - (nextAt ?? now)));
 }
 
 /** A worker process, from its last report. Times are by the clock of Redis. */

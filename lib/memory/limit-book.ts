@@ -2,6 +2,7 @@ import type { AgingRule } from '../job/limit-rule.js';
 import {
   flagsOf,
   type BreakerRule,
+  type GroupCounts,
   type LimitCharge,
   type LimitField,
   type LimitRule,
@@ -201,6 +202,14 @@ export class LimitBook {
   /** The states of groups that have a line. */
   groups(): LimitState[] {
     return [...this.lines.keys()].filter((name) => name.startsWith('g:')).map((name) => this.stateOf(name));
+  }
+
+  groupCounts(): GroupCounts {
+    const groups = [...this.lines.values()].filter(({ name }) => name.startsWith('g:'));
+    return {
+      ready: groups.filter(({ ready }) => ready !== null).length,
+      resting: groups.filter(({ restsUntil }) => restsUntil !== null).length,
+    };
   }
 
   stateOf(field: LimitField): LimitState {

@@ -327,6 +327,8 @@ function limitVerbs(verbs: Verbs): LimitVerbs {
     share: (queue, call) => verbs.on('limits', SHARED, (q) => q.limits.shares.share(queue, call, q.now)),
     shared: () => verbs.on('limits', SHARED, (q) => q.limits.shared()),
     list: (queue) => verbs.on('limits', queue, (q) => q.limits.list()),
+    overview: (queue) =>
+      verbs.on('limits', queue, (q) => ({ limits: q.limits.list(), groups: q.limits.groupCounts() })),
     group: (queue, group) => verbs.on('limits', queue, (q) => q.limits.stateOf(`g:${group}`)),
     groups: (queue, cursor, limit) =>
       verbs.on('limits', queue, (q) => {

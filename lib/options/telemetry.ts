@@ -52,6 +52,8 @@ export interface TracedEnd {
 
 /** The trace of one run. */
 export interface RunTrace {
+  /** Id of the trace, for the exemplars of metrics; absent if the trace is not recorded. */
+  readonly traceId?: string | undefined;
   /** Calls the handler, or a listener of its end, inside the trace. */
   call<T>(work: () => T): T;
   /** Called when the run is over. */

@@ -185,6 +185,30 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
     });
   });
 
+  it('tells how many groups are ready or rest', async () => {
+    await set('g', slow(1), 'code');
+    await set('n:mail', slow(1));
+    await t.add(
+      ...some('a', 2),
+      ...some('b', 2),
+      named('mail.1'),
+      named('mail.2'),
+      named('page.1'),
+      named('page.2'),
+    );
+    const groups = async () => (await t.engine.limits.overview(QUEUE)).groups;
+    expect(await groups()).toEqual({ ready: 2, resting: 0 });
+    expect((await take(4)).ids).toHaveLength(4);
+    expect(await groups()).toEqual({ ready: 0, resting: 2 });
+    await t.advance(1_011);
+    expect((await take(9)).ids).toHaveLength(4);
+    // No job of them waits any more, but their rates are used up.
+    expect(await groups()).toEqual({ ready: 0, resting: 2 });
+    await t.advance(1_011);
+    await take(9);
+    expect(await groups()).toEqual({ ready: 0, resting: 0 });
+  });
+
   describe('aging', () => {
     const aging = (every: number, by = 1) => set('q', { aging: { every, by } }, 'code');
     const ranked = (id: string, priority: number, more: { delayMs?: number; group?: string } = {}) => ({

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import type { CanActivate, INestApplication } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterEach, describe, expect, it } from 'vitest';
+import { BasicTracerProvider } from '@opentelemetry/sdk-trace-node';
 import { UnrecoverableError } from '#lib/errors.js';
+import { QueueInspector } from '#lib/inspect/queue-inspector.js';
+import { otel } from '#lib/subpaths/otel.js';
 import { QueueMetrics, QueueMetricsModule, type QueueMetricsOptions } from '#lib/subpaths/prometheus.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -108,6 +111,60 @@ describe('QueueMetrics', () => {
       expect(held(limit)).toBeGreaterThan(3_500);
       expect(held(limit)).toBeLessThanOrEqual(3_600);
     }
+  });
+
+  it('shows how many groups are ready or rest, without names that have limits, and none without groups', async () => {
+    const app = await boot(
+      {},
+      {
+        handlers: undefined,
+        queue: { limits: { rate: { max: 1, per: '1h' }, names: { slow: { concurrency: 1 } } } },
+      },
+    );
+    const lines = async () => (await app.get(QueueMetrics).text()).split('\n');
+    expect((await lines()).filter((line) => line.startsWith('godwit_groups'))).toEqual([]);
+    await app.queue.addBulk(
+      ['a', 'a', 'b', 'c'].map((group) => ({ name: 'ok', data: null, options: { group } })),
+    );
+    await app.queue.add('slow', null);
+    const text = await new QueueMetrics({ inspector: app.get(QueueInspector), global: true }).text();
+    expect(text).toContain('godwit_groups{queue="work",state="ready"} 3\n');
+    expect(text).toContain('godwit_groups{queue="work",state="resting"} 0\n');
+  });
+
+  it('shows how late schedules are, while no process fires them', async () => {
+    const app = await boot({}, { handlers: undefined });
+    const lag = async () => {
+      const text = await new QueueMetrics({ inspector: app.get(QueueInspector), global: true }).text();
+      const found = /^godwit_schedule_lag_seconds\{queue="work"\} (.*)$/m.exec(text)?.[1];
+      return found === undefined ? undefined : Number(found);
+    };
+    expect(await lag()).toBeUndefined();
+    await app.queue.schedules.upsert('hourly', { every: '1h' }, { name: 'ok' });
+    expect(await lag()).toBe(0);
+    await app.queue.schedules.upsert('often', { every: '1s' }, { name: 'ok' });
+    await until(async () => ((await lag()) ?? 0) > 0.2, PATIENT);
+    await app.queue.schedules.pause('often');
+    expect(await lag()).toBe(0);
+  });
+
+  it('names the trace of the newest run in each bucket, with godwit/otel and in OpenMetrics', async () => {
+    const tracerProvider = new BasicTracerProvider({
+      sampler: {
+        shouldSample: (_c, _t, _n, _k, { 'godwit.job.name': name }) => ({ decision: name === 'ok' ? 2 : 0 }),
+      },
+    });
+    const app = await boot({}, { root: { telemetry: otel({ tracerProvider, meterProvider: false }) } });
+    await work(app);
+    const metrics = app.get(QueueMetrics);
+    expect(await metrics.text()).not.toContain('trace_id');
+    const open = (await metrics.text('application/openmetrics-text')).split('\n');
+    const traced = open.filter((line) => line.includes('trace_id'));
+    expect(traced.length).toBeGreaterThan(0);
+    for (const line of traced)
+      expect(line).toMatch(
+        /^godwit_run_duration_seconds_bucket\{queue="work",name="ok",le="[^"]+"\} \d+ # \{trace_id="[0-9a-f]{32}"\} [\d.e-]+ \d+(\.\d+)?$/,
+      );
   });
 
   it('shows which jobs run, and for how long', async () => {
@@ -226,6 +283,7 @@ describe('a Redis that does not answer', () => {
       queues: () => Promise.reject(new Error('away')),
       workers: () => Promise.reject(new Error('away')),
       limits: () => Promise.reject(new Error('away')),
+      scheduleLags: () => Promise.reject(new Error('away')),
     };
     const text = await new QueueMetrics({ inspector: broken, global: true }).text();
     expect(text).toContain('godwit_collect_success 0\n');
@@ -235,7 +293,8 @@ describe('a Redis that does not answer', () => {
 
   it('is asked once for pages of the same second', async () => {
     let asked = 0;
-    const counting = { queues: async () => (asked++, []), workers: async () => [], limits: async () => [] };
+    const none = async () => [];
+    const counting = { queues: async () => (asked++, []), workers: none, limits: none, scheduleLags: none };
     const metrics = new QueueMetrics({ inspector: counting, global: true });
     await Promise.all([metrics.text(), metrics.text()]);
     await metrics.text();
@@ -287,6 +346,6 @@ describe('the files for Grafana and Prometheus', () => {
     const { status, stdout } = spawnSync(program, ['check', 'rules', join(ROOT, 'grafana', 'alerts.yml')], {
       encoding: 'utf8',
     });
-    expect([status, stdout]).toEqual([0, expect.stringContaining('7 rules found')]);
+    expect([status, stdout]).toEqual([0, expect.stringContaining('8 rules found')]);
   });
 });

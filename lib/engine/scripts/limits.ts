@@ -25,8 +25,9 @@ export const limits = defineScript({
   memory: 'read',
   keys: ['limits', 'limitStates', 'grouped', 'lines', 'lineStates', 'ready', 'resting', 'slots', 'shares'],
   args: { kind: 'text', field: 'text', cursor: 'text', limit: 'int' },
-  reply: ([cursor, rows]: readonly [string, readonly Row[]]) => ({
+  reply: ([cursor, rows, ready, resting]: readonly [string, readonly Row[], number, number]) => ({
     cursor,
+    groups: { ready, resting },
     found: rows.map(
       ([field, parts, rule, blockedForMs, left, nextInMs, waiting, running, line, breaker]): RawLimit => ({
         field,

@@ -1,5 +1,10 @@
 import type { QueueEngine } from '../../contract/engine.js';
-import type { QueueInfo, QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
+import {
+  scheduleLag,
+  type QueueInfo,
+  type QueueInspector,
+  type WorkerInfo,
+} from '../../inspect/queue-inspector.js';
 import type { AlertState, Counted, Reading } from './alert-state.js';
 import type { AlertRuleKind, CheckedRule } from './rules.js';
 
@@ -9,7 +14,6 @@ export interface AlertSource {
   readonly inspector: Pick<QueueInspector, 'queues' | 'workers'>;
 }
 
-const MAX_SCHEDULES = 1_000;
 const POINTS = 60;
 
 /** Reads the values that the rules need, once for all of them. */
@@ -34,7 +38,7 @@ export async function measure(
     const [counted, silent, lag] = await Promise.all([
       needs('failureRatio', 'deadRate') ? countersOf(engine, queue.name) : undefined,
       needs('stalled') ? engine.overdue(queue.name, 0) : [],
-      needs('scheduleLag') ? lagOf(engine, queue.name) : 0,
+      needs('scheduleLag') ? scheduleLag(engine.schedules, queue.name) : 0,
     ]);
     if (counted) counters[queue.name] = withNow(before[queue.name] ?? [], counted, own);
     const facts = {
@@ -137,14 +141,6 @@ function changeOf(counters: readonly Counted[], windowMs: number): Omit<Counted,
     failed: last.failed - first.failed,
     dead: last.dead - first.dead,
   };
-}
-
-async function lagOf(engine: AlertSource['engine'], queue: string): Promise<number> {
-  const page = await engine.schedules.list(queue, { offset: 0, limit: MAX_SCHEDULES });
-  const due = page.schedules.flatMap(({ nextAt, mode }) =>
-    nextAt === null || mode === 'paused' ? [] : [nextAt],
-  );
-  return due.length === 0 ? 0 : Math.max(0, Math.floor(engine.now()) - Math.min(...due));
 }
 
 /** The used part of `maxmemory`. 0 without `maxmemory`, and with the memory engine. */

@@ -171,6 +171,11 @@ class SpanOfRun implements RunTrace {
     private readonly active: Context,
   ) {}
 
+  get traceId(): string | undefined {
+    const { traceId, traceFlags } = this.span.spanContext();
+    return (traceFlags & TraceFlags.SAMPLED) === 0 ? undefined : traceId;
+  }
+
   call<T>(work: () => T): T {
     return context.with(this.active, work);
   }

@@ -1,6 +1,5 @@
 import { within } from '../../contract/retry.js';
-import type { QueueInfo, QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
-import type { LimitState } from '../../contract/limit-verbs.js';
+import type { LimitsOfQueue, QueueInfo, QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
 import type { Family, MetricInfo, Sample } from './text.js';
 
 /** How long an answer is reused, for several scrapers. */
@@ -46,6 +45,16 @@ const INFO = {
     type: 'gauge',
     help: '1 if the circuit breaker is open or half-open, 0 if it is closed.',
   },
+  groups: {
+    name: 'godwit_groups',
+    type: 'gauge',
+    help: 'Groups: ready if jobs wait and one may start, resting until their rate allows the next start.',
+  },
+  lag: {
+    name: 'godwit_schedule_lag_seconds',
+    type: 'gauge',
+    help: 'How late the most overdue schedule of the queue is; 0 if none is.',
+  },
   processes: { name: 'godwit_processes', type: 'gauge', help: 'Worker processes of the prefix, by state.' },
   success: {
     name: 'godwit_collect_success',
@@ -61,11 +70,14 @@ const INFO = {
 
 const PROCESS_STATES = ['running', 'paused', 'quiet', 'draining'] as const;
 
+/** What the gauges are read from. */
+export type GaugeSource = Pick<QueueInspector, 'limits' | 'queues' | 'scheduleLags' | 'workers'>;
+
 /** Reads the state of all queues of a prefix, the same from every process. */
 export class QueueGauges {
   private last: { readonly at: number; readonly families: Promise<Family[]> } | undefined;
 
-  constructor(private readonly inspector: Pick<QueueInspector, 'limits' | 'queues' | 'workers'>) {}
+  constructor(private readonly inspector: GaugeSource) {}
 
   readonly infos: readonly MetricInfo[] = Object.values(INFO);
 
@@ -81,8 +93,12 @@ export class QueueGauges {
     let found: Parameters<typeof familiesOf> | undefined;
     const asked = Promise.all([this.inspector.queues(), this.inspector.workers()]).then(
       async ([queues, workers]) => {
-        const limits = await this.inspector.limits(queues.map(({ name }) => name));
-        found = [queues, workers, limits];
+        const names = queues.map(({ name }) => name);
+        const [limits, lags] = await Promise.all([
+          this.inspector.limits(names),
+          this.inspector.scheduleLags(names),
+        ]);
+        found = [queues, workers, limits, lags];
       },
     );
     await within(LIMIT_MS, asked);
@@ -98,7 +114,8 @@ export class QueueGauges {
 function familiesOf(
   queues: readonly QueueInfo[],
   workers: readonly WorkerInfo[],
-  limits: LimitsByQueue,
+  limits: readonly LimitsOfQueue[],
+  lags: readonly { readonly queue: string; readonly lagMs: number }[],
 ): Family[] {
   const perQueue = (read: (queue: QueueInfo) => number): Sample[] =>
     queues.map((queue) => ({ labels: { queue: queue.name }, value: read(queue) }));
@@ -130,6 +147,8 @@ function familiesOf(
       ),
     },
     ...limitFamilies(limits),
+    { ...INFO.groups, samples: limits.flatMap(groupSamples) },
+    { ...INFO.lag, samples: lags.map(({ queue, lagMs }) => ({ labels: { queue }, value: lagMs / 1000 })) },
     {
       ...INFO.processes,
       samples: PROCESS_STATES.map((state) => ({
@@ -140,16 +159,20 @@ function familiesOf(
   ];
 }
 
-type LimitsByQueue = readonly (readonly [queue: string, limits: readonly LimitState[]])[];
+/** None for a queue without groups and without a limit for all groups. */
+function groupSamples({ queue, limits, groups }: LimitsOfQueue): Sample[] {
+  if (groups.ready + groups.resting === 0 && !limits.some(({ field }) => field === 'g')) return [];
+  return Object.entries(groups).map(([state, value]) => ({ labels: { queue, state }, value }));
+}
 
 /** The limits of queues, of job names and of all that queues share. Groups are left out, because there may be any number of them. */
-function limitFamilies(limits: LimitsByQueue): Family[] {
+function limitFamilies(all: readonly LimitsOfQueue[]): Family[] {
   const max: Sample[] = [];
   const used: Sample[] = [];
   const held: Sample[] = [];
   const open: Sample[] = [];
-  for (const [queue, states] of limits) {
-    for (const { field, rule, left, running, blockedForMs, nextInMs, breaker } of states) {
+  for (const { queue, limits } of all) {
+    for (const { field, rule, left, running, blockedForMs, nextInMs, breaker } of limits) {
       if (field === 'g') continue;
       const labels = { queue, limit: limitLabel(field) };
       const { rate, concurrency } = rule;

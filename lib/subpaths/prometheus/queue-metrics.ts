@@ -1,7 +1,7 @@
 import type { LinkEvent } from '../../contract/engine.js';
 import type { WorkLoad } from '../../module/queue.runtime.js';
 import { VERSION } from '../../worker/registrar.js';
-import { QueueGauges } from './queue-gauges.js';
+import { QueueGauges, type GaugeSource } from './queue-gauges.js';
 import {
   isOpenMetrics,
   linesOf,
@@ -12,7 +12,6 @@ import {
   type MetricInfo,
 } from './text.js';
 import { WorkMetrics } from './work-metrics.js';
-import type { QueueInspector } from '../../inspect/queue-inspector.js';
 
 const INFO = {
   running: {
@@ -47,7 +46,7 @@ export interface MetricRegistry {
 
 /** What a page of metrics reads from. */
 export interface MetricsParts {
-  readonly inspector: Pick<QueueInspector, 'limits' | 'queues' | 'workers'>;
+  readonly inspector: GaugeSource;
   /** Whether to read the state of all queues. */
   readonly global: boolean;
   /** Whether there are metrics of the work of this process. @default true */

@@ -13,6 +13,15 @@ export interface Sample {
   readonly value: number;
 }
 
+/** A run in a bucket of a histogram, with its trace. */
+export interface Exemplar {
+  readonly traceId: string;
+  /** In the unit of the histogram. */
+  readonly value: number;
+  /** Seconds since 1970. */
+  readonly at: number;
+}
+
 /** One series of a histogram. */
 export interface HistogramSample {
   readonly labels: Labels;
@@ -21,6 +30,8 @@ export interface HistogramSample {
   /** The count of each bucket alone, not cumulative. There is one more than bounds. */
   readonly classes: readonly number[];
   readonly sum: number;
+  /** The newest traced run of each bucket. */
+  readonly exemplars?: readonly (Exemplar | undefined)[];
 }
 
 /** A metric with its series. */
@@ -33,6 +44,8 @@ export interface Line {
   readonly name: string;
   readonly labels: Labels;
   readonly value: number;
+  /** Only in OpenMetrics. */
+  readonly exemplar?: Exemplar | undefined;
 }
 
 export const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
@@ -64,19 +77,27 @@ function block(family: Family, openMetrics: boolean): string {
   return head + linesOf(family, openMetrics).map(lineText).join('');
 }
 
-function lineText({ name, labels, value }: Line): string {
+function lineText({ name, labels, value, exemplar }: Line): string {
   const pairs = Object.entries(labels).map(([key, text]) => `${key}="${escapeLabel(text)}"`);
-  return `${name}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${numberText(value)}\n`;
+  const more = exemplar
+    ? ` # {trace_id="${escapeLabel(exemplar.traceId)}"} ${exemplar.value} ${exemplar.at}`
+    : '';
+  return `${name}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${numberText(value)}${more}\n`;
 }
 
 function histogramLines(name: string, sample: HistogramSample, openMetrics: boolean): Line[] {
-  const { labels, bounds, classes, sum } = sample;
+  const { labels, bounds, classes, sum, exemplars } = sample;
   let count = 0;
   const lines = classes.map((inside, i): Line => {
     count += inside;
     const bound = bounds[i];
     const le = bound === undefined ? '+Inf' : boundText(bound, openMetrics);
-    return { name: `${name}_bucket`, labels: { ...labels, le }, value: count };
+    return {
+      name: `${name}_bucket`,
+      labels: { ...labels, le },
+      value: count,
+      exemplar: openMetrics ? exemplars?.[i] : undefined,
+    };
   });
   return [
     ...lines,

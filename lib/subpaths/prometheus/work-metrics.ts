@@ -1,7 +1,7 @@
 import { classOf, RUN_BOUNDS_MS, WAIT_BOUNDS_MS } from '../../contract/history.js';
 import { endOf, hasRun, type ObservedRun, type WorkObserver } from '../../contract/observer.js';
 import { RULES } from '../../job/rules.js';
-import type { Family, HistogramSample, Labels, MetricInfo, Sample } from './text.js';
+import type { Exemplar, Family, HistogramSample, Labels, MetricInfo, Sample } from './text.js';
 
 const EXCHANGE_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000];
 const BATCH_BOUNDS = [0, 1, 5, 25, 100, 500];
@@ -52,20 +52,32 @@ const INFO = {
 class Histogram {
   readonly classes: number[];
   sum = 0;
+  /** The newest traced run of each class, `at` in ms. */
+  private exemplars: Exemplar[] | undefined;
 
   constructor(private readonly bounds: readonly number[]) {
     this.classes = Array.from({ length: bounds.length + 1 }, () => 0);
   }
 
-  observe(value: number): void {
-    this.classes[classOf(value, this.bounds)]! += 1;
+  observe(value: number, traceId?: string): void {
+    const at = classOf(value, this.bounds);
+    this.classes[at]! += 1;
     this.sum += value;
+    if (traceId !== undefined) (this.exemplars ??= [])[at] = { traceId, value, at: Date.now() };
   }
 
   /** @param unit divides values and bounds. */
   sample(labels: Labels, unit: number): HistogramSample {
-    const { bounds, classes, sum } = this;
-    return { labels, bounds: bounds.map((bound) => bound / unit), classes: [...classes], sum: sum / unit };
+    const { bounds, classes, sum, exemplars } = this;
+    return {
+      labels,
+      bounds: bounds.map((bound) => bound / unit),
+      classes: [...classes],
+      sum: sum / unit,
+      ...(exemplars && {
+        exemplars: exemplars.map((one) => ({ ...one, value: one.value / unit, at: one.at / 1000 })),
+      }),
+    };
   }
 }
 
@@ -88,11 +100,11 @@ export class WorkMetrics implements WorkObserver {
 
   ended(queue: string, name: string, run: ObservedRun, now: number): void {
     const metrics = this.of(queue, name);
-    const { outcome, durationUs, firstRunnableAt } = run;
+    const { outcome, durationUs, firstRunnableAt, trace } = run;
     increase(metrics.runs, endOf(run));
     if (outcome?.kind === 'dead') increase(metrics.dead, outcome.reason);
     if (!outcome || !hasRun(outcome)) return;
-    metrics.run.observe(durationUs / 1000);
+    metrics.run.observe(durationUs / 1000, trace?.traceId);
     if (firstRunnableAt !== undefined)
       metrics.wait.observe(Math.max(0, now - durationUs / 1000 - firstRunnableAt));
   }
