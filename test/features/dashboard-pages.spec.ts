@@ -66,6 +66,24 @@ describe('what the browser loads', () => {
   const script = readFileSync(join(UI, 'app.js'));
   const style = readFileSync(join(UI, 'app.css'));
 
+  it('a process is paused, resumed and made quiet on the page of workers', async () => {
+    const dashboard = await bootDashboard(redis, {
+      handlers: { a: () => {} },
+      root: { lease: { duration: '1s' } },
+    });
+    const { page, faults } = await open(dashboard, 'workers');
+    const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
+    await press('Pause');
+    await page.getByText('paused here').waitFor();
+    await press('Resume');
+    await page.getByText('paused here').waitFor({ state: 'detached' });
+    await press('Quiet');
+    await press('Make it quiet');
+    await page.getByText('quiet here').waitFor();
+    expect(await page.getByRole('button', { name: 'Resume' }).count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+
   it('is at most 70 KB of script and 15 KB of style, compressed', () => {
     expect(gzipSync(script, { level: 9 }).length).toBeLessThan(70_000);
     expect(gzipSync(style, { level: 9 }).length).toBeLessThan(15_000);

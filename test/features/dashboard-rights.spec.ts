@@ -5,6 +5,7 @@ import {
   type DashboardAuditEntry,
   type QueueDashboardOptions,
 } from '#lib/subpaths/dashboard.js';
+import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { bootDashboard, OWN, type DashboardApp } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -74,6 +75,44 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(audit).toEqual([
       { at: expect.any(Date), actor: 'boss', action: 'job.remove', queue: 'work', target: 'a', count: 1 },
     ]);
+  });
+
+  it('lets those who may pause its queues give orders to a process', async () => {
+    const audit: DashboardAuditEntry[] = [];
+    const { app, ask } = await boot(
+      {
+        guards: [TokenGuard],
+        authorize: (request, _action, { queue }) =>
+          queue === 'secret' ? false : request.user === 'boss' ? 'operator' : 'viewer',
+        audit: (entry) => audit.push(entry),
+      },
+      { queues: ['secret'], handlers: { a: () => {} }, root: { lease: { duration: '1s' } } },
+    );
+    const as = (user: string, method: string, path: string) =>
+      ask(method, `api/v1/${path}`, {
+        headers: { ...OWN, 'x-user': user },
+        ...(method !== 'GET' && { body: '{}' }),
+      });
+    const shown = async () => (await as('boss', 'GET', 'workers')).body.workers[0];
+    await until(async () => (await shown()) !== undefined, PATIENT);
+    const { id, host, pid } = await shown();
+    expect((await as('ada', 'POST', `workers/${id}/quiet`)).status).toBe(403);
+    const absent = await as('boss', 'POST', 'workers/nobody/quiet');
+    expect([absent.status, absent.body.error.message]).toEqual([404, 'no such worker process is alive']);
+    const runtime = app.get(QueueRuntime);
+    for (const [order, state] of [
+      ['pause', 'paused'],
+      ['resume', 'running'],
+      ['quiet', 'quiet'],
+    ] as const) {
+      const told = await as('boss', 'POST', `workers/${id}/${order}`);
+      expect([told.status, told.body]).toEqual([200, { queues: ['work'] }]);
+      await until(() => runtime.workers[0]!.state === state, PATIENT);
+    }
+    await until(async () => (await shown()).pools[0].quiet.includes('work'), PATIENT);
+    expect(audit.map(({ action, queue, target }) => [action, queue, target])).toEqual(
+      ['pause', 'resume', 'quiet'].map((order) => ['queue.pause', 'work', `${order} in ${host}:${pid}`]),
+    );
   });
 
   it('answers with the exception that authorize throws, and does what it did although audit throws', async () => {

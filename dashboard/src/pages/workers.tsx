@@ -33,6 +33,7 @@ function Process({ worker }: { worker: WorkerView }) {
   const jobs = pools.flatMap((pool) => pool.jobs).toSorted((a, b) => a.since - b.since);
   const running = pools.reduce((sum, pool) => sum + pool.running, 0);
   const slots = pools.reduce((sum, pool) => sum + pool.concurrency, 0);
+  const canPause = me.value?.rights.includes('queue.pause') ?? false;
   const canCancel = me.value?.rights.includes('job.cancel') ?? false;
   return (
     <Card
@@ -88,7 +89,42 @@ function Process({ worker }: { worker: WorkerView }) {
           ))}
         </Table>
       )}
+      {canPause && state !== 'quiet' && (
+        <div class="row">
+          <button type="button" onClick={() => void pauseOrResume(worker)}>
+            {isPaused(worker) ? 'Resume' : 'Pause'}
+          </button>
+          <button type="button" class="danger" onClick={() => void makeQuiet(worker)}>
+            Quiet
+          </button>
+        </div>
+      )}
     </Card>
+  );
+}
+
+const isPaused = ({ state, pools }: WorkerView) =>
+  state === 'paused' || pools.some(({ paused, quiet }) => paused.some((queue) => !quiet.includes(queue)));
+
+const orderPath = ({ id }: WorkerView, order: string) => `workers/${encodeURIComponent(id)}/${order}`;
+
+async function pauseOrResume(worker: WorkerView): Promise<void> {
+  const order = isPaused(worker) ? 'resume' : 'pause';
+  await attempt(`Process ${worker.pid} was told to ${order}. It does so within some seconds.`, () =>
+    post(orderPath(worker, order)),
+  );
+}
+
+async function makeQuiet(worker: WorkerView): Promise<void> {
+  const answer = await ask({
+    title: 'No more jobs for this process?',
+    text: `Process ${worker.pid} on ${worker.host} ends its running jobs and claims no more until it is restarted. Resume does not undo this.`,
+    button: 'Make it quiet',
+    isDanger: true,
+  });
+  if (answer === null) return;
+  await attempt(`Process ${worker.pid} was told to claim no more jobs.`, () =>
+    post(orderPath(worker, 'quiet')),
   );
 }
 

@@ -302,6 +302,25 @@ const workers: Route = async (call, parts): Promise<WorkersView> => {
   return { now: parts.engine.now(), workers: shown.filter((one) => one !== null) };
 };
 
+/** Gives an order to one process, for those of its queues that this person may see. Each needs the right. */
+function onWorker(order: 'pause' | 'resume' | 'quiet'): Route {
+  return async (call, parts) => {
+    const names = new Set(await visible(call, parts));
+    const { id } = call.params;
+    const worker = (await parts.inspector.workers()).find((one) => one.id === id);
+    const seen = worker && toWorkerView(worker, (queue) => names.has(queue));
+    if (!seen) throw new HttpFault(404, 'GODWIT_PROCESS_NOT_FOUND', 'no such worker process is alive');
+    const queues = [...new Set(seen.pools.flatMap((pool) => pool.queues))];
+    await Promise.all(queues.map((queue) => call.require('queue.pause', { queue })));
+    for (const queue of queues) {
+      // oxlint-disable-next-line no-await-in-loop -- one entry of the process has all its orders
+      await parts.inspector.processes[order]({ process: id, queue, by: 'dashboard' });
+      call.note('queue.pause', queue, `${order} in ${seen.host}:${seen.pid}`);
+    }
+    return { queues };
+  };
+}
+
 const SECTIONS: Readonly<Record<string, readonly string[]>> = {
   Server: ['redis_version', 'valkey_version', 'redis_mode', 'os', 'uptime_in_seconds'],
   Memory: [
@@ -448,5 +467,8 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
   ],
   ['GET', 'dead', dead],
   ['GET', 'workers', workers],
+  ['POST', 'workers/:id/pause', onWorker('pause')],
+  ['POST', 'workers/:id/resume', onWorker('resume')],
+  ['POST', 'workers/:id/quiet', onWorker('quiet')],
   ['GET', 'redis', redis],
 ];

@@ -341,6 +341,7 @@ export function toWorkerView(worker: WorkerInfo, canSee: (queue: string) => bool
       ...pool,
       queues: pool.queues.filter(canSee),
       paused: pool.paused.filter(canSee),
+      quiet: pool.quiet.filter(canSee),
       jobs: pool.jobs
         .filter(({ queue }) => canSee(queue))
         .map(({ since, ...job }) => ({ ...job, since: since.getTime() })),
