@@ -280,9 +280,10 @@ export class QueueCoreModule
     await this.logLostJobs();
     this.detachTelemetry?.();
     await this.observers.finish();
+    // Before the connection closes, or a write of limits that waits for Redis would be logged as failed.
+    this.limits.stop();
     await this.core.runtime.close();
     this.observers.close();
-    this.limits.stop();
     this.stopLogging();
   }
 

@@ -1,6 +1,8 @@
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import { Link } from '#lib/engine/wire/link.js';
+import { startCut } from '../support/cut.js';
+import { bootQueue } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
@@ -18,4 +20,16 @@ it('says of a call that was sent before the connection was closed that its effec
     code: 'GODWIT_NOT_RUNNING',
     applied: 'no',
   });
+});
+
+it('does not say that limits could not be written if Redis was away from start to end', async () => {
+  const cut = await startCut(redis.url);
+  cut.refuse();
+  const app = await bootQueue(redis, {
+    root: { connection: cut.url, shutdown: { timeout: '1s', grace: '100ms' } },
+    handlers: { job: () => undefined },
+    watch: false,
+  });
+  await app.app.close();
+  expect(app.logs.complaints.filter((text) => text.includes('limits'))).toEqual([]);
 });
