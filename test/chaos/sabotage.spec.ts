@@ -57,7 +57,7 @@ describe('an engine that', () => {
   it('settles for a worker that has lost its lease is found out', async () => {
     const found = new Set<string>();
     // Whether the silence meets running jobs is up to chance.
-    for (let seed = 3; seed < 8 && !found.has('settled once'); seed++) {
+    for (let seed = 3; seed < 15 && !found.has('settled once'); seed++) {
       const connect = (url: string) => patchedClient(url, { patch: scriptPatch('no-fencing') });
       for (const { promise } of (await withSilence(connect, seed)).findings) found.add(promise);
     }

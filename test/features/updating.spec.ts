@@ -80,7 +80,7 @@ describe('queue.update', () => {
       [undefined, 'update().changes must be an object'],
       [
         { attempts: 3 },
-        'update().changes.attempts is not an option; the options are data, delay, runAt, priority',
+        'update().changes.attempts is not an option; it is an option of a job: set it in add() or @Handle()',
       ],
       [{ delay: 'soon' }, 'update().changes.delay must be a duration'],
       [{ delay: 1, runAt: 1 }, 'update().changes.runAt must be left out if delay is given'],
