@@ -9,7 +9,7 @@ import type { QueueScan } from './redis/scan.js';
 
 const LEASE = 4_000;
 
-/** The account of a run in which each process wrote these lines. */
+/** The account of a run whose processes wrote these lines. */
 function accountOf(files: Record<string, readonly string[]>, scan: Partial<QueueScan> = {}): Account {
   const dir = mkdtempSync(join(tmpdir(), 'godwit-account-'));
   atEnd(() => rmSync(dir, { recursive: true }));

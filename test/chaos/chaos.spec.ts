@@ -14,7 +14,7 @@ import type { Result } from './run.js';
  * be found out, or the first would prove nothing.
  */
 const RUN_MS = 300_000;
-/** Of an engine that breaks its promise, each of some 15 seconds. */
+/** Broken engines, about 15 seconds each. */
 const MOST_RUNS = 6;
 const execute = promisify(execFile);
 

@@ -1,4 +1,4 @@
-/** Every kind of fault: its flag, what it is, and how often it happens in a usual run. */
+/** Every kind of fault: its flag, its description, and how often it happens in a normal run. */
 export const FAULTS = {
   'worker-kill': {
     flag: 'worker-kills',

@@ -16,17 +16,17 @@ export class Child {
   readonly ready: Promise<Extract<Said, { say: 'ready' }>>;
   readonly exited: Promise<void>;
   readonly audits: Extract<Said, { say: 'audited' }>[] = [];
-  /** Jobs it was told to add, and has. */
+  /** Jobs that it was told to add and has added. */
   accepted = 0;
-  /** It has written down what became of the jobs of the mixed queues. */
+  /** It has recorded what happened to the jobs of the mixed queues. */
   looked = false;
-  /** It has said that its work is done. */
+  /** It has reported that its work is done. */
   done = false;
   figures: Figures = NOTHING;
   alive = true;
-  /** It has said that it is ready, and has not ended. */
+  /** It has reported that it is ready, and has not ended. */
   up = false;
-  /** Why it is meant to end; an end without a reason is a violation. */
+  /** Why it is expected to end; an end without a reason is a violation. */
   doom: string | undefined;
   private readonly process: ChildProcess;
 
@@ -57,7 +57,7 @@ export class Child {
         }
       });
     });
-    // Whoever is killed before it is up is replaced by one that is waited for in its stead.
+    // A process that is killed before it is up is replaced, and the wait is for its replacement.
     this.ready.catch(() => undefined);
     this.exited = once(this.process, 'exit').then(([code, signal]) => {
       this.alive = false;
@@ -92,16 +92,16 @@ export class Child {
 export interface FleetPlan {
   readonly dir: string;
   readonly nemesis: LedgerWriter;
-  /** What the next process in this place is told to be. */
+  /** The plan of the next process in this place. */
   readonly planFor: (role: Role, slot: number) => Omit<ChildPlan, 'ledger'>;
 }
 
-/** All processes of a run, each in its place: whoever ends is replaced by another, until it is time to stop. */
+/** All processes of a run, each in its place. A process that ends is replaced until the run stops. */
 export class Fleet {
   readonly places = new Map<string, Child>();
-  /** All there ever were. */
+  /** All processes so far. */
   readonly children: Child[] = [];
-  /** Ends that nobody wanted. */
+  /** Unexpected ends. */
   readonly accidents: string[] = [];
   private stopping = false;
 
@@ -131,7 +131,10 @@ export class Fleet {
     return sum;
   }
 
-  /** Ends all processes of a role in good order; those that do not end in time are killed, which is an accident. */
+  /**
+   * Ends all processes of a role in good order. Those that do not end in time are killed, which counts as an unexpected
+   * end.
+   */
   async stop(role: Role, withinMs = 20_000): Promise<void> {
     this.stopping = true;
     await Promise.all(
@@ -158,7 +161,7 @@ export class Fleet {
   private ended(child: Child, how: string): void {
     const { nemesis } = this.plan;
     nemesis.write(`D ${child.file} ${nemesis.now()} ${(child.doom ?? how).replaceAll(' ', '-')}\n`);
-    // A worker may be killed by a poison job, which only its ledger can tell.
+    // A worker may be killed by a poison job, which only its ledger shows.
     const isPoisoned = child.role === 'worker' && how === 'SIGKILL';
     const isDone = child.role === 'producer' && child.done;
     if (child.doom === undefined && !isPoisoned) this.accidents.push(`${child.file} ended by ${how}`);

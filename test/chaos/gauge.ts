@@ -4,7 +4,7 @@ import type { Options } from './options.js';
 import { PREFIX, QUEUE } from './plan.js';
 import type { Store } from './redis/store.js';
 
-/** The system at one moment, as it could be seen then. */
+/** The state of the system at a moment. */
 export interface Sample {
   /** Seconds since the load began. */
   readonly at: number;
@@ -23,7 +23,7 @@ export interface Sample {
 const SAMPLE_MS = 250;
 const KEEP_MS = 1_000;
 
-/** Looks at the store and the processes now and then, and holds the producers back while too much waits. */
+/** Looks at the store and the processes from time to time, and pauses the producers while the backlog is too large. */
 export class Gauge {
   readonly samples: Sample[] = [];
   private last: Sample | undefined;
@@ -59,12 +59,12 @@ export class Gauge {
     return this.last;
   }
 
-  /** How long nothing in the store has moved. */
+  /** How long nothing in the store has changed. */
   get idleMs(): number {
     return performance.now() - this.movedAt;
   }
 
-  /** The last look is too old to be believed. */
+  /** The last look is too old. */
   get isBlind(): boolean {
     return performance.now() - this.lookedAt > 4 * SAMPLE_MS;
   }
@@ -73,7 +73,7 @@ export class Gauge {
     return this.last ? this.last.waiting + this.last.active + this.last.delayed : 0;
   }
 
-  /** Nothing waits, runs, or will; seen twice, since the first look may have been before the last add. */
+  /** No job waits, runs or will run. Checked twice, because the first look may have been before the last add. */
   get isEmpty(): boolean {
     return this.last !== undefined && this.backlog === 0 && this.idleMs > 2 * SAMPLE_MS;
   }
@@ -95,7 +95,7 @@ export class Gauge {
         this.samples.push(this.last);
       }
     } catch {
-      // Redis is away or stalled; the next look is soon.
+      // Redis is away or stalled; the next look follows soon.
     }
     this.looking = false;
   }

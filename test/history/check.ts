@@ -4,7 +4,7 @@ import type { Call } from './record.js';
 import { Story } from './story.js';
 
 export interface Finding {
-  /** Which promise is broken. */
+  /** The promise that is broken. */
   readonly promise: string;
   readonly queue: string;
   readonly id: string;
@@ -16,14 +16,14 @@ export interface Verdict {
   readonly ids: number;
   readonly runs: number;
   readonly indeterminate: number;
-  /** Ids that met a fault after which the store may have forgotten what it acknowledged: nothing is promised of them. */
+  /** Ids that met a fault after which the store may have lost acknowledged calls: nothing is promised for them. */
   readonly excused: number;
-  /** Of the excused ids, those whose history is not that of one that was kept. */
+  /** Of the excused ids, those whose history shows a loss. */
   readonly forgotten: number;
   readonly findings: readonly Finding[];
 }
 
-/** What a history breaks of the promises. Shares no code with the library. */
+/** Finds the promises that a history breaks. Shares no code with the library. */
 export function check(history: readonly Call[]): Verdict {
   const story = new Story(history);
   const findings: Finding[] = [];

@@ -7,7 +7,7 @@ import { callsOf, Recorder } from './recorder.js';
 type Given = Partial<Omit<Call, 'verb'>>;
 type Line = readonly [Verb, Given];
 
-/** Calls that each take one ms, one after the other, unless said otherwise. */
+/** Calls of one ms each, one after the other, unless stated otherwise. */
 function history(...given: readonly Line[]): Call[] {
   return given.map(([verb, call], i) => ({
     process: 'p',

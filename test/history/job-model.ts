@@ -10,14 +10,14 @@ import type { AddArgs, Call, RunArgs, RunValue } from './record.js';
  */
 export type State = string;
 
-/** Something that happened to an id at one moment between `start` and `end`. */
+/** Something that happened to an id at a moment between `start` and `end`. */
 export interface Step {
   readonly start: number;
   /** Infinity: at any time after its start. */
   readonly end: number;
-  /** It may also never have happened. */
+  /** Whether it may not have happened at all. */
   readonly isOptional: boolean;
-  /** The states that it may leave behind, where its answer was possible in this state; none: it was not. */
+  /** The states that can follow this state if the call gave its answer; none if that answer was impossible. */
   readonly apply: (state: State) => readonly State[];
   readonly text: string;
 }
@@ -34,7 +34,7 @@ const waiting = (tag: string) => `waiting ${tag}`;
 const active = (tag: string, run: string, cancelled = false) =>
   `active ${tag} ${run} ${cancelled ? 'cancelled' : '-'}`;
 
-/** The states that an id may come to by what workers and the store do of themselves, this one included. */
+/** The states that an id can reach without a call, by workers and the store. Includes this state. */
 export function silently(state: State, adds: ReadonlyMap<string, AddArgs>): readonly State[] {
   const found = [state];
   for (let i = 0; i < found.length; i++) {
@@ -48,10 +48,10 @@ function movesOf(state: State, adds: ReadonlyMap<string, AddArgs>): readonly Sta
   const add = adds.get(tag);
   switch (phaseOf(state)) {
     case 'waiting':
-      // A claim of which nothing was seen: the job was given back, or its worker died.
+      // A claim that nobody saw: the job was given back, or its worker died.
       return [active(tag, '?'), ...(add?.expiresIn === undefined ? [] : [`dead ${tag}`])];
     case 'active':
-      // Its worker let go of it, or was given up.
+      // Its worker gave it back, or lost its lease.
       return [isCancelled(state) ? ABSENT : waiting(tag)];
     case 'completed':
       return (add?.retention ?? 0) >= LONG ? NONE : [ABSENT];
@@ -60,14 +60,14 @@ function movesOf(state: State, adds: ReadonlyMap<string, AddArgs>): readonly Sta
   }
 }
 
-/** A retention that no run outlasts. */
+/** A retention that is longer than any run. */
 const LONG = 600_000;
 
-/** What this call can have done to its id; none where it tells nothing. */
+/** What this call can have done to its id; undefined if it says nothing. */
 export function stepsOf(call: Call, settled: ReadonlyMap<string, Call>): readonly Step[] {
   if (call.verb === 'run') return stepsOfRun(call, settled);
   const effect = EFFECTS[call.verb];
-  // A call that was refused has changed nothing.
+  // A refused call changes nothing.
   if (!effect || call.outcome === 'error') return [];
   const isOpen = call.outcome === 'indeterminate' || call.end === null;
   const text = `${call.process} ${call.verb} ${isOpen ? '(no answer)' : JSON.stringify(call.value)}`;
@@ -101,7 +101,7 @@ const isIn =
   (state: State) =>
     phases.includes(phaseOf(state));
 
-/** A job that has ended gives its id away. */
+/** The id of a job that has ended can be used again. */
 const holdsId = isIn('waiting', 'active');
 
 function addTo(call: Call): Apply {
@@ -113,7 +113,7 @@ const signal: Apply = (state) =>
   phaseOf(state) === 'active' ? [active(tagOf(state)!, runOf(state)!, true)] : NONE;
 const retry: Apply = (state) => (phaseOf(state) === 'dead' ? [waiting(tagOf(state)!)] : NONE);
 
-/** `get` answers null, or the state and the tag in the data of the job. */
+/** The answer of `get`: null, or the state and the tag in the data of the job. */
 function seen(value: { state: string; tag: string } | null): Apply {
   if (value === null) return stays((state) => state === ABSENT);
   const phase = value.state === 'delayed' ? 'waiting' : value.state;
@@ -160,7 +160,7 @@ const EFFECTS: Partial<Record<Call['verb'], Effect>> = {
   },
 };
 
-/** A run was claimed before it began; its end may have been settled after it. */
+/** The job was claimed before the run began; its end may be settled after the run. */
 function stepsOfRun(call: Call, settled: ReadonlyMap<string, Call>): readonly Step[] {
   const { tag, run } = call.args as unknown as RunArgs;
   const name = `${call.process}/${run}`;

@@ -1,7 +1,7 @@
 import type { AddArgs, Call, RunArgs, RunValue } from './record.js';
 import { nameOf, type IdStory, type Story } from './story.js';
 
-/** What clocks of different resolution, and a timer, may be off by, in ms. */
+/** Largest difference of clocks and timers, in ms. */
 const EARLY_MS = 3;
 
 type Check = (job: IdStory, story: Story) => readonly string[];
@@ -13,9 +13,9 @@ const mayHaveRetried = (job: IdStory) => of(job, 'retry').some(mayHaveHappened);
 const mayHaveHappened = ({ verb, outcome, value }: Call) =>
   outcome === 'indeterminate' || (outcome === 'ok' && (verb !== 'retry' || value === 'retried'));
 
-/** Each looks for one kind of broken promise at one id, and says each case in a sentence. */
+/** Each check looks for one kind of broken promise at one id, and describes each case in a sentence. */
 export const LEDGER_CHECKS: Readonly<Record<string, Check>> = {
-  /** Once `add` is acknowledged the job ends; at the end of a history nothing is left waiting or running. */
+  /** A job whose `add` is acknowledged ends. At the end of a history no job waits or runs. */
   'not lost': (job, story) => {
     const last = of(job, 'get').at(-1);
     if (!last || last.outcome !== 'ok') return [];
@@ -36,7 +36,7 @@ export const LEDGER_CHECKS: Readonly<Record<string, Check>> = {
       .map((add) => `${tagOf(add)} was acknowledged, never ran to an end, and is gone`);
   },
 
-  /** What was said to be not applied, or to be a duplicate, does not run; nor does what nobody added. */
+  /** A job does not run if its add was refused or a duplicate, or if nobody added it. */
   'no phantom': (job, story) =>
     of(job, 'run').flatMap((run) => {
       const add = story.adds.get(tagOf(run));
@@ -48,7 +48,7 @@ export const LEDGER_CHECKS: Readonly<Record<string, Check>> = {
         : [];
     }),
 
-  /** A job that was cancelled, removed or asked away while it waited does not begin afterwards. */
+  /** A job that was cancelled or removed while it waited does not start afterwards. */
   'not run after it was taken out': (job, story) =>
     job.calls
       .filter(
@@ -71,7 +71,7 @@ export const LEDGER_CHECKS: Readonly<Record<string, Check>> = {
           ),
       ),
 
-  /** The outcome of one attempt counts once. */
+  /** Each attempt has one outcome. */
   'settled once': (job, story) => {
     if (mayHaveRetried(job)) return [];
     const ends = new Map<string, string[]>();
@@ -85,7 +85,7 @@ export const LEDGER_CHECKS: Readonly<Record<string, Check>> = {
       .map(([tag, runs]) => `${tag} was ended by ${runs.join(' and ')}`);
   },
 
-  /** A job does not begin before its time, nor its next attempt before its backoff or its snooze. */
+  /** A job does not start before its time, and its next attempt not before its backoff or snooze is over. */
   'not early': (job, story) => {
     const isHurried = of(job, 'promote').length > 0 || mayHaveRetried(job);
     return of(job, 'run').flatMap((run) => {
@@ -99,20 +99,20 @@ export const LEDGER_CHECKS: Readonly<Record<string, Check>> = {
     });
   },
 
-  /** Only a job that has never begun expires. */
+  /** Only a job that never started expires. */
   'started jobs do not expire': (job, story) => {
     if (mayHaveRetried(job)) return [];
     return of(job, 'get').flatMap(({ value, start }) => {
       const seen = value as { tag: string; reason?: string } | null;
       const isExpired = seen?.reason === 'expired';
-      // A store that has forgotten a claim refuses its settlement, and does not know that the job had begun.
+      // A store that has lost a claim refuses the settlement, and does not know that the job had started.
       const counts = (run: Call) => !story.mayForget || !story.isStale(run);
       const began = isExpired && story.runs.get(seen.tag)?.some((run) => run.start < start && counts(run));
       return began ? [`${seen.tag} is dead as expired, and had begun`] : [];
     });
   },
 
-  /** No more attempts fail than the job has. */
+  /** No more attempts fail than the job may have. */
   'attempts kept': (job, story) => {
     if (mayHaveRetried(job)) return [];
     return [...new Set(of(job, 'run').map(tagOf))].flatMap((tag) => {
@@ -128,7 +128,7 @@ export const LEDGER_CHECKS: Readonly<Record<string, Check>> = {
     });
   },
 
-  /** What a caller waits for is what a run of the job returned. */
+  /** A caller that waits gets the result of a run of the job. */
   'right result': (job, story) =>
     of(job, 'wait').flatMap((wait) => {
       if (wait.outcome !== 'ok') return [];

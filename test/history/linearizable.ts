@@ -1,7 +1,7 @@
 import { ABSENT, silently, stepsOf, type State, type Step } from './job-model.js';
 import type { AddArgs, Call } from './record.js';
 
-/** Beyond so many looks an id is called undecided, which is a fault of the history: too many calls at once. */
+/** After this many steps an id counts as undecided. That is a fault of the history: too many calls at once. */
 const MAX_LOOKS = 200_000;
 const SHOWN = 12;
 
@@ -34,7 +34,7 @@ class Search {
     private readonly adds: ReadonlyMap<string, AddArgs>,
   ) {}
 
-  /** Whether what is not in `done` can follow on this state. */
+  /** Whether the calls that are not in `done` can follow from this state. */
   canEnd(done: bigint, state: State): boolean {
     const key = `${done} ${state}`;
     if (this.tried.has(key)) return false;

@@ -1,4 +1,4 @@
-/** What a process may do to a queue, and what a run of chaos does to the processes. */
+/** The calls of a process on a queue, and the faults that a chaos run causes. */
 export const VERBS = [
   'add',
   'cancel',
@@ -19,10 +19,10 @@ export const VERBS = [
 
 export type Verb = (typeof VERBS)[number];
 
-/** `indeterminate`: nobody knows whether it happened; it may do so at any time after its start, or never. */
+/** `indeterminate`: unknown whether it happened; it may happen at any time after its start, or never. */
 export type Outcome = 'ok' | 'error' | 'indeterminate';
 
-/** One call, as one line of JSON. Times are ms of one monotonic clock that all processes of the machine share. */
+/** One call, as one line of JSON. Times are ms of a monotonic clock that all processes of the machine share. */
 export interface Call {
   readonly process: string;
   readonly verb: Verb;
@@ -30,22 +30,22 @@ export interface Call {
   readonly id: string;
   readonly args: Readonly<Record<string, unknown>>;
   readonly start: number;
-  /** Null: the process ended, or the run was over, before there was an answer. */
+  /** Null if the process or the run ended before the answer. */
   readonly end: number | null;
   readonly outcome: Outcome;
   readonly value: unknown;
 }
 
-/** What an `add` says of the job, in `args`. */
+/** The job of an `add`, in `args`. */
 export interface AddArgs {
-  /** Unique among all adds of the history; the data of the job carries it, so that each run names the add it comes from. */
+  /** Unique among all adds of the history. The data of the job contains it, so each run can be matched with its add. */
   readonly tag: string;
   readonly delay?: number;
   readonly priority?: number;
   readonly attempts?: number;
   readonly backoff?: number;
   readonly expiresIn?: number;
-  /** How long the completed job stays, in ms. */
+  /** How long a completed job is kept, in ms. */
   readonly retention?: number;
 }
 
@@ -53,17 +53,17 @@ export interface AddArgs {
 export type Ending =
   /** It returned. */
   | 'returned'
-  /** It threw, and attempts are left. */
+  /** It threw an error, and attempts are left. */
   | 'failed'
-  /** It threw, and none is left, or said that none would help. */
+  /** It threw an error, and no attempts are left or it is unrecoverable. */
   | 'buried'
   | 'snoozed'
-  /** The worker stops or has lost its lease: the job is given back. */
+  /** The job is given back: the worker stops or has lost its lease. */
   | 'given-back';
 
 export interface RunArgs {
   readonly tag: string;
-  /** Unique in its process. */
+  /** Unique within its process. */
   readonly run: number;
   readonly attempt: number;
 }
@@ -71,26 +71,26 @@ export interface RunArgs {
 export interface RunValue {
   readonly ending: Ending;
   readonly result?: unknown;
-  /** Of `snoozed`: for how long, in ms. */
+  /** The delay of a snooze, in ms. */
   readonly snooze?: number;
 }
 
-/** What the jobs of one call must begin in, by one worker that runs one job at a time. */
+/** Jobs of one call that one worker with concurrency 1 must start in this order. */
 export interface BatchArgs {
   readonly tags: readonly string[];
 }
 
 export interface FaultArgs {
   readonly kind: string;
-  /** The process that it met, or whose line it met. */
+  /** The process that a fault hit, or whose connection it hit. */
   readonly met?: string;
-  /** Between these times, on the clock of the history, the store acknowledged what it does not know any more. */
+  /** The store lost calls that it acknowledged between these times, on the clock of the history. */
   readonly forgets?: { readonly from: number; readonly to: number };
 }
 
 export interface ScheduleArgs {
-  /** The tag of its jobs, and what comes before the `@` in their ids. */
+  /** The tag of its jobs, and the part of their ids before `@`. */
   readonly tag: string;
-  /** Ms between two occurrences, none of which may be left out. */
+  /** Ms between two occurrences; none may be skipped. */
   readonly every: number;
 }

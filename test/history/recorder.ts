@@ -11,8 +11,8 @@ export function monotonicMs(): number {
 }
 
 /**
- * Writes down each call of a process twice, when it begins and when it is answered: what a process that was killed had begun
- * is known. `readHistory` makes one call of the two lines.
+ * Writes each call of a process twice, when it starts and when it is answered, so that calls of a killed process are
+ * known too. `readHistory` merges the two lines.
  */
 export class Recorder {
   private calls = 0;
@@ -23,17 +23,17 @@ export class Recorder {
     private readonly epoch = 0,
   ) {}
 
-  /** To a file, each line at once. */
+  /** Writes to a file, each line at once. */
   static toFile(process: string, file: string, epoch: number): Recorder {
     return new Recorder(process, (line) => appendFileSync(file, line), epoch);
   }
 
-  /** Of now, or of that moment of the machine's clock, on the clock of the history. */
+  /** The current time, or the time of that moment, on the clock of the history. */
   now(moment = monotonicMs()): number {
     return Math.round((moment - this.epoch) * 1000) / 1000;
   }
 
-  /** What is known only when it is over. */
+  /** Values that are known only at the end. */
   write({ verb, args, start }: Pick<Call, 'verb' | 'args' | 'start'>): void {
     const call: Call = {
       process: this.process,
@@ -71,7 +71,7 @@ export class Recorder {
   }
 }
 
-/** The calls in the lines of one process, or of a whole history in which each call is one line. */
+/** Reads the lines of one process, or of a whole history with one line per call. */
 export function callsOf(lines: string): Call[] {
   const begun = new Map<number, Begun>();
   const ended = new Map<number, Ended>();
@@ -90,12 +90,12 @@ export function callsOf(lines: string): Call[] {
   return [...whole, ...joined];
 }
 
-/** The calls of several processes, in the order in which they began. */
+/** The calls of several processes, ordered by start. */
 export function readHistory(files: readonly string[]): Call[] {
   return files.flatMap((file) => callsOf(readFileSync(file, 'utf8'))).toSorted((a, b) => a.start - b.start);
 }
 
-/** Null for an empty line, and for the last one of a process that was killed while it wrote it. */
+/** Null for an empty line, and for an incomplete last line of a killed process. */
 function parse(line: string): Begun | Ended | Call | null {
   if (line === '') return null;
   try {

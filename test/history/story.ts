@@ -1,7 +1,7 @@
 import type { Finding } from './check.js';
 import type { AddArgs, BatchArgs, Call, FaultArgs, RunArgs, ScheduleArgs } from './record.js';
 
-/** What was held back arrives within this time after the end of a fault. */
+/** Delayed bytes arrive within this time after the end of a fault. */
 const HEALING_MS = 1_000;
 
 /** Everything that was done to one id of one queue. */
@@ -14,17 +14,17 @@ export interface IdStory {
 /** A history, by ids and by the tags of its adds. */
 export class Story {
   readonly ids = new Map<string, IdStory>();
-  /** The settlements of which a worker has heard, by process and run. */
+  /** Acknowledged settlements, by process and run. */
   readonly settled = new Map<string, Call>();
   readonly adds = new Map<string, { readonly call: Call; readonly args: AddArgs }>();
   readonly runs = new Map<string, Call[]>();
   private readonly batches: Call[] = [];
   private readonly schedules = new Map<string, Call>();
-  /** When the store acknowledged what it does not know any more. */
+  /** When the store acknowledged calls that it has lost. */
   private readonly forgotten: { readonly from: number; readonly to: number }[] = [];
-  /** Runs of jobs that a schedule made. */
+  /** Runs of jobs that a schedule added. */
   private readonly occurrences: Call[] = [];
-  /** When a fault met a process. */
+  /** When a fault hit a process. */
   private readonly cutOff: { readonly process: string; readonly from: number; readonly to: number }[] = [];
   private readonly pauses: { readonly queue: string; readonly from: number; readonly to: number }[] = [];
 
@@ -76,19 +76,21 @@ export class Story {
     }
   }
 
-  /** A settlement is repeated until it is answered; one that was refused may have been accepted before, unheard. */
+  /**
+   * A settlement is repeated until it is answered. A refused one may have been accepted before, with its answer lost.
+   */
   private addSettlement(call: Call): void {
     const before = this.settled.get(nameOf(call));
     const isUnheard = before?.outcome === 'indeterminate' && call.value === 'refused';
     if (before?.value !== 'accepted' && !isUnheard) this.settled.set(nameOf(call), call);
   }
 
-  /** What the whole history breaks, beyond what one id does. */
+  /** Promises that the history as a whole breaks, besides those about single ids. */
   findings(): Finding[] {
     return [...this.outOfOrder(), ...this.ranWhilePaused(), ...this.wrongOccurrences()];
   }
 
-  /** The first runs of a batch must begin in its order. */
+  /** The jobs of a batch must first start in its order. */
   private outOfOrder(): Finding[] {
     return this.batches.flatMap((batch) => {
       const { tags } = batch.args as unknown as BatchArgs;
@@ -100,12 +102,12 @@ export class Story {
     });
   }
 
-  /** A queue is paused from the answer to `pause` until somebody begins to resume it. */
+  /** A queue is paused from the answer to `pause` until a resume starts. */
   private findPauses(history: readonly Call[]): void {
     const resumes = history.filter(({ verb }) => verb === 'resume');
     for (const { verb, queue, outcome, start, end } of history) {
       if (verb !== 'pause' || outcome !== 'ok' || end === null) continue;
-      // A resumption that was under way may have come after the pause.
+      // A resume that was on its way may have arrived after the pause.
       const mayResume = resumes.filter(
         (resume) => resume.queue === queue && (resume.end === null || resume.end >= start),
       );
@@ -124,12 +126,14 @@ export class Story {
     });
   }
 
-  /** Whether a fault met this process or its line meanwhile: then it may have heard late of a pause. */
+  /**
+   * Whether a fault hit this process or its connection in the meantime, so that it may have learned late of a pause.
+   */
   private wasCutOff(process: string, from: number, to: number): boolean {
     return this.cutOff.some((fault) => fault.process === process && fault.from <= to && fault.to >= from);
   }
 
-  /** Each occurrence of a schedule makes one job, and none is left out. */
+  /** Each occurrence of a schedule adds one job, and none is skipped. */
   private wrongOccurrences(): Finding[] {
     const found: Finding[] = [];
     for (const schedule of this.schedules.values()) {
@@ -154,21 +158,21 @@ export class Story {
     return found;
   }
 
-  /** Whether the store may have lost what it had answered. */
+  /** Whether the store may have lost what it had acknowledged. */
   get mayForget(): boolean {
     return this.forgotten.length > 0;
   }
 
-  /** Whether one of these calls met a store that may have forgotten it: then nothing is promised. */
+  /** Whether the store may have lost one of these calls: then nothing is promised. */
   mayBeForgotten(calls: readonly Call[]): boolean {
-    // Nobody was told of a clean without an answer, and it stands at every id of its queue.
+    // A clean without an answer told nobody which ids it removed, so it counts for every id of its queue.
     const told = calls.filter(({ verb, outcome }) => verb !== 'clean' || outcome === 'ok');
     return this.forgotten.some(({ from, to }) =>
       told.some(({ start, end }) => start <= to && (end ?? Infinity) >= from),
     );
   }
 
-  /** The run of a worker that had lost its lease, or may have: it counts for nothing. */
+  /** A run of a worker that had lost its lease, or may have: it does not count. */
   isStale(run: Call): boolean {
     return run.end === null || this.settled.get(nameOf(run))?.value === 'refused';
   }

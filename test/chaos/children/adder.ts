@@ -4,10 +4,10 @@ import type { LedgerWriter } from '../ledger/writer.js';
 import { jobPlan, letterOf, ownId, type JobPlan } from '../load.js';
 import { QUEUE, type ChildPlan } from '../plan.js';
 
-/** How many of so many jobs the library puts into one call, all or none. */
+/** How many jobs of a large call the library sends in one call to Redis, all or none. */
 const chunkOf = (count: number) => (count <= MAX_ATOMIC_JOBS ? MAX_ATOMIC_JOBS : MAX_CALL_JOBS);
 
-/** Adds jobs under nonces of its own, and writes down before and after what it was told about each. */
+/** Adds jobs with nonces of its own, and writes each call and its answer to the ledger. */
 export class Adder {
   accepted = 0;
   private next: number;
@@ -22,7 +22,9 @@ export class Adder {
     this.stride = plan.produce!.stride;
   }
 
-  /** One job; of another kind than the seed says, where it is told. Answers whether it was accepted; never rejects. */
+  /**
+   * Adds one job, of the kind given by the seed unless `kind` is set. Returns whether it was accepted; never rejects.
+   */
   async add(special?: JobPlan): Promise<boolean> {
     const n = this.take(1);
     const { name, data, options } = this.jobOf(n, special);
@@ -36,7 +38,7 @@ export class Adder {
     }
   }
 
-  /** Many jobs in one call of the library. Never rejects. */
+  /** Adds many jobs in one call of the library. Never rejects. */
   async addBulk(count: number): Promise<void> {
     const first = this.take(count);
     const jobs: BulkJob[] = [];
@@ -80,13 +82,13 @@ export class Adder {
     this.ledger.write(lines);
   }
 
-  /** The chunk that failed may have been applied, as its error says; those behind it were never sent. */
+  /** The failed chunk may have been applied, as its error says; later chunks were never sent. */
   private async failed(error: unknown, first: number, count: number, chunk: number): Promise<void> {
     const { applied } = error as { applied?: 'no' | 'unknown' };
     if (applied === undefined) throw error;
     const sent = applied === 'unknown' ? Math.min(chunk, count) : 0;
     this.ledger.write(this.chunks('R', first + sent * this.stride, count - sent, chunk));
-    // Whoever adds goes on; not at once, since most such errors pass.
+    // The producer goes on after an error; not at once, because most errors pass.
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 

@@ -15,7 +15,7 @@ export const recorder = Recorder.toFile(
 );
 export const ledger = new LedgerWriter(plan.ledger, plan.epoch);
 
-// Whoever is left over when the controller dies would go on loading the machine.
+// A child that outlives the controller would keep the machine busy.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 for (const event of ['unhandledRejection', 'uncaughtException']) {
   process.on(event, (error: unknown) => {
@@ -32,7 +32,7 @@ export function onTold(act: (told: Told) => unknown): void {
   process.on('message', (told) => void act(told as Told));
 }
 
-/** Tells figures now and then for as long as the process lives, without keeping it alive. */
+/** Sends figures from time to time as long as the process lives, without keeping it alive. */
 export function tellFigures(figures: () => Partial<Figures>): void {
   const tell = () =>
     say({
@@ -47,7 +47,7 @@ export function die(): never {
   for (;;); // the signal is on its way; nothing may happen any more
 }
 
-/** Nest's log goes to a file beside the ledger, for whoever looks into a violation. */
+/** Nest's log goes to a file beside the ledger, to investigate violations. */
 export function fileLogger(): LoggerService {
   const file = openSync(`${plan.ledger}.txt`, 'a');
   const write =

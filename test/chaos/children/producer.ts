@@ -9,9 +9,9 @@ import { MIXED, mixedQueues } from '../mix/queues.js';
 import { Adder } from './adder.js';
 import { die, fileLogger, ledger, onTold, plan, recorder, say, tellFigures } from './child.js';
 
-/** Adds of one job that are on their way at once, beside one bulk. */
+/** Concurrent adds of single jobs, besides one bulk. */
 const SINGLES = 16;
-/** Single adds share the load with bulks, whose sizes go from a few jobs to more than one call holds. */
+/** Single adds and bulks share the load. Bulks have from a few jobs to more than one call can hold. */
 const BULKS = [20, 100, 300, 1_000, 2_300];
 
 @Module({
@@ -81,7 +81,7 @@ async function bulks(): Promise<void> {
   }
 }
 
-/** Waits until there is room for more; false once all are in. */
+/** Waits until the backlog is small enough; false once all jobs are added. */
 async function mayAdd(): Promise<boolean> {
   while (adder.accepted < jobs) {
     const due = rate === 0 ? jobs : ((performance.now() - startedAt) / 1000) * rate;

@@ -3,7 +3,7 @@ import { freePort } from '../../../tools/free-port.mjs';
 import type { LineAct } from '../plan.js';
 import { onTold, plan, say, tellFigures } from './child.js';
 
-/** One line to Redis for each process that is to meet the faults of a network, so that a fault meets one process. */
+/** One proxied connection to Redis per process, so that a network fault hits one process. */
 const lines: Cut[] = [];
 for (let i = 0; i < plan.proxy!.lines; i++) {
   const line = new Cut(new URL(plan.url), await freePort());

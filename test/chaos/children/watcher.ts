@@ -14,7 +14,7 @@ import { fileLogger, ledger, onTold, plan, recorder, say, tellFigures } from './
  * A witness of the other side: what the store says happened, told by its events, read by a process that works on nothing.
  * It is never killed, but its connections meet every fault of the others.
  */
-/** The longest that the mixed queues may take to become empty. */
+/** How long the mixed queues may take to become empty. */
 const DRAIN_MS = 60_000;
 
 @Module({
@@ -42,7 +42,7 @@ events.status$.subscribe((status) => {
 setInterval(flush, 50);
 await events.ready(QUEUE);
 const mixed = new Map(MIXED.map((name) => [name, app.get<Queue>(getQueueToken(name))]));
-// The mark behind everything that has happened: once it has come by here, all before it has.
+// A marker event after all others: when it arrives, all earlier events have arrived.
 onTold(async (told) => {
   const queue = app.get<Queue>(getQueueToken(QUEUE));
   if (told.do === 'finish') await queue.pause();

@@ -11,16 +11,16 @@ interface Seen {
 }
 
 /**
- * Writes down what a worker does and what it is told. It stands between the library and its engine, the one place where
- * a worker learns which of its settlements the store has accepted; it changes nothing that passes.
+ * Records what a worker does and what it is answered. It sits between the library and its engine, the only place where
+ * a worker learns which of its settlements were accepted. It changes nothing.
  */
 export class Witness {
   /** Ends that were accepted. */
   accepted = 0;
   running = 0;
-  /** The next settlement is sent, and its answer never heard. */
+  /** Sends the next settlement without receiving its answer. */
   dieInSettling = false;
-  /** By the id of the job. Two runs of one job may be in one process: then the lease of the earlier one was lost. */
+  /** By the id of the job. If two runs of one job are in one process, the earlier one has lost its lease. */
   private readonly seen = new Map<string, Seen>();
   private runs = 0;
   private name = '';
@@ -49,7 +49,7 @@ export class Witness {
       if (queue !== QUEUE) return exchange(queue, call);
       if (call.worker !== this.name) this.named(call.worker);
       const answer = exchange(queue, call);
-      // The call is in the hands of the kernel, which delivers it; the answer finds nobody.
+      // The kernel has the call and delivers it; nobody receives the answer.
       if (this.dieInSettling && call.settled.length > 0) die();
       this.settled(call, await answer);
       return answer;
@@ -69,7 +69,7 @@ export class Witness {
     let lines = '';
     for (const run of call.settled) {
       const seen = this.seen.get(run.id);
-      // What was claimed and given back without having begun.
+      // Jobs that were claimed and given back before they started.
       if (!seen) continue;
       this.seen.delete(run.id);
       this.running -= 1;

@@ -21,7 +21,7 @@ import { Witness } from './witness.js';
 
 const witness = new Witness(ledger);
 const mixed = new MixedWorker(recorder, plan.mixed.file);
-/** Kills this process right behind the end of a handler, so many ends from now; 0: not. */
+/** Kills this process right after the end of a handler, after this many ends; 0: never. */
 let endsToLive = 0;
 
 @Processor(QUEUE, { concurrency: plan.concurrency })

@@ -3,55 +3,58 @@ import { downtime, lengthWithout } from './downtime.js';
 import type { History, ProcessHistory } from './history.js';
 import { ACCEPTED, DEAD, DUPLICATE, INTENDED, QUEUED, REFUSED, STARTED } from './nonces.js';
 
-/** What a run came to. Of those in `MUST_BE_ZERO`, one is too many. */
+/** The result of a run. The figures in `MUST_BE_ZERO` must be 0. */
 export interface Account {
   readonly intended: number;
   readonly added: number;
   readonly refused: number;
-  /** Adds of which nothing was heard, or which might have been applied: those that were, and those that were not. */
+  /** Adds without an answer, or that may have been applied: those that were, and those that were not. */
   readonly unknownApplied: number;
   readonly unknownNotApplied: number;
   readonly completed: number;
   readonly dead: Readonly<Record<string, number>>;
   /** Still in the queue. */
   readonly left: number;
-  /** Accepted, or seen to run, and in the end neither completed, nor dead, nor in the queue. */
+  /** Accepted or run, but in the end neither completed, nor dead, nor in the queue. */
   readonly lost: number;
-  /** Ran, and was never added, or was said not to be. */
+  /** Run, although never added, or although the add was refused. */
   readonly phantom: number;
-  /** Ended twice, by the workers' ledgers or by the store's events. */
+  /** Ended twice, by the ledgers of workers or by the events of the store. */
   readonly doubleSettled: number;
-  /** An end that a worker was told is accepted, and of which the store's events know nothing. */
+  /** Accepted ends that the events of the store do not show. */
   readonly unwitnessed: number;
-  /** Calls that are to be applied as a whole, and were in part. */
+  /** All-or-none calls that were applied in part. */
   readonly torn: number;
-  /** Accepted as a duplicate of a job that there never was. */
+  /** Answered as duplicates of jobs that never existed. */
   readonly falseDuplicates: number;
-  /** Jobs of which a person would say that they ended wrongly: completed instead of dead, or dead for another reason. */
+  /** Jobs that ended wrongly: completed instead of dead, or dead for another reason. */
   readonly wrongEnds: number;
-  /** Harmless jobs that are dead as stalled, since they have lost more workers than a job may. */
+  /** Harmless jobs that are dead as stalled, because they lost too many workers. */
   readonly unlucky: number;
-  /** Ends of handlers beyond the first of a job, and how many the faults explain. */
+  /** Ends of handlers after the first one of a job, and how many of them the faults explain. */
   readonly reruns: number;
   readonly rerunBound: number;
-  /** Completed by the store's events, while no worker was told so; at most as many as the re-runs that faults explain. */
+  /**
+   * Completed by the events of the store, but no worker was told so; at most as many as the repeated runs that faults
+   * explain.
+   */
   readonly unheardEnds: number;
   readonly staleRefused: number;
   readonly stalled: number;
-  /** Workers whose jobs were taken back: they were dead, paused, cut off, or (false) well. */
+  /** Workers whose jobs were taken back, by their condition: killed, paused, cut off, or (wrongly) well. */
   readonly recoveries: { readonly dead: number; readonly paused: number; readonly cutOff: number };
   readonly falseRecoveries: number;
   /**
-   * From the kill of a worker until the last of its running jobs ran again, in ms; without the time in which nobody could
-   * have run it, since Redis was away or no worker was up.
+   * From the kill of a worker until the last of its running jobs ran again, in ms. Without the time in which nobody
+   * could have run it, because Redis was away or no worker was up.
    */
   readonly longestRecovery: number;
-  /** The same for jobs that lost several workers, which wait in the line of the suspects, one for each worker. */
+  /** The same for jobs that lost several workers. They wait in `suspects`, of which a worker holds at most one. */
   readonly longestOfSuspects: number;
   readonly unhandled: number;
   readonly missedEvents: number;
   readonly foreignEvents: number;
-  /** What counters and places of the store say otherwise than the ledger. */
+  /** Differences between the counters and places of the store and the ledgers. */
   readonly disagreements: readonly string[];
 }
 
@@ -70,7 +73,7 @@ export const MUST_BE_ZERO = [
   'foreignEvents',
 ] as const satisfies readonly (keyof Account)[];
 
-/** Compares what processes did with what is left in the store. */
+/** Compares the ledgers of the processes with what is left in the store. */
 export function account(history: History, scan: QueueScan): Account {
   for (const id of scan.runnable) {
     const n = history.nonceOf(id) ?? scan.nonces.get(id);
@@ -144,7 +147,7 @@ function sumUp({ nonces }: History) {
   return sums;
 }
 
-/** Of the calls of several jobs whose answer nobody heard, those that were applied in part. */
+/** Of the calls with several jobs and no answer, those that were applied in part. */
 function torn({ unheard, nonces, terms }: History): number {
   let count = 0;
   for (const [first, size] of unheard) {
@@ -158,7 +161,7 @@ function torn({ unheard, nonces, terms }: History): number {
   return count;
 }
 
-/** Faults by which a living worker may well seem dead: paused, or nobody hears of it. A fault of Redis is none of them. */
+/** Faults that make a living worker look dead: it is paused or cut off. Faults of Redis do not count. */
 const PAUSES = new Set(['worker-stop']);
 const SILENCES = new Set(['half-open', 'delay']);
 

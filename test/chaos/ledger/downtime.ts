@@ -1,9 +1,9 @@
 import type { History } from './history.js';
 
-/** From, to: ms since the beginning of the run. */
+/** From, to: ms since the start of the run. */
 type Span = readonly [number, number];
 
-/** Deeds during which Redis answers nobody, or refuses all that is asked. */
+/** Faults during which Redis answers nobody, or refuses everything. */
 const REDIS_AWAY = new Set(['redis-kill', 'redis-stall', 'full-disk']);
 
 /** When nobody could have taken a job back: Redis was away, or no worker was up. */
@@ -23,7 +23,7 @@ export function downtime({ deeds, processes }: History): Span[] {
   return union([...away, ...without([0, Infinity], up)]);
 }
 
-/** How much of the span is in none of the others. */
+/** The length of the span that no other span covers. */
 export function lengthWithout(span: Span, others: readonly Span[]): number {
   return without(span, others).reduce((sum, [from, to]) => sum + to - from, 0);
 }

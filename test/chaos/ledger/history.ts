@@ -7,16 +7,16 @@ import { readLedger } from './reader.js';
 /** The library's default: a job that loses more workers than this is dead. */
 const MAX_STALLS = 5;
 
-/** One process as its ledger shows it. */
+/** A process according to its ledger. */
 export interface ProcessHistory {
   readonly file: string;
-  /** Names it worked under. */
+  /** Names of its workers. */
   readonly names: string[];
-  /** Runs that began, and of whose outcome nothing was heard. */
+  /** Runs that began and whose outcome is unknown. */
   readonly open: Map<number, { n: number; ended: boolean }>;
-  /** When it first asked for work. */
+  /** When it first asked for jobs. */
   startedAt: number | undefined;
-  /** When it ended, and why; undefined while it lives. */
+  /** When and why it ended; undefined while it runs. */
   endedAt: number | undefined;
   cause: string;
 }
@@ -28,7 +28,7 @@ export interface Recovery {
   readonly at: number;
 }
 
-/** An act of the nemesis, as it was written down. */
+/** A fault that the nemesis caused, from its ledger. */
 export interface Deed {
   readonly kind: string;
   readonly from: number;
@@ -43,7 +43,7 @@ export interface LedgerTerms {
   readonly stride: number;
 }
 
-/** All ledgers of a run, read into one. */
+/** All ledgers of a run together. */
 export class History {
   readonly nonces = new Nonces();
   readonly processes = new Map<string, ProcessHistory>();
@@ -61,9 +61,9 @@ export class History {
     wrongEnds: 0,
     unlucky: 0,
   };
-  /** Calls of several jobs of which nothing was heard: `n`, how many. */
+  /** Calls of several jobs without an answer: `n` is their number. */
   readonly unheard = new Map<number, number>();
-  /** How often a job was taken back from a worker, by the store's events. */
+  /** How often a job was taken back from a worker, by the events of the store. */
   readonly stalls = new Map<number, number>();
   /** Events that the watcher missed. */
   missed = 0;
@@ -71,7 +71,7 @@ export class History {
   private readonly ids = new Map<string, number>();
 
   constructor(readonly terms: LedgerTerms) {
-    // What the store says is told by ids, which the workers' ledgers explain.
+    // Events of the store name ids; the ledgers of workers map them to nonces.
     const files = readdirSync(terms.dir).filter((name) =>
       /^(worker|producer|watcher|nemesis)-\d+\.\d+$/.test(name),
     );
@@ -79,7 +79,7 @@ export class History {
     for (const file of files.toSorted((a, b) => rank(a) - rank(b))) this.read(file);
   }
 
-  /** The nonce of an id; undefined for one that nobody of this run has made. */
+  /** The nonce of an id; undefined if no process of this run added it. */
   nonceOf(id: string): number | undefined {
     const own = /^j(\d+)$/.exec(id);
     return own && ownId(Number(own[1])) === id ? Number(own[1]) : this.ids.get(id);
@@ -89,7 +89,7 @@ export class History {
     return this.kinds.get(n) ?? jobPlan(n, this.terms.seed, this.terms.leaseMs).kind;
   }
 
-  /** When each of these nonces began again, at or after the given time. */
+  /** When each of these nonces ran again, at or after the given time. */
   restarts(after: ReadonlyMap<number, number>): Map<number, number> {
     const again = new Map<number, number>();
     for (const file of this.processes.keys()) {
@@ -158,7 +158,7 @@ export class History {
         this.unhandled.push(`${history.file}: ${words.slice(1).join(' ')}`);
         return;
       default:
-        // L: what others wrote as V, seen from the other side.
+        // L: the counterpart of V.
         return;
     }
   }
@@ -210,7 +210,7 @@ export class History {
       const must = deathOf(this.kindOf(n));
       this.nonces.count('told', n);
       const end = letter === 'f' ? reason : undefined;
-      // Among many kills a harmless job may lose its sixth worker by bad luck, and is then dead as it should be.
+      // With many kills a harmless job may lose its sixth worker by chance, and is then rightly dead.
       if (end === 'stalled' && must !== end && (this.stalls.get(n) ?? 0) > MAX_STALLS)
         this.counts.unlucky += 1;
       else if (must !== end) this.counts.wrongEnds += 1;

@@ -4,20 +4,20 @@ export const ACCEPTED = 2;
 export const REFUSED = 4;
 export const STARTED = 8;
 export const DEAD = 16;
-/** Still in the queue, at a place from which it will run. */
+/** Still in the queue, in a place from which it will run. */
 export const QUEUED = 32;
-/** Added although its id was said to be there already. */
+/** Added, although the answer was that its id is taken. */
 export const DUPLICATE = 64;
 
-/** A few bytes for each nonce, however many there are. */
+/** A few bytes per nonce, for any number of nonces. */
 export class Nonces {
   size = 0;
   flags = new Uint8Array(1 << 16);
-  /** How often its handler came to its end. */
+  /** How often its handler returned. */
   ends = new Uint8Array(1 << 16);
   /** How often a worker was told that its end is accepted. */
   accepted = new Uint8Array(1 << 16);
-  /** How often the store said that it ended. */
+  /** How often the store reported its end. */
   told = new Uint8Array(1 << 16);
 
   mark(n: number, flag: number): void {
@@ -31,7 +31,7 @@ export class Nonces {
 
   count(column: 'ends' | 'accepted' | 'told', n: number): void {
     this.reach(n);
-    // Beyond 255 it is wrong enough.
+    // Any number above 255 is wrong anyway.
     if (this[column][n]! < 255) this[column][n]! += 1;
   }
 

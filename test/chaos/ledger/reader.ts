@@ -3,7 +3,7 @@ import { closeSync, openSync, readSync } from 'node:fs';
 const CHUNK = 1 << 20;
 const NEWLINE = 10;
 
-/** Calls `see` with the words of each line. A last line without its end was never written whole, and is left out. */
+/** Calls `see` with the words of each line. An incomplete last line is skipped. */
 export function readLedger(path: string, see: (words: readonly string[]) => void): void {
   const file = openSync(path, 'r');
   const buffer = Buffer.allocUnsafe(CHUNK);

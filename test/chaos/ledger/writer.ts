@@ -25,7 +25,7 @@ import { openSync, writeSync } from 'node:fs';
  * all       U text        an unhandled rejection or exception
  */
 
-/** One process' own file. */
+/** The file of one process. */
 export class LedgerWriter {
   private readonly file: number;
 
@@ -36,12 +36,12 @@ export class LedgerWriter {
     this.file = openSync(path, 'a');
   }
 
-  /** Ms since the beginning of the run, by the clock that all its processes share. */
+  /** Ms since the start of the run, on a clock that all processes share. */
   now(): number {
     return Date.now() - this.epoch;
   }
 
-  /** Lines, each with its end. One write: either all of it happened or, at the kill of a machine only, none. */
+  /** Writes lines in one call: either all are written or, if the machine is killed, none. */
   write(lines: string): void {
     if (lines !== '') writeSync(this.file, lines);
   }
