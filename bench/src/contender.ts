@@ -1,4 +1,4 @@
-/** What a job of the suite carries; without a note about 60 bytes of JSON. */
+/** The data of a job; about 60 bytes of JSON without a note. */
 export interface Payload {
   readonly n: number;
   readonly to: string;
@@ -10,10 +10,10 @@ export function payload(n: number): Payload {
   return { n, to: `user${n}@example.com`, template: 'welcome' };
 }
 
-/** Notes are cut from it, so that many long payloads share its memory. */
+/** Notes are slices of it, so that many long payloads share its memory. */
 const INK = 'x'.repeat(1_048_576);
 
-/** The same with a note that makes its JSON `bytes` long, at most 1 MiB. */
+/** The same with a note that makes the JSON `bytes` long, at most 1 MiB. */
 export function payloadOf(bytes: number, n: number): Payload {
   const bare = { ...payload(n), note: '' };
   return { ...bare, note: INK.slice(0, bytes - JSON.stringify(bare).length) };
@@ -33,14 +33,14 @@ export type Feature = 'acknowledged' | 'retries' | 'delays' | 'schedules' | 'res
 
 /** One system under measurement: how to open it, and what must be known to read its figures fairly. */
 export interface Contender {
-  /** What `--contenders` takes, and the head of its column. */
+  /** Its name in `--contenders`, and the title of its column. */
   readonly name: string;
-  /** Packages whose versions belong into the report. */
+  /** Packages whose versions are in the report. */
   readonly packages: readonly string[];
   /** Its guarantees and settings, printed under the table. */
   readonly terms: readonly string[];
   readonly offers: readonly Feature[];
-  /** By how much its retries may come sooner than asked; belongs into its terms too. @default 0 */
+  /** By how much its retries may come too early; also named in its terms. @default 0 */
   readonly retriesEarlyMs?: number;
   open(options: OpenOptions): Promise<Session>;
 }
@@ -48,7 +48,7 @@ export interface Contender {
 export interface OpenOptions {
   readonly url: string;
   readonly queues: readonly string[];
-  /** How a job that fails goes on, said the way the contender wants it said. @default its own default */
+  /** Retry settings of a job, in the form of the contender. @default its own default */
   readonly retry?: Retry;
   /** `replicated`: an add resolves once a replica has the job. @default its own default */
   readonly durability?: 'local' | 'replicated';
@@ -61,7 +61,7 @@ export interface OpenOptions {
   readonly watch?: (queue: string) => void;
   /** How long a worker may be silent before its jobs run again elsewhere. @default its own default */
   readonly leaseMs?: number;
-  /** Present: the process also works off these queues. Absent: it only adds. */
+  /** What the application works on. Without it, the application only adds. */
   readonly work?: Work;
 }
 
@@ -73,14 +73,14 @@ export interface Retry {
 }
 
 export interface Work {
-  /** Jobs run at once, per queue. */
+  /** Concurrent jobs per queue. */
   readonly concurrency: number;
-  /** What the handler does: it may return a value (the result) or a promise of one, and may throw. */
+  /** The handler. It may return a value (the result) or a promise of one, and may throw. */
   readonly handle: (data: Payload) => unknown;
 }
 
 export interface AddOptions {
-  /** May start this long after it was added, needs `delays`. */
+  /** The delay of the job; needs `delays`. */
   readonly delayMs?: number;
 }
 
@@ -89,7 +89,7 @@ export interface Session {
   add(queue: string, data: Payload, options?: AddOptions): Promise<unknown>;
   /** One call with at most 1,000 jobs. */
   addBulk(queue: string, data: readonly Payload[], options?: AddOptions): Promise<unknown>;
-  /** The result kept of the job that `add` has answered so; undefined while there is none. Needs `results`. */
+  /** The kept result of the job with this answer of `add`; undefined if there is none. Needs `results`. */
   resultOf?(queue: string, added: unknown): Promise<unknown>;
   /**
    * A job with this data every `everyMs`, under this id; needs `schedules`. Answers one of the moments at which it is due, ms since

@@ -1,4 +1,4 @@
-/** A flag that cannot be followed; the message says why. */
+/** A wrong flag; the message says why. */
 export class UsageError extends Error {}
 
 export function whole(flag: string, text: string, min: number): number {
@@ -9,7 +9,7 @@ export function whole(flag: string, text: string, min: number): number {
   return value;
 }
 
-/** Names out of a list with commas, all of them where there is none. */
+/** Names from a list with commas; all of them by default. */
 export function pick(flag: string, text: string | undefined, known: readonly string[]): readonly string[] {
   if (text === undefined) return known;
   const names = [...new Set(text.split(',').map((name) => name.trim()))];

@@ -18,7 +18,7 @@ async function bench(plan: Request, signal: AbortSignal): Promise<number> {
   const chosen = await Promise.all(plan.contenders.map((name) => contenders[name]!()));
   if (plan.check) return (await check(chosen, signal)) ? 0 : 1;
   const startedAt = new Date().toISOString();
-  // The suite empties the server between measurements, so it must be one that nobody else uses.
+  // The suite empties the server between measurements, so nobody else may use it.
   const redis = await startRedis({ private: true });
   try {
     const where = await describe(

@@ -16,13 +16,13 @@ export const HELP = `Measures Godwit beside its peers on a private Redis.
   --help                this text
 `;
 
-/** What was asked for. */
+/** The options from the command line. */
 export interface Request extends Plan {
-  /** To check the contenders instead of measuring them. */
+  /** Check the contenders instead of measuring them. */
   readonly check: boolean;
 }
 
-/** What to do, or nothing when help was asked for. */
+/** The options; undefined if help was asked for. */
 export function readOptions(argv: readonly string[]): Request | undefined {
   const flags = parse(argv);
   if (flags.help) return undefined;

@@ -1,17 +1,17 @@
 import type { Redis } from 'ioredis';
 import type { Contender, Feature } from './contender.js';
 
-/** One thing that is measured, for any contender. */
+/** A measurement that any contender can take part in. */
 export interface Scenario {
-  /** What `--only` takes. */
+  /** Its name in `--only`. */
   readonly name: string;
   readonly title: string;
   readonly figures: readonly Figure[];
   /** How many jobs are enough where `--jobs` asks for so many, so that no measurement takes long. @default as many */
   jobs?(asked: number): number;
-  /** What a contender must offer to take part; the others are left out. @default nothing */
+  /** What a contender must offer to take part. @default nothing */
   readonly needs?: readonly Feature[];
-  /** Runs in a process of its own before the measured one, so that it neither warms nor litters that one. */
+  /** Runs in a process of its own before the measured one, so that it does not warm that one up. */
   prepare?(lab: Lab): Promise<void>;
   /** One value per figure, under its key. */
   measure(lab: Lab): Promise<Record<string, number>>;
@@ -24,15 +24,15 @@ export interface Figure {
   readonly better: 'more' | 'less';
 }
 
-/** What a scenario works with inside its process. */
+/** What a scenario gets inside its process. */
 export interface Lab {
   readonly contender: Contender;
   readonly url: string;
-  /** Jobs to measure, those of a warm-up apart: what the scenario makes of `--jobs`. */
+  /** Jobs to measure, without those of a warm-up. */
   readonly jobs: number;
   /** A connection of the suite itself, for INFO and CLIENT LIST. */
   readonly control: Redis;
-  /** Says that `done` of `total` steps are behind us; a process that says nothing for long is ended. */
+  /** Reports that `done` of `total` steps are finished. A process that is silent for long is ended. */
   readonly progress: (done: number, total: number) => void;
 }
 

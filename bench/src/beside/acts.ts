@@ -1,17 +1,23 @@
-/** What other processes of a measurement can be asked for; type aliases, since an interface is no record of functions to the compiler. */
+/**
+ * Calls that other processes of a measurement answer. Type aliases, because TypeScript does not accept an interface as
+ * a record of functions.
+ */
 
-/** An application of a contender that only adds. Jobs are numbered; those from `from` to `to - 1` are meant. */
+/** An application of a contender that only adds. Jobs are numbered, and a call adds those from `from` to `to - 1`. */
 export type ProducerActs = {
   open(opening: { readonly contender: string; readonly url: string }): Promise<void>;
-  /** Adds them so that all become due at one moment of `now()`; answers when the last was added. */
+  /** Adds jobs that all become due at one moment of `now()`; returns when the last one was added. */
   addDueAt(batch: { readonly from: number; readonly to: number; readonly dueAt: number }): Promise<number>;
-  /** Adds them one by one, from `pauseFrom` on with pauses of 3 to 7 ms; answers when each call was made. */
+  /** Adds jobs one by one, from `pauseFrom` on with pauses of 3 to 7 ms; returns when each call was made. */
   addWithPauses(batch: {
     readonly from: number;
     readonly to: number;
     readonly pauseFrom: number;
   }): Promise<Float64Array<ArrayBuffer>>;
-  /** Adds job `from + i` at `startAt + i · everyMs`, whether or not those before are through; answers when each call was made. */
+  /**
+   * Adds job `from + i` at `startAt + i · everyMs`, even if earlier calls have not ended; returns when each call was
+   * made.
+   */
   addOnTime(batch: {
     readonly from: number;
     readonly to: number;
@@ -21,12 +27,12 @@ export type ProducerActs = {
   close(): Promise<void>;
 };
 
-/** An application of a contender that works off the queue. Its first jobs wait until all may go. */
+/** An application of a contender that works on the queue. Its first jobs wait until all processes are ready. */
 export type WorkerActs = {
   open(opening: WorkerOpening): Promise<void>;
   go(): void;
   handled(): number;
-  /** Once every job of the queue is acknowledged. */
+  /** Resolves when every job of the queue is acknowledged. */
   record(): Promise<WorkerRecord>;
   close(): Promise<void>;
 };
@@ -39,9 +45,9 @@ export interface WorkerOpening {
   readonly concurrency: number;
 }
 
-/** What one process did. */
+/** The work of one process. */
 export interface WorkerRecord {
-  /** When each job was handled here, by `now()`; 0 for those handled elsewhere. */
+  /** When each job was handled here, by `now()`; 0 for jobs that other processes handled. */
   readonly at: Float64Array<ArrayBuffer>;
   /** CPU time of the process from `go` on, all threads, in microseconds. */
   readonly cpuUs: number;

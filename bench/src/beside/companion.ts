@@ -3,20 +3,20 @@ import { once } from 'node:events';
 import { now } from '../measure/clock.js';
 import type { Acts, Answer, Question } from './protocol.js';
 
-/** What is allowed between the clocks of two processes; a difference would be taken for latency. */
+/** Largest difference between the clocks of two processes; a larger one would look like latency. */
 const CLOCK_SLACK_MS = 0.02;
 
 type Argument<A extends Acts, N extends keyof A> = Parameters<A[N]> extends [] ? [] : [Parameters<A[N]>[0]];
 
-/** Another process of the measurement: it answers what it is asked, and ends with this one. */
+/** Another process of the measurement. It answers calls, and ends with this process. */
 export class Companion<A extends Acts> {
   private readonly open = new Map<number, (answer: Answer) => void>();
   private asked = 0;
   private gone: string | undefined;
 
-  /** Starts a program that calls `serve`, and makes sure that its clock shows what ours shows. */
+  /** Starts a program that calls `serve`, and checks that its clock agrees with the clock of this process. */
   static async start<A extends Acts>(program: URL): Promise<Companion<A>> {
-    // Stdout is the table's.
+    // Stdout is for the table.
     const child = fork(program, { stdio: ['ignore', 2, 2, 'ipc'], serialization: 'advanced' });
     const companion = new Companion<A>(child);
     for (let i = 0; i < 5; i++) {

@@ -28,7 +28,7 @@ const acts: ProducerActs = {
   async addWithPauses({ from, to, pauseFrom }) {
     const called = new Float64Array(to - from);
     for (let n = from; n < to; n++) {
-      // Long enough for the worker to settle and block again; uneven, so as not to beat in time with a poll of its own.
+      // Long enough for the worker to settle and block again. Random, so that it does not coincide with polling.
       if (n >= pauseFrom) await sleep(3 + (n % 5));
       called[n - from] = now();
       await session.add(QUEUE, payload(n));

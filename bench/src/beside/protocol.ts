@@ -1,4 +1,4 @@
-/** What a process beside the measured one can be asked to do, by name; arguments and answers are cloned. */
+/** The calls that a companion process answers, by name. Arguments and answers are cloned. */
 export type Acts = Record<string, (argument: never) => unknown>;
 
 export interface Question {
@@ -10,6 +10,6 @@ export interface Question {
 export interface Answer {
   readonly id: number;
   readonly value?: unknown;
-  /** In place of a value where the act failed. */
+  /** Instead of a value if the call failed. */
   readonly error?: string;
 }

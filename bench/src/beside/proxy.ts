@@ -1,13 +1,13 @@
 import { startProxy, type Proxy } from '../net/proxy.js';
 import { serve } from './serve.js';
 
-/** A network between the contender and Redis, in a process of its own. */
+/** A slow network between the contender and Redis, in a process of its own. */
 export type ProxyActs = typeof acts;
 
 let proxy: Proxy;
 
 const acts = {
-  /** Answers the port to connect to. */
+  /** Returns the port to connect to. */
   async open({ host, port, delayMs }: { host: string; port: number; delayMs: number }): Promise<number> {
     proxy = await startProxy({ host, port }, delayMs);
     return proxy.port;

@@ -1,7 +1,7 @@
 import { now } from '../measure/clock.js';
 import type { Acts, Answer, Question } from './protocol.js';
 
-/** Does in this process what the one that started it asks for, and ends with that one. */
+/** Answers the calls of the parent process, and ends with it. */
 export function serve(acts: Acts): void {
   const all: Acts = { ...acts, clock: now };
   process.on('disconnect', () => process.exit(1));

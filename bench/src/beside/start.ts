@@ -8,14 +8,14 @@ const PRODUCER = besides(import.meta.url, 'producer');
 const PROXY = besides(import.meta.url, 'proxy');
 const WORKER = besides(import.meta.url, 'worker');
 
-/** Another process with an application of the contender that only adds. */
+/** Starts another process with an application of the contender that only adds. */
 export async function startProducer({ contender, url }: Lab): Promise<Companion<ProducerActs>> {
   const producer = await Companion.start<ProducerActs>(PRODUCER);
   await producer.ask('open', { contender: contender.name, url });
   return producer;
 }
 
-/** So many processes that work off the queue, all of them ready, none of them through with a job. */
+/** Starts this many worker processes. All are ready, and none has finished a job. */
 export async function startWorkers(
   { contender, url }: Lab,
   count: number,

@@ -11,7 +11,7 @@ import { proofs } from './proofs.js';
 
 const CHILD = fileURLToPath(new URL('./child.js', import.meta.url));
 
-/** Each proof says within its own time what went wrong; this ends one that does not get so far. */
+/** Each proof has a time limit of its own, with a message. This one ends a proof that does not get so far. */
 const DEADLINE_MS = 60_000;
 
 interface Finding {
@@ -20,7 +20,7 @@ interface Finding {
   readonly verdict: Verdict;
 }
 
-/** Shows of each contender that it does what it offers; true when all do. Writes a table to stdout. */
+/** Checks that each contender does what it offers; true if all do. Writes a table to stdout. */
 export async function check(contenders: readonly Contender[], signal: AbortSignal): Promise<boolean> {
   const redis = await startRedis({ private: true });
   const control = new Redis(redis.url, { connectionName: CONTROL_NAME });

@@ -10,7 +10,7 @@ const SIZE: Record<string, (control: Redis, key: string) => Promise<number>> = {
   stream: async () => 1,
 };
 
-/** How many values, members and fields there are in all keys of a server: what jobs leave behind shows there. */
+/** Counts the values, members and fields in all keys of a server, to find what jobs leave behind. */
 export async function elements(control: Redis): Promise<number> {
   let sum = 0;
   let cursor = '0';

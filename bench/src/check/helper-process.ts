@@ -2,7 +2,7 @@ import { contenders } from '../contenders/index.js';
 import { QUEUE } from '../scenario.js';
 import type { HelperMessage, HelperOrder } from './helper.js';
 
-// Without the proof nobody needs this worker.
+// This worker ends with the proof.
 process.on('disconnect', () => process.exit(1));
 
 const { contender, url, concurrency, leaseMs, does } = JSON.parse(process.argv[2]!) as HelperOrder;

@@ -6,7 +6,7 @@ import type { Stand } from './proof.js';
 
 const MODULE = fileURLToPath(new URL('./helper-process.js', import.meta.url));
 
-/** What a worker process of its own does with the jobs it gets. */
+/** What a separate worker process does with its jobs. */
 export interface HelperOrder {
   readonly contender: string;
   readonly url: string;
@@ -18,11 +18,11 @@ export interface HelperOrder {
 
 export type HelperMessage = { readonly kind: 'open' } | { readonly kind: 'got'; readonly data: Payload };
 
-/** A worker in a process of its own, that can be killed. */
+/** A worker in a process of its own, which can be killed. */
 export class Helper {
   private constructor(private readonly child: ChildProcess) {}
 
-  /** Resolves once it works. */
+  /** Resolves when it works. */
   static async start(
     { contender, url }: Stand,
     order: Omit<HelperOrder, 'contender' | 'url'>,
@@ -40,7 +40,7 @@ export class Helper {
     return new Helper(child);
   }
 
-  /** With SIGKILL: it gets no chance to give anything back. */
+  /** Uses SIGKILL, so that it cannot give anything back. */
   async kill(): Promise<void> {
     const ended = once(this.child, 'exit');
     this.child.kill('SIGKILL');

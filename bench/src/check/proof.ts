@@ -1,14 +1,14 @@
 import type { Redis } from 'ioredis';
 import type { Contender, Feature } from '../contender.js';
 
-/** One thing a contender says it does, shown by doing it. */
+/** Checks one thing that a contender offers, by doing it. */
 export interface Proof {
   readonly name: string;
-  /** What it shows, as a row of the table. */
+  /** The claim, as a row of the table. */
   readonly title: string;
-  /** Who does not offer this is not asked. @default everybody is asked */
+  /** Contenders without this ability are skipped. @default all are checked */
   readonly needs?: Feature;
-  /** Rejects, in a sentence, where the contender does something else. */
+  /** Rejects with a sentence if the contender does something else. */
   prove(stand: Stand): Promise<void>;
 }
 
@@ -20,12 +20,12 @@ export interface Stand {
   readonly control: Redis;
 }
 
-/** What the process of a proof is told to do. */
+/** The order to the process of a proof. */
 export interface ProofOrder {
   readonly contender: string;
   readonly proof: string;
   readonly url: string;
 }
 
-/** What it says: nothing is wrong, or what is. */
+/** Its answer: nothing is wrong, or what is. */
 export type Verdict = { readonly ok: true } | { readonly ok: false; readonly why: string };

@@ -11,7 +11,7 @@ import { Sightings } from './sightings.js';
 
 const CONCURRENCY = 10;
 
-/** Lets a killed worker be missed soon, where a contender can be told to. */
+/** A short lease, for contenders that have one, so that a killed worker is noticed soon. */
 const LEASE_MS = 2_000;
 
 /** Timers may fire up to a millisecond early, and clocks are read in whole ones. */
@@ -25,7 +25,7 @@ function work(handle: Work['handle']): { work: Work } {
   return { work: { concurrency: CONCURRENCY, handle } };
 }
 
-/** Works, and does nothing but see what comes. */
+/** A worker that only records its jobs. */
 function openSeeing(stand: Stand, seen: Sightings): Promise<Session> {
   return open(
     stand,
@@ -64,7 +64,7 @@ const removed: Proof = {
       await settled(session);
       return elements(stand.control);
     };
-    // What the first ones leave are the fixed keys of a queue.
+    // The first jobs create the fixed keys of a queue.
     const fixed = await round(0);
     const left = (await round(1_000)) - fixed;
     await session.close();
@@ -116,7 +116,7 @@ const retries: Proof = {
     await seen.until('each job runs again', () => seen.all.length >= 5 * 2 + 3);
     await settled(session);
     await session.close();
-    // The jitter of some is a fifth.
+    // Some have a jitter of a fifth.
     const least = delayMs * 0.8 - EARLY_MS - (stand.contender.retriesEarlyMs ?? 0);
     for (let n = 0; n < 6; n++) {
       const runs = seen.of(n);
@@ -166,7 +166,7 @@ const schedules: Proof = {
     const enough = 6;
     await seen.until(`${enough} jobs are made`, () => seen.of(7).length >= enough, 30_000);
     await Promise.all(sessions.map((session) => session.close()));
-    // The first may come at once, and the second at a time of the wall clock instead of an interval later.
+    // The first run may come at once, and the second at a round time instead of an interval later.
     const due = Math.floor((performance.now() - askedAt) / everyMs) + 2;
     if (seen.all.length > due) throw new Error(`${seen.all.length} jobs were made where ${due} were due`);
   },

@@ -1,13 +1,13 @@
 import type { Payload } from '../contender.js';
 
-/** A job that was seen, and when. */
+/** A job that was handled, and when. */
 export interface Sighting {
   readonly n: number;
   /** `performance.now()` */
   readonly at: number;
 }
 
-/** Which jobs were seen, in order, and a promise of there being more. */
+/** Records handled jobs in order, and waits for more. */
 export class Sightings {
   readonly all: Sighting[] = [];
   private readonly waiting = new Set<() => void>();
@@ -21,12 +21,12 @@ export class Sightings {
     return this.all.filter((one) => one.n === n);
   }
 
-  /** How many different jobs were seen. */
+  /** How many different jobs were handled. */
   get jobs(): number {
     return new Set(this.all.map(({ n }) => n)).size;
   }
 
-  /** Resolves once this holds; rejects after `withinMs`, saying what was waited for. */
+  /** Resolves when this is true; rejects after `withinMs` with a sentence about what it waited for. */
   until(what: string, holds: () => boolean, withinMs = 20_000): Promise<void> {
     return new Promise((resolve, reject) => {
       const look = (): void => {
@@ -44,7 +44,7 @@ export class Sightings {
     });
   }
 
-  /** Throws unless each of `count` jobs, from 0 on, was seen exactly this often. */
+  /** Throws unless each of `count` jobs, from 0 on, was handled exactly this often. */
   expectEach(count: number, times: number): void {
     const runs = new Map<number, number>();
     for (const { n } of this.all) runs.set(n, (runs.get(n) ?? 0) + 1);

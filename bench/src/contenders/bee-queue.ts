@@ -49,7 +49,7 @@ export const beeQueue: Contender = {
   },
 };
 
-// An 'error' of it that nobody listens to ends the process, and with it the measurement: as it should.
+// An 'error' event without a listener ends the process and the measurement, as it should.
 function queueOf(name: string, { url, keepResults, watch, work, leaseMs }: OpenOptions): BeeQueue<Payload> {
   return new BeeQueue<Payload>(name, {
     redis: { url },

@@ -3,14 +3,14 @@ import type { DefaultJobOptions, QueueEventsListener } from 'bullmq';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { OpenOptions, Retry, Session, Work } from '../contender.js';
 
-/** What is the same with BullMQ by itself and within Nest: settings, and what is asked of its queues. */
+/** What BullMQ alone and BullMQ in Nest share: settings, and calls on queues. */
 
 export const PREFIX = 'bench';
 
-/** How many ended jobs stay where results are kept. */
+/** How many ended jobs are kept if results are kept. */
 const KEPT = 1_000;
 
-/** An event of our own, by which a subscriber is known to hear. */
+/** An event of our own, to check that a subscriber receives events. */
 interface Ping extends QueueEventsListener {
   ping: () => void;
 }
@@ -49,7 +49,7 @@ export function sessionOf(queue: (name: string) => Queue, close: () => Promise<v
   };
 }
 
-/** A connection that is ready has not yet begun to read, and what happens before is not heard: so we wait for an echo. */
+/** A connection that is ready may not be reading yet, and would miss events. So this waits for an event of our own. */
 export async function untilHearing(events: QueueEvents, queue: string, url: string): Promise<void> {
   await events.waitUntilReady();
   const producer = new QueueEventsProducer(queue, { connection: { url }, prefix: PREFIX });

@@ -3,7 +3,7 @@ import type { Contender, OpenOptions, Payload, Work } from '../contender.js';
 
 const CLAIM = 1_000;
 
-/** The least that moving JSON through a Redis list can cost. No queue can be faster; how near one comes is the point. */
+/** The lowest cost of moving JSON through a Redis list. No queue can be faster. */
 export const floor: Contender = {
   name: 'floor',
   packages: ['ioredis'],
@@ -26,7 +26,7 @@ export const floor: Contender = {
   },
 };
 
-/** So many at once as the work wants; what returns no promise is not waited for. */
+/** Runs this many jobs at once; a handler that returns no promise is not awaited. */
 async function handleAll(bodies: readonly string[], { concurrency, handle }: Work): Promise<void> {
   let next = 0;
   const lane = async (): Promise<void> => {
@@ -60,7 +60,8 @@ function consume(commands: Redis, blocking: Redis, queues: readonly string[], wo
   };
 
   const ended = run().catch((error: unknown) => {
-    // The block ends with an error when stop() closes its socket; any other end is a fault of the measurement.
+    // stop() closes the socket, which ends the blocking call with an error. Any other end is a fault of the
+    // measurement.
     if (!stop.signal.aborted) throw error;
   });
   return {

@@ -11,7 +11,7 @@ import {
 import type { AddResult, Job, JobDefaults, JobOptions, Queue } from '../../../dist/index.js';
 import type { AddOptions, Contender, OpenOptions, Payload, Retry, Work } from '../contender.js';
 
-/** How many ended jobs stay where results are kept, and for how long at most. */
+/** How many ended jobs are kept if results are kept, and for how long at most. */
 const KEPT = { max: 1_000, retention: '1h' };
 
 export const godwit: Contender = {

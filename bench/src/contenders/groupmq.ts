@@ -2,7 +2,10 @@ import { Queue, Worker } from 'groupmq';
 import { Redis } from 'ioredis';
 import type { AddOptions, Contender, OpenOptions, Payload, Retry } from '../contender.js';
 
-/** Jobs of a group run one after another: as many groups as four workers of a hundred slots run at once. Fewer jobs each cost it more. */
+/**
+ * Jobs of a group run one after another. So there are as many groups as four workers with 100 slots run at once; with
+ * fewer jobs, each costs it more.
+ */
 const GROUPS = 400;
 
 /** What it calls auto-batching: one script call for all that was added before. */
@@ -21,7 +24,7 @@ const SCHEDULER = { intervalMs: 10, lockMs: 50 };
  */
 const RECOVERY = { stalledInterval: 1_000, stalledGracePeriod: 0, maxStalledCount: 2 };
 
-/** How many ended jobs stay where results are kept. */
+/** How many ended jobs are kept if results are kept. */
 const KEPT = 1_000;
 
 export const groupmq: Contender = {
@@ -54,7 +57,7 @@ export const groupmq: Contender = {
         Promise.all(batch.map((data) => line(name).batching.add(jobOf(data, more)))),
       async schedule(name, groupId, every, data) {
         const { queue } = line(name);
-        // Asked for twice it would be made twice.
+        // Two calls would create it twice.
         await queue.removeRepeatingJob(groupId, { every });
         const { timestamp } = await queue.add({ groupId, data, repeat: { every } });
         return timestamp + every;

@@ -1,7 +1,7 @@
 import type { Contender } from '../contender.js';
 import type { CONTENDERS } from './names.js';
 
-/** Loaded on demand, so that a run without one does not need it installed. */
+/** Loaded on demand: a contender that is not used need not be installed. */
 const loaders: Readonly<Record<(typeof CONTENDERS)[number], () => Promise<Contender>>> = {
   godwit: async () => (await import('./godwit.js')).godwit,
   '@nestjs/bullmq': async () => (await import('./nestjs-bullmq.js')).nestjsBullmq,

@@ -2,20 +2,20 @@ import type { Contender } from '../contender.js';
 import { suits, type Figure, type Scenario } from '../scenario.js';
 import type { Turn } from '../run/turn.js';
 
-/** The same measurement at several sizes of one thing, each size a scenario of its own. */
+/** One measurement at several sizes, each size a scenario of its own. */
 export interface Growth {
-  /** What `--only` takes. */
+  /** Its name in `--only`. */
   readonly name: string;
   readonly title: string;
   /** What grows. */
   readonly axis: Axis;
   readonly sizes: readonly number[];
-  /** Peers are not measured at larger ones, which would take them too long. @default all sizes */
+  /** Largest size at which peers are measured, because larger ones take them too long. @default all sizes */
   readonly peersUpTo?: number;
   readonly figures: readonly Figure[];
-  /** Which figures may not get worse by more than the share `worse` up to a size. */
+  /** Figures that may get worse by at most the share `worse` up to a size. */
   readonly promise?: { readonly figures: readonly string[]; readonly upTo: number; readonly worse: number };
-  /** What must be known to read the figures. */
+  /** What a reader must know about the figures. */
   readonly notes: readonly string[];
   /** Memory that Redis needs at this size, in bytes, for the hungriest contender measured there. @default next to nothing */
   readonly memory?: (size: number) => number;
@@ -35,7 +35,10 @@ export function scenarioAt(growth: Growth, size: number): Scenario {
   return { name: `${name}@${size}`, title: `${title}: ${size}`, figures, ...growth.at(size) };
 }
 
-/** One round: from the smallest size to the largest, so that a drift of the machine shows between rounds and not as growth. */
+/**
+ * One round, from the smallest size to the largest. So a drift of the machine shows between rounds and does not look
+ * like growth.
+ */
 export function roundOf(
   growth: Growth,
   sizes: readonly number[],
@@ -51,7 +54,10 @@ export function roundOf(
   });
 }
 
-/** Those for which half of the free memory is enough: the rest is for the processes, and for a Redis that copies a table. */
+/**
+ * Sizes for which half of the free memory is enough. The rest is for the processes, and for a Redis that copies a
+ * table.
+ */
 export function sizesThatFit({ sizes, memory }: Growth, freeBytes: number): readonly number[] {
   return sizes.filter((size) => (memory?.(size) ?? 0) <= freeBytes / 2);
 }

@@ -81,7 +81,7 @@ async function measure(
   return { result, sizes };
 }
 
-/** At least one round, and as many of those asked for as end in time, judged by the longest so far. */
+/** Runs at least one round, and further ones that end in time, judged by the longest so far. */
 async function takeRounds(
   growth: Growth,
   sizes: readonly number[],

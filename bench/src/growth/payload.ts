@@ -8,7 +8,7 @@ import { QUEUE, type Lab } from '../scenario.js';
 import type { Growth } from './growth.js';
 
 const CONCURRENCY = 100;
-/** Data of one measurement: fewer jobs where they are large. */
+/** Bytes of data of one measurement: fewer jobs if they are large. */
 const MOST_BYTES = 128 * 2 ** 20;
 /** Data of one call, a thousand jobs at most. */
 const CALL_BYTES = 2 ** 20;
@@ -74,7 +74,7 @@ async function work(lab: Lab): Promise<Record<string, number>> {
   return { consume: tally.perSecond, redisCpu: cpuUs / (warmUp + jobs) };
 }
 
-/** Exactly so many bytes of JSON, in the shape of every other payload. */
+/** Exactly this many bytes of JSON, in the form of the other payloads. */
 function sized(bytes: number, n: number): Payload {
   const bare = small(n);
   return {

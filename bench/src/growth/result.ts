@@ -6,13 +6,13 @@ import { rowsOf, type Result } from '../report/result.js';
 import type { Contender } from '../contender.js';
 import { scenarioAt, type Growth } from './growth.js';
 
-/** A run of one growth, as it is written to `bench/results/growth-…json`. */
+/** A run of one growth, in the form of `bench/results/growth-…json`. */
 export interface GrowthResult extends Result {
   readonly growth: Pick<Growth, 'name' | 'title' | 'axis' | 'notes'>;
   readonly curves: readonly Curve[];
 }
 
-/** How one figure of one contender moves. */
+/** How one figure of one contender changes. */
 export interface Curve {
   readonly figure: Figure;
   readonly contender: string;
@@ -21,7 +21,7 @@ export interface Curve {
   readonly fit?: Fit;
   /** Of the fitted value from the first point to the last, as a share. */
   readonly change?: number;
-  /** What was promised of it, and how it is. */
+  /** The bound of it, and whether it holds. */
   readonly promise?: Verdict;
 }
 
@@ -34,7 +34,7 @@ export interface Verdict {
   readonly upTo: number;
   /** A share, as is `change`. */
   readonly worse: number;
-  /** Of the fitted value from the first point to `upTo`, the points beyond left out. */
+  /** Of the fitted value from the first point to `upTo`, without the points beyond. */
   readonly change: number;
   readonly kept: boolean;
 }
@@ -49,7 +49,7 @@ export function curvesOf(
     sizes.map((size) => scenarioAt(growth, size)),
     contenders,
     samples,
-    // Of these rows only the figures are looked at.
+    // Only the figures of these rows are used.
     0,
   );
   return growth.figures.flatMap((figure) =>

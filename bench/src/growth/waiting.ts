@@ -8,10 +8,10 @@ import type { Growth } from './growth.js';
 
 const CONCURRENCY = 100;
 const PEERS_UP_TO = 1_000_000;
-/** Warm-up has a queue of its own: in the measured one it would make small sizes larger than they say. */
+/** Warm-up uses a queue of its own, because it would make small sizes larger. */
 const WARM_UP = 'warm-up';
 
-/** Jobs that wait while others are added and worked off. */
+/** Jobs that wait while others are added and processed. */
 export const waiting: Growth = {
   name: 'waiting',
   title: 'Jobs that wait in the queue',

@@ -13,7 +13,7 @@ const AWAITED_MS = 10;
 const PER_WORKER = (CONCURRENCY * 1_000) / AWAITED_MS;
 const SECONDS = 3;
 
-/** Workers of one queue: to Redis as many as if each were a process, on the same thread of the same machine. */
+/** Workers of one queue, all on one thread. To Redis they look like separate processes. */
 export const workers: Growth = {
   name: 'workers',
   title: 'Workers of one queue',
@@ -62,7 +62,7 @@ async function measure(
   const warmUp = warmUpFor(jobs);
   await fill(lab, { count: warmUp + jobs });
   const tally = new Tally({ warmUp, jobs }, lab.progress);
-  // The first workers would be through before the last ones are there.
+  // Otherwise the first workers finish before the last ones are ready.
   let open = false;
   let letIn!: () => void;
   const opened = new Promise<void>((resolve) => (letIn = resolve));

@@ -3,7 +3,7 @@ import { besides } from './besides.js';
 
 const THREAD = besides(import.meta.url, 'alarm-thread');
 
-/** Calls back at a moment, to within a tenth of a millisecond and without spinning; what timers cannot do. */
+/** Calls back at a moment, to a tenth of a millisecond and without a busy loop. Timers are less exact. */
 export class Alarm {
   private readonly shared = new SharedArrayBuffer(16);
   private readonly views = alarmViews(this.shared);
@@ -14,7 +14,7 @@ export class Alarm {
     this.thread.on('message', onRing);
   }
 
-  /** Rings once at this moment of `now()`, and not at the one set before. */
+  /** Calls back once at this moment of `now()`, and not at the one that was set before. */
   set(at: number): void {
     this.views.ringsAt[0] = at;
     Atomics.add(this.views.setting, 0, 1);
@@ -26,7 +26,7 @@ export class Alarm {
   }
 }
 
-/** What both sides see: how often the alarm was set, and to when. */
+/** Shared by both threads: how often the alarm was set, and the time. */
 export function alarmViews(shared: SharedArrayBuffer) {
   return { setting: new Int32Array(shared, 0, 1), ringsAt: new Float64Array(shared, 8, 1) };
 }

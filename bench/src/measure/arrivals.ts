@@ -2,11 +2,11 @@ import type { Payload } from '../contender.js';
 import { now } from './clock.js';
 
 /**
- * When each job reached the handler, by a clock that processes share. A job that comes twice fails the measurement: nothing here
- * goes wrong that would excuse it.
+ * When each job reached the handler, on a clock that processes share. A job that runs twice fails the measurement,
+ * because no fault excuses it here.
  */
 export class Arrivals {
-  /** By number of the job; 0 for those that did not come here. */
+  /** By number of the job; 0 for jobs that ran elsewhere. */
   readonly at: Float64Array<ArrayBuffer>;
   readonly handle = (data: Payload): void => this.note(data.n);
   private arrived = 0;
@@ -27,7 +27,7 @@ export class Arrivals {
     return this.arrived;
   }
 
-  /** Resolves when so many have come in all, or when it has taken so long; one wait at a time. */
+  /** Resolves when this many jobs have arrived, or after this time; one wait at a time. */
   async reached(count: number, withinMs = Number.POSITIVE_INFINITY): Promise<void> {
     if (this.arrived < count) {
       await new Promise<void>((end) => {
@@ -39,7 +39,7 @@ export class Arrivals {
     this.check();
   }
 
-  /** Throws when a job came that should not have. */
+  /** Throws if an unexpected job arrived. */
   check(): void {
     if (this.fault) throw this.fault;
   }

@@ -13,7 +13,7 @@ export function wallNow(): number {
 
 const ORIGIN = origin();
 
-/** The reading with the least time between the two clocks, since the process may be interrupted between them. */
+/** The reading with the least time between the two clocks, because the process may be interrupted between them. */
 function origin(): number {
   let best = { took: Number.POSITIVE_INFINITY, origin: 0 };
   for (let i = 0; i < 20; i++) {

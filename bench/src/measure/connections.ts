@@ -4,7 +4,7 @@ import { steady } from './wait.js';
 /** Connections of the suite itself carry this name and are not counted. */
 export const CONTROL_NAME = 'bench-control';
 
-/** Open connections other than the suite's own, once their number has stood still. */
+/** Open connections except the suite's own, as soon as their number is stable. */
 export function connections(control: Redis): Promise<number> {
   return steady(async () => {
     const list = String(await control.client('LIST'));

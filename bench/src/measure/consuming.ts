@@ -13,18 +13,18 @@ export const consumedFigures: readonly Figure[] = [
   { key: 'processCpu', title: 'worker CPU per job', unit: 'µs', better: 'less' },
 ];
 
-/** What is worked off, and how. */
+/** The jobs that are processed, and how. */
 export interface Consuming {
   readonly concurrency: number;
-  /** Makes the handler, which tells the tally of each run once it has done its work. @default does nothing else */
+  /** Makes the handler, which reports each run to the tally at its end. @default one that does nothing else */
   readonly handler?: (tally: Tally) => (job: Payload) => unknown;
-  /** How often job `n` runs, all runs but the last one failing. @default once */
+  /** How often job `n` runs; all runs but the last one fail. @default once */
   readonly runs?: (n: number) => number;
-  /** Told to the application that adds as to the one that works. */
+  /** Passed to the application that adds and to the one that works. */
   readonly open?: Pick<OpenOptions, 'retry' | 'keepResults'>;
 }
 
-/** A scenario that works off what another process has added. */
+/** A scenario that processes jobs which another process has added. */
 export function consuming(
   scenario: Pick<Scenario, 'name' | 'title' | 'needs' | 'jobs'>,
   how: Consuming,
@@ -37,14 +37,14 @@ export function consuming(
   };
 }
 
-/** Adds what `measureConsuming` works off, its warm-up included. */
+/** Adds the jobs for `measureConsuming`, with those of its warm-up. */
 export function fillFor(lab: Lab, { open }: Consuming): Promise<void> {
   return fill(lab, { ...open, count: warmUpFor(lab.jobs) + lab.jobs });
 }
 
 /**
- * Works off a full queue. The clock runs between the ends of jobs, so neither the start of the application nor its
- * warm-up is in it; what Redis spent covers the whole run, the last acknowledgement included.
+ * Processes a full queue. The time is between the ends of jobs, so it includes neither the start of the application nor
+ * the warm-up. The cost of Redis covers the whole run, with the last acknowledgement.
  */
 export async function measureConsuming(
   lab: Lab,

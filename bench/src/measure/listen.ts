@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { QUEUE, type Lab } from '../scenario.js';
 
-/** A subscriber that hears nothing new for so long has missed something. */
+/** A subscriber that receives nothing for this long has missed an event. */
 const SILENCE_MS = 5_000;
 
 export interface Listener {
   /**
-   * When the last completion was heard, by `performance.now()`; closes the subscriber. Rejects where others than those
-   * expected were heard.
+   * When the last completion was received, by `performance.now()`; closes the subscriber. Rejects if unexpected ones
+   * were received.
    */
   lastHeardAt(): Promise<number>;
 }

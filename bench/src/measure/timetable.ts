@@ -1,7 +1,7 @@
 import { Alarm } from './alarm.js';
 import { now } from './clock.js';
 
-/** Calls `depart(i)` at `startAt + i · everyMs`, however long those before it take; late ones are called at once. */
+/** Calls `depart(i)` at `startAt + i · everyMs`, however long earlier calls take. Late calls are made at once. */
 export async function timetable(
   count: number,
   startAt: number,

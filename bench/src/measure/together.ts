@@ -1,7 +1,7 @@
 export interface Together {
-  /** From the last job of the warm-up to the very last, whichever process handled them. */
+  /** From the last job of the warm-up to the last job of all, in whichever process. */
   readonly elapsedMs: number;
-  /** The largest part of the jobs between that one process handled. */
+  /** The largest share of jobs that one process handled. */
   readonly busiest: number;
 }
 

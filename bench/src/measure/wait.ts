@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { QUEUE } from '../scenario.js';
 import type { Session } from '../contender.js';
 
-/** Until every job is acknowledged. Has no limit of its own: the runner ends a process that makes no progress. */
+/** Resolves when every job is acknowledged. Has no time limit: the runner ends a process without progress. */
 export async function settled(session: Session, queue = QUEUE): Promise<void> {
   while ((await session.outstanding(queue)) > 0) await sleep(2);
 }
 
-/** The value once it has been the same for `forMs`. */
+/** The value as soon as it has been the same for `forMs`. */
 export async function steady(read: () => Promise<number>, forMs: number): Promise<number> {
   let value = await read();
   let since = performance.now();

@@ -1,10 +1,10 @@
 import { Alarm } from '../measure/alarm.js';
 import { now } from '../measure/clock.js';
 
-/** The alarm mostly rings so much late; the rest, where it does not, is spun away. */
+/** The alarm is usually this late. If it is earlier, a busy loop waits for the rest. */
 const LEAD_MS = 0.06;
 
-/** Does everything it is given a fixed time later, never sooner, in the order in which it was given. */
+/** Calls each function a fixed time later, never earlier, in the order in which they were given. */
 export class DelayLine {
   private readonly pending: { readonly dueAt: number; readonly act: () => void }[] = [];
   private readonly alarm = new Alarm(() => this.flush());

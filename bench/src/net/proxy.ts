@@ -7,8 +7,8 @@ export interface Proxy {
 }
 
 /**
- * Passes on what clients and a server say to one another, each chunk so much later, in order, as a network would. It holds as much
- * as is on its way: bandwidth has no bound.
+ * Forwards what clients and a server send, each chunk delayed by a fixed time and in order, like a network. The
+ * bandwidth is unlimited.
  */
 export async function startProxy(target: { host: string; port: number }, delayMs: number): Promise<Proxy> {
   const line = new DelayLine(delayMs);
@@ -39,7 +39,7 @@ export async function startProxy(target: { host: string; port: number }, delayMs
 function pipeLater(from: Socket, to: Socket, line: DelayLine): void {
   from.on('data', (chunk) => line.push(() => to.write(chunk)));
   from.on('end', () => line.push(() => to.end()));
-  // A client that goes away without a word is followed by the end of the other side.
+  // If one side disappears without closing, end the other side too.
   from.on('error', () => {});
   from.on('close', () => line.push(() => to.destroy()));
 }

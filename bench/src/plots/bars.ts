@@ -6,11 +6,11 @@ import type { Theme } from './theme.js';
 const BAR = 24;
 const HEAD = 46;
 const FOOT = 22;
-/** For the names to the left and the figures behind the longest bar. */
+/** Space for the names to the left and the figures after the longest bar. */
 const NAMES = 112;
 const FIGURES = 84;
 
-/** Small multiples, one per figure; a bar per system, all from 0, the figure behind it. */
+/** Small multiples, one per figure; a bar per system, all from 0, with the figure after it. */
 export function drawBars(panels: readonly BarPanel[], theme: Theme): string {
   const most = Math.max(...panels.map(({ bars }) => bars.length));
   const { at, height } = cells(panels.length, HEAD + most * BAR + FOOT);

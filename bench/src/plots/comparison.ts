@@ -2,7 +2,7 @@ import type { Row } from '../report/result.js';
 import { brief } from '../report/words.js';
 import type { Bar, BarPanel, RatioPanel } from './panels.js';
 
-/** It is no queue, and as a bar it would leave of every other one a line. */
+/** It is not a queue, and its bar would make all other bars tiny. */
 const FLOOR = 'floor';
 /** Characters of a scenario beside its ratios. */
 const LONGEST = 56;
@@ -24,7 +24,7 @@ const HEADLINES: readonly Headline[] = [
   { scenario: 'waiting-memory', key: 'retrying', title: 'Memory of Redis per waiting job, with retries' },
 ];
 
-/** The panels for which there are figures. */
+/** The panels that have figures. */
 export function comparisonPanels(rows: readonly Row[], own: string): BarPanel[] {
   return HEADLINES.flatMap(({ scenario, key, tail, title }) => {
     const row = find(rows, scenario, key);
@@ -66,7 +66,7 @@ export function find(rows: readonly Row[], scenario: string, key?: string): Row 
 /** A figure that says more than the first one of its scenario. */
 const INSTEAD: Readonly<Record<string, string>> = { connections: 'many' };
 
-/** The first figure of every scenario, mostly its throughput: how many times as good the own system is, whichever way is better. */
+/** The first figure of every scenario, usually the throughput: how many times better the project is. */
 export function ratioPanel(rows: readonly Row[], own: string): RatioPanel {
   const names = [...new Set(rows.map(({ scenario }) => scenario))];
   const lines = names
@@ -82,7 +82,7 @@ export function ratioPanel(rows: readonly Row[], own: string): RatioPanel {
   };
 }
 
-/** At a word, so that it has its place beside the plot. */
+/** Breaks at a word, to fit beside the plot. */
 function cut(title: string): string {
   if (title.length <= LONGEST) return title;
   return `${title.slice(0, title.lastIndexOf(' ', LONGEST)).replace(/,$/, '')} …`;

@@ -7,7 +7,7 @@ export const WIDTH = 830;
 /** Without quotes, which ECharts would put unescaped into an attribute. */
 export const FONT = 'system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif';
 
-/** An option of ECharts as an SVG that stands for itself: no script, no animation, no fonts of its own. */
+/** Draws an option of ECharts as a complete SVG: no script, no animation, no fonts of its own. */
 export function draw(option: echarts.EChartsOption, height: number, { background, text }: Theme): string {
   const chart = echarts.init(null, null, { renderer: 'svg', ssr: true, width: WIDTH, height });
   try {
@@ -23,7 +23,7 @@ export function draw(option: echarts.EChartsOption, height: number, { background
   }
 }
 
-/** Where a panel of small multiples lies. */
+/** The position of a panel of small multiples. */
 export interface Cell {
   readonly left: number;
   readonly top: number;
@@ -50,7 +50,7 @@ export function cells(
   return { at, height: MARGIN * 2 + Math.ceil(count / COLUMNS) * height };
 }
 
-/** A word of a legend, in the colour of what it stands for. */
+/** An entry of a legend, in its colour. */
 export interface Entry {
   readonly text: string;
   readonly color: string;
@@ -77,7 +77,9 @@ export function heading(
   };
 }
 
-/** The legend under a heading, two words in a line, each in a place of its own: without a screen, ECharts can only guess how wide a text is. */
+/**
+ * The legend under a heading, two entries per line at fixed positions: without a screen, ECharts cannot measure text.
+ */
 export function legend(
   entries: readonly Entry[],
   { left, top, width }: Cell,

@@ -3,14 +3,14 @@ import type { Result, Row } from '../report/result.js';
 import { linesFrom } from './table.js';
 
 export interface Inputs {
-  /** What the table and the bars show; absent where nobody has measured it. */
+  /** The data of the table and the bars; absent if nothing was measured. */
   readonly comparison?: Result;
-  /** Of each scenario those of the newest run that compares it, in the order of the run with most scenarios. */
+  /** Each scenario from the newest run that compares it, in the order of the run with most scenarios. */
   readonly everyRow: readonly Row[];
   readonly growths: readonly GrowthResult[];
 }
 
-/** The newest run that compares systems in what the table shows, or in most of it, and of each growth the newest. */
+/** The newest run that compares systems in most of the table, and the newest run of each growth. */
 export function newest(results: readonly Result[]): Inputs {
   const latestFirst = results.toSorted((a, b) => b.startedAt.localeCompare(a.startedAt));
   const growths = new Map<string, GrowthResult>();

@@ -39,7 +39,7 @@ export function drawCurves(panels: readonly CurvePanel[], theme: Theme): string 
 function entriesOf({ curves }: CurvePanel, colors: readonly string[], theme: Theme): Entry[] {
   return curves.map(({ label, own }, i) => ({
     text: `${own ? '●' : '◆'} ${label}`,
-    // As text the grey of a line would be too faint.
+    // The grey of a line is too faint for text.
     color: colors[i] === theme.peer ? theme.muted : colors[i]!,
     bold: own,
   }));
@@ -85,7 +85,7 @@ function yAxis(panel: CurvePanel, gridIndex: number, theme: Theme) {
   };
 }
 
-/** Whole powers of ten, so that what is flat looks flat. */
+/** Whole powers of ten, so that a flat curve looks flat. */
 function rangeOf({ curves }: CurvePanel): [number, number] {
   const ys = curves.flatMap(({ points }) => points.map(({ y }) => y));
   const min = 10 ** Math.floor(Math.log10(Math.min(...ys)));
@@ -93,11 +93,11 @@ function rangeOf({ curves }: CurvePanel): [number, number] {
 }
 
 function powerAbove(value: number): number {
-  // Logarithms of powers come out a little above or below the whole number.
+  // Logarithms of powers are slightly above or below the whole number.
   return 10 ** Math.ceil(Math.log10(value) - 1e-9);
 }
 
-/** The own one as everywhere, one peer in grey, several by their colours. */
+/** The project in its usual colour; one peer in grey, several in their colours. */
 function colorsOf({ curves }: CurvePanel, theme: Theme): string[] {
   const peers = curves.filter(({ own }) => !own);
   return curves.map((curve) => {

@@ -1,6 +1,6 @@
 import type { Point } from '../measure/fit.js';
 
-/** What a panel shows, free of how it is drawn. */
+/** The content of a panel, independent of how it is drawn. */
 export interface Caption {
   readonly title: string;
   /** Unit and which way is better, under the title. */
@@ -15,9 +15,9 @@ export interface BarPanel extends Caption {
 export interface Bar {
   readonly name: string;
   readonly value: number;
-  /** The bar goes on to here in a lighter tone: the 99th percentile behind a median. */
+  /** The bar continues to here in a lighter colour: the 99th percentile behind a median. */
   readonly tail?: number;
-  /** What stands behind the bar. */
+  /** Text after the bar. */
   readonly label: string;
   /** The system that the page is about. */
   readonly own: boolean;
@@ -37,7 +37,7 @@ export interface PlottedCurve {
   readonly points: readonly Point[];
   /** Ends of the fitted line. */
   readonly fitted?: readonly [Point, Point];
-  /** What the legend says. */
+  /** Text of the legend. */
   readonly label: string;
 }
 

@@ -7,7 +7,7 @@ interface Line {
   readonly title: string;
   readonly scenario: string;
   readonly key: string;
-  /** Stands behind the first one, after a slash. */
+  /** Follows the first one, after a slash. */
   readonly and?: string;
   readonly unit?: string;
 }
@@ -40,7 +40,7 @@ export function linesFrom(rows: Result['rows']): number {
   return LINES.filter(({ scenario, key }) => find(rows, scenario, key) !== undefined).length;
 }
 
-/** The figures as Markdown, a column per system; behind those of peers, how many times as good the own one is. */
+/** The figures as Markdown, a column per system; after those of peers, how many times better the project is. */
 export function figuresTable({ rows, terms }: Pick<Result, 'rows' | 'terms'>, own: string): string {
   const peers = Object.keys(terms).filter((name) => name !== own);
   const lines = LINES.flatMap((line) => {
@@ -63,7 +63,7 @@ export function figuresTable({ rows, terms }: Pick<Result, 'rows' | 'terms'>, ow
 
 /** They describe the conditions of a measurement, or count calls that some contenders do not make. */
 const NO_CONTEST = new Set(['lag', 'ping', 'proxy', 'scriptCalls']);
-/** Less than this is noise. */
+/** Smaller differences are noise. */
 const CLEAR = 0.95;
 
 /** Every figure in which a peer is clearly ahead, as Markdown. */
@@ -84,7 +84,7 @@ function withUnit(value: string, unit: string): string {
   return unit === '' ? value : `${value} ${unit}`;
 }
 
-/** Machine, versions and how often, in one sentence. */
+/** Machine, versions and number of rounds, in one sentence. */
 export function sourceLine({
   surroundings,
   rounds,
@@ -101,7 +101,7 @@ export function sourceLine({
   ].join('\n');
 }
 
-/** The text with what stands between two markers replaced. Throws where the page has no such markers. */
+/** Replaces the text between two markers. Throws if the page has no such markers. */
 export function fillMarked(page: string, name: string, text: string): string {
   const [begin, end] = [`<!-- ${name}: begin -->`, `<!-- ${name}: end -->`];
   const from = page.indexOf(begin);
@@ -121,7 +121,7 @@ function digits(times: number): string {
   return times < 0.1 ? String(Number(times.toPrecision(1))) : times.toFixed(1);
 }
 
-/** What the summary names, most important first. */
+/** The figures of the summary, most important first. */
 const SUMMARY: readonly (Pick<Line, 'scenario' | 'key'> & { readonly words: (times: string) => string })[] = [
   { scenario: 'consume', key: 'perSecond', words: (times) => `consumes ${times} × as many jobs per second` },
   { scenario: 'add-bulk', key: 'perSecond', words: (times) => `adds ${times} × as many in bulk` },

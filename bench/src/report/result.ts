@@ -7,7 +7,7 @@ import type { Sample } from '../run/runner.js';
 import { jobsOf, suits, type Figure, type Scenario } from '../scenario.js';
 import type { Surroundings } from './surroundings.js';
 
-/** A whole run, as it is written to `bench/results/`. */
+/** A whole run, in the form of `bench/results/`. */
 export interface Result {
   /** ISO 8601, UTC. */
   readonly startedAt: string;
@@ -15,7 +15,7 @@ export interface Result {
   readonly jobs: number;
   readonly rounds: number;
   readonly surroundings: Surroundings;
-  /** Per contender, what differs between them. */
+  /** The terms of each contender. */
   readonly terms: Record<string, readonly string[]>;
   readonly rows: readonly Row[];
   /** Every single measurement. */
@@ -26,11 +26,11 @@ export interface Result {
 export interface Row extends Figure {
   readonly scenario: string;
   readonly scenarioTitle: string;
-  /** How many were measured, those of a warm-up apart. */
+  /** How many jobs were measured, without those of a warm-up. */
   readonly jobs: number;
-  /** Who was measured, where that is not everybody. */
+  /** The contenders that were measured, if not all. */
   readonly only?: readonly string[];
-  /** Missing where every round of a contender failed. */
+  /** Missing if every round of a contender failed. */
   readonly contenders: Record<string, Summary>;
   /** The first contender's median divided by the other's. */
   readonly ratios: Record<string, number>;
@@ -80,7 +80,7 @@ function ratiosOf(
   return ratios;
 }
 
-/** Writes the result and answers where; its name begins with `prefix`. */
+/** Writes the result and returns its path. The name of the file begins with `prefix`. */
 export function save(result: Result, prefix = ''): string {
   const folder = fileURLToPath(new URL('../../results/', import.meta.url));
   mkdirSync(folder, { recursive: true });

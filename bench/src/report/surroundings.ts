@@ -5,14 +5,14 @@ import { dirname, join } from 'node:path';
 import type { Redis } from 'ioredis';
 import { parseInfo } from '../measure/redis-info.js';
 
-/** Where and with what the figures were taken. */
+/** The machine and the versions of a run. */
 export interface Surroundings {
   readonly machine: {
     readonly cpu: string;
     readonly cores: number;
     readonly memoryGiB: number;
     readonly system: string;
-    /** One-minute load average before the first measurement: others were busy if it is far from 0. */
+    /** One-minute load average before the first measurement; far from 0, other programs were busy. */
     readonly loadBefore: number;
   };
   readonly node: string;

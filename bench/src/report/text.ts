@@ -21,7 +21,7 @@ const TITLE_WIDTH = 38;
 
 const ARROW = { more: '↑', less: '↓' };
 
-/** Only spaces between columns: what spans all of them has no lines to break. */
+/** Only spaces between columns, because some lines span all of them. */
 const NO_LINES = Object.fromEntries(
   ['top', 'bottom', 'mid', 'left', 'right'].flatMap((side) =>
     [side, `${side}-mid`, `${side}-left`, `${side}-right`].map((place) => [place, '']),
@@ -79,7 +79,7 @@ function spread(summary: Summary): string {
   return summary.count === 1 ? '' : `±${(summary.spread * 100).toFixed(0)}%`;
 }
 
-/** How many times better the first contender is, whichever way is better. */
+/** How many times better the first contender is. */
 function advantage({ ratios, better }: Row, name: string): string {
   const ratio = ratios[name];
   if (ratio === undefined || ratio === 0) return '';

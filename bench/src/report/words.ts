@@ -22,7 +22,7 @@ export function sizeLabel(size: number, unit?: 'bytes'): string {
   return `${Number(value.toPrecision(3))}${names[at]}`;
 }
 
-/** Two or three significant digits, and none behind the point above a hundred: what stands beside a bar. */
+/** Two or three significant digits, and no decimals above a hundred: a figure beside a bar. */
 export function brief(value: number): string {
   if (Number.isInteger(value) || value >= 100) return Math.round(value).toLocaleString('en');
   return value.toPrecision(value >= 10 ? 3 : 2);

@@ -6,7 +6,7 @@ import type { Lab, Scenario } from '../scenario.js';
 import { scenarios } from '../scenarios/index.js';
 import type { Message, Order } from './order.js';
 
-// Without the runner nobody reads the figures; a child left over would go on loading the machine.
+// Only the runner reads the figures. A child without it would keep the machine busy.
 process.on('disconnect', () => process.exit(1));
 
 const order = JSON.parse(process.argv[2]!) as Order;

@@ -1,6 +1,6 @@
 import { UsageError } from '../flags.js';
 
-/** Runs the program of a command and sets the exit code: 2 for flags that cannot be followed, 130 when interrupted. */
+/** Runs the program of a command and sets the exit code: 2 for wrong flags, 130 when interrupted. */
 export async function runCommand<Plan>({
   read,
   help,

@@ -1,4 +1,4 @@
-/** What a measuring process is told to do. */
+/** The order to a measuring process. */
 export interface Order {
   readonly contender: string;
   readonly scenario: string;
@@ -7,7 +7,7 @@ export interface Order {
   readonly jobs: number;
 }
 
-/** What a measuring process says. */
+/** The messages of a measuring process. */
 export type Message =
   | { readonly kind: 'progress'; readonly done: number; readonly total: number }
   | { readonly kind: 'figures'; readonly figures: Record<string, number> };

@@ -36,7 +36,7 @@ export class Progress {
     process.stderr.write(`\r\u001b[K${text.slice(0, (process.stderr.columns || 80) - 1)}`);
   }
 
-  /** Measurements differ in length, so this is a hint, and none before a few are through. */
+  /** Measurements take different times, so this is an estimate, and there is none at first. */
   private timeLeft(): string {
     const done = this.index - 1;
     if (done < 3) return '';

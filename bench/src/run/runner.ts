@@ -23,7 +23,7 @@ export interface Sample {
   readonly error?: string;
 }
 
-/** Contenders take turns within each round (A B A B), so that a drift of the machine meets all of them alike. */
+/** Contenders take turns within each round (A B A B), so that a drift of the machine affects all of them alike. */
 export async function runTurns(
   all: readonly Turn[],
   jobs: number,

@@ -4,17 +4,17 @@ import type { Message, Order } from './order.js';
 
 const CHILD = fileURLToPath(new URL('./child.js', import.meta.url));
 
-/** A process that says nothing for this long hangs. */
+/** A process that is silent for this long hangs. */
 const SILENCE_MS = 60_000;
 
-/** Runs one order in a process of its own and gives what it measured. Rejects when the process fails or hangs. */
+/** Runs one order in a process of its own and resolves with the figures. Rejects if the process fails or hangs. */
 export function spawnOrder(
   order: Order,
   onProgress: (share: number) => void,
   signal: AbortSignal,
 ): Promise<Record<string, number>> {
   return new Promise((resolve, reject) => {
-    // What a contender logs goes to stderr, since stdout is the table's.
+    // Logs of a contender go to stderr, because stdout is for the table.
     const child = fork(CHILD, [JSON.stringify(order)], {
       stdio: ['ignore', 2, 2, 'ipc'],
       signal,

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-/** Everyone starts from an empty server that knows no script. */
+/** Each measurement starts on an empty server without cached scripts. */
 export async function wipe(control: Redis): Promise<void> {
   await control.flushall('SYNC');
   await control.script('FLUSH', 'SYNC');

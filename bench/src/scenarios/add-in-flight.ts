@@ -10,7 +10,7 @@ export const addInFlight: Scenario = {
   measure: (lab) => measureProducing(lab, lab.jobs, inLanes),
 };
 
-/** As many callers as calls in flight, each waiting for its own answer: what a busy web server does. */
+/** As many callers as calls in flight, each waiting for its own answer, like in a busy web server. */
 export const inLanes: Send = async (session, jobs, progress) => {
   let next = 0;
   const lane = async (): Promise<void> => {

@@ -1,7 +1,7 @@
 import { longWarmUpFor, measureProducing, producedFigures, type Send } from '../measure/produce.js';
 import { QUEUE, type Scenario } from '../scenario.js';
 
-/** Each call waits for the one before: the cost of one round trip, so a tenth of the jobs is enough. */
+/** Each call waits for the one before. This measures one round trip, so a tenth of the jobs is enough. */
 export const addOne: Scenario = {
   name: 'add-one',
   title: 'add, one call at a time',

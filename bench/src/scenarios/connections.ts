@@ -4,7 +4,7 @@ import type { Lab, Scenario } from '../scenario.js';
 
 const MANY = 100;
 
-/** An application that adds to and works off each of its queues, each queue registered and used the plain way. */
+/** An application that adds to its queues and works on them, each queue registered in the simplest way. */
 export const connectionCount: Scenario = {
   name: 'connections',
   title: 'connections to Redis of one process that adds and works',

@@ -17,10 +17,10 @@ const MARGIN = 1.5;
 const QUIET_MS = 1_000;
 /** So many show how long adding takes. */
 const PROBE = 100;
-/** Some let only a few delayed jobs through at a time; after this long what is left no longer matters. */
+/** Some move only a few due jobs at a time; after this time the rest no longer matters. */
 const LIMIT_MS = 20_000;
 
-/** Many jobs of another process are delayed to one moment, for which a worker waits that has nothing else to do. */
+/** Another process delays many jobs to one moment. An idle worker waits for them. */
 export const delayedDue: Scenario = {
   name: 'delayed-due',
   title: `delayed jobs, all due at one moment, no-op handler, concurrency ${CONCURRENCY}`,
@@ -49,7 +49,7 @@ export const delayedDue: Scenario = {
     const probe = Math.min(PROBE, Math.ceil(warmUp / 10));
     const cold = await runDue(rig, 0, probe, 1);
     const warm = await runDue(rig, probe, warmUp, cold.msPerJob);
-    // Whoever does not get through with the warm-up is measured by that.
+    // A contender that does not finish the warm-up is measured by the warm-up.
     const measured = warm.isDone ? await runDue(rig, warmUp, all, warm.msPerJob) : warm;
     await rig.producer.ask('close');
     await rig.producer.end();
@@ -67,9 +67,9 @@ interface Rig {
 
 interface DueRun {
   readonly figures: Record<string, number>;
-  /** All were started, and are acknowledged. */
+  /** All were started and are acknowledged. */
   readonly isDone: boolean;
-  /** What it took to add one. */
+  /** How long adding one job took. */
   readonly msPerJob: number;
 }
 

@@ -13,8 +13,8 @@ const CONCURRENCY = 100;
 const LEAD_MS = 100;
 
 /**
- * Jobs come by a fixed timetable, whether or not those before are through. Latency counts from the moment a job was due to come, so that
- * a producer that is held up makes it larger, and not rarer.
+ * Jobs arrive by a fixed timetable, even if earlier ones have not ended. Latency counts from the scheduled time of a
+ * job, so a delayed producer makes it larger instead of rarer.
  */
 export const latency: Scenario = {
   name: `latency-${PER_SECOND}`,

@@ -22,7 +22,9 @@ export const network: readonly Scenario[] = [
   networkAddOne,
 ];
 
-/** The same scenario with a network between the contender and Redis; the suite itself asks the server directly. */
+/**
+ * The same scenario with a network between the contender and Redis; the suite itself connects to the server directly.
+ */
 function overNetwork(scenario: Scenario, part: number): Scenario {
   const { name, title, figures } = scenario;
   return {

@@ -12,7 +12,7 @@ export const payload1k = carrying(1, 1_000, (asked) => Math.ceil(asked / 5));
 /** A quarter of a GiB waits in Redis at the default size, and 5 MiB are in a call. */
 export const payload100k = carrying(100, 50, (asked) => Math.ceil(asked / 50));
 
-/** Adds jobs of some size in bulk and works them off, one after the other in one process. */
+/** Adds jobs of one size in bulk and processes them, one after the other in one process. */
 function carrying(kib: number, batch: number, jobs: Scenario['jobs']): Scenario {
   const bytes = kib * KIB;
   const make = (n: number): Payload => payloadOf(bytes, n);

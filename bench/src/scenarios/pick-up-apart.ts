@@ -3,7 +3,7 @@ import { Arrivals } from '../measure/arrivals.js';
 import { QUEUE, type Scenario } from '../scenario.js';
 import { pickUpFigures, pickUpOf, pickUpSamples, pickUpWarmUp } from './pick-up.js';
 
-/** The same with the call of `add` in another process, as where a web server adds and a worker works. */
+/** The same with `add` in another process, like a web server that adds and a worker process. */
 export const pickUpApart: Scenario = {
   name: 'pick-up-apart',
   title: 'pick-up by an idle worker of a job that another process adds',

@@ -27,7 +27,7 @@ export const pickUp: Scenario = {
     const latencies: number[] = [];
     const { quick, first } = pickUpWarmUp(lab.jobs);
     for (let n = 0; n < first + lab.jobs; n++) {
-      // Long enough for the worker to settle and block again; uneven, so as not to beat in time with a poll of its own.
+      // Long enough for the worker to settle and block again. Random, so that it does not coincide with polling.
       if (n >= quick) await sleep(3 + (n % 5));
       const arrival = new Promise<number>((resolve) => (arrived = resolve));
       const calledAt = performance.now();

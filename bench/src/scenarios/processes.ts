@@ -10,7 +10,7 @@ const CONCURRENCY = 100;
 export const twoProcesses = processes(2);
 export const fourProcesses = processes(4);
 
-/** Several processes work off one full queue; the clock runs between handled jobs, whichever process handled them. */
+/** Several processes work on one full queue. The time is between handled jobs, in whichever process. */
 function processes(count: number): Scenario {
   return {
     name: `processes-${count}`,
@@ -32,7 +32,7 @@ function processes(count: number): Scenario {
 async function measureProcesses(lab: Lab, count: number): Promise<Record<string, number>> {
   const warmUp = warmUpFor(lab.jobs);
   const all = warmUp + lab.jobs;
-  // A process that is up first would have worked off most before the others: each holds what it claims until all are there.
+  // The first process would handle most jobs before the others start, so each holds its jobs until all are ready.
   const workers = await startWorkers(lab, count, all, CONCURRENCY);
   const redis = await meterRedis(lab.control);
   await Promise.all(workers.map((worker) => worker.ask('go')));

@@ -7,7 +7,7 @@ const CONCURRENCY = 10;
 export const tenQueues = queues(10);
 export const hundredQueues = queues(100);
 
-/** One process works off many full queues, each registered and processed the plain way. */
+/** One process works on many full queues, each registered and processed in the simplest way. */
 function queues(count: number): Scenario {
   const names = Array.from({ length: count }, (_, i) => `bench-${i}`);
   return {

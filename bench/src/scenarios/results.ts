@@ -31,7 +31,7 @@ export const results: Scenario = {
   },
 };
 
-/** By what the memory grows more than without results, so that event streams and other fixed keys are not counted. */
+/** Growth of memory compared with a run without results, so that event streams and other fixed keys do not count. */
 async function bytesPerResult(lab: Lab): Promise<number> {
   const without = await memoryAfter(lab, { ...keeping, open: {} });
   const kept = await memoryAfter(lab, keeping);

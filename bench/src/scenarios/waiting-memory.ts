@@ -33,7 +33,7 @@ export const waitingMemory: Scenario = {
     const figures: Record<string, number> = {};
     for (const { figure, make, retry } of cases) {
       await lab.control.flushall('SYNC');
-      // Loads the scripts and writes the fixed keys, which are not the price of a job.
+      // Loads the scripts and writes the fixed keys, which are not part of the cost of a job.
       await fill(lab, { count: WARM_UP, make, retry });
       const before = await memoryAlone(lab);
       await fill(lab, { from: WARM_UP, count: lab.jobs, make, retry });
