@@ -1,20 +1,20 @@
 import type { Kind } from './load.js';
 
-/** The one queue of a run. */
+/** The queue of a run. */
 export const QUEUE = 'work';
 export const PREFIX = 'chaos';
 
-/** What a process is told to be; it survives JSON. */
+/** The order to a process; it must survive JSON. */
 export interface ChildPlan {
   readonly url: string;
-  /** File of its own for what it did. */
+  /** Ledger of the process. */
   readonly ledger: string;
   /** Times in ledgers are ms since this moment (ms since 1970). */
   readonly epoch: number;
   readonly seed: number;
   readonly leaseMs: number;
   readonly concurrency: number;
-  /** Which engine to be instead of the true one, for a run that must be found out. */
+  /** The broken engine to use, in a run that must fail. */
   readonly broken?: Broken;
   readonly produce?: ProducePlan;
   readonly proxy?: { readonly lines: number };
@@ -23,18 +23,18 @@ export interface ChildPlan {
 
 export type Broken = 'no-fencing' | 'pop-and-forget';
 
-/** The calls of every kind, beside the many plain jobs. */
+/** Calls of every kind, besides the many plain jobs. */
 export interface MixedPlan {
-  /** Folder of the histories of all processes, and this process' own file there. */
+  /** Folder of the histories of all processes, and the file of this process in it. */
   readonly dir: string;
   readonly file: string;
-  /** The moment 0 of their clock. */
+  /** Moment 0 of their clock. */
   readonly epoch: number;
-  /** For how long a producer makes them, in ms; at least until its plain jobs are in. */
+  /** How long a producer makes them, in ms; at least until its plain jobs are added. */
   readonly ms: number;
 }
 
-/** Nonces of one producer: `first`, `first + stride`, … so that those of all producers are dense. */
+/** Nonces of one producer: `first`, `first + stride`, … so that the nonces of all producers have no gaps. */
 export interface ProducePlan {
   readonly first: number;
   readonly stride: number;
@@ -42,7 +42,7 @@ export interface ProducePlan {
   readonly jobs: number;
   /** Jobs per second; 0: as many as the backlog allows. */
   readonly rate: number;
-  /** Whether ids are left to the library. */
+  /** Whether the library generates the ids. */
   readonly generatedIds: boolean;
 }
 
@@ -53,7 +53,7 @@ export type Told =
   | { readonly do: 'finish' | 'audit' | 'look' }
   | LineAct;
 
-/** What the proxy does to the line with this number. */
+/** What the proxy does to the connection with this number. */
 export type LineAct =
   | { readonly do: 'cut'; readonly line: number; readonly direction: 'up' | 'down'; readonly bytes: number }
   | { readonly do: 'delay'; readonly line: number; readonly ms: number }
@@ -65,13 +65,13 @@ export type Said =
   | { readonly say: 'ready'; readonly ports?: readonly number[] }
   | { readonly say: 'figures'; readonly figures: Figures }
   | { readonly say: 'audited'; readonly checked: number; readonly violations: readonly string[] }
-  /** The job it was told to add is in. */
+  /** The job that it was told to add is added. */
   | { readonly say: 'accepted' }
-  /** What became of the jobs of the mixed queues is in its history. */
+  /** The ends of the jobs of the mixed queues are in its history. */
   | { readonly say: 'looked' }
   | { readonly say: 'done' };
 
-/** How far a process is, for the table that people watch; what counts is in the ledger. */
+/** Progress of a process, for the table on the terminal; the ledger has the exact figures. */
 export interface Figures {
   readonly added: number;
   readonly completed: number;

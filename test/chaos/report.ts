@@ -3,7 +3,7 @@ import type { Nemesis } from './nemesis.js';
 import type { Result } from './run.js';
 
 const ROW_MS = 2_000;
-/** Broken promises that are told; all of them are in the result. */
+/** How many broken promises are printed; the result has all of them. */
 const SHOWN = 20;
 const COLUMNS = [
   'time',
@@ -20,7 +20,7 @@ const COLUMNS = [
 const number = (value: number) => value.toLocaleString('en');
 const mib = (bytes: number) => `${Math.round(bytes / 1_048_576)} M`;
 
-/** The run as it goes: a row every two seconds, with what the nemesis has done since the row before. */
+/** Prints the progress of a run: a row every two seconds, with the faults since the row before. */
 export class Table {
   private readonly timer: NodeJS.Timeout;
   private before = { at: 0, completed: 0 };
@@ -62,7 +62,7 @@ function clock(seconds: number): string {
   return `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
 }
 
-/** The figures of a run in one line, then every broken promise in one of its own. */
+/** Prints the figures of a run in one line, then each broken promise in a line. */
 export function verdict(result: Result): string {
   const { account, mixed, violations, options, acts, ledgers, slopes, seconds, keysLeft } = result;
   const { dead } = account;

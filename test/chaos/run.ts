@@ -25,32 +25,32 @@ export interface Result {
   readonly startedAt: string;
   readonly seconds: number;
   readonly account: Account;
-  /** What the checker says of the calls of every kind; their history is beside the result. */
+  /** The verdict on the calls of every kind; their history is beside the result. */
   readonly mixed: Verdict;
-  /** What the nemesis was to do, and when. */
+  /** The planned faults, with their times. */
   readonly schedule: readonly Act[];
-  /** What it did, and how often. */
+  /** The faults that happened, with their numbers. */
   readonly acts: Readonly<Record<string, number>>;
   readonly accidents: readonly string[];
   readonly keysLeft: readonly string[];
   readonly slopes: Slopes;
   readonly samples: readonly Sample[];
-  /** Every broken promise, as a sentence; none: all is well. */
+  /** Every broken promise, as a sentence; empty if all is well. */
   readonly violations: readonly string[];
-  /** Where the ledgers are, where they were kept. */
+  /** The folder of the ledgers, if they were kept. */
   readonly ledgers: string | null;
 }
 
-/** The longest that nothing may move, once all faults are healed, before what is left is called stuck. */
+/** How long nothing may change after all faults have ended, until the remaining jobs count as stuck. */
 const STUCK_MS = 60_000;
 /**
- * Trims that follow the last job: an empty queue keeps these keys and no others. What has a time to live goes by itself: the claim
- * of whoever looks after the queues for a while, and the private bell of a process that was killed.
+ * The trims after the last job: an empty queue has these keys and no others. Keys with a time to live disappear by
+ * themselves: the claim of the process that looks after the queues, and the doorbell of a killed process.
  */
 const KEPT =
   /:(jobs(:[A-Z])?|dead|failures|attempts|stalls|events|meta|doorbell|stats:[\d-]+|worker:.+|lane:.+|processes(:info)?|queues|janitor:[\da-f]+|bell:[\da-f]+)$/;
 
-/** One run from start to verdict. */
+/** One run, from start to verdict. */
 export async function run(options: Options, interrupt: AbortSignal): Promise<Result> {
   const dir = mkdtempSync(join(tmpdir(), 'godwit-chaos-'));
   const startedAt = new Date();
@@ -111,7 +111,7 @@ class Chaos {
   async run(interrupt: AbortSignal) {
     const { options, fleet, store } = this;
     const schedule = makeSchedule(options);
-    // Already now, for whoever looks into a run that never came to its result.
+    // Written now already, to investigate a run that never finishes.
     writeFileSync(join(this.dir, 'schedule.json'), JSON.stringify(schedule, undefined, 1));
     await this.startAll();
     const world = { store, fleet, options };
@@ -128,7 +128,7 @@ class Chaos {
     }
     await this.watcherHasSeenAll();
     await this.mixedIsLookedAt();
-    // The first scan is of the running system, the others of what its end, and a new server, make of it.
+    // The first scan is of the running system; the others are after its end, and after a restart of the server.
     const running = await scanQueue(store.control);
     await this.audit('while all runs');
     await fleet.stop('worker');
@@ -181,7 +181,7 @@ class Chaos {
     this.gauge.start();
   }
 
-  /** What the next process in this place is to be. */
+  /** The plan of the next process in this place. */
   private planFor(role: Role, slot: number): Omit<ChildPlan, 'ledger'> {
     const { seed, leaseMs, concurrency, broken, workers, producers, jobs, seconds } = this.options;
     const mixed = {
@@ -208,7 +208,7 @@ class Chaos {
     };
   }
 
-  /** What earlier producers in this place have done, by their ledgers. */
+  /** What earlier producers in this place have added, from their ledgers. */
   private producedBy(slot: number): { accepted: number; next: number | undefined } {
     let accepted = 0;
     let next: number | undefined;
@@ -223,14 +223,14 @@ class Chaos {
     return { accepted, next };
   }
 
-  /** 0 to 1: by the clock where the load is spread over time, else by the jobs that are done. */
+  /** 0 to 1: by time if the load is spread over time, else by the completed jobs. */
   private progress(): number {
     const { seconds, jobs } = this.options;
     if (seconds > 0) return this.gauge.elapsed / seconds;
     return this.fleet.sum('watcher', 'completed') / jobs;
   }
 
-  /** Waits until all jobs are in and the nemesis has begun its last deed, or nothing moves any more. */
+  /** Waits until all jobs are added and the last fault has begun, or nothing changes any more. */
   private async loaded(interrupt: AbortSignal, nemesis: Nemesis): Promise<void> {
     const isLoaded = () => this.fleet.all('producer').every((child) => child.done);
     while (!isLoaded() || (nemesis.left > 0 && this.progress() < 1)) {
@@ -240,7 +240,7 @@ class Chaos {
     }
   }
 
-  /** Waits until the queue is empty, or nothing has moved for long. */
+  /** Waits until the queue is empty, or nothing has changed for long. */
   private async settled(interrupt: AbortSignal): Promise<void> {
     while (!this.gauge.isEmpty && this.gauge.idleMs < STUCK_MS) {
       interrupt.throwIfAborted();
@@ -262,7 +262,7 @@ class Chaos {
     this.fleet.accidents.push('the mixed queues could not be looked at');
   }
 
-  /** The history of all processes, one call a line, goes beside the result. */
+  /** Writes the history of all processes beside the result, one call per line. */
   private checkMixed(): Verdict {
     const calls = readHistory(readdirSync(this.mixedDir).map((file) => join(this.mixedDir, file)));
     const file = this.options.out.replace(/(\.json)?$/, '.history.jsonl');
@@ -271,7 +271,7 @@ class Chaos {
     return check(calls);
   }
 
-  /** The library's own look at the queue. */
+  /** The library's own audit of the queue. */
   private async audit(when: string): Promise<void> {
     const watcher = this.fleet.at('watcher');
     const { length } = watcher.audits;
@@ -283,7 +283,7 @@ class Chaos {
   }
 }
 
-/** Waits for what gives no signal; answers whether it came in time. */
+/** Waits for something without a signal; returns whether it came in time. */
 async function within(ms: number, isSo: () => boolean): Promise<boolean> {
   for (const end = performance.now() + ms; performance.now() < end && !isSo();) await pause(50);
   return isSo();

@@ -2,26 +2,29 @@ import { type FaultKind, FAULTS } from './faults.js';
 import type { Options } from './options.js';
 import { Random } from './random.js';
 
-/** One deed of the nemesis. */
+/** One fault of a run. */
 export interface Act {
-  /** The share of the run at which it is due, 0 to 1: so it can be repeated on a faster or a slower machine. */
+  /** When it is due, as a share of the run from 0 to 1. So it can be repeated on a faster or slower machine. */
   readonly at: number;
   readonly kind: FaultKind;
-  /** Acts of one lane wait for each other; those of different lanes overlap. */
+  /** Faults of one lane wait for each other; those of different lanes overlap. */
   readonly lane: string;
   readonly slot: number;
-  /** Which variety of the fault. */
+  /** The variant of the fault. */
   readonly how: string;
   readonly ms: number;
   readonly count: number;
 }
 
-/** A poison job has six processes to kill, one lease after the other; the run should not have to wait for the last. */
+/**
+ * A poison job kills six processes, one lease after the other, so it comes early: the run should not have to wait for
+ * the last.
+ */
 const SOONER: Partial<Record<FaultKind, number>> = { poison: 0.3 };
 
 type Draft = Pick<Act, 'lane'> & Partial<Act>;
 
-/** Everything the nemesis will do, from the seed alone. Each kind is spread over the whole run. */
+/** All faults of a run, from the seed alone. Each kind is spread over the whole run. */
 export function makeSchedule(options: Options): Act[] {
   const random = new Random(options.seed);
   const acts: Act[] = [];
@@ -44,7 +47,7 @@ const producer = (random: Random, { producers }: Options) => {
   const slot = random.int(0, producers - 1);
   return { slot, lane: `producer ${slot}` };
 };
-/** The lines of the network are those of the workers, then those of the producers. */
+/** First the connections of the workers, then those of the producers. */
 const line = (random: Random, options: Options) => {
   const slot = random.int(0, options.workers + options.producers - 1);
   const { workers } = options;

@@ -2,10 +2,10 @@ import type { Sample } from './gauge.js';
 
 const FIELDS = ['keys', 'redisBytes', 'workerRss'] as const;
 
-/** How fast something grows: per minute, by least squares over the second half of the load. */
+/** Growth per minute, by least squares over the second half of the load. */
 export type Slopes = Readonly<Record<(typeof FIELDS)[number], number>>;
 
-/** What grows without end shows here; what was still being filled does not, since the first half is left out. */
+/** Shows what grows without end. The first half is left out, because caches still fill up. */
 export function slopesOf(samples: readonly Sample[]): Slopes {
   const half = samples.slice(Math.floor(samples.length / 2));
   return Object.fromEntries(FIELDS.map((field) => [field, Math.round(slope(half, field) * 60)])) as Record<
@@ -15,7 +15,7 @@ export function slopesOf(samples: readonly Sample[]): Slopes {
 }
 
 function slope(samples: readonly Sample[], field: (typeof FIELDS)[number]): number {
-  // A moment in which no worker was up says nothing of their size.
+  // A moment without workers says nothing about their size.
   const points = samples.filter((sample) => sample[field] > 0);
   if (points.length < 2) return 0;
   const mean = (pick: (sample: Sample) => number) =>

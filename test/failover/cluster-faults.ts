@@ -13,7 +13,7 @@ const AFTER_MS = 2_000;
 
 const slotOf = (queue: string) => new Command('get', [`{${PREFIX}:${queue}}:meta`]).getSlot();
 
-/** A queue name that begins so, with its keys on this master of a fresh cluster. */
+/** A queue name with this beginning whose keys are on this master of a fresh cluster. */
 function nameOn(master: number, begin: string): string {
   for (let i = 0; ; i++) {
     const name = `${begin}-${i}`;
@@ -22,9 +22,9 @@ function nameOn(master: number, begin: string): string {
 }
 
 export interface ClusterFault {
-  /** From the blow until adds to the queue it hit are stored and run again. */
+  /** From the fault until the affected queue stores adds and runs jobs again. */
   readonly resumedMs: number;
-  /** Queue by queue; the first two were hit, the others were not. */
+  /** Per queue; the first two were affected, the others were not. */
   readonly local: Account;
   readonly replicated: Account;
   readonly elsewhere: Account;
@@ -77,15 +77,15 @@ export function nodeKilled(): Promise<ClusterFault> {
     const struckAt = Date.now();
     await master.kill9();
     await until(() => load.history().resumedAt(local, struckAt), { timeout: 60_000, what: 'work goes on' });
-    // It comes back as the replica of its replica, so that adds can be confirmed again.
+    // It comes back as a replica, so that adds can be confirmed again.
     await master.restart();
     return { struckAt, again: struckAt };
   });
 }
 
 /**
- * The slot of a queue goes to another master under load, key by key in random order; for `haltMs` it stays where some keys
- * have gone and some have not.
+ * Moves the slot of a queue to another master under load, key by key in random order. For `haltMs` some keys have moved
+ * and some have not.
  */
 export function slotMoved(haltMs: number): Promise<ClusterFault> {
   return underLoad(100, async ({ cluster, local }) => {

@@ -3,7 +3,7 @@ import { nodeKilled, slotMoved } from './cluster-faults.js';
 
 it('goes on after the death of a master, and loses nothing that its replica has confirmed', async () => {
   const { resumedMs, local, replicated, elsewhere, finish } = await nodeKilled();
-  // What is promised is five seconds; a busy machine takes longer.
+  // The promise is five seconds; a busy machine takes longer.
   expect(resumedMs).toBeLessThan(20_000);
   expect(finish).toMatchObject({ isDrained: true, unhandled: [], violations: [] });
   for (const account of [local, replicated, elsewhere]) {

@@ -7,14 +7,14 @@ interface Line {
   readonly at: number;
 }
 
-/** What became of the jobs of one queue, by the ledger. */
+/** The ends of the jobs of one queue, from the ledger. */
 export interface Account {
   readonly added: number;
   readonly acknowledged: number;
   readonly unknown: number;
-  /** Acknowledged, and has never run to its end. */
+  /** Acknowledged, but never run to the end. */
   readonly lost: readonly string[];
-  /** Was said not to be stored, and has run. */
+  /** Refused, but run. */
   readonly phantom: readonly string[];
   readonly settledTwice: readonly string[];
   readonly ranAgain: number;
@@ -28,7 +28,7 @@ export class History {
   private readonly lines: readonly Line[];
 
   constructor(text: string) {
-    // The last line may be half written.
+    // The last line may be incomplete.
     this.lines = text
       .split('\n')
       .slice(0, -1)
@@ -43,8 +43,8 @@ export class History {
   }
 
   /**
-   * When work of the queue went on: the first add that began after this moment is acknowledged, and the first such job has run
-   * to its end. Undefined where that has not happened yet.
+   * When the queue works again: the first add after this moment is acknowledged, and the first such job has run to its
+   * end. Undefined if that has not happened yet.
    */
   resumedAt(queue: string, after: number): number | undefined {
     const begun = new Set<string>();
@@ -58,7 +58,7 @@ export class History {
     return acknowledged && ended && Math.max(acknowledged, ended);
   }
 
-  /** The last moment at which a connection of the role came up. */
+  /** The last moment at which a connection of the role was established. */
   upAt(role: string): number | undefined {
     return this.lines.findLast(({ what, id }) => what === 'L' && id === `${role}-up`)?.at;
   }

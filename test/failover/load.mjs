@@ -61,7 +61,7 @@ const adds = new Set();
 let made = 0;
 async function addOne(queue, at) {
   const id = `${queues[at].name}:${made}`;
-  // Half of them wait: those that have run before the store loses its last writes are not missed.
+  // Half of them wait. Jobs that ran before the store loses its last writes would not be missed.
   const delay = made % 2 === 0 ? DELAY_MS : 0;
   note('I', id);
   try {

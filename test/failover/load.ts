@@ -22,7 +22,7 @@ export interface LoadPlan {
   readonly before?: readonly string[];
 }
 
-/** What the application says of itself once everything is done. */
+/** What the application reports once everything is done. */
 export interface Finish {
   readonly isDrained: boolean;
   readonly violations: readonly Violation[];
@@ -31,7 +31,9 @@ export interface Finish {
   readonly complaints: readonly string[];
 }
 
-/** An application in a process of its own that adds and works until it is told to finish; killed at the end of the test. */
+/**
+ * An application in a process of its own that adds and works until it is told to finish. Killed at the end of the test.
+ */
 export class Load {
   private readonly dir = mkdtempSync(join(tmpdir(), 'godwit-failover-'));
   private readonly ledger = join(this.dir, 'ledger');
@@ -58,7 +60,7 @@ export class Load {
     });
   }
 
-  /** Resolves once it adds and works. */
+  /** Resolves when it adds and works. */
   static async start(plan: LoadPlan): Promise<Load> {
     const load = new Load(plan);
     await load.hear('ready', 30_000);
@@ -70,7 +72,7 @@ export class Load {
     return new History(readFileSync(this.ledger, 'utf8'));
   }
 
-  /** Ends the adding, waits until every job is done and the connections are closed, and answers what it said to standard output. */
+  /** Stops adding, waits until every job is done and the connections are closed, and returns the standard output. */
   async finish(): Promise<Finish> {
     this.child.send('finish');
     const finish = await this.hear('finished', 120_000);

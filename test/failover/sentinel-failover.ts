@@ -5,13 +5,13 @@ import { until } from '../support/wait.js';
 import type { Account } from './history.js';
 import { Load, type Finish } from './load.js';
 
-/** What ends the reign of the primary. */
+/** How the primary fails. */
 export type Blow = 'planned' | 'killed' | 'stopped';
 
 export interface Failover {
-  /** From the moment the sentinels name another primary until adds are stored and run there; 0: before that. */
+  /** From the moment the sentinels name another primary until jobs are stored and run there; 0 if that was before. */
   readonly resumedMs: number;
-  /** From the blow to the switch. */
+  /** From the fault to the switch. */
   readonly switchedMs: number;
   readonly local: Account;
   readonly replicated: Account;
@@ -23,7 +23,8 @@ const AFTER_MS = 2_000;
 
 /** A failover by Sentinel under load of adds and work, on servers of its own. */
 export async function sentinelFailover(blow: Blow): Promise<Failover> {
-  // One that comes back without its data may be chosen again before it has got it from the other: then nobody has it.
+  // A primary that comes back without its data may be chosen again before it has copied the data; then the data is
+  // lost.
   const sentinel = await startSentinel({ args: ['--appendonly', 'yes'] });
   atEnd(() => sentinel.stop());
   const { primary } = await sentinel.roles();
@@ -38,7 +39,7 @@ export async function sentinelFailover(blow: Blow): Promise<Failover> {
   if (blow === 'stopped') process.kill(primary.pid!, 'SIGSTOP');
   if (blow === 'planned') await sentinel.failover();
   const switchedAt = await until(() => switches.at(-1), { timeout: 30_000, what: 'a failover' });
-  // Until its connection has come up anew it may still be served by the old primary.
+  // Before it reconnects, it may still be served by the old primary.
   const back = await until(
     () => {
       const history = load.history();
@@ -67,7 +68,7 @@ export async function sentinelFailover(blow: Blow): Promise<Failover> {
   };
 }
 
-/** The moments at which a sentinel told of a new primary. */
+/** When a sentinel named a new primary. */
 async function watchSwitches({ sentinels }: RunningSentinel): Promise<readonly number[]> {
   const moments: number[] = [];
   for (const { port } of sentinels) {

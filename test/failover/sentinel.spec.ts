@@ -9,7 +9,7 @@ it.each<[Blow, string]>([
   'goes on after %s (%s), and loses nothing that replicas have confirmed',
   async (blow) => {
     const { resumedMs, local, replicated, finish } = await sentinelFailover(blow);
-    // What is promised is a second; a busy machine takes longer.
+    // The promise is a second; a busy machine takes longer.
     expect(resumedMs).toBeLessThan(10_000);
     expect(finish).toMatchObject({ isDrained: true, unhandled: [], violations: [] });
     expect(replicated).toMatchObject({ lost: [], phantom: [], undecided: 0 });

@@ -10,7 +10,7 @@ import { until } from '../support/wait.js';
 import { Load } from './load.js';
 import type { Failover } from './sentinel-failover.js';
 
-/** The two halves of a network that falls apart; the address of each outlives the line between them. */
+/** The two halves of a network that splits. The address of each stays the same. */
 const HALVES = { left: '10.77.1.1', right: '10.77.1.2' } as const;
 const LINE = { left: '10.77.0.1', right: '10.77.0.2' } as const;
 const PORT = 7600;
@@ -59,7 +59,7 @@ export async function networkSplit(): Promise<Failover> {
   const mendedAt = Date.now();
   ip(`-n ${space('left')} link set ${wire('left')} up`);
   ip(`-n ${space('left')} route replace ${HALVES.right} via ${LINE.right}`);
-  // Until its connections have come up anew the old primary serves it.
+  // Before it reconnects, the old primary serves it.
   const on = (queue: string) => () => {
     const history = load.history();
     const up = history.upAt('command') ?? 0;
@@ -71,7 +71,7 @@ export async function networkSplit(): Promise<Failover> {
   const finish = await load.finish();
   const history = load.history();
   return {
-    // There is nothing to go to before the line is mended.
+    // There is no other primary to reach before the network heals.
     resumedMs: resumedAt - mendedAt,
     switchedMs: switchedAt - struckAt,
     local: history.account('local'),

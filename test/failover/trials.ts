@@ -5,7 +5,7 @@ import type { Finish } from './load.js';
 import { sentinelFailover, type Failover } from './sentinel-failover.js';
 import { networkSplit } from './split.js';
 
-/** One repetition: what it says of itself, and its figures. */
+/** One repetition: its description and its figures. */
 export interface Repetition {
   readonly resumedMs: number;
   readonly accounts: Readonly<Record<string, Account>>;
@@ -26,7 +26,7 @@ const sum = (values: readonly number[]) => values.reduce((total, value) => total
 const total = (all: readonly Repetition[], count: (account: Account) => number, ...queues: string[]) =>
   sum(all.flatMap(({ accounts }) => queues.map((queue) => count(accounts[queue]!))));
 
-/** What must hold whatever happens. */
+/** What must hold in any case. */
 function common(all: readonly Repetition[]): Figure[] {
   const names = Object.keys(all[0]!.accounts);
   const none = (what: string, value: number): Figure => ({ what, value, equals: 0 });

@@ -9,16 +9,16 @@ import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE } from './rig.js';
 import { groupOf } from './pace.js';
 import type { Stage } from './stage.js';
 
-/** What the actors were told, to be held against what the store shows. */
+/** The answers that the actors got, to compare with the store. */
 export class Ledger {
   stored = 0;
   completed = 0;
-  /** Settlements that were said and never answered: they may have been accepted. */
+  /** Settlements without an answer: they may have been accepted. */
   unknown = 0;
   names = 0;
 }
 
-/** Somebody who plays on the stage with an engine of its own, to the end of its part. */
+/** Someone who makes calls with an engine of its own, until its list is done. */
 export interface Actor {
   play(engine: RedisEngine, stage: Stage, ledger: Ledger): Promise<void>;
 }
@@ -112,7 +112,7 @@ const workerStep: fc.Arbitrary<WorkerStep> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ kind: fc.constantFrom('beat', 'release', 'adopt', 'note') }) },
 );
 
-/** A worker as the library has it: a name, the numbers of its exchanges, and the jobs it believes to hold. */
+/** A worker like that of the library: a name, the numbers of its exchanges, and the jobs that it believes to hold. */
 class Worker {
   name: string;
   seq = 0;
@@ -150,7 +150,7 @@ class Worker {
       return;
     }
     this.ledger.completed += ends.filter((one) => !answer.lost.includes(one.id)).length;
-    // The other of two has learnt that the lease is over: what the old name was given goes to others.
+    // The other exchange was answered that the lease is over: jobs of the old name go to others.
     if (this.name !== call.worker) return;
     if (pipelined) this.pipelinedSeq += 1;
     else this.seq += 1;
@@ -159,7 +159,7 @@ class Worker {
     this.held.push(...answer.claimed.map((one) => one.id));
   }
 
-  /** Two on their way at once. */
+  /** Two concurrent exchanges. */
   async two([first, second]: readonly [number, number], choices: readonly OutcomeChoice[]): Promise<void> {
     const half = Math.ceil(choices.length / 2);
     if (this.seq === 0) return this.exchange(first, choices);
@@ -169,7 +169,7 @@ class Worker {
     ]);
   }
 
-  /** At the bell, and where that does not do by an exchange with the same number. */
+  /** Claims at the doorbell, and if that is not enough by an exchange with the same number. */
   async claim(want: number): Promise<void> {
     const call = {
       worker: this.name,
@@ -251,7 +251,7 @@ const upkeep = fc
     },
   }));
 
-/** Until the leases of all who say nothing meanwhile are over beyond doubt. */
+/** Waits until the leases of all silent workers are over. */
 async function patiently(engine: RedisEngine, stage: Stage): Promise<void> {
   await stage.advance(LEASE_MS);
   await sweep(engine, stage);
@@ -275,7 +275,7 @@ async function sweep(engine: RedisEngine, stage: Stage): Promise<void> {
 
 type Act = (engine: RedisEngine, jobId: string, stage: Stage) => Promise<unknown>;
 
-/** What a person does to the limits, where the queue has them from the beginning. */
+/** Changes of limits, if the queue has limits from the beginning. */
 const ofLimits =
   (act: (limits: RedisEngine['limits']) => Promise<unknown>): Act =>
   async (engine, _, stage) =>
@@ -311,7 +311,7 @@ const person = fc
     },
   }));
 
-/** Two to seven at once: at least somebody who adds and somebody who works. */
+/** Two to seven at once: at least one that adds and one that works. */
 export const casts: fc.Arbitrary<readonly Actor[]> = fc
   .tuple(
     producer,
@@ -323,7 +323,7 @@ export const casts: fc.Arbitrary<readonly Actor[]> = fc
   )
   .map(([first, second, others]) => [first, second, ...others]);
 
-/** Everything is well again: leases end, delays are over, and one worker does what there is, until nothing is left. */
+/** The end: leases and delays are over, and one worker runs all jobs until nothing is left. */
 export async function heal(engine: RedisEngine, stage: Stage, ledger: Ledger): Promise<void> {
   await stage.insist(() => engine.admin.resume(QUEUE));
   if (stage.isGrouped) await stage.insist(() => engine.limits.set(QUEUE, 'g:g1', 'live', null));
@@ -337,7 +337,7 @@ export async function heal(engine: RedisEngine, stage: Stage, ledger: Ledger): P
     await stage.advance(9_000);
     await sweep(engine, stage);
     await stage.insist(() => engine.promote(QUEUE, 500));
-    // In a group in strict order it may stand before others.
+    // In a group in strict order it may come before others.
     if (stage.isGrouped) await stage.insist(() => engine.upkeep.removeDead(QUEUE, { limit: 100 }));
     await healer.exchange(100, []);
     await healer.exchange(
@@ -346,7 +346,7 @@ export async function heal(engine: RedisEngine, stage: Stage, ledger: Ledger): P
     );
   }
   if (!stage.isGrouped) return;
-  // Holds and rates are over. Then the next claim leaves nothing of the lines.
+  // Holds and rates are over. Then the next claim removes everything about lines.
   await stage.insist(() => engine.upkeep.removeDead(QUEUE, { limit: 100 }));
   await stage.advance(20_000);
   await healer.exchange(1, []);

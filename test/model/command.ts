@@ -10,7 +10,7 @@ export const fate = fc.oneof(
   { weight: 1, arbitrary: fc.constant<Fate>('call lost') },
 );
 
-/** A command is its name, what was drawn for it, and what it does with that. */
+/** A command: its name, its random values, and what it does with them. */
 export function command<T>(
   called: string,
   drawn: fc.Arbitrary<T>,

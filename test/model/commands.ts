@@ -67,7 +67,7 @@ function toJob(now: number, drawn: JobDrawn): EnqueueJob {
     name: jobName,
     body: encodeBody(jobName, now - drawn.ageMs, options, '{"n":1}'),
     ...(priority !== undefined && { priority }),
-    // As the options are checked: it has neither a time nor a priority.
+    // The options are checked like this: the job has neither a time nor a priority.
     ...(group && { group }),
     ...(lifo && !priority && !group && delayMs === undefined && inMs === undefined && { lifo }),
     ...(idHeldBy && { idHeldBy }),
@@ -94,11 +94,11 @@ const add = command(
   },
 );
 
-/** A packet that comes late: any add or exchange of before, once more. */
+/** A late packet: repeats any earlier add or exchange. */
 const replay = command('replay', fc.record({ back: fc.nat({ max: 6 }), fate }), async (scene, drawn) => {
   const past = scene.past.at(-1 - drawn.back);
   const lost = scene.memory.isLimited ? 'answered' : drawn.fate;
-  // Of a queue that was paused meanwhile, only who knows that it has limits asks for what they gave.
+  // If the queue was paused in between, only a caller that knows about limits asks for what they granted.
   if (past && !scene.memory.isLimited) await scene.both(past, { fate: lost, idempotent: true });
 });
 
@@ -123,7 +123,7 @@ export const OUTCOMES: readonly ((of: string) => SettledRun)[] = [
   (of) => released(of, true),
 ];
 
-/** Which job is meant: one of the worker's own by number, or any id there is, so also those of others and of nobody. */
+/** Which job: one of the worker's own by number, or any id, also of other workers or of none. */
 const whose = { own: fc.constantFrom(true, true, true, false), nth: fc.nat({ max: 9 }) };
 const settlement = fc.record({
   ...whose,
@@ -173,7 +173,7 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
       const exchange: (typeof scene.past)[number] = (engine) =>
         engine.exchange(QUEUE, call).then(withoutClock);
       if (!older) scene.past.push(exchange);
-      // With limits it is two calls, and only the first would be lost: the second would come before it.
+      // With limits these are two calls, and only the first would be lost.
       const lost = scene.memory.isLimited ? 'answered' : drawn.fate;
       const options = { fate: lost, idempotent: call.maxBytes === undefined } as const;
       const answer = await scene.both((engine) => engine.exchange(QUEUE, call).then(withoutClock), options);
@@ -248,7 +248,7 @@ const adopt = command(
 const advance = (...steps: number[]) =>
   command('advance', fc.constantFrom(...steps), (scene, ms) => scene.advance(ms));
 
-/** As the recoverer of any process does: it looks, and takes back what it may. */
+/** Like the recoverer of a process: it looks for ended leases, and takes back their jobs. */
 const sweep = command('sweep', fc.record({ withinMs: fc.constantFrom(0, BEAT_MS), fate }), (scene, drawn) =>
   sweepOf(scene, drawn.withinMs, drawn.fate),
 );
@@ -258,7 +258,7 @@ async function sweepOf(scene: Scene, withinMs: number, drawnFate: Fate): Promise
   for (const { worker } of found) await recoverOf(scene, worker, drawnFate);
 }
 
-/** Until the leases of all are over beyond doubt. */
+/** Waits until all leases are over. */
 const recovery = command('recovery', fate, async (scene, drawn) => {
   for (const ms of [LEASE_MS, BEAT_MS]) {
     await scene.advance(ms);
@@ -280,7 +280,7 @@ const promote = command('promote', fc.record({ limit, fate }), (scene, drawn) =>
   scene.both((engine) => engine.promote(QUEUE, drawn.limit), { fate: drawn.fate }),
 );
 
-/** A worker woken by the bell takes it away. */
+/** A worker that was woken removes the ring. */
 const wake = command('wake', fc.constant(null), async (scene) => {
   await scene.rig.takeBell();
   scene.memory.takeBell();
@@ -388,16 +388,16 @@ const onDead = (['retryDead', 'removeDead'] as const).map((verb) =>
     scene.both<unknown>((engine) => engine.upkeep[verb](QUEUE, drawn.which as never), { fate: drawn.fate }),
   ),
 );
-/** In several steps, each of which might be lost, so here none is. */
+/** In several steps, each of which might be lost, so none is lost here. */
 const clean = command(
   'clean',
   fc.record({ state: fc.constantFrom('waiting', 'delayed', 'completed', 'dead'), olderThanMs: ageMs, limit }),
   (scene, call) => scene.both((engine) => engine.upkeep.clean(QUEUE, call)),
 );
-/** In two steps where dead jobs are bounded in bytes. */
+/** In two steps if dead jobs have a limit of bytes. */
 const trim = command('trim', fc.constant(null), (scene) =>
   scene.both(async ({ upkeep }) => {
-    // Keys are looked through only where the look before has found some.
+    // Keys are searched only if the look before found some.
     await upkeep.overgrown([QUEUE]);
     return upkeep.trim(QUEUE);
   }),
@@ -405,7 +405,7 @@ const trim = command('trim', fc.constant(null), (scene) =>
 const obliterate = command('obliterate', fc.record({ force: fc.boolean(), fate }), (scene, drawn) =>
   scene.both((engine) => engine.admin.obliterate(QUEUE, drawn.force), { fate: drawn.fate }),
 );
-/** Everything that changes nothing. */
+/** All calls that change nothing. */
 const ask = command(
   'ask',
   fc.record({ id, worker: speaker, withinMs: fc.constantFrom(0, 9_000) }),
@@ -454,13 +454,13 @@ const list = command(
 
 const flushScripts = command('flush scripts', fc.constant(null), (scene) => scene.rig.admin.script('FLUSH'));
 
-/** Redis writes everything to disk and reads it again, as it does when it starts. */
+/** Redis writes everything to disk and loads it again, like at a start. */
 const reload = command('reload', fc.constant(null), async (scene) => {
   await scene.rig.admin.call('DEBUG', 'RELOAD');
   await scene.compare();
 });
 
-/** Sequences of at most so many commands; the common ones are in the list more often. */
+/** Sequences of up to this many commands; the common ones are in the list more often. */
 export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrary<Iterable<ModelCommand>> {
   const often = [
     add,

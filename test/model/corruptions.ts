@@ -23,7 +23,7 @@ type Define = <T>(
   act: (scene: Scene, drawn: T) => Promise<unknown>,
 ) => fc.Arbitrary<ModelCommand>;
 
-/** What operators and evictions do to keys, and the way back. */
+/** What operators and evictions do to keys, and how it is repaired. */
 export function corruptions(command: Define): fc.Arbitrary<ModelCommand>[] {
   const nth = fc.nat({ max: 9 });
   /** Deletes something of the nth member of a key. */
@@ -64,14 +64,14 @@ async function broken(scene: Scene, act: () => Promise<unknown>): Promise<void> 
   await scene.compare();
 }
 
-/** Nothing is lost and nothing that ended comes back; then everything is in order, and there is nothing more to do. */
+/** Nothing is lost and no ended job comes back. Then the queue is in order, and a second repair finds nothing. */
 async function mend(scene: Scene): Promise<void> {
   const { rig } = scene;
   const before = scene.state;
   const ended = [...membersOf(before, 'dead'), ...membersOf(before, 'completed')];
   const everything = new Set([...membersOf(before, 'jobs'), ...placesIn(before).keys()]);
   const last = scene.lastEvent;
-  // In memory there is nothing to mend but leases that the clock has left too far ahead.
+  // In memory there is nothing to repair but leases that the clock has left too far in the future.
   scene.isAlone = true;
   await rig.engine.admin.repair(QUEUE, MAX_STALLS);
   const { state, events } = await rig.snapshot(last);
@@ -98,9 +98,9 @@ async function mend(scene: Scene): Promise<void> {
   await scene.compare();
 }
 
-/** What only tells of moves must fail none. */
+/** Keys that only record events must make no call fail. */
 const TELLING: readonly QueueKeyName[] = ['events', 'cancelled'];
-/** They matter only where there are limits or groups. */
+/** They matter only if there are limits or groups. */
 const OF_LIMITS: readonly QueueKeyName[] = [
   'limits',
   'limitStates',
@@ -109,7 +109,7 @@ const OF_LIMITS: readonly QueueKeyName[] = [
   'ready',
   'resting',
 ];
-/** Which of them a call meets depends on the ids. */
+/** Which of these keys a call uses depends on the ids. */
 const KINDS = QUEUE_KEYS.filter(
   (kind) =>
     !TELLING.includes(kind) &&
@@ -117,7 +117,7 @@ const KINDS = QUEUE_KEYS.filter(
     !(LETTERED_JOBS as readonly QueueKeyName[]).includes(kind),
 );
 
-/** What is written over a key of ours is an error of the next call, and nothing else changes by it. */
+/** If a key of ours is overwritten, the next call fails and changes nothing. */
 async function refused(
   scene: Scene,
   { kind, nth }: { kind: (typeof KINDS)[number]; nth: number },
@@ -132,7 +132,7 @@ async function refused(
   for (const [script, call] of callsOf(rig.engine, scene.workers[nth % 3]!.name, known)) {
     if (!(script.keys as readonly string[]).includes(kind)) continue;
     if (script === enqueue && known === undefined && LEFT_BY_JOBS.has(kind)) continue;
-    // None of its jobs asks for a key or has a group, and the one that is there may not be in line.
+    // None of these jobs has a key or a group, and the one that exists may not be waiting.
     if (script === enqueue && ['unique', 'workers', 'grouped', 'slots'].includes(kind)) continue;
     const error = await call().then(
       () => assert.fail(`${script.name} went through where ${kind} is of another type`),
@@ -147,7 +147,7 @@ async function refused(
   await scene.compare();
 }
 
-/** An add touches these only where a job of its id is in the queue. */
+/** An add uses these only if a job with its id exists. */
 const LEFT_BY_JOBS: ReadonlySet<string> = new Set([
   'suspects',
   'workers',
@@ -161,7 +161,7 @@ const LEFT_BY_JOBS: ReadonlySet<string> = new Set([
   'logs',
 ]);
 
-/** Calls that would change something here, or in some other state. */
+/** Calls that would change something, here or in another state. */
 function callsOf(
   engine: QueueEngine,
   worker: string,

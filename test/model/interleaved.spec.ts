@@ -28,7 +28,7 @@ it.each([
   runs.timeout,
 );
 
-/** Engines that are worse than ours: the rules alone must find each of them out. */
+/** Broken engines. The rules alone must find each of them. */
 const WORSE: Record<string, Patch> = {
   'takes what anyone says of a job': instead(
     'exchange',
@@ -67,7 +67,7 @@ const WORSE: Record<string, Patch> = {
   ]),
 };
 
-/** And these, where the queue has limits and groups. */
+/** More of them, for queues with limits and groups. */
 const WORSE_AT_GROUPS: Record<string, Patch> = {
   'counts no running jobs of a group': instead('claim-limited', [
     'local running = most < math.huge and running_of(number) or 0',

@@ -32,7 +32,7 @@ const rules: fc.Arbitrary<{ readonly q: LimitRule; readonly g: LimitRule }> = fc
     { order: 'strict', onDead: 'block' },
   ),
 });
-/** What is of lines and slots: nothing is left of it once no job is. */
+/** Keys of lines and slots: empty as soon as there is no job. */
 const OF_LINES = ['lines', 'lineStates', 'ready', 'resting', 'slots', 'grouped', 'limitStates'];
 
 /**
@@ -49,7 +49,7 @@ export class Interleaving {
   ) {}
 
   /**
-   * @param patch makes the engines worse; only the rules are there to notice.
+   * @param patch breaks the engines, so that only the rules can notice.
    * @param isGrouped whether the queue has limits, and half of its jobs a group.
    */
   static async open(url: string, patch?: Patch, isGrouped = false): Promise<Interleaving> {

@@ -2,7 +2,7 @@ import type { LimitRule } from '#lib/contract/limit-verbs.js';
 import type { JobState } from '#lib/job/job-state.js';
 import { membersOf, valuesOf, workersThatHold, type State } from './state.js';
 
-/** Times to live of the keys that have one, rounded up as in a `State`. */
+/** Times to live of keys that have one, rounded up as in a `State`. */
 const TIMES_TO_LIVE: readonly (readonly [RegExp, number])[] = [
   [/^lane:/, 600_000],
   [/^worker:/, 600_000],
@@ -12,8 +12,8 @@ const TIMES_TO_LIVE: readonly (readonly [RegExp, number])[] = [
 const TRACES = ['attempts', 'stalls', 'failures', 'results', 'progress', 'logs', 'priorities'];
 
 /**
- * The rules that hold at any time, as sentences about those that are broken. Written without the auditor of the library, so that
- * the same mistake would have to be made twice.
+ * The rules that hold at any time; returns the broken ones as sentences. Written without the auditor of the library, so
+ * that one mistake cannot hide in both.
  */
 export function brokenRules(state: State, now: number): string[] {
   const faults: string[] = [];
@@ -77,7 +77,7 @@ export function brokenRules(state: State, now: number): string[] {
   return faults;
 }
 
-/** A line that has jobs and may give one is where claims look: else its jobs would wait for ever. */
+/** A line that has jobs and may give one is in `ready` or `resting`, or its jobs would wait forever. */
 function checkLines(state: State, rule: (holds: boolean, text: string) => void): void {
   const watched = new Set([...membersOf(state, 'ready'), ...membersOf(state, 'resting')]);
   const numberOf = (score: string) => String(Math.floor(Number(score))).padStart(7, '0');
@@ -87,7 +87,7 @@ function checkLines(state: State, rule: (holds: boolean, text: string) => void):
   );
   const numbers = valuesOf(state, 'lines');
   for (const [number, text] of valuesOf(state, 'lineStates')) {
-    // The jobs of a line with a priority: they count with the others.
+    // Jobs of a line that have a priority count too.
     if (text === '') continue;
     const [, priorities, name] = /^\d+ ([\d,]+) (.*)$/s.exec(text)!;
     const own = priorities!
@@ -116,7 +116,7 @@ export interface Place {
   readonly key: string;
   /** The worker that holds the job. */
   readonly worker?: string;
-  /** Score of its sorted set: when the job may run, died, or is to be removed. */
+  /** Score of its sorted set: when the job may run, died, or will be removed. */
   readonly at?: number;
 }
 

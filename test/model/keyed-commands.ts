@@ -17,7 +17,7 @@ const DEBOUNCES: readonly Omit<KeyClaim, 'digest'>[] = [
   { forMs: 0, states: ['delayed'], on: 'debounce', delayMs: 2_000, longestMs: 3_000 },
 ];
 
-/** Jobs with keys, which have made ids, and of one key one at a time. */
+/** Jobs with keys. Their ids are generated; one key is used by one job at a time. */
 export const addKeyed = command(
   'add with keys',
   fc.record({
@@ -36,7 +36,7 @@ export const addKeyed = command(
     const lane = scene.lanes[drawn.lane]!;
     const jobs = claims.map(({ nth, key, priority }): EnqueueJob => {
       const claim = [...CLAIMS, ...DEBOUNCES][nth]!;
-      // A debounce shares its key with no other claim.
+      // A debounce shares its key with no other kind of key.
       const digest = `${claim.on === 'debounce' ? 'debounced' : 'unique'} ${key}`;
       const of = (scene.made++).toString(36).padStart(4, '0');
       return {
@@ -54,7 +54,7 @@ export const addKeyed = command(
   },
 );
 
-/** Items of jobs that collect them, several of one key in one call. */
+/** Items of aggregated jobs, several of one key in one call. */
 export const addItems = command(
   'add items',
   fc.record({

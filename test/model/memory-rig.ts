@@ -14,13 +14,13 @@ import { byFirst, type KeyValue, type Snapshot, type State } from './state.js';
 
 const RECORD_MS = 600_000;
 
-/** The reference: a memory engine on a clock of its own, and its store in the shape of the keys on Redis. */
+/** The reference: a memory engine with a clock of its own, and its store in the form of the keys on Redis. */
 export class MemoryRig {
   private now = 0;
   private readonly store = new MemoryStore({ now: () => this.now });
   readonly engine = new MemoryEngine({ store: this.store, limitsOf: () => LIMITS });
 
-  /** Answers which keys end by it. What has ended stays so if the clock is stepped back. */
+  /** Returns which keys expire. They stay expired if the clock is set back. */
   setClock(now: number): string[] {
     const before = Object.keys(this.snapshot(Infinity).state);
     this.now = now;
@@ -36,7 +36,7 @@ export class MemoryRig {
     this.store.bells.take(QUEUE);
   }
 
-  /** As the claim that is left at a bell of Redis: new jobs and nothing else, or null if there is more to do. */
+  /** Like the claim at a doorbell of Redis: new jobs and nothing else, or null if there is more to do. */
   async claimNow(call: ExchangeCall): Promise<ClaimAnswer | null> {
     const queue = this.store.at(QUEUE);
     const worker = queue.workers.get(call.worker);
@@ -56,7 +56,7 @@ export class MemoryRig {
     return { kind: 'claimed', claimed: claimed.map((job) => job.claim), isCut, held: null };
   }
 
-  /** What one of the two scripts of an exchange does; in a queue without limits the first does all. */
+  /** One of the two scripts of an exchange. In a queue without limits the first does everything. */
   async exchangeStep(script: string, call: ExchangeCall): Promise<unknown> {
     const queue = this.store.at(QUEUE);
     if (script !== 'claim-limited') return exchangeOnce(queue, call, LIMITS);
@@ -95,7 +95,7 @@ const FIELDS_OF_JOBS: Readonly<Record<string, FieldOf>> = {
     cancel && cancelKeepMs > 0 ? `${cancel}\n${cancelKeepMs}` : cancel,
 };
 
-/** A store in the shape of the keys on Redis. */
+/** A store in the form of the keys on Redis. */
 function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
   const out: Record<string, KeyValue> = {};
   const put = (key: string, shape: 'hash' | 'zset', values: Fields) => {

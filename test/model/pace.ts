@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { limitOf, type Place } from './invariants.js';
 import type { State } from './state.js';
 
-/** The group of each job, by its id, so that a job that takes the id of another has the group of it. */
+/** The group of each job, by its id, so that a job that reuses an id has the same group. */
 export function groupOf(id: string): string | undefined {
   if (['a', 'b', '0mwtqbbga5wm6p6000A'].includes(id)) return 'g1';
   return id === 'c' ? 'g2' : undefined;
@@ -11,11 +11,11 @@ export function groupOf(id: string): string | undefined {
 const GROUPS = ['g1', 'g2'];
 
 /**
- * Whether claims keep the limits, by what is seen of the jobs alone: where they are, and when they were claimed. It does not look
- * at what the scripts count by.
+ * Checks that claims keep the limits, only from where jobs are and when they were claimed. It does not use the counts
+ * of the scripts.
  */
 export class Pace {
-  /** Jobs that were claimed and have not ended: in strict order they keep others from starting. */
+  /** Claimed jobs that have not ended: in strict order they keep others from starting. */
   private readonly begun = new Set<string>();
   private readonly starts: { readonly group: string; readonly at: number }[] = [];
   private now = 0;
@@ -27,7 +27,7 @@ export class Pace {
     before: ReadonlyMap<string, Place>,
     after: ReadonlyMap<string, Place>,
   ): void {
-    // The window of a rate is not what it was where the clock was stepped back.
+    // If the clock was set back, the window of a rate is not what it was.
     if (now < this.now) this.starts.length = 0;
     this.now = now;
     const started: string[] = [];
@@ -38,7 +38,7 @@ export class Pace {
       if (!to || ['completed', 'cancelled'].includes(to) || isReplaced || this.isFreedByDeath(state, id, to))
         this.begun.delete(id);
     }
-    // One that waited for its retry in strict order has kept its place, also where the limit was lowered meanwhile.
+    // A job in strict order keeps its place while it waits for a retry, also if the limit was lowered.
     const hasPlace = (id: string) =>
       this.begun.has(id) && limitOf(state, `g:${groupOf(id)}`).order === 'strict';
     const isQueueUsed = started.some((id) => !hasPlace(id));

@@ -20,7 +20,7 @@ export const LIMITS: QueueLimits = {
   eventsAgeMs: 15_000,
   eventsMaxBytes: 67_108_864,
   progressMaxBytes: 67_108_864,
-  // So many that no death starts a trim of its own, at a time that no command has chosen.
+  // So many that no death starts a trim by itself, at a time that no command has chosen.
   deadMaxBytes: 2 ** 50,
   deadMax: 3,
   deadAgeMs: 600_000,
@@ -30,24 +30,24 @@ export const LIMITS: QueueLimits = {
 export const BEAT_MS = 2_000;
 export const MAX_STALLS = 3;
 
-/** What happens to a call of a script. After `reply lost` the script has run. */
+/** The fate of a call of a script. With `reply lost` the script has run. */
 export type Fate = 'answered' | 'reply lost' | 'call lost';
 
 export interface RigOptions {
-  /** Before the clock is taken out of the scripts. */
+  /** Before the clock in the scripts is replaced. */
   readonly patch?: Patch;
   readonly engines?: number;
-  /** In place of `fate`. */
+  /** Instead of `fate`. */
   readonly around?: Around;
   readonly commands?: readonly string[];
   readonly callMs?: number;
 }
 
-/** A server with nothing else on it, and engines on it whose scripts take the time from a key. */
+/** A server for this test alone, with engines whose scripts take the time from a key. */
 export class Rig {
   readonly keys = new QueueKeys(PREFIX, QUEUE);
   private readonly tag = this.keys.fixed.meta.slice(0, -'meta'.length);
-  /** Of the next call; whether its script was run is told by `wasRun`. */
+  /** The fate of the next call; `wasRun` tells whether its script ran. */
   fate: Fate = 'answered';
   wasRun = false;
 
@@ -84,7 +84,7 @@ export class Rig {
     return this.engines[0]!;
   }
 
-  /** An empty server, its clock at this time. */
+  /** An empty server, with its clock at this time. */
   async reset(now: number): Promise<void> {
     await this.admin.flushall();
     await this.setClock(now);
@@ -94,7 +94,7 @@ export class Rig {
     await this.admin.set(`${this.tag}clock`, now);
   }
 
-  /** The clock of the scripts is ours, but not that by which Redis lets keys end. */
+  /** The test controls the clock of the scripts, but not the clock by which Redis expires keys. */
   async expire(kinds: readonly string[]): Promise<void> {
     for (const kind of kinds) await this.admin.del(this.keyOf(kind));
   }
@@ -137,7 +137,7 @@ export class Rig {
   }
 }
 
-/** Fast where they are equal; else it fails with the difference. */
+/** Fast if they are equal; otherwise it fails with the difference. */
 export function expectSame(actual: unknown, expected: unknown, what: string): void {
   if (isDeepStrictEqual(actual, expected)) return;
   assert.deepStrictEqual(actual, expected, undefined);

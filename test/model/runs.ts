@@ -1,19 +1,19 @@
 import type { Parameters } from 'fast-check';
 
-/** How many sequences in all, and from which seed. The specs play a few; `npm run test:model` plays 2,000 or more. */
+/** The number of sequences, and the seed. The specs play a few; `npm run test:model` plays 2,000 or more. */
 const { MODEL_RUNS = '200', MODEL_SEED = '20260101', MODEL_PATH, MODEL_REPLAY } = process.env;
 
 export interface Runs {
   readonly parameters: Parameters<unknown>;
   /** Of the test, in ms. */
   readonly timeout: number;
-  /** For `fc.commands`, to go again through what has failed. */
+  /** For `fc.commands`, to repeat a failed sequence. */
   readonly replayPath: string | undefined;
-  /** To be called once for each sequence: says from time to time how far it is. */
+  /** Called once per sequence; prints the progress from time to time. */
   tick(): void;
 }
 
-/** How often one driver plays: its share of all sequences. What fails is told with its seed and path. */
+/** The sequences of one driver: its share of all. A failure is reported with its seed and path. */
 export function runsOf(driver: string, share: number): Runs {
   const numRuns = Math.max(1, Math.round(Number(MODEL_RUNS) * share));
   const every = Math.max(1_000, Math.ceil(numRuns / 20));

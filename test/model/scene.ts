@@ -20,21 +20,21 @@ export type PastCall = (engine: QueueEngine) => Promise<unknown>;
 /** Jobs that wait for a moment: the delay that their event reports is by the clock of the process. */
 export const MOMENT = 'moment';
 
-/** What one sequence of commands is played on: Redis and the memory engine, at one time. */
+/** The place of one sequence of commands: Redis and the memory engine, at the same time. */
 export class Scene {
   now = 1_900_000_000_000;
   readonly memory = new MemoryRig();
   readonly workers: Worker[] = [0, 1, 2].map((n) => worker(n, n === 2 ? 3_000 : LEASE_MS));
   readonly lanes = [0, 1].map((n) => ({ name: `l${n}`, seq: 0 }));
   readonly past: PastCall[] = [];
-  /** What Redis had at the last look. */
+  /** The state of Redis at the last look. */
   state: State = {};
   lastEvent = 0;
-  /** Keys were changed by hand. The memory engine cannot follow that: from here on only the rules are checked. */
+  /** Keys were changed by hand. The memory engine cannot follow that, so only the rules are checked from here on. */
   isAlone = false;
-  /** Keys were deleted by hand and nothing was repaired since. */
+  /** Keys were deleted by hand and not repaired yet. */
   broken = false;
-  /** Jobs with made ids so far. */
+  /** Number of jobs with generated ids. */
   made = 0;
   private names = 3;
   private audited: unknown;
@@ -48,7 +48,7 @@ export class Scene {
     return scene;
   }
 
-  /** As a worker does that is told that it is not known. */
+  /** Like a worker that is told that it is unknown. */
   rename(old: Worker): void {
     this.workers[this.workers.indexOf(old)] = worker(this.names++, old.leaseMs);
   }
@@ -66,8 +66,8 @@ export class Scene {
   }
 
   /**
-   * Makes the call on both engines, and compares what they answer and keep. A call whose answer is lost is repeated with the same
-   * numbers; `idempotent` calls must then answer as if it had been the first time.
+   * Makes the call on both engines, and compares answers and stores. A call whose answer is lost is repeated with the
+   * same numbers; `idempotent` calls must then give the answer of the first time.
    */
   both<A>(
     call: (engine: QueueEngine) => Promise<A>,
@@ -81,7 +81,7 @@ export class Scene {
     );
   }
 
-  /** The claim of an idle worker; in memory it has no verb of its own. */
+  /** The claim of an idle worker; the memory engine has no verb for it. */
   claimNow(call: ExchangeCall): Promise<ClaimAnswer | null> {
     const onRedis = () => this.rig.claimNow(call).then((answer) => answer && withoutClock(answer));
     return this.sides(onRedis, () => this.memory.claimNow(call), 'answered', false);
@@ -104,7 +104,8 @@ export class Scene {
     }
     const answer = await onRedis();
     if (!isAlone) {
-      // A claim by limits is a call of its own: where the exchange before it was repeated, it is not a repetition itself.
+      // A claim by limits is a call of its own. If the exchange before it was repeated, the claim itself is not a
+      // repetition.
       const given = first === undefined ? (one: A) => one : withoutSupply;
       expectSame(given(answer), given(await inMemory()), 'the answer');
       if (first !== undefined && idempotent)
@@ -114,7 +115,7 @@ export class Scene {
     return answer;
   }
 
-  /** Everything that is kept, the events since the last look, the rules, and what the auditors find. */
+  /** The stores, the events since the last look, the rules, and the findings of the auditors. */
   async compare(): Promise<void> {
     const { rig, memory } = this;
     const after = this.lastEvent;
@@ -147,7 +148,7 @@ function valueOf(state: State, field: string): string | undefined {
   return state['meta']?.hash?.find(([name]) => name === field)?.[1];
 }
 
-/** On Redis the time of the store goes along with an answer. */
+/** On Redis an answer includes the time of the store. */
 export function withoutClock<A extends object>({
   now: _,
   ...answer
@@ -161,7 +162,7 @@ function withoutSupply<A>(answer: A): A {
   return isLimited ? { ...answer, supply: null, isCut: null } : answer;
 }
 
-/** Times to live are not kept as such in memory, and a place within a ms of two due times is told by the order alone. */
+/** The memory engine does not store times to live, and places within a ms of each other are compared by order alone. */
 export function visible(state: State): State {
   return Object.fromEntries(
     Object.entries(state).map(([key, { until: _, ...value }]) => [

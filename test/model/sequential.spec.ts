@@ -7,8 +7,8 @@ import { Rig } from './rig.js';
 import { runsOf } from './runs.js';
 import { Scene } from './scene.js';
 
-// Commands one after another on Redis and on the memory engine, each followed by a comparison of everything: answers, keys and
-// events. Time is one of the commands.
+// Commands one after another on Redis and on the memory engine. After each, answers, keys and events are compared. Time
+// is one of the commands.
 const server = useServer();
 let rig: Rig;
 

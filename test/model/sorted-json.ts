@@ -1,4 +1,4 @@
-/** JSON whose fields are in the order of their names: Lua has no other. */
+/** JSON with fields sorted by name, because Lua has no other order. */
 export function sortedJson(value: unknown): string {
   return JSON.stringify(value, (_, one: unknown) =>
     typeof one === 'object' && one !== null

@@ -13,19 +13,19 @@ import { expectSame, LIMITS, QUEUE, type Fate, type Rig } from './rig.js';
 import { visible, withoutClock } from './scene.js';
 import { membersOf, valuesOf } from './state.js';
 
-/** A verb that was asked of Redis, and the same in memory. */
+/** A verb of the engine on Redis, and the same in memory. */
 interface Verb {
   readonly name: string;
-  /** Of an exchange in two steps, what this script does. */
+  /** The part of this script in an exchange of two scripts. */
   readonly inMemory: (script: string) => Promise<unknown>;
-  /** What memory answered when Redis ran the script of the verb. */
+  /** The answer of the memory engine, taken when Redis ran the script of the verb. */
   expected?: { readonly answer: unknown };
 }
 
-/** Verbs of several steps, between which other calls come. */
+/** Verbs of several steps, with other calls in between. */
 const WALKS = ['audit', 'clean'];
 
-/** From where to where a script may move jobs; `gone` is nowhere. What has ended stays so, whoever says what. */
+/** Which moves of jobs a script may make; `gone` is nowhere. An ended job stays ended. */
 const MOVES: Readonly<Record<string, readonly string[]>> = {
   enqueue: ['gone', 'completed', 'dead', 'cancelled'].flatMap((from) => [
     `${from} waiting`,
@@ -61,24 +61,24 @@ const MOVES: Readonly<Record<string, readonly string[]>> = {
 const STILL = ['adopt', 'beat', 'charge', 'counts', 'get', 'note', 'overdue', 'pause', 'set-limits'];
 
 /**
- * Where several engines play at once. A scheduler decides which call reaches Redis next and whose answer arrives next. Each call is
- * looked at alone: what it moved, whether the rules hold after it, and whether the memory engine answers and keeps the same when the
- * verbs come in the order in which Redis ran them.
+ * Runs several engines at once. A scheduler decides which call reaches Redis next and which answer arrives next. Each
+ * call is checked alone: what it moved, whether the rules hold after it, and whether the memory engine has the same
+ * answer and state if its calls are made in the order in which Redis ran them.
  */
 export class Stage {
   now = 1_900_000_000_000;
-  /** Jobs that came in, and jobs that were settled as completed, as the store shows it. */
+  /** Added jobs, and jobs that were settled as completed, from the store. */
   born = 0;
   completed = 0;
-  /** Jobs that went without having completed. */
+  /** Jobs that were removed without having completed. */
   gone = 0;
-  /** What a look found; the caller of the call it came from would take it for an error of the connection. */
+  /** Violations; the caller would take them for an error of the connection. */
   private failure: unknown;
   private places: ReadonlyMap<string, Place> = new Map();
   private leases: ReadonlyMap<string, string> = new Map();
-  /** As many completed jobs as are kept: others may have gone before their time. */
+  /** The largest number of kept completed jobs: more were removed before their time. */
   private isFull = false;
-  /** Active jobs that were cancelled, and how many ended so. */
+  /** Active jobs that were cancelled, and how many of them ended so. */
   private marked: ReadonlySet<string> = new Set();
   private cancelled = 0;
   private readonly pace = new Pace();
@@ -96,7 +96,7 @@ export class Stage {
     memory?.setClock(this.now);
   }
 
-  /** The engine, each verb of which is held against that of the memory engine. */
+  /** The engine; each of its verbs is compared with that of the memory engine. */
   watched(engine: RedisEngine): RedisEngine {
     return this.memory ? this.watch(engine, this.memory.engine) : engine;
   }
@@ -136,13 +136,13 @@ export class Stage {
   ): Promise<A> {
     const verb: Verb = { name, inMemory };
     const answer = await this.verbs.run(verb, onRedis);
-    // Those of the two steps are one for the caller: what they did is seen by the state after each.
+    // The two scripts of an exchange are one call for the caller; the state after each shows what they did.
     const isOfSteps = name === 'exchange' && this.memory!.isLimited;
     if (!WALKS.includes(name) && !isOfSteps) expectSame(plain(answer), plain(verb.expected?.answer), name);
     return answer;
   }
 
-  /** As exchanger and enqueuer do: what got no answer is said again with the same numbers. */
+  /** Like exchanger and enqueuer: a call without an answer is repeated with the same numbers. */
   async insist<A>(call: () => Promise<A>): Promise<A> {
     for (;;) {
       this.expectFine();
@@ -189,7 +189,7 @@ export class Stage {
     return reply.value;
   }
 
-  /** What the scheduler picks next, from its beginning to its end. */
+  /** One choice of the scheduler, from start to end. */
   private alone<T>(label: string, work: () => Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       void this.scheduler.schedule(Promise.resolve(), label, undefined, async (picked) => {
@@ -199,9 +199,9 @@ export class Stage {
     });
   }
 
-  /** Memory does what this script has done. */
+  /** The memory engine does the same as this script. */
   private async follow(verb: Verb, script: string, reply: unknown): Promise<void> {
-    // It has asked only, or has left all to another script.
+    // It only read, or left everything to another script.
     const isNothing = script === 'enqueue-plain' && reply === 0;
     if (isNothing || !(script in MOVES || STILL.includes(script)) || [reply].flat()[0] === 'again') return;
     if (verb.name === 'clean') {
@@ -209,7 +209,7 @@ export class Stage {
     } else verb.expected = { answer: await verb.inMemory(script) };
   }
 
-  /** The rules, and what this call has moved. */
+  /** Checks the rules, and what this call has moved. */
   async look(name: string, args: readonly unknown[]): Promise<void> {
     const { state } = await this.rig.snapshot(Number.MAX_SAFE_INTEGER);
     if (this.memory)
@@ -226,7 +226,7 @@ export class Stage {
     this.places = after;
     this.marked = new Set(membersOf(state, 'toCancel'));
     const cancelled = Number(valuesOf(state, 'stats').get('cancelled') ?? 0);
-    // How a job left its worker in an exchange is not to be seen: either way it is gone.
+    // The store does not show how a job left its worker in an exchange: in either case it is gone.
     if (name === 'exchange') {
       this.completed -= cancelled - this.cancelled;
       this.gone += cancelled - this.cancelled;
@@ -248,17 +248,17 @@ export class Stage {
     const move = `${from?.state ?? 'gone'} ${to?.state ?? 'gone'}`;
     const what = `${name} of ${worker ?? 'nobody'} moved ${id}: ${move}`;
     assert(MOVES[name]?.includes(move), what);
-    // What was cancelled while it ran never comes back, and nothing else ends when its worker does.
+    // A job that was cancelled while it ran never comes back, and no other job ends because of its worker.
     if (this.marked.has(id)) assert(!to || isOver(to), `${what}, although it was cancelled`);
     else assert(!['release', 'recover'].includes(name) || move !== 'active gone', what);
-    // Only who holds a job moves it, and only its own lease lets a worker hold one.
+    // Only the holder moves a job, and only its own lease lets a worker hold one.
     if (from?.worker !== undefined) assert.equal(from.worker, worker, what);
     if (to?.worker !== undefined) assert.equal(to.worker, worker, what);
     if (from?.state === 'delayed' && !['promote-now', 'remove', 'cancel', 'clean'].includes(name))
       assert(Math.floor(from.at!) <= this.now, `${what}, too early`);
     if (name === 'recover' && worker)
       assert(Number(this.leases.get(worker)) <= this.now, `${what}, too early`);
-    // A new job has taken the id of one that has ended.
+    // A new job has taken the id of an ended one.
     const isReplaced = name === 'enqueue' && from !== undefined && to !== undefined;
     const isRetired =
       from?.state === 'completed' && !isReplaced && !['remove', 'clean'].includes(name) && !this.isFull;
@@ -284,7 +284,7 @@ function isOver({ state }: Place): boolean {
   return state === 'completed' || state === 'cancelled';
 }
 
-/** What both engines answer: on Redis the time goes along, and a set has no order. */
+/** The answer without what may differ: the time on Redis, and the order of sets. */
 function plain(answer: unknown): unknown {
   if (typeof answer !== 'object' || answer === null || Array.isArray(answer)) return answer;
   const { unknown: ids, ...more } = withoutClock(answer as { unknown?: string[] });

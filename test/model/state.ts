@@ -6,8 +6,8 @@ import { sortedJson } from './sorted-json.js';
 import { LETTERS, letterOf } from '#lib/job/job-id.js';
 
 /**
- * All keys of a queue, by their names behind the hash tag, each in one form only: equal states are equal as values. `until` is the
- * time to live that a key was given, rounded up to ten seconds.
+ * All keys of a queue, by their names after the hash tag, in a canonical form: equal states are equal as values.
+ * `until` is the time to live that a key was given, rounded up to ten seconds.
  */
 export type State = Readonly<Record<string, KeyValue>>;
 
@@ -23,7 +23,7 @@ export type Pairs = readonly (readonly [string, string])[];
 
 export interface Snapshot {
   readonly state: State;
-  /** Events after the number asked for. */
+  /** Events after the given number. */
   readonly events: readonly (RawEvent & { readonly at: number })[];
 }
 
@@ -44,7 +44,7 @@ export function workersThatHold(state: State): string[] {
   return Object.keys(state).flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : []));
 }
 
-/** One script reads all: nothing moves meanwhile, and it costs one round trip. */
+/** One script reads everything, so nothing moves in between, and it costs one round trip. */
 const READ_ALL = `#!lua flags=no-writes
 local answer = {}
 local keys = redis.call('KEYS', '*')
@@ -70,7 +70,7 @@ export async function readState(admin: Redis, tag: string, after: number): Promi
   const events: Snapshot['events'][number][] = [];
   for (const [key, kind, ttl, value] of raw) {
     const name = key.startsWith(tag) ? key.slice(tag.length) : key;
-    // The list of queues is no queue's.
+    // The list of queues belongs to no queue.
     if (name === 'clock' || name.endsWith('}:queues')) continue;
     if (kind === 'stream') {
       for (const [id, fields] of value as readonly [string, string[]][]) {
@@ -87,7 +87,7 @@ export async function readState(admin: Redis, tag: string, after: number): Promi
   return { state: withRules(withOneDay(withWholeLogs(withAllBodies(state)))), events };
 }
 
-/** Rules as one text, whatever the order of their fields. */
+/** Rules as one text, independent of the order of their fields. */
 function withRules(state: State): State {
   const rules = (state['limits']?.hash ?? []).map(
     ([of, json]) => [of, sortedJson(JSON.parse(json))] as const,
@@ -95,7 +95,7 @@ function withRules(state: State): State {
   return rules.length === 0 ? state : { ...state, limits: { hash: rules } };
 }
 
-/** The bodies of all hashes as those of one, each of which must be in that of its letter. */
+/** The bodies of all hashes as one hash. Each must be in the hash of its letter. */
 function withAllBodies({ jobs, ...state }: State): State {
   const bodies = [...(jobs?.hash ?? [])];
   for (const [id] of bodies) assert.equal(letterOf(id), '', `${id} is in jobs`);
@@ -108,7 +108,7 @@ function withAllBodies({ jobs, ...state }: State): State {
   return bodies.length === 0 ? state : { ...state, jobs: { hash: bodies.toSorted(byFirst) } };
 }
 
-/** A log as one text, as if its lines stood in one field. */
+/** A log as one text, as if its lines were in one field. */
 function withWholeLogs(state: State): State {
   const fields = valuesOf(state, 'logs');
   const logs: [string, string][] = [];
@@ -151,7 +151,7 @@ export function byFirst(a: readonly [string, ...unknown[]], b: readonly [string,
   return a[0] < b[0] ? -1 : a[0] > b[0] ? 1 : 0;
 }
 
-/** Counters of all days as those of one, without how many names each had. */
+/** Counters of all days as one, without the number of names. */
 function withOneDay(state: State): State {
   const sums = new Map<string, number>();
   const out: Record<string, KeyValue> = {};

@@ -2,17 +2,17 @@ import type { Redis } from 'ioredis';
 import { LETTERED_JOBS, QueueKeys } from '#lib/engine/keys.js';
 import { PREFIX, QUEUE } from '../plan.js';
 
-/** Where every job of the queue is, by a look at all keys that asks no script of the engine. */
+/** Finds where every job of the queue is by reading all keys, without scripts of the engine. */
 export interface QueueScan {
-  /** Ids at a place from which they will run. */
+  /** Ids in a place from which they will run. */
   readonly runnable: readonly string[];
-  /** Nonces of ids that are still there, by their bodies. */
+  /** Nonces of ids that still exist, from their bodies. */
   readonly nonces: ReadonlyMap<string, number>;
   readonly dead: number;
   readonly processed: number;
   readonly deadCounter: number;
   readonly keys: readonly string[];
-  /** Every job that is not in one place with a body, as a sentence. */
+  /** Every job that is not in exactly one place with a body, as a sentence. */
   readonly faults: readonly string[];
 }
 

@@ -10,16 +10,16 @@ import { startRedis, type RunningRedis } from '../../../tools/redis.mjs';
 
 const WRAPPER = fileURLToPath(new URL('../../../test/chaos/redis/server.sh', import.meta.url));
 
-/** A key of no queue, written to at the moment of a kill: what becomes of it is Redis' doing alone. */
+/** A key of no queue that is written at the moment of a kill. Whether the write survives depends on Redis alone. */
 const CANARY = 'chaos:canary';
-/** What one such write takes at least in the append-only file. */
+/** Least bytes of such a write in the append-only file. */
 const CANARY_BYTES = 30;
-/** A large append-only file takes a while to load. */
+/** Loading a large append-only file takes a while. */
 const ANSWER_MS = 120_000;
 
-/** The Redis of a run, with an append-only file, and what can be done to it. */
+/** The Redis of a run, with an append-only file, and its faults. */
 export class Store {
-  /** The controller's own connection, past every proxy. It may fail while Redis is broken. */
+  /** The controller's own connection, without a proxy. It may fail while Redis is broken. */
   readonly control: Redis;
 
   private constructor(private readonly server: RunningRedis) {
@@ -35,7 +35,7 @@ export class Store {
   }
 
   static async start(dir: string, fsync: string): Promise<Store> {
-    // The server is started so that a full disk is an error to it, as on a real one, and not a signal.
+    // Started so that a full disk is an error, as on a real one, and not a signal.
     process.env['CHAOS_REDIS_SERVER'] = findServer({ forTests: true });
     process.env['GODWIT_TEST_REDIS_SERVER'] = WRAPPER;
     const args = ['--appendonly', 'yes', '--appendfsync', fsync];
@@ -48,7 +48,7 @@ export class Store {
     return this.server.url;
   }
 
-  /** Answers how many writes it had answered for and does not know of any more; those it lost without our doing. */
+  /** Returns how many acknowledged writes are lost, without those that a fault removed. */
   async kill(downMs: number): Promise<number> {
     const counted = this.countUp();
     await this.server.kill9();
@@ -61,8 +61,8 @@ export class Store {
   }
 
   /**
-   * SIGKILL, and the end of the append-only file is gone, as where the machine loses power before the disk has it. Answers
-   * the times, on the monotonic clock of the machine, between which acknowledged writes may be lost: all others are there.
+   * SIGKILL and a cut append-only file, like a power failure before the disk has the data. Returns the times, on the
+   * monotonic clock of the machine, between which acknowledged writes may be lost; all others are kept.
    */
   async cutShort(downMs: number, bytes: number): Promise<{ from: number; to: number }> {
     const begun: number[] = [];
@@ -70,7 +70,7 @@ export class Store {
     const enough = new Promise<void>((resolve) => (isEnough = resolve));
     const counted = this.countUp((nth) => {
       begun[nth] = monotonicMs();
-      // At least one of these writes must be kept, as it tells what else was.
+      // At least one of these writes must be kept, because it shows which others were.
       if (nth * CANARY_BYTES > bytes) isEnough();
     });
     await Promise.race([enough, counted]);
@@ -96,8 +96,8 @@ export class Store {
   }
 
   /**
-   * As docs/operating/durability.md says: Redis may have left a MULTI without its EXEC at the end of the file. What is written
-   * behind it becomes part of that transaction at the next start, and half of a script takes effect.
+   * See docs/operating/durability.md: Redis may have left a MULTI without its EXEC at the end of the file. Later writes
+   * become part of that transaction at the next start, so half of a script would take effect.
    */
   private async rewriteAppendOnlyFile(): Promise<void> {
     await this.control.bgrewriteaof();
@@ -109,7 +109,7 @@ export class Store {
     throw new Error(`Redis did not rewrite its append-only file within ${ANSWER_MS} ms`);
   }
 
-  /** Writes until it breaks; answers the last number that was answered. */
+  /** Writes until an error; returns the last acknowledged number. */
   private async countUp(next: (nth: number) => void = () => undefined): Promise<number> {
     for (let last = 0; ;) {
       next(last + 1);
@@ -121,7 +121,7 @@ export class Store {
     }
   }
 
-  /** Ends it in good order and starts it from its append-only file. */
+  /** Stops the server in good order and starts it from its append-only file. */
   async restart(): Promise<void> {
     await this.server.restart();
     await this.answers();
@@ -131,9 +131,9 @@ export class Store {
     process.kill(this.server.pid!, signal);
   }
 
-  /** From now on, and until it is undone, no file may grow beyond `bytes`: what a write gets to hear is as on a full disk. */
+  /** From now on no file may grow beyond `bytes`, until this is undone: writes fail like on a full disk. */
   limitFiles(bytes: number | 'unlimited'): void {
-    // The hard limit stays, so that the soft one can be raised again without being root.
+    // The hard limit stays, so that the soft one can be raised again without root.
     const limit = `--fsize=${bytes}:`;
     const { status, stderr } = spawnSync('prlimit', ['--pid', String(this.server.pid), limit], {
       encoding: 'utf8',
@@ -147,12 +147,12 @@ export class Store {
     return new RegExp(`^${field}:(.*?)\r?$`, 'm').exec(text)?.[1] ?? '';
   }
 
-  /** Waits until it answers, and whatever it kept back is in its file. */
+  /** Waits until it answers, and all pending writes are in its file. */
   async answers(): Promise<void> {
     for (const end = performance.now() + ANSWER_MS; performance.now() < end; await pause(20)) {
       try {
         const status = await this.info('persistence', 'aof_last_write_status');
-        // ioredis sends INFO also while the connection is not ready for anything else.
+        // ioredis sends INFO even before the connection is ready for other commands.
         if (status === 'ok' && this.control.status === 'ready') return;
       } catch {
         // Not yet.
