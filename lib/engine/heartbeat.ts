@@ -5,8 +5,8 @@ import type { BeatAnswer, Heartbeat, HeartbeatPlan, LeaseTimes, LinkEvent } from
 import { DEFAULT_CONNECTION, type RedisConnection } from '../options/connection.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { QueueKeys } from './keys.js';
-import { decodeOrders, encodeProcess } from './codec/process-codec.js';
-import type { ShownRecord } from './process-renewal.js';
+import { decodeOrders } from './codec/process-codec.js';
+import { toShown, type ShownRecord } from './process-renewal.js';
 import type { ProcessRecord } from '../contract/process-verbs.js';
 
 /** What the thread is started with. All of it can be cloned. */
@@ -150,10 +150,10 @@ class ThreadHeartbeat implements Heartbeat {
   }
 
   show(record: ProcessRecord): void {
-    const info = encodeProcess(record);
-    if (info === this.shown) return;
-    this.shown = info;
-    this.say({ kind: 'show', record: { process: record.id, info, obeyed: record.obeyed ?? '' } });
+    const shown = toShown(record);
+    if (shown.info === this.shown) return;
+    this.shown = shown.info;
+    this.say({ kind: 'show', record: shown });
   }
 
   async close(): Promise<void> {

@@ -1,3 +1,5 @@
+import type { ProcessRecord } from '../contract/process-verbs.js';
+import { encodeProcess } from './codec/process-codec.js';
 import { processKeys } from './keys.js';
 import type { Value } from './script.js';
 import { register } from './scripts/register.js';
@@ -7,12 +9,16 @@ const REMEMBER_MS = 600_000;
 /** Expiry of the keys: longer than the longest lease, so they never expire while processes run. */
 const KEEP_MS = 4 * 3_600_000;
 
-/** A record as it is stored, with what the script needs to know of it. */
+/** A record in its stored form, and the field of it that the script reads. */
 export interface ShownRecord {
   readonly process: string;
   readonly info: string;
   /** Id of the last order that the process obeyed; may be empty. */
   readonly obeyed: string;
+}
+
+export function toShown(record: ProcessRecord): ShownRecord {
+  return { process: record.id, info: encodeProcess(record), obeyed: record.obeyed ?? '' };
 }
 
 /** The arguments of `EVALSHA` for one registration. An empty `info` leaves the record as it is. */

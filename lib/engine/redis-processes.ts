@@ -1,6 +1,6 @@
 import { processKeys } from './keys.js';
-import { decodeOrders, decodeProcess, encodeProcess } from './codec/process-codec.js';
-import { encodeRegistration } from './process-renewal.js';
+import { decodeOrders, decodeProcess } from './codec/process-codec.js';
+import { encodeRegistration, toShown } from './process-renewal.js';
 import type {
   LeadAnswer,
   LeadCall,
@@ -36,8 +36,7 @@ export class RedisProcesses implements ProcessVerbs {
   ) {}
 
   async register(record: ProcessRecord, leaseMs: number): Promise<readonly ProcessOrder[]> {
-    const shown = { process: record.id, info: encodeProcess(record), obeyed: record.obeyed ?? '' };
-    const args = encodeRegistration(this.prefix, shown, leaseMs);
+    const args = encodeRegistration(this.prefix, toShown(record), leaseMs);
     return decodeOrders((await this.store.call(register, args, this.store.callMs)).orders);
   }
 

@@ -111,11 +111,7 @@ export class QueueInspector {
     const unknown = only?.find((name) => !known.includes(name));
     if (unknown !== undefined) throw new UnknownQueueError(unknown, known);
     const names = only ?? known;
-    const found: QueueInfo[] = [];
-    for (let at = 0; at < names.length; at += AT_ONCE) {
-      found.push(...(await Promise.all(names.slice(at, at + AT_ONCE).map((name) => this.look(name)))));
-    }
-    return found;
+    return mapQueues(names, (name) => this.look(name));
   }
 
   /**
@@ -139,12 +135,10 @@ export class QueueInspector {
   /** @internal The limits of these queues, with their groups; the shared limits have the empty name. */
   async limits(names: readonly string[]): Promise<LimitsOfQueue[]> {
     const { limits } = this.engine;
-    const found: LimitsOfQueue[] = [];
-    for (let at = 0; at < names.length; at += AT_ONCE) {
-      const some = names.slice(at, at + AT_ONCE);
-      const all = await Promise.all(some.map((name) => limits.overview(name)));
-      found.push(...some.map((queue, i) => ({ queue, ...all[i]! })));
-    }
+    const found = await mapQueues(names, async (queue): Promise<LimitsOfQueue> => ({
+      queue,
+      ...(await limits.overview(queue)),
+    }));
     if (names.length > 0)
       found.push({ queue: '', limits: await limits.shared(names[0]!), groups: { ready: 0, resting: 0 } });
     return found;
@@ -158,14 +152,10 @@ export class QueueInspector {
     names: readonly string[],
   ): Promise<{ readonly queue: string; readonly lagMs: number }[]> {
     const { schedules } = this.engine;
-    const scheduled = await schedules.scheduled(names);
-    const found: { readonly queue: string; readonly lagMs: number }[] = [];
-    for (let at = 0; at < scheduled.length; at += AT_ONCE) {
-      const some = scheduled.slice(at, at + AT_ONCE);
-      const lags = await Promise.all(some.map((queue) => scheduleLag(schedules, queue)));
-      found.push(...some.map((queue, i) => ({ queue, lagMs: lags[i]! })));
-    }
-    return found;
+    return mapQueues(await schedules.scheduled(names), async (queue) => ({
+      queue,
+      lagMs: await scheduleLag(schedules, queue),
+    }));
   }
 
   /** @internal Names of the queues of this application. */
@@ -194,6 +184,15 @@ export class QueueInspector {
     this.logged.add(process);
     this.logger.debug(`the record of process ${quoted(process)} cannot be read: ${quoted(why)}`);
   }
+}
+
+/** Reads something about each of these queues, in their order, from a limited number of queues at once. */
+async function mapQueues<T>(names: readonly string[], read: (name: string) => Promise<T>): Promise<T[]> {
+  const found: T[] = [];
+  for (let at = 0; at < names.length; at += AT_ONCE) {
+    found.push(...(await Promise.all(names.slice(at, at + AT_ONCE).map(read))));
+  }
+  return found;
 }
 
 /** @internal */

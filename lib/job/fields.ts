@@ -161,18 +161,32 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   workerThreadsOptions: THREADS,
 };
 
-/** The error for an unknown option. Its message does not show the value, which may be a secret. */
+/** The error for an unknown option. For a word of BullMQ, it names the option to use instead. */
 export function unknownField(
+  path: string,
+  field: string,
+  known: readonly string[],
+  otherwise?: string,
+): InvalidOptionError {
+  // `queues` where `queue` is an option is a slip.
+  if (Object.hasOwn(ELSEWHERE, field) && !known.some((one) => `${one}s` === field))
+    return notAnOption(path, field, ELSEWHERE[field]!);
+  return misspeltField(path, field, known, otherwise);
+}
+
+/** The error for an unknown field of an object that is not Godwit's own, such as options of ioredis. */
+export function misspeltField(
   path: string,
   field: string,
   known: readonly string[],
   otherwise = `the options are ${known.join(', ')}`,
 ): InvalidOptionError {
   const near = nearest(field, known);
-  const elsewhere = Object.hasOwn(ELSEWHERE, field) ? ELSEWHERE[field] : undefined;
-  // `queues` where `queue` is an option is a slip, and a password of one cluster node has no better place in `connection`.
-  const isElsewhere = elsewhere !== undefined && `${near}s` !== field && !path.includes('.connection');
-  const advice = isElsewhere ? elsewhere : near === undefined ? otherwise : `did you mean ${near}?`;
+  return notAnOption(path, field, near === undefined ? otherwise : `did you mean ${near}?`);
+}
+
+/** Its message does not show the value, which may be a secret. */
+function notAnOption(path: string, field: string, advice: string): InvalidOptionError {
   const place = path + pathStep(field);
   return new InvalidOptionError(place, 'left out', undefined, `${place} is not an option; ${advice}`);
 }

@@ -1,7 +1,7 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import { InvalidOptionError } from '../errors.js';
 import { oneLine } from '../errors/show.js';
-import { hasFields, unknownField } from '../job/fields.js';
+import { hasFields, misspeltField } from '../job/fields.js';
 import { listed, quoted } from '../job/text.js';
 import { copyFields } from './check.js';
 
@@ -192,7 +192,7 @@ function checkOptions(given: object, path: string): RedisConnection {
   const options = copyFields(given, path, CONNECTION_FIELDS);
   refuseKeyPrefix(options, path);
   for (const name of Object.keys(options))
-    if (!CONNECTION_FIELDS.includes(name)) throw unknownField(path, name, CONNECTION_FIELDS, OTHER_OPTIONS);
+    if (!CONNECTION_FIELDS.includes(name)) throw misspeltField(path, name, CONNECTION_FIELDS, OTHER_OPTIONS);
   if (options['url'] !== undefined) checkUrl(options['url'], `${path}.url`);
   // A missing environment variable makes these two NaN, which ioredis would report only later.
   checkNumber(options['port'], 65_535, `${path}.port`);
@@ -215,7 +215,7 @@ function checkSentinels(sentinels: unknown, path: string): void {
 /** @throws {InvalidOptionError} for an unknown field; the message does not show its value, because it may be a password. */
 function knownFields(value: object, path: string, known: readonly string[]): Record<string, unknown> {
   const fields = copyFields(value, path, known);
-  for (const name of Object.keys(fields)) if (!known.includes(name)) throw unknownField(path, name, known);
+  for (const name of Object.keys(fields)) if (!known.includes(name)) throw misspeltField(path, name, known);
   return fields;
 }
 
@@ -299,7 +299,7 @@ export function checkUrl(value: unknown, path: string, rule = URL_RULE): string 
   const query = new URL(value).searchParams;
   refuseKeyPrefix({ keyPrefix: query.get('keyPrefix') ?? undefined }, path);
   for (const name of query.keys())
-    if (!Object.hasOwn(IOREDIS, name)) throw unknownField(path, name, Object.keys(IOREDIS), OTHER_OPTIONS);
+    if (!Object.hasOwn(IOREDIS, name)) throw misspeltField(path, name, Object.keys(IOREDIS), OTHER_OPTIONS);
   return value;
 }
 
