@@ -7,11 +7,7 @@ import { godwit } from './support.js';
 
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
 
-async function run(...args: string[]) {
-  const command = godwit(args);
-  const code = await command.ended();
-  return { code, out: command.out, err: command.err };
-}
+const run = (...args: string[]) => godwit(args).result();
 
 describe('what is asked of the command itself', () => {
   it.each([['--help'], ['-h']])('%s: all commands', async (flag) => {

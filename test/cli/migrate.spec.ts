@@ -5,7 +5,7 @@ import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
-import { godwit } from './support.js';
+import { godwit, godwitOn } from './support.js';
 
 /** BullMQ has keys of its own kinds. */
 const server = useServer();
@@ -16,11 +16,7 @@ afterEach(async () => {
   await redis.admin.flushall();
 });
 
-async function run(...args: string[]) {
-  const command = godwit(['migrate', 'bullmq', '-u', redis.url, '--prefix', redis.prefix, ...args]);
-  const code = await command.ended();
-  return { code, out: command.out, err: command.err };
-}
+const run = (...args: string[]) => godwitOn(redis, 'migrate', 'bullmq', ...args).result();
 
 /** The report, and the exit code. */
 async function report(...args: string[]) {

@@ -4,15 +4,11 @@ import { spawnApp } from '../faults/support/spawn.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
-import { godwit } from './support.js';
+import { godwit, godwitOn } from './support.js';
 
 const redis = useRedis();
 
-async function run(...args: string[]) {
-  const command = godwit([args[0]!, '-u', redis.url, '--prefix', redis.prefix, ...args.slice(1)]);
-  const code = await command.ended();
-  return { code, out: command.out, err: command.err };
-}
+const run = (...words: string[]) => godwitOn(redis, ...words).result();
 
 const worker = () =>
   spawnApp({
@@ -62,6 +58,17 @@ describe('orders to one of two processes', () => {
       'SIGTERM',
       'SIGTERM',
     ]);
+  });
+
+  it('can be given by a user of the system that has no name, as in many containers', async () => {
+    const nameless =
+      'data:text/javascript,import os from "node:os"; os.userInfo = () => { throw new Error("no name") };';
+    const command = godwit(
+      ['pause', '-u', redis.url, '--prefix', redis.prefix, '--process', 'nobody:1'],
+      undefined,
+      ['--import', nameless],
+    );
+    expect(await command.result()).toMatchObject({ code: 3, err: expect.stringContaining('nobody:1') });
   });
 
   it('are refused without a process that fits, without a choice, and without consent', async () => {

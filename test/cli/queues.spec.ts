@@ -8,21 +8,15 @@ import { UnrecoverableError } from '#lib/errors.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
-import { godwit } from './support.js';
+import { godwit, godwitOn } from './support.js';
 
 const redis = useRedis();
 
-const start = (...args: string[]) =>
-  godwit([args[0]!, '-u', redis.url, '--prefix', redis.prefix, ...args.slice(1)]);
+const start = (...words: string[]) => godwitOn(redis, ...words);
+const run = (...words: string[]) => start(...words).result();
 
-async function run(...args: string[]) {
-  const command = start(...args);
-  const code = await command.ended();
-  return { code, out: command.out, err: command.err };
-}
-
-const json = async (...args: string[]) => {
-  const { code, out, err } = await run(...args, '--json');
+const json = async (...words: string[]) => {
+  const { code, out, err } = await run(...words, '--json');
   expect([code, err]).toEqual([0, '']);
   return JSON.parse(out);
 };

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { atEnd } from '../support/cleanup.js';
+import type { TestRedis } from '../support/redis.js';
 import { ROOT } from '../support/sources.js';
 import { until, within } from '../support/wait.js';
 
@@ -10,8 +11,17 @@ const CLI = join(ROOT, 'dist/subpaths/cli.js');
 const PATIENCE_MS = 30_000;
 
 /** Runs the built command; killed at the end of the test where it still runs then. */
-export function godwit(args: readonly string[], stdio: StdioOptions = ['ignore', 'pipe', 'pipe']): Command {
-  return new Command(spawn(process.execPath, [CLI, ...args], { stdio }));
+export function godwit(
+  args: readonly string[],
+  stdio: StdioOptions = ['ignore', 'pipe', 'pipe'],
+  nodeOptions: readonly string[] = [],
+): Command {
+  return new Command(spawn(process.execPath, [...nodeOptions, CLI, ...args], { stdio }));
+}
+
+/** Runs a verb of the command on the Redis and the prefix of a test. */
+export function godwitOn({ url, prefix }: Pick<TestRedis, 'url' | 'prefix'>, ...words: string[]): Command {
+  return godwit([words[0]!, '-u', url, '--prefix', prefix, ...words.slice(1)]);
 }
 
 export class Command {
@@ -52,6 +62,12 @@ export class Command {
   /** Its exit code, or the signal that ended it; by then all it wrote is here. */
   ended(): Promise<number | string | null> {
     return this.after(this.closed);
+  }
+
+  /** Waits for its end; its exit code, and all that it wrote. */
+  async result(): Promise<{ readonly code: unknown; readonly out: string; readonly err: string }> {
+    const code = await this.ended();
+    return { code, out: this.out, err: this.err };
   }
 
   /** Asks it to end; answers its exit code and how many ms that took. */

@@ -22,6 +22,15 @@ class TokenGuard implements CanActivate {
   }
 }
 
+/** Calls of the API as one of the people whom `TokenGuard` knows. */
+const callsOf =
+  (ask: DashboardApp['ask']) =>
+  (user: string, method: string, path: string): ReturnType<typeof ask> =>
+    ask(method, `api/v1/${path}`, {
+      headers: { ...OWN, 'x-user': user },
+      ...(method !== 'GET' && { body: '{}' }),
+    });
+
 const dead = (queue: DashboardApp['queue'], id: string) =>
   until(async () => (await queue.get(id))?.state === 'dead', PATIENT);
 
@@ -42,11 +51,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
       },
       { queues: ['secret'] },
     );
-    const as = (user: string, method: string, path: string) =>
-      ask(method, `api/v1/${path}`, {
-        headers: { ...OWN, 'x-user': user },
-        ...(method !== 'GET' && { body: '{}' }),
-      });
+    const as = callsOf(ask);
     expect((await ask('GET', '')).status).toBe(403);
     expect((await api('GET', 'me')).status).toBe(403);
     expect((await as('ada', 'GET', 'me')).body).toMatchObject({
@@ -88,11 +93,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
       },
       { queues: ['secret'], handlers: { a: () => {} }, root: { lease: { duration: '1s' } } },
     );
-    const as = (user: string, method: string, path: string) =>
-      ask(method, `api/v1/${path}`, {
-        headers: { ...OWN, 'x-user': user },
-        ...(method !== 'GET' && { body: '{}' }),
-      });
+    const as = callsOf(ask);
     const shown = async () => (await as('boss', 'GET', 'workers')).body.workers[0];
     await until(async () => (await shown()) !== undefined, PATIENT);
     const { id, host, pid } = await shown();

@@ -1,4 +1,5 @@
 import { userInfo } from 'node:os';
+import type { ProcessOrder } from '../../contract/process-verbs.js';
 import type { QueueInfo } from '../../inspect/queue-inspector.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
@@ -271,10 +272,10 @@ const quiet: Command = {
 /** Gives an order to worker processes, for each queue or for all their queues. */
 async function order(
   { inspector, words, values, print }: Context,
-  kind: 'pause' | 'resume' | 'quiet',
+  kind: ProcessOrder['kind'],
 ): Promise<number> {
   const text = (key: string) => values[key] as string | undefined;
-  const chosen = { process: text('process'), host: text('host'), by: userInfo().username };
+  const chosen = { process: text('process'), host: text('host'), by: userName() };
   const results = [];
   for (const queue of words.length === 0 ? [undefined] : words) {
     // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
@@ -284,6 +285,16 @@ async function order(
   }
   if (print.isJson) print.json(results);
   return DONE;
+}
+
+/** The user of the system who runs the command, for the log of the processes. */
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // In a container, the user often has a number and no name.
+    return `uid ${process.getuid?.()}`;
+  }
 }
 
 const audit: Command = {

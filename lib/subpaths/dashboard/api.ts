@@ -1,4 +1,5 @@
 import type { QueueEngine } from '../../contract/engine.js';
+import type { ProcessOrder } from '../../contract/process-verbs.js';
 import { JobNotFoundError, UnknownQueueError } from '../../errors.js';
 import type { QueueEvents } from '../../events/queue-events.js';
 import type { QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
@@ -303,7 +304,7 @@ const workers: Route = async (call, parts): Promise<WorkersView> => {
 };
 
 /** Gives an order to one process, for those of its queues that this person may see. Each needs the right. */
-function onWorker(order: 'pause' | 'resume' | 'quiet'): Route {
+function onWorker(order: ProcessOrder['kind']): Route {
   return async (call, parts) => {
     const names = new Set(await visible(call, parts));
     const { id } = call.params;

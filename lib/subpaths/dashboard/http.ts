@@ -37,6 +37,7 @@ export class HttpFault extends Error {
 
 const STATUS_OF: Readonly<Record<string, number>> = {
   GODWIT_JOB_NOT_FOUND: 404,
+  GODWIT_PROCESS_NOT_FOUND: 404,
   GODWIT_SCHEDULE_NOT_FOUND: 404,
   GODWIT_UNKNOWN_QUEUE: 404,
   GODWIT_WRONG_STATE: 409,
