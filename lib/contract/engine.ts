@@ -370,7 +370,7 @@ export interface HeartbeatPlan extends LeaseTimes {
   readonly onReady: () => void;
   /** Called for every answered renewal. */
   readonly onBeat: (queue: QueueRef, worker: string, answer: BeatAnswer) => void;
-  /** Called with the orders to this process, again until its record says that it obeyed. */
+  /** Called with the orders to this process. They come again until its record names them as obeyed. */
   readonly onOrders: (orders: readonly ProcessOrder[]) => void;
   /** Called when the thread died. A timer must call `beat` instead. */
   readonly onFailure: (error: Error) => void;

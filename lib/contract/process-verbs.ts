@@ -67,14 +67,14 @@ export interface ProcessRecord {
 
 export const ORDER_KINDS = ['pause', 'resume', 'quiet'] as const;
 
-/** What a process is told to do. It is forgotten when the process has obeyed or ended. */
+/** An order to a process. It is deleted when the process has obeyed or ended. */
 export interface ProcessOrder {
   /** Random. */
   readonly id: string;
   readonly kind: (typeof ORDER_KINDS)[number];
   /** Null: all queues of the process. */
   readonly queue: string | null;
-  /** Who gave it; may be empty. */
+  /** Name of the person or program that gave it; may be empty. */
   readonly by: string;
 }
 

@@ -11,7 +11,7 @@ export interface ProcessOrderOptions {
   readonly host?: string;
   /** Only for this queue, in all chosen processes that work on it. @default all queues of the processes */
   readonly queue?: string;
-  /** Who gives the order, for the log of the process. @default nobody is named */
+  /** Name of the person or program that gives the order, for the log of the process. @default none */
   readonly by?: string;
 }
 
@@ -112,7 +112,7 @@ export class ProcessOrders {
   }
 }
 
-/** A process with so many pools that some are left out may work on it: it then ignores queues that it does not know. */
+/** Whether the process may work on the queue. Its record may leave out pools. An order for another queue changes nothing. */
 function worksOn({ pools, morePools }: ProcessRecord, queue: string): boolean {
   return morePools > 0 || pools.some(({ queues }) => queues.includes(queue));
 }

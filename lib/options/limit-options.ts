@@ -514,7 +514,7 @@ export function checkGroup(value: unknown, path: string): string {
 /** How much a job counts against rates. */
 export const readCost = integer(1, MANY);
 
-/** The options of a job that limits concern. */
+/** The options of a job that its limits read. */
 interface LimitedOptions {
   readonly group?: string;
   readonly cost?: number;

@@ -29,7 +29,7 @@ export class LeaseKeeper {
   private timer: NodeJS.Timeout | null = null;
   private open = false;
   private record: ProcessRecord | null = null;
-  /** Called with the orders to this process, again until its record says that it obeyed. */
+  /** Called with the orders to this process. They come again until its record names them as obeyed. */
   onOrders: (orders: readonly ProcessOrder[]) => void = () => undefined;
 
   /**

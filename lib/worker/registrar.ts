@@ -79,7 +79,7 @@ export class Registrar {
     show();
   }
 
-  /** Obeys the orders that are new. The record then says so, and Redis forgets them. */
+  /** Obeys new orders. The record then names the last one, and Redis deletes them. */
   obey(orders: readonly ProcessOrder[]): void {
     const fresh = orders.filter(({ id }) => !this.obeyed.has(id));
     for (const order of fresh) {

@@ -67,8 +67,8 @@ function toJob(now: number, drawn: JobDrawn): EnqueueJob {
     name: jobName,
     body: encodeBody(jobName, now - drawn.ageMs, options, '{"n":1}'),
     ...(priority !== undefined && { priority }),
-    // The options are checked like this: the job has neither a time nor a priority.
     ...(group && { group }),
+    // The check of options allows `lifo` only without a time, a priority and a group.
     ...(lifo && !priority && !group && delayMs === undefined && inMs === undefined && { lifo }),
     ...(idHeldBy && { idHeldBy }),
     ...(delayMs !== undefined && { delayMs }),

@@ -1,5 +1,5 @@
 --@needs types, clock, orders
--- Leaves an order for a live process. The process gets it in the answers of `register` until it has obeyed.
+-- Stores an order for a live process. The process gets it in the answers of `register` until it has obeyed.
 check_types(key_processInfo)
 local ends = redis.call('ZSCORE', key_processes, arg_process)
 if not ends or tonumber(ends) <= clock() then return 0 end

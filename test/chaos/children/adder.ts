@@ -23,7 +23,7 @@ export class Adder {
   }
 
   /**
-   * Adds one job, of the kind given by the seed unless `kind` is set. Returns whether it was accepted; never rejects.
+   * Adds one job, of the kind given by the seed unless `special` is set. Returns whether it was accepted; never rejects.
    */
   async add(special?: JobPlan): Promise<boolean> {
     const n = this.take(1);
