@@ -14,7 +14,7 @@ import { bootWorking, drained, emptied } from './support/app.js';
 const redis = useRedis({ leaves: ['active', 'worker', 'workers', 'processes', 'queues'] });
 const CHILD = fileURLToPath(new URL('./children/adding-items.cjs', import.meta.url));
 
-/** What each job had, as its handler saw it. */
+/** The items of each job, as its handler saw them. */
 function collected() {
   const byJob = new Map<string, string[]>();
   const seen: string[][] = [];
@@ -24,7 +24,7 @@ function collected() {
       byJob.set(id, data);
     },
     seen,
-    /** Every item, as often as it is in a job. */
+    /** Every item, as often as jobs contain it. */
     items: () => [...byJob.values()].flat(),
   };
 }

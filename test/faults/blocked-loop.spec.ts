@@ -15,9 +15,9 @@ const BLOCK_MS = 3_000;
 it('keeps its connections through a handler that blocks the event loop, whatever was on its way', async () => {
   const root = { connection: redis.url, prefix: redis.prefix };
   const app = await bootWorking(root, async () => {
-    // From here timers come before sockets are read again.
+    // From here on timers run before sockets are read.
     await nextImmediate();
-    // Sent at once, and answered while nobody can read it.
+    // Sent at once, and answered while the event loop is blocked.
     const counts = app.engine.admin.counts('work');
     const end = performance.now() + BLOCK_MS;
     while (performance.now() < end);
@@ -34,13 +34,14 @@ it('keeps the lease of a job that was given to it while its event loop was block
   atEnd(() => gate.open());
   const lease = { duration: 2_400 };
   const app = await bootWorking({ connection: redis.url, prefix: redis.prefix, lease }, () => gate.promise);
-  // Only the thread can keep the lease, and it takes its time to start: it has once it keeps the process in the registry.
+  // Only the thread can renew the lease, and it takes time to start. It has started once the process is in the
+  // registry.
   await until(
     async () =>
       (await redis.clients()).some(({ name, cmd }) => name?.endsWith(':heartbeat') && cmd === 'evalsha'),
     PATIENT,
   );
-  // The first sleep was without, for want of a connection.
+  // The first sleep had no connection to block on.
   await app.engine.ring('work');
   await isBlocked(redis);
   const added = app.queue.add('waits', null);
@@ -82,7 +83,7 @@ it('keeps its jobs when a beat arrives that Redis answered before the first exch
   await until(() => app.runs.size === 1, PATIENT);
   const before = calls;
   plan.onBeat('work', worker, { kind: 'unknown-worker' });
-  // It asks whether that is so.
+  // The worker asks Redis whether that is true.
   await until(() => calls > before, PATIENT);
   gate.open();
   await drained(app);

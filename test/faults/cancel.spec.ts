@@ -16,7 +16,7 @@ import type { QueueModuleOptions } from '#lib/options/module-options.js';
 // Tests that start processes take as long as the machine does.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** Long enough that a living worker is not late with its beats while other processes start. */
+/** Long enough that a living worker sends its beats in time while other processes start. */
 const LEASE_MS = 2_000;
 
 const redis = useRedis();
@@ -25,7 +25,7 @@ let ledger: Ledger;
 let said: Collected<QueueEvent>;
 
 beforeEach(async () => {
-  // Killed processes leave their records, which go by themselves after ten minutes.
+  // Killed processes leave their records. Redis removes them after ten minutes.
   atEnd(() => redis.flush());
   ledger = new Ledger();
   const root = QueueModule.forRoot({ connection: redis.url, prefix: redis.prefix, role: 'producer' });
@@ -74,7 +74,7 @@ it('a worker that was stopped for longer than its lease cannot bring a cancelled
   expect(await queue.cancel(id)).toBe('signalled');
   await cancelled(id);
   zombie.kill('SIGCONT');
-  // Its handler comes to its end, of a job that is gone.
+  // Its handler ends for a job that is gone.
   await zombie.call('release');
   await zombie.first('ended', (one) => one.id === id);
   const { id: next } = await queue.add('quick', null);
@@ -88,10 +88,10 @@ it('a worker that was stopped for longer than its lease cannot bring a cancelled
   await Promise.all([zombie.exit(), heir.exit()]);
 });
 
-/** How a job may end, and how often it may have run, after each answer. */
+/** How a job may end after each answer, and how often it may have run. */
 const COMES_TRUE: Readonly<Record<string, readonly string[]>> = {
   cancelled: ['cancelled 0'],
-  // Its handlers listen to no signal; but it may have been claimed and not started.
+  // The handlers ignore the signal. But the job may have been claimed and not started.
   signalled: ['completed 1', 'cancelled 0'],
   'not-found': ['completed 1'],
 };
@@ -113,7 +113,7 @@ it('is decided once, by Redis, against promotion, claims and ends: every answer 
   const count = 600;
   const ids = Array.from({ length: count }, (_, i) => `j${i}`);
   const answers = new Map<string, string>();
-  // Delays and moments of the cancel walk against each other, so that they meet in every order.
+  // Delays and times of the cancel shift against each other, so that they meet in every order.
   await queue.addBulk(
     ids.map((id, i) => ({
       name: 'work',

@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const HOUR = 3_600_000;
 const DELAY_MS = 1_000;
-/** A busy machine may be late; what is judged by a wrong clock would be late by hours. */
+/** A busy machine may be late by seconds. Code that used the wrong clock would be late by hours. */
 const LATE_MS = 10_000;
 
 describe.each([
@@ -97,7 +97,7 @@ describe('a step of the clock of Redis', () => {
       what: 'the server sees the step',
     });
     const after = await now();
-    // Time enough for two leases to end, and for whoever would be recovered.
+    // Time for two leases to end, and for the jobs to be recovered.
     await until(async () => (await now()) > after + 2 * LEASE_MS, { timeout: 15_000 });
     const ends = (await admin.zrange('{clocks:work}:workers', '0', '-1', 'WITHSCORES')).filter(
       (_unused, i) => i % 2 === 1,
@@ -105,7 +105,7 @@ describe('a step of the clock of Redis', () => {
     expect(ends).toHaveLength(2);
     for (const end of ends) {
       expect(Number(end)).toBeGreaterThan(after + 2 * LEASE_MS - 1_000);
-      // None is trusted for longer than a lease.
+      // No worker is trusted for longer than one lease.
       expect(Number(end)).toBeLessThan((await now()) + 2 * LEASE_MS);
     }
     gate.open();
@@ -119,7 +119,7 @@ describe('a step of the clock of Redis', () => {
       dead: 0,
       cancelled: 0,
     });
-    // What blocks goes by the clock of the server; it must not block for the hour by which that went back.
+    // Blocking calls use the clock of the server. They must not block for the hour by which it went back.
     const since = performance.now();
     await apps[0].queue.add('soon', null, { id: 'soon', delay: DELAY_MS });
     await until(() => runs('soon') === 1, PATIENT);

@@ -13,7 +13,7 @@ import { collect, until } from '../support/wait.js';
 const redis = useRedis();
 const QUEUES = Array.from({ length: 100 }, (_, i) => `queue-${i}`);
 
-/** 100 queues and as many processors, each of which says what it ran. */
+/** 100 queues with one processor each. Each processor reports what it ran. */
 async function bootHundred() {
   const ran: string[] = [];
   const processors = QUEUES.map((name): Type => {
@@ -41,7 +41,7 @@ async function bootHundred() {
   return { get, runOnAll };
 }
 
-/** Roles of the open connections, from the names the library gives them. */
+/** Roles of the open connections, read from the names that the library sets. */
 async function roles(): Promise<string[]> {
   return (await redis.clients()).map(({ name }) => name!.split(':').at(-1)!).toSorted();
 }
@@ -49,7 +49,7 @@ async function roles(): Promise<string[]> {
 it('serves 100 queues with 100 processors over three connections', async () => {
   const { runOnAll } = await bootHundred();
   await runOnAll('first');
-  // The thread that beats takes its time to start.
+  // The heartbeat thread takes some time to start.
   await until(async () => (await roles()).includes('heartbeat'));
   await runOnAll('second');
   await expect.poll(roles, { timeout: 10_000 }).toEqual(['blocking', 'command', 'heartbeat']);

@@ -14,10 +14,10 @@ import { latch, until } from '../support/wait.js';
 
 const server = useServer();
 const redis = useRedis({ server });
-/** What is promised of `waitTimeout`, `enqueueTimeout` and `shutdown`, whatever Redis does. */
+/** The promises of `waitTimeout`, `enqueueTimeout` and `shutdown`, whatever Redis does. */
 const EXACT_MS = 200;
 
-/** How long an act takes beside the time in which this process was not scheduled at all, and the error it ends with. */
+/** How long an act takes, without the time in which this process was not scheduled, and the error it ends with. */
 async function timed(act: () => Promise<unknown>) {
   const since = performance.now();
   let starvedMs = 0;
@@ -36,7 +36,7 @@ async function timed(act: () => Promise<unknown>) {
   return { error, ms: performance.now() - since, starvedMs };
 }
 
-/** An act that Redis cannot answer fails when its time is over. */
+/** An act that Redis does not answer fails when its time is over. */
 async function expectEndAfter(ms: number, act: () => Promise<unknown>) {
   const { error, ms: took, starvedMs } = await timed(act);
   expect(error).toMatchObject({ code: 'GODWIT_REDIS_UNAVAILABLE' });
@@ -50,7 +50,7 @@ function stall(): void {
   atEnd(() => process.kill(server.pid!, 'SIGCONT'));
 }
 
-/** What the processes could not take back goes with all else. */
+/** The test deletes what the processes could not remove. */
 async function heal(cut: Cut): Promise<void> {
   process.kill(server.pid!, 'SIGCONT');
   await cut.heal();

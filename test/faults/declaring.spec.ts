@@ -10,7 +10,7 @@ import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 
-// Registering the schedules of decorators while Redis is away, full, or holds something else in their place.
+// Registers the schedules of decorators while Redis is away, is full, or holds another type under their keys.
 const server = useServer();
 const redis = useRedis({ server });
 

@@ -10,12 +10,12 @@ import { bootWorking, drained } from './support/app.js';
 import { onceEach } from './support/ledger.js';
 import { startWrapped } from './support/wrapped.js';
 
-/** Files of the process may grow no further: what a write gets then is an error, as on a disk that is full. */
+/** The files of the process may grow no further. A write then fails as on a full disk. */
 function limitFiles(pid: number, bytes: number | 'unlimited'): void {
   execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:unlimited`]);
 }
 
-/** Bytes of the files that the server writes, the largest of them. */
+/** Size in bytes of the largest file that the server writes. */
 function largestFile(dir: string): number {
   const files = readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return Math.max(
@@ -26,7 +26,7 @@ function largestFile(dir: string): number {
 }
 
 it('claims nothing while the disk is full, keeps what is finished, and says it all once there is room', async () => {
-  // Without the trap the kernel would end the server where it now refuses its writes.
+  // Without the trap the kernel would end the server. With it the server refuses writes.
   const server = await startWrapped("trap '' XFSZ", ['--appendonly', 'yes']);
   const admin = new Redis(server.url);
   admin.on('error', () => undefined);
@@ -58,13 +58,13 @@ it('claims nothing while the disk is full, keeps what is finished, and says it a
   gate.open();
   const fullUntil = performance.now() + 1_500;
   await until(() => performance.now() > fullUntil);
-  // They have ended, and nobody was told; no other has begun.
+  // They have ended without a confirmation, and no other job has begun.
   expect(app.runs).toEqual(onceEach(held));
 
   limitFiles(server.pid!, 'unlimited');
   await drained(app);
   expect(app.runs).toEqual(onceEach([...held, ...waiting]));
-  // The file is whole: a server that starts from it has nothing to do.
+  // The file is whole. A server that starts from it has nothing to repair.
   await server.restart();
   await drained(app);
   expect(app.runs).toEqual(onceEach([...held, ...waiting]));

@@ -8,7 +8,7 @@ import { bootWorking } from './support/app.js';
 
 const server = useServer({ args: KEEPING });
 const redis = useRedis({ server });
-/** Adds that may wait in one process; the rest is refused at once. */
+/** How many adds may wait in one process. Further adds are refused at once. */
 const BUFFERED = 20_000;
 
 it('holds a bounded number of adds while Redis is away, refuses the others in words, and stores those it held', async () => {
@@ -35,7 +35,7 @@ it('holds a bounded number of adds while Redis is away, refuses the others in wo
     );
     if (i < 2 * BUFFERED) waiting.push(added);
     if (i % 1_000 === 999) await turn();
-    // From here on nothing more is held, so memory must not grow with what is added.
+    // Memory must not grow with further adds, since no more of them are held.
     if (i === ADDS / 2) memory = process.memoryUsage().rss;
   }
   expect(refused.length).toBeGreaterThanOrEqual(ADDS - BUFFERED - 2_000);

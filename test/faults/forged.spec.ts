@@ -6,7 +6,8 @@ import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
-// Whoever may write under the prefix may write anything. Nothing of it may stop a worker, and each bad thing harms one job.
+// Someone who may write under the prefix may write anything. That must stop no worker, and each forged value may harm
+// one job only.
 const redis = useRedis({ leaves: ['active', 'worker', 'workers', 'toCancel', 'processes', 'declarers'] });
 
 const GOOD = 40;
@@ -29,7 +30,7 @@ async function working(): Promise<{ app: QueueApp; forger: Forger; runs: Map<str
   return { app, runs, forger: { admin: redis.admin, keys, key: (name) => keys.fixed[name] } };
 }
 
-/** Jobs that are added behind what was forged; all of them run once. */
+/** Jobs that are added after the forged values. Each of them runs once. */
 async function expectGoodJobs({ app, runs }: { app: QueueApp; runs: Map<string, number> }): Promise<void> {
   const jobs = Array.from({ length: GOOD }, (_, data) => ({ name: 'one', data }));
   const added = await app.queue.addBulk(jobs);
@@ -38,7 +39,7 @@ async function expectGoodJobs({ app, runs }: { app: QueueApp; runs: Map<string, 
   expect(added.map(({ id }) => runs.get(id))).toEqual(Array(GOOD).fill(1));
 }
 
-/** Pauses the queue, so that what is forged meets the worker together with good jobs in one claim. */
+/** Pauses the queue, so that one claim takes forged values and good jobs together. */
 async function forged(forge: (forger: Forger) => Promise<unknown>) {
   const started = await working();
   const { app, forger } = started;
@@ -243,7 +244,7 @@ describe('a record that cannot be read does not stop a worker', () => {
   ])('%s', async (_, forge) => {
     const { app, runs } = await forged(forge);
     expect(runs.size).toBeGreaterThanOrEqual(GOOD);
-    // Whoever listens hears of what comes next.
+    // Subscribers get the events that come next.
     const { id } = await app.queue.add('one', 0);
     await app.ended(id);
   });

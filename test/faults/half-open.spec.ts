@@ -11,12 +11,12 @@ import { bootWorking, drained } from './support/app.js';
 const redis = useRedis();
 /** From the moment a connection goes silent until work goes on. */
 const MAX_MS = 10_000;
-/** What the answer to a call may take before its connection counts as silent; more than a short lease has to give. */
+/** How long an answer may take before the connection counts as silent. It is longer than what a short lease allows. */
 const CALL_MS = 2_000;
 
 type Role = 'command' | 'blocking' | 'heartbeat';
 
-/** An application whose connections can go silent one by one, known by the names the library gives them. */
+/** An application whose connections can go silent one by one. They are known by the names that the library sets. */
 async function bootBehindCut(run?: Parameters<typeof bootWorking>[1], root: QueueModuleOptions = {}) {
   const cut = await startCut(redis.url);
   const found = (role: Role) => cut.carrying(`godwit:${redis.prefix}:${role}`, { timeout: 15_000 });
@@ -30,11 +30,11 @@ async function bootBehindCut(run?: Parameters<typeof bootWorking>[1], root: Queu
   const pinged = [latch('the first job'), latch('the second job')];
   await app.queue.add('ping', 0);
   await pinged[0]!.wait(PATIENT);
-  // Once all it knows of is done and it sleeps, only its blocking connection can wake it.
+  // Once all jobs are done the worker sleeps. Only its blocking connection can wake it.
   await drained(app);
   await isBlocked(redis);
 
-  /** How long it takes until a job that is added now is run. */
+  /** How long it takes until a job that is added now runs. */
   const secondsToRun = async () => {
     const since = performance.now();
     await Promise.all([app.queue.add('ping', 1), pinged[1]!.wait({ timeout: MAX_MS })]);
@@ -72,9 +72,9 @@ it('keeps the lease of a running job though the heartbeat connection goes silent
   await until(leaseEnd);
   connections.heartbeat.blackhole();
   await cut.carrying(`godwit:${redis.prefix}:heartbeat`, { timeout: MAX_MS });
-  // What its thread says comes on another way than its new connection.
+  // The thread reports by message, not by its new connection.
   await until(() => troubles('heartbeat').length > 0, PATIENT);
-  // It is renewed, long before it would have ended.
+  // The lease is renewed long before it would end.
   const before = await leaseEnd();
   await until(async () => (await leaseEnd()) > before);
   end.open();
@@ -88,7 +88,7 @@ it('notices sooner that the heartbeat connection went silent where the lease is 
   atEnd(() => end.open());
   await queue.add('long', null);
   await until(async () => (await engine.overdue('work', 60_000)).length > 0);
-  // It is open, and has beaten: a connection that is still set up is given more time.
+  // The connection is open and has sent a beat. A connection that is still being set up gets more time.
   await until(async () =>
     (await redis.clients()).some(({ name, cmd }) => name?.endsWith(':heartbeat') && cmd === 'evalsha'),
   );
@@ -116,6 +116,6 @@ it('closes while every connection is silent', async () => {
   const since = performance.now();
   await close();
   expect(performance.now() - since).toBeLessThan(MAX_MS);
-  // It could not say goodbye; its record goes by itself after ten minutes.
+  // The process could not remove its record. Redis removes it after ten minutes.
   await redis.flush();
 });

@@ -16,7 +16,7 @@ import { until } from '../support/wait.js';
 
 const MEASURED_MS = 10_000;
 
-/** An application with so many queues and processors and nothing to do, on a server of its own. */
+/** An application with this many queues and processors and no work, on a server of its own. */
 async function bootIdle(count: number) {
   const server = await startRedis({ private: true });
   atEnd(() => server.stop());
@@ -44,7 +44,7 @@ async function bootIdle(count: number) {
   const settled = async () => {
     await until(async () => (await get(QueueInspector).workers()).length === 1, PATIENT);
     for (let before = await commands(), after; ; before = after) {
-      // A second behind its start each worker asks whether others have met names that it handles.
+      // One second after its start each worker asks whether other workers have met names that it handles.
       await pause(1_500);
       after = await commands();
       if (after === before) return;
@@ -61,7 +61,7 @@ async function bootIdle(count: number) {
   return { observer, settled, perSecond };
 }
 
-/** Counts the commands of others than the observer. Not those that scripts run: a script is one, whatever it looks at. */
+/** Counts the commands of all clients but the observer. A script counts as one command, whatever it reads. */
 async function countSent(port: number): Promise<() => number> {
   const socket = connect(port, '127.0.0.1');
   atEnd(() => void socket.destroy());
@@ -77,15 +77,16 @@ async function countSent(port: number): Promise<() => number> {
   return () => count;
 }
 
-/** In the queue with this number, a job that is due in an hour. */
+/** A job in the queue of this number, due in an hour. */
 async function occupy({ observer }: Pick<Awaited<ReturnType<typeof bootIdle>>, 'observer'>, number: number) {
   const key = (kind: string) => `{godwit:queue-${number}}:${kind}`;
   await observer.zadd(key('delayed'), Date.now() + 3_600_000, 'far-off');
 }
 
 /**
- * With the default lease of 8 s: a block of 5 s and a look behind it, and each 4 s a word to the registry of workers: 0.2 + 0.2 +
- * 0.25 a second, also where jobs are due at some time; a single queue has a claim beside each block.
+ * With the default lease of 8 s: one block of 5 s, one check after it, and one report to the registry of workers each
+ * 4 s. That is 0.2 + 0.2 + 0.25 commands a second, also where jobs are due later. A single queue has a claim beside
+ * each block.
  */
 it('sends hardly more than half a command a second while there is nothing to do, with one queue and with a hundred', async () => {
   const idle = await Promise.all([bootIdle(1), bootIdle(100), bootIdle(1), bootIdle(100)]);
@@ -94,7 +95,7 @@ it('sends hardly more than half a command a second while there is nothing to do,
   await Promise.all(idle.map((one) => one.settled()));
   const figures = await Promise.all(idle.map((one) => one.perSecond()));
   for (const { figure, stats } of figures) {
-    // It does look: a bell is never the only truth.
+    // It checks the lines too. A lost bell must not lose a job.
     expect(figure).toBeGreaterThan(0);
     expect(figure, `since the start: ${stats}`).toBeLessThan(1.2);
   }

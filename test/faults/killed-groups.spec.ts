@@ -68,7 +68,7 @@ itOnRedis(
   60_000,
 );
 
-// The fault that other queues with groups have: a count of running jobs that outlives the worker, so that its groups stand still.
+// Other queues count the running jobs of a group. The count outlives a killed worker, so the group stands still.
 itOnRedis(
   'groups whose jobs were held by killed processes go on, and nothing is lost, run twice at once, or left behind',
   async () => {

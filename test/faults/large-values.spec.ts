@@ -11,7 +11,7 @@ const redis = useRedis({ server: useServer() });
 const MB = 1_048_576;
 const LARGE = 'x'.repeat(MB - 100);
 
-/** From here to the end of the test Redis refuses adds beyond this. */
+/** Redis refuses adds beyond this limit until the end of the test. */
 async function allow(bytes: number): Promise<void> {
   await redis.admin.config('SET', 'maxmemory', bytes);
   atEnd(() => redis.admin.config('SET', 'maxmemory', 0));

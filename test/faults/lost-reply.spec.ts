@@ -23,7 +23,7 @@ async function bootBehindCut(more: QueueModuleOptions = {}) {
   return { cut, drained: () => drained(app), ...app };
 }
 
-/** A run of the script, by its sum or in full, whose words are as `test` says. */
+/** A call of the script, by hash or in full, whose arguments pass `test`. */
 function call(
   script: Pick<AnyScript, 'sha' | 'text'>,
   test: (words: readonly string[]) => boolean = () => true,
@@ -35,7 +35,7 @@ function call(
 it('runs a job once when the reply to its claim is lost', async () => {
   const { cut, queue, runs, drained } = await bootBehindCut();
   const lost = cut.cutOnReply(call(exchange));
-  // More than are claimed at the bell: the first exchange claims others.
+  // More jobs than one claim takes at the bell, so that the first exchange claims others.
   const ids = Array.from({ length: 50 }, (_, i) => `job-${i}`);
   await queue.addBulk(ids.map((id) => ({ name: 'one', data: null, options: { id } })));
   await lost.done;
@@ -46,7 +46,7 @@ it('runs a job once when the reply to its claim is lost', async () => {
 it('runs a job once when the reply to its claim at the bell is lost', async () => {
   const { cut, queue, engine, runs, drained } = await bootBehindCut();
   const lost = cut.cutOnReply(call(claim));
-  // What was left before is answered, the next one is left by then.
+  // What was lost before is answered. The next reply is lost from here on.
   await engine.ring('work');
   await isBlocked(redis);
   await queue.add('one', null, { id: 'a' });
@@ -71,7 +71,7 @@ it('runs jobs once when many replies in a row are lost, to claims and settlement
   await queue.addBulk(ids.map((id) => ({ name: 'many', data: null, options: { id } })));
   await drained();
   expect(runs).toEqual(onceEach(ids));
-  // The last ones are lost when there is nothing to do any more.
+  // The last replies are lost when nothing is left to do.
   await queue.addBulk(Array.from({ length: 50 }, () => ({ name: 'more', data: null })));
   await lost.done;
   await drained();
@@ -81,7 +81,7 @@ it('runs jobs once when many replies in a row are lost, to claims and settlement
 
 it('runs jobs once when replies are lost while two exchanges are on their way', async () => {
   const { cut, queue, runs, drained } = await bootBehindCut();
-  // The argument behind the worker and the number.
+  // The argument after the worker and the number.
   const isBeside = (words: readonly string[]) => words[3 + Number(words[2]) + 2] === '1';
   const lost = cut.cutOnReply(call(exchange, isBeside), 5);
   const jobs = Array.from({ length: 20_000 }, () => ({ name: 'many', data: null }));
@@ -108,7 +108,7 @@ it('stores a job once when the reply to its add is lost, also twice, and says so
 it('stores many jobs once when the answer to the transaction that stored them is lost', async () => {
   const { cut, queue, runs, drained } = await bootBehindCut();
   const many = () => queue.addBulk(Array.from({ length: 300 }, () => ({ name: 'many', data: null })));
-  // By the first the connection shows that it takes transactions.
+  // The first call shows that the connection can run transactions.
   const bulks = [await many()];
   const lost = cut.cutOnReply(([name]) => name!.toLowerCase() === 'exec');
   bulks.push(await many(), await many());
@@ -119,7 +119,7 @@ it('stores many jobs once when the answer to the transaction that stored them is
   expect(runs).toEqual(onceEach(added.map(({ id }) => id)));
 });
 
-/** Adds whose outcome is known, and what it was; each is decided in its time. */
+/** Adds with a known outcome. Each of them ends within its time limit. */
 class Adds {
   readonly stored: string[] = [];
   readonly refused: string[] = [];
@@ -151,7 +151,8 @@ it.each([
     for (let trial = 0; trial < TRIALS; trial++) {
       await until(() => queue.counts(), { what: 'the line is whole' });
       const direction = trial % 2 === 0 ? 'up' : 'down';
-      // About as much as a trial sends, so that any request or reply of it is hit, and those of a new connection.
+      // About as many bytes as a trial sends, so that the cut may hit any request or reply, also those that set up a
+      // new connection.
       cut.cutAfterBytes(direction, 1 + Math.floor(Math.random() * (direction === 'up' ? 1_200 : 300)));
       const singles = [0, 1, 2].map((i) => `${trial}-single-${i}`);
       const bulk = [0, 1, 2, 3, 4].map((i) => ({
@@ -192,7 +193,7 @@ it('loses and doubles no jobs of transactions on a line that breaks at random by
     return adds.decide(ids, lane.send(jobs, performance.now() + 5_000, null));
   };
   for (let trial = 0; trial < TRIALS; trial++) {
-    // By the first the connection shows that it takes transactions.
+    // The first call shows that the connection can run transactions.
     await addMany();
     const direction = trial % 2 === 0 ? 'up' : 'down';
     cut.cutAfterBytes(direction, 1 + Math.floor(Math.random() * (direction === 'up' ? 40_000 : 120)));

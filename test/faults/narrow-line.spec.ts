@@ -9,10 +9,10 @@ const server = useServer();
 const redis = useRedis({ server });
 const KB = 1_000;
 const MB = 1_000 * KB;
-/** What a busy machine may add. */
+/** How much a busy machine may add. */
 const LATE_MS = 4_000;
 
-/** An application at the end of a line with so much bandwidth, and one near Redis. */
+/** An application behind a line with this bandwidth, and one near Redis. */
 async function bootFar(options: Parameters<typeof bootQueue>[1] = {}) {
   const cut = await startCut(redis.url);
   const near = await bootQueue(redis, { watch: false });
@@ -55,7 +55,7 @@ describe('over a line with little bandwidth', () => {
     expect(ms).toBeLessThan(((count * bytes) / bandwidth) * 1_250 + LATE_MS);
     await until(async () => Object.values(await near.queue.counts()).every((n) => n === 0), PATIENT);
     expect(runs.toSorted()).toEqual(Array.from({ length: count }, (__, i) => `job-${i}`).toSorted());
-    // No connection was cut, so nothing came twice.
+    // No connection was cut, so nothing arrived twice.
     expect(cut.connections.reduce((sum, connection) => sum + connection.bytes.down, 0)).toBeLessThan(
       count * bytes + MB,
     );
@@ -109,7 +109,7 @@ describe('over a line with little bandwidth', () => {
     const sent = () => cut.connections.reduce((sum, { bytes }) => sum + bytes.up, 0);
     const before = sent();
     await far.queue.addBulk(bulk);
-    // Each job crosses the line once: none is sent again because its reply is late.
+    // Each job crosses the line once. A late reply causes no second send.
     expect(sent() - before).toBeLessThan(20 * 900 * KB * 1.1);
     cut.throttle({});
     expect((await far.queue.counts()).waiting).toBe(23);

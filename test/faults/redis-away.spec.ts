@@ -12,16 +12,19 @@ import { bootWorking, drained, type WorkingApp } from './support/app.js';
 
 const server = useServer({ args: KEEPING });
 const redis = useRedis({ server });
-/** Longer than Redis is away, however long it takes to come back. */
+/** Longer than Redis is away, whatever it takes to come back. */
 const ENQUEUE_MS = 15_000;
-/** From the moment Redis listens until work goes on. What is promised, and measured by trials, is 1.5 s; a busy machine takes longer. */
+/**
+ * From the moment Redis listens until work goes on. The promise is 1.5 s, measured by trials. A busy machine takes
+ * longer.
+ */
 const RESUME_MS = 5_000;
 
-/** One whose adds wait for Redis. */
+/** An application whose adds wait for Redis. */
 const bootPatient = () =>
   bootWorking({ connection: redis.url, prefix: redis.prefix, enqueueTimeout: ENQUEUE_MS });
 
-/** Adds a job every few ms until told to stop; what became of each add is known in its time. */
+/** Adds a job every few ms until it is stopped. Each add ends within its time limit. */
 function keepAdding({ queue }: WorkingApp) {
   const adds: Promise<void>[] = [];
   const outcome = { stored: [] as string[], refused: [] as string[], unknown: [] as string[] };
@@ -52,7 +55,7 @@ function keepAdding({ queue }: WorkingApp) {
   };
 }
 
-/** Nothing that was said to be stored is lost, nothing that was said not to be has run, nothing has run twice. */
+/** No confirmed add is lost, no refused add has run, and nothing has run twice. */
 function expectHonest(app: WorkingApp, { stored, refused }: { stored: string[]; refused: string[] }) {
   expect(stored.filter((id) => !app.runs.has(id))).toEqual([]);
   expect(refused.filter((id) => app.runs.has(id))).toEqual([]);
@@ -73,7 +76,7 @@ it('goes on soon after Redis is back from three seconds away, and keeps every wo
   const outcome = await adding.stop();
   await drained(app);
   expect(resumedMs).toBeLessThan(RESUME_MS);
-  // Those made while it was away waited for it.
+  // Adds that were made meanwhile waited for Redis.
   expect(outcome.longestMs).toBeGreaterThan(1_500);
   expect(outcome.refused).toEqual([]);
   expectHonest(app, outcome);
@@ -89,10 +92,10 @@ it('says in time that an add has failed where Redis stays away, and does not run
   ]);
   const refusal = { code: 'GODWIT_REDIS_UNAVAILABLE', applied: 'no' };
   expect(outcomes).toMatchObject(outcomes.map(() => ({ status: 'rejected', reason: refusal })));
-  // Left to itself it would take five seconds.
+  // Without a signal it would take five seconds.
   expect(performance.now() - since).toBeLessThan(4_000);
   await server.restart();
-  // Under its own id: one that is stored and not answered in time is added again.
+  // With the same id: a job that was stored and not confirmed in time is added again.
   await until(() => app.queue.add('later', null, { id: 'later' }), PATIENT);
   await drained(app);
   expect([...app.runs.keys()]).toEqual(['later']);

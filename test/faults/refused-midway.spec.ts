@@ -6,7 +6,7 @@ import { useServer } from '../support/server.js';
 
 const server = useServer();
 const SECRET = 'canary-in-the-data';
-/** Of them an add needs the first; without the second it cannot take back what it did before. */
+/** An add needs the first command. Without the second it cannot undo what it did before. */
 const MISSING = ['-rpush', '-hdel'];
 let admin: Redis;
 
@@ -19,7 +19,7 @@ afterAll(async () => {
   await admin.quit();
 });
 
-/** The error of an add by a user who may not run some of the commands in the script. */
+/** The error of an add by a user who may not run some of the commands of the script. */
 async function refusedMidway(missing = MISSING): Promise<RedisRefusedError> {
   await admin.flushall();
   await admin.call('ACL', 'SETUSER', 'half', 'reset', 'on', '>pass', '~*', '+@all', ...missing);

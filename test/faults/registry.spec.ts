@@ -12,13 +12,13 @@ import { spawnApp, type AppProcess } from './support/spawn.js';
 // Tests that start processes take as long as the machine does.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** Long enough that a living process is not late with its beats while others start. */
+/** Long enough that a living process sends its beats in time while others start. */
 const LEASE_MS = 2_000;
-/** From the end of a lease until a test has noticed, on a busy machine. */
+/** From the end of a lease until a test notices it, on a busy machine. */
 const NOTICE_MS = 3_000;
 const lease = { duration: LEASE_MS };
 
-/** An application that looks, and works on nothing. */
+/** An application that reads the registry and runs no jobs. */
 async function bootWatcher(
   redis: TestRedis,
 ): Promise<{ queue: Queue; workers: () => Promise<WorkerInfo[]> }> {
@@ -29,7 +29,7 @@ async function bootWatcher(
 describe('a process', () => {
   const redis = useRedis();
   const startWorker = (more = {}): Promise<AppProcess> => {
-    // A killed process leaves its record, which nobody lists any more.
+    // A killed process leaves its record. No list shows it any more.
     atEnd(() => redis.flush());
     const root = { connection: redis.url, prefix: redis.prefix, lease: { ...lease, ...more } };
     return spawnApp({ root, concurrency: 3 });
@@ -50,7 +50,7 @@ describe('a process', () => {
     await until(async () => (await workers()).length === 1, PATIENT);
     expect(performance.now() - since).toBeLessThan(LEASE_MS + NOTICE_MS);
     expect(await workers()).toMatchObject([{ pid: other.pid }]);
-    // Whoever takes its jobs can say where it was.
+    // The worker that takes its jobs can say where it was.
     const { text } = await other.first('log', ({ text: line }) => line.includes('went silent'));
     const [worker] = busy.pools[0]!.workers;
     const place = `worker ${worker} (host "${busy.host}", pid ${busy.pid}) went silent; 1 job`;
@@ -58,7 +58,7 @@ describe('a process', () => {
     await other.call('release');
     other.kill('SIGTERM');
     await other.exit();
-    // It has said so itself.
+    // The process has reported it itself.
     expect(await workers()).toEqual([]);
   });
 
@@ -82,7 +82,7 @@ describe('a process', () => {
     const { workers, queue } = await bootWatcher(redis);
     const worker = await startWorker({ maxBlock });
     await until(async () => (await workers()).length === 1, PATIENT);
-    // What it says of its start may be heard late.
+    // The report of its start may arrive late.
     const since = performance.now();
     await queue.add('stuck', null, { id: 'a' });
     await worker.first('started');
@@ -139,7 +139,7 @@ describe('Redis', () => {
       process.kill(server.pid!, 'SIGSTOP');
       atEnd(() => process.kill(server.pid!, 'SIGCONT'));
     }
-    // The last words of the pool have three seconds twice, the farewell one.
+    // The last exchange of the pool may take three seconds twice; so may the removal of the record.
     await within(app.close(), { timeout: 12_000 });
     if (how === 'gone') await server.restart();
     else process.kill(server.pid!, 'SIGCONT');

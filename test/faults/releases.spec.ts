@@ -6,14 +6,14 @@ import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 
-// Releases of an application as processes of their own, that start, roll and die as they do in a deployment.
+// Releases of an application as separate processes that start, overlap and end as in a deployment.
 const server = useServer();
-// What a killed process leaves.
+// What a killed process leaves in Redis.
 const redis = useRedis({ server, leaves: ['declarers', 'active', 'worker', 'workers'] });
 
 type Declared = ScheduleOptions & { readonly name: string };
 
-/** Declarations live twice as long: enough for a process that others leave no room while they start. */
+/** Declarations live twice as long. That is enough for a process that starts slowly because of others. */
 const LEASE_MS = 2_000;
 const DAILY: Declared = { id: 'daily', name: 'quick', cron: '0 7 * * *' };
 const HOURLY: Declared = { id: 'hourly', name: 'quick', every: '1h' };
@@ -31,7 +31,7 @@ const start = (schedules: readonly Declared[]): Promise<AppProcess> =>
     schedules,
   });
 
-/** Looks on, and takes no part. */
+/** An application that only reads. */
 const observe = () => bootQueue(redis, { root: { role: 'producer' }, watch: false });
 const saidOf = (apps: readonly AppProcess[]) =>
   apps
@@ -44,7 +44,7 @@ async function stop(app: AppProcess): Promise<void> {
   await app.exit();
 }
 
-// Each starts processes, perhaps beside many others.
+// Each test starts processes, perhaps beside many others.
 describe('releases', { timeout: 180_000 }, () => {
   it('ten instances that start at once make one of each, whose occurrences come once', async () => {
     const tick: Declared = { id: 'tick', name: 'quick', every: '1s' };
@@ -57,7 +57,7 @@ describe('releases', { timeout: 180_000 }, () => {
     ]);
     await until(async () => (await app.queue.schedules.get('tick'))!.fired >= 3, PATIENT);
     const ran = () => apps.flatMap((one) => one.all('started')).map(({ id }) => id);
-    // One that has come may be given back by a process that is told to stop.
+    // A process that is told to stop may give back a job that it has claimed.
     await until(() => ran().length >= 3, PATIENT);
     await Promise.all(apps.map(stop));
     expect(new Set(ran()).size).toBe(ran().length);
@@ -80,7 +80,7 @@ describe('releases', { timeout: 180_000 }, () => {
     expect(await scheduleIdsOf(app)).toEqual(['daily', 'new']);
     expect((await app.queue.schedules.get('daily'))!.paused).toBe(true);
     const said = (what: string) => saidOf([...old, ...next]).filter((text) => text.includes(what));
-    // What a process says comes after what it has done.
+    // A process reports after it has acted.
     await until(() => said('removed').length > 0, PATIENT);
     expect(said('removed')).toEqual([
       "schedule 'hourly' of queue 'work' is no longer declared by any process: removed",
@@ -101,7 +101,7 @@ describe('releases', { timeout: 180_000 }, () => {
     await until(async () => !(await scheduleIdsOf(app)).includes('hourly'), PATIENT);
     const [seconds = 0, micros = 0] = await redis.admin.time();
     expect(seconds * 1_000 + micros / 1_000).toBeGreaterThan(Number(ends));
-    // What a process says comes after what it has done.
+    // A process reports after it has acted.
     await until(() => saidOf([next]).length > 0, PATIENT);
     expect(saidOf([next])).toEqual([
       "schedule 'hourly' of queue 'work' is no longer declared by any process: removed",
@@ -116,7 +116,7 @@ describe('releases', { timeout: 180_000 }, () => {
     old.kill('SIGKILL');
     await old.exit();
     const next = await start([DAILY, HOURLY]);
-    // Past the end of the killed one's declaration.
+    // After the declaration of the killed process has expired.
     await until(async () => (await redis.admin.zcard(keyOf(redis, 'declarers'))) === 1, PATIENT);
     expect(await redis.admin.hgetall(keyOf(redis, 'firings'))).toEqual(before);
     expect(await scheduleIdsOf(app)).toEqual(['daily', 'hourly']);
@@ -141,7 +141,7 @@ describe('releases', { timeout: 180_000 }, () => {
     const before = await redis.admin.hgetall(keyOf(redis, 'firings'));
     await redis.admin.call('DEBUG', 'SLEEP', String((LEASE_MS * 3) / 1_000));
     const late = await redis.admin.zrange(keyOf(redis, 'declarers'), '0', '-1', 'WITHSCORES');
-    // Every process has renewed since.
+    // Every process has renewed its declaration since.
     await until(async () => {
       const now = await redis.admin.zrange(keyOf(redis, 'declarers'), '0', '-1', 'WITHSCORES');
       return now.length === 4 && [1, 3].every((i) => Number(now[i]) > Number(late[3]));

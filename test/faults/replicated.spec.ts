@@ -16,7 +16,7 @@ const replica = useReplica(server);
 const redis = useRedis({ server });
 
 const REPLICATED: DurabilityOption = 'replicated';
-/** Adds that cannot be confirmed are given up after so long; a `WAIT` is answered a second before that. */
+/** Adds that cannot be confirmed fail after this time. Redis answers `WAIT` one second earlier. */
 const SOON = 2_000;
 /** A busy machine may be late. */
 const LATE_MS = 3_000;
@@ -26,11 +26,11 @@ const soon: QueueAppOptions = {
   watch: false,
 };
 
-/** The script that adds, by its sum or in full. */
+/** The script that adds, by hash or in full. */
 const isEnqueue = (words: readonly string[]) =>
   /^eval/i.test(words[0]!) && [enqueue.sha, enqueue.text].includes(words[1]!);
 
-/** How an add ended; it may not take longer than it was given, and a moment. */
+/** How an add ended. It may take little longer than its time limit. */
 async function outcome(added: Promise<unknown>, ms = SOON) {
   const ended = added.then(
     () => expect.fail('it resolved'),
@@ -56,7 +56,7 @@ describe('an add that must be replicated', () => {
     let resolved = false;
     const added = queue.add('one', null, { id: 'a', durability: REPLICATED }).then(() => (resolved = true));
     await until(() => redis.admin.hexists(`{${redis.prefix}:work}:jobs`, 'a'));
-    // Another connection's WAIT is answered while this one's is not.
+    // Redis answers the WAIT of another connection while this one waits.
     await queue.add('one', null, { id: 'b' });
     expect(resolved).toBe(false);
     replica.goOn();
@@ -83,7 +83,7 @@ describe('an add that must be replicated', () => {
     await until(async () => ran.length > 0 && (await queue.get('a')) === null);
     replica.goOn();
     await replica.caughtUp(redis.admin);
-    // Added again with the same id: it has run and gone, so it is a new one, and confirmed now.
+    // The same id is added again. The first job has run and is gone, so this is a new one, and it is confirmed now.
     expect(await queue.add('one', null, { id: 'a' })).toMatchObject({ id: 'a', duplicate: false });
     await until(() => ran.length > 1);
     expect(ran).toEqual(['a', 'a']);
@@ -98,7 +98,7 @@ describe('an add that must be replicated', () => {
     });
     const bulk = queue.addBulk([{ name: 'many', data: null }]);
     expect(await outcome(bulk)).toMatchObject({ code: 'GODWIT_NOT_REPLICATED', asked: 2, answered: 1 });
-    // What asks for less is not held up.
+    // An add with a lower durability does not wait for it.
     await queue.add('one', null, { durability: { replicas: 1 } });
     await queue.add('one', null, { durability: 'local' });
   });
@@ -161,7 +161,7 @@ describe('where replies are lost', () => {
     ['the WAIT', 'wait'],
   ])('waits on the new connection as on the first, when the reply to %s is lost', async (_, match) => {
     const { cut, queue } = await bootBehindCut({ root: { enqueueTimeout: '2s' } });
-    // The script is known, and everything so far is confirmed.
+    // Redis knows the script, and everything so far is confirmed.
     await queue.add('warm', null);
     replica.stop();
     const lost = cut.cutOnReply(match);
@@ -216,7 +216,7 @@ describe('where replies are lost', () => {
     await queue.add('warm', null);
     replica.stop();
     const ids = Array.from({ length: 60 }, (_, i) => i);
-    // What asks for something else travels in a call of its own.
+    // Adds of another durability travel in a call of their own.
     const adds = ids.map((i) => queue.add('one', null, { id: `${i}`, durability: { timeout: 100 + i } }));
     const ended = await within(Promise.allSettled(adds), {
       timeout: SOON + LATE_MS,
@@ -252,7 +252,7 @@ describe('the connection that waits', () => {
       queues: [{ name: 'more', durability: REPLICATED }],
     });
     await queue.add('warm', null);
-    // Behind a single one the first would leave by itself.
+    // After a single add the first one would be sent alone.
     await Promise.all([1, 2].map((n) => queue.add('warm', n, { durability: 'local' })));
     await redis.admin.config('RESETSTAT');
     const each = Array.from({ length: 200 }, (_, i) => i);

@@ -7,11 +7,11 @@ import { until, within } from '../support/wait.js';
 import { bootWorking, drained } from './support/app.js';
 import { onceEach } from './support/ledger.js';
 
-// A server that is there and cannot serve: each is waited out, and said.
+// The server runs and cannot serve. Each case is waited out and logged.
 const WAIT_MS = 15_000;
 
 describe('a server that loads its data', () => {
-  // So many µs for each key, so that loading takes as long as with data of gigabytes.
+  // Delay per key in µs, so that loading takes as long as with gigabytes of data.
   const LOADING_MS = 2_000;
   const KEYS = 10_000;
   const slowly = `--key-load-delay ${(LOADING_MS * 1_000) / KEYS} --loading-process-events-interval-bytes 1024`;
@@ -46,7 +46,7 @@ describe('a server that loads its data', () => {
     await within(meanwhile, { timeout: WAIT_MS });
     await until(() => app.runs.size === later.length + 1, { timeout: WAIT_MS });
     expect(performance.now() - since).toBeLessThan(3_000);
-    // It was indeed loading, and not only away.
+    // The server was loading, and not only away.
     expect(refused.join()).toContain('LOADING');
     await drained(app);
     expect(app.runs).toEqual(onceEach([...later, 'meanwhile']));
@@ -75,7 +75,7 @@ describe('a server that is busy with the script of somebody else', () => {
       app.queue.add('job', null, { id: 'a' }),
       app.queue.addBulk([{ name: 'job', data: null, options: { id: 'b' } }]),
     ];
-    // Long enough for several refusals of each.
+    // Long enough for several refusals of each kind.
     const busyUntil = performance.now() + 1_500;
     await until(() => performance.now() > busyUntil);
     await redis.admin.call('SCRIPT', 'KILL');
@@ -91,7 +91,7 @@ describe('a server that takes no more clients', () => {
   const server = useServer({ args: ['--maxclients', String(MAX)] });
   const redis = useRedis({ server });
 
-  /** Takes every connection there is left. */
+  /** Takes all connections that are left. */
   async function crowd(): Promise<() => Promise<void>> {
     const clients: Redis[] = [];
     const leave = async () => {

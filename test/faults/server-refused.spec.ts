@@ -20,7 +20,7 @@ interface Line {
   readonly text: string;
 }
 
-/** What an application says while it starts. */
+/** The log of an application that starts. */
 function listen(): { lines: Line[]; logger: LoggerService } {
   const lines: Line[] = [];
   const say = (level: string) => (text: unknown) => void lines.push({ level, text: String(text) });
@@ -29,7 +29,7 @@ function listen(): { lines: Line[]; logger: LoggerService } {
 
 it.each([
   ['redis_version:6.2.14\r\nloading:0\r\n', 'Redis 6.2.14 is too old: Redis 7.0 or Valkey 7.2 is needed'],
-  // Valkey says which Redis it is like, which would be new enough.
+  // Valkey reports the version of Redis it is compatible with. That version would be new enough.
   [
     'redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:7.0.1\r\nloading:0\r\n',
     'Valkey 7.0.1 is too old: Redis 7.0 or Valkey 7.2 is needed',
@@ -104,7 +104,7 @@ it('starts with a server that can write nothing for now, and works once it can',
   atEnd(() => server.stop());
   const admin = new Redis(server.url);
   atEnd(() => admin.disconnect());
-  // A snapshot cannot take the place of a folder; then all writes are refused, and PING too.
+  // A snapshot cannot replace a folder. Then Redis refuses all writes, and PING too.
   const inTheWay = join(server.dir!, 'dump.rdb');
   const save = async (status: string) => {
     await admin.bgsave();
@@ -161,12 +161,12 @@ describe('rights that are taken away while it works, and given back', () => {
     const change = (...rules: string[]) => redis.admin.call('ACL', 'SETUSER', username, ...rules);
     await app.queue.add('slow', CANARY, { id: 'running' });
     await until(() => app.runs.has('running'));
-    // The thread takes its time to connect.
+    // The thread takes some time to connect.
     await until(
       async () => (await redis.clients()).some(({ name }) => name?.endsWith(':heartbeat')),
       PATIENT,
     );
-    /** How often the server has said no to this user. */
+    /** How often the server has refused this user. */
     const refused = async () => {
       const log = (await redis.admin.call('ACL', 'LOG', 128)) as (string | number)[][];
       const entries = log.map((flat) => new Map(flat.map((value, i) => [value, flat[i + 1]])));
@@ -212,7 +212,7 @@ describe('rights that are taken away while it works, and given back', () => {
       await bootAndRun();
     await change('resetpass', '>another');
     await redis.admin.call('CLIENT', 'KILL', 'USER', username);
-    // What is sent before the client knows that it was cut off may have arrived.
+    // What was sent before the client noticed the cut may have arrived.
     await until(() => complaints().some((text) => text.startsWith('the command connection')));
     gate.open();
     await expect(queue.add('one', CANARY)).rejects.toMatchObject({ reply: 'WRONGPASS', applied: 'no' });

@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([primary.stop(), replica.stop()]));
 
-/** An application that only adds, to a queue for each durability. */
+/** An application that only adds. It has one queue for each durability. */
 async function boot(connection: string, ...durabilities: DurabilityOption[]) {
   const logs = new Logs();
   const root = QueueModule.forRoot({ connection, role: 'producer' });
@@ -36,7 +36,7 @@ async function boot(connection: string, ...durabilities: DurabilityOption[]) {
     codes: () => runtime.warnings.map(({ code }) => code),
     runtime,
     warned: () => logs.lines.filter(({ level }) => level === 'warn').map(({ text }) => text),
-    /** How often the log says that a lost connection is back. */
+    /** How often the log says that a lost connection works again. */
     returns: () => logs.lines.filter(({ text }) => text.endsWith('is back')).length,
   };
 }

@@ -48,7 +48,7 @@ describe.each(groups)('a pool of several queues, %s', (_, queues) => {
     await until(() => began.length === 2, PATIENT);
     const [high, low] = NAMES.map((name) => runOf(name)!.signal);
 
-    // As when another process has taken the jobs of the worker back.
+    // As when another process has taken the jobs of this worker.
     const worker = await workerOf('high');
     await redis.admin.del(keyOf(redis, `worker:${worker}`, 'high'), keyOf(redis, `active:${worker}`, 'high'));
     await redis.admin.zrem(keyOf(redis, 'workers', 'high'), worker);
@@ -64,7 +64,7 @@ describe.each(groups)('a pool of several queues, %s', (_, queues) => {
     gate.open();
     await until(async () => (await queueOf('low').counts()).active === 0, PATIENT);
     expect(logs.complaints.filter((text) => text.includes("queue 'low'"))).toEqual([]);
-    // The body of the job that was cut off is still there, in no line.
+    // The body of the interrupted job is still there, but the job is in no line.
     await queueOf('high').repair();
     await until(async () => {
       const { waiting, active } = await queueOf('high').counts();
@@ -75,7 +75,7 @@ describe.each(groups)('a pool of several queues, %s', (_, queues) => {
   it('goes on with one queue while the other cannot be claimed from', async () => {
     const { queueOf, gate, runOf, logs } = await bootHolding(queues);
     await redis.admin.set(keyOf(redis, 'wait', 'high'), 'not ours');
-    // Its timer, its bell or a look makes it ask, and it complains.
+    // A timer, the bell or a check makes the worker ask, and it reports the error.
     await redis.admin.zadd(keyOf(redis, 'doorbell', 'high'), 0, 'work');
     await logs.complaint(/queue 'high': cannot claim or settle jobs now/);
     const { id } = await queueOf('low').add('quick', 1);

@@ -27,7 +27,7 @@ const startWorker = (shutdown: { timeout?: number; grace?: number } = {}) =>
 
 async function addJobs(count: number, name: string, data: unknown = null): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, i) => `${name}-${i}`);
-  // One attempt: if the end of the process counted as one, the job would be dead.
+  // One attempt only: if the end of the process counted as an attempt, the job would be dead.
   await queue.addBulk(ids.map((id) => ({ name, data, options: { id, attempts: 1 } })));
   return ids;
 }

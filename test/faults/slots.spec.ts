@@ -18,7 +18,7 @@ it('has all its slots after a hundred handlers that never came back, and none of
       meets: async () => {
         running += 1;
         most = Math.max(most, running);
-        // Goes on when all slots are taken at once: were one missing, nobody ever would.
+        // Goes on when all slots are taken at once. It would wait for ever if one were missing.
         await until(() => most === CONCURRENCY, PATIENT);
         running -= 1;
       },

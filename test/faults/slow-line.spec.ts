@@ -8,7 +8,7 @@ import { onceEach } from './support/ledger.js';
 
 const server = useServer();
 const redis = useRedis({ server });
-/** Long enough for a beat, a round trip of a second, and a busy machine. */
+/** Long enough for a beat, a round trip of one second, and a busy machine. */
 const LEASE_MS = 5_000;
 
 it('recovers nothing over a line that takes 50 to 500 ms each way', async () => {
@@ -26,7 +26,7 @@ it('recovers nothing over a line that takes 50 to 500 ms each way', async () => 
       },
     },
   });
-  // Somebody near, who would take over.
+  // A worker near Redis, which would take over the jobs.
   const near = await bootQueue(redis, {
     root: { lease: { duration: LEASE_MS } },
     handlers: { none: () => undefined },

@@ -6,7 +6,7 @@ import { latch, until } from '../support/wait.js';
 import { bootWorking, drained } from './support/app.js';
 import { onceEach } from './support/ledger.js';
 
-// Nobody has died: the server stood still, for longer than any lease. What runs goes on and is run by nobody else.
+// No worker died. The server stood still for longer than a lease. Running jobs go on, and no other worker runs them.
 const server = useServer();
 const redis = useRedis({ server });
 const LEASE_MS = 1_000;
@@ -48,13 +48,13 @@ it.each(stalls)(
       bootWorking(root, () => gate.promise),
     ]);
     const ids = Array.from({ length: 15 }, (_, i) => `job-${i}`);
-    // One at a time, so that both get some: each sees the lease of the other.
+    // One at a time, so that both workers get some and each sees the lease of the other.
     for (const id of ids) await first.queue.add('hold', null, { id });
     const started = () => first.runs.size + second.runs.size;
     await until(() => started() === ids.length && first.runs.size > 0 && second.runs.size > 0);
 
     await stall();
-    // Every lease has been renewed since, and whoever would have been recovered has had the time for it.
+    // Every lease has been renewed since. A wrong recovery would have happened by now.
     const now = async () => Number((await redis.admin.time())[0]) * 1_000;
     const since = await now();
     const ends = () => redis.admin.zrange(`{${redis.prefix}:work}:workers`, '0', '-1', 'WITHSCORES');

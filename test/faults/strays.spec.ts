@@ -15,7 +15,7 @@ it('runs a job that the store counts as held by a worker that knows nothing of i
   const record = (await redis.keys()).find((name) => name.includes(':worker:'))!;
   const worker = record.slice(key('worker:').length);
 
-  /** As if a store that has lost its last writes still knew the job as claimed by the worker. */
+  /** As if a store that lost its last writes still held the job as claimed by the worker. */
   const claimBehindItsBack = async (id: string) => {
     await app.queue.add('stray', null, { id, delay: '1h' });
     await redis.admin.zrem(key('delayed'), id);
@@ -44,7 +44,7 @@ it('gives up a run whose job the store counts as held by nobody', async () => {
     { connection: redis.url, prefix: redis.prefix, lease: { duration: '1s' } },
     async (job) => {
       runs.push(job);
-      // The second run is the one that counts.
+      // Only the second run counts.
       if (runs.length === 1) await gate.promise;
     },
   );
@@ -54,7 +54,7 @@ it('gives up a run whose job the store counts as held by nobody', async () => {
   const { signal } = runs[0]!;
   const [worker] = await redis.admin.zrange(key('workers'), '0', '0');
   await redis.admin.srem(key(`active:${worker}`), id);
-  // The answer to its next exchange tells how many it holds.
+  // The answer to the next exchange says how many jobs the worker holds.
   await app.queue.add('job', null);
   await until(() => signal.aborted, { timeout: 15_000 });
   expect((signal.reason as JobAbortedError).reason).toBe('lease-lost');

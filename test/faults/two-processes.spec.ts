@@ -61,7 +61,7 @@ it('loses none of 1,000 jobs and runs none twice when a worker is told to end in
   await first.call('start');
   await until(() => ledger.lines('E').length >= 200, PATIENT);
   await second.call('start');
-  // However long it took to start, there is enough left for both.
+  // However long the start took, enough jobs are left for both.
   await queue.addBulk(jobs.slice(400));
   await until(() => ledger.lines('S').length > 420, PATIENT);
   first.kill('SIGTERM');

@@ -9,7 +9,7 @@ const redis = useRedis({ server, leaves: ['janitor'] });
 const often = { upkeep: { interval: 100 } } as const;
 const handlers = { job: () => 1 };
 
-/** As many completed jobs whose retention is over. */
+/** So many completed jobs whose retention is over. */
 async function heap(count: number): Promise<string> {
   const key = keyOf(redis, 'completed');
   await redis.admin.zadd(key, ...Array.from({ length: count }, (_, i) => [i + 1, `j${i}`]).flat());
@@ -18,7 +18,7 @@ async function heap(count: number): Promise<string> {
 
 const isGone = (key: string) => until(async () => (await redis.admin.exists(key)) === 0, PATIENT);
 
-/** How often a command has been called. */
+/** How often a command was called. */
 async function calls(command: string): Promise<number> {
   const stats = await redis.admin.info('commandstats');
   return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
@@ -54,7 +54,7 @@ describe('the janitor', () => {
     // The claim of a round is over before the next one begins.
     const claims = async () => (await redis.keys()).filter((key) => key.includes(':janitor:'));
     await until(async () => (await claims()).length === 1, PATIENT);
-    // Each round asks once or twice of the queue; a round each process would be four times as many.
+    // Each round asks each queue once or twice. With one round per process it would be four times as often.
     const rounds = (performance.now() - begun) / (interval * 0.8) + 1;
     const asked = (await calls('zcount')) - before;
     expect(asked).toBeGreaterThan(0);
@@ -64,7 +64,7 @@ describe('the janitor', () => {
   it('of two processes at once is harmless, and takes everything once', async () => {
     const logs = new Logs();
     const queues = [{ name: 'own' }];
-    // They do not share all of their queues, so each looks after its own.
+    // They share only some queues, so each process looks after its own.
     await bootQueue(redis, { root: often, handlers, logs, watch: false });
     const other = await bootQueue(redis, { root: often, handlers, logs, queues });
     const ids = Array.from({ length: 3_000 }, (_, i) => `d${i}`);

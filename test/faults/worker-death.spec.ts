@@ -16,9 +16,9 @@ import { emptied } from './support/app.js';
 // Tests that start processes take as long as the machine does.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** Long enough that a living worker is not late with its beats while other processes start. */
+/** Long enough that a living worker sends its beats in time while other processes start. */
 const LEASE_MS = 2_000;
-/** From the end of a lease until the jobs it held run elsewhere, on a busy machine. */
+/** From the end of a lease until another worker runs its jobs, on a busy machine. */
 const NOTICE_MS = 4_000;
 
 const redis = useRedis();
@@ -27,7 +27,7 @@ let ledger: Ledger;
 let events: QueueEvents;
 
 beforeEach(async () => {
-  // Killed processes leave their records, which go by themselves after ten minutes.
+  // Killed processes leave their records. Redis removes them after ten minutes.
   atEnd(() => redis.flush());
   ledger = new Ledger();
   const root = QueueModule.forRoot({ connection: redis.url, prefix: redis.prefix, role: 'producer' });
@@ -76,7 +76,7 @@ it('completes 100 jobs that lost their worker three times in a row', async () =>
     await worker.take(started, 'started');
     worker.kill('SIGKILL');
     await worker.exit();
-    // From its second stall on a job comes alone, so that only one can be guilty of the next.
+    // From its second stall on a job is claimed alone, so that only one job can cause the next one.
     if (kill === 2) started = 1;
   }
   const last = await startWorker(100);
@@ -125,7 +125,7 @@ it('refuses what a worker says that was stopped for longer than its lease, and l
     new Set(ids.map((id) => `${id} lease-lost`)),
   );
 
-  // Its handlers come to their end, which must not be the end of the jobs: those are run by another now.
+  // Its handlers end. That must not end the jobs, which another worker runs now.
   await zombie.call('release');
   await until(() => ledger.lines('E').length === 10, PATIENT);
   expect(await queue.counts()).toMatchObject({ active: 10, completed: 0 });
@@ -182,7 +182,7 @@ it('runs nothing twice where the heartbeat thread starts later than several leas
   });
   const ids = await addJobs(5, 'hold');
   await slow.take(5, 'started');
-  // It would take over the jobs of a lease that has ended.
+  // This worker would take over the jobs of an expired lease.
   await startWorker(5, lease);
   await slow.first('link', ({ role, state }) => role === 'heartbeat' && state === 'up');
   await slow.call('release');

@@ -15,14 +15,14 @@ export interface WorkingApp {
   readonly engine: QueueEngine;
   /** How often each job has run. */
   readonly runs: ReadonlyMap<string, number>;
-  /** What the connections had to say. */
+  /** The reports of the connections. */
   readonly links: readonly LinkEvent[];
-  /** Starts the workers, where `autoStart: false` has kept them. */
+  /** Starts the workers if `autoStart: false` was given. */
   readonly start: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
-/** An application that adds to one queue and works on it, and counts what it runs. */
+/** An application that adds to one queue, works on it, and counts the runs. */
 export async function bootWorking(
   root: QueueModuleOptions,
   run: (job: Job) => unknown = () => undefined,
@@ -53,7 +53,7 @@ export const drained = ({ queue }: Pick<WorkingApp, 'queue'>): Promise<unknown> 
     what: 'everything is done',
   });
 
-/** Resolves when nothing waits or runs, whatever is kept. */
+/** Resolves when nothing waits or runs. Kept jobs do not matter. */
 export function emptied(queue: Queue, timeout = 60_000): Promise<unknown> {
   const isEmpty = async () => {
     const { waiting, delayed, active } = await queue.counts();

@@ -1,12 +1,14 @@
 import { PATIENT } from '../../support/queue-app.js';
 import { until } from '../../support/wait.js';
 
-/** More than between two exchanges that follow one upon the other, which renew it too; less than between two beats. */
+/**
+ * More than the time between two exchanges in a row, which renew the lease too. Less than the time between two beats.
+ */
 const LEAP_MS = 100;
 
 /**
- * Resolves once a beat has renewed the lease: the thread that sends it takes its time to start. `leaseMs`: what is left of
- * it; undefined while there is none.
+ * Resolves once a beat has renewed the lease: the thread that sends it takes some time to start. `leaseMs` returns
+ * what is left of the lease, or undefined if there is none.
  */
 export async function renewed(leaseMs: () => Promise<number | undefined>): Promise<void> {
   let last = Infinity;

@@ -2,7 +2,7 @@ import { createServer, type Socket, type AddressInfo } from 'node:net';
 import { atEnd } from '../../support/cleanup.js';
 import { RequestSplitter, matches } from '../../support/cut/requests.js';
 
-/** Just enough of a server to be asked what it is; closed at the end of the test. Answers its URL. */
+/** A server that answers only questions about what it is. The end of the test closes it. Returns its URL. */
 export async function startFakeServer(info: string): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

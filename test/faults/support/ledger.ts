@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { atEnd } from '../../support/cleanup.js';
 
 interface Line {
-  /** A run began (S) or its handler came to its end (E). */
+  /** A run began (S), or its handler ended (E). */
   readonly what: 'S' | 'E';
   readonly id: string;
   readonly pid: number;
 }
 
-/** What processes did, in one file each, outside of Redis: the truth to compare with what the queue says. */
+/** What processes did, one file for each, outside of Redis. Tests compare it with what the queue reports. */
 export class Ledger {
   private readonly dir = mkdtempSync(join(tmpdir(), 'godwit-ledger-'));
   private files = 0;
@@ -31,7 +31,7 @@ export class Ledger {
     return what === undefined ? lines : lines.filter((line) => line.what === what);
   }
 
-  /** How often each job was begun, or brought to its end. */
+  /** How often each job began, or ended. */
   times(what: Line['what']): Map<string, number> {
     const counts = new Map<string, number>();
     for (const { id } of this.lines(what)) counts.set(id, (counts.get(id) ?? 0) + 1);
@@ -44,7 +44,7 @@ function parse(line: string): Line {
   return { what: what as Line['what'], id: id!, pid: Number(pid) };
 }
 
-/** Every id once: what the ledger of a queue shows that lost nothing and ran nothing twice. */
+/** Each id once. This is the ledger of a queue that lost nothing and ran nothing twice. */
 export function onceEach(ids: readonly string[]): Map<string, number> {
   return new Map(ids.map((id) => [id, 1]));
 }

@@ -7,14 +7,14 @@ export interface Replica {
   readonly server: RunningRedis;
   /** A client of the replica itself. */
   readonly client: Redis;
-  /** Resolves once it has everything that the primary has. */
+  /** Resolves once it has all data of the primary. */
   caughtUp(primary: Redis): Promise<void>;
-  /** It keeps its connections, and answers nothing. */
+  /** It keeps its connections and answers nothing. */
   stop(): void;
   goOn(): void;
 }
 
-/** A replica of the server of the spec, for the whole file. */
+/** A replica of the spec's server, for the whole file. */
 export function useReplica(primary: RunningRedis): Replica {
   let server: RunningRedis;
   let client: Redis;
@@ -37,7 +37,7 @@ export function useReplica(primary: RunningRedis): Replica {
     },
     caughtUp: async (admin) => {
       const confirmed = async () => {
-        // Only what its own connection has written makes WAIT wait.
+        // WAIT waits only for writes of its own connection.
         await admin.call('PUBLISH', 'replicated', '');
         return (await admin.wait(1, 200)) >= 1;
       };

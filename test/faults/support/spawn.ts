@@ -10,31 +10,31 @@ import type { TestRedis } from '../../support/redis.js';
 import type { Ledger } from './ledger.js';
 
 const CHILD = fileURLToPath(new URL('child.mjs', import.meta.url));
-/** A process that must start Node and Nest, perhaps beside many others. */
+/** How long a test waits for a process that starts Node and Nest, perhaps beside many others. */
 const START_MS = 120_000;
 
-/** What a process is told to be; it must survive JSON. */
+/** The plan of a process. It must be valid JSON. */
 export interface AppPlan {
   readonly root: QueueModuleOptions;
   /** @default 'work' */
   readonly queue?: string;
-  /** Of its processor. @default no processor */
+  /** Concurrency of its processor. @default no processor */
   readonly concurrency?: number;
-  /** What its handler declares; each names the job it makes. */
+  /** Schedules of the handler. Each names the job it makes. */
   readonly schedules?: readonly (ScheduleOptions & { readonly name: string })[];
-  /** File for a line at the start and one at the end of every run. */
+  /** File that gets one line at the start and one at the end of each run. */
   readonly ledger?: string;
-  /** Deeds for names that are none: `{ work: 'sleep' }`. */
+  /** What handlers do, by job name: `{ work: 'sleep' }`. */
   readonly as?: Readonly<Record<string, string>>;
-  /** URL of a module with further `deeds`, which are not told, and `verbs`. */
+  /** URL of a module with further `deeds` and `verbs`. */
   readonly extras?: string;
-  /** Further variables of its environment. */
+  /** Further environment variables. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Options of Node. */
+  /** Options for Node. */
   readonly execArgv?: readonly string[];
 }
 
-/** What a process says, and when it was heard, by `performance.now()` of the one that hears it. */
+/** A message of a process, and when it arrived by `performance.now()` of the receiver. */
 export type Said = Saying extends infer One ? One & { readonly at: number } : never;
 
 type Saying =
@@ -54,7 +54,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** Starts an application and waits until it is up; killed at the end of the test where it still runs then. */
+/** Starts an application and waits until it is up. The end of the test kills it if it still runs. */
 export async function spawnApp(plan: AppPlan): Promise<AppProcess> {
   const app = new AppProcess(plan);
   await app.first('ready', () => true, { timeout: START_MS, what: () => `the process is up: ${app.output}` });
@@ -77,7 +77,7 @@ export function spawnWorker(
 
 export class AppProcess {
   readonly exited: Promise<Exit>;
-  /** What it wrote to its standard outputs; nothing, if all is well. */
+  /** What it wrote to its standard outputs. Empty if all is well. */
   output = '';
   private readonly child: ChildProcess;
   private readonly messages = new Subject<Said>();
@@ -111,12 +111,12 @@ export class AppProcess {
     return this.child.pid!;
   }
 
-  /** Everything of a kind it has said so far. */
+  /** All messages of one kind so far. */
   all<K extends Said['kind']>(kind: K): Extract<Said, { kind: K }>[] {
     return this.said.values.filter((one): one is Extract<Said, { kind: K }> => one.kind === kind);
   }
 
-  /** The first it has said, or will say, that matches. */
+  /** The first message that matches. Waits for it. */
   first<K extends Said['kind']>(
     kind: K,
     match: (said: Extract<Said, { kind: K }>) => boolean = () => true,
@@ -141,14 +141,14 @@ export class AppProcess {
   }
 
   /**
-   * Does something in the process: `add(name, data, options)`, `get(id)`, `start()`, `state()`, `release()` of held jobs, and
-   * what the `extras` of its plan add.
+   * Calls a verb in the process: `add(name, data, options)`, `get(id)`, `start()`, `state()`, `release()` of held
+   * jobs, and those that the `extras` of its plan add.
    */
   call(verb: string, ...args: unknown[]): Promise<any> {
     return this.ask({}, verb, ...args);
   }
 
-  /** As `call`, for what takes its time. */
+  /** As `call`, for verbs that take long. */
   async ask(options: WaitOptions, verb: string, ...args: unknown[]): Promise<any> {
     const call = ++this.calls;
     if (!this.child.connected) throw new Error(`${verb} of a process that has ended`);
@@ -158,7 +158,7 @@ export class AppProcess {
     return value;
   }
 
-  /** Closes the application and leaves the process to itself; it must end when nothing keeps it. */
+  /** Closes the application and leaves the process alone. It must end when nothing keeps it. */
   close(): void {
     this.child.send({ call: 0, verb: 'close', args: [] });
   }

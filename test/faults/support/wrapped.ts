@@ -6,8 +6,8 @@ import { findServer } from '../../../tools/redis/binary.mjs';
 import { atEnd } from '../../support/cleanup.js';
 
 /**
- * A server that a few lines of shell prepare before they become it: `trap '' XFSZ`, `export LD_PRELOAD=…`. Stopped at the end
- * of the test.
+ * A server that starts after some lines of shell: `trap '' XFSZ`, `export LD_PRELOAD=…`. The end of the test stops
+ * it.
  */
 export async function startWrapped(lines: string, args: readonly string[]): Promise<RunningRedis> {
   const dir = mkdtempSync(join(tmpdir(), 'godwit-wrapped-'));
