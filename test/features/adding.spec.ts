@@ -68,7 +68,7 @@ describe('addBulk', () => {
       const error = await refused(queue.addBulk([job(1), entry as never, job(3)]));
       expect(error['message'], what).toContain(message);
       expect(error['code'], what).toMatch(/^GODWIT_/);
-      // Behind the first chunk too: everything is checked before anything is sent.
+      // After the first chunk too: all jobs are checked before any is sent.
       const far = Array.from({ length: 1500 }, () => job(1));
       const late = await refused(queue.addBulk([...far, entry as never]));
       expect(late['message'], what).toContain(message.replace('[1]', '[1500]'));
@@ -172,7 +172,7 @@ describe('ids', () => {
       const { queue } = await bootQueue(redis, { watch: false });
       await queue.add('job', 0, { id: 'known' });
       await redis.admin.script('FLUSH');
-      // The server knows the script of the second call, and asks for that of the first.
+      // The server knows the script of the second call and has forgotten that of the first.
       await queue.add('job', 1, { delay: '1h' });
       const added = await Promise.all([
         queue.add('job', 'first', { id: 'x' }),

@@ -30,7 +30,7 @@ interface Received {
   readonly alert: Alert;
 }
 
-/** A receiver of webhooks; `answer` says the status of each request. */
+/** A receiver of webhooks. `answer` sets the status of each response. */
 async function receiver(answer: (count: number) => number | Promise<number> = () => 204) {
   const received: Received[] = [];
   const server = createServer((request, response) => {
@@ -109,7 +109,7 @@ describe('rules', () => {
         what: () =>
           `${rule} of ${queue}: ${JSON.stringify(heard.map(({ id }) => id))} ${app.logs.complaints.join('; ')}`,
       });
-    // Counters of failures are differences: it must have looked once before.
+    // Counters of failures are compared, so the rule must have looked once before.
     await until(leaderOf, PATIENT);
     await app.queue.add('slow', null);
     await firing('longestRun', 'work');

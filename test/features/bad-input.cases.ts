@@ -6,7 +6,7 @@ import type { QueueApp } from '../support/queue-app.js';
 const welcome = defineJob('work', 'welcome', z.object({ to: z.email(), times: z.number().max(3) }));
 
 export type Call = (app: QueueApp) => Promise<unknown>;
-/** What is wrong, the code of the error, what it says (a part of it, or its shape), and the call. */
+/** What is wrong, the code of the error, a part of its message or its shape, and the call. */
 export type Case = [what: string, code: string, message: string | RegExp, call: Call];
 
 const add =
@@ -41,7 +41,7 @@ const ID = 'GODWIT_INVALID_JOB_ID';
 export const NAME = 'GODWIT_INVALID_JOB_NAME';
 const QUEUE = 'GODWIT_INVALID_QUEUE_NAME';
 
-/** Every call that is wrong by itself. The queue `work` takes data of up to 1,000 bytes. */
+/** Every call that is wrong by itself. The queue `work` accepts data of up to 1,000 bytes. */
 export const cases: Case[] = [
   [
     'an unknown queue',

@@ -29,7 +29,7 @@ describe('a wrong call', () => {
       // oxlint-disable-next-line no-control-regex
       expect(error.message, what).not.toMatch(/[\u0000-\u001f\u007f-\u009f\ud800]/u);
     }
-    // `addAndWait` may have looked for the number of the last event, but nobody has written a thing.
+    // `addAndWait` may have read the number of the last event, but nothing was written.
     expect(await redis.keys()).toEqual([keyOf(redis, 'meta')]);
     expect(await app.queue.counts()).toEqual({
       waiting: 0,
@@ -101,7 +101,7 @@ describe('a Redis out of reach', () => {
     const cut = await startCut(redis.url);
     const root = { connection: cut.url, enqueueTimeout: 400 };
     const { queue, producer } = await bootQueue(redis, { root, watch: false });
-    // So short a time may not be enough on a busy machine; made again it is the same job.
+    // This time may be too short on a busy machine. Adding again gives the same job.
     await until(() => queue.add('job', 1, { id: 'before' }), PATIENT);
 
     cut.blackhole();
@@ -185,14 +185,14 @@ describe('a Redis that does not fit', () => {
   });
 });
 
-/** A server that says it is one version of Redis, and knows only what is asked before anything else. */
+/** A server that reports some version of Redis, and answers only the first questions of a client. */
 async function oldRedis(info: string): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
     socket.on('error', () => socket.destroy());
     socket.on('data', (data) => {
-      // ioredis sends whole commands, and these hold no line that looks like the start of one.
+      // ioredis sends whole commands, and none of these contains a line that looks like the start of a command.
       for (const command of data.toString().split(/(?=^\*\d)/m)) {
         const word = command.split('\r\n')[2]?.toLowerCase();
         if (word === 'info') socket.write(`$${info.length + 2}\r\n${info}\r\n\r\n`);

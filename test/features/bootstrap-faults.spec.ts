@@ -8,7 +8,7 @@ import type { Job } from '#lib/job/job.js';
 import { processorOf } from '../support/queue-app.js';
 import { bootFaults, compileApp, withQueues } from './fakes.js';
 
-/** The faults an application with the queues `email` and `sms` is refused for. */
+/** The faults for which an application with the queues `email` and `sms` does not start. */
 const faultsOf = (metadata: ModuleMetadata, queues = ['email', 'sms']) =>
   bootFaults(withQueues(queues, metadata));
 

@@ -30,7 +30,7 @@ describe('a circuit breaker', () => {
     await queue.addBulk(Array.from({ length: 30 }, () => ({ name: 'job', data: null })));
     const opened = await said.first(({ type }) => type === 'breakerOpened', PATIENT);
     expect(opened).toMatchObject({ queue: 'work', name: undefined, openForMs: 150 });
-    // Another process may be in the middle of a run when it opens.
+    // Another process may be running a job when the breaker opens.
     await until(async () => (await queue.counts()).active === 0, { ...PATIENT, what: () => 'no job runs' });
     const before = runs;
     expect(before).toBeLessThanOrEqual(5);
@@ -97,7 +97,7 @@ describe('what keeps a job waiting', () => {
     expect(await why('a')).toEqual([]);
     await queue.limits.hold('1h');
     await queue.group('a').pause();
-    // Workers declare it; here there is none.
+    // Workers declare the limit; this test has no worker.
     await queue.limits.shared('api').set({ concurrency: 1 });
     await queue.limits.shared('api').hold('1h');
     expect(await why('a')).toEqual([

@@ -8,7 +8,7 @@ import { collect } from '../support/wait.js';
 const redis = useRedis();
 const requests = new AsyncLocalStorage<string>();
 
-/** An application that notes what its handlers see. */
+/** An application that records what its handlers see. */
 async function looking(): Promise<{ app: QueueApp; seen: unknown[] }> {
   const seen: unknown[] = [];
   const see = () => void seen.push(requests.getStore());

@@ -9,7 +9,7 @@ import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
-/** A beat is a quarter of a lease. */
+/** A beat comes each quarter of a lease. */
 const LEASE_MS = 2_000;
 const root = { lease: { duration: LEASE_MS } };
 const WHY = 'the customer changed her mind';
@@ -100,7 +100,7 @@ describe('a job that runs', () => {
             await aborted(job);
             heardAt = performance.now();
             reason = job.signal.reason;
-            // Until then it is there to be cancelled, however soon it heard.
+            // Until then it can be cancelled, however soon the worker hears of it.
             await asked.promise;
             throw job.signal.reason;
           },
@@ -217,7 +217,7 @@ describe('a job that runs', () => {
     const started = latch('the run');
     const never = latch('nothing');
     const first = await bootQueue(redis, {
-      // A beat of a quarter of an hour: it does not hear of it.
+      // A beat comes each quarter of an hour, so the worker does not hear of it.
       root: { lease: { duration: '1h' }, shutdown: { timeout: 0, grace: 0 } },
       handlers: { deaf: () => (started.open(), never.promise) },
     });

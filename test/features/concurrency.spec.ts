@@ -23,7 +23,7 @@ class Gauge {
   }
 }
 
-/** Something that takes a turn of the event loop or a few. */
+/** Work that takes one or several turns of the event loop. */
 const turns = async (count: number) => {
   for (let i = 0; i < count; i++) await new Promise(setImmediate);
 };
@@ -78,7 +78,7 @@ describe('concurrency', () => {
       job: async (job: Job) => {
         ran[name].push(job.data);
         gates[name].open();
-        // Nobody ends before both have one.
+        // No job ends before both workers have one.
         await Promise.all([gates.one.promise, gates.two.promise]);
       },
     });
@@ -110,7 +110,7 @@ describe('concurrency', () => {
       },
     });
     const one = await bootQueue(redis, { handlers: handlers('one'), concurrency: 1 });
-    // Fast jobs first, so that this worker takes many at a time.
+    // Fast jobs first, so that this worker claims many at a time.
     await one.queue.addBulk(jobs(2000));
     await one.said.take(2000, (event) => event.type === 'completed', PATIENT);
     expect(ran).toEqual({ one: 2000, two: 0 });
@@ -148,7 +148,7 @@ describe('concurrency', () => {
       concurrency: 1,
       watch: false,
     });
-    // Paused in its own process, it sleeps while the other one takes the batch.
+    // The worker is paused in its own process, so it sleeps while the other one takes the batch.
     two.runtime.pause('work');
     await one.queue.addBulk([{ name: 'slow', data: 0 }, ...jobs(5)]);
     await began.wait(PATIENT);
@@ -178,7 +178,8 @@ describe('concurrency', () => {
       for (const { id } of added) await one.ended(id);
       times.push(performance.now() - began);
     }
-    // A bell that is lost is made up for by the next look at the lists, seconds later; a busy machine may be slow once or twice.
+    // After a lost bell the next look at the lines finds the job, seconds later. A busy machine may be slow once or
+    // twice.
     expect(times.filter((ms) => ms > 750).length, times.map(Math.round).join(' ')).toBeLessThan(4);
   });
 
@@ -264,17 +265,17 @@ describe('a full worker', () => {
         job: () => undefined,
       },
       concurrency: 1,
-      // Its beats are calls too, more of them where the pause below takes longer.
+      // Its beats are calls too. There are more of them if the pause below takes longer.
       root: { lease: { duration: '1h' } },
     });
-    // The thread has started, and has said what it says at its start.
+    // The thread has started and has sent its first report.
     await until(async () => (await get(QueueInspector).workers()).length === 1, PATIENT);
     await queue.add('slow', 0);
     await began.wait(PATIENT);
     const added = await queue.addBulk(jobs(10));
     const before = await callsOf('bzpopmin', 'evalsha');
     await pause(500);
-    // It may have been waiting at the bell, and may pass that on once.
+    // It may have waited at the bell, and may pass that on once.
     expect((await callsOf('bzpopmin', 'evalsha')) - before).toBeLessThanOrEqual(4);
     gate.open();
     for (const { id } of added) await ended(id);

@@ -376,7 +376,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     const worker = await boot(undefined, { handlers: { a: () => {} }, root: { history: true } });
     await worker.queue.addBulk([1, 2, 3].map((n) => ({ name: 'a', data: n })));
     await until(async () => (await worker.queue.stats()).total.processed === 3, PATIENT);
-    // A process that stops writes its counters.
+    // A process writes its counters when it stops.
     await worker.app.close();
     const { body } = await api('GET', 'queues/work/series?hours=1');
     const sum = (values: number[]) => values.reduce((total, one) => total + one);

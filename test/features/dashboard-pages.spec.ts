@@ -15,7 +15,7 @@ import { until } from '../support/wait.js';
 
 const UI = join(ROOT, 'dist/subpaths/dashboard/ui');
 
-// As root Chromium needs the first, the others keep it from calling home.
+// Chromium as root needs the first flag. The others stop its own requests.
 const FLAGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -36,7 +36,7 @@ afterAll(() => browser.close());
 
 interface Opened {
   readonly page: Page;
-  /** Errors in the page, and requests that left its origin. */
+  /** Errors in the page, and requests to other origins. */
   readonly faults: string[];
 }
 
@@ -252,7 +252,7 @@ describe('the pages', () => {
         ),
       dashboard.url,
     );
-    // The policy of the page stops it first; the server would refuse it too.
+    // The policy of the page stops it first. The server would refuse it too.
     expect(sent).toBe('stopped');
     expect(await dashboard.queue.isPaused()).toBe(false);
   });
@@ -353,7 +353,7 @@ describe.each([
       expect([path, overflow <= 0]).toEqual([path, true]);
     }
     gate.open();
-    // A job that is not there answers with 404, and axe is a script without the nonce.
+    // A missing job is answered with 404, and axe is a script without the nonce.
     expect(faults.filter((fault) => !/404|Content Security Policy/.test(fault))).toEqual([]);
   });
 });

@@ -22,7 +22,7 @@ class TokenGuard implements CanActivate {
   }
 }
 
-/** Calls of the API as one of the people whom `TokenGuard` knows. */
+/** Calls the API as one of the people that `TokenGuard` knows. */
 const callsOf =
   (ask: DashboardApp['ask']) =>
   (user: string, method: string, path: string): ReturnType<typeof ask> =>
@@ -69,7 +69,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
       ['DELETE', 'queues/work'],
     ] as const)
       expect([path, (await as('ada', method, path)).status]).toEqual([path, 403]);
-    // A queue that one may not see is no different from one that does not exist.
+    // A queue that a person may not see is answered like a queue that does not exist.
     const hidden = await as('boss', 'GET', 'queues/secret');
     const absent = await as('boss', 'GET', 'queues/nobody');
     expect([hidden.status, hidden.text.replace('secret', 'nobody')]).toEqual([404, absent.text]);
@@ -198,7 +198,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
       { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin' },
     ]) {
       const { status } = await ask('POST', 'api/v1/queues/work/pause', { headers, body: '{}' });
-      // Fastify refuses other types by itself.
+      // Fastify itself refuses other types.
       expect([headers, [403, 415].includes(status)]).toEqual([headers, true]);
     }
     expect(await queue.isPaused()).toBe(false);

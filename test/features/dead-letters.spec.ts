@@ -21,7 +21,7 @@ const unrecoverable = () => {
   throw new UnrecoverableError('no such thing');
 };
 
-/** Jobs that have died in this order, on a queue that is paused then; their ids are their places. */
+/** Jobs that died in this order. The queue is paused then, and their ids are their positions. */
 async function withDead(app: QueueApp, ...names: string[]): Promise<void> {
   for (const [i, name] of names.entries()) {
     await app.queue.add(name, { n: i }, { id: String(i) });
@@ -33,7 +33,7 @@ async function withDead(app: QueueApp, ...names: string[]): Promise<void> {
 const boot = (handlers: Handlers = { die, unrecoverable }) =>
   bootQueue(redis, { handlers, queue: { defaults: { attempts: 1 }, unknownJob: 'dead' }, concurrency: 1 });
 
-/** As if the job had died so long ago. */
+/** As if the job had died this long ago. */
 async function age(id: string, ms: number): Promise<void> {
   await redis.admin.zadd(keyOf(redis, 'dead'), Date.now() - ms, id);
 }
@@ -152,7 +152,7 @@ describe('dead letters replayed', () => {
     const options = { expiresIn: '30s', retention: '1h', timeout: '30s' };
     await queue.add('job', { text: 'line\nbreak "d":1}' }, { ...options, id: 'late' });
     await queue.add('job', null, { expiresIn: 1, id: 'hopeless' });
-    // As if they had been added a while ago.
+    // As if they had been added some time ago.
     const jobs = keyOf(redis, 'jobs');
     for (const id of ['late', 'hopeless']) {
       const [name, , ...rest] = (await redis.admin.hget(jobs, id))!.split('\n');
@@ -251,7 +251,7 @@ describe('many dead letters at a rate', () => {
     const began = performance.now();
     const onProgress = (retried: number) => void steps.push([retried, performance.now() - began]);
     expect(await queue.dead.retry({ name: 'die' }, { rate, onProgress })).toBe(9);
-    // Four at once, as 100 ms are a step: after 0, 100 and 200 ms.
+    // Four at a time, in steps of 100 ms: after 0, 100 and 200 ms.
     expect(steps.map(([retried]) => retried)).toEqual([4, 8, 9]);
     expect(steps[2]![1] - steps[0]![1]).toBeGreaterThanOrEqual(190);
     await until(async () => (await queue.counts()).dead === 9, PATIENT);

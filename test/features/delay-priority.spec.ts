@@ -9,7 +9,7 @@ import { latch, until } from '../support/wait.js';
 const redis = useRedis();
 const HOUR = 3_600_000;
 
-/** Tells in which order jobs began. */
+/** Records the order in which jobs began. */
 function recorder(): { ran: unknown[]; handlers: Handlers } {
   const ran: unknown[] = [];
   return { ran, handlers: { job: (job: Job) => void ran.push(job.data) } };
@@ -47,7 +47,7 @@ it('shows a delayed job as delayed, with the time it is due', async () => {
   expect(dueAt!.getTime() - event.at.getTime()).toBe(HOUR);
   expect(await queue.counts()).toMatchObject({ delayed: 2, waiting: 0 });
 
-  // What is due already does not wait.
+  // A job that is already due does not wait.
   const past = await queue.add('job', 1, { runAt: 0 });
   const zero = await queue.add('job', 1, { delay: 0 });
   expect(await queue.get(zero.id)).toMatchObject({ state: 'waiting', dueAt: null });
@@ -58,7 +58,7 @@ it("judges a due time by the clock of Redis, whatever a process's own clock says
   const { ran, handlers } = recorder();
   const { queue, ended, said } = await bootQueue(redis, { handlers });
   const { now } = Date;
-  // Two hours ahead, where BullMQ's workers would run a job that is due in one.
+  // Two hours ahead, where the workers of BullMQ would run a job that is due in one hour.
   Date.now = () => now() + 2 * HOUR;
   try {
     const { id } = await queue.add('job', 'in an hour', { delay: HOUR });
@@ -138,7 +138,7 @@ it('runs a thousand jobs without priorities in the order in which they were adde
 it('keeps the priority of a job over its delay and over its retries', async () => {
   const began: string[] = [];
   const gate = latch('the gate');
-  // So slow that nothing is claimed ahead.
+  // So slow that no job is claimed before a slot is free.
   const slow = () => pause(20);
   const handlers: Handlers = {
     gate: () => gate.promise.then(slow),
@@ -151,7 +151,7 @@ it('keeps the priority of a job over its delay and over its retries', async () =
   const { queue, ended, said } = await bootQueue(redis, { handlers, concurrency: 1 });
   const blocker = await queue.add('gate', 0);
   await said.first((event) => event.type === 'active' && event.jobId === blocker.id, PATIENT);
-  // All of them become claimable while the only slot is taken.
+  // All of them can be claimed while the only slot is taken.
   const delayed = await queue.add('job', '2 delayed', { priority: 2, delay: '1h' });
   const plain = await queue.add('job', '2 plain', { priority: 2 });
   const late = await queue.add('job', '3 plain', { priority: 3 });
@@ -173,7 +173,7 @@ it('keeps the priority of a job over its delay and over its retries', async () =
     '10 1',
   ]);
 
-  // After the wait of its backoff it is again before those of a higher number.
+  // After its backoff it is again before jobs with a higher number.
   await queue.pause();
   began.length = 0;
   const behind = await queue.add('job', '5', { priority: 5 });
@@ -195,7 +195,7 @@ it('lets a due job run elsewhere at once where the process that knows of it has 
     job: (job: Job<number>) => void ran.push(`${process} ${job.data}`),
   });
   const one = await bootQueue(redis, { handlers: handlers('one'), concurrency: 1 });
-  // Its only slot is taken when it learns of the retry, and nobody else does.
+  // Its only slot is taken when it learns of the retry, and no other worker learns of it.
   const two = await bootQueue(redis, { handlers: handlers('two'), concurrency: 1, watch: false });
   two.runtime.pause();
   await one.queue.add('long', 0);
@@ -209,7 +209,7 @@ it('lets a due job run elsewhere at once where the process that knows of it has 
     times.push(performance.now() - began - 100);
   }
   expect(ran).toEqual(Array.from({ length: 20 }, (_, round) => `two ${round}`));
-  // One that nobody has been told of would be found at the next look, seconds later; a busy machine may be slow.
+  // A job without a bell would be found at the next look, seconds later. A busy machine may be slow.
   expect(times.filter((ms) => ms > 750).length, times.map(Math.round).join(' ')).toBeLessThan(3);
   gate.open();
 });
@@ -232,7 +232,7 @@ it.each(['is paused in its process', 'is stopped'] as const)(
       const gone = others[round]!;
       if (how === 'is stopped') await gone.close();
       else gone.runtime.pause();
-      // How long it takes to close is not the time of the job.
+      // How long the worker takes to close does not count for the job.
       const since = Math.max(dueAt, performance.now());
       await until(() => ran.length > before, PATIENT);
       times.push(performance.now() - since);
@@ -254,7 +254,7 @@ itOnRedis(
     await queue.resume();
     await until(() => ran.length === 1, PATIENT);
     await queue.add('job', 'paused here', { delay: 2_000 });
-    // So that it knows of the job before it is paused: the bell has woken it, and it sleeps again.
+    // It must know of the job before it is paused: the bell has woken it, and it sleeps again.
     await until(async () => (await redis.admin.zcard(`{${redis.prefix}:work}:doorbell`)) === 0, PATIENT);
     await isBlocked(redis);
     runtime.pause();

@@ -19,7 +19,7 @@ class EmailProcessor {
   }
 }
 
-/** The trap of a strict mock: whoever touches it fails. */
+/** A strict mock. Every access throws. */
 function refuseToBeRead(): never {
   throw new Error('not to be looked at');
 }
@@ -128,7 +128,7 @@ describe('what is found', () => {
         ],
       }),
     );
-    // Nest itself reads values while it makes them; the strict ones take their place afterwards.
+    // Nest reads values while it makes them. The strict ones replace them afterwards.
     const wrappers = [...(fakes.app as any).container.getModules().values()].flatMap((module: any) => [
       ...module.providers.values(),
     ]);
@@ -189,7 +189,7 @@ function at(target: object, key: PropertyKey) {
 }
 
 describe('where @Handle may stand', () => {
-  // What does not compile is tried through the plain shape of a decorator.
+  // Code that does not compile is tried through a decorator of a looser type.
   const handle = Handle('x') as (target: object, key?: unknown, descriptor?: unknown) => void;
   class Target {
     get total() {

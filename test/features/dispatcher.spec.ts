@@ -16,11 +16,11 @@ import { KEEPING, useServer } from '../support/server.js';
 import { collect, until } from '../support/wait.js';
 import { compileApp } from './fakes.js';
 
-// Of the spec's own, since it goes away here.
+// A server of this spec, since it goes away here.
 const server = useServer({ args: KEEPING });
 const redis = useRedis({ server, rights: 'all' });
 
-/** Keys of another program: no prefix is put before them. */
+/** Keys of another program. They get no prefix. */
 const KEYS = { delayedKey: 'mails:delayed', readyKey: 'mails:ready' } as const;
 const SOON = { pollInterval: 50 } as const;
 
@@ -59,7 +59,7 @@ describe('a dispatcher', () => {
     await put(1, 'a');
     await listed(4);
     expect(await ready()).toEqual(expect.arrayContaining(['there before', 'a', 'b', 'c']));
-    // The list may show a batch before the dispatcher has heard of it: that of the first task is told late, or not at all.
+    // The list may show a batch before the dispatcher gets its answer. The answer of the first one is late, or lost.
     const later = () => moved.values.filter((batch) => batch.ready > 1);
     await until(() => later().reduce((sum, { dispatched }) => sum + dispatched, 0) === 3, PATIENT);
     const { at, ...counts } = moved.values.at(-1)!;
@@ -177,7 +177,7 @@ it('needs no connection of its own beside queues', async () => {
     // A connection that the heartbeat is opening has no name yet.
     return found.includes('') ? undefined : found;
   }, PATIENT);
-  // The heartbeat has one while a job runs for longer.
+  // The heartbeat has a connection while a job runs for longer.
   expect(names.filter((name) => name !== 'heartbeat')).toEqual(['blocking', 'command', 'events']);
 });
 

@@ -8,7 +8,7 @@ import { collect, latch } from '../support/wait.js';
 const redis = useRedis();
 
 describe('a drained queue', () => {
-  /** An application that watches; the last job of `work` ends when the gate opens. */
+  /** An application that watches. The last job of `work` ends when the gate opens. */
   async function boot(gate = Promise.resolve()) {
     const app = await bootQueue(redis, { handlers: { '*': () => undefined, gated: () => gate } });
     const events = app.get(QueueEvents);
@@ -38,7 +38,7 @@ describe('a drained queue', () => {
     await app.queue.add('one', null);
     await app.queue.add('one', null, { delay: '1h' });
     await done(app, 1);
-    // The look after this end finds the job that runs; its own end is what lets the queue drain.
+    // The check after this end finds a job that runs. Only the end of that job drains the queue.
     const ended = app.said.first(({ type, jobId }) => type === 'completed' && jobId === 'last', PATIENT);
     expect(app.drained.values).toEqual([]);
     gate.open();

@@ -8,7 +8,7 @@ import { latch } from '../support/wait.js';
 
 const boot = (options: QueueAppOptions = {}) => bootQueue({ url: 'memory', prefix: 'shop' }, options);
 
-/** The faults an application is refused for. */
+/** The faults for which an application does not start. */
 async function faultsOf(root: QueueModuleOptions, imports: NonNullable<QueueAppOptions['imports']> = []) {
   const error: unknown = await boot({ root, imports, watch: false }).catch((reason: unknown) => reason);
   expect(error).toBeInstanceOf(BootstrapError);

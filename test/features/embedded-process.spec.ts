@@ -11,7 +11,7 @@ import { atEnd } from '../support/cleanup.js';
 import { blocksOf, readPage } from '../support/page-code.js';
 import { until, within } from '../support/wait.js';
 
-/** Starting a program that is compiled on its way takes long on a busy machine. */
+/** Starting a program that is compiled first takes long on a busy machine. */
 const PATIENT = { timeout: 60_000 } as const;
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TYPESCRIPT = ['--import', './tools/typescript.mjs'];
@@ -19,20 +19,20 @@ const NO_IOREDIS = ['--import', './test/support/no-ioredis.mjs'];
 
 interface Program {
   readonly url: string;
-  /** What it has printed so far, colours taken out. */
+  /** What it has printed so far, without colours. */
   readonly text: () => string;
   /** Resolves once it has printed that. */
   readonly said: (match: RegExp) => Promise<unknown>;
-  /** Resolves once it answers requests; Nest says that it has started before that. */
+  /** Resolves once it answers requests. Nest logs its start before that. */
   readonly listens: () => Promise<unknown>;
   readonly signal: (signal: NodeJS.Signals) => void;
   /** Ends it with SIGTERM; resolves with its exit code or the signal. */
   readonly end: () => Promise<number | NodeJS.Signals>;
-  /** The same of one that ends by itself. */
+  /** The same for a program that ends by itself. */
   readonly ended: () => Promise<number | NodeJS.Signals>;
 }
 
-/** A program of this repository where no Redis is named and none is on PATH. */
+/** A program of this repository. No Redis is named, and none is on PATH. */
 async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Program> {
   const path = mkdtempSync(join(tmpdir(), 'godwit-spec-'));
   atEnd(() => rmSync(path, { recursive: true, force: true }));
@@ -85,7 +85,7 @@ async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}
 
 const FOLDER = join(ROOT, '.tmp', `programs-${process.pid}`);
 
-/** The program as it stands, as an ES module or as CommonJS; that its types are right is checked in `docs/pages.spec.ts`. */
+/** The program as it stands, as an ES module or as CommonJS. `docs/pages.spec.ts` checks its types. */
 function compiled(name: string, code: string, extension: 'js' | 'cjs' = 'js'): string {
   const path = join(FOLDER, `${name}.${extension}`);
   mkdirSync(dirname(path), { recursive: true });
@@ -182,7 +182,7 @@ describe('a process that only works', { timeout: 120_000 }, () => {
 });
 
 describe('where no Redis can be had', { timeout: 120_000 }, () => {
-  /** As `npm run sample` does, without compiling it. */
+  /** As `npm run sample` does, without the compilation. */
   const start = (sample: string) =>
     startProgram([
       'tools/redis.mjs',

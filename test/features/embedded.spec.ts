@@ -20,7 +20,7 @@ const memory = { url: 'memory', prefix: 'shop' } as const;
 const boot = (options: QueueAppOptions = {}) => bootQueue(memory, options);
 const NOTICE = /^jobs live in the memory of this process: they are lost when it exits/;
 
-/** What a stream of server-sent events said until it matched. */
+/** The text of a stream of server-sent events, up to the match. */
 async function readUntil(url: string, match: RegExp, headers: Record<string, string>, act: () => unknown) {
   const end = new AbortController();
   const response = await fetch(url, { headers, signal: end.signal });

@@ -31,7 +31,7 @@ class CardError extends PaymentError {
   override name = 'CardError';
 }
 
-/** A filter of these errors, of all where none is named. */
+/** A filter of these errors, or of all errors if none is named. */
 function catching(
   types: readonly (new (...args: any[]) => Error)[],
   act: (error: any, host: ArgumentsHost) => unknown,
@@ -61,14 +61,14 @@ function failing(handlers: Readonly<Record<string, readonly ExceptionFilter[]>>)
   return Work;
 }
 
-/** The error with which the job of that name is dead. */
+/** The error of the dead job of that name. */
 async function errorOf({ queue, ended }: QueueApp, name: string): Promise<string> {
   const { id } = await queue.add(name, null);
   const end = await ended(id);
   return end.type === 'dead' ? `${end.reason}: ${end.error?.name}: ${end.error?.message}` : end.type;
 }
 
-/** What was said of filters. */
+/** The log lines about filters. */
 function complaintsOf({ logs }: QueueApp): readonly string[] {
   return logs.complaints.filter((text) => text.includes('a filter'));
 }
@@ -196,7 +196,7 @@ it('is made by Nest with what it injects, and knows the job', async () => {
 
 it('hears of what guards and interceptors throw, and of an Observable that fails on its way', async () => {
   const heard: string[] = [];
-  // Not the events: of a run that is over at once, a queue may not hear the progress.
+  // Read from the calls, not from events: a queue may write no progress event for a run that ends at once.
   const told: unknown[] = [];
   const filter = catching([], (error: Error) => {
     heard.push(error.message);
@@ -230,7 +230,7 @@ it('hears of what guards and interceptors throw, and of an Observable that fails
     `unrecoverable: UnrecoverableError: not again: ${new ForbiddenException('Forbidden resource').message}`,
   );
   expect(await errorOf(app, 'interceptor')).toContain('not again: intercepted');
-  // The server then knows the script that writes progress: one that it has to be sent first comes after the failure.
+  // The server then knows the script that writes progress. A script that must be sent first runs after the failure.
   const { id } = await app.queue.add('told', null);
   await app.ended(id);
   expect(await errorOf(app, 'observable')).toContain('not again: half way');

@@ -86,7 +86,7 @@ class Requests {
   }
 }
 
-/** What the global enhancers were asked about, while a job of that name ran. */
+/** The calls of the global enhancers while a job of that name ran. */
 async function askedAbout(name: string, global?: boolean | readonly EnhancerKind[]): Promise<string[]> {
   const { queue, ended, close } = await bootQueue(redis, {
     queue: ONCE,

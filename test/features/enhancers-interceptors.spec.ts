@@ -16,7 +16,7 @@ const KEPT = { defaults: { retention: '1m', attempts: 1 } } as const;
 
 const through: NestInterceptor = { intercept: (_context, next) => next.handle() };
 
-/** Runs a job of that name and answers how it ended, with its result and what was told as progress. */
+/** Runs a job of that name. Returns how it ended, its result, and its progress values. */
 async function run({ queue, ended }: QueueApp, name: string, data: unknown = null) {
   told.length = 0;
   const { id } = await queue.add(name, data);
@@ -26,7 +26,7 @@ async function run({ queue, ended }: QueueApp, name: string, data: unknown = nul
 
 const told: unknown[] = [];
 
-/** Keeps what a run tells as progress, which a queue may not hear of that is over at once. */
+/** Records the progress of a run. A queue may write no event for it if the run ends at once. */
 function listen(job: Job): void {
   Object.assign(job, { progress: async (value: unknown) => void told.push(value) });
 }

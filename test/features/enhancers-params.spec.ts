@@ -36,7 +36,7 @@ const Tenant = createParamDecorator((field: string, context: ExecutionContext) =
   return `${field} ${String(job.data[field])}`;
 });
 
-/** What the job of that name made of its data: its result, or its error. */
+/** What the job of that name returned, or its error. */
 async function resultOf(app: QueueApp, name: string, data: unknown): Promise<unknown> {
   const [type, result, message] = await outcomeOf(app, name, data);
   return type === 'dead' ? [result, message].join(': ') : result;

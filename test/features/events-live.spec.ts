@@ -45,7 +45,7 @@ describe('events', () => {
     await queue.add('job', 1, { id: 'a' });
     await queue.resume();
     await ended('a');
-    // A worker that has died with a job in its hands.
+    // A worker that died while it ran a job.
     await queue.pause();
     await queue.add('job', 1, { id: 'b' });
     await redis.admin.lrem(keyOf(redis, 'wait'), 1, 'b');
@@ -92,7 +92,7 @@ describe('events', () => {
     ];
     expect(said.values.map(brief)).toEqual(expected);
 
-    // Numbered one by one, at times that never go back, and how long each run took.
+    // Events are numbered one by one, their times never go back, and each says how long the run took.
     expect(said.values.map((event) => event.eventId)).toEqual(expected.map((_, i) => String(i + 1)));
     for (const [i, event] of said.values.entries()) {
       expect(event.queue).toBe('work');

@@ -9,7 +9,7 @@ import { latch, until } from '../support/wait.js';
 const redis = useRedis();
 const SECRET = 'password-of-ada';
 
-/** Lines with their level and, of errors, the first line of the stack. */
+/** Lines with their level. Errors have the first line of their stack. */
 class AllLogs extends Logs {
   readonly stacks: unknown[] = [];
   override error = (text: unknown, stack?: unknown) => {

@@ -11,17 +11,19 @@ import type { WorkerServices } from '#lib/module/queue.runtime.js';
 import type { DrainReport, Pool } from '#lib/worker/worker-pool.js';
 import { LIMITS } from '../scripts/support.js';
 
-/** What a handler waits for until the test opens it. */
+/** A gate that a handler waits for and the test opens. */
 export function gate(): { readonly opened: Promise<void>; readonly open: () => void } {
   let open!: () => void;
   const opened = new Promise<void>((resolve) => (open = resolve));
   return { opened, open };
 }
 
-/** Everything that happened, in order, over all fakes of one application. */
+/** Everything that happened, in order, in all fakes of one application. */
 export type History = string[];
 
-/** The memory engine; it writes down when it is opened, used and closed, and its link and its server do what the test says. */
+/**
+ * The memory engine. It records when it is opened, used and closed. The test decides what its link and its server do.
+ */
 export class WatchedEngine extends MemoryEngine {
   state: 'new' | 'open' | 'closed' = 'new';
   isThere = true;
@@ -67,12 +69,12 @@ export class WatchedEngine extends MemoryEngine {
   }
 }
 
-/** A pool that runs what the test hands it, through the handlers that discovery found. */
+/** A pool that runs the jobs that the test gives it, through the handlers that discovery found. */
 export class FakePool implements Pool {
   readonly queue: string;
   concurrency: number;
   state: 'new' | 'running' | 'paused' | 'drained' = 'new';
-  /** Resolves when a drain begins, and when it is over. */
+  /** Resolves when a drain begins, and when it has ended. */
   readonly draining: Promise<void>;
   readonly drained: Promise<void>;
   private tellDraining!: () => void;
@@ -152,7 +154,7 @@ export interface FakeOptions {
   readonly makePool?: (plan: QueuePlan, history: History, pool: PoolPlan) => FakePool;
 }
 
-/** A real Nest application on memory whose pools are fakes; not yet initialised. */
+/** A real Nest application on the memory engine, with fake pools. It is not initialised yet. */
 export async function compileApp(metadata: ModuleMetadata, options: FakeOptions = {}): Promise<Fakes> {
   const { history = [], makePool = (...plan) => new FakePool(...plan) } = options;
   const engine = new WatchedEngine(history);
@@ -178,7 +180,7 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
     }))
     .compile();
   let failed = false;
-  // Nest 11 does not close what has failed to start; the test itself closes it where that matters.
+  // Nest 11 does not close an application that failed to start. A test closes it where that matters.
   onTestFinished(() => (failed ? undefined : app.close()));
   return {
     app,
@@ -206,7 +208,7 @@ export async function startApp(
   return fakes;
 }
 
-/** The faults for which an application with this metadata does not start; its engine has not been opened. */
+/** The faults for which an application with this metadata does not start. Its engine was never opened. */
 export async function bootFaults(metadata: ModuleMetadata): Promise<readonly string[]> {
   const { init, engine } = await compileApp(metadata);
   const error = await init().then(

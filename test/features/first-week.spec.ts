@@ -30,7 +30,7 @@ class Good {
   welcome() {}
 }
 
-/** What an application with these modules and providers says when it starts. */
+/** The log of an application that starts with these modules and providers. */
 async function startOf(metadata: ModuleMetadata): Promise<void> {
   const module = await Test.createTestingModule(metadata).compile();
   try {
@@ -55,7 +55,8 @@ const calling = (call: Call) => async () => {
 };
 const adding = (options: object) => calling(({ queue }) => queue.add('welcome', {}, options as never));
 
-// Options and calls that a newcomer gets wrong. Each answer names the place and the value, and says what to do in words of the public API.
+// Options and calls that a newcomer gets wrong. Each answer names the place and the value, and says what to do in words
+// of the public API.
 const rows: [mistake: string, message: string, make: () => unknown][] = [
   [
     'no forRoot',
@@ -585,6 +586,6 @@ it.each(rows)('%s', async (_mistake, message, make) => {
       (thrown: unknown) => thrown,
     );
   const told = error instanceof BootstrapError ? error.faults.join('\n') : (error as Error).message;
-  // What Nest itself says goes on with advice of its own.
+  // Nest's own message, followed by our advice.
   expect(message.startsWith('Nest ') ? told.slice(0, message.length) : told).toBe(message);
 });

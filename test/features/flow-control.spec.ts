@@ -18,7 +18,7 @@ import { QueueModule } from '#lib/module/queue.module.js';
 
 const redis = useRedis();
 
-/** Tells in which order jobs began. */
+/** Records the order in which jobs began. */
 function recorder(): { ran: unknown[]; handlers: Handlers } {
   const ran: unknown[] = [];
   return { ran, handlers: { job: (job: Job) => void ran.push(job.data) } };
@@ -249,7 +249,7 @@ describe('a job with a key', () => {
       const call = { worker: 'killed', seq: 1, leaseMs: 8_000, want: 1, maySuspect: true, settled: [] };
       await engine.exchange('work', call);
       const second = await app.queue.add('job', 2, { unique });
-      // It settles the job, and dies before it can free the key.
+      // The worker settles the job, and dies before it can free the key.
       const run = {
         id: first.id,
         name: 'job',

@@ -17,7 +17,7 @@ import { until } from '../support/wait.js';
 
 const redis = useRedis();
 
-/** A job with data in a codec, as a newer version adds it. */
+/** A job whose data is in a codec, as a newer version may add it. */
 const BODY = 'send\nkz\n{"p":2,"traceparent":"00-ab"}\n~z:AAAA';
 
 async function addNewer({ get }: QueueApp, id: string): Promise<void> {

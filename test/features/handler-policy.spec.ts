@@ -50,13 +50,13 @@ it('applies in the worker to jobs that a process without the handler added, betw
   const own = await runs('flaky');
   expect(own).toMatchObject({ end: { type: 'dead', attempt: 2 }, waits: [7] });
   expect(own.job?.failure?.message).toBe('attempt 2 of 2');
-  // The other name of the method has the policy of the queue.
+  // The other name of this method has the policy of the queue.
   expect(await runs('steady')).toMatchObject({ end: { attempt: 3 }, waits: [5, 5] });
-  // The options of the job win, one by one.
+  // Each option of the job overrides that of the handler.
   expect(await runs('flaky', { backoff: 1 })).toMatchObject({ end: { attempt: 2 }, waits: [1] });
   expect(await runs('flaky', { attempts: 3 })).toMatchObject({ end: { attempt: 3 }, waits: [7, 8] });
 
-  // The fourth wait would end too late; the time of the job wins.
+  // The fourth wait would end too late. `retryFor` of the job ends the retries.
   expect(await runs('patient')).toMatchObject({ end: { type: 'dead', attempt: 4 }, waits: [0, 0, 0] });
   expect(await runs('patient', { retryFor: 1, backoff: 20 })).toMatchObject({ end: { attempt: 1 } });
 

@@ -21,7 +21,7 @@ it('takes a value, a promise, a thenable or an Observable as the result', async 
     null: () => null,
     promise: async () => 'later',
     thenable: () => ({ then: (resolve: (value: unknown) => void) => resolve('then') }),
-    // Breaks the rules of promises in every way that matters.
+    // A thenable that breaks every rule of promises that matters.
     wild: () => ({
       then: (resolve: (value: unknown) => void, reject: (error: Error) => void) => {
         resolve(Promise.resolve('first'));
@@ -121,7 +121,7 @@ it('tells each value of an Observable as progress when it comes, and the last on
   await subscribed.wait(PATIENT);
   for (const percent of [10, 20]) {
     values.next({ percent });
-    // Told although no other value has come yet.
+    // Written although no other value has come yet.
     await said.first(
       (event) => event.type === 'progress' && (event.progress as { percent: number }).percent === percent,
       PATIENT,

@@ -20,7 +20,7 @@ import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
-/** What `/health` asks; a test changes it. */
+/** The check behind `/health`. A test changes it. */
 @Injectable()
 class Asked {
   options: QueueHealthOptions | undefined;
@@ -59,7 +59,7 @@ class Works {
 interface Health extends BootedApp {
   readonly queue: Queue;
   readonly runtime: QueueRuntime;
-  /** Status, overall state, and what the indicator tells. */
+  /** The status, the overall state, and the details of the indicator. */
   readonly ask: (options?: QueueHealthOptions) => Promise<[number, string, Record<string, any>]>;
 }
 
@@ -79,7 +79,7 @@ async function boot(root: QueueModuleOptions = {}, providers: Provider[] = [Work
     queue: booted.get<Queue>(getQueueToken('work')),
     runtime: booted.get(QueueRuntime),
     ask: async (options) => {
-      // Longer than a machine may be busy, where it is not the time that is tested.
+      // Longer than a machine may be busy, for tests that do not test the time.
       booted.get(Asked).options = { timeout: '15s', ...options };
       const response = await fetch(`${booted.url}/health`);
       const body = (await response.json()) as { status: string; details: { queues: Record<string, any> } };
@@ -155,7 +155,7 @@ describe('the health of the queues, over HTTP', () => {
   it('is degraded or down by the number of jobs that wait and by how long the first has waited', async () => {
     const { ask, queue } = await boot({ role: 'producer' });
     await queue.addBulk(Array.from({ length: 3 }, () => ({ name: 'x', data: null })));
-    // Terminus 11, which goes with Nest 11, has no such state.
+    // Terminus 11, which Nest 11 needs, has no such state.
     const [degraded, state] = NEST_MAJOR < 12 ? ['ok', 'up'] : ['degraded', 'degraded'];
     expect(await ask({ maxWaiting: 3, degraded: { maxWaiting: 2 } })).toMatchObject([
       200,

@@ -40,7 +40,7 @@ describe.each(['redis', 'memory'] as const)('forRoot({ history: true }) on %s', 
     const { total, byName, points } = await inspector.series('work');
     expect(total).toMatchObject({ added: 5, completed: 3, failed: 2, dead: 1 });
     expect(total.run.count).toBe(5);
-    // The second attempt did not wait in line.
+    // The second attempt did not wait in the line.
     expect(total.wait.count).toBe(4);
     expect(byName['ok']).toMatchObject({ added: 2, completed: 2, failed: 0, dead: 0 });
     expect(byName['bad']).toMatchObject({ added: 1, completed: 0, failed: 1, dead: 1 });

@@ -11,7 +11,7 @@ import { ENTRIES } from '../support/entries.js';
 import { ROOT } from '../support/sources.js';
 import { revoked } from '../support/caught.js';
 
-/** What no argument may be, but where it is listed as allowed. */
+/** Values that no argument may have, unless they are listed as allowed. */
 const WRONG: readonly (readonly [what: string, value: unknown])[] = [
   ['null', null],
   ['a number', 5],
@@ -36,7 +36,7 @@ const WRONG: readonly (readonly [what: string, value: unknown])[] = [
   ],
 ];
 
-/** The methods of a public class: arguments that are right, and which of them may be anything, as data may. */
+/** The methods of a public class, with right arguments, and which of them may be anything, as data may. */
 type Calls = Readonly<Record<string, readonly [right: readonly unknown[], ...anything: number[]]>>;
 
 const RULE = { every: '1h' };
@@ -121,7 +121,10 @@ const CALLS: Readonly<Record<string, Calls>> = {
   Dispatcher: {},
 };
 
-/** What they throw is about where they are called, not about what they are given: see `bootstrap-faults.spec.ts` and `module.spec.ts`. */
+/**
+ * These throw because of where they are called, not because of their arguments: see `bootstrap-faults.spec.ts` and
+ * `module.spec.ts`.
+ */
 const OTHER_CLASSES = ['QueueModule', 'QueueExecutionContext'];
 
 const publicClasses = () =>
@@ -176,7 +179,7 @@ async function boot() {
   return objects;
 }
 
-/** Undefined where it went well. */
+/** Undefined if it went well. */
 async function errorOf(object: object, method: string, args: readonly unknown[]): Promise<unknown> {
   try {
     const answer: unknown = (object as Record<string, (...given: unknown[]) => unknown>)[method]!(...args);

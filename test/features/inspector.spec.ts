@@ -15,12 +15,12 @@ import { latch, until } from '../support/wait.js';
 const redis = useRedis();
 const { version } = createRequire(import.meta.url)('../../package.json') as { version: string };
 
-/** Longer than a test: nothing in it may rest on a lease that ends. */
+/** Longer than a test, so that no lease ends during a test. */
 const LONG_LEASE = { lease: { duration: '1m' } } as const;
 
 const inspectorOf = (app: Pick<QueueApp, 'get'>) => app.get(QueueInspector);
 
-/** Resolves with the workers once they are as wanted. */
+/** Resolves with the workers once they match. */
 const workersWhen = (app: Pick<QueueApp, 'get'>, match: (workers: readonly WorkerInfo[]) => boolean) => {
   let last: readonly WorkerInfo[] = [];
   return until(
@@ -60,7 +60,7 @@ describe('QueueInspector.workers()', () => {
     expect(job!.since.getTime()).toBeGreaterThanOrEqual(before - 5_000);
     expect(JSON.stringify(busy)).not.toContain('secret');
     expect(busy.startedAt).toEqual(idle.startedAt);
-    // The name under which logs and job snapshots speak of it.
+    // The name that logs and job snapshots use for it.
     expect(busy.pools[0]!.workers).toEqual([(await app.queue.get('__proto__'))!.worker]);
     end.open();
     await only(app, ({ pools }) => pools[0]!.running === 0);
@@ -147,7 +147,7 @@ describe('QueueInspector.workers()', () => {
   it('tells what a process has paused, and takes it back', async () => {
     const queues = [{ name: 'other' }];
     const providers = [processorOf('other', { '*': () => 1 })];
-    // So long that nothing but the change itself can have told it.
+    // So long that only the change itself can have caused it.
     const app = await bootQueue(redis, {
       handlers: { '*': () => 1 },
       queues,

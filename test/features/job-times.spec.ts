@@ -19,7 +19,7 @@ it('a job and its handler tell the same times and numbers, by the same words', a
   const before = Date.now();
   await queue.add('job', 1, { id: 'a', priority: 3, delay: 20 });
   expect(await queue.get('a')).toMatchObject({ startedAt: null, endedAt: null });
-  // Once its process has reported it.
+  // The start is known once the process has reported it.
   await until(async () => (await queue.get('a'))?.startedAt != null, PATIENT);
   const [listed] = (await queue.jobs({ state: 'active' })).jobs;
   const [job] = seen;

@@ -23,7 +23,7 @@ const NEST_11 = (require('@nestjs/core/package.json') as { version: string }).ve
 const HISTORY = Symbol('history');
 const GATE = Symbol('gate');
 
-/** A connection that is open between the first and the last hook, as those of ORMs are. */
+/** A connection that is open between the first and the last hook, as that of an ORM. */
 @Injectable()
 class Database implements OnModuleInit, OnModuleDestroy {
   isOpen = false;
@@ -38,7 +38,7 @@ class Database implements OnModuleInit, OnModuleDestroy {
   }
 }
 
-/** Its job asks at the end whether the database is still there. */
+/** Its job checks at the end whether the database is still there. */
 @Processor('email')
 class EmailProcessor implements OnModuleDestroy {
   constructor(
@@ -98,7 +98,7 @@ describe('start', () => {
 });
 
 describe('shutdown', () => {
-  // Nest 11 destroys all providers of one module at once, so that the database itself has to wait there.
+  // Nest 11 destroys all providers of one module at once, so the database itself must wait there.
   it.each(['imported module', 'global module', 'same module'] as const)(
     'drains before a database in the %s is closed, and runs the own hook after the drain',
     async (where) => {

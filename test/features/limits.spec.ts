@@ -7,7 +7,7 @@ import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
-/** Starts that lie within one time as long as `per` of each other, at most. */
+/** The most starts within any time as long as `per`. */
 function densest(times: readonly number[], per: number): number {
   let most = 0;
   for (let first = 0, last = 0; last < times.length; last++) {
@@ -28,7 +28,7 @@ describe('a rate', () => {
     await one.queue.addBulk(Array.from({ length: 160 }, () => ({ name: 'job', data: null })));
     const events = await one.said.take(160, ({ type }) => type === 'active', PATIENT);
     const ms = Date.now() - begun;
-    // By the clock of Redis, whose events of one claim have one time.
+    // By the clock of Redis. Events of one claim have the same time.
     expect(
       densest(
         events.map(({ at }) => at.getTime()).toSorted((a, b) => a - b),
@@ -150,7 +150,7 @@ describe('a rate', () => {
     await queue.add('job', null, { group: 'b' });
     await said.take(1, ({ type }) => type === 'completed', PATIENT);
     const [end] = (await said.take(2, ({ type }) => type === 'completed', PATIENT)).slice(-1);
-    // The hold begins before the event of the release is written.
+    // The hold begins before Redis writes the event of the release.
     expect(end!.at.getTime() - toldAt!).toBeGreaterThanOrEqual(299);
     expect(attempts).toEqual([1, 1, 1]);
   });
@@ -176,7 +176,10 @@ describe('aging', () => {
   });
 });
 
-/** A handler of `job` that takes some turns of the event loop. Counts how many ran at once at most, and how many have ended. */
+/**
+ * A handler of `job` that takes some turns of the event loop. Counts how many ran at once at most, and how many have
+ * ended.
+ */
 function busy() {
   let running = 0;
   const seen = {
@@ -250,7 +253,7 @@ describe('limits that queues share', () => {
       ...PATIENT,
       what: () => `${starts.length} of 120 jobs start`,
     });
-    // They are counted when a worker asks, one call before its claim: so late a start may be by half of the time.
+    // Starts are counted when a worker asks, one call before its claim. So a start may be late by half of the time.
     expect(
       densest(
         starts.toSorted((a, b) => a - b),

@@ -25,7 +25,7 @@ const heardBy = <T extends { heard: string[] }>({ get }: QueueApp, type: Type<T>
 const connections = async (role: string) =>
   (await redis.clients()).filter(({ name }) => name?.includes(role)).length;
 
-/** What is said of listeners; a server of a test keeps no append-only file. */
+/** The log lines about listeners. A test server keeps no append-only file. */
 const complaintsOf = ({ complaints }: Logs) => complaints.filter((line) => !line.startsWith('Redis keeps'));
 
 const brief = ({ type, queue, jobId }: QueueEvent) => `${type} ${queue} ${jobId ?? ''}`.trim();

@@ -45,7 +45,7 @@ it('a job that needs the results of others adds them once, and has them on a lat
   });
   const films = queueOf('films');
   const { id } = await films.add('assemble', { scenes: ['a', 'b', 'c'] }, { retention: '1m' });
-  // It looks again after 5 s; the test need not wait so long.
+  // It looks again after 5 s. The test need not wait so long.
   await until(async () => (await films.get(id))?.state === 'delayed', PATIENT);
   looked.open();
   const scenes = queueOf('scenes');

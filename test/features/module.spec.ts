@@ -21,7 +21,7 @@ async function settingsOf(root: ReturnType<typeof QueueModule.forRoot>): Promise
   return app.get<ResolvedModuleOptions>(SETTINGS);
 }
 
-/** The faults an application is refused for. */
+/** The faults for which an application does not start. */
 
 @Injectable()
 class Config {

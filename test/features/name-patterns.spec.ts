@@ -39,7 +39,7 @@ class Patterns {
 describe('job names by pattern', () => {
   it('go to the exact name, else to the narrowest pattern', async () => {
     const { pool } = await startApp(['email'], { providers: [Patterns] });
-    // Twice: the second time from memory.
+    // Twice: the second call uses the remembered match.
     for (let i = 0; i < 2; i++) {
       expect(await pool('email').run('email.welcome')).toBe('welcome email.welcome');
       expect(await pool('email').run('email.bulk.digest')).toBe('bulk email.bulk.digest');

@@ -50,7 +50,7 @@ describe('backoffs', () => {
         'gentel',
       ),
     );
-    // What the worker does not know: the job does not pay for it.
+    // The worker does not know the backoff. That costs the job no attempt.
     const producer = await bootQueue(redis, {
       logs: app.logs,
       root: { role: 'producer', backoffs: { elsewhere: 0 } },

@@ -23,7 +23,10 @@ interface Two extends BootedApp {
   readonly logs: Logs;
 }
 
-/** An application with the queue `here` on the shared server and `there` on the one of this spec, and workers for both. */
+/**
+ * An application with the queue `here` on the shared server and `there` on the server of this spec, and workers for
+ * both.
+ */
 async function bootTwo(
   more: { handler?: (job: Job) => unknown; there?: ModuleMetadata['imports'] } = {},
 ): Promise<Two> {

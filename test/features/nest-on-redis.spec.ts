@@ -133,7 +133,8 @@ it('looks after other workers no more once it is closed', async () => {
   const other = await bootApp({ imports: root(), providers: [OneByOne] });
   await sms.add('job', 2);
   await busy[1].wait(PATIENT);
-  // Each has claimed while the other held a lease, so each has a look planned; the end of the test finds what stays.
+  // Each worker has claimed while the other held a lease, so each has planned a check. The end of the test finds what
+  // is left.
   release.open();
   await one.close();
   await expect(other.get<Queue>(getQueueToken('sms')).counts()).resolves.toMatchObject({ waiting: 0 });

@@ -256,7 +256,7 @@ describe('what is not asked for', () => {
       await app.queue.counts();
     });
     await spansOf('process work', 2);
-    // Ten rounds of a worker that falls idle in between, and of its events.
+    // A worker that runs out of work ten times, and the events it writes.
     const before = sent;
     for (let round = 0; round < 10; round++) {
       await app.queue.add('job', round);

@@ -9,7 +9,7 @@ import { latch, until } from '../support/wait.js';
 
 const redis = useRedis({ leaves: ['active', 'worker', 'workers'] });
 
-/** Of the usual lease. */
+/** With the default lease. */
 const BEAT_MS = 2_000;
 const BLOCK_MS = 1_000;
 
@@ -30,7 +30,7 @@ describe('once pause() has resolved', () => {
       await until(() => started > 50, PATIENT);
       await app.queue.pause();
       const before = started;
-      // Settled and given back, what was claimed is in line again.
+      // Jobs that were claimed and given back wait in the line again.
       await until(async () => (await app.queue.counts()).active === 0, PATIENT);
       expect(started).toBe(before);
       expect((await app.queue.counts()).waiting).toBe(2_000 - before);
@@ -69,9 +69,9 @@ describe('once pause() has resolved', () => {
       handlers: {
         one: () => void started++,
         blocks: async () => {
-          // From here timers come before sockets are read again.
+          // From here on timers run before sockets are read.
           await nextImmediate();
-          // Sent at once; what was claimed before lies unread in the socket.
+          // Sent at once. The answer with the claimed jobs is still unread in the socket.
           void app.get<QueueEngine>(QUEUE_ENGINE).admin.pause('work');
           const end = performance.now() + BLOCK_MS;
           while (performance.now() < end);

@@ -5,7 +5,7 @@ import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
-// What users of other queues rely on, beyond what each feature's own spec shows. The migration guide has the differences.
+// What users of other queues expect, beyond what the spec of each feature shows. MIGRATING.md lists the differences.
 
 const redis = useRedis();
 
@@ -131,7 +131,7 @@ describe('groups', () => {
     await runtime.start();
     await until(() => order.length === 6, PATIENT);
     const without = order.map((one, at) => (one.startsWith('-') ? at : -1)).filter((at) => at >= 0);
-    // Neither first all of them, nor last.
+    // Neither all of them first, nor all last.
     expect(without[0]).toBeLessThan(3);
     expect(without[2]).toBeGreaterThan(3);
     expect(order.filter((one) => one.startsWith('-'))).toEqual(['-3', '-4', '-5']);

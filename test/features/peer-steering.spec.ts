@@ -6,7 +6,7 @@ import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
-// What users of other queues rely on when jobs are held back, changed, listed, cancelled or given back, beyond the specs
+// What users of other queues expect when jobs are held back, changed, listed, cancelled or given back, beyond the specs
 // of each feature.
 
 const redis = useRedis();
@@ -110,7 +110,7 @@ describe('pages of a list', () => {
     await queue.addBulk(ids.map((id) => ({ name: 'job', data: null, options: { id } })));
     const first = await queue.jobs({ state: 'waiting', limit: 3 });
     const seen = first.jobs.map(({ id }) => id);
-    // One of a page that was read, and one of a page to come.
+    // One of a page that was read, and one of a later page.
     await queue.remove('job-1');
     await queue.remove('job-7');
     for (let cursor = first.cursor; cursor !== null;) {

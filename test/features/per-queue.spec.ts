@@ -104,9 +104,9 @@ itOnRedis(
     await app.queueOf('long').add('job', 1);
     await Promise.all([started.short.wait(PATIENT), started.long.wait(PATIENT)]);
     const before = { short: await leaseOf('short'), long: await leaseOf('long') };
-    // Several times as long as it lasts without being renewed.
+    // Several times as long as the lease lasts without a renewal.
     await until(async () => (await leaseOf('short')) > before.short + 1_600, PATIENT);
-    // The first beat after a claim is the only one so far: the second comes after a quarter of 20 s.
+    // Only the first beat after the claim has come: the second comes after a quarter of 20 s.
     expect(await leaseOf('long')).toBeLessThan(before.long + 1_600);
     gates.short.open();
     gates.long.open();

@@ -38,7 +38,7 @@ it('shows progress and log of a run while it runs, to every process', async () =
   });
   gates[1]!.open();
   await worker.ended(id);
-  // Kept as long as the job is.
+  // Kept as long as the job.
   expect(await viewer.queue.get(id)).toMatchObject({
     state: 'completed',
     progress: { percent: 75 },
@@ -56,7 +56,7 @@ it('takes any JSON as progress, and refuses what JSON cannot hold without failin
       for (const value of values) await job.progress(value);
       for (const wrong of [undefined, 1n, () => 1]) {
         errors.push(await job.progress(wrong).catch((error: unknown) => error));
-        // Nobody waits for this one: it must not end the process.
+        // Nobody awaits this promise. Its rejection must not end the process.
         void job.progress(wrong);
       }
       return 'done';
@@ -103,7 +103,7 @@ it('makes one harmless line of whatever is logged', async () => {
     [undefined, 'undefined'],
     [null, 'null'],
     [Symbol('s'), 'Symbol(s)'],
-    // Nothing makes a text of it.
+    // Nothing can turn this value into a text.
     [Object.create(null), '{} (object)'],
   ];
   const handlers: Handlers = {

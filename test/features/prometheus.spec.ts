@@ -33,7 +33,7 @@ const boot = (metrics: QueueMetricsOptions = {}, options: QueueAppOptions = {}) 
   });
 type App = Awaited<ReturnType<typeof boot>>;
 
-/** One of each outcome that takes no time. */
+/** One job of each outcome. None of them takes time. */
 async function work(app: App): Promise<void> {
   await app.queue.addBulk(['ok', 'ok', 'bad'].map((name) => ({ name, data: { text: 'of the data' } })));
   await app.queue.add('later "\\', null, { id: 'same', delay: '1h' });

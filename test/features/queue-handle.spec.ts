@@ -58,7 +58,7 @@ describe('pause and resume', () => {
     const jobs = await one.queue.addBulk(Array.from({ length: 20 }, () => ({ name: 'job', data: 1 })));
     gate.open();
     expect((await one.ended(slow.id)).type).toBe('completed');
-    // That exchange, and whatever else asked for work since, has seen the pause.
+    // That exchange, and every later one, has seen the pause.
     expect(await one.queue.counts()).toMatchObject({ waiting: 20, active: 0 });
     expect(ran).toEqual([]);
 
@@ -223,10 +223,11 @@ describe('obliterate', () => {
     'is refused while jobs run, unless forced, and then leaves only the number of the last event',
     async () => {
       const { gate, handlers } = gated();
-      // No beat while it is looked at: a worker that beats learns that it is forgotten, and begins anew under another name.
+      // No beat while the test looks: a worker that beats learns that its record is gone, and registers under a new
+      // name.
       const { queue, logs } = await bootQueue(redis, { handlers, root: { lease: { duration: '1h' } } });
       await oneOfEach(queue);
-      // The first one comes with the connection of the heartbeat, which registers the process behind it.
+      // The first beat comes with the connection of the heartbeat, which then registers the process.
       await until(async () => (await redis.keys()).some((key) => key.endsWith(':processes')), PATIENT);
       expect(await refused(queue.obliterate())).toMatchObject({
         code: 'GODWIT_WRONG_STATE',
@@ -247,10 +248,10 @@ describe('obliterate', () => {
       const left = (await redis.keys())
         .filter((key) => key.startsWith(own))
         .map((key) => key.slice(own.length));
-      // The numbers of calls end by themselves.
+      // The numbers of calls expire.
       expect(left.filter((kind) => !kind.startsWith('lane:'))).toEqual(['meta']);
 
-      // What ran is not counted, and the worker goes on with what comes.
+      // Jobs that ran meanwhile are not counted, and the worker goes on with new ones.
       gate.open();
       await logs.complaint(/the lease ended|given to another worker/);
       const { id } = await queue.add('done', 1, { retention: '1h' });

@@ -31,7 +31,7 @@ describe('quiet()', () => {
       },
     });
     await app.queue.addBulk(jobs(2_000));
-    // Fast jobs are claimed ahead of the free slots.
+    // Fast jobs are claimed before a slot is free.
     await app.said.take(500, ({ type }) => type === 'completed', PATIENT);
     isFast = false;
     app.runtime.quiet();

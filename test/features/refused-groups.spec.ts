@@ -80,7 +80,7 @@ describe('costs and groups that a queue refuses', () => {
         '(Jobs.run) has no such field; add it to the schema, or change groups.by',
     ]);
     expect(await boots(account, 'tenant')).toHaveLength(1);
-    // These have the field, or cannot tell.
+    // These schemas have the field, or cannot tell.
     for (const schema of [
       account,
       z.looseObject({}),

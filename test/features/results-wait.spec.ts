@@ -146,7 +146,7 @@ it('shows a job in every state, with every field', async () => {
   await queue.promote(id);
   await began.wait(PATIENT);
   const running = { ...failed, attempt: 2, progress: { percent: 50 }, logs: ['half way'] };
-  // When it started is known once its process has reported it.
+  // The start is known once the process has reported it.
   const startedAt = expect.toSatisfy((at) => at === null || at instanceof Date);
   const worker = expect.stringMatching(/./);
   expect(await queue.get(id)).toEqual({ ...running, state: 'active', worker, startedAt });
@@ -245,7 +245,7 @@ const waits = (events: boolean) => {
       jobId: 's',
       message: expect.stringMatching(/did not end within \d+ ms/),
     });
-    // The job goes on; so short a wait may be over before it has begun.
+    // The job goes on. So short a wait may end before the job has begun.
     await until(async () => (await queue.get('s'))?.state === 'active', PATIENT);
     gate.open();
     await until(async () => (await queue.get('s'))?.state === 'completed', PATIENT);
@@ -302,14 +302,14 @@ it('rejects with a reason when the job completed and its result is not stored, a
   ] as const) {
     const expected = { ...notKept, jobId: id, message: expect.stringMatching(why) };
     expect(await outcome(id, { id })).toMatchObject(expected);
-    // There already, and kept with what is known of it.
+    // The job is already there and is kept, with all that is known of it.
     expect(await outcome(id, { id })).toMatchObject(expected);
     expect(await queue.get(id)).toMatchObject({ state: 'completed', result: null });
   }
   expect(await outcome('nothing', { id: 'n' })).toBeUndefined();
   expect(await outcome('nothing', { id: 'n' })).toBeUndefined();
 
-  // Added before by someone who does not keep results.
+  // Added before by a producer that does not keep results.
   await queue.add('slow', 1, { id: 'there' });
   const waiting = outcome('slow', { id: 'there' });
   await until(async () => (await queue.get('there'))?.state === 'active', PATIENT);
@@ -342,7 +342,7 @@ it('waits for a job of a further queue without waiting for the read of the other
     expect(await queueOf(name).addAndWait('job', name)).toBe(name);
     took.push(performance.now() - since);
   }
-  // The state is asked after 250 ms; a busy machine may be late, but not each time.
+  // The state is read after 250 ms. A busy machine may be late, but not each time.
   expect(Math.min(...took)).toBeLessThan(200);
 });
 
@@ -355,7 +355,7 @@ itOnRedis(
     expect(await queue.addAndWait('once', 1, { id: 'x' })).toBe(1);
     expect(await queue.add('once', 1, { id: 'x' })).toMatchObject({ duplicate: true, state: 'completed' });
     expect(await queue.addAndWait('once', 1, { id: 'x' })).toBe(1);
-    // As if it had completed so long ago.
+    // As if it had completed this long ago.
     const { results } = new QueueKeys(redis.prefix, 'work').fixed;
     const [at, record] = (await redis.admin.hget(results, 'x'))!.split('\n');
     await redis.admin.hset(results, 'x', `${Number(at) - 10_000}\n${record}`);
@@ -370,7 +370,7 @@ it('answers in detail where it is asked to, also that another job held the id', 
   const first = queue.addAndWait('job', 1, options);
   await until(async () => (await queue.get('x'))?.state === 'active', PATIENT);
   const second = queue.addAndWait('job', 1, options);
-  // It must find the first one at work.
+  // The call must find the first one running.
   const third = await queue.add('job', 1, { id: 'x' });
   expect(third).toMatchObject({ duplicate: true, state: 'active' });
   gate.open();
@@ -397,7 +397,7 @@ it('ends a wait when its signal aborts, and the job goes on', async () => {
   await expect(waiting).rejects.toBe(reason);
   gate.open();
   expect(await ended('x')).toMatchObject({ type: 'completed' });
-  // Aborted before: nothing is added.
+  // Aborted before the call: nothing is added.
   await expect(queue.addAndWait('job', 1, { id: 'y', signal: abort.signal })).rejects.toBe(reason);
   expect(await queue.get('y')).toBeNull();
   const wrong = queue.addAndWait('job', 1, { signal: {} as never });

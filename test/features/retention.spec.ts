@@ -55,7 +55,8 @@ describeOnRedis('handler results stored on request with a TTL per queue and per 
       const stats = await own.admin.info('commandstats');
       const calls = (command: string) =>
         Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
-      // What only keeping needs is not called at all, and HDEL, which forgets the bodies, once for a batch.
+      // The commands that keeping needs are not called at all. HDEL, which deletes the bodies, is called once for a
+      // batch.
       expect(calls('zrem') + calls('zcount')).toBeLessThanOrEqual(calls('evalsha') + calls('eval'));
       expect(calls('hdel')).toBeLessThanOrEqual(calls('evalsha') + calls('eval'));
     });
@@ -92,7 +93,7 @@ describeOnRedis('the janitor', () => {
       const { queue } = await bootQueue(redis, { root: { ...often, role: 'producer' }, watch: false });
       await bootQueue(own, { root: often, handlers: { job: () => 1 }, watch: false });
       await redis.admin.zadd(keyOf(redis, 'completed'), 1, 'old');
-      // By the time a worker has done it several times elsewhere, this process would have done it as well.
+      // This process would have done it by the time a worker has done it several times elsewhere.
       for (let times = 0; times < 5; times++) {
         await own.admin.zadd(keyOf(own, 'completed'), 1, 'old');
         await until(async () => (await own.admin.exists(keyOf(own, 'completed'))) === 0, PATIENT);

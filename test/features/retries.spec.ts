@@ -13,7 +13,7 @@ const fail = () => {
   throw new TypeError('no luck');
 };
 
-/** The waits between the attempts of a job, as its events say them. */
+/** The waits between the attempts of a job, read from its events. */
 function waitsOf(values: readonly QueueEvent[], id: string): number[] {
   return values.flatMap((event) => (event.type === 'retrying' && event.jobId === id ? [event.delayMs] : []));
 }
@@ -168,7 +168,7 @@ it('survives a backoff function that throws or answers nonsense, and says so', a
     await said.first((event) => event.type === 'retrying' && event.jobId === id, PATIENT);
     expect(waitsOf(said.values, id)).toEqual([1000]);
     await logs.complaint(new RegExp(`job "${id}" of queue 'work': .*backoff.*1000 ms`));
-    // Unless its second has passed by now, and it has gone on by itself.
+    // Unless its second has passed by now, and it runs again by itself.
     await queue.promote(id).catch((error: unknown) => {
       if (!(error instanceof JobNotFoundError || error instanceof WrongStateError)) throw error;
     });

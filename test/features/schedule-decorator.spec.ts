@@ -12,7 +12,10 @@ import { Subject } from 'rxjs';
 
 const redis = useRedis();
 
-/** Short, so that a renewal comes soon: every two thirds of it. A declaration holds for two of it, and must outlast a stall. */
+/**
+ * A short lease, so that a renewal comes soon: one every two thirds of it. A declaration lasts two leases, and must
+ * outlast a stall.
+ */
 const LEASE = { duration: '1500ms' } as const;
 const DAILY: ScheduleOptions = { id: 'daily', cron: '0 7 * * *', tz: 'Europe/Berlin' };
 const HOURLY: ScheduleOptions = { id: 'hourly', every: '1h' };
@@ -32,7 +35,7 @@ function scheduled(schedules: readonly ScheduleOptions[], run: (job: Job) => unk
   return Reports;
 }
 
-/** A release of the application: what its code declares. */
+/** A release of the application: the schedules that its code declares. */
 function release(
   schedules: readonly ScheduleOptions[],
   root: QueueModuleOptions = {},
@@ -105,7 +108,7 @@ describe('@Schedule', () => {
     const before = await redis.admin.hgetall(keyOf(redis, 'firings'));
     const created = await redis.admin.zscore(keyOf(redis, 'scheduleOrder'), 'tick');
 
-    // Without workers nothing fires in between.
+    // Without workers nothing fires meanwhile.
     const second = await release([{ ...HOURLY, id: 'tick', every: '1s' }], { autoStart: false });
     expect(await redis.admin.hgetall(keyOf(redis, 'firings'))).toEqual(before);
     await second.runtime.start();
@@ -138,7 +141,7 @@ describe('@Schedule', () => {
       const now = await second.queue.schedules.get('tick');
       return now && now.lastAt!.getTime() > lastAt! ? now : undefined;
     }, PATIENT);
-    // The last of those that were missed, not one for each.
+    // The last one of those that were missed, not each of them.
     expect(next.lastAt!.getTime()).toBeGreaterThanOrEqual(lastAt! + 2_000);
   });
 
@@ -184,7 +187,7 @@ describe('several processes', () => {
     expect(await scheduleIdsOf(next)).toEqual(['daily', 'hourly', 'new']);
     await old.close();
     await older.close();
-    // The renewals of both come by several times.
+    // The renewals of both come in different calls.
     await renewals(2);
     expect(await scheduleIdsOf(next)).toEqual(['daily', 'hourly', 'new']);
     await restarted.close();
@@ -291,7 +294,7 @@ describe('what a person does', () => {
   });
 });
 
-/** Resolves once every declaration was renewed so many times. */
+/** Resolves once every declaration was renewed this many times. */
 async function renewals(times: number): Promise<void> {
   const key = keyOf(redis, 'declarers');
   for (let i = 0; i < times; i++) {

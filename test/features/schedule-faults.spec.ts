@@ -11,7 +11,7 @@ import { bootFaults, withQueues } from './fakes.js';
 
 const EVERY = { every: '5m' } as const;
 
-/** The faults an application with the queues `email` and `sms` is refused for. */
+/** The faults for which an application with the queues `email` and `sms` does not start. */
 const faultsOf = (metadata: ModuleMetadata, root = QueueModule.forRoot()) =>
   bootFaults(withQueues(['email', 'sms'], metadata, root));
 

@@ -3,7 +3,7 @@ import { bootQueue, itOnRedis, keyOf, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
-// `queue.schedules` by hand; an application without handlers, so that nothing fires.
+// `queue.schedules` by hand. The application has no handlers, so that no schedule fires.
 const redis = useRedis();
 const HOUR = 3_600_000;
 const boot = () => bootQueue(redis, { watch: false });
@@ -61,7 +61,7 @@ describe('upsert', () => {
     async () => {
       const { queue } = await boot();
       const { nextAt: first } = await queue.schedules.upsert('s', { every: '1h' }, { name: 'x' });
-      // As a firing leaves it that nobody has made yet.
+      // As after an occurrence whose job was not made yet.
       const overdue = first!.getTime() - 10 * HOUR;
       await redis.admin.zadd(keyOf(redis, 'upcoming'), overdue, 's');
       const kept = await queue.schedules.upsert(
@@ -161,7 +161,7 @@ describe('pause and resume', () => {
     expect(await queue.schedules.pause('s')).toBe(false);
     expect(await queue.schedules.get('s')).toMatchObject({ paused: true, nextAt: null });
     expect(await queue.schedules.nextRuns('s', 1)).toEqual([]);
-    // A release that says it anew does not resume it.
+    // A release that declares it again does not resume it.
     await queue.schedules.upsert('s', { every: '2h' }, { name: 'x' });
     expect(await queue.schedules.get('s')).toMatchObject({ paused: true, rule: { every: '2h' } });
     const before = Date.now();
@@ -224,7 +224,7 @@ it('makes no more jobs than the limit, and stays listed as ended', async () => {
   await until(async () => (await app.queue.schedules.get('s'))!.ended, PATIENT);
   const { lastAt, ...rest } = (await app.queue.schedules.get('s'))!;
   expect(rest).toMatchObject({ fired: 2, nextAt: null, lastJobId: `s@${lastAt!.toISOString()}` });
-  // Another limit lets it go on.
+  // Another limit lets it fire again.
   await app.queue.schedules.upsert('s', { every: '1s', limit: 3 }, { name: 'tick' });
   await app.said.take(3, ({ type }) => type === 'added', PATIENT);
   await until(async () => (await app.queue.schedules.get('s'))!.ended, PATIENT);

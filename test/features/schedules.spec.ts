@@ -18,7 +18,7 @@ const HOUR = 3_600_000;
 const MINUTE = 60_000;
 
 const handlers = { tick: () => undefined };
-/** Ids of the jobs that were made, in their order. */
+/** Ids of the jobs that were made, in order. */
 const made = (app: QueueApp) =>
   app.said.values.filter(({ type }) => type === 'added' || type === 'delayed').map(({ jobId }) => jobId!);
 const iso = (ms: number) => new Date(ms).toISOString();
@@ -90,7 +90,7 @@ describe('firing', () => {
 
   it('spreads jobs by jitter, each by what its id says', async () => {
     const app = await bootQueue(redis, { handlers });
-    // So long that neither of two jobs is due before it has been looked at.
+    // So long that neither of two jobs is due before the test has looked at it.
     const rule = { every: '1s', jitter: '24h' } as const;
     await app.queue.schedules.upsert('spread', rule, { name: 'tick' });
     const [first, second] = await app.said.take(2, ({ type }) => type === 'delayed', PATIENT);
@@ -126,7 +126,7 @@ describeOnRedis('what was missed while no process was there', () => {
     const { rule, at } = hourly();
     await before.queue.schedules.upsert('hourly', { ...rule, ...more } as ScheduleRule, { name: 'tick' });
     await before.close();
-    // As it stands in Redis when nobody has been there since.
+    // The record in Redis if no process ran since.
     await redis.admin.zadd(keyOf(redis, 'upcoming'), at(5), 'hourly');
     const after = await bootQueue(redis, { handlers, logs });
     await until(
@@ -193,7 +193,7 @@ describe('a run that is not over when the next occurrence comes', () => {
 
     await app.queue.pause();
     await app.queue.schedules.upsert('waits', { every: '1s', overlap: 'replace' }, { name: 'hold' });
-    // One of the schedule before may have waited too, while the run that it replaced was about to end.
+    // A job of the schedule before may have waited too, while the run that it replaced was about to end.
     const removed = await app.said.first(
       ({ type, jobId }) => type === 'removed' && jobId!.startsWith('waits@'),
       PATIENT,

@@ -93,7 +93,7 @@ describe('request-scoped processors at work', () => {
     expect(await ended(id)).toMatchObject({ type: 'dead', reason: 'retries-exhausted' });
     made.open();
     await until(() => calls.length > 0, PATIENT);
-    // Whatever would come after it comes in the same turn.
+    // Anything that came after it would come in the same turn.
     await new Promise(setImmediate);
     expect(calls).toEqual(['made']);
     expect(logs.complaints.filter((text) => text.includes('Work.job'))).toEqual([]);
@@ -119,7 +119,7 @@ describe('request-scoped processors', () => {
     const { run } = await runnerFor({ providers: [Mails, Session] });
     const ballast = Array.from({ length: 1024 }, (_, i) => i);
     const heapAfter = async (jobs: number) => {
-      // 8 KiB each, of which nothing may stay.
+      // 8 KiB each. None of it may stay in memory.
       for (let i = 0; i < jobs; i++) await run(jobOf([...ballast]));
       collect();
       return process.memoryUsage().heapUsed;

@@ -9,7 +9,7 @@ import { Counted, jobOf, madeOf, runnerFor } from './scopes-support.js';
 
 type TenantJob = Job<{ tenant: string }>;
 
-/** One tree for each tenant, as in the documentation of Nest. */
+/** One tree for each tenant, as the documentation of Nest shows. */
 class ByTenant implements ContextIdStrategy<TenantJob> {
   readonly seen: TenantJob[] = [];
   private readonly trees = new Map<string, ContextId>();

@@ -6,7 +6,7 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import type { Job } from '#lib/job/job.js';
 import { gate, startApp, type History } from './fakes.js';
 
-/** A client as that of an ORM: closed by its own hook, and of no use from then on. */
+/** A client as that of an ORM. Its own hook closes it, and it cannot be used afterwards. */
 @Injectable()
 class Client implements OnModuleDestroy {
   isOpen = true;
@@ -17,7 +17,7 @@ class Client implements OnModuleDestroy {
   }
 }
 
-/** Between the client and the processor, made for each job. */
+/** A provider between the client and the processor, made for each job. */
 @Injectable({ scope: Scope.REQUEST })
 class Repository {
   constructor(
@@ -29,7 +29,7 @@ class Repository {
   }
 }
 
-/** Runs one job over the end of the application, and answers what happened from then on. */
+/** Runs one job while the application closes. Returns what happened from then on. */
 async function closeDuringJob(metadata: (processor: Type) => Parameters<typeof startApp>[1]) {
   const held = gate();
   const started = gate();

@@ -4,7 +4,7 @@ import type { Job } from '#lib/job/job.js';
 import type { HandledJob } from '#lib/worker/handler.js';
 import { startApp } from './fakes.js';
 
-/** Calls handlers as a pool would, with whole jobs. */
+/** Calls handlers as a pool does, with whole jobs. */
 export async function runnerFor(metadata: ModuleMetadata) {
   const { app, pool } = await startApp(['email'], metadata);
   const run = async (job: HandledJob): Promise<any> => {
@@ -22,7 +22,7 @@ export function jobOf<Data>(data: Data): Job<Data> & HandledJob {
   return job as unknown as Job<Data> & HandledJob;
 }
 
-/** Numbers its instances, each class by itself. */
+/** Numbers the instances of each class. */
 export class Counted {
   static made = 0;
   readonly nr: number;
@@ -33,7 +33,7 @@ export class Counted {
   }
 }
 
-/** Instances so far of a class that counts them. */
+/** How many instances of a counting class were made. */
 export function madeOf(type: Type): number {
   return Object.hasOwn(type, 'made') ? (type as unknown as typeof Counted).made : 0;
 }

@@ -341,7 +341,7 @@ describe('a processor that cannot be made', () => {
     });
     expect((error as Error).stack).toContain('scopes.spec.ts');
     expect(calls).toBe(0);
-    // The next job is made anew.
+    // The next job gets a new instance.
     await run(jobOf({}));
     expect(calls).toBe(1);
   });

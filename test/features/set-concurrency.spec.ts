@@ -30,7 +30,7 @@ const boot = (options: object, worker?: object) =>
     watch: false,
   });
 
-/** The one fault that stops the application. */
+/** The single fault that stops the application. */
 const fault = async (options: object, worker?: object) => {
   const error = await boot(options, worker).then(
     () => undefined,
@@ -173,7 +173,7 @@ describe('setConcurrency', () => {
       handlers: { job: () => (isFast ? undefined : gate.promise) },
     });
     await app.queue.addBulk(jobs(3_000));
-    // Fast jobs are claimed ahead of the free slots.
+    // Fast jobs are claimed before a slot is free.
     await app.said.take(500, ({ type }) => type === 'completed', PATIENT);
     isFast = false;
     app.runtime.setConcurrency('work', 1);

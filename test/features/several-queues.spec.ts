@@ -36,7 +36,7 @@ async function bootGroup(
   });
 }
 
-/** Remembers the queue of each job in the order in which they began. */
+/** Records the queue of each job in the order in which they began. */
 function recorder(run: (job: Job) => unknown = () => undefined) {
   const began: string[] = [];
   const handler = (job: Job) => {
@@ -76,7 +76,7 @@ describe('a list of queues', () => {
       for (let round = 0; round < 5; round++) {
         await queueOf('critical').add('job', round);
         await queueOf('default').add('job', round);
-        // The jobs of the first two end at once, and beside such ones a queue that was empty counts as empty for 5 ms.
+        // The jobs of the first two end at once. Beside such queues a queue that was empty counts as empty for 5 ms.
         const added = performance.now();
         await until(() => performance.now() - added > 10);
         const before = began.length;
@@ -128,7 +128,7 @@ describe('weights', () => {
       expect(shares['low']).toBeLessThan(40);
       const low = began.flatMap((name, i) => (name === 'low' ? [i] : [])).filter((i) => i < 300);
       const waits = low.map((at, i) => at - (low[i - 1] ?? 0));
-      // Ten at once are given out together, and a busy machine answers for one queue later than for another.
+      // Ten at once are claimed together, and a busy machine answers for one queue later than for another.
       expect(Math.max(...waits)).toBeLessThan(100);
       await until(() => began.length === 900, PATIENT);
     },
@@ -238,7 +238,8 @@ describe('a pool of several queues', () => {
     const group = await bootGroup(NAMES, handlers, 10, true);
     await Promise.all(NAMES.map((name) => group.queueOf(name).add('job', name)));
     await until(() => began.length === NAMES.length, PATIENT);
-    // The heartbeat's comes last, from its own thread; one of the application before may still be closing.
+    // The heartbeat opens its connection last, from its own thread. That of the application before may still be
+    // closing.
     const names = async () =>
       (await redis.clients()).map(({ name }) => name?.split(':').at(-1) ?? '').toSorted();
     await expect.poll(names, PATIENT).toEqual(['blocking', 'command', 'heartbeat']);

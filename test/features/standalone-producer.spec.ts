@@ -10,7 +10,7 @@ import { until } from '../support/wait.js';
 
 const redis = useRedis();
 
-/** Runs a program in a process of its own, which has to exit by itself. Answers the JSON that it prints. */
+/** Runs a program in its own process, which must exit by itself. Returns the JSON that it prints. */
 async function program(type: 'module' | 'commonjs', code: string): Promise<any> {
   const head =
     type === 'module'

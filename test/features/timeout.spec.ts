@@ -201,7 +201,7 @@ it('buries a job that was not started in time as expired, without running it', a
   const { queue, ended } = await bootQueue(redis, { handlers });
   await queue.pause();
   const { id } = await queue.add('offer', 'stale', { expiresIn: 30 });
-  // Counted from when it could first have run, which is still to come.
+  // Counted from the earliest time at which the job can run, which is in the future.
   const delayed = await queue.add('offer', 'delayed', { expiresIn: 30, delay: '1h' });
   const fresh = await queue.add('offer', 'fresh', { expiresIn: '1h' });
   const { createdAt } = (await queue.get(id))!;

@@ -10,9 +10,9 @@ import { ROOT } from '../support/sources.js';
 
 const core = dirname(createRequire(import.meta.url).resolve('@nestjs/core/package.json'));
 
-/** Nest as it would be installed for the application alone: what it depends on is found in the folders above. */
+/** A Nest that is installed for this application alone. Its dependencies are found in the folders above. */
 function secondCopy(): { folder: string; copy: NestCopy } {
-  // Inside of the repository, whose node_modules has the rest.
+  // Inside of the repository, whose node_modules holds all other packages.
   mkdirSync(join(ROOT, '.tmp'), { recursive: true });
   const folder = realpathSync(mkdtempSync(join(ROOT, '.tmp', 'two nests (of one) ')));
   atEnd(() => rmSync(folder, { recursive: true, force: true }));

@@ -45,7 +45,7 @@ const LIBRARIES = {
     }),
   ),
 } as const;
-/** The same, each waiting for something: a library that can, or a wrapper of the standard. */
+/** The same, with asynchronous checks: of a library that has them, or of a wrapper of the standard. */
 const ASYNC = {
   zod: defineJob('work', 'sku', z.object({ sku: z.string().refine(known, 'is unknown') })),
   valibot: defineJob(
@@ -75,7 +75,7 @@ const boot = (definition: AnyDefinition): Promise<QueueApp> =>
   bootQueue(redis, { providers: [echoOf(definition)], queue: KEPT });
 
 describe.each(Object.keys(LIBRARIES) as (keyof typeof LIBRARIES)[])('a schema of %s', (library) => {
-  // The three have the same input and output, but not the same type.
+  // The three have the same input and output, but different types.
   const order = LIBRARIES[library] as (typeof LIBRARIES)['zod'];
   const sku = ASYNC[library] as (typeof ASYNC)['zod'];
   const good = { cents: '990', lines: [{ sku: 'a' }] };
@@ -230,7 +230,7 @@ describe('a job without data', () => {
 });
 
 const when = new Date(Date.UTC(2030, 0, 2));
-/** A schema that takes a Date as it is, and one that takes also the text that JSON makes of it. */
+/** A schema that accepts a Date, and one that also accepts the text that JSON makes of it. */
 const DATES = [
   ['zod', z.object({ at: z.date() }), z.object({ at: z.coerce.date() })],
   [

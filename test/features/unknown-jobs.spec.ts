@@ -10,7 +10,7 @@ it('runs all jobs of a name that only the new release of a rolling deploy handle
   const old = await bootQueue(redis, { handlers: { known: () => 1 } });
   for (const id of ids) await old.queue.add('renamed', 1, { id, retention: '1h', priority: 3 });
   await old.queue.add('known', 1, { id: 'known', retention: '1h' });
-  // Before there is anybody for them: none is dead, all wait, and the log says so once.
+  // No handler exists yet: no job is dead, all wait, and the log says so once.
   await until(async () => (await old.queue.counts()).delayed === 40, PATIENT);
   await old.logs.complaint(/no @Handle\('renamed'\).*wait for a process that has one/);
   expect(old.logs.complaints.filter((text) => text.includes('renamed'))).toHaveLength(1);
@@ -50,7 +50,7 @@ it('is not dead while a live process handles its name, although others do not', 
   const queue = { unknownJobTimeout: '2s' };
   const other = await bootQueue(redis, { handlers: { known: () => 1 }, queue });
   const able = await bootQueue(redis, { handlers: { known: () => 1, late: () => 2 }, queue, watch: false });
-  // It lives, but takes no job now.
+  // The process lives, but claims no job now.
   able.runtime.pause('work');
   const { id } = await other.queue.add('late', 1, { retention: '1h' });
   const claims = () => other.said.values.filter((event) => event.type === 'active').length;

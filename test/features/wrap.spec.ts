@@ -78,7 +78,7 @@ describe('hooks around a run', () => {
     const app = await boot(
       async (_, next) => {
         heard.push(await next());
-        // The hook takes its time; the last value is no progress for that.
+        // The hook is slow. The last value is not lost because of that.
         for (let i = 0; i < 5; i++) await pause();
       },
       {
@@ -90,7 +90,8 @@ describe('hooks around a run', () => {
         },
       },
     );
-    // The server then knows the script that writes progress: one that it has to be sent first may come after the end.
+    // The server then knows the script that writes progress. A script that must be sent first may run after the end of
+    // the job.
     await outcomeOf(app, 'told');
     expect(await outcomeOf(app, 'stream')).toEqual(['completed', 3]);
     expect(await outcomeOf(app, 'later')).toEqual(['completed', 'b']);
