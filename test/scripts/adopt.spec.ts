@@ -69,7 +69,7 @@ it('buries what has an id that cannot be read, under one that can', async () => 
 describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: adopt.keys,
-    // Of another type it tells of nothing.
+    // A key of another type names no workers.
     except: ['events', 'slots'],
     async prepare() {
       await q.hold('a');

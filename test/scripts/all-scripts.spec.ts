@@ -25,7 +25,7 @@ import {
 import { newSet } from './declarations-support.js';
 import { firing, putting, tick } from './schedules-support.js';
 
-// What holds for every script. The server is the spec's own: it forgets scripts and gets users here.
+// What holds for every script. The spec has its own server, which forgets scripts and gets users here.
 const q = useQueue({ server: useServer() });
 
 const SCRIPTS = new URL('../../lib/engine/scripts/', import.meta.url);
@@ -91,12 +91,13 @@ it.each(all)('%s begins with its flags', (_, { text, memory }) => {
 
 it.each(all)('%s gives each command a declared key', (name, { text, keys, keysOfQueues }) => {
   const slots = (text.match(/KEYS\[\d+\]/g) ?? []).map((slot) => Number(/\d+/.exec(slot)![0]));
-  // It looks at one active set, the first of the keys behind its own.
+  // It reads one active set, the first key after its own.
   const most = name === 'audit-page' ? keys.length + 1 : keys.length;
   expect(slots.filter((slot) => slot > most)).toEqual([]);
   const each = (text.match(/KEYS\[i \+ \d+\]/g) ?? []).map((slot) => Number(/\d+/.exec(slot)![0]));
   expect(each.filter((slot) => slot >= Math.max(keysOfQueues.length, 4))).toEqual([]);
-  // Beside the keys themselves loops over them, and the hash that keeps a body, which is one of them.
+  // Besides the keys themselves: the variables of loops over them, and the hash that holds a body, which is one of
+  // them.
   const loops =
     /^(key|hash|hash_of\(\w+(\[[\w#]+\])?\)|KEYS\[\d+\]|KEYS\[i\]|KEYS\[i \+ \d+\]|traces\[i\]|unpack\(KEYS\)|unpack\(others\))$/;
   const calls = [
@@ -121,7 +122,7 @@ it.each(all)('%s uses every key it declares', (_, { text, keys, keysOfQueues, na
   expect(keysOfQueues.filter((_key, i) => !text.includes(`KEYS[i + ${i}]`))).toEqual([]);
 });
 
-/** One call of every verb that runs a script, each with something to do. */
+/** One call of every verb that runs a script. Each call has something to do. */
 function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
   const exchange = (seq: number, more: object) => q.exchange({ seq, want: 10, ...more }, engine);
   const jobs = [
@@ -227,10 +228,10 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
   ];
 }
 
-/** More jobs than go through Lua, of a queue of their own. */
+/** More jobs than one script call stores, in a queue of their own. */
 async function enqueueMuch(engine: RedisEngine, first: number): Promise<unknown> {
   const jobs = Array.from({ length: 250 }, (_, i) => `j${i}`);
-  // The first may find that the connection has not shown that it takes transactions.
+  // In the first call the connection may not have shown yet that it can run transactions.
   for (const seq of [first, first + 1]) {
     const ids = jobs.map((id) => `${id}-${seq}`);
     await engine.enqueue('much', callOf(ids, seq, 'much'));
@@ -239,7 +240,7 @@ async function enqueueMuch(engine: RedisEngine, first: number): Promise<unknown>
   return engine.admin.obliterate('much', true);
 }
 
-/** By a worker that has spoken once, and at a bell that rings. */
+/** By a worker that has made one call, and at a bell that rings. */
 async function claimAtBell(engine: RedisEngine): Promise<unknown> {
   const idle = { worker: 'idle', leaseMs: LEASE_MS, want: 10, maySuspect: true, settled: [] };
   await engine.exchange(QUEUE, { ...idle, seq: 1, want: 0 });
@@ -250,7 +251,7 @@ async function claimAtBell(engine: RedisEngine): Promise<unknown> {
   return answer;
 }
 
-/** Jobs of every kind, then one in the place of the last. */
+/** Jobs of every kind, then one that replaces the last. */
 async function fireTwice(engine: RedisEngine): Promise<unknown> {
   const now = await q.now();
   const kinds = [
@@ -273,7 +274,7 @@ async function dispatchOne(engine: RedisEngine): Promise<unknown> {
   return engine.tasks.dispatch({ delayedKey: delayedKey!, readyKey: readyKey!, limit: 1, unit: 's' });
 }
 
-/** More jobs than are looked at in one script, in a queue of their own. */
+/** More jobs than one script call looks at, in a queue of their own. */
 async function auditMany(engine: RedisEngine): Promise<unknown> {
   const ids = Array.from({ length: 11_000 }, (_, i) => `j${i}`);
   for (let seq = 1; seq <= 11; seq++) {

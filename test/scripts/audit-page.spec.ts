@@ -7,7 +7,9 @@ import { changingNothing } from './unchanged.js';
 
 const q = useQueue();
 
-/** The engine asks for pages only of very many ids, so the script is run as its store runs it. */
+/**
+ * The engine asks for pages only if there are very many ids, so this test runs the script as the engine's store does.
+ */
 function pageOf(kind: string, type: string, cursor: string, count: number) {
   const { store } = q.engine as unknown as { store: RedisStore };
   const more = kind === 'active' ? [q.keys.active(WORKER)] : [];

@@ -14,7 +14,7 @@ async function faults(): Promise<string[]> {
   return violations.map(({ kind, id, worker, where }) => `${kind} ${id ?? worker}: ${where.join(' ')}`);
 }
 
-/** Jobs in every place, with everything they may leave, two workers among them. */
+/** Jobs in every place, with all keys they may have. Two workers are among them. */
 async function wholeQueue(): Promise<void> {
   await q.hold('kept', 'dead', 'again', 'held');
   const note = { worker: WORKER, name: 'work', attempt: 1, progress: '1', log: 'l' };

@@ -22,7 +22,7 @@ const WHY = 'the customer "changed" her mind, naïvely';
 const cancelling = (id = 'x', reason = WHY) => q.engine.admin.cancel(QUEUE, id, reason);
 const note = (id: string) =>
   q.engine.note(QUEUE, { worker: WORKER, id, name: 'work', attempt: 1, progress: '1', log: 'l' });
-/** What is there, apart from what every queue keeps and the record of why. */
+/** Keys apart from those of every queue and the record of the reason. */
 const left = async () =>
   without(await q.dump(), 'events', 'cancelled', 'doorbell', 'lane:lane', `worker:${WORKER}`);
 const saidOf = async (id: string) =>
@@ -219,7 +219,7 @@ describe('a job that runs', () => {
     expect((await saidOf('x')).at(-1)).toEqual(['cancelled', 'work', 1, WHY]);
     expect((await saidOf('a')).at(-1)).toEqual(['stalled', 'work', 1, '']);
     expect(await q.totals()).toEqual({ cancelled: '2' });
-    // The worker was not dead after all: nothing it says brings them back.
+    // The worker was not dead after all. None of its reports brings the jobs back.
     expect((await q.exchange({ settled: [retried('x')] })).kind).toBe('unknown-worker');
     expect(await q.engine.admin.get(QUEUE, 'x')).toBeNull();
   });

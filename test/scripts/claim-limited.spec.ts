@@ -13,7 +13,7 @@ const q = useQueue();
 const member = (id: string, group: string, more: Partial<EnqueueJob> = {}) =>
   job(id, { group, body: encodeBody('work', 1, { group }, ''), ...more });
 
-/** The script alone, as the exchange calls it. */
+/** The script alone, called as the exchange calls it. */
 function claim(seq: number, more: Partial<ExchangeCall> = {}) {
   const { store } = q.engine as unknown as { store: RedisStore };
   const { worker = WORKER, want = 9, maySuspect = true, maxBytes = 1_000_000 } = more;

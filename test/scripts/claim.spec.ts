@@ -10,7 +10,7 @@ import { itRefusesWrongTypes, without } from './unchanged.js';
 // A server of its own, since its scripts are forgotten here.
 const q = useQueue({ server: useServer() });
 
-/** The worker has spoken once, and its bell has a connection. */
+/** The worker has made one call, and its bell has a connection. */
 beforeEach(async () => {
   await q.exchange({ want: 0 });
   await q.engine.awaitBell([QUEUE], 1);
@@ -36,7 +36,7 @@ function leave({
   return left!;
 }
 
-/** Made at once: the bell rings already. */
+/** Called at once: the bell rings already. */
 async function claimNow(more = {}): Promise<RungClaim> {
   await q.engine.ring(QUEUE);
   return leave(more);
@@ -53,7 +53,7 @@ describe('at the bell', () => {
     const left = leave();
     await isBlocked(q.redis);
     await q.add('a');
-    // Redis has made it before it answers to anybody else.
+    // Redis has run it before it answers any other call.
     expect(await q.admin.smembers(q.key('active'))).toEqual(['a']);
     const { rung, isOfTime, ...answer } = await left;
     expect([rung, isOfTime, answer]).toEqual([

@@ -14,13 +14,13 @@ const cleaning = async (state: State, more: Partial<CleanCall> = {}) =>
 const removing = async (which: Parameters<typeof q.engine.upkeep.removeDead>[1]) =>
   (await q.engine.upkeep.removeDead(QUEUE, which)).removed;
 
-/** A job as the library writes it, added so long ago. */
+/** A job as the library writes it, added this long ago. */
 async function aged(id: string, agoMs: number, more: Parameters<typeof job>[1] = {}) {
   const at = (await q.now()) - agoMs;
   return job(id, { ...more, body: `work\n${at.toString(36)}\n\n{"of":1}` });
 }
 
-/** Jobs in every state, with all they may leave. */
+/** Jobs in every state, with all keys they may have. */
 async function fill(): Promise<void> {
   await q.hold('kept', 'buried', 'again', 'ranked');
   const note = { worker: WORKER, name: 'work', attempt: 1, progress: '1', log: 'l' };
@@ -43,7 +43,7 @@ it.each([
   ['dead', ['buried']],
 ] as const)('removes %s jobs with all they have left, says so, and leaves the others', async (state, ids) => {
   await fill();
-  // Taken from the line by the holding of others.
+  // Holding other jobs has taken it from the line.
   await q.engine.release(QUEUE, { worker: WORKER, ids: ['ranked'], leave: false });
   const before = await q.engine.admin.counts(QUEUE);
   const said = (await q.events()).length;
@@ -58,7 +58,7 @@ it.each([
   expect(await changingNothing(q, () => cleaning(state))).toEqual([]);
 });
 
-/** Every value of the queue but what was said and what calls remember. */
+/** Every value of the queue, without events and remembered calls. */
 async function valuesOf(): Promise<unknown> {
   const all = Object.entries(await q.dump());
   return all.filter(([key]) => !/^(events|lane|worker:)/.test(key)).map(([, { value }]) => value);
@@ -159,7 +159,7 @@ it('takes as many steps as it needs, also through a long line, whose order it ke
     more = some.length;
     removed.push(...some);
   }
-  // It stops at 200 in a row that are too young; of three jobs here one is, so that comes near the 600th.
+  // It stops after 200 jobs in a row that are too young. One job of three is too young, so it stops near the 600th.
   expect(removed).toEqual(ids.filter(isOld).slice(0, removed.length));
   expect(removed.length).toBeGreaterThanOrEqual(390);
   const gone = new Set(removed);

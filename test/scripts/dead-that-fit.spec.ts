@@ -7,7 +7,7 @@ import { changingNothing } from './unchanged.js';
 const q = useQueue();
 const SIZE = 10_000;
 
-/** One look; about `most` bytes of bodies. */
+/** One look at about `most` bytes of bodies. */
 function fitting(most: number, { passed = 0, bytes = 0, examine = 1_000 } = {}) {
   const { store } = q.engine as unknown as { store: RedisStore };
   return changingNothing(q, () => store.run(deadThatFit, q.keys.fixed, { passed, bytes, most, examine }));

@@ -2,7 +2,7 @@ import { type DeclareCall, type Declaration, ownedRecord } from '#lib/contract/d
 import type { QueueEngine } from '#lib/contract/engine.js';
 import { QUEUE, type TestQueue } from './support.js';
 
-/** Whoever has an engine. */
+/** Anything that has an engine. */
 interface Declaring {
   readonly engine: Pick<QueueEngine, 'declarations' | 'schedules'>;
 }
@@ -10,12 +10,12 @@ interface Declaring {
 export const OWNER = 'app';
 export const TTL_MS = 60_000;
 
-/** Who declares: the set is named by its ids, so that the same ids are the same set. */
+/** The process that declares. Its set is named by the ids in it, so the same ids are the same set. */
 export function declaration(process: string, ids: readonly string[], owner = OWNER): Declaration {
   return { process, owner, set: `set-${ids.join('-')}`, ttlMs: TTL_MS };
 }
 
-/** A call that declares schedules which are as good as due, all new. */
+/** A call that declares schedules which are nearly due. All of them are new. */
 export function newSet(process: string, ids: readonly string[], owner = OWNER): DeclareCall {
   const puts = ids.map((id) => ({
     id,
@@ -49,7 +49,7 @@ export async function scheduleIds(q: Declaring): Promise<string[]> {
   return schedules.map(({ id }) => id).toSorted();
 }
 
-/** Makes the declaration of a process end so many ms from now, or ago. */
+/** Lets the declaration of a process end this many ms from now, or ago. */
 export async function endsIn(q: TestQueue, process: string, ms: number): Promise<void> {
   const key = q.key('declarers');
   const found = (await q.zset('declarers')).find((one) => one.startsWith(`${process} `));

@@ -4,7 +4,7 @@ import { atEnd } from '../support/cleanup.js';
 import { useQueue } from './support.js';
 import type { DispatchCall } from '#lib/contract/task-verbs.js';
 
-// Keys of other programs; a server of their own, since it is filled here.
+// Keys of other programs. The server is the spec's own, since it is filled here.
 const q = useQueue({ server: useServer() });
 
 const delayedKey = () => `{${q.redis.prefix}:tasks}:delayed`;

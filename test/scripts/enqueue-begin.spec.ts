@@ -5,14 +5,14 @@ import type { RedisEngine } from '#lib/engine/redis-engine.js';
 import { callOf, completed, job, QUEUE, useQueue } from './support.js';
 import { itRefusesWrongTypes, rememberingLonger } from './unchanged.js';
 
-// The transaction that stores many jobs, or large ones: `enqueue-begin`, HSET, RPUSH, `enqueue-end`. What `enqueue` promises is
-// tested with it.
+// The transaction that stores many or large jobs: `enqueue-begin`, HSET, RPUSH, `enqueue-end`. The promises of
+// `enqueue` are tested with it.
 const q = useQueue();
 
 const many = (name = 'j') => Array.from({ length: 250 }, (_, i) => job(`${name}${i}`));
 const idsOf = (jobs: readonly EnqueueJob[]) => jobs.map(({ id }) => id);
 
-/** The connection has shown that it takes transactions; answers what was said in each of them from here on. */
+/** The connection has shown that it can run transactions. Returns the commands of each transaction from here on. */
 async function transactions(engine: RedisEngine = q.engine): Promise<unknown[][]> {
   const { store } = engine as unknown as {
     store: { commands: { transact: (...args: any[]) => Promise<unknown[]> | null } };
@@ -113,7 +113,7 @@ describe('where a call of this number, or a later one, was made', () => {
     await enqueue(jobs, 1);
     await states[state]!(jobs);
     said.length = 0;
-    // As a call does that was on its way for long, and whose repetition was made before it.
+    // As a call that was on its way for long, and whose repetition arrived before it.
     const late = () => q.engine.enqueue(QUEUE, callOf(jobs, 1));
     await rememberingLonger(q, late);
     expect(said.map(([begun, , , ended]) => [begun, ended])).toEqual([[0, 0]]);

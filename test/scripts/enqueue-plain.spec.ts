@@ -3,7 +3,7 @@ import { END, enqueuePlain } from '#lib/engine/scripts/enqueue-plain.js';
 import { completed, job, kept, LANE, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes, rememberingLonger } from './unchanged.js';
 
-// What `enqueue` promises is tested with it: plain new jobs come here, everything else goes on to there.
+// The promises of `enqueue` are tested with it: plain new jobs come here, and everything else goes on to `enqueue`.
 const q = useQueue();
 
 function plain(

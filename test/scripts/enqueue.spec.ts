@@ -304,7 +304,7 @@ describe('refused', () => {
       await q.add('x', job('y', { delayMs: 60_000, priority: 2 }), job('z', { priority: 1 }));
       const jobs = [
         job('a'),
-        // Only of a job that is there does it matter whether it is kept, and what it has left.
+        // Whether a job is kept, and what it left, matters only if the job is there.
         job('x'),
         job('b', { priority: 1 }),
         job('c', { delayMs: 1_000, priority: 4 }),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { completed, dead, job, kept, QUEUE, released, retried, useQueue, WORKER } from './support.js';
 
-// What an exchange promotes, gives out, and whom it wakes.
+// What an exchange promotes and hands out, and whom it wakes.
 const q = useQueue();
 
 async function suspects(...ids: string[]): Promise<void> {

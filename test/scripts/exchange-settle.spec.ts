@@ -15,10 +15,10 @@ import {
 } from './support.js';
 import { without } from './unchanged.js';
 
-// What an exchange does with the runs that ended.
+// What an exchange does with runs that ended.
 const q = useQueue();
 
-/** Gives a held job everything a job may have beside its body. */
+/** Gives a claimed job all keys that a job may have beside its body. */
 async function leaveTraces(id: string): Promise<void> {
   await q.admin.hset(q.key('attempts'), id, 1);
   await q.admin.hset(q.key('stalls'), id, 1);

@@ -14,7 +14,7 @@ import {
 } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
-// Numbers, leases and refusals; what is settled and what is claimed have specs of their own.
+// Numbers, leases and refusals. Settling and claiming have specs of their own.
 const q = useQueue();
 
 const lease = async () => Number(await q.admin.zscore(q.key('workers'), WORKER));
@@ -181,7 +181,7 @@ it('settles a mixed batch, promotes and claims in one call', async () => {
 describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: exchange.keys,
-    // A failing stream must never fail a settlement.
+    // A stream that fails must never fail a settlement.
     except: ['jobsA', 'events', 'cancelled'],
     async prepare() {
       await q.bury('buried');

@@ -11,7 +11,7 @@ const FAR = 8_640_000_000_000_000;
 const run = (cursor: string, ...digests: string[]) =>
   q.engine['store'].run(freeKeys, q.keys.fixed, { cursor }, { digests });
 
-/** One that runs, and one that waits for its end. */
+/** One job runs, and one waits for its end. */
 async function running(): Promise<void> {
   const body = encodeBody('work', 0, { digest: 'D' }, '1');
   await q.hold(job(ID, { body }));

@@ -4,14 +4,14 @@ import { LETTERED_JOBS, type KeyName } from '#lib/engine/keys.js';
 import { completed, dead, job, kept, QUEUE, released, retried, useQueue, WORKER } from './support.js';
 import { changingNothing } from './unchanged.js';
 
-// Bodies of jobs whose ids end in a letter are kept in the hash of that letter. What scripts promise holds whichever hashes the jobs
-// of one call are in.
+// Bodies of jobs whose ids end in a letter are kept in the hash of that letter. The promises of the scripts hold for
+// any mix of hashes in one call.
 const q = useQueue();
 
 const made = (n: number, letter: string) => `0mwtqbbga5wm6p6${String(n).padStart(3, '0')}${letter}`;
 const many = (count: number, letterOf: (n: number) => string) =>
   Array.from({ length: count }, (_, n) => made(n, letterOf(n)));
-/** Of three hashes, in an order that no one has. */
+/** Ids of three hashes, in mixed order. */
 const MIXED = [made(1, 'B'), 'own', made(2, 'Z'), made(3, 'B'), made(4, 'A'), 'other'];
 
 /** Ids by the hash that keeps their bodies. */
@@ -51,7 +51,7 @@ describe('an add puts bodies where their ids say', () => {
 
   it.each(cases)('%s', async (_, jobs) => {
     const ids = jobs.map((one) => (typeof one === 'string' ? one : one.id));
-    // Transactions are taken once the connection has shown that it can.
+    // The engine uses transactions once the connection has shown that it can run them.
     await q.add('first');
     await q.engine.admin.remove(QUEUE, 'first');
     expect(await q.add(...jobs)).toEqual([]);
@@ -240,7 +240,7 @@ describe('where the hash of a letter is of another type', () => {
     expect(await lines()).toEqual(before);
     expect(await q.list('active').catch(() => [])).toEqual([]);
     expect(await q.totals()).toEqual({ processed: '1' });
-    // What comes next is the same call again: it is told that it has settled, and given nothing.
+    // The next call repeats this one. It is told that it has settled, and gets no jobs.
     expect(await q.exchange(call)).toMatchObject({ kind: 'exchanged', lost: [], claimed: [] });
     expect(await q.totals()).toEqual({ processed: '1' });
 

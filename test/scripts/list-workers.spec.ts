@@ -51,13 +51,13 @@ it('is not disturbed by what others wrote: it names that, and lists the rest', a
     date: JSON.stringify({ ...processRecord({ id: 'date' }), startedAt: 1e300 }),
     long: 'x'.repeat(100_000),
   };
-  // Said in pairs: an object would lose the first one.
+  // Redis answers in pairs: an object would lose the first one.
   const pairs = [['__proto__', '{"__proto__":{"host":"x"}}'], ...Object.entries(foreign)];
   const ids = pairs.map(([id]) => id!);
   await q.admin.hset(q.key('processInfo'), ...pairs.flat());
   const end = (await q.now()) + LEASE_MS;
   await q.admin.zadd(q.key('processes'), ...ids.flatMap((id) => [end, id]));
-  // Never registered, so nobody says that it lives.
+  // Never registered, so no record says that it lives.
   await q.admin.hset(q.key('processInfo'), 'no lease', JSON.stringify(processRecord()));
   const { records, unreadable } = await list();
   expect(records.map(({ id }) => id)).toEqual(['p1']);

@@ -17,10 +17,10 @@ import {
 import { firing, put, putting, seen, tick } from './schedules-support.js';
 import { changingNothing } from './unchanged.js';
 
-// Adds are refused when the memory is full; everything that empties it goes on.
+// Adds are refused when the memory is full. Everything that frees memory still works.
 const q = useQueue({ server: useServer() });
 
-/** From here to the end of the test Redis refuses whatever may take memory. */
+/** Until the end of the test Redis refuses whatever may take memory. */
 async function fillMemory(): Promise<void> {
   await q.admin.config('SET', 'maxmemory', 1);
   atEnd(() => q.admin.config('SET', 'maxmemory', 0));

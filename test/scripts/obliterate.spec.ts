@@ -10,7 +10,7 @@ const q = useQueue();
 
 const obliterating = (force = false) => q.engine.admin.obliterate(QUEUE, force);
 
-/** Jobs in every state but active, with everything they may leave. */
+/** Jobs in every state but active, with all keys they may have. */
 async function fill(): Promise<void> {
   await q.hold('kept', 'dead', 'again', 'prio');
   const note = { worker: WORKER, name: 'work', attempt: 1, progress: '1', log: 'l' };
@@ -35,10 +35,10 @@ async function fill(): Promise<void> {
   await q.engine.admin.pause(QUEUE);
 }
 
-/** The number of the last event stays, for those who follow the events. */
+/** The number of the last event stays, for subscribers. */
 const KEPT = ['meta'];
 
-/** Everything that is there for ever unless somebody deletes it. */
+/** Every key that stays until someone deletes it. */
 async function lasting(): Promise<string[]> {
   const all = Object.entries(await q.dump());
   return all.filter(([, { expiresAt }]) => expiresAt === -1).map(([key]) => key);
@@ -46,8 +46,8 @@ async function lasting(): Promise<string[]> {
 
 it('removes everything but what goes by itself', async () => {
   await fill();
-  // Leases and marks are only there while jobs are active, sizes only with large events and progress, names that are handled
-  // only once a process has asked for one; what is known of cancelled jobs expires.
+  // Leases and marks exist only while jobs are active, sizes only with large events and progress, and names with a
+  // handler only after a process has asked for one. Records of cancelled jobs expire.
   const others: KeyName[] = [
     'workers',
     'toCancel',

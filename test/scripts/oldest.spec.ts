@@ -10,7 +10,7 @@ const HOUR_MS = 3_600_000;
 const SLACK_MS = 60_000;
 
 const ask = () => changingNothing(q, () => q.engine.admin.oldestWaitingMs(QUEUE));
-/** A job that was added so long ago, by the clock of Redis. */
+/** A job that was added this long ago, by the clock of Redis. */
 const added = async (id: string, agoMs: number, more = {}) => {
   const body = encodeBody('work', (await q.now()) - agoMs, {}, '"data"');
   await q.add({ ...job(id), body, ...more });

@@ -14,7 +14,7 @@ const idsOf = async (...args: Parameters<typeof pageOf>) => (await pageOf(...arg
 const record = (reason: string, message = 'no luck') =>
   `1\n${JSON.stringify({ name: 'Error', message, attempt: 1, reason })}`;
 
-/** Dead jobs as the store holds them: `at` ms ago, the index by default. */
+/** Dead jobs as the store holds them. They died `at` ms ago, by default their index. */
 async function plant(...jobs: { id: string; ago: number; name?: string; record?: string }[]): Promise<void> {
   const now = await q.now();
   const one = ({ id, name = 'work' }: { id: string; name?: string }) => [id, job(id, { name }).body];

@@ -18,14 +18,14 @@ import {
   WORKER,
 } from './support.js';
 
-// Somebody writes over one field of one hash. Whatever is in it, no call fails, all other jobs go where they would have gone,
-// and `repair` mends what is left of it.
+// Someone overwrites one field of one hash. Whatever is in it, no call fails, all other jobs go where they should, and
+// `repair` mends what is left of it.
 const q = useQueue({
   leaves: ['active', 'worker', 'workers', 'processes', 'toCancel', 'declarers', 'lane'],
 });
 
 const VALUES = ['text', '1.5', '9223372036854775807', '', '-5', '12\n34'];
-/** Every hash of a queue in which a script keeps something, but for bodies; bodies are for the worker to read. */
+/** Every hash of a queue in which a script keeps something, but those of bodies. Workers read the bodies. */
 const HASHES = [
   'attempts',
   'stalls',
@@ -63,7 +63,7 @@ async function exchanged(worker: string, want: number, ...runs: SettledRun[]): P
 const keyOf = (hash: (typeof HASHES)[number]) =>
   hash === 'worker of another' ? q.keys.worker(OTHER) : q.key(hash);
 
-/** Jobs in every place, with something of them in every hash. */
+/** Jobs in every place, with a field in every hash. */
 async function settled(engine: RedisEngine): Promise<void> {
   await q.add('c1', 'x1', 'x2', 'r1', 'r2', 'm1', 'gone');
   const first = [kept('c1', 60_000, '1'), dead('x1'), dead('x2'), retried('r1'), snoozed('r2', 0)];
@@ -93,7 +93,7 @@ async function settled(engine: RedisEngine): Promise<void> {
   await engine.declarations.declare(QUEUE, newSet('p1', ['x', 'y']));
 }
 
-/** Every verb that moves jobs or tells of them, and the places of all in the end. */
+/** Calls every verb that moves jobs or reads them, and returns the places of all jobs at the end. */
 async function playOn(engine: RedisEngine): Promise<unknown> {
   const ids = ['a1', 'a2', 'a3', 'a4', 'm1', 'r1', 'r2', 'o1', 'o2', 'p1', 'p2', 'd1', 'd2', 'd3', 'd4'];
   ids.push('later', 'c1', 'x1', 'x2', 's@1');
@@ -119,7 +119,7 @@ async function playOn(engine: RedisEngine): Promise<unknown> {
   await engine.schedules.fire(QUEUE, [firing(await seen(q, 's'), [tick('s@1')])]);
   await engine.schedules.pause(QUEUE, 's');
   await engine.declarations.renew(QUEUE, newSet('p1', ['x', 'y']));
-  // Its lease is over beyond doubt.
+  // Its lease has expired beyond doubt.
   await q.admin.zadd(q.key('workers'), 1, OTHER);
   const recovering = { worker: OTHER, beatMs: 1, leaseMs: LEASE_MS, maxStalls: 5 };
   await expect
@@ -156,7 +156,7 @@ async function placesOf(): Promise<Record<string, string[]>> {
   };
 }
 
-/** Where the value only decides of the job itself whether it is dead or goes on, it may. */
+/** Where the value only decides whether this job dies or goes on, it may do so. */
 function withoutJob(outcome: unknown, id: string): unknown {
   const { places } = outcome as { places: Record<string, string[]> };
   const others = Object.entries(places).map(([place, ids]) => [place, ids.filter((one) => one !== id)]);
@@ -186,7 +186,7 @@ describe.each(HASHES)('over a field of `%s`', (hash) => {
         await settled(engine);
         await q.admin.hset(keyOf(hash), field, value);
         const what = `${JSON.stringify(value)} in ${JSON.stringify(field)}`;
-        // Whether a queue is paused is told by that the field is there.
+        // A queue is paused if the field exists.
         if (hash === 'meta' && field === 'paused') continue;
         const before = await engine.admin.audit(QUEUE);
         expect(

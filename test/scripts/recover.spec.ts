@@ -11,7 +11,7 @@ const BEAT_MS = 2_000;
 const CALL: RecoverCall = { worker: WORKER, beatMs: BEAT_MS, leaseMs: LEASE_MS, maxStalls: 5 };
 const again = (more: Partial<RecoverCall> = {}) => q.engine.recover(QUEUE, { ...CALL, ...more });
 
-/** The lease of `WORKER` ended, and Redis was seen answering for long enough since: the next call takes its jobs. */
+/** The lease of `WORKER` ended, and Redis has answered for long enough since. The next call takes its jobs. */
 async function leaseIsOver(): Promise<void> {
   const lease = (await q.now()) - 10_000;
   await q.admin.zadd(q.key('workers'), lease, WORKER);
@@ -105,7 +105,7 @@ describe('a worker that may be alive', () => {
     await again();
     await q.engine.beat(QUEUE, WORKER, LEASE_MS);
     expect(await again()).toEqual({ kind: 'alive' });
-    // The next lease that ends is doubted anew, although a mark of the old doubt is there.
+    // The next lease that ends is doubted anew, although a mark of the old doubt exists.
     await q.admin.zadd(q.key('workers'), 2, WORKER);
     expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
   });

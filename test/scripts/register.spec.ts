@@ -98,7 +98,7 @@ const idsOf = ({ orders }: { readonly orders: string }) =>
   orders.split('\n').flatMap((one) => (one === '' ? [] : [one.split(' ')[0]!]));
 
 it('answers with the orders to the process, until it has obeyed', async () => {
-  // A renewal to the same millisecond changes nothing, which looks like a lost record.
+  // A renewal to the same millisecond changes nothing, so it looks like a lost record.
   let leaseMs = LEASE_MS;
   const ask = (process: string, info: string, obeyed = '') => answerTo(process, info, obeyed, ++leaseMs);
   await run('p1', 'one');

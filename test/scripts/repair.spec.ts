@@ -8,7 +8,10 @@ const q = useQueue();
 const MAX_STALLS = 5;
 
 const run = () => q.engine.admin.repair(QUEUE, MAX_STALLS);
-/** Repairs, expecting that nothing is wrong then and that another repair has nothing to do; what was done, in short. */
+/**
+ * Repairs. Expects that nothing is wrong afterwards and that a second repair changes nothing. Returns in short what
+ * was done.
+ */
 async function mended(): Promise<string[]> {
   const report = await run();
   expect((await q.engine.admin.audit(QUEUE)).violations).toEqual([]);
@@ -286,7 +289,7 @@ describe('a job in two places', () => {
 
   it('stays with the worker that is known', async () => {
     await q.hold('x');
-    // Before the other in whatever order workers are looked at: its lease ends first.
+    // Before the other in any order of workers: its lease ends first.
     await q.admin.sadd(q.keys.active('w0'), 'x');
     await q.admin.zadd(q.key('workers'), (await q.now()) + 6_000, 'w0');
     expect(await mended()).toEqual(['kept-one x']);
@@ -427,7 +430,7 @@ describe('refused', () => {
   });
 });
 
-/** The script without the audit before it: it must look for itself. */
+/** The script without the audit before it, so that it must look for itself. */
 function mending(): Mending {
   const { auditor } = q.engine.admin as unknown as { auditor: (stalls: number) => Mending };
   return auditor.call(q.engine.admin, MAX_STALLS);

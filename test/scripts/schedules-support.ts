@@ -7,12 +7,12 @@ import type {
 } from '#lib/contract/schedule-verbs.js';
 import { QUEUE } from './support.js';
 
-/** Whoever has an engine. */
+/** Anything that has an engine. */
 interface Scheduling {
   readonly engine: Pick<QueueEngine, 'schedules'>;
 }
 
-/** A schedule, whose record is not read by any script. */
+/** A schedule whose record no script reads. */
 export const putting = (id: string, more: Partial<PutSchedule> = {}): PutSchedule => ({
   id,
   revision: 0,

@@ -22,7 +22,7 @@ const q = useQueue();
 const reading = (days = 1) => q.engine.admin.stats(QUEUE, days);
 const today = async () => (await reading()).days[0]!;
 const named = (name: string, run: SettledRun): SettledRun => ({ ...run, name });
-/** Of the three of a name, those that are not 0. */
+/** Of the three counters of a name, those that are not 0. */
 const brief = (byName: Readonly<Record<string, NameStats>>) =>
   new Map(
     Object.entries(byName).map(([name, { processed, failed, dead: died }]) => [
@@ -31,7 +31,7 @@ const brief = (byName: Readonly<Record<string, NameStats>>) =>
     ]),
   );
 
-/** What holds whatever is settled: names add up to the whole. */
+/** Holds whatever is settled: the counters of the names add up to the total. */
 async function expectSums(): Promise<void> {
   const { byName, processed, failed, dead: died } = await today();
   const sum = (kind: keyof NameStats) => Object.values(byName).reduce((all, one) => all + one[kind], 0);

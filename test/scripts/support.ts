@@ -22,15 +22,15 @@ const LEAVES = ['active', 'worker', 'workers', 'processes', 'toCancel', 'declare
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 export type Limits = ReturnType<EngineSettings['limitsOf']>;
 
-/** The queue of the running test: the engine under test, and its raw keys through a client with all rights. */
+/** The queue of the running test: the engine under test, and the raw keys through a client with all rights. */
 export interface TestQueue {
   readonly redis: TestRedis;
   readonly admin: Redis;
   readonly engine: RedisEngine;
   readonly keys: QueueKeys;
-  /** A second engine on the same keys, with other limits; closed at the end of the test. */
+  /** A second engine on the same keys, with other limits. The end of the test closes it. */
   engineWith(limits: Partial<Limits>): RedisEngine;
-  /** Name of the key of this kind; of worker `WORKER`, lane `LANE` and the current day where it needs one. */
+  /** Name of the key of this kind, of worker `WORKER`, lane `LANE` and the current day where it needs one. */
   key(kind: KeyName): string;
   /** The clock of Redis in ms. */
   now(): Promise<number>;
@@ -39,9 +39,9 @@ export interface TestQueue {
   /** Members, the lowest score first. */
   zset(kind: KeyName): Promise<string[]>;
   hash(kind: KeyName): Promise<Record<string, string>>;
-  /** The counters of today, without those that are 0, nor those of job names. */
+  /** The counters of today that are not 0, without those of job names. */
   totals(): Promise<Record<string, string>>;
-  /** Takes the bell as a woken worker does; answers whether it had been rung. */
+  /** Takes the bell as a woken worker does. Returns whether it had rung. */
   wasRung(): Promise<boolean>;
 
   /** Adds jobs in one call of the lane `LANE`, under its next number. */
@@ -118,7 +118,7 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
       if (kind === 'active' || kind === 'worker') return keys[kind](WORKER);
       if (kind === 'lane') return keys.lane(LANE);
       if (kind === 'undo') return keys.undo;
-      // Ids in specs have no letter, but where it matters.
+      // Ids in specs have no letter, unless it matters.
       if (kind === 'bodies') return keys.fixed.jobs;
       if (kind === 'stats') return keys.stats(new Date().toISOString().slice(0, 10));
       if (kind === 'minutes') return keys.minutes(Date.now());
@@ -196,7 +196,7 @@ function toJob(one: string | EnqueueJob): EnqueueJob {
   return typeof one === 'string' ? job(one) : one;
 }
 
-/** What a worker process with one job says of itself. */
+/** The report of a worker process with one job. */
 export function processRecord(more: Partial<ProcessRecord> = {}): ProcessRecord {
   const since = 1_700_000_000_000;
   const running = [{ queue: QUEUE, id: 'a', name: 'work', attempt: 1, since }];
@@ -240,7 +240,7 @@ export function retried(id: string, more: Partial<Extract<Outcome, { kind: 'retr
   return run(id, { kind: 'retried', delayMs: 0, priority: 0, failure: FAILURE, counted: true, ...more });
 }
 
-/** Later, not counted, nothing went wrong. */
+/** It runs later, without a counted attempt and without an error. */
 export const snoozed = (id: string, delayMs: number) =>
   retried(id, { delayMs, failure: null, counted: false });
 

@@ -67,7 +67,7 @@ describe('dead jobs', () => {
 });
 
 describe('events', () => {
-  /** Entries that were written so long ago, as the store writes them: `numbers` of their last events. */
+  /** Entries that were written this long ago, as the store writes them. `numbers` are those of their last events. */
   async function written(...entries: [last: number, agoMs: number][]): Promise<void> {
     const now = await q.now();
     for (const [last, ago] of entries)

@@ -4,7 +4,7 @@ import { LETTERED_JOBS, processKeys, type KeyName, type QueueKeys } from '#lib/e
 import type { TestRedis } from '../support/redis.js';
 import type { TestQueue } from './support.js';
 
-/** Every key of a test: kind behind the hash tag -> its value in full, and when it expires (-1: never). */
+/** Every key of a test: its kind (the text after the hash tag), its whole value, and when it expires (-1: never). */
 export type Dump = Readonly<Record<string, { readonly value: unknown; readonly expiresAt: number }>>;
 
 export async function dump(redis: TestRedis, queue: QueueKeys): Promise<Dump> {
@@ -31,7 +31,7 @@ async function readKey(admin: Redis, key: string): Promise<unknown> {
     case 'zset':
       return { type, value: await admin.zrange(key, '0', '-1', 'WITHSCORES') };
     case 'hash':
-      // Entries, not an object: '__proto__' is an ordinary id.
+      // Entries, not an object: '__proto__' is a valid id.
       return { type, value: await admin.call('HGETALL', key) };
     case 'stream':
       return { type, value: await admin.xrange(key, '-', '+') };
@@ -45,7 +45,7 @@ export function without(all: Dump, ...kinds: string[]): Dump {
   return Object.fromEntries(Object.entries(all).filter(([key]) => !kinds.includes(key)));
 }
 
-/** Runs `act`, expecting that no key of the test changes; answers what `act` answered. */
+/** Runs `act`, and expects that no key of the test changes. Returns the result of `act`. */
 export async function changingNothing<T>(q: TestQueue, act: () => Promise<T>): Promise<T> {
   const before = await q.dump();
   const answer = await act();
@@ -53,7 +53,7 @@ export async function changingNothing<T>(q: TestQueue, act: () => Promise<T>): P
   return answer;
 }
 
-/** As `changingNothing`, but that a call of this lane is remembered for as long as if it had been made now. */
+/** As `changingNothing`, but the call of this lane is remembered from now on. */
 export async function rememberingLonger<T>(q: TestQueue, act: () => Promise<T>): Promise<T> {
   const before = await q.dump();
   const answer = await act();
@@ -66,15 +66,15 @@ export async function rememberingLonger<T>(q: TestQueue, act: () => Promise<T>):
 
 export interface WrongTypes {
   readonly keys: readonly KeyName[];
-  /** Brings about a state in which the script would write, and answers the call that does. */
+  /** Sets up a state in which the script would write. Returns the call that runs it. */
   readonly prepare: () => Promise<() => Promise<unknown>>;
-  /** Keys whose type does not matter to the call: it succeeds all the same. */
+  /** Keys whose type does not matter to the call. It succeeds whatever they are. */
   readonly except?: readonly KeyName[];
   /** Whether jobs have slots there. */
   readonly hasSlots?: boolean;
 }
 
-/** One test for each declared key: where something else lies there, the call is refused before anything is written. */
+/** One test for each declared key: if the key has another type, the call is refused before it writes anything. */
 export function itRefusesWrongTypes(
   q: TestQueue,
   { keys, prepare, except = [], hasSlots = false }: WrongTypes,
@@ -83,13 +83,13 @@ export function itRefusesWrongTypes(
     const call = await prepare();
     const key = q.key(kind);
     await q.admin.del(key);
-    // Every kind is something else than a string, but for the lane.
+    // No key but that of the lane is a string.
     if (kind === 'lane') await q.admin.rpush(key, 'not ours');
     else await q.admin.set(key, 'not ours');
     return call;
   };
 
-  // What holds for the jobs of one letter holds for those of all. Lines are made ready only where jobs have slots.
+  // What holds for the jobs of one letter holds for all. Lines become ready only where jobs have slots.
   const [, ...others] = [...(LETTERED_JOBS as readonly KeyName[]), ...(hasSlots ? [] : (['ready'] as const))];
   const checked = keys.filter((kind) => !except.includes(kind) && !others.includes(kind));
   it.each(checked)('changes nothing where %s is of another type', async (kind) => {

@@ -11,7 +11,7 @@ import type { AnyScript } from '#lib/engine/script.js';
 import { useQueue } from './support.js';
 import { changingNothing } from './unchanged.js';
 
-// Scripts that look at the active sets of all workers: these are declared, as they were a moment ago.
+// Scripts that read the active sets of all workers. The workers were declared a moment ago.
 const q = useQueue();
 
 it.each<AnyScript>([audit, cancel, counts, get, obliterate, remove, repair])(

@@ -15,7 +15,10 @@ const OUTAGES = [
 ] as const;
 const PER_SECOND = 500;
 const MAX_RESUME_S = 1.5;
-/** What a process may need beyond what it had: the adds that wait for Redis, and the errors of those that waited in vain. */
+/**
+ * How much more memory a process may need than before: for adds that wait for Redis, and for the errors of those that
+ * waited in vain.
+ */
 const MAX_GROWTH_MB = 64;
 const MB = 1024 * 1024;
 
@@ -27,7 +30,7 @@ interface Outage {
   readonly brokenWords: number;
 }
 
-/** That work goes on as soon as Redis is back, and that waiting for it costs little. */
+/** Work goes on as soon as Redis is back, and waiting for it costs little. */
 export const away: Trial = {
   name: 'away',
   what: `Redis is killed and comes back after ${OUTAGES.map(([s]) => s).join(', ')} s, with ${PER_SECOND} adds a second all the time`,
@@ -107,7 +110,7 @@ async function outage(lab: Lab, seconds: number): Promise<Outage> {
   return { seconds, resumed, grown, lost, brokenWords };
 }
 
-/** Watches the memory of a process; answers by how many MB it grew at most. */
+/** Watches the memory of a process. Returns its largest growth in MB. */
 async function growing(app: AppProcess): Promise<() => number> {
   const rss = async () => ((await app.call('memory', {})) as { rss: number }).rss;
   const { rss: before } = (await app.call('memory', { collect: true })) as { rss: number };
@@ -125,7 +128,7 @@ async function growing(app: AppProcess): Promise<() => number> {
   };
 }
 
-/** Resolves with the moment at which its port takes connections. */
+/** Resolves with the time at which its port accepts connections. */
 async function listens({ server }: Store): Promise<number> {
   const tries = () =>
     new Promise<boolean>((resolve) => {

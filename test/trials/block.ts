@@ -5,12 +5,15 @@ import type { Trial } from './trial.js';
 
 const JOBS = 20;
 const BLOCK_MS = 50_000;
-/** The defaults of `lease`: how long a handler may block, how long a silent worker is trusted, and how often it speaks. */
+/**
+ * The defaults of `lease`: how long a handler may block, how long a silent worker is trusted, and how often it sends
+ * a beat.
+ */
 const MAX_BLOCK_S = 60;
 const LEASE_S = 8;
 const BEAT_S = 2;
 
-/** That a worker whose handler blocks the event loop is not taken for dead, but for ever. */
+/** A worker whose handler blocks the event loop is not taken for dead, unless it blocks too long. */
 export const block: Trial = {
   name: 'block',
   what: `a handler blocks the event loop for ${BLOCK_MS / 1000} s beside ${JOBS - 1} other jobs, and one for ever`,
@@ -43,7 +46,7 @@ async function forAWhile(lab: Lab): Promise<void> {
 async function forEver(lab: Lab): Promise<void> {
   const store = await lab.store();
   const queue = (await lab.producer(store, 'work')).queue('work');
-  // With no stall allowed the job is laid to rest where it is recovered, and does not block the next one too.
+  // With no stall allowed the recovery makes the job dead, and it does not block the next worker too.
   const root = { lease: { maxStalls: 0 } };
   const stuck = await lab.worker(store, { concurrency: 1, root });
   const { id } = await queue.add('stuck', null);

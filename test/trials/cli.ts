@@ -20,10 +20,10 @@ export interface Plan {
   readonly json?: string;
 }
 
-/** A call that cannot be followed; the message says why. */
+/** A call that is wrong. The message says why. */
 export class UsageError extends Error {}
 
-/** What to measure, or the text that was asked for. */
+/** What to measure, or the text to print. */
 export function read(argv: string[]): Plan | string {
   const { values, positionals } = parse(argv);
   if (values.help) return HELP;

@@ -6,7 +6,7 @@ import { SkewedClock } from './support/skewed-clock.js';
 import type { Trial } from './trial.js';
 
 const HOUR_MS = 3_600_000;
-/** Clocks of the process that adds and of the one that works, in hours beside the true time. */
+/** Clocks of the process that adds and of the one that works, in hours from the true time. */
 const WRONG = [
   [0, 2],
   [0, -2],
@@ -15,16 +15,16 @@ const WRONG = [
   [2, -2],
 ] as const;
 const DELAY_S = 3;
-/** Redis judges by whole milliseconds. */
+/** Redis counts whole milliseconds. */
 const TICK_S = 0.001;
-/** What a due job may wait for its worker on a busy machine. */
+/** How long a due job may wait for its worker on a busy machine. */
 const LATE_S = 0.5;
 const LEASE_S = 8;
 const JOBS = 30;
-/** Jobs that are held when a worker is killed, and the slots of each. */
+/** Jobs that run when a worker is killed, and the slots of each worker. */
 const HELD = 40;
 
-/** That no process' clock matters but that of Redis, and that one may step. */
+/** Only the clock of Redis matters, no clock of a process, and it may jump. */
 export const clocks: Trial = {
   name: 'clocks',
   what: 'clocks of producers and workers 2 h wrong, and the clock of Redis stepped by +90 s and by -1 h under load',
@@ -68,7 +68,7 @@ async function ownClocks(lab: Lab, producerHours: number, workerHours: number) {
   const delayed = Array.from({ length: JOBS }, () =>
     waited(add('quick', { delay: DELAY_S * 1_000 }), performance.now()),
   );
-  // Its handler fails at once, and once more after the backoff.
+  // Its handler fails at once, and again after the backoff.
   const backoff = { type: 'fixed', delay: DELAY_S * 1_000, jitter: 0 };
   const { id } = await add('fail', { attempts: 2, backoff });
   const runs = worker.take(2, 'started', (said) => said.id === id, { timeout: 30_000 });
@@ -133,7 +133,7 @@ async function serverClock(lab: Lab, name: string, stepMs: number): Promise<void
   await end(producer, ...workers);
 }
 
-/** Resolves when each of them has run something new. */
+/** Resolves when each of them has run a new job. */
 async function goesOn(workers: readonly AppProcess[], since: number): Promise<void> {
   const runs = async () =>
     (await Promise.all(workers.map((one) => one.call('tally', 0)))) as { runs: number }[];
@@ -142,7 +142,7 @@ async function goesOn(workers: readonly AppProcess[], since: number): Promise<vo
   await until(isOn, { timeout: 60_000, what: `all work again ${secondsSince(since)} s after the step` });
 }
 
-/** That no lease is stuck: jobs of a worker that dies now run elsewhere. */
+/** No lease is stuck: another worker runs the jobs of a worker that dies now. */
 async function recoversAfter(
   lab: Lab,
   name: string,

@@ -11,17 +11,17 @@ import { collect, until } from '../support/wait.js';
 import { PREFIX, emptied, end, repeat, sum, type Lab } from './lab.js';
 import type { Trial } from './trial.js';
 
-/** Lines at once; each has an application behind it. */
+/** Connections at once. Each has an application behind it. */
 const LINES = 16;
 const ADD_MS = 5_000;
-/** Too short for a repetition: some adds end without an answer. */
+/** Too short for a repetition, so some adds end without an answer. */
 const HASTY_MS = 30;
-/** What the smallest call takes in each direction: a cut at any of these bytes comes before its end. */
+/** Bytes of the smallest call in each direction. A cut at any of these bytes comes before its end. */
 const ADD_BYTES = { up: 600, down: 22 };
 const EXCHANGE_BYTES = { up: 800, down: 140 };
 const CHUNK = 1_000;
 
-/** That a line which breaks at any byte neither loses nor doubles what was said on it. */
+/** A connection that breaks at any byte neither loses nor doubles a call. */
 export const cuts: Trial = {
   name: 'cuts',
   what: 'so many adds, claims and settlements, each with its connection cut at a random byte in either direction',
@@ -33,7 +33,7 @@ export const cuts: Trial = {
   },
 };
 
-/** The connection breaks somewhere in the next call, and once in a while also in its repetition. */
+/** The connection breaks somewhere in the next call, and sometimes also in its repetition. */
 function arm(cut: Cut, bytes: { up: number; down: number }): void {
   cut.faults.clear();
   const direction = Math.random() < 0.5 ? 'up' : 'down';
@@ -44,7 +44,7 @@ function arm(cut: Cut, bytes: { up: number; down: number }): void {
 async function cutAdds(lab: Lab): Promise<void> {
   const store = await lab.store();
   const direct = (await lab.producer(store, 'work')).queue('work');
-  // Jobs are done and gone at once, so that a second one with the same id would be taken for new.
+  // Jobs run and are gone at once, so that a second add of the same id would be a new job.
   const worker = await lab.worker(store, { concurrency: 100 });
   const lines = await repeat(LINES, LINES, async (i) => {
     const enqueueTimeout = i % 8 === 0 ? HASTY_MS : ADD_MS;
@@ -61,7 +61,8 @@ async function cutAdds(lab: Lab): Promise<void> {
     const { cut, queue, enqueueTimeout } = lines[i]!;
     for (let n = i; n < lab.jobs; n += LINES) {
       cut.faults.clear();
-      // The line is up when the cut is laid; for some of the hasty it is still down, and they never get to say it.
+      // The connection is up when the cut is set. For some of those with a short timeout it is still down, and their
+      // call is never sent.
       if (enqueueTimeout === ADD_MS || Math.floor(n / LINES) % 2 === 0) await until(() => queue.counts());
       arm(cut, ADD_BYTES);
       const since = performance.now();
@@ -107,7 +108,7 @@ async function cutExchanges(lab: Lab): Promise<void> {
   }
   const lines = await repeat(LINES, LINES, async () => {
     const cut = await startCut(store.server.url);
-    // With one slot the exchange that settles a job is the one that claims the next.
+    // With one slot the exchange that settles a job also claims the next.
     @Processor('work', { concurrency: 1 })
     class Cutting {
       @Handle()

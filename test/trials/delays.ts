@@ -8,11 +8,11 @@ import type { Trial } from './trial.js';
 
 const CHUNK = 5_000;
 const SLOW_US = 5_000;
-/** Jobs that come one by one, and in what time. */
+/** How many jobs come one by one, and in what time. */
 const SINGLE = 2_000;
 const SPREAD_MS = 20_000;
 
-/** That delayed jobs run when they are due, one by one and all at once. */
+/** Delayed jobs run when they are due, one by one and all at once. */
 export const delays: Trial = {
   name: 'delays',
   what: 'so many jobs due in the same second; others due one by one, with one process and with five: how late they start',
@@ -75,7 +75,7 @@ async function oneByOne(lab: Lab, processes: number): Promise<void> {
   const store = await lab.store();
   const queue = (await lab.producer(store, 'work')).queue('work');
   const workers = await startWorkers(lab, store, processes, 10);
-  // What is compiled and connected for the first time is not what is measured.
+  // The first jobs compile and connect. They are not measured.
   await queue.addBulk(Array.from({ length: 200 }, (_, n) => jobDue(n, Date.now() + 200 + n * 10)));
   await emptied(queue);
   for (const worker of workers) await worker.call('forget');
@@ -113,7 +113,7 @@ const latencies = (worker: AppProcess) =>
 
 const nameOf = (sha: string) => allScripts().find((script) => script.sha === sha)?.name;
 
-/** Of all calls of scripts since the start, by the clock of Redis, in ms. */
+/** Of all script calls since the start, by the clock of Redis, in ms. */
 async function scriptTimes(admin: Redis): Promise<readonly [number, number, number]> {
   const found = /latency_percentiles_usec_evalsha:p50=([\d.]+),p99=([\d.]+),p99\.9=([\d.]+)/.exec(
     await admin.info('latencystats'),
@@ -121,11 +121,11 @@ async function scriptTimes(admin: Redis): Promise<readonly [number, number, numb
   return [Number(found![1]) / 1_000, Number(found![2]) / 1_000, Number(found![3]) / 1_000];
 }
 
-/** The clock of SLOWLOG goes on while another process has the core: what the script takes is asked for, not what the machine does. */
+/** The clock of SLOWLOG goes on while another process has the core. This measures the script, not the machine. */
 function goFirst(pid: number): void {
   try {
     setPriority(pid, -20);
   } catch {
-    // Who is not root measures the machine too.
+    // Without root the figure includes the machine.
   }
 }

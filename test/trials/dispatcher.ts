@@ -14,7 +14,7 @@ const CHUNK = 100;
 const RESTARTS = 3;
 const PATIENT = { timeout: 120_000 };
 
-/** That every task is on the list once, whatever happens to the dispatcher, and how fast it gets there. */
+/** Every task is on the list once, whatever happens to the dispatcher. Also how fast it gets there. */
 export const dispatcher: Trial = {
   name: 'dispatcher',
   what: 'tasks from ZADD to BLPOP clients, with the dispatcher killed --times times; with Redis restarted; its speed',
@@ -44,7 +44,7 @@ async function stop(command: Command): Promise<void> {
   if (code !== 0) throw new Error(`the dispatcher ended with ${String(code)}: ${command.err}`);
 }
 
-/** How often each task came out, told by what is not the library. */
+/** How often each task was moved, counted without the library. */
 class Receipts {
   private readonly times = new Map<string, number>();
 
@@ -89,7 +89,7 @@ async function throughKills(lab: Lab, store: Store): Promise<void> {
   await admin.del(READY);
 }
 
-/** Puts in its share of the tasks, due from a second ago until in a second. */
+/** Adds its share of the tasks. They are due from one second ago until one second from now. */
 async function produce(store: Store, share: number, total: number): Promise<void> {
   const redis = client(store);
   for (let first = share * CHUNK; first < total; first += PRODUCERS * CHUNK) {
@@ -112,7 +112,7 @@ async function consume(store: Store, receipts: Receipts, total: number): Promise
   }
 }
 
-/** Without consumers: what BLPOP had given to a client whose connection broke would be lost with it. */
+/** Without consumers: a task that BLPOP had given to a broken connection would be lost with it. */
 async function throughRestarts(lab: Lab, store: Store): Promise<void> {
   const { admin, server } = store;
   const total = Math.ceil(lab.jobs / 5);
@@ -161,7 +161,7 @@ async function speed(lab: Lab, store: Store, batchSize: number): Promise<void> {
   await admin.del(READY);
 }
 
-/** A backlog, all due. */
+/** A backlog. All tasks are due. */
 async function fill(admin: Redis, total: number): Promise<void> {
   for (let first = 0; first < total; first += 5_000) {
     const count = Math.min(5_000, total - first);

@@ -12,7 +12,7 @@ type Role = (typeof ROLES)[number];
 const MAX_S = 10;
 const SHORT_LEASE_MS = 1_000;
 
-/** That a connection which goes silent without being closed is noticed, and said. */
+/** A connection that goes silent without being closed is noticed and logged. */
 export const halfOpen: Trial = {
   name: 'half-open',
   what: 'one connection after another goes silent and stays open: seconds until it does its work again',
@@ -33,7 +33,7 @@ export const halfOpen: Trial = {
   },
 };
 
-/** A worker behind a line that can go silent, one connection at a time. */
+/** A worker whose connections can go silent, one at a time. */
 class Behind {
   private constructor(
     readonly worker: AppProcess,
@@ -54,7 +54,7 @@ class Behind {
     return new Behind(worker, cut, role, await connecting);
   }
 
-  /** Resolves with the time of it; `again` when there is a new connection. */
+  /** Resolves with its time. `again`: when there is a new connection. */
   silence(): { since: number; again: Promise<void> } {
     const { connection } = this;
     const again = this.cut.carrying(`godwit:${PREFIX}:${this.role}`, { timeout: 60_000 }).then((next) => {
@@ -67,7 +67,7 @@ class Behind {
     return { since: performance.now(), again };
   }
 
-  /** Whether it has said since then that this connection is in trouble. */
+  /** Whether the log has since said that this connection is in trouble. */
   said(since: number): boolean {
     return this.worker.all('link').some(({ role, text, at }) => role === this.role && at >= since && text);
   }
@@ -85,7 +85,7 @@ async function silence(lab: Lab, role: Role): Promise<{ seconds: number[]; told:
   let told = 0;
   for (let i = 1; i <= lab.times; i++) {
     await until(sleeps);
-    // At any moment between two signs of life.
+    // At any time between two beats.
     await pause(500 + Math.random() * 2_000);
     const { since, again } = behind.silence();
     let at: number;
@@ -108,7 +108,7 @@ async function silence(lab: Lab, role: Role): Promise<{ seconds: number[]; told:
   return { seconds, told };
 }
 
-/** With a short lease there is little time to notice, before others take the jobs for orphans. */
+/** A short lease leaves little time to notice before other workers take the jobs. */
 async function shortLease(lab: Lab): Promise<void> {
   const store = await lab.store();
   const times = 4 * lab.times;
@@ -139,7 +139,7 @@ async function shortLease(lab: Lab): Promise<void> {
   });
 }
 
-/** When the only lease there is ends, by the clock of Redis. */
+/** When the only lease ends, by the clock of Redis. */
 function leaseOf({ admin }: Store, queue: string): () => Promise<number | undefined> {
   const key = new QueueKeys(PREFIX, queue).fixed.workers;
   return async () => Number((await admin.zrange(key, 0, '0', 'WITHSCORES'))[1]) || undefined;

@@ -14,14 +14,14 @@ import type { Result, Trial } from './trial.js';
 export const PREFIX = 'trial';
 const FLOW = new URL('support/flow.mjs', import.meta.url).href;
 
-/** A Redis of a trial, with what looks at it from outside. */
+/** A Redis of a trial, and clients that observe it from outside. */
 export interface Store {
   readonly server: RunningRedis;
-  /** A client of nobody's library. */
+  /** A plain client, not one of the library. */
   readonly admin: Redis;
 }
 
-/** What a trial is given: servers and processes, which end with it, and where its figures go. */
+/** What a trial gets: servers and processes, which end with it, and a place for its figures. */
 export class Lab {
   readonly results: Result[] = [];
   readonly times: number;
@@ -36,7 +36,7 @@ export class Lab {
     this.jobs = given.jobs ?? trial.jobs ?? 0;
   }
 
-  /** What one repetition measured. */
+  /** The figures of one repetition. */
   say(text: string): void {
     this.write(`  ${this.trial.name}: ${text}`);
   }
@@ -67,7 +67,7 @@ export class Lab {
     });
   }
 
-  /** An application in this process that adds, asks and listens, and works on nothing. */
+  /** An application in this process that adds, reads and subscribes. It runs no jobs. */
   async producer(store: Store, ...names: readonly string[]) {
     const root = QueueModule.forRoot({ connection: store.server.url, prefix: PREFIX, role: 'producer' });
     const queues = names.map((name) => QueueModule.registerQueue({ name }));
@@ -81,10 +81,10 @@ function line({ trial, what, figure, unit, must, pass }: Result): string {
   return must === undefined ? value : `${value} (must: ${must}) ${pass ? 'PASS' : 'FAIL'}`;
 }
 
-/** Seconds since then, of this process' clock. */
+/** Seconds since then, by the clock of this process. */
 export const secondsSince = (since: number, at = performance.now()) => (at - since) / 1000;
 
-/** Does it n times, so many at once. */
+/** Calls it n times, this many at once. */
 export async function repeat<T>(n: number, atOnce: number, act: (i: number) => Promise<T>): Promise<T[]> {
   const done: T[] = [];
   let next = 0;

@@ -15,7 +15,7 @@ try {
   process.exitCode = 2;
 }
 
-/** The exit code: 1 where a figure is not what it must be, or could not be measured. */
+/** The exit code: 1 if a figure is beyond its bound, or could not be measured. */
 async function runAll({ chosen, json, ...given }: Plan): Promise<number> {
   const print = (text: string) => process.stdout.write(`${text}\n`);
   const startedAt = new Date().toISOString();

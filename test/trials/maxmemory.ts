@@ -6,7 +6,7 @@ const ADDS = 100;
 const CHUNK = 1_000;
 const BELOW_USE = 1_000_000;
 
-/** That a full Redis refuses new work in words and lets the old be done. */
+/** A full Redis refuses new work with a typed error and lets old work end. */
 export const maxmemory: Trial = {
   name: 'maxmemory',
   what: 'maxmemory is set below what is used: adds are refused, the backlog drains',

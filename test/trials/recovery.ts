@@ -45,7 +45,7 @@ async function kill(lab: Lab, store: Store, queue: string, leaseMs: number, add:
   await add();
   await victim.take(JOBS, 'started');
   await heir.call('start');
-  // At any moment between two signs of life, and between two looks of the heir.
+  // At any time between two beats, and between two checks of the worker that takes over.
   await pause(Math.random() * 2 * leaseMs);
   const since = performance.now();
   victim.kill('SIGKILL');

@@ -1,6 +1,6 @@
 import type { Result } from './trial.js';
 
-/** What a trial measured, and the bounds it must keep; without any it is only told. */
+/** The figures of a trial, and their bounds. Figures without a bound are only printed. */
 export interface Figure {
   readonly what: string;
   readonly value: number;
@@ -17,7 +17,7 @@ export function format(trial: string, { what, value, unit = '', atMost, atLeast,
     ['=', equals, (bound: number) => value === bound],
   ] as const;
   const given = bounds.filter(([, bound]) => bound !== undefined);
-  // A figure that is no number has not been measured.
+  // NaN: the figure was not measured.
   const pass = Number.isFinite(value) && given.every(([, bound, holds]) => holds(bound!));
   const must = given.map(([sign, bound]) => `${sign} ${bound} ${unit}`.trim()).join(', ');
   const figure = Number.isInteger(value) ? value : Number(value.toPrecision(3));

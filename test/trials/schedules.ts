@@ -13,9 +13,9 @@ const RATE = 10;
 const WORKERS = 5;
 const MINUTE = 60_000;
 const LASTS_MS = 10 * MINUTE;
-/** In the middle of it the clock of Berlin goes back from 3 to 2. */
+/** Within it the clock of Berlin goes back from 3 to 2. */
 const START = Date.UTC(2026, 9, 25, 0, 53);
-/** Between two workers that are killed, of true time. */
+/** Between two kills of workers, in real time. */
 const PEACE_MS = 8_000;
 const ZONES = ['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Kolkata', 'Australia/Lord_Howe'] as const;
 
@@ -25,7 +25,7 @@ interface Plan {
   readonly occurrences: readonly number[];
 }
 
-/** That occurrences are neither lost nor doubled by several processes that come and go. */
+/** Occurrences are neither lost nor doubled while several processes come and go. */
 export const schedules: Trial = {
   name: 'schedules',
   what: `50 schedules in ${WORKERS} processes for ten minutes of a clock that is ${RATE} times as fast, while workers are killed and started`,
@@ -52,7 +52,7 @@ async function round(lab: Lab): Promise<void> {
   // Until all of them are made, by this clock.
   const from = (await now(store)) + MINUTE;
   const plans = plan(from, from + LASTS_MS);
-  // Each process says all of them at its start, as a release does.
+  // Each process declares all of them at its start, as a release does.
   const say = () =>
     Promise.all(plans.map(({ id, rule }) => queue.schedules.upsert(id, rule, { name: 'tick', data: id })));
   await Promise.all(Array.from({ length: WORKERS }, say));
@@ -118,7 +118,7 @@ function plan(startAt: number, endAt: number): Plan[] {
   const expressions = ZONES.flatMap((tz) =>
     crons.map((cron): Plan => {
       const occurrences = cronOccurrences(cron, tz, startAt, endAt);
-      // That nothing is between start and end would be refused.
+      // A schedule without an occurrence between start and end would be refused.
       const rule = { cron, tz, ...(occurrences.length > 0 && { startAt }), ...bounds };
       return { id: `cron-${tz}-${cron.replaceAll(' ', '_')}`, rule, occurrences };
     }),
@@ -126,7 +126,7 @@ function plan(startAt: number, endAt: number): Plan[] {
   return [...intervals, ...expressions];
 }
 
-/** Kills one worker after another and starts another in its place, until then. Answers how many. */
+/** Until then, kills one worker after another and starts a new one each time. Returns how many. */
 async function turmoil(
   store: Store,
   workers: AppProcess[],
@@ -137,7 +137,7 @@ async function turmoil(
   for (; (await now(store)) < untilMs; killed++) {
     await pause(PEACE_MS);
     const victim = killed % workers.length;
-    // One in two is told to end, as at a release.
+    // Every second worker is told to end, as at a release.
     await stop(workers[victim]!, killed % 2 === 0 ? 'SIGKILL' : 'SIGTERM');
     workers[victim] = await hire();
   }

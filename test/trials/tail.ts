@@ -8,7 +8,7 @@ const PER_SECOND = 500;
 const WORK_MS = 5;
 const PHASE_MS = 20_000;
 
-/** That the death of one worker is not felt by the jobs of the others. */
+/** The death of one worker does not delay the jobs of the others. */
 export const tail: Trial = {
   name: 'tail',
   what: `SIGKILL of one of ${WORKERS} workers under load: how long the jobs of the others wait for their start`,
@@ -33,7 +33,7 @@ export const tail: Trial = {
   },
 };
 
-/** The 99th percentile of the waits, of all jobs but those that were with the worker that died. */
+/** The 99th percentile of the waits, without the jobs that the dead worker ran. */
 async function phase(lab: Lab, isKilled: boolean): Promise<number> {
   const store = await lab.store();
   const { queue: handle, events } = await lab.producer(store, 'work');
@@ -45,7 +45,7 @@ async function phase(lab: Lab, isKilled: boolean): Promise<number> {
   const producer = await lab.worker(store, { root: { role: 'producer' } });
   const start = (perSecond: number) => producer.call('flood', { perSecond, name: 'clock', work: WORK_MS });
   await start(PER_SECOND);
-  // What is compiled and connected for the first time is not what is measured.
+  // The first jobs compile and connect. They are not measured.
   await pause(3_000);
   await producer.ask({ timeout: 30_000 }, 'ebb');
   await emptied(queue);
@@ -62,7 +62,7 @@ async function phase(lab: Lab, isKilled: boolean): Promise<number> {
   ).flat();
   const orphans = stalled.values.length;
   await end(producer, ...workers);
-  // Jobs of the dead worker waited for its lease, and are the longest by far.
+  // Jobs of the dead worker waited for the end of its lease. They waited longest by far.
   const others = waits.map(([, ms]) => ms).toSorted((a, b) => a - b);
   others.length -= orphans;
   return others[Math.floor(others.length * 0.99)]!;

@@ -6,7 +6,7 @@ const JOBS = 100;
 const LEASE = { duration: 1_000 };
 const AT_ONCE = 3;
 
-/** That jobs survive the workers they lose, and a poisonous one does not take the others with it. */
+/** Jobs survive the death of their workers, and a job that kills its worker does not take others with it. */
 export const threeKills: Trial = {
   name: 'three-kills',
   what: `the same ${JOBS} jobs through three kills in a row, and ${JOBS - 1} jobs beside one that kills its worker`,
@@ -45,7 +45,7 @@ async function throughKills(lab: Lab, store: Store, name: string) {
   await queue.addBulk(Array.from({ length: JOBS }, () => add('hold')));
   const start = () => lab.worker(store, { queue: name, concurrency: JOBS, root: { lease: LEASE } });
   const attempts: number[] = [];
-  // From its second stall on a job comes alone, so that only one can be guilty of the next.
+  // From its second stall on a job is claimed alone, so that only one job can cause the next one.
   for (const held of [JOBS, JOBS, 1]) {
     const worker = await start();
     const started = await worker.take(held, 'started', () => true, { timeout: 30_000 });

@@ -14,7 +14,7 @@ import type { Trial } from './trial.js';
 import { volume } from './volume.js';
 import { zombies } from './zombies.js';
 
-/** All there are, those that mostly wait first. */
+/** All trials. Those that mostly wait come first. */
 export const trials: readonly Trial[] = [
   away,
   block,

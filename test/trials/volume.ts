@@ -6,7 +6,7 @@ const MB = 1024 * 1024;
 const WARM_UP = 500_000;
 const CHUNKS = 50;
 
-/** That nothing is left of jobs that are done: no key, no memory, no second run. */
+/** Nothing is left of jobs that have ended: no key, no memory, no second run. */
 export const volume: Trial = {
   name: 'volume',
   what: 'so many jobs through one producer and one worker: keys and memory before and after, jobs run twice',
@@ -25,7 +25,7 @@ export const volume: Trial = {
       await emptied(queue);
     };
     const warmUp = Math.min(WARM_UP, lab.jobs);
-    // Its own numbers: what counts the runs has its full size from the beginning.
+    // Memory of its own: the array that counts the runs has its full size from the beginning.
     await fill(lab.jobs, warmUp);
     const before = await atRest(store);
     const since = performance.now();
@@ -57,19 +57,19 @@ interface AtRest {
   /** With the bytes of each. */
   readonly keys: readonly (readonly [key: string, bytes: number])[];
   readonly used: number;
-  /** Of it, what is kept for connections. */
+  /** The part of it that connections use. */
   readonly clients: number;
 }
 
-/** What is in Redis while nothing happens, and the memory it takes once freed pages are given back. */
+/** The keys in Redis while nothing happens, and their memory once freed pages are returned. */
 async function atRest({ admin }: Store): Promise<AtRest> {
-  // Longer than a repetition of an add is recognised: the records of the producer's last calls go by themselves.
+  // Longer than a repeated add is recognised. The records of the producer's last calls expire.
   await pause(15_000);
-  // On a busy machine many calls are slow, and Redis remembers the last of them with their arguments.
+  // On a busy machine many calls are slow, and the slow log of Redis holds the last of them with their arguments.
   await admin.call('SLOWLOG', 'RESET');
   await admin.call('MEMORY', 'PURGE');
   const keys: [string, number][] = [];
-  // Who made the last round of upkeep is known until the next, which may fall into either of the two looks.
+  // The record of the last upkeep exists until the next one. Either look may find it.
   const lasting = (await admin.keys('*')).filter((key) => !key.includes(':janitor:'));
   for (const key of lasting.toSorted()) {
     keys.push([key, Number(await admin.call('MEMORY', 'USAGE', key, 'SAMPLES', '0'))]);
@@ -119,7 +119,7 @@ function judge(lab: Lab, { before, after, points, twice, never }: Measured): voi
   });
 }
 
-/** How much y rises from the first to the last x, on the straight line that fits best. */
+/** How much y rises from the first to the last x, on the straight line of best fit. */
 function growth(points: readonly (readonly [number, number])[]): number {
   const mean = (at: 0 | 1) => sum(points.map((point) => point[at])) / points.length;
   const [x, y] = [mean(0), mean(1)];

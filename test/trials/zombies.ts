@@ -3,14 +3,17 @@ import { until } from '../support/wait.js';
 import { emptied, end, repeat, secondsSince, sum, worst, type Lab, type Store } from './lab.js';
 import type { Trial } from './trial.js';
 
-/** The default, and how often a worker speaks within it. */
+/** The default lease, and how often a worker sends a beat within it. */
 const LEASE_MS = 8_000;
 const BEAT_S = 2;
-/** Of the jobs of a round; the others end while their worker is stopped, and are settled when it goes on. */
+/**
+ * Jobs of a round that are still running. The others end while their worker is stopped, and are settled when it goes
+ * on.
+ */
 const STILL_RUNNING = 0.2;
 const AT_ONCE = 4;
 
-/** That a worker which comes back after its lease settles nothing. */
+/** A worker that comes back after its lease settles nothing. */
 export const zombies: Trial = {
   name: 'zombies',
   what: 'SIGSTOP of a worker past its lease, another takes its jobs, SIGCONT: what it says of them counts for nothing',
@@ -56,7 +59,7 @@ async function round(lab: Lab, store: Store, i: number) {
   zombie.kill('SIGSTOP');
   const heir = await lab.worker(store, { ...plan, as: { ends: 'hold' } });
   await heir.take(jobs, 'started', () => true, { timeout: 120_000 });
-  // Those that end have ended by now, and their worker has not said it.
+  // Those that end have ended by now, and their worker has not reported it.
   await pause(Math.max(0, started.at(-1)!.at + LEASE_MS + 500 - performance.now()));
   const since = performance.now();
   zombie.kill('SIGCONT');
@@ -65,7 +68,7 @@ async function round(lab: Lab, store: Store, i: number) {
   await zombie.call('release');
   const ended = await zombie.take(jobs, 'ended', () => true, { timeout: 60_000 });
   const stale = ended.filter(({ at }) => at >= since).length;
-  // Whatever it had to say has been said when it has looked for work again.
+  // It has sent all its reports once it has asked for work again.
   await pause(LEASE_MS / 2);
   const { completed: accepted, active } = await queue.counts();
   await heir.call('release');

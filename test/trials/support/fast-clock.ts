@@ -7,7 +7,10 @@ import { atEnd } from '../../support/cleanup.js';
 
 const SOURCE = fileURLToPath(new URL('fast.c', import.meta.url));
 
-/** Clocks that run faster than the true one, for processes that are started with its `env`. Needs a C compiler, on Linux. */
+/**
+ * Clocks that run faster than the true one, for processes that are started with its `env`. Needs a C compiler, on
+ * Linux.
+ */
 export class FastClock {
   readonly env: Readonly<Record<string, string>>;
 

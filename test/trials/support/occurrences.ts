@@ -1,13 +1,13 @@
 /**
- * When cron expressions fire, by trying every second: slow, and by no code that the library uses. Fields hold `*`, numbers,
- * ranges, lists and steps of `*`; seconds come first where there are six.
+ * Finds the times of cron expressions by trying every second. It is slow, and shares no code with the library. Fields
+ * hold `*`, numbers, ranges, lists and steps of `*`. Six fields begin with the seconds.
  */
 export function cronOccurrences(cron: string, tz: string, from: number, upTo: number): number[] {
   const fields = cron.split(' ');
   if (fields.length === 5) fields.unshift('0');
   const clock = new WallClock(tz);
   const matches = (at: number) => clock.read(at).every((value, i) => matchesField(fields[i]!, value));
-  // A fixed time that comes twice occurs the first time only.
+  // A fixed wall time that comes twice occurs the first time only.
   const isFixed = !/[*/]/.test(fields.slice(0, 3).join(''));
   const cameBefore = (at: number) =>
     [1_800_000, 3_600_000].some((ms) => clock.read(at - ms).join() === clock.read(at).join());
@@ -29,7 +29,7 @@ function matchesField(field: string, value: number): boolean {
 
 const WEEKDAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
 
-/** What the clock on a wall of the zone shows. */
+/** The wall clock of the zone at this time. */
 class WallClock {
   private readonly format: Intl.DateTimeFormat;
 

@@ -7,7 +7,10 @@ import { atEnd } from '../../support/cleanup.js';
 
 const SOURCE = fileURLToPath(new URL('skew.c', import.meta.url));
 
-/** A wall clock that goes wrong on command, for processes that are started with its `env`. Needs a C compiler, on Linux. */
+/**
+ * A wall clock that is set wrong on command, for processes that are started with its `env`. Needs a C compiler, on
+ * Linux.
+ */
 export class SkewedClock {
   readonly env: Readonly<Record<string, string>>;
   private readonly file: string;
@@ -24,7 +27,7 @@ export class SkewedClock {
     this.env = { LD_PRELOAD: library, SKEW_FILE: this.file };
   }
 
-  /** From now on the clock is so many ms ahead of the true one, or behind. */
+  /** From now on the clock is this many ms ahead of the true one, or behind it. */
   set(offsetMs: number): void {
     writeFileSync(this.file, String(offsetMs));
   }
