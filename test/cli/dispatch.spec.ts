@@ -46,7 +46,7 @@ async function expectEnd(command: Command, signal: NodeJS.Signals = 'SIGTERM'): 
   return ms;
 }
 
-/** It promises a second, of which a busy machine may take some more; whatever it could wait for takes two at least. */
+/** It promises one second, and a busy machine may take longer. Anything it could wait for takes at least two. */
 async function expectQuickEnd(command: Command, signal?: NodeJS.Signals): Promise<void> {
   expect(await expectEnd(command, signal)).toBeLessThan(1_800);
 }
@@ -139,7 +139,7 @@ describe('--verbose', () => {
       [0, 1, 25, 2],
     ]);
     await put([1, 'due']);
-    // It may have looked in vain once more before.
+    // It may have looked once more before and found nothing.
     const found = () => rows(command).findIndex(([dispatched], i) => i >= 7 && dispatched! > 0);
     await until(() => found() > 0 && rows(command).length >= found() + 3, PATIENT);
     expect(rows(command).slice(found(), found() + 3)).toEqual([
@@ -177,7 +177,7 @@ describe('--verbose', () => {
     command.stdout.pause();
     // More lines than the pipe and the buffers at both ends hold.
     await put(...numbered(8_000));
-    // On a busy machine all of them take long: it goes on as long as some more arrive.
+    // On a busy machine all of them take long. The test goes on as long as more arrive.
     for (let count = 1_000; count <= 8_000; count += 1_000)
       await until(async () => (await redis.admin.llen(LIST)) >= count, PATIENT);
     await expectQuickEnd(command);
@@ -307,7 +307,7 @@ describe('SIGINT and SIGTERM end it within a second with code 0', () => {
     const command = dispatch('-n', '1');
     await until(() => redis.admin.llen(LIST), PATIENT);
     await expectQuickEnd(command);
-    // At one moment: a call that has outlived the command may still move one.
+    // Read at one time: a call that was sent before the command ended may still move one.
     const found = (await redis.admin.multi().zcard(SET).llen(LIST).exec())!;
     const [left, moved] = found.map(([, count]) => Number(count));
     expect(left).toBeGreaterThan(0);

@@ -7,7 +7,7 @@ import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 import { godwit, godwitOn } from './support.js';
 
-/** BullMQ has keys of its own kinds. */
+/** BullMQ has keys of other kinds. */
 const server = useServer();
 const redis = useRedis({ server, rights: 'all' });
 

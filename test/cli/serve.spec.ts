@@ -13,7 +13,7 @@ async function serve(...args: string[]) {
   return { command, url: await command.said(/http:\S+/) };
 }
 
-/** The status for a name in the header `Host`, which `fetch` does not let us set. */
+/** The status for a value of the header `Host`, which `fetch` does not let us set. */
 function statusFor(url: string, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     request(url, { headers: { host } }, (response) => {
@@ -49,7 +49,7 @@ describe('the dashboard without an application', () => {
     expect((await act(OWN)).status).toBe(200);
     expect(await queue.get('a')).toBeNull();
     expect((await fetch(`${url}api/v1/queues/none`)).status).toBe(404);
-    // A stream that is open does not keep it from ending.
+    // An open stream does not keep it from ending.
     const live = await fetch(`${url}api/v1/events`);
     expect(live.status).toBe(200);
     expect((await command.end('SIGTERM')).code).toBe(0);
@@ -94,7 +94,7 @@ describe('the dashboard without an application', () => {
     expect(await me.json()).toMatchObject({ actor: 'ada', readOnly: true, rights: ['read', 'read-data'] });
     const pause = { method: 'POST', headers: { ...OWN, ...basic(`ada:${PASSWORD}`) }, body: '{}' };
     expect((await fetch(`${url}api/v1/queues/work/pause`, pause)).status).toBe(403);
-    // The password is nowhere in what it prints.
+    // Its output contains the password nowhere.
     expect(command.out + command.err).not.toContain(PASSWORD);
   });
 

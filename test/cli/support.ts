@@ -7,10 +7,10 @@ import { ROOT } from '../support/sources.js';
 import { until, within } from '../support/wait.js';
 
 const CLI = join(ROOT, 'dist/subpaths/cli.js');
-/** A process that must start Node, perhaps beside many others. */
+/** How long a test waits for a process that starts Node, perhaps beside many others. */
 const PATIENCE_MS = 30_000;
 
-/** Runs the built command; killed at the end of the test where it still runs then. */
+/** Runs the built command. The end of the test kills it if it still runs then. */
 export function godwit(
   args: readonly string[],
   stdio: StdioOptions = ['ignore', 'pipe', 'pipe'],
@@ -34,7 +34,7 @@ export class Command {
     child.stdout?.setEncoding('utf8').on('data', (text: string) => (this.out += text));
     child.stderr?.setEncoding('utf8').on('data', (text: string) => (this.err += text));
     this.exited = once(child, 'exit') as typeof this.exited;
-    // It comes after the last output, 'exit' may come before it.
+    // It comes after the last output. 'exit' may come before it.
     this.closed = once(child, 'close') as typeof this.closed;
     atEnd(async () => {
       this.kill('SIGKILL');
@@ -47,7 +47,7 @@ export class Command {
     return this.child.stdout!;
   }
 
-  /** Resolves once it has written what matches to its standard output or its error output. */
+  /** Resolves once its standard output or its error output matches. */
   said(match: RegExp, where: 'out' | 'err' = 'out'): Promise<string> {
     return until(() => match.exec(this[where])?.[0], {
       timeout: PATIENCE_MS,
@@ -59,18 +59,18 @@ export class Command {
     this.child.kill(signal);
   }
 
-  /** Its exit code, or the signal that ended it; by then all it wrote is here. */
+  /** Its exit code, or the signal that ended it. All output has arrived by then. */
   ended(): Promise<number | string | null> {
     return this.after(this.closed);
   }
 
-  /** Waits for its end; its exit code, and all that it wrote. */
+  /** Waits for its end. Returns its exit code and all output. */
   async result(): Promise<{ readonly code: unknown; readonly out: string; readonly err: string }> {
     const code = await this.ended();
     return { code, out: this.out, err: this.err };
   }
 
-  /** Asks it to end; answers its exit code and how many ms that took. */
+  /** Asks it to end. Returns its exit code and how many ms that took. */
   async end(signal: NodeJS.Signals): Promise<{ readonly code: unknown; readonly ms: number }> {
     const since = performance.now();
     this.kill(signal);

@@ -15,7 +15,7 @@ export interface Work {
   readonly concurrency: number;
   /** @default one */
   readonly queues?: readonly string[];
-  /** One pool takes from all of them, in strict order, in place of one for each. @default false */
+  /** One pool takes from all of them in strict order, not one pool for each. @default false */
   readonly isShared?: boolean;
   /** Of the queues. */
   readonly options?: Omit<QueueOptions, 'name'>;
@@ -25,15 +25,15 @@ export interface Work {
   readonly handle?: (job: Job<Payload>) => unknown;
   /** How often it is called in all. @default once for each job */
   readonly runs?: number;
-  /** Once all jobs are added, before the first of them begins. */
+  /** Called once all jobs are added, before the first of them begins. */
   readonly filled?: () => Promise<void>;
 }
 
 const BULK = 1_000;
 
 /**
- * Works off full queues. While they are filled, jobs that wait for the others take every slot: so nothing is claimed before
- * everything is there, and then everything begins in one tick.
+ * Runs full queues until they are empty. While they are filled, jobs that wait for the others take every slot. So no
+ * job is claimed before all are there, and then all begin in one tick.
  */
 export class Consumer {
   private readonly meter: Meter;
@@ -106,8 +106,8 @@ export class Consumer {
 }
 
 /**
- * What it costs to work off full queues. Each round has an application of its own: one that has been fast claims ahead of its
- * slots, and how much of that has happened when the gate opens is up to the machine.
+ * What it costs to run full queues until they are empty. Each round has an application of its own: a fast one claims
+ * more than its slots, and the machine decides how many it has claimed when the gate opens.
  */
 export function measureWork(
   redis: TestRedis,

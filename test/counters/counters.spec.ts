@@ -14,16 +14,16 @@ import { bootQuiet, bootStill, bulk, inRounds, inWords, payload } from './lab.js
 import { Ledger, type Counters, type Measured } from './ledger.js';
 import { Meter } from './meter.js';
 
-// Holds what the library costs against test/counters/counters.json. There is no time in it: the counters are of Redis and of
-// Node, and what the library decides by the clock is decided by one that stands still, or is moved by hand.
-// How long it takes is of no interest either: on a busy machine each round trip waits its turn.
+// Compares what the library costs with test/counters/counters.json. The counters are of Redis and of Node and contain
+// no time. Where the library decides by its clock, the clock stands still or the test moves it. Durations do not
+// matter: on a busy machine each round trip waits.
 vi.setConfig({ testTimeout: 120_000 });
 
 const server = useServer();
 const redis = useRedis({ server });
 const ledger = new Ledger();
 
-// No measurement is the one in which Redis is told a script.
+// No measurement includes sending a script to Redis.
 beforeAll(async () => {
   for (const { text } of allScripts()) await redis.admin.script('LOAD', text);
 });
@@ -37,7 +37,7 @@ async function measured(counters: Counters, more: Partial<Measured> = {}): Promi
   return { server: await meter().server(), counters, ...more };
 }
 
-/** One processor for each of so many queues. */
+/** This many queues with one processor each. */
 async function bootMany(count: number, handle: () => void) {
   const names = queuesNamed(count);
   const app = await bootQuiet(redis, {
@@ -51,7 +51,7 @@ describe('what it costs to add', () => {
   const expectAdds = (what: string, jobs: number, add: (queue: Queue) => Promise<void>) =>
     expectCommitted(what, async () => {
       const { queue } = await bootStill(redis);
-      // By the first of many jobs the connection shows that it takes transactions.
+      // The first of many jobs shows that the connection can run transactions.
       await add(queue);
       return inRounds(redis, { jobs, round: () => meter().spend(() => add(queue)) });
     });
@@ -80,7 +80,7 @@ describe('what it costs to add', () => {
 });
 
 describe('what it costs to work off', () => {
-  // At the end the bell may wake the worker once more, or come while it asks anyway.
+  // At the end the bell may wake the worker once more, or ring while the worker asks anyway.
   const expectWork = (what: string, work: Work, spareCalls = 1) =>
     expectCommitted(what, () => measureWork(redis, work, { spareCalls }));
   const JOBS = { jobs: 10_000, concurrency: 100 } as const;
@@ -91,7 +91,7 @@ describe('what it costs to work off', () => {
 
   it('jobs of which one in ten fails and is retried', async () => {
     const failure = new Error('not this time');
-    // It is stored with the failure, and has the paths of this machine in it.
+    // It is stored with the failure, and contains paths of this machine.
     failure.stack = 'Error: not this time\n    at Mailer.send (mailer.ts:10:5)';
     const handle: Work['handle'] = ({ data, attempt }) => {
       if (data.n % 10 === 0 && attempt === 1) throw failure;
@@ -114,14 +114,14 @@ describe('what it costs to work off', () => {
       const added = await now();
       await until(async () => (await now()) > added + 2, PATIENT);
     };
-    // Whether the worker had fallen asleep when the first of them was due, costs a call too.
+    // One call more or less, depending on whether the worker slept when the first of them was due.
     const work = { ...JOBS, jobOptions: { delay: 1 }, filled } as const;
     await expectWork('consume delayed jobs, all due', work, 3);
   });
 
-  // Several queues settle and claim beside each other: which of them falls asleep first, and which of them shares a turn of
-  // the event loop with which, is up to the machine. That is up to five calls, so there are so many jobs that those weigh little, and only
-  // what costs clearly more is noticed.
+  // Several queues settle and claim beside each other. The machine decides which of them sleeps first and which share a
+  // turn of the event loop. That is up to five calls. With this many jobs they weigh little, and only a clearly higher
+  // cost is noticed.
   it.each([
     ['ten queues, a pool for each', { jobs: 12_000, concurrency: 10, queues: queuesNamed(10) }],
     [
@@ -147,7 +147,7 @@ describe('what it costs to work off', () => {
           await meter().atRest();
         }
       };
-      // The test itself waits in between.
+      // The test itself waits meanwhile.
       return inRounds(redis, { jobs, round: () => meter().spend(cycles), countsNode: false });
     });
   });
@@ -163,7 +163,7 @@ describe('what it costs to be there', () => {
     try {
       await expectCommitted(`idle, queues: ${count}`, async () => {
         const { app } = await bootMany(count, () => {});
-        // After a first job its queue has all the keys that one at work has.
+        // After a first job the queue has all keys of a working queue.
         await app.queueOf('queue-0').add('noop', payload());
         await meter().atRest();
         const minute = async () => {
@@ -215,7 +215,7 @@ describe('what it costs to be there', () => {
         const { commands, scriptCalls } = await meter().spend(() => meter().calls('evalsha', 1));
         each.push(commands / scriptCalls);
       }
-      // With a lease so short the bell is listened for anew in some of them, which comes on top.
+      // With so short a lease some rounds block at the bell again, which costs more.
       return measured({ 'Redis commands': Math.min(...each) });
     });
   });
@@ -239,7 +239,7 @@ describe('what it costs to be there', () => {
 });
 
 describe('what is kept in Redis', () => {
-  // So many that the hash of the bodies has been made larger, and is no longer being moved.
+  // So many that Redis has enlarged the hash of the bodies and has finished moving it.
   const JOBS = 15_000;
   const note = 'x'.repeat(200);
 
@@ -275,7 +275,7 @@ describe('what is kept in Redis', () => {
           'bytes per job': ((await meter().bytesOfKeys()) - bytes) / jobs,
           'keys per job': ((await meter().keys()).length - keys) / jobs,
         },
-        // The stream of events grows by whole nodes, of which it has few yet.
+        // The stream of events grows by whole nodes, and has few of them yet.
         { isOfServer: true, tolerances: { 'bytes per job': 0.1 } },
       );
     });

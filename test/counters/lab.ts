@@ -8,9 +8,12 @@ import { Meter, type Spent } from './meter.js';
 
 const ROUNDS = 3;
 const NODE = 'promises and timers of Node per 1,000 jobs';
-/** The test runner lives in the same process, and reports now and then: so many promises and timers may be its own. */
+/**
+ * The test runner lives in the same process and reports now and then, so this many promises and timers may be its
+ * own.
+ */
 const OF_RUNNER = 6;
-/** Every number has as many digits, so every job as many bytes. */
+/** Every number has the same count of digits, so every job has the same size. */
 const FIRST = 100_000;
 
 export interface Payload {
@@ -32,17 +35,17 @@ export function bulk(count: number, options?: JobOptions, data: () => object = p
   return Array.from({ length: count }, () => ({ name: 'noop', data: data(), ...(options && { options }) }));
 }
 
-/** An application without what comes at its own time: its beats and its upkeep are far away. */
+/** An application whose timed work, beats and upkeep, comes long after the measurement. */
 export async function bootQuiet(redis: TestRedis, options: QueueAppOptions = {}): Promise<QueueApp> {
   const root = { lease: { duration: '1h' }, upkeep: { interval: '20d' }, ...options.root } as const;
   const app = await bootQueue(redis, { watch: false, ...options, root });
   const isWorker = options.handlers !== undefined || options.providers !== undefined;
-  // The thread that beats connects and registers the process a moment after the start.
+  // The thread of the heartbeat connects and registers the process shortly after the start.
   if (isWorker) await new Meter(redis.admin).atRest((keys) => keys.some((key) => key.endsWith(':processes')));
   return app;
 }
 
-/** The same, and its clock stands still: whatever it decides by its own speed does not depend on that of the machine. */
+/** The same, and its clock stands still. So what it decides by its own speed does not depend on the machine. */
 export async function bootStill(redis: TestRedis, options: QueueAppOptions = {}): Promise<QueueApp> {
   const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now());
   atEnd(() => clock.mockRestore());
@@ -53,15 +56,18 @@ export interface Rounds {
   /** Of one round. */
   readonly jobs: number;
   readonly round: () => Promise<Spent>;
-  /** Whether Node does the same in each round: not where replies come in any order, or the test itself waits. @default true */
+  /**
+   * Whether Node does the same in each round. False where replies come in any order, or the test itself waits.
+   * @default true
+   */
   readonly countsNode?: boolean;
   /** Of all counters. @default that of the ledger */
   readonly tolerance?: number;
-  /** How many script calls more or less there may be in a round. @default 0 */
+  /** By how many script calls a round may differ. @default 0 */
   readonly spareCalls?: number;
 }
 
-/** Of each counter the least of several rounds: whatever comes in between only adds to it. */
+/** The least value of several rounds for each counter: anything else that happens only adds to it. */
 export async function inRounds(redis: TestRedis, rounds: Rounds): Promise<Measured> {
   const { jobs, round, countsNode = true, spareCalls = 0 } = rounds;
   const all: Spent[] = [];
@@ -89,7 +95,7 @@ export async function inRounds(redis: TestRedis, rounds: Rounds): Promise<Measur
   };
 }
 
-/** What was called how often. */
+/** How often each command was called. */
 export function inWords({ calls }: Spent): string {
   const sorted = [...calls].toSorted(([, a], [, b]) => b - a);
   return sorted.map(([name, count]) => `${name} ${count}`).join(', ');

@@ -1,17 +1,19 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
-/** Counters of one measurement by their name, unit included. */
+/** Counters of one measurement by name, unit included. */
 export type Counters = Readonly<Record<string, number>>;
 
 export interface Measured {
-  /** On which it was: `redis 7.0`. */
+  /** The server of the measurement: `redis 7.0`. */
   readonly server: string;
   readonly counters: Counters;
-  /** Share by which a counter may differ from what is committed. @default for each 0.005, a little more than rounding */
+  /**
+   * By which share a counter may differ from the committed one. @default for each 0.005, a little more than rounding
+   */
   readonly tolerances?: Counters;
-  /** What a key takes is a matter of the server: on another one it may be less, and a quarter more. @default false */
+  /** The memory of a key depends on the server. On another server it may be less, or a quarter more. @default false */
   readonly isOfServer?: boolean;
-  /** Of what the counters are made, to find what has changed. */
+  /** What the counters consist of, to find what has changed. */
   readonly detail?: string;
 }
 
@@ -26,7 +28,7 @@ const TOLERANCE = 0.005;
 const OTHER_SERVER = 1.25;
 const DIGITS = 4;
 
-/** Holds what is measured against what is committed; where `GODWIT_COUNTERS` is `update`, what is measured is written there. */
+/** Compares a measurement with the committed one. If `GODWIT_COUNTERS` is `update`, writes the measurement there. */
 export class Ledger {
   private readonly committed: Book;
   private readonly measured = new Map<string, Measured | null>();
@@ -38,7 +40,7 @@ export class Ledger {
     this.committed = JSON.parse(readFileSync(file, 'utf8')) as Book;
   }
 
-  /** Rejects where a counter is not as committed: more is a regression, less a gain that would be lost unnoticed. */
+  /** Rejects if a counter is not as committed. More is a regression. Less is a gain, which should be committed. */
   async expectCommitted(what: string, measure: () => Promise<Measured>): Promise<void> {
     this.measured.set(what, null);
     const measured = await measure();
@@ -48,7 +50,7 @@ export class Ledger {
     if (faults.length > 0) throw new Error(failure(what, faults, measured.detail));
   }
 
-  /** Once all is measured. Throws on what is committed and was not measured; an update leaves it out. */
+  /** Called once all is measured. Throws if a committed measurement is missing. An update removes it. */
   close(): void {
     if (!this.isUpdate) {
       const stale = Object.keys(this.committed.counters).filter((what) => !this.measured.has(what));

@@ -3,17 +3,17 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { until } from '../support/wait.js';
 
-/** What some work has cost, by counters that have no time in them. */
+/** What some work has cost, in counters without time. */
 export interface Spent {
-  /** Calls by the name of the command, those inside scripts included. */
+  /** Calls by the name of the command, including those in scripts. */
   readonly calls: ReadonlyMap<string, number>;
   readonly commands: number;
   readonly scriptCalls: number;
-  /** Over the wire to Redis. */
+  /** Bytes sent to Redis. */
   readonly bytesSent: number;
-  /** And back. */
+  /** Bytes received from Redis. */
   readonly bytesReceived: number;
-  /** Promises, timers and whatever else puts off work, made in this process. */
+  /** Promises, timers and other deferred work made in this process. */
   readonly promises: number;
 }
 
@@ -23,18 +23,18 @@ interface Reading {
   readonly bytesOut: number;
 }
 
-/** Commands of the meter itself; the library sends none of them while it is metered. */
+/** Commands of the meter itself. The library sends none of them while it is measured. */
 const OWN = new Set(['info', 'keys', 'client|list', 'client|unblock', 'memory|usage']);
-/** As Node calls them. What sockets make is left out: how a reply is cut into packets is up to the machine. */
+/** Names of Node. Work of sockets is left out: the machine decides how a reply is cut into packets. */
 const PUT_OFF = new Set(['PROMISE', 'Timeout', 'Immediate', 'Microtask']);
 const SCRIPTS = ['eval', 'evalsha', 'fcall'];
 const PATIENT_MS = 15_000;
 
-/** Reads the counters of a server that nobody uses but the library, through a client that nobody else uses. */
+/** Reads the counters of a server that only the library uses, through a client of its own. */
 export class Meter {
   constructor(private readonly admin: Redis) {}
 
-  /** What `work` costs. Node is counted until it resolves, the server until `settled` does too. */
+  /** The cost of `work`. Node is counted until `work` resolves, the server until `settled` resolves too. */
   async spend(
     work: () => Promise<unknown>,
     settled: () => Promise<unknown> = async () => {},
@@ -60,7 +60,7 @@ export class Meter {
     };
   }
 
-  /** Until the bell is all that the library waits for, no job waits or runs, and `also` holds of the keys. */
+  /** Until the library waits only for the bell, no job waits or runs, and `also` holds for the keys. */
   async atRest(also: (keys: readonly string[]) => boolean = () => true): Promise<void> {
     let last = '';
     let seen = '';
@@ -73,7 +73,7 @@ export class Meter {
         seen = `${blocked} blocked, keys ${keys.join(' ')}`;
         if (blocked !== '1' || keys.some((key) => /:(wait|prioritized|active:.*)$/.test(key)) || !also(keys))
           return false;
-        // What Redis has answered a moment ago may lead to one more call.
+        // The last answer of Redis may cause one more call.
         await pause(2);
         return last === before;
       },
@@ -81,7 +81,7 @@ export class Meter {
     );
   }
 
-  /** Until a command has been called so many times more. */
+  /** Until a command has been called this many times more. */
   async calls(command: string, count: number): Promise<void> {
     const called = async () => (await this.read()).calls.get(command) ?? 0;
     const from = await called();
@@ -96,8 +96,8 @@ export class Meter {
   }
 
   /**
-   * Bytes of all keys together, with what their data structures take; but for what workers remember of their last exchanges:
-   * that is not of a job, and now more, now less.
+   * Bytes of all keys with their data structures, without what workers keep of their last exchanges: that belongs to
+   * no job and varies.
    */
   async bytesOfKeys(): Promise<number> {
     const keys = (await this.keys()).filter((key) => !key.includes(':worker:'));
@@ -105,7 +105,7 @@ export class Meter {
     return sum(await Promise.all(sizes));
   }
 
-  /** Ends the block on the bell as its own time limit would; resolves once the library blocks again. */
+  /** Ends the block at the bell as its own time limit would. Resolves once the library blocks again. */
   async endBlock(): Promise<void> {
     const list = String(await this.admin.client('LIST')).split('\n');
     const blocked = list.find((line) => / flags=[A-Za-z]*b/.test(line));
@@ -117,7 +117,7 @@ export class Meter {
     return Number((await this.info('stats')).get('total_connections_received'));
   }
 
-  /** `redis 7.0`: what a key takes depends on it. */
+  /** `redis 7.0`. The memory of a key depends on it. */
   async server(): Promise<string> {
     const info = await this.info('server');
     const name = info.get('server_name') ?? 'redis';

@@ -4,14 +4,17 @@ import { useRedis } from '../support/redis.js';
 import { latch } from '../support/wait.js';
 import { bootQuiet, payload } from './lab.js';
 
-// What a job leaves behind in Node. Nothing of it may outlive the quick collections: these take as long as there is to be kept,
-// and what they keep waits for a full one. No time is in it either.
+// What a job leaves in Node. None of it may outlive the quick collections: they take longer the more there is to keep,
+// and what they keep waits for a full one. No time is measured.
 vi.setConfig({ testTimeout: 120_000 });
 
 const redis = useRedis();
 const WARM_UP = 3_000;
 const JOBS = 4_000;
-/** Those on their way when a collection comes are kept by right, and so is what the test runner has. One object too many is 2,000. */
+/**
+ * Jobs on their way during a collection are rightly kept, and so are objects of the test runner. One object too many
+ * per job would be 2,000.
+ */
 const MOST_KEPT = 1_000;
 
 it('keeps nothing of a job that has ended', async () => {
@@ -33,7 +36,7 @@ it('keeps nothing of a job that has ended', async () => {
   expect(bytes / JOBS).toBeLessThan(MOST_KEPT);
 });
 
-/** What the quick collections have made old. */
+/** What the quick collections have moved to old space. */
 function keptBy({ statistics }: GCProfilerResult) {
   const quick = statistics.filter(({ gcType }) => gcType === 'Scavenge');
   const old = (heap: (typeof quick)[number]['beforeGC']) =>

@@ -79,7 +79,7 @@ describe('ARCHITECTURE.md', () => {
   });
 });
 
-/** Whatever stands between backticks and begins with a folder of the repository. */
+/** All texts between backticks that begin with a folder of the repository. */
 function pathsIn(text: string): string[] {
   return [...text.matchAll(/`((?:lib|test|bench|sample|tools|docs)(?:\/[\w.-]+)*)`/g)].map(
     ([, path]) => path!,
@@ -92,7 +92,7 @@ function section(heading: string): string {
   return text!.split(/\n## /)[0]!;
 }
 
-/** What stands between backticks in the first column of the tables of a section. */
+/** The texts between backticks in the first column of the tables of a section. */
 function firstCells(heading: string): string[] {
   return section(heading)
     .split('\n')

@@ -13,7 +13,7 @@ import {
 import config from '../../typedoc.config.mjs';
 import { ROOT } from '../support/sources.js';
 
-/** What TypeDoc makes of the library, and everything it complains of on the way. */
+/** What TypeDoc makes of the library, with all its warnings. */
 export interface Documentation {
   readonly project: ProjectReflection;
   readonly complaints: readonly string[];
@@ -34,7 +34,7 @@ class Complaints extends Logger {
 
 /** Reads the documentation as `npm run docs` does, and writes its pages into this folder. */
 export async function document(out: string): Promise<Documentation> {
-  // The compiler has been asked before: it would be the slowest part of it.
+  // The compiler has checked the types before. It would be the slowest part.
   const app = await Application.bootstrapWithPlugins({
     ...config,
     out,
@@ -50,7 +50,7 @@ export async function document(out: string): Promise<Documentation> {
   return { project, complaints: complaints.found };
 }
 
-/** Something public with what is said of it: once for each of its overloads. */
+/** A public name with its documentation, once for each of its overloads. */
 export interface Described {
   /** `Queue.add`. */
   readonly name: string;
@@ -58,7 +58,7 @@ export interface Described {
   readonly comments: readonly Comment[];
 }
 
-/** Public declarations of these kinds, those that are inherited from elsewhere left out. */
+/** Public declarations of these kinds, without those inherited from other packages. */
 export function described(project: ProjectReflection, kinds: ReflectionKind): Described[] {
   return (project.getReflectionsByKind(kinds) as DeclarationReflection[])
     .filter((reflection) => !reflection.inheritedFrom && !reflection.getFullName().includes('__type'))
@@ -83,12 +83,12 @@ export function tagged({ comments }: Pick<Described, 'comments'>, tag: `@${strin
   return [...new Set(texts)];
 }
 
-/** What stands before the tags. */
+/** The text before the tags. */
 export function summary({ comments }: Pick<Described, 'comments'>): string {
   return comments.flatMap((comment) => comment.summary.map(({ text }) => text)).join('');
 }
 
-/** Public names, as an import writes them: types say so. The value is where they are imported from. */
+/** Public names, as an import writes them, marked if they are types. The value is the path of the import. */
 export function publicNames(
   project: ProjectReflection,
   packageName: string,
@@ -106,7 +106,7 @@ export function publicNames(
   return found;
 }
 
-/** The classes of errors that stand behind `throw new` in the body of a function or method. */
+/** The classes of errors after `throw new` in the body of a function or method. */
 export function thrownBy(project: ProjectReflection, reflection: DeclarationReflection): string[] {
   const id = project.getSymbolIdFromReflection(reflection);
   if (!id) return [];

@@ -4,10 +4,10 @@ import ts from 'typescript';
 import { expect, it } from 'vitest';
 import { ROOT } from '../support/sources.js';
 
-// An editor takes `@Handle` behind white space in a docstring for a tag, also within an example and within a code fence: the example would
-// end there. Behind a semicolon it is code, and so is an empty statement or an empty member of a class.
+// An editor takes `@Handle` after white space in a docstring for a tag, also within an example and a code fence. The
+// example would end there. After a semicolon it is code, and so is an empty statement or an empty member of a class.
 
-/** Tags that an editor would show and that are none, such as `Handle`. */
+/** Words that an editor would show as tags and that are none, such as `Handle`. */
 function decoratorsAsTags(file: string, text: string): string[] {
   const found: string[] = [];
   const visit = (node: ts.Node) => {

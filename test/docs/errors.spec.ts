@@ -10,7 +10,7 @@ import { ROOT } from '../support/sources.js';
 
 const read = (path: string) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') });
 const inLib = (folder: string) => readdirSync(join(ROOT, 'lib', folder));
-/** The catalogue, its families, and the errors that belong to one entry. */
+/** The catalogue, its families, and the errors of each entry. */
 const catalogue = () =>
   [
     'errors.ts',
@@ -32,7 +32,7 @@ describe('the errors', () => {
     const classes = modules
       .flatMap((exported) => Object.entries(exported))
       .filter(([, value]) => typeof value === 'function' && value.prototype instanceof GodwitError)
-      // They are thrown as those are, and nothing has failed.
+      // These are thrown as errors are, and nothing has failed.
       .filter(([, value]) => value !== Snooze && value !== RateLimited);
     const known = catalogue();
     expect(classes.map(([name]) => name).toSorted()).toEqual(known.map(({ name }) => name).toSorted());

@@ -5,18 +5,18 @@ import { ROOT } from '../support/sources.js';
 
 /** An `@example` of a docstring. */
 export interface Example {
-  /** Of what it is one: `Queue.add`. */
+  /** What it is an example of: `Queue.add`. */
   readonly of: string;
-  /** As the page shows it, perhaps fenced. */
+  /** As the page shows it, perhaps in a code fence. */
   readonly text: string;
 }
 
-/** How to import what is public. */
+/** How to import public names. */
 export type PublicNames = ReadonlyMap<string, { readonly name: string; readonly from: string }>;
 
 /**
- * What examples take for granted, by the name they use: things of other packages, and what an application has. A name that the
- * example declares itself is its own.
+ * Names that examples use without declaring them: of other packages, and of an application. A name that the example
+ * declares itself is its own.
  */
 const GIVEN: Readonly<Record<string, string>> = {
   ...importing('@nestjs/common', [
@@ -97,7 +97,7 @@ function importing(from: string, names: readonly string[]): Record<string, strin
   );
 }
 
-/** What the compiler says of them, each with the name of what it is an example of. `publics` are the names to import from here. */
+/** The errors of the compiler, each with the name of the example. `publics` are the names to import from here. */
 export function compileExamples(
   examples: readonly Example[],
   publics: PublicNames,
@@ -134,7 +134,10 @@ function codeOf(text: string): string {
   return /^```ts\n([\s\S]*?)\n```/m.exec(text)?.[1] ?? text;
 }
 
-/** The example as a module: members of a class in a class, and what it uses and does not declare before it. */
+/**
+ * The example as a module. Members of a class are put into a class, and names that it uses without declaring them
+ * come first.
+ */
 function moduleOf(code: string, publics: PublicNames): string {
   const body = isModule(code) ? code : `export class Example {\n${injected(code)}${code}\n}`;
   const { used, declared } = namesIn(body);
@@ -150,7 +153,7 @@ function moduleOf(code: string, publics: PublicNames): string {
   return [...lead, body, 'export {};', ''].join('\n');
 }
 
-/** What members use of `this` and do not declare: it was injected. */
+/** Members of `this` that the example uses and does not declare: they were injected. */
 function injected(code: string): string {
   const names = new Set([...code.matchAll(/\bthis\.(\w+)/g)].map(([, name]) => name!));
   const missing = [...names].filter((name) => !new RegExp(`(readonly|private) ${name}\\b`).test(code));

@@ -46,7 +46,7 @@ describe('the page of the package', () => {
       'repository.url',
       'homepage',
     ]);
-    // One place for the owner to fill; half of it filled is a mistake.
+    // The owner fills in one place. A half-filled place is a mistake.
     expect([0, 2]).toContain(missingAddresses(manifest).length);
   });
 });

@@ -16,7 +16,7 @@ describe('the code on the pages', () => {
   it('compiles', { timeout: 120_000 }, () => {
     const blocks = pages.flatMap((page) => blocksOf(page));
     expect(blocks.length).toBeGreaterThan(40);
-    // A block that does not compile is reported with its line; otherwise this would prove nothing.
+    // A block that does not compile is reported with its line. Otherwise this test would prove nothing.
     const broken = {
       page: 'X.md',
       line: 10,
@@ -39,7 +39,7 @@ describe('the code on the pages', () => {
     const { file, code } = blocksOf(page).find((block) => block.file?.endsWith('.spec.ts'))!;
     const folder = join(ROOT, '.tmp', `tutorial-${process.pid}`);
     writeFiles(page, folder);
-    // A test cannot be declared while another one runs, so its `it` only hands over the function.
+    // A test cannot be declared while another one runs, so `it` of the block only passes on its function.
     const handingOver = code.replace(
       "import { expect, it } from 'vitest';",
       "import { expect } from 'vitest';\nlet test: any;\nconst it = (_: string, run: any) => (test = run);\nexport const get = () => test;",
@@ -90,7 +90,7 @@ it('the commands on the pages exist', () => {
       name: name!,
     })),
   );
-  // The tutorial works in a project of its own.
+  // The tutorial runs in a project of its own.
   const missing = named.filter(({ page, name }) => !(name in scripts) && page !== 'docs/tutorial.md');
   expect(missing).toEqual([]);
 });
@@ -99,7 +99,7 @@ it('the README is at most two screens of prose and code', () => {
   expect(readPage('README.md').split('\n').length).toBeLessThanOrEqual(130);
 });
 
-/** Relative targets of a page, in Markdown and in HTML, that are not there. */
+/** Relative targets of a page, in Markdown and in HTML, that do not exist. */
 function brokenLinks(page: string, text: string): string[] {
   const prose = text.replaceAll(/^```[\s\S]*?^```$/gm, '').replaceAll(/`[^`\n]*`/g, '');
   const targets = [

@@ -4,7 +4,7 @@ import { EVENT_TYPES } from '#lib/index.js';
 import { readPage } from '../support/page-code.js';
 import { parse, sourcesIn } from '../support/sources.js';
 
-/** Interfaces of options whose members are groups: their fields are rows of their own, as `lease.duration`. */
+/** Interfaces of options whose members are groups. Their fields have rows of their own, as `lease.duration`. */
 const GROUPS: Readonly<Record<string, string>> = {
   lease: 'LeaseOptions',
   shutdown: 'ShutdownOptions',
@@ -72,7 +72,7 @@ function membersOf(name: string): string[] {
   return found.members.filter(ts.isPropertySignature).map((member) => member.name.getText());
 }
 
-/** What stands between backticks in the first cells of the table under a heading. */
+/** The text between backticks in the first cells of the table under a heading. */
 function rowsUnder(page: string, heading: string): string[] {
   const lines = page.split('\n');
   const from = lines.findIndex((line) => line.startsWith('#') && line.endsWith(heading));

@@ -20,7 +20,7 @@ const ACTIVE = Number(values.active);
 const QUEUE = 'cliffs';
 const LEASE_MS = LOAD_LIMITS.leaseMs;
 const BATCH = 500;
-/** Looked at per measurement; the queue stays about as large as it was. */
+/** Per measurement. The queue keeps about this size. */
 const CALLS = 200;
 /** Of the p99, for a machine that does other things too: alone, a batch of 500 took 2.4 ms, an add of 1,000 delayed jobs 9.5 ms. */
 const LIMIT_MS = 25;

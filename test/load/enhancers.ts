@@ -1,7 +1,7 @@
 // What enhancers cost for each job, without Redis: the call alone, awaited to its end.
 //   npm run test:enhancers -- [--rounds 5] [--calls 100000]
-// Beside it stands Nest's own ExternalContextCreator for the same method: in the same run, and as it was first measured on an idle
-// machine (Nest 12.5.1). With a direct call, that is the creator against the method itself.
+// Beside it: Nest's own ExternalContextCreator for the same method, in the same run and as first measured on an idle
+// machine (Nest 12.5.1). A direct call shows the cost of the method itself.
 import 'reflect-metadata';
 import { parseArgs } from 'node:util';
 import { ParseIntPipe, UseFilters, UseGuards, UseInterceptors } from '@nestjs/common';
@@ -34,7 +34,7 @@ class Work {
   async signalled(_signal: unknown) {}
 }
 
-/** Decorators as calls: they stand here beside what they cost. */
+/** Decorators as calls, next to the costs that they cause. */
 function decorate(name: keyof Work, ...decorators: MethodDecorator[]): void {
   const descriptor = Object.getOwnPropertyDescriptor(Work.prototype, name)!;
   for (const one of decorators) one(Work.prototype, name, descriptor);
@@ -91,14 +91,14 @@ const job = {
   stage: undefined,
 } as unknown as HandledJob;
 
-/** To its end, as a pool does: an Observable is subscribed to. */
+/** Awaited to its end, as a pool does. An Observable is subscribed to. */
 function ended(values: any): Promise<void> {
   return new Promise((resolve, reject) => {
     values.subscribe({ next: () => {}, error: reject, complete: () => resolve() });
   });
 }
 
-/** CPU time, which the other programs of the machine do not count in. */
+/** CPU time, so that other programs of the machine do not count. */
 async function nanoseconds(run: Handler, calls: number): Promise<number> {
   const start = process.cpuUsage();
   for (let call = 0; call < calls; call++) {
@@ -114,7 +114,7 @@ type Container = Parameters<typeof ExternalContextCreator.fromContainer>[0];
 const container = { getModules: () => modules, applicationConfig: config } as unknown as Container;
 const nest = ExternalContextCreator.fromContainer(container);
 
-/** The same method through Nest's creator as it is. */
+/** The same method through Nest's creator, unchanged. */
 function throughNest(method: keyof Work): Handler {
   const call = nest.create(
     instance,
@@ -133,7 +133,7 @@ function throughNest(method: keyof Work): Handler {
   return (given) => call(given, undefined);
 }
 
-/** In turn and repeated, so that a busy moment of the machine does not fall on one path alone. */
+/** In turn and repeated, so that a busy moment of the machine does not affect one path alone. */
 const runs = PATHS.map(([path, method, recorded]) => {
   const target = { instance, method, label: `Work.${method}`, moduleKey };
   return {

@@ -1,4 +1,4 @@
-// What it costs to make a processor for each job or for each tenant, and whether anything of it stays:
+// What it costs to make a processor for each job or for each tenant, and whether memory stays:
 //   npm run test:scopes -- [--jobs 100000]
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';
@@ -94,7 +94,7 @@ ContextIdFactory.apply({
   }),
 });
 
-/** The handlers that discovery makes, by queue; nothing is connected. */
+/** The handlers that discovery makes, by queue. Nothing is connected. */
 async function handlersOf(processors: Record<string, new (...args: any[]) => object>) {
   const handlers = new Map<string, Handler>();
   const nothing = async () => undefined;

@@ -29,7 +29,7 @@ export class ScriptTimes {
   constructor(
     private readonly admin: Redis,
     private readonly limitMs: number,
-    /** What a call counts as; undefined: it does not count. */
+    /** The name under which a call counts. Undefined: it does not count. */
     private readonly nameOf: (command: string, sha: string) => string | undefined,
   ) {}
 
@@ -37,7 +37,7 @@ export class ScriptTimes {
     console.log(`${'ms in Redis'.padEnd(56)} ${'script'.padEnd(10)}  calls      p50      p99      max`);
   }
 
-  /** Of what `run` calls. */
+  /** Of the calls that `run` makes. */
   async measured(what: string, run: () => Promise<unknown>): Promise<void> {
     const { admin } = this;
     await admin.config('SET', 'slowlog-log-slower-than', 0);

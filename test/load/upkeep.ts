@@ -23,7 +23,7 @@ const { values } = parseArgs({
   },
 });
 const JOBS = Number(values.jobs);
-/** Of the p99; a machine that does other things too takes longer. */
+/** Of the p99. A machine that does other things too takes longer. */
 const LIMIT_MS = 5;
 const STEP = 10_000;
 const QUEUE = 'upkeep';
@@ -62,7 +62,7 @@ const record = JSON.stringify({
   reason: 'retries-exhausted',
 });
 
-/** Writes jobs past the scripts: of the two hours before now, the first the oldest. */
+/** Writes jobs without the scripts: of the two hours before now, the first is the oldest. */
 async function fill(
   count: number,
   put: (id: string, at: number) => [string, ...(string | number)[]][],

@@ -27,7 +27,10 @@ const QUEUE = 'large';
 const ANSWER_MS = 300;
 const SCRIPT_MS = 5;
 const STEP = 1_000;
-/** Shorter calls are not logged. Nearly all commands inside of scripts are, and to log them would take as long as they do. */
+/**
+ * Shorter calls are not logged. Nearly all commands inside of scripts are shorter, and logging them would take as
+ * long as they do.
+ */
 const LEAST_US = 20;
 
 const server = await startRedis({ private: true, args: ['--slowlog-max-len', '100000'] });

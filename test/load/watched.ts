@@ -1,7 +1,7 @@
 // How fast a worker process is while people watch it, against one that nobody watches, in turn:
 //   npm run test:watched -- [--jobs 200000] [--rounds 5] [--by metrics,overview,jobs,live]
-// Watched: it serves metrics, which are collected every second, and a dashboard with two open overviews, a list of jobs that is
-// refreshed every three seconds, and live events. Ends with 1 if the median is below 0.9 of the other.
+// The watched process serves metrics, which are collected every second, and a dashboard with two open overviews, a list
+// of jobs that is refreshed every three seconds, and live events. Ends with 1 if the median is below 0.9 of the other.
 import 'reflect-metadata';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -36,7 +36,7 @@ interface Run {
   readonly cpuUs: number;
 }
 
-/** These are not measured: they compile the code. */
+/** These jobs are not measured: they compile the code. */
 const WARM = Math.floor(JOBS / 5);
 
 if (values.worker === undefined) await compare();
@@ -87,7 +87,7 @@ async function runOf(url: string, how: 'alone' | 'watched'): Promise<Run> {
   }
 }
 
-/** What people and Prometheus ask while they watch. */
+/** The requests of people and of Prometheus while they watch. */
 function watch(port: number, signal: AbortSignal): void {
   const get = async (path: string) => {
     const answer = await fetch(`http://127.0.0.1:${port}/${path}`, { signal });

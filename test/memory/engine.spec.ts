@@ -17,7 +17,7 @@ import {
 import { atEnd } from '../support/cleanup.js';
 import { latch, within } from '../support/wait.js';
 
-// What only this engine has: its clock, its waits, its heartbeat. All else it shares: see test/conformance.
+// What only this engine has: its clock, its waits, its heartbeat. test/conformance tests the rest.
 let now: number;
 let store: MemoryStore;
 let engine: MemoryEngine;
@@ -250,7 +250,7 @@ describe('the time a call takes', () => {
         settled = answer.claimed.map(({ id }) => completed(id));
       }
       expect((await engine.admin.audit(QUEUE)).checked).toBe(0);
-      // A pass over all of them in each call would take minutes.
+      // A pass over all jobs in each call would take minutes.
       expect(performance.now() - began).toBeLessThan(60_000);
     },
     90_000,

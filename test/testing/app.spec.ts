@@ -178,7 +178,7 @@ describe('a whole application over HTTP', () => {
       .setLogger(false as never)
       .compile();
     await module.init().catch(() => undefined);
-    // Nest 11 says here once more what went wrong at the start.
+    // Nest 11 logs the failed start here once more.
     await module.close().catch(() => undefined);
     expect(touched).toBeGreaterThan(0);
   });

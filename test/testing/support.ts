@@ -34,7 +34,7 @@ export interface Bench {
   readonly queueOf: (name: string) => Queue;
 }
 
-/** A module with the queue `work` on the store of a test; it is never closed unless the test does, as few people do. */
+/** A module with the queue `work` on the store of a test. Only the test itself closes it, as few people do. */
 export async function setBench(options: BenchOptions = {}): Promise<Bench> {
   const { root, queues = [], handlers = {}, providers = [], imports = [] } = options;
   const module = await Test.createTestingModule({

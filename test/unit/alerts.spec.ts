@@ -7,7 +7,7 @@ import { webhook } from '#lib/subpaths/alerts/webhook.js';
 const PATH = 'createAlerts()';
 const notify = () => undefined;
 
-/** Plays values of one queue at times in seconds; answers what was told at which time. */
+/** Plays values of one queue at times in seconds. Returns the alerts with their times. */
 function play(
   rule: Partial<AlertRule>,
   values: readonly (readonly [second: number, value: number])[],
@@ -80,7 +80,7 @@ describe('an alert', () => {
       [60, 'firing'],
       [70, 'resolved'],
     ]);
-    // It ended before anybody heard of it.
+    // It ended before any alert was sent.
     expect(play(rule, [...again, [30, 0], [60, 0]]).heard).toEqual([
       [0, 'firing'],
       [10, 'resolved'],

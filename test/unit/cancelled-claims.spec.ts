@@ -9,7 +9,7 @@ it('does not start a job that was cancelled while it waited in the hands of its 
   const ran: string[] = [];
   const maySuspect: boolean[] = [];
   const first = latch('the end of the first job');
-  // Right behind the start of the first, before the worker gives back what it has had in its hands for long.
+  // Right after the first has started, before the worker gives back the jobs that it has had for long.
   const beat = () => {
     const cancels = new Map([['b', 'not wanted']]);
     const answer: BeatAnswer = { kind: 'alive', held: 3, exchanges: 2, cancels };

@@ -11,7 +11,7 @@ it('leaves its next call at the bell and runs what it claims there, without aski
   await until(() => engine.exchanges.length === 2);
   expect(runs).toEqual(['a']);
   expect(engine.exchanges[1]!.call).toMatchObject({ seq: 3, settled: [{ id: 'a' }] });
-  // What it says then asks for more too, so nothing waits at the bell until it is answered.
+  // Its answer asks for more too, so no call waits at the bell until it is answered.
   await turns();
   expect([engine.left.length, engine.blocks.length]).toEqual([1, 0]);
   engine.exchanges[1]!.answer.open(claimed());
@@ -97,7 +97,7 @@ it.each(['pause', 'stopClaiming'] as const)(
     expect(engine.exchanges[1]!.call).toEqual({ ...engine.left[0]!.call, want: 0 });
     engine.exchanges[1]!.answer.open(claimed());
     await turns();
-    // It has not taken what the bell told of: that is for others.
+    // It has not taken the jobs of that bell. Those are for other workers.
     engine.left[0]!.end.open(RUNG);
     await until(() => engine.rings.length === 1);
     expect(engine.exchanges).toHaveLength(2);

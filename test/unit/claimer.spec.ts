@@ -16,7 +16,7 @@ interface Given extends Partial<ClaimerParts> {
   starts?: (job: ClaimedJob) => void;
 }
 
-/** A claimer whose calls are answered by hand. */
+/** A claimer whose calls the test answers. */
 function claimerOf(given: Given = {}) {
   const { want = () => 1, isWorthPipelining = () => false, starts = () => {}, ...parts } = given;
   const calls: ExchangeCall[] = [];
@@ -168,7 +168,7 @@ describe('fewer slots', () => {
 });
 
 describe('two on their way', () => {
-  /** With its first exchange answered, and so many that may run at once: each exchange claims up to 3. */
+  /** Its first exchange is answered. Each exchange claims up to 3. */
   async function known(slots: number, more: Given = {}) {
     const made = claimerOf({
       want: (asked) => Math.min(3, slots - asked),

@@ -14,7 +14,7 @@ function listening() {
   return { pieces, socket: { cork: () => {}, uncork: () => {}, write } as unknown as Writable };
 }
 
-/** All that reaches the socket, as ioredis has it written. */
+/** All that reaches the socket, as ioredis wrote it. */
 function written(command: Command): Buffer {
   const { pieces, socket } = listening();
   const last = command.toWritable(socket);

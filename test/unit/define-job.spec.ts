@@ -132,7 +132,7 @@ describe('validatePayload', () => {
       'n',
       z.string().refine(async (text) => text !== 'taken', 'is taken'),
     );
-    // zod answers synchronous failures at once, so a schema that always waits is asked too.
+    // zod reports synchronous failures at once, so the test also uses a schema that always waits.
     const always = defineJob(
       'q',
       'n',

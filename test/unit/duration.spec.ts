@@ -4,7 +4,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { outcomeOf } from '../support/caught.js';
 
-/** What a call answers, or the class of what it throws. */
+/** The result of a call, or the class of its error. */
 
 describe('parseDuration', () => {
   it.each([

@@ -6,7 +6,7 @@ import { addInChunks } from '#lib/producer/bulk.js';
 import type { MadeJob } from '#lib/producer/job-maker.js';
 import { endOfTurn, latch, type Latch } from '../support/wait.js';
 
-/** An engine whose answers come when the test says so. */
+/** An engine that answers when the test says so. */
 function slow() {
   const calls: { readonly ids: string[]; readonly answer: Latch<EnqueueAnswer> }[] = [];
   const enqueue = (_: string, { jobs }: EnqueueCall) => {
@@ -151,7 +151,7 @@ const jobOf = (id: string, body = ''): MadeJob => ({
   given: undefined,
 });
 
-/** An engine that answers when the test says so, and what became of each add. */
+/** An engine that answers when the test says so, and the outcome of each add. */
 function enqueuerOf(enqueue: (call: EnqueueCall) => Promise<EnqueueAnswer>, limits = {}) {
   const engine = { enqueue: (_: string, call: EnqueueCall) => enqueue(call) };
   return new Enqueuer(engine as unknown as QueueEngine, 'work', {

@@ -4,8 +4,8 @@ import type { LinkEvent, QueueEngine, QueueEventBatch, RawEvent } from '#lib/con
 type Verb = 'openEvents' | 'lastEvent' | 'readEvents' | 'get';
 
 /**
- * The event side of an engine over arrays: streams that are numbered, trimmed and flushed, reads that block, a link that
- * breaks. Blocks end by `setTimeout`, so tests run on virtual time.
+ * The event side of an engine, on arrays: streams that are numbered, trimmed and flushed, reads that block, a
+ * connection that breaks. Blocks end by `setTimeout`, so that tests run on virtual time.
  */
 export class FakeEventEngine
   implements
@@ -18,15 +18,15 @@ export class FakeEventEngine
   /** Every call in order: `openEvents`, `lastEvent email`, `readEvents email>3 1000`. */
   readonly calls: string[] = [];
   readonly jobs = new Map<string, Partial<StoredJob>>();
-  /** What is still known of jobs that were cancelled. */
+  /** Records of cancelled jobs that are still kept. */
   readonly cancellations = new Map<string, { readonly reason: string; readonly agoMs: number }>();
-  /** Verbs that reject, with what. */
+  /** Verbs that reject, and their errors. */
   readonly failing = new Map<Verb, unknown>();
   /** Verbs that answer only when the promise resolves. */
   readonly held = new Map<Verb, Promise<unknown>>();
   connections = 0;
   mostConnections = 0;
-  /** Entries a read returns at most. */
+  /** The most entries that a read returns. */
   chunk = 100;
 
   private readonly streams = new Map<string, { last: number; batches: QueueEventBatch[] }>();
@@ -37,7 +37,7 @@ export class FakeEventEngine
     reject: (error: unknown) => void;
   }>();
 
-  /** Nothing here looks whether a queue is drained. */
+  /** No test here asks whether a queue is drained. */
   readonly admin = {} as AdminVerbs;
 
   now(): number {
@@ -53,7 +53,7 @@ export class FakeEventEngine
     this.append(queue, events, events.length);
   }
 
-  /** An entry whose first events are of moves that did not happen: they have numbers, and are not told. */
+  /** An entry whose first events are of moves that did not happen. They have numbers, and are left out. */
   pushUntold(queue: string, untold: number, told: number): void {
     this.append(
       queue,
@@ -91,7 +91,7 @@ export class FakeEventEngine
     for (const read of this.blocked) read.wake();
   }
 
-  /** Forgets all events up to this number. */
+  /** Removes all events up to this number. */
   trim(queue: string, upTo: number): void {
     const stream = this.stream(queue);
     stream.batches = stream.batches.filter((batch) => batch.last > upTo);
@@ -101,14 +101,14 @@ export class FakeEventEngine
     this.streams.clear();
   }
 
-  /** A failover to a replica that has not got the last `lost` entries of one event each. Answers the last number left. */
+  /** A failover to a replica that lacks the last `lost` entries, of one event each. Returns the last number left. */
   rollBack(queue: string, lost: number): number {
     const stream = this.stream(queue);
     stream.batches.splice(-lost);
     return (stream.last -= lost);
   }
 
-  /** The connection breaks: what is under way fails, and so does what comes, until `heal`. */
+  /** The connection breaks: running calls fail, and so do new ones, until `heal`. */
   cut(error: Error = new Error('socket closed')): void {
     for (const verb of ['openEvents', 'lastEvent', 'readEvents', 'get'] as const)
       this.failing.set(verb, error);

@@ -8,7 +8,7 @@ const from = (times: readonly number[]): string[] => {
   return times.map((ms) => ids.next(ms));
 };
 
-/** Places where an id does not sort after the one before. */
+/** Positions of ids that do not sort after the id before. */
 const slips = (ids: readonly string[]): number[] =>
   ids.flatMap((id, at) => (at > 0 && (ids[at - 1] ?? '') >= id ? at : []));
 

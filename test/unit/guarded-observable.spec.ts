@@ -25,7 +25,7 @@ describe('GuardedObservable', () => {
     log.mockReset().mockImplementation(() => {});
   });
 
-  // RxJS would throw from a timer: running all of them shows that it had nothing to throw.
+  // RxJS would throw from a timer. Running all timers shows that there was nothing to throw.
   afterEach(() => {
     vi.runAllTimers();
     vi.useRealTimers();

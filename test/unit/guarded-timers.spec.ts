@@ -6,7 +6,7 @@ import { Registrar } from '#lib/worker/registrar.js';
 import { Slots, SlotUser } from '#lib/worker/slots.js';
 import { atEnd } from '../support/cleanup.js';
 
-// An exception in a timer would end the process. It is told once, and what the timer is for goes on.
+// An exception in a timer would end the process. It is reported once, and the work of the timer goes on.
 
 let told: string[];
 
@@ -20,7 +20,7 @@ beforeEach(() => {
   atEnd(() => error.mockRestore());
 });
 
-/** Throws at the first calls. */
+/** Throws in the first calls. */
 function failing(times: number) {
   return vi.fn<() => void>(() => {
     if (times-- > 0) throw new Error('unforeseen');

@@ -8,7 +8,7 @@ import { latch, until } from '../support/wait.js';
 
 type Fake = Pick<UpkeepVerbs, 'claimUpkeep' | 'overgrown' | 'trim'>;
 
-/** A janitor of two queues, and everything it asked for in order. */
+/** A janitor of two queues, and all its calls in order. */
 function janitorOf(fake: Partial<Fake>, queues: readonly string[] = ['a', 'b']) {
   const asked: string[] = [];
   const all: Fake = {
@@ -33,7 +33,7 @@ function janitorOf(fake: Partial<Fake>, queues: readonly string[] = ['a', 'b']) 
   return { janitor, asked };
 }
 
-/** As long as another janitor takes for a few rounds. */
+/** As long as another janitor needs for several rounds. */
 async function severalRounds(): Promise<void> {
   const { janitor, asked } = janitorOf({ claimUpkeep: async () => false });
   janitor.start();

@@ -71,7 +71,7 @@ const refused: [unknown, string][] = [
   [new String('x'), '"x" (object) is not a string'],
 ];
 
-/** What a call answers, or the class of what it throws. */
+/** The result of a call, or the class of its error. */
 
 describe.each([
   { check: checkJobId, Refusal: InvalidJobIdError, what: 'a job id', code: 'GODWIT_INVALID_JOB_ID' },
@@ -98,7 +98,7 @@ describe.each([
     const text = fc.oneof(
       fc.string({ maxLength: 300 }),
       fc.string({ unit: 'binary', maxLength: 90 }),
-      // Single UTF-16 units from where it matters, lone surrogates included.
+      // Single UTF-16 units around the limits, lone surrogates included.
       fc
         .array(fc.oneof(fc.integer({ min: 0, max: 0xa5 }), fc.integer({ min: 0xd7f0, max: 0xe00f })), {
           maxLength: 90,

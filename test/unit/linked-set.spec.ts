@@ -51,7 +51,7 @@ describe('a linked set', () => {
     const set = new LinkedSet<Item>();
     const left = await mibLeftOf(300, () => {
       set.add(item(Buffer.alloc(LARGE, 'x').toString()));
-      // There is always somebody there who would be taken along into a new table.
+      // There is always an entry that a new table would have to copy.
       if (set.size > 3) set.delete([...set][0]!);
     });
     expect(left).toBeLessThan(10);

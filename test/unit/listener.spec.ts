@@ -104,7 +104,7 @@ describe('a backlog', () => {
     for (let step = 0; step < 200; step++) {
       const puts = step % 7 < 4;
       const isFull = model.length === 3;
-      // Where it is full, putting takes the oldest out too.
+      // If it is full, adding one removes the oldest.
       const taken = !puts || isFull ? model.shift() : undefined;
       if (puts) model.push(step);
       expect(puts ? backlog.put(step) : backlog.take()).toBe(puts ? isFull : taken);

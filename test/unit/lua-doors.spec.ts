@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest';
 import { sourcesIn } from '../support/sources.js';
 
-// Every move of a job is a function of one fragment, and nothing else writes the keys behind it. Reading is free.
+// Every move of a job is a function of one fragment, and nothing else writes the keys of that fragment. Every fragment
+// may read them.
 
-/** The keys that only this fragment writes, and who else does, with the reason. */
+/** The keys that only this fragment writes, and which other fragments do, with the reason. */
 const DOORS: Readonly<
   Record<string, { keys: readonly string[]; others?: Readonly<Record<string, string>> }>
 > = {
@@ -77,7 +78,7 @@ const DOORS: Readonly<
 const READS =
   /^(EXISTS|GET|H(GET|MGET|LEN|EXISTS|KEYS|SCAN|STRLEN|GETALL|RANDFIELD)|L(LEN|RANGE|POS|INDEX)|S(CARD|ISMEMBER|MISMEMBER|MEMBERS|RANDMEMBER)|TYPE|X(RANGE|INFO)|Z(CARD|COUNT|MSCORE|RANGE|SCORE))$/;
 
-/** Keys that a file writes: `wait`; of `meta`, which has several owners, with the field. */
+/** Keys that a file writes: `wait`. For `meta`, which has several owners, with the field. */
 function writesOf(text: string): string[] {
   const code = text.replaceAll(/--.*$/gm, '');
   const calls = [...code.matchAll(/redis\.p?call\('(\w+)', key_(\w+)(?:, '(\w+)')?/g)];
@@ -100,7 +101,7 @@ const files = sourcesIn('lib/engine/scripts', ['.lua']).map(({ path, text }) => 
 it.each(Object.entries(DOORS))('only the fragment %s writes its keys', (door, { keys, others = {} }) => {
   const writers = files.filter(({ writes }) => writes.some((key) => keys.includes(key)));
   const strangers = writers.map(({ name }) => name).filter((name) => name !== `shared/${door}`);
-  // `ending` and `settle` drop what jobs have left; only what `traces` keeps of jobs that go on is its own.
+  // `ending` and `settle` delete what jobs leave. `traces` keeps fields of jobs that go on, and owns only those.
   const allowed = door === 'traces' ? [...Object.keys(others), 'shared/ending'] : Object.keys(others);
   expect(strangers.toSorted()).toEqual(allowed.toSorted());
 });

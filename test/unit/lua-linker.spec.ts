@@ -20,7 +20,7 @@ function libraryOf(files: Readonly<Record<string, string>>) {
 }
 
 const linked = (files: Readonly<Record<string, string>>) => link(SHAPE, libraryOf(files)).lines;
-/** What Redis gets, behind the flags and the bounds of the list. */
+/** The text that Redis gets, after the flags and the constants. */
 const textOf = (files: Readonly<Record<string, string>>) =>
   linked(files)
     .slice(2)

@@ -21,7 +21,7 @@ beforeEach(() => {
   prefetch = new Prefetch();
 });
 
-/** Exchanges one after another, each with so many runs that end before the next; the event loop rests for a share of the time. */
+/** Exchanges in a row. So many runs end before each next one, and the event loop rests for a share of the time. */
 function exchanges(
   count: number,
   { runs = 0, roundTripMs = 1, restMs = 9, saturated = true, restShare = 0.5 },

@@ -245,7 +245,7 @@ describe('status$', () => {
   });
 });
 
-/** One of each kind of stream. */
+/** One stream of each kind. */
 function kinds(name: string): string[] {
   return [`of ${name}`, `since ${name}`, `all ${name}`, `job ${name}`];
 }
@@ -290,7 +290,7 @@ describe('a process with subscribers that throw', () => {
     for (const who of ['next', 'async', 'piped', 'operator', 'status', 'complete']) {
       expect(log).toContain(`thrown by ${who}`);
     }
-    // Three events: those that stay subscribed threw for each of them.
+    // Three events: the subscribers that stay threw for each of them.
     expect(log.match(/stays subscribed: thrown by next/g)).toHaveLength(3);
   });
 });

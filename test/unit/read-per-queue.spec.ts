@@ -50,7 +50,7 @@ it('gives news that came between two reads to the next one, but only from the sa
   expect(await first).toEqual([batch('a', 2)]);
   calls[1]!.end([batch('b', 6)]);
   calls[2]!.end([batch('c', 8)]);
-  // Somebody has asked for older events of c.
+  // A subscriber asked for older events of c.
   const second = read({ b: 5, c: 3 });
   expect(await second).toEqual([batch('b', 6)]);
   await called(4);

@@ -4,7 +4,7 @@ import { StoreEventReader } from '#lib/events/event-reader.js';
 import type { EventsStatus } from '#lib/events/event-status.js';
 import { FakeEventEngine } from './fake-event-engine.js';
 
-/** A reader on a fake engine and virtual time, made anew for each test; closing it must leave nothing behind. */
+/** A reader on a fake engine and virtual time, made for each test. Closing it must leave nothing. */
 export class ReaderBench {
   engine!: FakeEventEngine;
   reader!: StoreEventReader;
@@ -42,9 +42,9 @@ export function useReader(): ReaderBench {
   return bench;
 }
 
-/** Everything that can happen without time passing has happened. */
+/** All that can happen without time passing has happened. */
 export const quiet = () => vi.advanceTimersByTimeAsync(0);
-/** Short reads and backoffs are over; a block is not. */
+/** Short reads and backoffs have ended. A block has not. */
 export const soon = () => vi.advanceTimersByTimeAsync(150);
 
 function say(status: EventsStatus): string {

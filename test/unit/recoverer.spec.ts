@@ -17,7 +17,7 @@ let recoverer: Recoverer;
 let recovered: [worker: string, at: number][];
 let adds: number;
 
-/** In steps, between which the verbs of the engine are answered: they take turns of the event loop that are not virtual. */
+/** In steps. Between them the verbs of the engine answer, and their turns of the event loop are not virtual. */
 async function passes(ms: number): Promise<void> {
   for (let left = ms; left > 0; left -= STEP_MS) {
     await vi.advanceTimersByTimeAsync(STEP_MS);
@@ -32,7 +32,7 @@ const watch = async () => {
   recoverer.watch(QUEUE, 'ours', first!.endsInMs);
 };
 
-/** The worker claims a job, named like the worker, so it has a lease. */
+/** The worker claims a job of its own name, so it has a lease. */
 async function hold(worker: string): Promise<void> {
   await engine.enqueue(QUEUE, callOf([worker], ++adds));
   const claim = { worker, seq: 1, leaseMs: LEASE_MS, want: 1, maySuspect: true, settled: [] };

@@ -8,7 +8,7 @@ const body = encodeBody('job', ADDED, { expiresInMs: 1_000 }, '1');
 
 const queue = resolveQueueOptions({ name: 'q' }, resolveModuleOptions());
 
-/** What becomes of a job that is claimed long after its time. */
+/** What happens to a job that is claimed long after its time. */
 function started(more: { failed?: number; stalls?: number; started?: true }, now = ADDED + 60_000): string {
   let end = '';
   const runner = new Runner({

@@ -7,7 +7,7 @@ import { decodeBody } from '#lib/job/job-record.js';
 const HOUR = 3_600_000;
 const T0 = Date.UTC(2026, 0, 1);
 const hours = (...counts: number[]) => counts.map((count) => T0 + count * HOUR);
-/** The plan of an hourly schedule due at T0, and how late it is. */
+/** The plan of an hourly schedule that is due at T0, when it is this late. */
 const plan = (rule: object, lateMs: number, room = 500) =>
   planFiring(checkScheduleRule({ every: '1h', ...rule }, 'rule')!, T0, T0 + lateMs, room);
 
@@ -22,7 +22,7 @@ describe('what is on time', () => {
     const rule = { missed: 'skip' } as const;
     expect(plan(rule, 60_001)).toEqual({ occurrences: [], nextAt: T0 + HOUR });
     expect(plan({ ...rule, every: '10s' }, 9_999)).toEqual({ occurrences: [T0], nextAt: T0 + 10_000 });
-    // Then the one after it is.
+    // Then the occurrence after it is next.
     expect(plan({ ...rule, every: '10s' }, 10_000)).toEqual({
       occurrences: [T0 + 10_000],
       nextAt: T0 + 20_000,

@@ -65,7 +65,10 @@ describe('cron', () => {
   });
 });
 
-/** Zones whose clock goes forward and back: the change of the spring, of the autumn, and wall times in the gap and twice. */
+/**
+ * Zones whose clock goes forward and back: the change in spring, the change in autumn, and wall times that are
+ * skipped or come twice.
+ */
 const ZONES = [
   {
     tz: 'Europe/Berlin',

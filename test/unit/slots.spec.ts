@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { Slots, SlotUser, StrictTurns, WeightedTurns, type Turns } from '#lib/worker/slots.js';
 import { endOfTurn } from '../support/wait.js';
 
-/** A queue of a model: what waits is a number, and a claim is answered when the test says so. */
+/** A model of a queue: the waiting jobs are a number, and the test answers the claims. */
 class ModelQueue extends SlotUser {
   open = true;
   held = 0;
@@ -20,7 +20,7 @@ class ModelQueue extends SlotUser {
     super(slots, weight);
   }
 
-  /** Claims what its turn gives it. */
+  /** Claims what its turn allows. */
   exchangeSoon(): void {
     if (this.asking > 0) return;
     const want = this.open ? this.room() : 0;
@@ -38,7 +38,7 @@ class ModelQueue extends SlotUser {
     this.held += got;
     this.slots.fill();
     this.claimAnswered(asked, got < asked ? 'empty' : 'more');
-    // One that is paused keeps nothing.
+    // A paused queue keeps no turn.
     if (!this.open) this.giveBack();
   }
 
@@ -59,14 +59,14 @@ class ModelQueue extends SlotUser {
   }
 }
 
-/** A pool of queues with these weights, whose claims have to be answered by hand. */
+/** A pool of queues with these weights. The test answers its claims. */
 function poolOf(total: number, turns: Turns, weights: readonly number[]) {
   const slots = new Slots(total, turns);
   const order: number[] = [];
   const queues = weights.map((weight, i) => {
     return new ModelQueue(slots, weight, () => order.push(i));
   });
-  /** All claims are answered, until none is left to make. */
+  /** Answers claims until none is left. */
   const calm = async () => {
     for (let i = 0; i < 100; i++) {
       slots.changed();
@@ -177,7 +177,7 @@ describe('slots of several queues', () => {
         expect(order).toEqual(expected);
         for (const number of late) {
           const first = queues[number % queues.length]!;
-          // The pool is full, so nobody tells it.
+          // The pool is full, so nobody wakes it.
           first.waiting += 1;
           const running = queues.find(({ started }) => started > 0);
           if (!running) break;

@@ -14,14 +14,14 @@ import { WorkerPool } from '#lib/worker/worker-pool.js';
 import { atEnd } from '../support/cleanup.js';
 import { latch, until, type Latch } from '../support/wait.js';
 
-/** An engine whose answers come when the test says so, and at whose bell an exchange can be left. */
+/** An engine whose answers come when the test says so, and whose exchanges can wait at a bell. */
 export class SlowEngine {
   readonly exchanges: { readonly call: ExchangeCall; readonly answer: Latch<ExchangeAnswer> }[] = [];
   readonly left: { readonly call: ExchangeCall; readonly end: Latch<RungClaim | Error> }[] = [];
   readonly blocks: Latch<string | null>[] = [];
   readonly rings: string[] = [];
   interrupts = 0;
-  /** Whether an exchange can be left at the bell. */
+  /** Whether an exchange can wait at the bell. */
   cannot = false;
   plan: HeartbeatPlan | undefined;
 
@@ -57,7 +57,7 @@ export class SlowEngine {
     this.rings.push(queue);
   }
 
-  /** Answers all exchanges with nothing that have no answer yet. */
+  /** Answers all open exchanges with no jobs. */
   answerAll(): void {
     for (const { answer } of this.exchanges) if (!answer.isOpen) answer.open(claimed());
   }
@@ -74,7 +74,7 @@ export class SlowEngine {
   now = () => Date.now();
 }
 
-/** One at whose bell nothing can be left, as the memory engine. */
+/** An engine whose exchanges cannot wait at a bell, as the memory engine. */
 export const withoutBell = (): SlowEngine =>
   Object.assign(new SlowEngine(), { claimAtBell: undefined }) as never;
 
@@ -98,7 +98,7 @@ export function claimed(
   };
 }
 
-/** What became of a call at the bell, which was rung where jobs were claimed. */
+/** The outcome of a call at the bell. The bell rings if jobs were claimed. */
 export function given(...ids: string[]): RungClaim {
   const { claimed: jobs, held } = claimed(ids) as Extract<ExchangeAnswer, { kind: 'exchanged' }>;
   return {
@@ -152,7 +152,7 @@ export async function idle({
   return { engine, pool, poolOf };
 }
 
-/** Whatever was about to happen in this process has happened. */
+/** All that was about to happen in this process has happened. */
 export async function turns(): Promise<void> {
   for (let i = 0; i < 10; i++) await new Promise(setImmediate);
 }

@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { ROOT } from '../support/sources.js';
 
-/** Every file that one imports, and every package any of them does. */
+/** Every file that this file imports, and every package that any of them imports. */
 async function reached(entry: string): Promise<{ files: Set<string>; packages: Set<string> }> {
   const files = new Set<string>();
   const packages = new Set<string>();

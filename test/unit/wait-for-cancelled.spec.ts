@@ -5,7 +5,7 @@ import { QueueEvents } from '#lib/events/queue-events.js';
 import { JobWaiter } from '#lib/events/job-wait.js';
 import { FakeEventEngine } from './fake-event-engine.js';
 
-// Whoever waits for a job that is cancelled: nothing of the job is left but, for a while, why.
+// Waiting for a job that is cancelled. Only the reason is left of the job, for a while.
 let engine: FakeEventEngine;
 let events: QueueEvents;
 
@@ -26,7 +26,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-/** A wait for a job that was in the queue and is gone; what it rejects with, once it does. */
+/** A wait for a job that was in the queue and is gone. Returns what the wait rejects with. */
 async function waiting(): Promise<{ error?: Error }> {
   const seen: { error?: Error } = {};
   const wait = new JobWaiter(engine, events).prepare('email', 'a');

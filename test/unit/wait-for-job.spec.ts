@@ -37,7 +37,7 @@ afterEach(async () => {
 const quiet = () => vi.advanceTimersByTimeAsync(0);
 const soon = () => vi.advanceTimersByTimeAsync(150);
 
-/** What a promise has come to so far. */
+/** The state of a promise so far. */
 function watch(promise: Promise<unknown>) {
   const seen: { value?: unknown; error?: Error; settled: boolean } = { settled: false };
   promise.then(

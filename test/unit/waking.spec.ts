@@ -4,7 +4,7 @@ import { atEnd } from '../support/cleanup.js';
 import { latch, until } from '../support/wait.js';
 import { claimed, idle, withoutBell, type SlowEngine } from './slow-engine.js';
 
-/** A pool whose jobs do not end, which has found its line empty and sleeps. */
+/** A pool whose jobs do not end. It has found its line empty and sleeps. */
 async function sleeping(concurrency = 1): Promise<SlowEngine> {
   const engine = withoutBell();
   const gate = latch('the end of the job');
@@ -18,7 +18,7 @@ it('passes the bell on that woke it in vain, since its claim on the way had fill
   const engine = await sleeping();
   engine.blocks[0]!.open('work');
   await until(() => engine.exchanges.length === 2 && engine.blocks.length === 2);
-  // The claim rings for what it leaves, and that bell comes back sooner than its answer.
+  // The claim rings for the jobs that it leaves, and the worker hears that bell before it gets the answer of the claim.
   engine.blocks[1]!.open('work');
   await until(() => engine.blocks.length === 3);
   engine.exchanges[1]!.answer.open(claimed('a'));
@@ -54,7 +54,7 @@ it('passes a bell on and waits no more while its slots are full', async () => {
 });
 
 it('passes on a bell that may tell of a suspect while it holds one, but not the one it rings itself', async () => {
-  // Within the time in which it does not pass another one on, however long the test takes.
+  // Within the time in which it rings for no other worker, however long the test takes.
   vi.useFakeTimers({ toFake: ['performance'] });
   atEnd(() => vi.useRealTimers());
   const engine = await sleeping(3);

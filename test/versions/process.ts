@@ -9,10 +9,10 @@ import { until } from '../support/wait.js';
 const ROOT = join(import.meta.dirname, '../..');
 const PATIENT = { timeout: 30_000 };
 
-/** The library of the working tree, as it is built. */
+/** The library of the working tree, as built. */
 export const CURRENT = join(ROOT, 'dist/index.js');
 
-/** Unpacks a version, inside of the repository, so that it finds the peers that are installed there. */
+/** Unpacks a version inside of the repository, so that it finds the installed peers. */
 export function unpack(tarball: string): { entry: string; remove: () => void } {
   mkdirSync(join(ROOT, '.tmp'), { recursive: true });
   const folder = mkdtempSync(join(ROOT, '.tmp/version-'));
@@ -39,10 +39,10 @@ interface Message {
 
 /** A process that works on the queue `work` with one version. */
 export class VersionProcess {
-  /** Ids of the jobs that it has begun, and of those that it has run to their end. */
+  /** Ids of the jobs that it has begun, and of those that it has completed. */
   readonly begun: string[] = [];
   readonly ran: string[] = [];
-  /** `type id` of the events that it was told. */
+  /** `type id` of the events that it got. */
   readonly events: string[] = [];
   private readonly calls = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>();
   private asked = 0;
@@ -84,7 +84,7 @@ export class VersionProcess {
     });
   }
 
-  /** It stops as it does at a deploy: running jobs end, the others go back. */
+  /** It stops as in a deployment: running jobs end, and the others are given back. */
   async stop(): Promise<void> {
     await this.ask('', 'close');
     await until(() => this.isOver, PATIENT);

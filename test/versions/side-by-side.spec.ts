@@ -4,7 +4,7 @@ import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 import { CURRENT, unpack, VersionProcess } from './process.js';
 
-/** Versions that the working tree must work beside, as `tools/pack-version.mjs` has packed them. */
+/** The versions that the working tree must run beside, packed by `tools/pack-version.mjs`. */
 const PACKED = readdirSync(import.meta.dirname).filter((file) => file.endsWith('.tgz'));
 const NAMES = ['plain', 'tick', 'flaky', 'snooze', 'endless'];
 /** Jobs of each kind that each process adds. */
@@ -22,7 +22,7 @@ describe.each(PACKED)('beside %s', (tarball) => {
 
   const startOld = () => VersionProcess.start(old.entry, NAMES, redis);
   const startNew = (...more: string[]) => VersionProcess.start(CURRENT, [...NAMES, ...more], redis);
-  /** Ids as no other call makes them. */
+  /** Ids that no other call makes. */
   const idsOf = (prefix: string, count = JOBS) => Array.from({ length: count }, (_, i) => `${prefix}-${i}`);
   const addAll = async (by: VersionProcess, name: string, ids: readonly string[], options = {}) => {
     await Promise.all(ids.map((id) => by.ask('queue', 'add', name, { of: id }, { id, ...options })));
@@ -52,11 +52,11 @@ describe.each(PACKED)('beside %s', (tarball) => {
       await by.ask('queue', 'addBulk', bulk);
       ids.push(...bulk.map(({ options }) => options.id));
     }
-    // Each adds what the other has added: one job each.
+    // Each process adds what the other one handles: one job each.
     await addAll(both[0], 'plain', idsOf('plain 1'));
     await addAll(both[1], 'plain', idsOf('plain 0'), { idHeldBy: ['completed'] });
     await completed(both[1], ids.length);
-    // Each has its part of what comes next, however fast the other is.
+    // Each gets some of the next jobs, however fast the other is.
     const more: string[] = [];
     await until(async () => {
       const [next] = await addAll(both[more.length % 2]!, 'plain', idsOf(`more ${more.length}`, 1));
