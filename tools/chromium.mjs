@@ -35,7 +35,7 @@ function search() {
   return NAMES.map(findOnPath).find((path) => path !== undefined && runs(path));
 }
 
-/** Ubuntu's `chromium-browser` may be a script that only tells to install a snap. */
+/** Ubuntu's `chromium-browser` may be a script that only says to install a snap. */
 function runs(path) {
   return spawnSync(path, ['--version'], { stdio: 'ignore', timeout: 20_000 }).status === 0;
 }

@@ -1,4 +1,4 @@
-// What the documentation has beyond TypeDoc: errors of @throws are links to their pages, and names stand together by what they are.
+// Additions to TypeDoc: errors of @throws link to their pages, and names are grouped by what they are.
 import { readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { Comment, CommentTag, Converter, ReflectionKind } from 'typedoc';
@@ -9,7 +9,7 @@ const SUBPATHS = new Map(
   Object.entries(exports).map(([path, { types = '' }]) => [types.replace(/^\.\/dist\/|\.d\.ts$/g, ''), path]),
 );
 
-/** In the order of the pages; what fits none stays with its kind. */
+/** In the order of the pages. A name that fits no group stays with its kind. */
 const GROUPS = [
   { title: 'Decorators', kinds: ReflectionKind.Function, names: /^[A-Z]/ },
   {

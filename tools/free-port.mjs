@@ -1,8 +1,8 @@
 import { createServer } from 'node:net';
 
 /**
- * A free port of 127.0.0.1, below those that systems give to outgoing connections: the port of a server that is down for
- * a moment must not go to a client, least of all to one that reconnects to it and would then talk to itself.
+ * A free port of 127.0.0.1, below the range of outgoing connections. If a client got the port of a server that is
+ * down for a moment, it could reconnect to itself.
  */
 export async function freePort() {
   for (let tries = 0; tries < 100; tries++) {

@@ -51,7 +51,7 @@ export async function checkNewApp(temp, tarball, { check, run }) {
   });
   if (!(await check(`${NAME}: runs built by nest build`, () => buildAndRun(app, npx, run)))) return;
 
-  // In folders of their own, from where no package can be found.
+  // In folders of their own, from which no package can be found.
   const externals = OPTIONAL.map((name) => `--external:${name}`);
   const bundle = (folder, ...args) => {
     const options = ['--bundle', '--platform=node', '--log-level=error', `--outdir=${join(temp, folder)}`];
@@ -88,7 +88,7 @@ function expectOnly(folder, expected) {
   if (files.toString() !== expected.toString()) throw new Error(`${folder} has [${files.join(', ')}]`);
 }
 
-/** Runs it to its end; `warnings`: how often it says that leases are renewed by a timer. */
+/** Runs it to its end. `warnings`: how often it logs that a timer renews the leases. */
 async function runMain(run, folder, file, warnings) {
   const redis = await startRedis({ private: true });
   try {

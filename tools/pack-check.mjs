@@ -18,7 +18,7 @@ const LANES = 3;
 let passed = 0;
 let failed = 0;
 
-/** Runs one check; what depends on it is left out when it fails. */
+/** Runs one check. Checks that depend on it are left out if it fails. */
 async function check(name, attempt) {
   try {
     await attempt();
@@ -32,7 +32,7 @@ async function check(name, attempt) {
   }
 }
 
-/** Output and error output together; rejects on another exit code than 0, or when it takes too long. */
+/** Output and error output together. Rejects on another exit code than 0, and when it takes too long. */
 async function run(cwd, command, args, { env = {}, timeout = 400_000 } = {}) {
   const options = { cwd, env: { ...process.env, ...env }, timeout, killSignal: 'SIGKILL', maxBuffer: 1e8 };
   const { stdout, stderr } = await promisify(execFile)(command, args, options);
@@ -47,7 +47,7 @@ async function pack(temp) {
   const [{ filename, files }] = Array.isArray(answer) ? answer : Object.values(answer);
   const paths = files.map(({ path }) => path);
   const missing = ['README.md', 'LICENSE', 'CHANGELOG.md'].filter((path) => !paths.includes(path));
-  // Maps would be two fifths of the package, and lead to sources that are not in it.
+  // Maps would be two fifths of the package, and point to sources that are not in it.
   const surplus = paths.filter(
     (path) => !/^(dist\/(?!.*\.map$)|grafana\/|package\.json$|[A-Z]+(\.md)?$)/.test(path),
   );
@@ -92,8 +92,8 @@ async function checkApp(temp, tarball, row, nodes) {
 }
 
 /**
- * Without `skipLibCheck` a compiler looks into all packages; what is wrong with those of others is left to
- * them, also where they have none that it finds (TS7016: RxJS before 7.5).
+ * Without `skipLibCheck` a compiler checks all packages. Errors in packages of others are ignored, also when they
+ * have no types that it finds (TS7016: RxJS before 7.5).
  */
 async function checkDeclarations(app) {
   const args = ['--no-install', 'tsc', '--noEmit', '--skipLibCheck', 'false', '--pretty', 'false'];
@@ -107,7 +107,7 @@ async function runJob(app, row, node) {
   const redis = await startRedis({ private: true });
   try {
     const [platform] = Object.keys(row.platform);
-    // An application that does not end after close() holds something open; the time limit is what finds it.
+    // An application that does not end after close() holds something open. The time limit finds it.
     const output = await run(app, node, ['out/main.js'], {
       env: { REDIS_URL: redis.url, PLATFORM: platform.slice('@nestjs/platform-'.length) },
       timeout: 30_000,
@@ -153,7 +153,7 @@ async function findNodes(temp) {
   return nodes;
 }
 
-/** Each waits for the registry most of the time, so a few run at once. */
+/** Each waits for the registry most of the time, so several run at once. */
 async function inLanes(lanes, tasks) {
   const rest = [...tasks];
   const lane = async () => {

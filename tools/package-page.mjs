@@ -41,7 +41,7 @@ export function packagePage(page, { version, repository, documentation }) {
   /** @param {string} target */
   const absolute = (target) => {
     if (/^([a-z]+:|#)/.test(target)) return target;
-    // GitHub hands out an SVG as a picture only if it is asked to sanitize it.
+    // GitHub serves an SVG as a picture only with the parameter that sanitizes it.
     if (PICTURE.test(target))
       return `${base}/raw/v${version}/${target}${target.endsWith('.svg') ? '?sanitize=true' : ''}`;
     if (documentation !== '' && target.startsWith('docs/'))

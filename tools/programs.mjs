@@ -3,12 +3,12 @@ import { accessSync, constants, existsSync, realpathSync, statSync } from 'node:
 import { delimiter, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-/** A program the project needs is not there and could not be installed; the message says how to get it. */
+/** A needed program is missing and could not be installed. The message says how to get it. */
 export class MissingProgramError extends Error {
   name = 'MissingProgramError';
 }
 
-/** Where a program lies: its path if it has a slash, else the first match on PATH, else undefined. */
+/** The path of a program: the name itself if it has a slash, else the first match on PATH, else undefined. */
 export function findOnPath(name) {
   if (name.includes('/')) return isExecutable(name) ? name : undefined;
   const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
@@ -25,9 +25,9 @@ function isExecutable(path) {
 }
 
 /**
- * Installs the first of these Debian packages that can be had, on Debian or Ubuntu as root or with passwordless sudo.
- * Says so in one line on stderr, and unless `quiet` why it failed. False: this is another system, or there is no right to
- * install, or none was found.
+ * Installs the first of these Debian packages that exists, on Debian or Ubuntu, as root or with passwordless sudo.
+ * Prints one line to stderr, and unless `quiet` the reason if it failed. Returns false on another system, without the
+ * right to install, and if no package was found.
  */
 export function aptInstall(what, packages, quiet = false) {
   if (!existsSync('/etc/debian_version') || !findOnPath('apt-get')) return false;
@@ -46,7 +46,7 @@ function aptGet(sudo, args, quiet) {
   return run.status === 0;
 }
 
-/** Whether this module is the program that was started, and not imported by another. */
+/** Whether this module is the program that was started, not an import of another. */
 export function isMain(meta) {
   const started = process.argv[1];
   return started !== undefined && pathToFileURL(realpathSync(started)).href === meta.url;

@@ -11,16 +11,16 @@ import { findServer } from './redis/binary.mjs';
 import { PortTakenError, launch } from './redis/process.mjs';
 
 // Two spaces make an empty word, `--save ''`: no snapshots.
-/** Loses at most a second of jobs when the machine dies, and never forgets one for lack of memory. */
+/** Loses at most one second of jobs when the machine dies, and never drops a job for lack of memory. */
 const KEEPING = '--save  --appendonly yes --appendfsync everysec --maxmemory-policy noeviction'.split(' ');
 /** Writes nothing to disk, and lets a test make the server sleep or fail. */
 const TESTING = '--save  --appendonly no --enable-debug-command local --repl-diskless-sync-delay 0'.split(
   ' ',
 );
 
-/** A port asked for may still be held by a server that is just ending. */
+/** A server that is just ending may still hold the wanted port. */
 const PORT_TRIES = 50;
-/** Another is chosen where one was taken; where that does not help, it is a port named in the arguments that is taken. */
+/** If the port was taken, another is chosen. If that does not help, the port was named in the arguments. */
 const CHOICES = 5;
 
 export async function startRedis(options = {}) {
@@ -80,7 +80,7 @@ class OwnRedis {
     const settings = [
       ...`--port ${this.port} --bind 127.0.0.1 --daemonize no`.split(' '),
       ...(forTests ? TESTING : KEEPING),
-      // A program named by the caller may live in another root, where all instances share one working directory.
+      // A program named by the caller may run in another root, where all instances share one working directory.
       ...(forTests && process.env.GODWIT_TEST_REDIS_SERVER ? ['--appenddirname', basename(this.dir)] : []),
       ...args,
     ];
@@ -105,7 +105,7 @@ class OwnRedis {
   }
 
   async stop() {
-    // What lies in our own folder goes with it, so there is nothing to wait for.
+    // Data in our own folder is removed with it, so there is nothing to wait for.
     await this.#process?.end(this.#options.dir ? 'SIGTERM' : 'SIGKILL');
     if (!this.#options.dir) rmSync(this.dir, { recursive: true, force: true });
   }
@@ -136,7 +136,7 @@ async function runWith(url, [command, ...args]) {
   const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, REDIS_URL: url } });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => {
-      // A terminal sends Ctrl-C to both of us; a second one would read as "hurry".
+      // A terminal sends Ctrl-C to both of us. A second signal would mean "hurry".
       if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal);
     });
   }
@@ -150,7 +150,7 @@ async function runWith(url, [command, ...args]) {
 
 const MEMORY = 'memory';
 
-/** Undefined: there is no server, and none can be had. */
+/** Undefined: there is no server, and none can be installed. */
 async function startedOrNone() {
   if (process.env.REDIS_URL === MEMORY) return undefined;
   try {

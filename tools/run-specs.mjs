@@ -51,7 +51,7 @@ async function runVitest(args, { limitMs, env }) {
     if (!existsSync(path)) return SETUP_FAILED;
     const report = JSON.parse(readFileSync(path, 'utf8'));
     for (const name of report.running) console.log(`did not end: ${name}`);
-    // Vitest also fails for other reasons than a test, such as a global setup that failed to stop.
+    // Vitest also fails for other reasons than a test, such as a global setup that did not stop.
     const isExplained = count(report).failed > 0;
     return code === 0 || isExplained ? report : { ...report, errors: 1 };
   } finally {

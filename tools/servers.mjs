@@ -12,9 +12,10 @@ const MIRROR = 'http://deb.debian.org/debian';
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /**
- * Programs of the newest servers, `[{ name: 'redis-server', path }, …]`, to be started like any other. Fetched once into
- * the user's cache by an apt of their own, so without any right and without a change to this system; they bring the
- * libraries they need, and share nothing with this system but the kernel. A MissingProgramError where it is no Debian.
+ * Programs of the newest servers, `[{ name: 'redis-server', path }, …]`, to be started like any other. An apt with
+ * its own state downloads them once into the user's cache, so it needs no rights and does not change this system.
+ * They come with their libraries and share only the kernel with this system. Throws a MissingProgramError if this is
+ * not Debian.
  */
 export function newestServers() {
   const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'godwit', `servers-${SUITE}`);
@@ -26,7 +27,7 @@ export function newestServers() {
             'or name a server of your own in GODWIT_TEST_REDIS_SERVER and run "npm test"',
         );
     }
-    // Made aside, so that what was interrupted is never taken for whole.
+    // Built aside and renamed, so that an interrupted download is never taken for a complete one.
     const made = `${folder}.${process.pid}`;
     try {
       fetchInto(made);
@@ -54,7 +55,7 @@ function fetchInto(folder) {
       `Dir::Etc::sourcelist "${apt}/sources";`,
       ...['sourceparts', 'preferences', 'preferencesparts'].map((what) => `Dir::Etc::${what} "/dev/null";`),
       'APT::Install-Recommends "false";',
-      // Root's apt would else fetch as a user who may not write into the cache of root.
+      // Otherwise apt of root would download as a user who may not write into the cache of root.
       'APT::Sandbox::User "root";',
     ].join('\n'),
   );
@@ -67,7 +68,7 @@ function fetchInto(folder) {
   rmSync(apt, { recursive: true });
 }
 
-/** The loader of the other system finds its libraries beside the program; a change of root would need root. */
+/** The loader of the other system finds its libraries beside the program. Changing the root would need root. */
 function writeStarter(folder, name) {
   const libraries = readdirSync(join(folder, 'usr', 'lib'))
     .map((triplet) => join(folder, 'usr', 'lib', triplet))

@@ -1,5 +1,5 @@
-// A reporter of Vitest: writes to the file that GODWIT_SPEC_REPORT names what each spec file came to, and rewrites it after each
-// file, so that a run that had to be killed says how far it came.
+// A reporter of Vitest. It writes the result of each spec file to the file that GODWIT_SPEC_REPORT names, again after
+// each spec file, so that a killed run shows how far it came.
 import { writeFileSync } from 'node:fs';
 import { relative } from 'node:path';
 

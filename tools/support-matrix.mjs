@@ -1,4 +1,4 @@
-// What the packed library is tried with: the combinations of platform, module format and versions that users have.
+// The combinations of platform, module format and versions with which the packed library is tried.
 import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ const floorOf = (name) => /\d+\.\d+\.\d+/.exec(peers[name])[0];
 
 const NEST_11 = { '@nestjs/common': '11.2.10', '@nestjs/core': '11.2.10' };
 const NEST_12 = { '@nestjs/common': installed('@nestjs/common'), '@nestjs/core': installed('@nestjs/core') };
-/** What users have beside it, and what the subpaths of the package are for. */
+/** Packages that users have beside it, and those that the subpaths are for. */
 const BESIDE_11 = {
   '@nestjs/terminus': '11.1.1',
   '@nestjs/testing': '11.2.6',
@@ -29,8 +29,8 @@ const BESIDE_12 = {
 const REST = { 'reflect-metadata': installed('reflect-metadata'), rxjs: installed('rxjs') };
 
 /**
- * The same application each time. Together they have every supported major of Nest, ioredis and TypeScript, both platforms
- * and both module formats; the last has the oldest version of everything that the peer ranges allow.
+ * The same application each time. Together the rows cover every supported major of Nest, ioredis and TypeScript, both
+ * platforms and both module formats. The last row has the oldest version that each peer range allows.
  */
 export const APPS = [
   {
@@ -83,10 +83,10 @@ export const APPS = [
   },
 ];
 
-/** Beside the Node that runs this: the oldest that `engines` allows, and the newest of each later major. */
+/** Besides the Node that runs this: the oldest that `engines` allows, and the newest of each later major. */
 export const NODES = ['20.19.0', '22.23.3', '24.21.0'];
 
-/** Installs a Node from the registry and answers the path of its program. */
+/** Installs a Node from the registry and returns the path of its program. */
 export async function installNode(version, temp) {
   const folder = join(temp, `node-${version}`);
   mkdirSync(folder);

@@ -93,8 +93,8 @@ function withoutComments(text: string, comments: readonly luaparse.Comment[]): s
 }
 
 /**
- * Reports probable mistakes: names that are unused, that hide others, or that another file owns. Undefined names are found when
- * scripts are linked.
+ * Reports probable mistakes: names that are unused, that hide others, or that belong to another file. Undefined names
+ * are found when scripts are linked.
  */
 export function faultsOf(file: LuaFile, needed: ReadonlySet<string>): string[] {
   const faults: string[] = [];

@@ -1,7 +1,10 @@
 import { createConnection } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 
-/** One command, its reply as text; an error reply rejects. Without a client, whose connections would be ours to count. */
+/**
+ * Sends one command and returns its reply as text. An error reply rejects. It uses no client, because tests count the
+ * connections of clients.
+ */
 export function ask(port, command) {
   return new Promise((resolve, reject) => {
     let reply = '';
@@ -24,7 +27,7 @@ export function ask(port, command) {
   });
 }
 
-/** Asks again until the answer is truthy, which it answers; what was thrown last is the cause of the failure. */
+/** Asks again until the answer is truthy, and returns it. The last error is the cause of the failure. */
 export async function until(predicate, what, timeoutMs = 30_000) {
   const deadline = Date.now() + timeoutMs;
   let cause;

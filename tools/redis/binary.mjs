@@ -5,11 +5,10 @@ import { MissingProgramError, aptInstall, findOnPath } from '../programs.mjs';
 const FLOOR = { redis: [7, 0], valkey: [7, 2] };
 
 /**
- * The server program to start: the first of `redis-server` and `valkey-server` on PATH that is new enough, else the one
- * that apt-get installs where it may, else a MissingProgramError with the ways to get one.
- *
- * `forTests`: GODWIT_TEST_REDIS_SERVER may name another program, whatever its version. `quiet`: nothing is
- * printed where it cannot be installed.
+ * The server program to start: the first of `redis-server` and `valkey-server` on PATH that is new enough, else the
+ * one that apt-get installs if it may, else a MissingProgramError that says how to get one. `forTests`:
+ * GODWIT_TEST_REDIS_SERVER may name another program of any version. `quiet`: prints nothing if it cannot be
+ * installed.
  */
 export function findServer({ forTests, quiet = false }) {
   const named = process.env.GODWIT_TEST_REDIS_SERVER;

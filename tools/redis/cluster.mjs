@@ -6,12 +6,12 @@ import { onFreePorts } from './process.mjs';
 const SLOTS = 16_384;
 
 /**
- * A Redis Cluster on loopback: `masters` masters with one replica each, all slots served. Failover takes about
- * `nodeTimeoutMs`. Everything ends with `stop()`, or with this program.
+ * A Redis Cluster on loopback: `masters` masters with one replica each, which serve all slots. A failover takes about
+ * `nodeTimeoutMs`. `stop()` or the end of this program ends everything.
  */
 export async function startCluster({ masters = 3, nodeTimeoutMs = 2_000, args = [], tls } = {}) {
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)];
-  // A replica that has been cut off for a moment may be promoted all the same: there is no other.
+  // A replica that was cut off for a moment may be promoted too: there is no other.
   settings.push('--cluster-replica-validity-factor', '0');
   const starts = Array.from({ length: masters * 2 }, () =>
     onFreePorts(() => startNode([...settings, ...args], tls)),
@@ -30,10 +30,10 @@ export async function startCluster({ masters = 3, nodeTimeoutMs = 2_000, args = 
   }
 }
 
-/** With `tls` the nodes know each other by a second port, and the first is for those who do not speak TLS. */
+/** With `tls` the nodes use a second port among themselves. The first is for clients without TLS. */
 async function startNode(args, tls) {
-  // Left alone the bus would listen 10,000 above the port, among those of outgoing connections: a node that looks for
-  // one that is down would come upon itself there now and then, and not notice that the other is gone.
+  // By default the bus listens 10,000 above the port, in the range of outgoing connections. A node that looks for a
+  // node that is down could then connect to itself, and not notice that the other is gone.
   const busPort = await freePort();
   const more = ['--cluster-port', String(busPort)];
   const tlsPort = tls && (await freePort());
@@ -58,7 +58,7 @@ class RunningCluster {
     for (let i = 0; i < masters; i++) {
       const last = Math.min(SLOTS, (i + 1) * each) - 1;
       await ask(this.nodes[i].port, `CLUSTER ADDSLOTSRANGE ${i * each} ${last}`);
-      // Else two nodes that have never met may hold the same epoch for a while.
+      // Otherwise two nodes that have never met may have the same epoch for a while.
       await ask(this.nodes[i].port, `CLUSTER SET-CONFIG-EPOCH ${i + 1}`);
     }
     for (const { port, tlsPort = port, busPort } of this.nodes.slice(1)) {

@@ -10,7 +10,7 @@ const GUARD = fileURLToPath(new URL('guard.sh', import.meta.url));
 const START_TIMEOUT_MS = 20_000;
 const STOP_TIMEOUT_MS = 15_000;
 
-/** A port that was free a moment ago may be taken. */
+/** A port that was free a moment ago may be taken now. */
 const PORT_TRIES = 5;
 
 /** The port was taken between choosing it and listening on it. */
@@ -18,7 +18,7 @@ export class PortTakenError extends Error {
   name = 'PortTakenError';
 }
 
-/** Starts again what chooses its ports anew each time, where one of them was taken. */
+/** Starts again with new ports if one of them was taken. */
 export async function onFreePorts(start) {
   for (let tries = 1; ; tries++) {
     try {
@@ -30,9 +30,9 @@ export async function onFreePorts(start) {
 }
 
 /**
- * Starts a server under the guard, in `dir`, and waits until it answers. The guard lives in a session of its own, so
- * that a Ctrl-C in the terminal reaches the program that uses the server and not the server.
- * `orphanDir`: removed when this program dies without stopping the server.
+ * Starts a server under the guard, in `dir`, and waits until it answers. The guard has a session of its own, so that
+ * Ctrl-C in the terminal reaches the program that uses the server and not the server. `orphanDir` is removed if this
+ * program dies without stopping the server.
  */
 export async function launch({ binary, args, env, port, dir, orphanDir, log: path }) {
   const log = newTextOf(path);
@@ -40,7 +40,7 @@ export async function launch({ binary, args, env, port, dir, orphanDir, log: pat
     cwd: dir,
     env: { ...process.env, ...env },
     detached: true,
-    // The shell's own "Killed" is no news either; what the server says goes to its log.
+    // The shell's own "Killed" is hidden too. The output of the server goes to its log.
     stdio: ['pipe', 'pipe', 'ignore'],
   });
   guard.stdin.on('error', () => {});
@@ -51,7 +51,7 @@ export async function launch({ binary, args, env, port, dir, orphanDir, log: pat
   return new ServerProcess(guard, pid, exited);
 }
 
-/** Resolves once the guard has told the number of the server's process, or undefined where it could not start one. */
+/** Resolves once the guard has reported the process number of the server, or undefined if it could not start one. */
 function report(guard) {
   return new Promise((resolve) => {
     const exited = new Promise((ended) => {
@@ -80,11 +80,11 @@ class ServerProcess {
     this.#exited = exited.then(() => (this.#running = false));
   }
 
-  /** Ends the server and waits until it is gone; SIGTERM lets it write what it owes to its disk. Safe twice. */
+  /** Ends the server and waits until it is gone. SIGTERM lets it finish its writes to disk. May be called twice. */
   async end(signal) {
     setRef(this.#guard, 'ref');
     this.#kill(signal);
-    // A stopped process (SIGSTOP) hears SIGTERM only once it goes on.
+    // A stopped process (SIGSTOP) gets SIGTERM only once it goes on.
     this.#kill('SIGCONT');
     const late = setTimeout(() => this.#kill('SIGKILL'), STOP_TIMEOUT_MS);
     await this.#exited;
@@ -101,7 +101,7 @@ class ServerProcess {
   }
 }
 
-/** Unreferenced, a server that somebody forgot to stop does not keep the program alive; the guard then ends it. */
+/** Unreferenced, so a server that nobody stopped does not keep the program alive. The guard then ends it. */
 function setRef(guard, verb) {
   for (const handle of [guard, guard.stdin, guard.stdout]) handle[verb]();
 }
@@ -114,8 +114,8 @@ async function answering({ binary, port, pid, exited, log }) {
     const reply = await ask(port);
     if (ended) break;
     if (reply.startsWith('-NOAUTH')) return;
-    // Another server may have been faster on this port; only the process number proves that ours answers.
-    // A sentinel has nothing to load and does not say so.
+    // Another server may have taken this port first. Only the process number proves that ours answers. A sentinel has
+    // nothing to load, and does not report loading.
     const isReady = reply.includes('loading:0\r\n') || /\b(redis|server)_mode:sentinel\r\n/.test(reply);
     if (reply.includes(`process_id:${pid}\r\n`) && isReady) return;
     await pause(10);
@@ -129,7 +129,7 @@ async function answering({ binary, port, pid, exited, log }) {
   );
 }
 
-/** What the server at this port says about itself, or '' where nobody answers in time. */
+/** The INFO of the server at this port, or '' if nobody answers in time. */
 function ask(port) {
   return new Promise((resolve) => {
     let reply = '';

@@ -11,8 +11,8 @@ const NAME = 'mymaster';
 const SENTINELS = 3;
 
 /**
- * A primary with a replica, and three sentinels that watch them, on loopback. A primary that is silent for `downAfterMs` is
- * replaced. Everything ends with `stop()`, or with this program.
+ * A primary with a replica and three sentinels that watch them, on loopback. The sentinels replace a primary that is
+ * silent for `downAfterMs`. `stop()` or the end of this program ends everything.
  */
 export async function startSentinel({ downAfterMs = 1_000, args = [] } = {}) {
   const servers = [];
@@ -36,7 +36,7 @@ export async function startSentinel({ downAfterMs = 1_000, args = [] } = {}) {
 async function startOne(primary, downAfterMs) {
   const port = await freePort();
   const dir = mkdtempSync(join(tmpdir(), 'godwit-sentinel-'));
-  // Sentinels keep what they know in their configuration.
+  // Sentinels write their state into their configuration.
   const conf = join(dir, 'sentinel.conf');
   const lines = [
     `port ${port}`,
@@ -77,7 +77,7 @@ class RunningSentinel {
     return { primary, replica: this.servers.find((server) => server !== primary) };
   }
 
-  /** Resolves once the replica follows the primary, and the sentinels know each other and would replace it. */
+  /** Resolves once the replica follows the primary, and the sentinels know each other and could replace it. */
   async healthy() {
     await until(async () => {
       const { primary, replica } = await this.roles();

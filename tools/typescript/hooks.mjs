@@ -12,7 +12,7 @@ const compilerOptions = {
   inlineSources: true,
 };
 
-/** Imports name what a file will be once it is compiled: `./a.js` beside an `a.ts` means that. */
+/** Imports name the compiled file: `./a.js` beside an `a.ts` means that `a.ts`. */
 export function resolve(specifier, context, next) {
   if (/^\.{1,2}\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')) {
     const source = new URL(specifier.replace(/\.js$/, '.ts'), context.parentURL);

@@ -1,5 +1,5 @@
-// An application of a user, the same for every Nest, platform, module format and Node that is supported: installed from the
-// packed tarball, compiled, started, asked over HTTP, closed.
+// An application of a user, the same for every supported Nest, platform, module format and Node. It is installed from
+// the packed tarball, compiled, started, called over HTTP and closed.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ import { tryTesting } from './try-testing.js';
 })
 class AppModule {}
 
-/** Injection tokens are classes, so `require` and `import` must answer the same ones. */
+/** Injection tokens are classes, so `require` and `import` must return the same ones. */
 async function tryBothModuleSystems(): Promise<void> {
   const require = createRequire(join(process.cwd(), 'main.js'));
   for (const name of [
