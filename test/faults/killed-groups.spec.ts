@@ -1,9 +1,10 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect } from 'vitest';
 import { atEnd } from '../support/cleanup.js';
 import { QueueKeys } from '#lib/engine/keys.js';
+import type { QueueEvent } from '#lib/events/queue-event.js';
 import { bootQueue, itOnRedis, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
@@ -12,6 +13,12 @@ const redis = useRedis({ leaves: ['active', 'worker', 'workers', 'processes'] })
 const CHILD = fileURLToPath(new URL('./children/hanging-worker.cjs', import.meta.url));
 
 const GROUPS = 1_000;
+const LEASE_MS = 1_000;
+const LIMITED = {
+  limits: { concurrency: GROUPS, rate: { max: 1_500, per: '1s' } },
+  groups: { concurrency: 1 },
+  events: { max: 100_000 },
+} as const;
 
 itOnRedis(
   'the places that killed processes had of a shared limit are free once their lease is over',
@@ -32,8 +39,7 @@ itOnRedis(
       watch: false,
     });
     await queue.addBulk(Array.from({ length: 20 }, () => ({ name: 'job', data: null })));
-    const child = spawn(process.execPath, [CHILD, redis.url, redis.prefix, '10', 'api'], { stdio: 'ignore' });
-    atEnd(() => void child.kill('SIGKILL'));
+    const child = startChildren(1, 10, { uses })[0]!;
     await until(async () => (await queue.counts()).active === 3, {
       ...PATIENT,
       what: () => 'the child has all places',
@@ -70,53 +76,115 @@ itOnRedis(
 
 // Other queues count the running jobs of a group. The count outlives a killed worker, so the group stands still.
 itOnRedis(
-  'groups whose jobs were held by killed processes go on, and nothing is lost, run twice at once, or left behind',
+  'a thousand groups go on whose jobs were held by killed processes: nothing is lost, no limit is passed, no key is stuck',
   async () => {
-    const running = new Map<string, number>();
-    const started: string[] = [];
-    let most = 0;
+    const runs = new Map<string, number>();
     const { queue, runtime, said } = await bootQueue(redis, {
       root: { autoStart: false, lease: { duration: '1s' } },
-      queue: { limits: { concurrency: 300 }, groups: { concurrency: 1 } },
+      queue: LIMITED,
       concurrency: 300,
-      handlers: {
-        job: async ({ group, id }: { group: string | null; id: string }) => {
-          const now = (running.get(group!) ?? 0) + 1;
-          running.set(group!, now);
-          most = Math.max(most, now);
-          started.push(id);
-          await new Promise(setImmediate);
-          running.set(group!, now - 1);
+      handlers: { job: ({ id }) => void runs.set(id, (runs.get(id) ?? 0) + 1) },
+    });
+    const groupOf = new Map<string, number>();
+    const add = async (key: string, onDuplicate?: 'keepLast') => {
+      const jobs = Array.from({ length: GROUPS }, (_, i) => ({
+        name: 'job',
+        data: i,
+        options: {
+          group: `tenant ${i}`,
+          unique: { key: `${key} ${i}`, ...(onDuplicate && { onDuplicate }) },
         },
-      },
-    });
-    const jobs = Array.from({ length: 2 * GROUPS }, (_, i) => ({
-      name: 'job',
-      data: i,
-      options: { group: `tenant ${i % GROUPS}` },
-    }));
-    await queue.addBulk(jobs);
-    const children = [0, 1, 2].map(() => {
-      const child = spawn(process.execPath, [CHILD, redis.url, redis.prefix, '150'], { stdio: 'ignore' });
-      atEnd(() => void child.kill('SIGKILL'));
-      return child;
-    });
-    const held = async () => (await queue.counts()).active;
-    await until(async () => (await held()) === 300, {
+      }));
+      const added = await queue.addBulk(jobs);
+      for (const [i, { id }] of added.entries()) groupOf.set(id, i);
+      return added;
+    };
+    const isDuplicate = ({ duplicate }: { duplicate: boolean }) => duplicate;
+
+    await add('held');
+    const children = startChildren(4, GROUPS / 4, LIMITED);
+    await until(async () => (await queue.counts()).active === GROUPS, {
       ...PATIENT,
-      what: () => 'the children hold all slots',
+      what: () => 'the children run a job of each group',
     });
-    for (const child of children) {
-      child.kill('SIGKILL');
-      await once(child, 'exit');
-    }
+    expect(await add('held')).toMatchObject(groupsOf({ duplicate: true, state: 'active' }));
+    expect((await add('held', 'keepLast')).filter(isDuplicate)).toEqual([]);
+    expect((await add('free')).filter(isDuplicate)).toEqual([]);
     await runtime.start();
-    await said.take(2 * GROUPS, ({ type }) => type === 'completed', { timeout: 60_000 });
-    expect(new Set(started).size).toBe(2 * GROUPS);
-    expect(most).toBe(1);
+    // No group may start another job while the children live.
+    expect(await queue.counts()).toMatchObject({ waiting: GROUPS, delayed: GROUPS, active: GROUPS });
+
+    const killedAt = await redisNow();
+    for (const child of children) child.kill('SIGKILL');
+    await said.take(3 * GROUPS, ({ type }) => type === 'completed', { timeout: 60_000 });
+    expect([...runs.values()].filter((times) => times !== 1)).toEqual([]);
+    expect(runs.size).toBe(3 * GROUPS);
     expect(await queue.counts()).toMatchObject({ waiting: 0, active: 0, delayed: 0, dead: 0 });
+    const seen = watch(said.values, (id) => groupOf.get(id)!, killedAt);
+    expect(seen).toMatchObject({ completed: 3 * GROUPS, stalled: GROUPS, mostOfGroup: 1 });
+    expect(seen.most).toBe(GROUPS);
+    expect(seen.mostInWindow).toBeLessThanOrEqual(LIMITED.limits.rate.max);
+    // A lease, and as much again for a machine that is busy with other specs.
+    expect(seen.longestPauseMs).toBeLessThan(2 * LEASE_MS);
+
+    expect((await queue.audit()).violations).toEqual([]);
+    for (const key of ['held', 'free']) expect((await add(key)).filter(isDuplicate)).toEqual([]);
+    await said.take(5 * GROUPS, ({ type }) => type === 'completed', { timeout: 60_000 });
     expect((await queue.audit()).violations).toEqual([]);
     expect(await queue.limits.list()).toMatchObject([{ of: 'queue', running: 0 }, { of: 'groups' }]);
+    expect(await queue.groups()).toMatchObject({ groups: [] });
   },
-  90_000,
+  120_000,
 );
+
+const groupsOf = <T>(each: T): T[] => Array.from({ length: GROUPS }, () => each);
+
+async function redisNow(): Promise<number> {
+  const [seconds, us] = await redis.admin.time();
+  return Number(seconds) * 1_000 + Number(us) / 1_000;
+}
+
+function startChildren(count: number, concurrency: number, options: object): ChildProcess[] {
+  const args = [CHILD, redis.url, redis.prefix, String(concurrency), JSON.stringify(options)];
+  return Array.from({ length: count }, () => {
+    const child = spawn(process.execPath, args, { stdio: 'ignore' });
+    atEnd(async () => {
+      child.kill('SIGKILL');
+      if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+    });
+    return child;
+  });
+}
+
+const ENDS = new Set(['completed', 'stalled', 'dead', 'retrying', 'released', 'cancelled', 'removed']);
+
+/** What the events tell about the jobs, in the order and at the times of Redis. */
+function watch(events: readonly QueueEvent[], groupOf: (id: string) => number, killedAt: number) {
+  const running = new Set<string>();
+  const ofGroup = new Map<number, number>();
+  const lastOf = new Map<number, number>();
+  const starts: number[] = [];
+  const counts: Record<string, number> = {};
+  let [most, mostOfGroup, longestPauseMs, mostInWindow, first] = [0, 0, 0, 0, 0];
+  for (const { type, jobId, at } of events) {
+    if (type !== 'active' && !ENDS.has(type)) continue;
+    counts[type] = (counts[type] ?? 0) + 1;
+    const group = groupOf(jobId!);
+    const ms = at.getTime();
+    if (type === 'active') running.add(jobId!);
+    else running.delete(jobId!);
+    const now = (ofGroup.get(group) ?? 0) + (type === 'active' ? 1 : -1);
+    ofGroup.set(group, now);
+    most = Math.max(most, running.size);
+    mostOfGroup = Math.max(mostOfGroup, now);
+    if (ms >= killedAt) {
+      longestPauseMs = Math.max(longestPauseMs, ms - (lastOf.get(group) ?? killedAt));
+      lastOf.set(group, ms);
+    }
+    if (type !== 'active') continue;
+    starts.push(ms);
+    while (starts[first]! <= ms - 1_000) first += 1;
+    mostInWindow = Math.max(mostInWindow, starts.length - first);
+  }
+  return { ...counts, most, mostOfGroup, mostInWindow, longestPauseMs };
+}

@@ -1,12 +1,10 @@
-// A worker process whose handlers never end, for tests that kill it: node hanging-worker.cjs <url> <prefix> <concurrency> [<shared limit>]
+// A worker process whose handlers never end, for tests that kill it: node hanging-worker.cjs <url> <prefix> <concurrency> <options of the queue, JSON>
 require('reflect-metadata');
 const { Module } = require('@nestjs/common');
 const { NestFactory } = require('@nestjs/core');
 const { Handle, Processor, QueueModule } = require('../../../dist/index.js');
 
-const [, , connection, prefix, concurrency, shared] = process.argv;
-const limits =
-  shared === undefined ? { limits: { concurrency: 300 }, groups: { concurrency: 1 } } : { uses: [shared] };
+const [, , connection, prefix, concurrency, options] = process.argv;
 
 class Hanging {
   run() {
@@ -26,7 +24,7 @@ Module({
       lease: { duration: '1s' },
       limits: { api: { concurrency: 3 } },
     }),
-    QueueModule.registerQueue({ name: 'work', ...limits }),
+    QueueModule.registerQueue({ name: 'work', ...JSON.parse(options) }),
   ],
   providers: [Hanging],
 })(App);
