@@ -28,8 +28,21 @@ export function payloadOf(bytes: number, n: number): Payload {
  * - `results`: what the handler returned is kept in Redis beside the job.
  * - `events`: another process hears that a job has ended.
  * - `replicas`: an add can wait until a replica has the job.
+ * - `groups`: jobs of one group run one at a time, in the order in which they were added, and other groups run beside them.
+ * - `turns`: groups take turns, so a group with many jobs does not delay the others.
+ * - `rates`: only so many jobs of a queue start in a time, in all processes together.
  */
-export type Feature = 'acknowledged' | 'retries' | 'delays' | 'schedules' | 'results' | 'events' | 'replicas';
+export type Feature =
+  | 'acknowledged'
+  | 'retries'
+  | 'delays'
+  | 'schedules'
+  | 'results'
+  | 'events'
+  | 'replicas'
+  | 'groups'
+  | 'turns'
+  | 'rates';
 
 /** One system under measurement: how to open it, and what must be known to read its figures fairly. */
 export interface Contender {
@@ -59,6 +72,15 @@ export interface OpenOptions {
    * subscribes.
    */
   readonly watch?: (queue: string) => void;
+  /**
+   * Called in this process for each job that starts after `open` has resolved, wherever it runs, with the time of the start by the
+   * clock of Redis in ms since 1970; needs `rates`. Absent: nobody subscribes.
+   */
+  readonly watchStarts?: (atMs: number) => void;
+  /** The groups of the jobs; needs `groups` or `turns`. @default none */
+  readonly groups?: Grouping;
+  /** How many jobs of each queue may start in a time; needs `rates`. @default no limit */
+  readonly rate?: Rate;
   /** How long a worker may be silent before its jobs run again elsewhere. @default its own default */
   readonly leaseMs?: number;
   /** What the application works on. Without it, the application only adds. */
@@ -70,6 +92,18 @@ export interface Retry {
   readonly attempts: number;
   readonly backoff: 'exponential' | 'fixed';
   readonly delayMs: number;
+}
+
+export interface Grouping {
+  /** The group of job `n`. */
+  readonly of: (n: number) => string;
+  /** Whether jobs of a group must run one at a time, in the order in which they were added; needs `groups`. */
+  readonly isOneAtATime: boolean;
+}
+
+export interface Rate {
+  readonly max: number;
+  readonly perMs: number;
 }
 
 export interface Work {

@@ -17,7 +17,7 @@ afterAll(() => control.disconnect());
 afterEach(() => void vi.useRealTimers());
 
 /** Those that compare with a clock, which here must not go on while the machine stalls. */
-const BY_THE_CLOCK = ['delays', 'schedules'];
+const BY_THE_CLOCK = ['delays', 'schedules', 'rates'];
 
 async function prove(name: string, lie?: Lie): Promise<void> {
   const contender = contenderThat(lie, (id) => control.set(`left-${id}`, ''));
@@ -34,7 +34,7 @@ async function prove(name: string, lie?: Lie): Promise<void> {
 }
 
 describe('the check of a contender', () => {
-  it.each(['once', 'removed', 'retries', 'delays', 'schedules', 'results'])(
+  it.each(['once', 'removed', 'retries', 'delays', 'schedules', 'results', 'groups', 'turns', 'rates'])(
     'passes one that keeps its word: %s',
     async (name) => {
       await expect(prove(name)).resolves.toBeUndefined();
@@ -49,6 +49,14 @@ describe('the check of a contender', () => {
     { lie: 'delays', proof: 'delays', why: /job \d+ started after/ },
     { lie: 'schedules', proof: 'schedules', why: /jobs were made where .* were due/ },
     { lie: 'results', proof: 'results', why: /what is kept is undefined/ },
+    { lie: 'groups', proof: 'groups', why: /job \d+ started while another one of its group ran/ },
+    { lie: 'order', proof: 'groups', why: /the jobs of a group ran in the order 45, 40/ },
+    {
+      lie: 'turns',
+      proof: 'turns',
+      why: /the last group was served as number 209 of the jobs, not within 20/,
+    },
+    { lie: 'rates', proof: 'rates', why: /all jobs started within \d+ ms, which takes at least 1997 ms/ },
   ])('finds out one that lies about $lie', async ({ proof, lie, why }) => {
     await expect(prove(proof, lie)).rejects.toThrow(why);
   });
@@ -59,10 +67,13 @@ describe('the check of a contender', () => {
       'acknowledged',
       'delays',
       'events',
+      'groups',
+      'rates',
       'replicas',
       'results',
       'retries',
       'schedules',
+      'turns',
     ]);
   });
 });

@@ -1,7 +1,18 @@
 import type { AddOptions, Contender, OpenOptions, Payload, Session } from '../../bench/src/contender.js';
 
 /** Which promise a contender breaks. */
-export type Lie = 'once' | 'removed' | 'retries' | 'attempts' | 'delays' | 'schedules' | 'results';
+export type Lie =
+  | 'once'
+  | 'removed'
+  | 'retries'
+  | 'attempts'
+  | 'delays'
+  | 'schedules'
+  | 'results'
+  | 'groups'
+  | 'order'
+  | 'turns'
+  | 'rates';
 
 interface Stored {
   readonly id: number;
@@ -19,7 +30,7 @@ export function contenderThat(
     name: 'fake',
     packages: [],
     terms: [],
-    offers: ['retries', 'delays', 'schedules', 'results'],
+    offers: ['retries', 'delays', 'schedules', 'results', 'groups', 'turns', 'rates'],
     open: (options) => Promise.resolve(new FakeSession(options, schedules, lie, leave)),
   };
 }
@@ -27,6 +38,9 @@ export function contenderThat(
 class FakeSession implements Session {
   private readonly timers = new Set<NodeJS.Timeout>();
   private readonly results = new Map<number, unknown>();
+  /** The waiting jobs of each group. The group whose turn is next is the first one. */
+  private readonly lines = new Map<string, Stored[]>();
+  private running = 0;
   private open = 0;
   private ids = 0;
 
@@ -41,7 +55,8 @@ class FakeSession implements Session {
     this.ids += 1;
     this.open += 1;
     const job = { id: this.ids, data, delayMs: this.lie === 'delays' ? 0 : delayMs };
-    this.later(job.delayMs, () => void this.run(job, 1));
+    if (this.options.groups) this.wait(job, this.options.groups.of(data.n));
+    else this.later(job.delayMs + this.untilAllowed(job.id), () => this.start(job));
     if (this.lie === 'once' && data.n === 3) this.later(0, () => void this.options.work?.handle(data));
     return Promise.resolve(job.id);
   }
@@ -73,6 +88,43 @@ class FakeSession implements Session {
   close(): Promise<void> {
     for (const timer of this.timers) clearTimeout(timer);
     return Promise.resolve();
+  }
+
+  /** A rate of fixed windows. */
+  private untilAllowed(id: number): number {
+    const { rate } = this.options;
+    if (rate === undefined || this.lie === 'rates') return 0;
+    return Math.floor((id - 1) / rate.max) * rate.perMs;
+  }
+
+  private start(job: Stored): void {
+    this.options.watchStarts?.(Date.now());
+    void this.run(job, 1);
+  }
+
+  private wait(job: Stored, group: string): void {
+    const line = this.lines.get(group) ?? [];
+    if (this.lie === 'order') line.unshift(job);
+    else line.push(job);
+    this.lines.set(group, line);
+    this.later(0, () => void this.serve());
+  }
+
+  /** Starts the next job of the next group. The group gets its next turn after all others, and after this job has ended. */
+  private async serve(): Promise<void> {
+    const { groups, work } = this.options;
+    const [next] = this.lines;
+    if (next === undefined || this.running >= (work?.concurrency ?? 0)) return;
+    const [group, line] = next;
+    const job = line.shift()!;
+    const isHeld = groups!.isOneAtATime && this.lie !== 'groups';
+    if (line.length === 0 || this.lie !== 'turns') this.lines.delete(group);
+    if (line.length > 0 && !isHeld) this.lines.set(group, line);
+    this.running += 1;
+    await this.run(job, 1);
+    this.running -= 1;
+    if (line.length > 0 && isHeld) this.lines.set(group, line);
+    this.later(0, () => void this.serve());
   }
 
   private async run(job: Stored, attempt: number): Promise<void> {

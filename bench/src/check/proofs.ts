@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { startRedis } from '../../../tools/redis.mjs';
 import { payload, type OpenOptions, type Payload, type Session, type Work } from '../contender.js';
 import { settled } from '../measure/wait.js';
+import { windowsOf } from '../measure/windows.js';
 import { QUEUE } from '../scenario.js';
 import { elements } from './elements.js';
 import { Helper } from './helper.js';
@@ -227,6 +228,104 @@ const replicas: Proof = {
   },
 };
 
+const groups: Proof = {
+  name: 'groups',
+  title: 'jobs of a group run one at a time and in order, other groups beside them',
+  needs: 'groups',
+  async prove(stand) {
+    const [count, each] = [5, 10];
+    const of = (n: number): string => `group-${n % count}`;
+    const seen = new Sightings();
+    const running = new Set<string>();
+    let most = 0;
+    let overlap: string | undefined;
+    const session = await open(stand, {
+      groups: { of, isOneAtATime: true },
+      ...work(async (data) => {
+        const group = of(data.n);
+        if (running.has(group)) overlap ??= `job ${data.n} started while another one of its group ran`;
+        seen.add(data);
+        running.add(group);
+        most = Math.max(most, running.size);
+        await sleep(5);
+        running.delete(group);
+      }),
+    });
+    await session.addBulk(QUEUE, range(0, count * each));
+    await seen.until('all jobs run', () => seen.jobs === count * each);
+    await settled(session);
+    await session.close();
+    seen.expectEach(count * each, 1);
+    if (overlap !== undefined) throw new Error(overlap);
+    if (most === 1) throw new Error('no two groups ran at once');
+    for (let group = 0; group < count; group++) {
+      const order = seen.all.map(({ n }) => n).filter((n) => n % count === group);
+      if (
+        !isDeepStrictEqual(
+          order,
+          order.toSorted((a, b) => a - b),
+        )
+      )
+        throw new Error(`the jobs of a group ran in the order ${order.join(', ')}`);
+    }
+  },
+};
+
+const turns: Proof = {
+  name: 'turns',
+  title: 'groups take turns, so one with many jobs does not delay the others',
+  needs: 'turns',
+  async prove(stand) {
+    const [large, small] = [200, 9];
+    const seen = new Sightings();
+    const session = await open(stand, {
+      groups: { of: (n) => (n < large ? 'large' : `small-${n}`), isOneAtATime: false },
+      work: { concurrency: 1, handle: (data) => seen.add(data) },
+    });
+    await session.addBulk(QUEUE, range(0, large + small));
+    await seen.until('all jobs run', () => seen.jobs === large + small);
+    await settled(session);
+    await session.close();
+    seen.expectEach(large + small, 1);
+    const last = 1 + seen.all.findLastIndex(({ n }) => n >= large);
+    // Two rounds: the first one may have begun before all groups were there.
+    const most = 2 * (small + 1);
+    if (last > most)
+      throw new Error(`the last group was served as number ${last} of the jobs, not within ${most}`);
+  },
+};
+
+const rates: Proof = {
+  name: 'rates',
+  title: 'no more jobs start than the rate allows',
+  needs: 'rates',
+  async prove(stand) {
+    const rate = { max: 20, perMs: 500 };
+    const jobs = 5 * rate.max;
+    const seen = new Sightings();
+    const starts: number[] = [];
+    const session = await open(stand, {
+      rate,
+      watchStarts: (atMs) => starts.push(atMs),
+      ...work((data) => seen.add(data)),
+    });
+    await session.addBulk(QUEUE, range(0, jobs));
+    await seen.until('all jobs run', () => seen.jobs === jobs);
+    await settled(session);
+    await session.close();
+    seen.expectEach(jobs, 1);
+    if (starts.length !== jobs)
+      throw new Error(`${starts.length} starts were heard of where ${jobs} jobs ran`);
+    const took = Math.max(...starts) - Math.min(...starts);
+    const least = (jobs / rate.max - 1) * rate.perMs - EARLY_MS;
+    if (took < least) throw new Error(`all jobs started within ${took} ms, which takes at least ${least} ms`);
+    // Where windows are fixed, those of two windows may start around the border.
+    const { largest } = windowsOf(starts, rate.perMs);
+    if (largest > 2 * rate.max)
+      throw new Error(`${largest} jobs started within ${rate.perMs} ms where the rate is ${rate.max}`);
+  },
+};
+
 /** In the order of the table. */
 export const proofs: readonly Proof[] = [
   once,
@@ -238,4 +337,7 @@ export const proofs: readonly Proof[] = [
   results,
   events,
   replicas,
+  groups,
+  turns,
+  rates,
 ];

@@ -23,8 +23,20 @@ function retrying({ attempts, backoff: type, delayMs: delay }: Retry): DefaultJo
   return { attempts, backoff: { type, delay, jitter: 0.2 } };
 }
 
-export function workerSettings({ concurrency }: Work, leaseMs?: number): Omit<WorkerOptions, 'connection'> {
-  return { concurrency, ...(leaseMs && { lockDuration: leaseMs, stalledInterval: leaseMs }) };
+export function workerSettings(
+  { concurrency }: Work,
+  { leaseMs, rate }: Pick<OpenOptions, 'leaseMs' | 'rate'>,
+): Omit<WorkerOptions, 'connection'> {
+  return {
+    concurrency,
+    ...(leaseMs && { lockDuration: leaseMs, stalledInterval: leaseMs }),
+    ...(rate && { limiter: { max: rate.max, duration: rate.perMs } }),
+  };
+}
+
+/** Redis makes the id of an event, and it begins with the time. */
+export function timeOf(eventId: string): number {
+  return Number(eventId.slice(0, eventId.indexOf('-')));
 }
 
 export function sessionOf(queue: (name: string) => Queue, close: () => Promise<void>): Session {

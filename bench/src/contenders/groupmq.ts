@@ -32,15 +32,17 @@ export const groupmq: Contender = {
   packages: ['groupmq', 'ioredis'],
   terms: [
     'acknowledged, at-least-once (a deadline per job, extended by a heartbeat), with stalledInterval 1 s, stalledGracePeriod 0 and maxStalledCount 2: by its defaults the jobs of a killed worker never run again; with these they do unless its two ways of recovery meet',
-    `jobs are spread over ${GROUPS.toLocaleString('en')} groups in turn; those with a delay have a group of their own, since it runs a delayed job early when others of its group are there`,
+    'one job of a group runs at a time, always; groups do not take turns, the oldest job goes first',
+    `where no groups are asked for, jobs are spread over ${GROUPS.toLocaleString('en')} groups in turn; those with a delay have a group of their own, since it runs a delayed job early when others of its group are there`,
     `addBulk is its autoBatch (${BATCH.size.toLocaleString('en')} jobs or ${BATCH.maxWaitMs} ms) with all calls at once; add is without it, as by default`,
     `schedulerIntervalMs ${SCHEDULER.intervalMs}, schedulerLockTtlMs ${SCHEDULER.lockMs}, as it documents for short intervals: at most 32 due jobs are moved each ${SCHEDULER.lockMs} ms (1.5 s by default)`,
     'the delay of a retry counts from the whole second before it failed, so it comes up to 1 s early',
     'keepCompleted: 0, its default; 3 attempts with exponential backoff, its default, everywhere. No events for other processes',
   ],
-  offers: ['acknowledged', 'retries', 'delays', 'schedules', 'results'],
+  offers: ['acknowledged', 'retries', 'delays', 'schedules', 'results', 'groups'],
   retriesEarlyMs: 1_000,
   async open(options: OpenOptions) {
+    const groups = options.groups;
     const lines = new Map(options.queues.map((name) => [name, lineOf(name, options)]));
     const line = (name: string): Line => lines.get(name)!;
     await Promise.all([...lines.values()].map(({ redis }) => redis.ping()));
@@ -49,7 +51,7 @@ export const groupmq: Contender = {
       added += 1;
       return delayMs
         ? { groupId: `delayed-${added}`, data, delay: delayMs }
-        : { groupId: `group-${added % GROUPS}`, data };
+        : { groupId: groups?.of(data.n) ?? `group-${added % GROUPS}`, data };
     };
     return {
       add: (name, data, more) => line(name).queue.add(jobOf(data, more)),
