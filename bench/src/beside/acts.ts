@@ -1,3 +1,5 @@
+import type { Rate } from '../contender.js';
+
 /**
  * Calls that other processes of a measurement answer. Type aliases, because TypeScript does not accept an interface as
  * a record of functions.
@@ -43,6 +45,7 @@ export interface WorkerOpening {
   /** In all processes together. */
   readonly jobs: number;
   readonly concurrency: number;
+  readonly rate?: Rate;
 }
 
 /** The work of one process. */

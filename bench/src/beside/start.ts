@@ -1,7 +1,7 @@
 import { besides } from '../measure/besides.js';
 import type { Lab } from '../scenario.js';
 import { Companion } from './companion.js';
-import type { ProducerActs, WorkerActs } from './acts.js';
+import type { ProducerActs, WorkerActs, WorkerOpening } from './acts.js';
 import type { ProxyActs } from './proxy.js';
 
 const PRODUCER = besides(import.meta.url, 'producer');
@@ -19,12 +19,11 @@ export async function startProducer({ contender, url }: Lab): Promise<Companion<
 export async function startWorkers(
   { contender, url }: Lab,
   count: number,
-  jobs: number,
-  concurrency: number,
+  opening: Omit<WorkerOpening, 'contender' | 'url'>,
 ): Promise<Companion<WorkerActs>[]> {
   const workers = await Promise.all(Array.from({ length: count }, () => Companion.start<WorkerActs>(WORKER)));
   await Promise.all(
-    workers.map((worker) => worker.ask('open', { contender: contender.name, url, jobs, concurrency })),
+    workers.map((worker) => worker.ask('open', { contender: contender.name, url, ...opening })),
   );
   return workers;
 }

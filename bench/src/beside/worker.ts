@@ -15,11 +15,11 @@ const mayGo = new Promise<void>((resolve) => (go = resolve));
 
 /** In a process of its own. */
 const acts: WorkerActs = {
-  async open({ contender, url, jobs, concurrency }) {
+  async open({ contender, url, jobs, concurrency, rate }) {
     arrivals = new Arrivals(jobs);
     session = await (
       await contenders[contender]!()
-    ).open({ url, queues: [QUEUE], work: { concurrency, handle } });
+    ).open({ url, queues: [QUEUE], rate, work: { concurrency, handle } });
   },
 
   go() {

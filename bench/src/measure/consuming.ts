@@ -21,7 +21,7 @@ export interface Consuming {
   /** How often job `n` runs; all runs but the last one fail. @default once */
   readonly runs?: (n: number) => number;
   /** Passed to the application that adds and to the one that works. */
-  readonly open?: Pick<OpenOptions, 'retry' | 'keepResults'>;
+  readonly open?: Pick<OpenOptions, 'retry' | 'keepResults' | 'groups'>;
 }
 
 /** A scenario that processes jobs which another process has added. */

@@ -1,4 +1,4 @@
-import { payload, type OpenOptions, type Payload, type Retry, type Session } from '../contender.js';
+import { payload, type OpenOptions, type Payload, type Session } from '../contender.js';
 import { QUEUE, type Figure, type Lab } from '../scenario.js';
 import { meterRedis } from './redis-info.js';
 
@@ -50,15 +50,13 @@ export async function measureProducing(
   };
 }
 
-export interface Filling {
+/** Some queues keep such settings with the job, so the application that adds has them too. */
+export interface Filling extends Pick<OpenOptions, 'retry' | 'keepResults' | 'groups'> {
   /** Jobs to add. */
   readonly count: number;
   /** Number of the first one, which is how many are there already. @default 0 */
   readonly from?: number;
   readonly make?: (n: number) => Payload;
-  readonly retry?: Retry;
-  /** Said to whoever adds, since some queues keep it with the job. */
-  readonly keepResults?: boolean;
 }
 
 /** Puts jobs into the queue in calls of 1,000, from an application that is closed again. */

@@ -7,6 +7,8 @@ import { connectionCount } from './connections.js';
 import { consume, consume1, consume10 } from './consume.js';
 import { delayedDue } from './delayed-due.js';
 import { failing } from './failing.js';
+import { fair } from './fair.js';
+import { groups } from './groups.js';
 import { await1ms, await50ms, burn } from './handlers.js';
 import { latency } from './latency.js';
 import { network } from './network.js';
@@ -15,6 +17,7 @@ import { pickUpApart } from './pick-up-apart.js';
 import { pickUp } from './pick-up.js';
 import { fourProcesses, twoProcesses } from './processes.js';
 import { hundredQueues, tenQueues } from './queues.js';
+import { rateOfEight, rateOfOne } from './rates.js';
 import { results } from './results.js';
 import { schedules } from './schedules.js';
 import { waitingMemory } from './waiting-memory.js';
@@ -47,6 +50,10 @@ export const scenarios: readonly Scenario[] = [
   hundredQueues,
   twoProcesses,
   fourProcesses,
+  groups,
+  fair,
+  rateOfOne,
+  rateOfEight,
   ...network,
   waitingMemory,
   connectionCount,

@@ -1,7 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { startWorkers } from '../beside/start.js';
+import { workTogether } from '../measure/many-processes.js';
 import { fill, warmUpFor } from '../measure/produce.js';
-import { meterRedis } from '../measure/redis-info.js';
 import { together } from '../measure/together.js';
 import type { Lab, Scenario } from '../scenario.js';
 
@@ -32,22 +30,7 @@ function processes(count: number): Scenario {
 async function measureProcesses(lab: Lab, count: number): Promise<Record<string, number>> {
   const warmUp = warmUpFor(lab.jobs);
   const all = warmUp + lab.jobs;
-  // The first process would handle most jobs before the others start, so each holds its jobs until all are ready.
-  const workers = await startWorkers(lab, count, all, CONCURRENCY);
-  const redis = await meterRedis(lab.control);
-  await Promise.all(workers.map((worker) => worker.ask('go')));
-
-  for (let handled = 0; handled < all;) {
-    await sleep(20);
-    const counts = await Promise.all(workers.map((worker) => worker.ask('handled')));
-    handled = counts.reduce((sum, one) => sum + one, 0);
-    lab.progress(handled, all);
-  }
-  const records = await Promise.all(workers.map((worker) => worker.ask('record')));
-  const spent = await redis();
-  await Promise.all(workers.map((worker) => worker.ask('close')));
-  await Promise.all(workers.map((worker) => worker.end()));
-
+  const { records, spent } = await workTogether(lab, count, { jobs: all, concurrency: CONCURRENCY });
   const { elapsedMs, busiest } = together(
     records.map(({ at }) => at),
     warmUp,
