@@ -113,7 +113,7 @@ export class Producer extends QueueProducer implements AsyncDisposable {
     const { connection, prefix, telemetry } = this.settings;
     if (isMemory(connection)) {
       const why =
-        'where Redis is: the memory of this process has no jobs of other processes, and nothing would run its own';
+        'the URL or options of a Redis: no other process could see jobs in the memory of this process';
       throw new InvalidOptionError(`${place}.connection`, why, given['connection']);
     }
     if (!Array.isArray(queues))

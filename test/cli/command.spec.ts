@@ -33,7 +33,7 @@ describe('what is asked of the command itself', () => {
   });
 });
 
-describe('a command line that cannot be followed: usage and code 2', () => {
+describe('wrong arguments: usage and code 2', () => {
   it.each([
     ['no command', [], 'there is no command'],
     ['another command', ['dispatcher'], 'there is no command "dispatcher"'],

@@ -512,7 +512,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a producer in memory',
-    'createProducer().connection must be where Redis is: the memory of this process has no jobs of other processes, and nothing would run its own, got "memory" (string)',
+    'createProducer().connection must be the URL or options of a Redis: no other process could see jobs in the memory of this process, got "memory" (string)',
     () => createProducer({ connection: 'memory' as never }),
   ],
   [

@@ -87,7 +87,7 @@ describe('createProducer', () => {
   it.each([
     [{ conection: 'x' }, 'createProducer().conection is not an option; did you mean connection?'],
     [{ role: 'worker' }, 'createProducer().role is not an option; the options are connection, prefix'],
-    [{ connection: 'memory' }, 'createProducer().connection must be where Redis is'],
+    [{ connection: 'memory' }, 'createProducer().connection must be the URL or options of a Redis'],
     [{ queues: 'work' }, 'createProducer().queues must be a list of'],
     [
       { queues: [{ name: 'work', defaults: { atempts: 1 } }] },

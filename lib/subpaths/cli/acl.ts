@@ -17,7 +17,7 @@ export interface AclOptions {
 export const acl: Command = {
   name: 'acl',
   usage: '',
-  about: 'prints the least that a Redis user needs; it asks no Redis',
+  about: 'prints the least rights that a Redis user needs; connects to no Redis',
   words: [0, 0],
   options: {
     role: { type: 'string', about: 'both or producer (default: both)' },

@@ -7,24 +7,24 @@ import { checkKey, MAX_BATCH } from '../../options/dispatcher-options.js';
 export const DISPATCH_HELP = `Usage: godwit dispatch [options]
 
 Moves due tasks from a sorted set (ZADD set ready-at task) to a list (BLPOP list), in the order of their
-due times, each exactly once however many dispatchers run. The scores are unix seconds, with fractions
-where there are any, by the clock of Redis.
+due times. Each task moves exactly once, however many dispatchers run. Scores are unix seconds by the clock
+of Redis, and may have fractions.
 
 Options:
-  -u, --redis-url <url>               where Redis is (default: ${DEFAULT_CONNECTION})
+  -u, --redis-url <url>               URL of Redis (default: ${DEFAULT_CONNECTION})
   -d, --delayed-task-zset-key <key>   the sorted set (default: delayedtaskset)
   -r, --ready-task-list-key <key>     the list (default: readytasklist)
   -n, --batch-size <n>                tasks moved by one call, 1 to ${MAX_BATCH} (default: 10)
-  -v, --verbose                       a line for every call: tasks dispatched, tasks left in the sorted set,
+  -v, --verbose                       print a line for each call: tasks dispatched, tasks left in the set,
                                       tasks in the list, seconds until the next call
-  -h, --help                          this text
+  -h, --help                          print this text
 
-While tasks are moved, call follows call. When nothing is due it backs off 0, 1, 1, 2, 3, 5, 8, 13, 13, ...
-seconds, less where the next task is due before that, and starts over as soon as something was moved.
+While tasks are due, it calls again at once. When none is due it waits 0, 1, 1, 2, 3, 5, 8, 13, 13, ...
+seconds, or until the next task is due if that is sooner. The waits start over once a task was moved.
 
-While Redis cannot be reached it says so, and goes on once it can. It ends within a second of SIGINT or
-SIGTERM. Exit codes: 0 after such a signal, 1 where a key holds something else than it should or Redis
-refuses the user, 2 for a command line that cannot be followed.
+While Redis is not reachable it says so, and goes on when Redis is back. It ends within a second of SIGINT
+or SIGTERM. Exit codes: 0 after such a signal, 1 if a key has another type or Redis refuses the user,
+2 for wrong arguments.
 `;
 
 export interface DispatchOptions {

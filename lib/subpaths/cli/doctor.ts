@@ -30,7 +30,7 @@ const fail = (what: string, text: string): Finding => ({ level: 'fail', what, te
 export const doctor: Command = {
   name: 'doctor',
   usage: '',
-  about: 'looks for what is wrong with Redis, queues, workers and schedules; code 4 if anything fails',
+  about: 'checks Redis, queues, workers and schedules; exit code 4 if a check fails',
   words: [0, 0],
   options: { deep: { type: 'boolean', about: 'also audits every queue' } },
   async run(context) {

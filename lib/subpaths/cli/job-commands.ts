@@ -24,13 +24,13 @@ import { age, cut, right, type Cell } from './table.js';
 
 const FILTER = {
   name: { type: 'string', about: 'only jobs with this name' },
-  contains: { type: 'string', about: 'with this text in id, name or last error' },
-  where: { type: 'string', about: 'with this value in a field of the data, as tenant.id=7' },
-  limit: { type: 'string', about: 'at most so many' },
+  contains: { type: 'string', about: 'only jobs with this text in id, name or last error' },
+  where: { type: 'string', about: 'only jobs with this value in a field of the data, e.g. tenant.id=7' },
+  limit: { type: 'string', about: 'the most jobs to take' },
 } as const;
 const AGES = {
-  'older-than': { type: 'string', about: 'died longer ago than this, as 2h' },
-  'newer-than': { type: 'string', about: 'died within this time' },
+  'older-than': { type: 'string', about: 'only jobs that died longer ago than this, e.g. 2h' },
+  'newer-than': { type: 'string', about: 'only jobs that died within this time, e.g. 2h' },
 } as const;
 const CLEAN_STATES = ['waiting', 'delayed', 'completed', 'dead', 'cancelled'] as const;
 type CleanState = (typeof CLEAN_STATES)[number];
@@ -42,7 +42,7 @@ const MOST_LISTED = 5_000;
 const jobs: Command = {
   name: 'jobs',
   usage: '<queue>',
-  about: 'jobs of one state, in their order',
+  about: 'lists the jobs of one state, in their order',
   words: [1, 1],
   options: {
     state: {
@@ -50,8 +50,8 @@ const jobs: Command = {
       about: 'waiting, active, delayed, completed, dead, cancelled (default: waiting)',
     },
     ...FILTER,
-    cursor: { type: 'string', about: 'of the page before' },
-    newest: { type: 'boolean', about: 'in the opposite order' },
+    cursor: { type: 'string', about: 'the cursor that the page before printed' },
+    newest: { type: 'boolean', about: 'newest first' },
   },
   async run(context) {
     const { inspector, words, values, print } = context;
@@ -116,7 +116,7 @@ function detailOf({ state, dueAt, failure, worker, cancelReason }: JobSnapshot):
 const job: Command = {
   name: 'job',
   usage: '<queue> <id>',
-  about: 'everything about one job',
+  about: 'shows one job',
   words: [2, 2],
   async run({ inspector, words, print }) {
     const queue = inspector.queue(words[0]!);
@@ -154,11 +154,11 @@ const add: Command = {
   options: {
     data: { type: 'string', short: 'd', about: 'JSON, @file, or - for standard input (default: null)' },
     id: { type: 'string', about: 'an id of your own' },
-    delay: { type: 'string', about: 'run it after this time, as 10m' },
+    delay: { type: 'string', about: 'run it after this time, e.g. 10m' },
     priority: { type: 'string', about: '1 (first) to 2097151' },
     attempts: { type: 'string', about: 'how often it may run' },
-    headers: { type: 'string', about: 'small strings beside the data: a JSON object' },
-    wait: { type: 'boolean', about: 'wait for its end; code 1 if it dies' },
+    headers: { type: 'string', about: 'headers of the job: a JSON object of short texts' },
+    wait: { type: 'boolean', about: 'wait until it ends; exit code 1 if it dies' },
     timeout: { type: 'string', about: 'how long to wait (default: 30s)' },
   },
   async run(context) {
@@ -254,13 +254,13 @@ function byId(
 const dead: Command = {
   name: 'dead',
   usage: '<queue> [list|retry|remove]',
-  about: 'dead jobs by reason and name; retries or removes all that match',
+  about: 'lists dead jobs by reason and name; retries or removes those that match',
   words: [1, 2],
   options: {
-    reason: { type: 'string', about: 'why they died' },
+    reason: { type: 'string', about: 'only jobs that died for this reason' },
     ...FILTER,
     ...AGES,
-    'dry-run': { type: 'boolean', about: 'tell what would be done' },
+    'dry-run': { type: 'boolean', about: 'only print what would be done' },
     rate: { type: 'string', about: 'retry only so many in a time, as 50/s, 100/5m' },
   },
   async run(context) {
@@ -336,9 +336,12 @@ const clean: Command = {
   words: [2, 2],
   options: {
     ...FILTER,
-    reason: { type: 'string', about: 'why they died' },
-    'older-than': { type: 'string', about: 'ended or were added longer ago than this, as 7d' },
-    'newer-than': { type: 'string', about: 'ended or were added within this time' },
+    reason: { type: 'string', about: 'only jobs that died for this reason' },
+    'older-than': {
+      type: 'string',
+      about: 'only jobs that ended or were added longer ago than this, e.g. 7d',
+    },
+    'newer-than': { type: 'string', about: 'only jobs that ended or were added within this time' },
   },
   async run(context) {
     const { inspector, words, values, print } = context;
@@ -403,7 +406,7 @@ export const JOB_COMMANDS: readonly Command[] = [
     'cancel',
     'ends jobs that wait or are delayed, and tells running ones to stop',
     (queue, id, { values }) => queue.cancel(id, values['reason'] as string | undefined),
-    { options: { reason: { type: 'string', about: 'why, for the handler and the event' } } },
+    { options: { reason: { type: 'string', about: 'the reason that the handler and the event get' } } },
   ),
   byId('promote', 'runs delayed jobs now', async (queue, id) => {
     await queue.promote(id);

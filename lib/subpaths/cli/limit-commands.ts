@@ -15,13 +15,16 @@ const COLUMNS = [
 const limits: Command = {
   name: 'limits',
   usage: '<queue> [set|clear|hold <time>|release]',
-  about: 'limits of a queue, of its names, and shared ones; or changes one of them',
+  about: 'shows the limits of a queue, its job names and shared limits; or changes one',
   words: [1, 3],
   options: {
     name: { type: 'string', about: 'the limit of this job name' },
     shared: { type: 'string', about: 'the shared limit with this name' },
-    rate: { type: 'string', about: 'for set: starts in a time, as 50/s, 100/5m; none removes the rate' },
-    concurrency: { type: 'string', about: 'for set: jobs that run at once; none removes the limit' },
+    rate: {
+      type: 'string',
+      about: 'for set: the most starts per time, e.g. 50/s or 100/5m; none removes the rate',
+    },
+    concurrency: { type: 'string', about: 'for set: the most jobs that run at once; none removes the limit' },
   },
   async run(context) {
     const { inspector, words, print } = context;
@@ -82,9 +85,9 @@ async function change(
 const groups: Command = {
   name: 'groups',
   usage: '<queue> [pause|resume|release <group>]',
-  about: 'groups that have jobs, and what limits them; or pauses, resumes or releases one',
+  about: 'lists groups with jobs and their limits; or pauses, resumes or releases one',
   words: [1, 3],
-  options: { limit: { type: 'string', about: 'at most so many (default: 100)' } },
+  options: { limit: { type: 'string', about: 'the most groups to list (default: 100)' } },
   async run(context) {
     const { inspector, words, print } = context;
     const [name, act, group] = words as [string, string?, string?];

@@ -32,15 +32,15 @@ const GLOBAL = {
   url: {
     type: 'string',
     short: 'u',
-    about: `where Redis is (default: $GODWIT_URL, $REDIS_URL, ${DEFAULT_CONNECTION})`,
+    about: `URL of Redis (default: $GODWIT_URL, $REDIS_URL, ${DEFAULT_CONNECTION})`,
   },
   prefix: { type: 'string', about: 'prefix of the keys (default: $GODWIT_PREFIX, godwit)' },
-  cluster: { type: 'boolean', about: 'the URL is that of a node of a Redis Cluster' },
-  json: { type: 'boolean', about: 'JSON in the place of text' },
-  yes: { type: 'boolean', short: 'y', about: 'do not ask before an act' },
+  cluster: { type: 'boolean', about: 'the URL names a node of a Redis Cluster' },
+  json: { type: 'boolean', about: 'print JSON' },
+  yes: { type: 'boolean', short: 'y', about: 'do not ask before a change' },
   quiet: { type: 'boolean', short: 'q', about: 'print only errors and tables' },
-  'no-color': { type: 'boolean', about: 'no colours, as with $NO_COLOR' },
-  help: { type: 'boolean', short: 'h', about: 'this text' },
+  'no-color': { type: 'boolean', about: 'no colours, like $NO_COLOR' },
+  help: { type: 'boolean', short: 'h', about: 'print this text' },
 } as const;
 
 /** Errors because of wrong arguments, and errors because something does not exist. */

@@ -33,13 +33,13 @@ export const migrate: Command = {
   name: 'migrate',
   usage: 'bullmq [queue…]',
   about:
-    'copies jobs and schedules of BullMQ to queues with the same names; tells what it would do without --apply',
+    'copies jobs and schedules of BullMQ to queues with the same names; without --apply it only prints what it would copy',
   words: [1, 1_000],
   options: {
-    from: { type: 'string', about: 'Redis of BullMQ (default: that of --url)' },
-    'from-prefix': { type: 'string', about: 'prefix of BullMQ (default: bull)' },
-    failed: { type: 'boolean', about: 'also failed jobs, which run again here' },
-    apply: { type: 'boolean', about: 'do it' },
+    from: { type: 'string', about: 'URL of the Redis that BullMQ uses (default: that of --url)' },
+    'from-prefix': { type: 'string', about: 'prefix of the keys of BullMQ (default: bull)' },
+    failed: { type: 'boolean', about: 'copy failed jobs too; they run again here' },
+    apply: { type: 'boolean', about: 'copy, not only print what would be copied' },
   },
   async run(context) {
     const { words, values, url } = context;

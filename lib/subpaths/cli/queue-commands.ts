@@ -47,7 +47,7 @@ function rowOf(queue: QueueInfo & { readonly workers: number }): Cell[] {
 const queues: Command = {
   name: 'queues',
   usage: '[queue…]',
-  about: 'queues of the prefix with their counts',
+  about: 'lists the queues of the prefix with their counts',
   words: [0, 1_000],
   async run(context) {
     const { found, rows } = await queueRows(context, context.words);
@@ -59,7 +59,7 @@ const queues: Command = {
 const workers: Command = {
   name: 'workers',
   usage: '[queue]',
-  about: 'worker processes and how busy they are',
+  about: 'lists worker processes and how busy they are',
   words: [0, 1],
   async run({ inspector, words, print }) {
     const [queue] = words;
@@ -90,7 +90,7 @@ const workers: Command = {
 const running: Command = {
   name: 'running',
   usage: '[queue]',
-  about: 'jobs that run now, the longest first',
+  about: 'lists running jobs, the longest first',
   words: [0, 1],
   async run({ inspector, words, print }) {
     const [queue] = words;
@@ -117,7 +117,7 @@ const running: Command = {
 const stats: Command = {
   name: 'stats',
   usage: '<queue>',
-  about: 'counters by day and job name',
+  about: 'shows counters by day and job name',
   words: [1, 1],
   options: { days: { type: 'string', about: 'how many days, 1 to 90 (default: 7)' } },
   async run(context) {
@@ -152,7 +152,7 @@ const stats: Command = {
 const schedules: Command = {
   name: 'schedules',
   usage: '[queue] [run|pause|resume|remove <id>]',
-  about: 'schedules with their next time; or an act on one of them',
+  about: 'lists schedules with their next time; or runs, pauses, resumes or removes one',
   words: [0, 3],
   async run(context) {
     const { inspector, words, print } = context;
@@ -220,7 +220,7 @@ async function actOnSchedule(
 }
 
 const PROCESSES: NonNullable<Command['options']> = {
-  process: { type: 'string', about: 'only in this worker process: <host>:<pid>, as "workers" lists them' },
+  process: { type: 'string', about: 'only in this worker process: <host>:<pid>, as "workers" prints it' },
   host: { type: 'string', about: 'only in the worker processes of this machine' },
 };
 
@@ -230,7 +230,9 @@ function gate(name: 'pause' | 'resume'): Command {
     name,
     usage: '[queue…]',
     about:
-      name === 'pause' ? 'no process claims jobs of the queues any more; running jobs go on' : 'ends a pause',
+      name === 'pause'
+        ? 'stops all processes from claiming jobs of the queues; running jobs go on'
+        : 'ends a pause',
     words: [0, 1_000],
     options: PROCESSES,
     async run(context) {
@@ -254,7 +256,7 @@ function gate(name: 'pause' | 'resume'): Command {
 const quiet: Command = {
   name: 'quiet',
   usage: '[queue…]',
-  about: 'worker processes claim no more jobs until they end, before a deploy replaces them',
+  about: 'stops worker processes from claiming jobs until they end; for use before a deployment',
   words: [0, 1_000],
   options: PROCESSES,
   async run(context) {
@@ -300,7 +302,7 @@ function userName(): string {
 const audit: Command = {
   name: 'audit',
   usage: '<queue>',
-  about: 'finds jobs that are not in exactly one place; code 4 if there are any',
+  about: 'finds jobs that are not in exactly one place; exit code 4 if there are any',
   words: [1, 1],
   async run({ inspector, words, print }) {
     await inspector.queues(words);
@@ -319,7 +321,7 @@ const audit: Command = {
 const repair: Command = {
   name: 'repair',
   usage: '<queue>',
-  about: 'fixes what audit finds',
+  about: 'repairs what audit finds',
   words: [1, 1],
   async run({ inspector, words, print }) {
     await inspector.queues(words);
@@ -341,7 +343,7 @@ const obliterate: Command = {
   usage: '<queue>',
   about: 'deletes a queue with all its jobs, schedules and counters',
   words: [1, 1],
-  options: { force: { type: 'boolean', about: 'also while jobs run' } },
+  options: { force: { type: 'boolean', about: 'delete it even while jobs run' } },
   async run({ inspector, words, values, print }) {
     const [info] = await inspector.queues(words);
     const total = Object.values(info!.counts).reduce((sum, count) => sum + count, 0);

@@ -24,11 +24,11 @@ export const serve: Command = {
   words: [0, 0],
   options: {
     port: { type: 'string', about: 'port (default: 9395)' },
-    host: { type: 'string', about: 'address it listens on; others than 127.0.0.1 need --user' },
-    user: { type: 'string', about: 'name for the login; the password is $GODWIT_PASSWORD' },
-    'read-only': { type: 'boolean', about: 'nothing can be changed' },
+    host: { type: 'string', about: 'address to listen on; any but 127.0.0.1 needs --user' },
+    user: { type: 'string', about: 'user name of the login; the password is $GODWIT_PASSWORD' },
+    'read-only': { type: 'boolean', about: 'no page can change anything' },
     title: { type: 'string', about: 'heading of the pages (default: Queues)' },
-    environment: { type: 'string', about: 'a word beside the heading, as production' },
+    environment: { type: 'string', about: 'a word beside the heading, e.g. production' },
   },
   async run(context) {
     const { values, print, signal } = context;

@@ -13,12 +13,12 @@ import { UsageError } from './dispatch-options.js';
 const tail: Command = {
   name: 'tail',
   usage: '[queue…]',
-  about: 'events as they come, a line each, until it is stopped',
+  about: 'prints events as they happen, one line each, until it is stopped',
   words: [0, 1_000],
   options: {
-    type: { type: 'string', about: 'only these types, as dead,retrying' },
+    type: { type: 'string', about: 'only these types, e.g. dead,retrying' },
     name: { type: 'string', about: 'only jobs with this name' },
-    since: { type: 'string', about: 'from this event on; of one queue' },
+    since: { type: 'string', about: 'events after the one with this number; needs one queue' },
   },
   async run({ inspector, words, values, print, signal }) {
     const queues = (await inspector.queues(words.length > 0 ? words : undefined)).map(({ name }) => name);
@@ -54,11 +54,11 @@ const tail: Command = {
 const watch: Command = {
   name: 'watch',
   usage: '[queue…]',
-  about: 'what changed in the queues, a line for each that changed, until it is stopped',
+  about: 'prints a line for each queue whose counts changed, until it is stopped',
   words: [0, 1_000],
   options: {
-    interval: { type: 'string', about: 'seconds between two looks (default: 5)' },
-    times: { type: 'string', about: 'looks until it ends by itself (default: no end)' },
+    interval: { type: 'string', about: 'seconds between two readings (default: 5)' },
+    times: { type: 'string', about: 'readings before it ends (default: no end)' },
   },
   async run(context) {
     const { inspector, words, print, signal } = context;
@@ -131,11 +131,11 @@ function show(event: QueueEvent, print: Context['print']): void {
 const health: Command = {
   name: 'health',
   usage: '[queue…]',
-  about: 'code 0 if Redis answers, the queues have workers and no limit is exceeded, else 4',
+  about: 'exit code 0 if Redis answers, the queues have workers and no limit is exceeded, else 4',
   words: [0, 1_000],
   options: {
-    'max-waiting': { type: 'string', about: 'waiting jobs that a queue may have' },
-    'max-oldest': { type: 'string', about: 'seconds that a job may have waited' },
+    'max-waiting': { type: 'string', about: 'the most waiting jobs that a queue may have' },
+    'max-oldest': { type: 'string', about: 'the most seconds that a job may have waited' },
   },
   async run(context) {
     const { found } = await queueRows(context, context.words);
@@ -163,7 +163,7 @@ const exporter: Command = {
   words: [0, 0],
   options: {
     port: { type: 'string', about: 'port (default: 9394)' },
-    host: { type: 'string', about: 'address it listens on (default: 0.0.0.0)' },
+    host: { type: 'string', about: 'address to listen on (default: 0.0.0.0)' },
   },
   async run(context) {
     const { inspector, values, print, signal } = context;
@@ -190,9 +190,9 @@ const exporter: Command = {
 const top: Command = {
   name: 'top',
   usage: '[queue…]',
-  about: 'queues and what runs, refreshed; q ends it',
+  about: 'shows queues and running jobs, refreshed; q ends it',
   words: [0, 1_000],
-  options: { interval: { type: 'string', about: 'seconds between two looks (default: 1)' } },
+  options: { interval: { type: 'string', about: 'seconds between two readings (default: 1)' } },
   async run(context) {
     const { signal, print } = context;
     const intervalMs = Math.max(1, numberOf(context, 'interval', 1)) * 1_000;
