@@ -142,6 +142,7 @@ export type { DayStats, NameStats, QueueStats, StatsCounts } from './contract/st
 export type { JobCounts, JobState } from './job/job-state.js';
 export { DEAD_REASONS } from './job/outcome.js';
 export type { DeadReason, FailureRecord } from './job/outcome.js';
+export type { LogLine } from './job/job-log.js';
 
 // Adding jobs and reading their state.
 export { QueueGroup, QueueLimits, SharedLimit } from './producer/queue-limits.js';

@@ -2,6 +2,7 @@ import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
 import type { MinuteRow, MinutesCall } from './history.js';
 import type { QueueStats } from './stats.js';
+import type { LogLine } from '../job/job-log.js';
 import type { AttemptRecord, FailureRecord } from '../job/outcome.js';
 import type { DeadMatch, Place } from './upkeep-verbs.js';
 import type { QueueRef } from './queue-ref.js';
@@ -153,7 +154,8 @@ export interface StoredJob {
   readonly endedAt: number | null;
   readonly worker: string | null;
   readonly progress: string | null;
-  readonly logs: readonly string[];
+  /** The newest last. */
+  readonly logs: readonly LogLine[];
   /** JSON of the result, if it was stored. */
   readonly result: string | null;
   /** Why the result of a completed job could not be stored. */

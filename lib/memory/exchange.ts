@@ -159,7 +159,8 @@ export function note(queue: MemoryQueue, call: NoteCall, limits: QueueLimits): b
     job.body = withLines(job.body, undefined, data);
     queue.say([{ type: 'updated', id, name: job.name }], limits);
   }
-  if (log && limits.logsMax > 0) job.logs = [...job.logs, ...log.split('\n')].slice(-limits.logsMax);
+  if (log && limits.logsMax > 0)
+    job.logs = [...job.logs, ...log.split('\n').map((text) => ({ attempt, text }))].slice(-limits.logsMax);
   if (progress) {
     job.progress = progress;
     queue.boundProgress(job, limits);

@@ -1,6 +1,7 @@
 import type { ClaimedJob } from '../contract/engine.js';
 import { RULES } from '../job/rules.js';
 import type { JobState } from '../job/job-state.js';
+import type { LogLine } from '../job/job-log.js';
 import type { AttemptRecord, FailureRecord, KeptResult } from '../job/outcome.js';
 
 /** The place of a job. A job is in exactly one. */
@@ -76,7 +77,7 @@ export class MemoryJob {
   failures: readonly AttemptRecord[] = [];
   end: EndRecord | null = null;
   progress: string | null = null;
-  logs: readonly string[] = [];
+  logs: readonly LogLine[] = [];
   /** The reason, if it was cancelled while it ran. */
   cancel: string | null = null;
   /** How many ms it is kept after such a cancellation. */

@@ -4,6 +4,7 @@ import { decodeBody } from '../job/job-record.js';
 import { NO_HEADERS, type JobHeaders } from '../job/headers.js';
 import type { JobState } from '../job/job-state.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
+import type { LogLine } from '../job/job-log.js';
 import type { AttemptRecord, FailureRecord } from '../job/outcome.js';
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
@@ -67,8 +68,8 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly failures: readonly FailedAttempt[];
   /** The last value of `job.progress`; null if there was none. */
   readonly progress: unknown;
-  /** Lines written with `job.log`, the newest last. */
-  readonly logs: readonly string[];
+  /** Lines written with `job.log`, the newest last, each with its attempt. Pages with `data: false` leave them out. */
+  readonly logs: readonly LogLine[];
   /** What the handler returned; kept only with `retention`. */
   readonly result: unknown;
   /** The reason that was passed to `cancel`; only for a cancelled job that is kept. */

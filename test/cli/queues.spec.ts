@@ -247,6 +247,32 @@ describe('acts on queues', () => {
   });
 });
 
+it('the log of a job is listed by attempt, with how each attempt failed', async () => {
+  const { queue } = await producing({
+    handlers: {
+      sync: async (job) => {
+        await job.log(`fetching page ${job.attempt}`);
+        await job.log('storing it');
+        if (job.attempt < 3) throw new Error(`page ${job.attempt} is broken`);
+      },
+    },
+    queue: { defaults: { retention: '1h', attempts: 3, backoff: 0 } },
+  });
+  await queue.add('sync', null, { id: 'a' });
+  await until(async () => (await queue.get('a'))?.state === 'completed', PATIENT);
+  const { out } = await run('job', 'work', 'a');
+  const failed = (attempt: number) =>
+    `attempt ${attempt} +failed \\S+ after [\\d.]+ ms in \\S+: Error: page ${attempt} is broken\n`;
+  const logged = (attempt: number) => ` +log +fetching page ${attempt}\n +storing it\n`;
+  expect(out).toMatch(
+    new RegExp(`${failed(1)}${logged(1)}${failed(2)}${logged(2)}attempt 3 +completed\n${logged(3)}`),
+  );
+  expect((await json('job', 'work', 'a')).logs.slice(-2)).toEqual([
+    { attempt: 3, text: 'fetching page 3' },
+    { attempt: 3, text: 'storing it' },
+  ]);
+});
+
 describe('limits and groups', () => {
   it('are listed and changed, and a job tells which of them keep it waiting', async () => {
     const { queue } = await producing({ queue: { groups: { concurrency: 2 } } });

@@ -244,12 +244,16 @@ describe.each(ENGINES)('leases on %s', (kind) => {
     it('keeps the last word of progress, and the last hundred lines of log', async () => {
       await t.hold('a');
       for (let i = 0; i < 105; i++) expect(await note({ log: `line ${i}`, progress: `${i}` })).toBe(true);
-      await note({ log: 'two\nlines' });
+      await note({ log: 'two\nlines', attempt: 2 });
       const job = await get('a');
       expect(job).toMatchObject({ progress: '104' });
       expect(job!.logs).toHaveLength(100);
-      expect(job!.logs.at(0)).toBe('line 7');
-      expect(job!.logs.slice(-3)).toEqual(['line 104', 'two', 'lines']);
+      expect(job!.logs.at(0)).toEqual({ attempt: 1, text: 'line 7' });
+      expect(job!.logs.slice(-3)).toEqual([
+        { attempt: 1, text: 'line 104' },
+        { attempt: 2, text: 'two' },
+        { attempt: 2, text: 'lines' },
+      ]);
     });
 
     it('of a job that is not held is not heard', async () => {

@@ -130,6 +130,30 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
+  it('show the log of a job by attempt, with how each attempt failed', async () => {
+    const dashboard = await bootDashboard(redis, {
+      handlers: {
+        sync: async (job) => {
+          await job.log(`fetching page ${job.attempt}`);
+          throw new Error(`page ${job.attempt} is broken`);
+        },
+      },
+    });
+    await dashboard.queue.add('sync', 1, { id: 'a', attempts: 2, backoff: 0 });
+    await until(async () => (await dashboard.queue.get('a'))?.state === 'dead', PATIENT);
+    const { page, faults } = await open(dashboard, 'queues/work/jobs/a');
+    const attempts = page.locator('details.log');
+    await attempts.nth(1).waitFor();
+    expect(await attempts.locator('summary').allInnerTexts()).toEqual([
+      'Attempt 1 failed: Error: page 1 is broken · 1 line',
+      'Attempt 2 failed: Error: page 2 is broken · 1 line',
+    ]);
+    expect(await page.locator('details.log[open] pre').allInnerTexts()).toEqual(['fetching page 2']);
+    await attempts.first().locator('summary').click();
+    await page.getByText('fetching page 1').waitFor();
+    expect(faults).toEqual([]);
+  });
+
   it('edit the data of a job and keep its numbers and hidden values', async () => {
     const dashboard = await bootDashboard(redis);
     await dashboard.queue.pause();

@@ -27,7 +27,7 @@ it('keeps as many log lines of a job as its queue says', async () => {
     const queue = app.queueOf(name);
     const { id } = await queue.add('job', 1);
     const done = async () => ((await queue.get(id))?.state === 'completed' ? queue.get(id) : undefined);
-    return (await until(done, PATIENT))!.logs;
+    return (await until(done, PATIENT))!.logs.map(({ text }) => text);
   };
   expect(await linesOf('work')).toEqual(['c', 'd']);
   expect(await linesOf('most')).toEqual(['b', 'c', 'd']);

@@ -28,13 +28,16 @@ it('shows progress and log of a run while it runs, to every process', async () =
   expect(await viewer.queue.get(id)).toMatchObject({
     state: 'active',
     progress: { percent: 25 },
-    logs: ['at 25 %'],
+    logs: [{ attempt: 1, text: 'at 25 %' }],
   });
   gates[0]!.open();
   await marks[1]!.wait(PATIENT);
   expect(await viewer.queue.get(id)).toMatchObject({
     progress: { percent: 75 },
-    logs: ['at 25 %', 'at 75 %'],
+    logs: [
+      { attempt: 1, text: 'at 25 %' },
+      { attempt: 1, text: 'at 75 %' },
+    ],
   });
   gates[1]!.open();
   await worker.ended(id);
@@ -42,7 +45,7 @@ it('shows progress and log of a run while it runs, to every process', async () =
   expect(await viewer.queue.get(id)).toMatchObject({
     state: 'completed',
     progress: { percent: 75 },
-    logs: ['at 25 %', 'at 75 %'],
+    logs: [{ text: 'at 25 %' }, { text: 'at 75 %' }],
   });
   const progress = worker.said.values.filter((event) => event.type === 'progress');
   expect(progress).toMatchObject([{ progress: { percent: 25 } }, { progress: { percent: 75 } }]);
@@ -81,7 +84,7 @@ it('keeps the last 100 lines of a log, each up to 2,000 characters', async () =>
   const { queue, ended } = await bootQueue(redis, { handlers, queue: KEPT });
   const { id } = await queue.add('job', 1);
   await ended(id);
-  const { logs } = (await queue.get(id))!;
+  const logs = (await queue.get(id))!.logs.map(({ text }) => text);
   expect(logs).toHaveLength(100);
   expect(logs[0]).toBe('line 32');
   expect(logs[98]).toBe('line 130');
@@ -114,15 +117,18 @@ it('makes one harmless line of whatever is logged', async () => {
   const { queue, ended } = await bootQueue(redis, { handlers, queue: KEPT });
   const { id } = await queue.add('job', 1);
   expect((await ended(id)).type).toBe('completed');
-  expect((await queue.get(id))!.logs).toEqual(lines.flatMap(([, line]) => (line === null ? [] : [line])));
+  expect((await queue.get(id))!.logs).toEqual(
+    lines.flatMap(([, text]) => (text === null ? [] : [{ attempt: 1, text }])),
+  );
 });
 
-it('keeps the log over retries, and hears nothing of a run that is over', async () => {
+it('keeps the log over retries with the attempt of each line, and hears nothing of a run that is over', async () => {
   const over = latch('the end of the run');
   const spoken = latch('the late word');
   const handlers: Handlers = {
     job: async (job: Job) => {
-      await job.log(`attempt ${job.attempt}`);
+      await job.log('began');
+      await job.log(`\u001f#9 ${job.attempt}`);
       if (job.attempt === 1) throw new Error('once');
       void over.promise
         .then(() => Promise.all([job.log('too late'), job.progress('too late')]))
@@ -135,5 +141,11 @@ it('keeps the log over retries, and hears nothing of a run that is over', async 
   over.open();
   await spoken.wait(PATIENT);
   await until(async () => (await queue.get(id))?.state === 'completed', PATIENT);
-  expect(await queue.get(id)).toMatchObject({ logs: ['attempt 1', 'attempt 2'], progress: null });
+  expect(await queue.get(id)).toMatchObject({
+    logs: [1, 2].flatMap((attempt) => [
+      { attempt, text: 'began' },
+      { attempt, text: `\ufffd#9 ${attempt}` },
+    ]),
+    progress: null,
+  });
 });

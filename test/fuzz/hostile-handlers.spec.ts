@@ -154,7 +154,7 @@ describe('whatever a handler says', () => {
           const job = (await queue.get(id))!;
           expect(job.failure, what).toBeNull();
           expect(job, what).toMatchObject({ state: 'completed', result: 'said' });
-          for (const line of job.logs) expect(line.length).toBeLessThanOrEqual(2_000);
+          for (const { text } of job.logs) expect(text.length).toBeLessThanOrEqual(2_000);
         },
       );
       expect(all).toBe(ODD.length);

@@ -89,7 +89,8 @@ const FIELDS_OF_JOBS: Readonly<Record<string, FieldOf>> = {
   },
   results: resultOf,
   progress: ({ progress }) => progress,
-  logs: ({ logs }) => logs.length > 0 && logs.join('\n'),
+  logs: ({ logs }) =>
+    logs.length > 0 && logs.map(({ attempt, text }) => `#${attempt} \u001f${text}`).join('\n'),
   priorities: ({ priority }) => priority > 0 && priority,
   toCancel: ({ cancel, cancelKeepMs }) =>
     cancel && cancelKeepMs > 0 ? `${cancel}\n${cancelKeepMs}` : cancel,

@@ -9,7 +9,7 @@ const q = useQueue();
 const noting = (more: Partial<NoteCall>) =>
   q.engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 2, ...more });
 const heard = () => changingNothing(q, () => noting({ progress: '1', log: 'x' }));
-const logs = async () => (await q.engine.admin.get(QUEUE, 'a'))!.logs;
+const logs = async (id = 'a') => (await q.engine.admin.get(QUEUE, id))!.logs.map(({ text }) => text);
 
 it('keeps the last progress and says each', async () => {
   await q.hold('a');
@@ -77,7 +77,7 @@ it('keeps the lines of each job apart', async () => {
   await noting({ log: 'of a', progress: '1' });
   await noting({ id: 'b', log: 'of b' });
   expect(await logs()).toEqual(['of a']);
-  expect((await q.engine.admin.get(QUEUE, 'b'))!.logs).toEqual(['of b']);
+  expect(await logs('b')).toEqual(['of b']);
 });
 
 it('leaves nothing of the lines when the job ends, however it ends, and nothing of them to a job of the same id', async () => {
@@ -123,12 +123,34 @@ it('leaves nothing of the lines when the job ends, however it ends, and nothing 
   }
 });
 
-it('reads the lines as versions before kept them, and goes on behind them', async () => {
+it('stores the attempt in front of each line, so that older versions show it', async () => {
   await q.hold('a');
-  await q.admin.hset(q.key('logs'), 'a', 'one\ntwo');
-  expect(await logs()).toEqual(['one', 'two']);
+  await noting({ log: 'one', attempt: 1 });
+  await noting({ log: '#7 two %1\nthree', attempt: 12 });
+  expect(await q.hash('logs')).toEqual({
+    a: '\n3',
+    'a\n0': '#1 \u001fone',
+    'a\n1': '#12 \u001f#7 two %1',
+    'a\n2': '#12 \u001fthree',
+  });
+  expect((await q.engine.admin.get(QUEUE, 'a'))!.logs).toEqual([
+    { attempt: 1, text: 'one' },
+    { attempt: 12, text: '#7 two %1' },
+    { attempt: 12, text: 'three' },
+  ]);
+});
+
+it('reads the lines as versions before kept them, and goes on behind them', async () => {
+  const known = async () => (await q.engine.admin.get(QUEUE, 'a'))!.logs;
+  await q.hold('a');
+  await q.admin.hset(q.key('logs'), 'a', 'one\n#2 two');
+  const old = [
+    { attempt: null, text: 'one' },
+    { attempt: null, text: '#2 two' },
+  ];
+  expect(await known()).toEqual(old);
   await noting({ log: 'three' });
-  expect(await logs()).toEqual(['one', 'two', 'three']);
+  expect(await known()).toEqual([...old, { attempt: 2, text: 'three' }]);
 });
 
 it('is mended where lines are left of no log', async () => {

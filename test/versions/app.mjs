@@ -20,6 +20,7 @@ const HANDLERS = {
   tick: () => undefined,
   fresh: () => undefined,
   flaky: async (job) => {
+    await job.log('tries');
     if (await isFirst(job)) throw new Error('not yet');
   },
   snooze: async (job) => {

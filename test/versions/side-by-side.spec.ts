@@ -74,6 +74,22 @@ describe.each(PACKED)('beside %s', (tarball) => {
     }
   });
 
+  it('each shows the log that the other has written', async () => {
+    const both = await Promise.all([startOld(), startNew()]);
+    const textOf = (line: string | { text: string }) => (typeof line === 'string' ? line : line.text);
+    const ids = await addAll(both[0], 'flaky', idsOf('logged'));
+    await completed(both[0], ids.length);
+    for (const by of both)
+      for (const id of ids) {
+        const { logs } = await by.ask('queue', 'get', id);
+        expect(logs).toHaveLength(2);
+        // The version before shows the attempt that this one stores in front of a line.
+        const texts = by === both[1] ? ['tries'] : ['tries', '#1 \u001ftries', '#2 \u001ftries'];
+        for (const line of logs) expect(texts).toContain(textOf(line));
+      }
+    expect((await both[1].ask('queue', 'audit')).violations).toEqual([]);
+  });
+
   it('each cancels what the other runs, and retries what died of the other', async () => {
     const both = await Promise.all([startOld(), startNew()]);
     for (const [who, by] of both.entries()) {

@@ -1,10 +1,11 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { parseExact, printExact } from '../../../lib/subpaths/dashboard/exact-json.js';
+import { logByAttempt } from '../../../lib/job/job-log.js';
 import type { JobDetail } from '../../../lib/subpaths/dashboard/views.js';
 import { del, get, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
-import { micros, moment, span } from '../format.js';
+import { micros, moment, plural, span } from '../format.js';
 import { go, href, jobPath, queuePath } from '../state.js';
 import { Card, CopyButton, Empty, Json, State, Time, Waiting } from '../widgets.js';
 
@@ -82,10 +83,8 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
             </Card>
           )}
           {job.logs.length > 0 && (
-            <Card title="Log" id="log" side={<CopyButton text={job.logs.join('\n')} />}>
-              <pre class="log" tabIndex={0}>
-                {job.logs.join('\n')}
-              </pre>
+            <Card title="Log" id="log" side={<CopyButton text={logText(job)} />}>
+              <Log job={job} />
             </Card>
           )}
         </div>
@@ -250,6 +249,39 @@ function Progress({ job }: { job: JobDetail }) {
   ) : (
     <Json value={job.progress!} />
   );
+}
+
+/** The log lines of each attempt, with how it ended. Only those of the last one are open. */
+function Log({ job }: { job: JobDetail }) {
+  const attempts = logByAttempt(job.logs);
+  return attempts.map(({ attempt: number, lines }, at) => {
+    const failed = job.failures.find((one) => one.attempt === number);
+    return (
+      <details key={at} class="log" open={at === attempts.length - 1}>
+        <summary>
+          {attemptTitle(number)}
+          {failed && (
+            <>
+              {' '}
+              failed: <strong>{failed.name}</strong>: {failed.message}
+            </>
+          )}
+          <span class="faint"> · {plural(lines.length, 'line')}</span>
+        </summary>
+        <pre tabIndex={0}>{lines.join('\n')}</pre>
+      </details>
+    );
+  });
+}
+
+function attemptTitle(attempt: number | null): string {
+  return attempt === null ? 'Attempt unknown' : `Attempt ${attempt}`;
+}
+
+function logText({ logs }: JobDetail): string {
+  return logByAttempt(logs)
+    .map(({ attempt, lines }) => [attemptTitle(attempt), ...lines].join('\n'))
+    .join('\n\n');
 }
 
 interface Step {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { LogLine } from '../../job/job-log.js';
 import type { AttemptRecord, FailureRecord, KeptResult } from '../../job/outcome.js';
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { ClaimedJob } from '../../contract/engine.js';
@@ -100,7 +101,7 @@ export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
     dueAt: state === 'delayed' ? Number(at) : null,
     endedAt: state === 'dead' ? Number(at) : completedAt,
     progress: progress || null,
-    logs: lines(logs),
+    logs: lines(logs).map(logLine),
     result: end?.result ?? null,
     resultFault: end?.resultFault ?? (state === 'completed' && !end ? 'its record cannot be read' : null),
     cancelReason: typeof end?.cancelled === 'string' ? end.cancelled : null,
@@ -125,6 +126,14 @@ export function stamped(text: string): [number | null, string | null] {
   const stop = text.indexOf('\n');
   const at = Number(text.slice(0, stop));
   return stop < 0 || Number.isNaN(at) ? [null, null] : [at, text.slice(stop + 1)];
+}
+
+/** A line of a log. `shared/logs.lua` explains how it is stored. */
+function logLine(line: string): LogLine {
+  const stop = line.indexOf('\u001f');
+  const [, attempt] = /^#(\d{1,9}) $/.exec(line.slice(0, Math.max(stop, 0))) ?? [];
+  if (attempt === undefined) return { attempt: null, text: line };
+  return { attempt: Number(attempt), text: line.slice(stop + 1) };
 }
 
 function isAttempt(one: unknown): one is AttemptRecord {

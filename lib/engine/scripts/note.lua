@@ -11,7 +11,7 @@ if is_large then
 end
 local now = clock()
 if redis.call('SISMEMBER', key_active, arg_id) == 0 then return 0 end
-if arg_log ~= '' then add_to_log(arg_id, arg_log, arg_logsMax) end
+if arg_log ~= '' then add_to_log(arg_id, arg_log, arg_attempt, arg_logsMax) end
 if arg_progress ~= '' then
   redis.call('HSET', key_progress, arg_id, arg_progress)
   if is_large then bound_progress(arg_id, #arg_progress) end

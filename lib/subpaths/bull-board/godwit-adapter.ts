@@ -112,7 +112,7 @@ class Adapter extends BaseAdapter {
   }
 
   async getJobLogs(id: string): Promise<string[]> {
-    return [...((await this.queue.get(id))?.logs ?? [])];
+    return ((await this.queue.get(id))?.logs ?? []).map(({ text }) => text);
   }
 
   /** Adds a job with the options of the form of the board. */

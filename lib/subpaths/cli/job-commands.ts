@@ -2,11 +2,12 @@ import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import type { DataMatch } from '../../contract/admin-verbs.js';
 import { JobFailedError } from '../../errors.js';
+import { logByAttempt } from '../../job/job-log.js';
 import type { JobHeaders } from '../../job/headers.js';
 import type { JobState } from '../../job/job-state.js';
 import type { JobFilter } from '../../producer/bulk-acts.js';
 import type { DeadJob, DeadListOptions, RetryPace } from '../../producer/dead-jobs.js';
-import type { JobSnapshot } from '../../producer/job-snapshot.js';
+import type { FailedAttempt, JobSnapshot } from '../../producer/job-snapshot.js';
 import type { Queue } from '../../producer/queue.js';
 import {
   DONE,
@@ -125,14 +126,11 @@ const job: Command = {
       print.done(`queue ${words[0]} has no job ${words[1]}`, { found: null });
       return NOT_THERE;
     }
-    const { failures, ...rest } = found;
-    const fields = Object.entries(rest).filter(([, value]) => value !== null && value !== undefined);
+    const fields = Object.entries(found).filter(
+      ([key, value]) => key !== 'failures' && key !== 'logs' && value !== null && value !== undefined,
+    );
     const rows = fields.map(([key, value]): Cell[] => [key, valueText(value)]);
-    for (const { at, attempt, durationUs, worker, name, message } of failures)
-      rows.push([
-        `attempt ${attempt}`,
-        `failed ${at.toISOString()} after ${(durationUs / 1_000).toFixed(1)} ms in ${worker}: ${name}: ${message}`,
-      ]);
+    rows.push(...attemptRows(found));
     const { name, group } = found;
     if (found.state === 'waiting' && name !== '')
       for (const { text } of await queue.limits.holding({ name, group })) rows.push(['waits because', text]);
@@ -140,6 +138,25 @@ const job: Command = {
     return DONE;
   },
 };
+
+/** The last failed attempts, and each attempt with log lines. */
+function attemptRows({ attempt: current, state, failures, logs }: JobSnapshot): Cell[][] {
+  const logged = logByAttempt(logs);
+  const rows: Cell[][] = [];
+  const attempts = new Set([...logged, ...failures].map(({ attempt }) => attempt));
+  for (const number of [...attempts].toSorted((a, b) => (a ?? 0) - (b ?? 0))) {
+    const failure = failures.find(({ attempt }) => attempt === number);
+    const how = failure ? failureText(failure) : number === current ? state : '';
+    rows.push([`attempt ${number ?? 'unknown'}`, how]);
+    const lines = logged.flatMap(({ attempt, lines }) => (attempt === number ? lines : []));
+    for (const [at, line] of lines.entries()) rows.push([at === 0 ? '  log' : '', line]);
+  }
+  return rows;
+}
+
+function failureText({ at, durationUs, worker, name, message }: FailedAttempt): string {
+  return `failed ${at.toISOString()} after ${(durationUs / 1_000).toFixed(1)} ms in ${worker}: ${name}: ${message}`;
+}
 
 function valueText(value: unknown): string {
   if (value instanceof Date) return value.toISOString();

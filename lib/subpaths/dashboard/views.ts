@@ -3,6 +3,7 @@ import type { DayStats, NameStats, StatsCounts } from '../../contract/stats.js';
 import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { decodeBody } from '../../job/job-record.js';
 import type { JobCounts, JobState } from '../../job/job-state.js';
+import type { LogLine } from '../../job/job-log.js';
 import type { AttemptRecord } from '../../job/outcome.js';
 import { mergeJobPolicy } from '../../options/job-options.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
@@ -117,7 +118,7 @@ export interface JobDetail extends JobRow {
   readonly result: ShownJson | null;
   readonly resultFault: string | null;
   readonly progress: ShownJson | null;
-  readonly logs: readonly string[];
+  readonly logs: readonly LogLine[];
   readonly cancelReason: string | null;
   readonly options: Readonly<Record<string, unknown>>;
   readonly headers: ShownJson | null;
@@ -271,7 +272,7 @@ export function toDetail(
     result: show(job.result),
     resultFault: job.resultFault,
     progress: show(job.progress),
-    logs: canSeeData ? job.logs.map(text) : [],
+    logs: canSeeData ? job.logs.map((line) => ({ ...line, text: text(line.text) })) : [],
     cancelReason: job.cancelReason === null ? null : text(job.cancelReason),
     options,
     headers: headers ? show(JSON.stringify(headers)) : null,

@@ -1,16 +1,19 @@
 --@needs steps, count
 -- The log of a job: its last lines. Each line is a separate field (id, line break, index modulo the number of kept lines), so
 -- adding a line costs the same for logs of any length. The field of the id has a line break and the number of all lines written.
--- If not 100 lines are kept, another line break and their number follow.
+-- If not 100 lines are kept, another line break and their number follow. A line begins with the attempt that wrote it, as `#2 ` and
+-- the character 31, which no handler can write: `job.log` replaces it. Older versions show such a line with `#2 `, and write
+-- lines without it.
 local function read_head(head)
   local written, kept = string.match(head or '', '^\n(%d+)\n?(%d*)$')
   return count_in(written, -1), math.max(1, math.min(count_in(kept ~= '' and kept, rule_logLines), rule_logLinesMax))
 end
 
 -- A log that exists keeps the number of lines it started with.
-local function add_to_log(id, text, max)
+local function add_to_log(id, text, attempt, max)
   local head, fields = redis.call('HGET', key_logs, id), {}
   local written, kept = read_head(head)
+  text = string.gsub(text, '[^\n]+', '#' .. attempt .. ' \31%0')
   if written < 0 then
     -- Older versions stored all lines in this field. They come first.
     if head then text = head .. '\n' .. text end
