@@ -7,6 +7,7 @@ export type {
   QueueAsyncOptions,
   QueueModuleAsyncOptions,
   QueueModuleOptionsFactory,
+  QueueOptionsFactory,
   VisibilityOptions,
 } from './module/queue.module.js';
 export type { DispatcherAsyncOptions } from './module/dispatcher.registry.js';

@@ -40,7 +40,10 @@ export class QueueConflictError extends GodwitError {
     /** Its options at the other registration. */
     readonly second: string,
   ) {
-    super(`queue '${queue}' is registered twice with different options: ${first} and ${second}; keep one`);
+    super(
+      `queue '${queue}' is registered twice with different options: ${first} and ${second}; ` +
+        `keep one, and leave only { name: '${queue}' } in the other`,
+    );
   }
 }
 

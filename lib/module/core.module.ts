@@ -355,6 +355,7 @@ export class QueueCoreModule
     this.registry.has(queue) ? this.registry.optionsOf(queue) : undefined;
 
   private async checkAndPrepare(): Promise<void> {
+    this.registry.seal();
     const found = this.explorer.explore();
     for (const { wrapper } of found.processors) this.exploredProcessors.add(wrapper);
     const { plans, schedules, faults: misfits } = await this.planWork(found.processors);

@@ -69,15 +69,28 @@ export interface ConfigKeyOption {
   readonly configKey?: string | undefined;
 }
 
-/** `QueueModule.registerQueueAsync(options)`. Name and key are outside of `useFactory`, because the injection tokens depend on them. */
+/** A class that creates the options of queues, for `useClass` and `useExisting` of `registerQueueAsync`. */
+export interface QueueOptionsFactory {
+  /** Called once for each registration, when the application starts, with the name of its queue. */
+  createQueueOptions(name: string): Omit<QueueOptions, 'name'> | Promise<Omit<QueueOptions, 'name'>>;
+}
+
+/**
+ * `QueueModule.registerQueueAsync(options)`: one of `useFactory`, `useClass` and `useExisting`. Name and key are outside of them,
+ * because the injection tokens depend on them.
+ */
 export interface QueueAsyncOptions
   extends Pick<QueueOptions, 'name'>, ConfigKeyOption, Pick<ModuleMetadata, 'imports'> {
   /** Providers that `useFactory` is called with. @default none */
   readonly inject?: Inject;
-  /** Creates the other options; may be asynchronous. */
-  readonly useFactory: (
+  /** Creates the other options; may be asynchronous. @default none */
+  readonly useFactory?: (
     ...injected: any[]
   ) => Omit<QueueOptions, 'name'> | Promise<Omit<QueueOptions, 'name'>>;
+  /** A class that creates them. Nest instantiates it in this module. @default none */
+  readonly useClass?: Type<QueueOptionsFactory>;
+  /** A provider of one of `imports` that creates them. @default none */
+  readonly useExisting?: Type<QueueOptionsFactory> | string | symbol;
 }
 
 /** Provides the options to the core module, even if `isGlobal` is false. */
@@ -154,11 +167,16 @@ export class QueueModule {
   }
 
   /**
-   * Registers queues, and makes their handles injectable with `@InjectQueue` in the importing module. The same queue may be
-   * registered in several modules with the same options. All of them get the same handle.
+   * Registers queues, and makes their handles injectable with `@InjectQueue` in the importing module. A queue may be registered in
+   * several modules. One of them sets its options; a registration with only a name refers to them, in any order. All modules get
+   * the same handle.
    *
    * @example
-   * QueueModule.registerQueue({ name: 'email' }, { name: 'reports', defaults: { attempts: 1 } })
+   * QueueModule.registerQueue({ name: 'email', defaults: { attempts: 5 } }, { name: 'reports' })
+   *
+   * @example
+   * // In another module that adds jobs to it:
+   * QueueModule.registerQueue({ name: 'email' })
    */
   static registerQueue(...queues: (QueueOptions & ConfigKeyOption)[]): DynamicModule {
     return registration(
@@ -182,10 +200,14 @@ export class QueueModule {
    * })
    */
   static registerQueueAsync(...queues: QueueAsyncOptions[]): DynamicModule {
+    const place = 'registerQueueAsync()';
     return registration(
-      queues.map((queue) =>
-        asyncOptions<QueueAsyncOptions>(queue, 'registerQueueAsync()', ASYNC_QUEUE_FIELDS),
-      ),
+      queues.map((queue) => {
+        const given = asyncOptions<QueueAsyncOptions>(queue, place, ASYNC_QUEUE_FIELDS);
+        const { name, configKey, imports = [] } = given;
+        const make = (factory: QueueOptionsFactory) => factory.createQueueOptions(name);
+        return { name, configKey, imports, ...wayOf<QueueOptionsFactory>(given, place, make) };
+      }),
     );
   }
 
@@ -234,8 +256,9 @@ export const coreViews = [
 ];
 
 const ASYNC_FIELDS = ['imports', 'inject', 'useFactory'];
-const ASYNC_QUEUE_FIELDS = [...ASYNC_FIELDS, 'name', 'configKey'];
-const ASYNC_ROOT_FIELDS = [...ASYNC_FIELDS, 'isGlobal', 'useClass', 'useExisting'];
+const WAYS = [...ASYNC_FIELDS, 'useClass', 'useExisting'];
+const ASYNC_QUEUE_FIELDS = [...WAYS, 'name', 'configKey'];
+const ASYNC_ROOT_FIELDS = [...WAYS, 'isGlobal'];
 
 /** `forRoot(options)` and `forRoot(key, options)`. */
 function rootOf(
@@ -295,30 +318,53 @@ function root(
   };
 }
 
-function asyncRootProviders(
-  token: string,
-  { inject = [], useFactory, useClass, useExisting }: QueueModuleAsyncOptions,
-): Provider[] {
-  // Null instead of undefined, which would mean that there is no `forRoot`. The error then names the factory that returned
-  // nothing.
-  const provideBy = (tokens: Inject, make: NonNullable<QueueModuleAsyncOptions['useFactory']>): Provider => ({
-    provide: token,
-    inject: tokens,
-    useFactory: async (...injected: unknown[]) => (await make(...injected)) ?? null,
-  });
+function asyncRootProviders(token: string, options: QueueModuleAsyncOptions): Provider[] {
+  const make = (factory: QueueModuleOptionsFactory) => factory.createQueueModuleOptions();
+  const { inject, useFactory, providers } = wayOf<QueueModuleOptionsFactory>(options, 'forRootAsync()', make);
+  return [
+    ...providers,
+    {
+      provide: token,
+      inject,
+      // Null instead of undefined, which would mean that there is no `forRoot`. The error then names the factory that returned
+      // nothing.
+      useFactory: async (...injected: unknown[]) => (await useFactory(...injected)) ?? null,
+    },
+  ];
+}
+
+/** One way to create options: what to call, with which providers, and the providers to add for it. */
+interface Way {
+  readonly inject: Inject;
+  readonly useFactory: (...injected: any[]) => unknown;
+  readonly providers: Provider[];
+}
+
+/**
+ * The one of `useFactory`, `useClass` and `useExisting` that is given.
+ *
+ * @param create calls the method of a factory class.
+ */
+function wayOf<Factory extends object>(
+  given: {
+    readonly inject?: Inject;
+    readonly useFactory?: Way['useFactory'];
+    readonly useClass?: Type<Factory>;
+    readonly useExisting?: Type<Factory> | string | symbol;
+  },
+  place: string,
+  create: (factory: Factory) => unknown,
+): Way {
+  const { inject = [], useFactory, useClass, useExisting } = given;
   const ways = [useFactory, useClass, useExisting].filter((way) => way !== undefined);
   if (ways.length !== 1) {
     throw new BootstrapError([
-      `QueueModule.forRootAsync() needs one of useFactory, useClass and useExisting, got ${ways.length}`,
+      `QueueModule.${place} needs one of useFactory, useClass and useExisting, got ${ways.length}`,
     ]);
   }
-  if (useFactory) return [provideBy(inject, useFactory)];
-  if (useClass) return [{ provide: useClass, useClass }, provideBy([useClass], createOptions)];
-  return [provideBy([useExisting!], createOptions)];
-}
-
-function createOptions(factory: QueueModuleOptionsFactory) {
-  return factory.createQueueModuleOptions();
+  if (useFactory) return { inject, useFactory, providers: [] };
+  const providers = useClass ? [{ provide: useClass, useClass }] : [];
+  return { inject: [useClass ?? useExisting!], useFactory: create, providers };
 }
 
 function rootToken(configKey: unknown): string {
@@ -330,10 +376,12 @@ interface GivenQueue extends Pick<QueueAsyncOptions, 'imports' | 'inject'> {
   readonly name: unknown;
   readonly configKey?: unknown;
   readonly useFactory: (...injected: any[]) => unknown;
+  /** What `inject` needs beside the imports. */
+  readonly providers?: readonly Provider[];
 }
 
 function registration(queues: readonly GivenQueue[]): DynamicModule {
-  const providers: Provider[] = [];
+  const providers = queues.flatMap((queue) => queue.providers ?? []);
   // Each registration has its own token, so that a name that is registered twice in one call is noticed.
   const registered = new Map<unknown, symbol[]>();
   for (const { name, configKey, inject = [], useFactory } of queues) {

@@ -45,8 +45,9 @@ interface Registration {
 }
 
 /**
- * The queues of the application by name. A name that is registered in several modules is one queue. Mistakes in registrations are
- * collected for the `BootstrapError`, which lists all mistakes.
+ * The queues of the application by name. A name that is registered in several modules is one queue. A registration with only a
+ * name refers to the queue, whose options another module sets. Mistakes in registrations are collected for the `BootstrapError`,
+ * which lists all mistakes.
  */
 export class QueueRegistry {
   readonly faults: string[] = [];
@@ -55,6 +56,8 @@ export class QueueRegistry {
   private readonly refused = new Set<string>();
 
   private limits: QueueLimits | undefined;
+  /** Whether options may be in use, so that those of a queue cannot change any more. */
+  private isSealed = false;
 
   /** Settings by key of the configuration. */
   private readonly configs = new Map<string, ResolvedModuleOptions>();
@@ -99,16 +102,30 @@ export class QueueRegistry {
   }
 
   private add(registration: Registration): void {
-    const { config, given, resolved } = registration;
+    const { config, given, resolved, limits } = registration;
     const first = this.queues.get(given.name);
     if (first === undefined) {
       this.queues.set(given.name, registration);
+    } else if (refersTo(registration, first)) {
+      return;
+    } else if (refersTo(first, registration) && !this.isSealed) {
+      // Nest may have created the handle already, which has the objects of the first registration.
+      this.queues.set(given.name, {
+        ...registration,
+        resolved: Object.assign(first.resolved, resolved),
+        limits: Object.assign(first.limits, limits),
+      });
     } else if (first.config !== config || !isDeepStrictEqual(first.resolved, resolved)) {
       this.faults.push(
         new QueueConflictError(given.name, showOptions(keyed(first)), showOptions(keyed({ config, given })))
           .message,
       );
     }
+  }
+
+  /** From now on, a registration cannot set the options of a queue that has only been named before. */
+  seal(): void {
+    this.isSealed = true;
   }
 
   /** Reads the options of `forRoot` with a key. Each of its queues passes them here. */
@@ -194,6 +211,12 @@ export class QueueRegistry {
     if (found === undefined) throw new UnknownQueueError(checkQueueName(queue), this.names());
     return found;
   }
+}
+
+/** Whether a registration has only a name, or also the key of the other's configuration. */
+function refersTo({ config, given }: Registration, other: Registration): boolean {
+  const hasOptions = Object.entries(given).some(([field, value]) => field !== 'name' && value !== undefined);
+  return !hasOptions && (config === '' || config === other.config);
 }
 
 /** The options of one registration on one line, without the name, which the message already has. */

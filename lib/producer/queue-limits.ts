@@ -14,6 +14,7 @@ import {
   type LimitChange,
   type QueueLimitChange,
 } from '../options/limit-options.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
 
 /** A rate limit. */
 export interface RateInfo {
@@ -127,7 +128,7 @@ export class QueueLimits {
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: string,
-    private readonly uses: readonly string[] = [],
+    private readonly options: Pick<ResolvedQueueOptions, 'uses'>,
   ) {}
 
   /**
@@ -138,11 +139,12 @@ export class QueueLimits {
    */
   async list(): Promise<LimitInfo[]> {
     const { limits } = this.engine;
+    const { uses = [] } = this.options;
     const [own, shared] = await Promise.all([
       limits.list(this.queue),
-      this.uses.length > 0 ? limits.shared(this.queue) : [],
+      uses.length > 0 ? limits.shared(this.queue) : [],
     ]);
-    const used = shared.filter(({ field: one }) => this.uses.includes(one.slice(2)));
+    const used = shared.filter(({ field: one }) => uses.includes(one.slice(2)));
     return [...own, ...used].map(infoOf);
   }
 

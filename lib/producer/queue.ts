@@ -95,22 +95,26 @@ export class Queue<Jobs = any> {
   readonly dead: DeadJobs<Jobs>;
   /** Limits of how often jobs start and how many run at once, across all processes: list and change them. */
   readonly limits: QueueLimits;
-  private readonly enqueuer: Enqueuer;
+  private ownEnqueuer: Enqueuer | undefined;
   private readonly factory: JobFactory;
 
   /** @internal */
   constructor(
     private readonly engine: QueueEngine,
     private readonly options: ResolvedQueueOptions,
-    limits: { readonly enqueue: AddLimits },
+    private readonly settings: { readonly enqueue: AddLimits },
     private readonly prepareWait: PrepareWait,
   ) {
     this.name = options.name;
     this.dead = new DeadJobs<Jobs>(engine, options);
-    this.limits = new QueueLimits(engine, options.name, options.uses);
+    this.limits = new QueueLimits(engine, options.name, options);
     this.factory = new JobFactory(options, () => engine.now());
-    this.enqueuer = enqueuerOf(engine, options, limits.enqueue);
     this.schedules = new Schedules<Jobs>(engine, options, (job) => this.enqueuer.add(job));
+  }
+
+  /** Created at the first add, because until the application starts another module may set the options of the queue. */
+  private get enqueuer(): Enqueuer {
+    return (this.ownEnqueuer ??= enqueuerOf(this.engine, this.options, this.settings.enqueue));
   }
 
   /**

@@ -6,6 +6,7 @@ import { OnQueueEvent } from '#lib/decorators/on-queue-event.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { BootstrapError } from '#lib/errors.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
@@ -75,6 +76,23 @@ it('refuses a lazily loaded processor that does not fit, in the load', async () 
   class AgainModule {}
   const app = await bootQueue(redis, { handlers: { one: () => undefined }, watch: false });
   await expect(app.get(LazyModuleLoader).load(() => AgainModule)).rejects.toThrow(BootstrapError);
+});
+
+it('refuses options of a queue that the application has already started with its name alone', async () => {
+  @Processor('late')
+  class Late {
+    @Handle('one')
+    one() {}
+  }
+  @Module({
+    imports: [QueueModule.registerQueue({ name: 'late', maxPayloadBytes: 9 })],
+    providers: [Late],
+  })
+  class LateModule {}
+  const app = await bootQueue(redis, { queues: [{ name: 'late' }], watch: false });
+  await expect(app.get(LazyModuleLoader).load(() => LateModule)).rejects.toThrow(
+    "queue 'late' is registered twice with different options: {} and { maxPayloadBytes: 9 }",
+  );
 });
 
 it('ends its runs before a provider of its module is destroyed that it fetched with ModuleRef.get', async () => {

@@ -9,10 +9,16 @@ import { QueueEvents } from '#lib/events/queue-events.js';
 import { defineJob } from '#lib/job/define-job.js';
 import type { ResolvedModuleOptions } from '#lib/options/module-options.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
+import type { QueueOptions } from '#lib/options/module-options.js';
 import type { Queue } from '#lib/producer/queue.js';
-import { QueueModule, type QueueModuleOptionsFactory } from '#lib/module/queue.module.js';
+import {
+  QueueModule,
+  type QueueModuleOptionsFactory,
+  type QueueOptionsFactory,
+} from '#lib/module/queue.module.js';
 import { QueueRegistry } from '#lib/module/queue.registry.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
+import { latch } from '../support/wait.js';
 import { bootFaults, compileApp } from './fakes.js';
 
 async function settingsOf(root: ReturnType<typeof QueueModule.forRoot>): Promise<ResolvedModuleOptions> {
@@ -204,6 +210,30 @@ describe('registerQueue and registerQueueAsync', () => {
     ]);
   });
 
+  it('take options from a class or an existing provider, which is told the name of the queue', async () => {
+    @Injectable()
+    class QueueConfig implements QueueOptionsFactory {
+      constructor(private readonly config: Config) {}
+      async createQueueOptions(name: string) {
+        return { maxPayloadBytes: `${this.config.prefix}-${name}`.length };
+      }
+    }
+    @Module({ imports: [ConfigModule], providers: [QueueConfig], exports: [QueueConfig] })
+    class QueueConfigModule {}
+    const imports = [
+      QueueModule.forRoot(),
+      QueueModule.registerQueueAsync(
+        { name: 'email', imports: [ConfigModule], useClass: QueueConfig },
+        { name: 'reports', imports: [QueueConfigModule], useExisting: QueueConfig },
+      ),
+    ];
+    const { app, init } = await compileApp({ imports });
+    await init();
+    const registry = app.get(QueueRegistry);
+    expect(registry.optionsOf('email').maxPayloadBytes).toBe('configured-email'.length);
+    expect(registry.optionsOf('reports').maxPayloadBytes).toBe('configured-reports'.length);
+  });
+
   it.each([
     [
       'a misspelt field',
@@ -211,9 +241,19 @@ describe('registerQueue and registerQueueAsync', () => {
       'usefactory is not an option; did you mean useFactory?',
     ],
     [
-      'no factory',
+      'none of the three ways',
       { name: 'email' },
-      'useFactory must be a function that returns the options, got undefined',
+      'QueueModule.registerQueueAsync() needs one of useFactory, useClass and useExisting, got 0',
+    ],
+    [
+      'several ways',
+      { name: 'email', useFactory: () => ({}), useExisting: 'x' },
+      'QueueModule.registerQueueAsync() needs one of useFactory, useClass and useExisting, got 2',
+    ],
+    [
+      'a factory that is no function',
+      { name: 'email', useFactory: {} },
+      'useFactory must be a function that returns the options, got {} (object)',
     ],
     [
       'an inject that is no list',
@@ -246,21 +286,92 @@ describe('registerQueue and registerQueueAsync', () => {
 
   it('refuse one name with different options, naming both', async () => {
     const root = QueueModule.forRoot();
-    const first = QueueModule.registerQueue({ name: 'email' }, { name: 'sms', defaults: { attempts: 2 } });
+    const first = QueueModule.registerQueue(
+      { name: 'email', logs: { max: 1 } },
+      { name: 'sms', defaults: { attempts: 2 } },
+    );
     const second = QueueModule.registerQueueAsync({
       name: 'email',
       useFactory: () => ({ defaults: { attempts: 5, backoff: { type: 'fixed', delay: '1s' } as const } }),
     });
     expect(await bootFaults({ imports: [root, first, second] })).toEqual([
-      "queue 'email' is registered twice with different options: {} and " +
-        "{ defaults: { attempts: 5, backoff: { type: 'fixed', delay: '1s' } } }; keep one",
+      "queue 'email' is registered twice with different options: { logs: { max: 1 } } and " +
+        "{ defaults: { attempts: 5, backoff: { type: 'fixed', delay: '1s' } } }; " +
+        "keep one, and leave only { name: 'email' } in the other",
     ]);
   });
 
   it('refuse it also within one call', async () => {
-    const queues = QueueModule.registerQueue({ name: 'email' }, { name: 'email', maxPayloadBytes: 9 });
+    const queues = QueueModule.registerQueue(
+      { name: 'email', maxPayloadBytes: 7 },
+      { name: 'email', maxPayloadBytes: 9 },
+    );
     expect(await bootFaults({ imports: [QueueModule.forRoot(), queues] })).toEqual([
-      "queue 'email' is registered twice with different options: {} and { maxPayloadBytes: 9 }; keep one",
+      "queue 'email' is registered twice with different options: { maxPayloadBytes: 7 } and { maxPayloadBytes: 9 }; " +
+        "keep one, and leave only { name: 'email' } in the other",
+    ]);
+  });
+
+  it.each([
+    ['before', [{ name: 'email' }, { name: 'email', maxWaiting: { limit: 1, onFull: 'reject' } }]],
+    ['after', [{ name: 'email', maxWaiting: { limit: 1, onFull: 'reject' } }, { name: 'email' }]],
+  ] as [string, QueueOptions[]][])(
+    'with only a name, %s another, refer to its options',
+    async (_order, [first, second]) => {
+      const { app, init } = await compileApp({
+        imports: [
+          QueueModule.forRoot({ connection: 'memory' }),
+          QueueModule.registerQueue(first!),
+          QueueModule.registerQueue(second!),
+        ],
+        providers: [Sender],
+      });
+      await init();
+      const queue = app.get(Sender).emails;
+      expect(queue).toBe(app.get(QueueProducer).queue('email'));
+      await queue.add('welcome', {});
+      await expect(queue.add('welcome', {})).rejects.toMatchObject({ code: 'GODWIT_QUEUE_FULL' });
+    },
+  );
+
+  it('with only a name refer to options that come later, from a factory and for another configuration', async () => {
+    const arrived = latch();
+    const named = QueueModule.registerQueue({ name: 'email', defaults: undefined });
+    const async = QueueModule.registerQueueAsync({
+      name: 'email',
+      configKey: 'mails',
+      useFactory: async () => {
+        await arrived.promise;
+        return { logs: { max: 3 }, completed: { max: 4 } };
+      },
+    });
+    const imports = [
+      QueueModule.forRoot({ connection: 'memory' }),
+      QueueModule.forRoot('mails', { connection: 'memory', maxPayloadBytes: 50 }),
+      named,
+      async,
+    ];
+    setImmediate(() => arrived.open());
+    const { app, init } = await compileApp({ imports, providers: [Sender] });
+    await init();
+    const registry = app.get(QueueRegistry);
+    expect(registry.configOf('email')).toBe('mails');
+    expect(registry.optionsOf('email')).toMatchObject({ logs: { max: 3 }, maxPayloadBytes: 50 });
+    expect(registry.limitsOf('email')).toMatchObject({ logsMax: 3, completedMax: 4 });
+    await expect(app.get(Sender).emails.add('welcome', 'x'.repeat(60))).rejects.toMatchObject({
+      code: 'GODWIT_PAYLOAD_TOO_LARGE',
+    });
+  });
+
+  it('with a name and another configuration do not refer to it', async () => {
+    const imports = [
+      QueueModule.forRoot({ connection: 'memory' }),
+      QueueModule.forRoot('mails', { connection: 'memory' }),
+      QueueModule.registerQueue({ name: 'email', configKey: 'mails' }, { name: 'email', logs: { max: 3 } }),
+    ];
+    expect(await bootFaults({ imports })).toEqual([
+      "queue 'email' is registered twice with different options: { configKey: 'mails' } and { logs: { max: 3 } }; " +
+        "keep one, and leave only { name: 'email' } in the other",
     ]);
   });
 
