@@ -15,6 +15,7 @@ import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import { MemoryStore } from '#lib/memory/memory-store.js';
 import { callOf, dead, LEASE_MS, LIMITS, QUEUE, WORKER } from '../scripts/support.js';
 import { atEnd } from '../support/cleanup.js';
+import { mutated } from '../support/mutant.js';
 import { patchedClient, virtualClock } from '../support/patched-client.js';
 import { useRedis, type TestRedis } from '../support/redis.js';
 
@@ -171,7 +172,9 @@ export function redisGround({ url, prefix, admin }: TestRedis): Ground {
   // Shared limits are those of the queue without a name.
   const all = ['', QUEUE, ...OTHERS].map(clockIn);
   all.push(clockOf(processKeys(prefix).processes));
-  const connection = patchedClient(url, { patch: virtualClock }) as never;
+  const connection = patchedClient(url, {
+    patch: (name, text) => virtualClock(name, mutated(name, text)),
+  }) as never;
   return {
     make: (limits) =>
       new RedisEngine({

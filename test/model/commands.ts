@@ -7,6 +7,7 @@ import { completed, dead, FAILURE, kept, released, retried, snoozed } from '../s
 import { command, fate, type ModelCommand } from './command.js';
 import { corruptions } from './corruptions.js';
 import { addItems, addKeyed, freeKeys } from './keyed-commands.js';
+import { charge, report, setLimit, setShared, share } from './limit-commands.js';
 import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE, type Fate } from './rig.js';
 import { MOMENT, withoutClock, type Scene } from './scene.js';
 
@@ -287,58 +288,6 @@ const wake = command('wake', fc.constant(null), async (scene) => {
   await scene.compare();
 });
 
-// --------------------------------------------------------------------------------------------------------------- limits
-
-const rate = fc.record({
-  max: fc.constantFrom(1, 2, 5),
-  per: fc.constantFrom(1_000, 10_000),
-  window: fc.constantFrom('sliding' as const, 'fixed' as const, 'bucket' as const),
-  burst: fc.constantFrom(1, 2),
-});
-const rule = fc.record(
-  {
-    aging: fc.constantFrom({ every: 1_000, by: 1 }, { every: 500, by: 3 }),
-    rate: fc.oneof(rate, fc.constant(false as const)),
-    concurrency: fc.constantFrom(1, 2, 3, false as const),
-    maxSize: fc.constantFrom(1, 3),
-    paused: fc.boolean(),
-    weight: fc.constantFrom(1, 2, 0.5),
-    order: fc.constantFrom('fair' as const, 'strict' as const),
-    onDead: fc.constantFrom('continue' as const, 'block' as const),
-  },
-  { requiredKeys: [] },
-);
-/** The rules that each field takes; a line in strict order counts by its rule alone. */
-function fitting(
-  of: string,
-  { rate: its, concurrency, aging, ...ofGroups }: typeof rule extends fc.Arbitrary<infer T> ? T : never,
-) {
-  const both = { ...(its !== undefined && { rate: its }), ...(concurrency !== undefined && { concurrency }) };
-  if (of === 'q' && aging) return { ...both, aging };
-  return of.startsWith('g') ? { ...both, ...ofGroups } : both;
-}
-const setLimit = command(
-  'set limit',
-  fc.record({
-    of: fc.constantFrom('q', 'g', 'g:g1', 'n:work'),
-    part: fc.constantFrom('code' as const, 'live' as const),
-    rule: fc.option(rule, { nil: null, freq: 2 }),
-  }),
-  (scene, { of, part, rule: given }) => {
-    const fitted = given && fitting(of, given);
-    return scene.both((engine) => engine.limits.set(QUEUE, of, part, fitted));
-  },
-);
-const charge = command(
-  'charge',
-  fc.record({
-    of: fc.constantFrom('q', 'g:g1', 'n:work'),
-    holdMs: fc.constantFrom(0, 0, 500, 5_000),
-    count: fc.constantFrom(-3, 0, 2),
-  }),
-  (scene, { of, ...more }) => scene.both((engine) => engine.limits.charge(QUEUE, [{ field: of, ...more }])),
-);
-
 // --------------------------------------------------------------------------------------------------------------- people
 
 const match = fc.record({
@@ -420,6 +369,8 @@ const ask = command(
         overgrown: await upkeep.overgrown([QUEUE]),
         look: await engine.look([{ queue: QUEUE, worker: scene.workers[drawn.worker]!.name }]),
         overdue: await engine.overdue(QUEUE, drawn.withinMs),
+        limits: structuredClone(await engine.limits.list(QUEUE)),
+        shared: structuredClone(await engine.limits.shared(QUEUE)),
         lastEvent: await engine.lastEvent(QUEUE),
       };
     }),
@@ -513,6 +464,12 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
       resume,
       flushScripts,
       setLimit,
+      setLimit,
+      report,
+      report,
+      setShared,
+      share,
+      share,
       rare,
       rare,
     ],

@@ -68,7 +68,7 @@ export function brokenRules(state: State, now: number): string[] {
     rule(Number(score) % 1 > 0 || isIn(id, 'active:'), `${id} has a slot and is not active`);
   }
 
-  const known = /^(active:|worker:|lane:)?[\w.-]*$/;
+  const known = /^(\{[^{}]+\}:|active:|worker:|lane:)?[\w.-]*$/;
   for (const [key, { until }] of Object.entries(state)) {
     rule(known.test(key), `${key} is no key of ours`);
     const ttl = TIMES_TO_LIVE.find(([name]) => name.test(key))?.[1];

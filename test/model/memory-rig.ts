@@ -1,14 +1,16 @@
+import { SHARED } from '#lib/contract/limit-verbs.js';
 import type { ClaimAnswer, Duplicate, ExchangeCall } from '#lib/contract/engine.js';
 import { activated } from '#lib/memory/event-log.js';
 import { claim, claimOnce, exchangeOnce } from '#lib/memory/exchange.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import type { Slot } from '#lib/memory/limit-book.js';
+import type { LimitUse } from '#lib/memory/rates.js';
 import { byBytes } from '#lib/memory/lines.js';
 import type { MemoryJob, MemoryLine } from '#lib/memory/memory-job.js';
 import type { MemoryQueue } from '#lib/memory/memory-queue.js';
 import type { LastExchange } from '#lib/memory/memory-worker.js';
 import { MemoryStore } from '#lib/memory/memory-store.js';
-import { LIMITS, QUEUE } from './rig.js';
+import { LIMITS, QUEUE, SHARED_TAG } from './rig.js';
 import { sortedJson } from './sorted-json.js';
 import { byFirst, type KeyValue, type Snapshot, type State } from './state.js';
 
@@ -70,9 +72,16 @@ export class MemoryRig {
       .after(afterEvent)
       .flatMap(({ at, events: some }) => some.map((event) => ({ ...event, at })));
     return {
-      state: stateOf(queue, this.store.bells.of(QUEUE)),
+      state: { ...stateOf(queue, this.store.bells.of(QUEUE)), ...this.sharedState() },
       events: events.filter(({ number }) => number > afterEvent),
     };
+  }
+
+  /** The keys of the queue without a name, which has the shared limits. */
+  private sharedState(): State {
+    const { bells } = this.store;
+    const own = Object.entries(stateOf(this.store.at(SHARED), bells.of(SHARED)));
+    return Object.fromEntries(own.map(([key, value]) => [`${SHARED_TAG}${key}`, value]));
   }
 }
 
@@ -173,13 +182,31 @@ function resultOf({ end }: MemoryJob): string | null {
   return `${end.at}\n${JSON.stringify({ attempt, us: durationUs, result })}`;
 }
 
+/** Places of a shared limit. */
+interface Share {
+  readonly queue: string;
+  readonly worker: string;
+  readonly till: number;
+  readonly count: number;
+  readonly seq: number;
+  readonly granted: number;
+}
+
 /** What the book of limits has. */
 interface Inside {
   readonly made: number;
   readonly turn: number;
   readonly flags: string;
   readonly rules: ReadonlyMap<string, object>;
-  readonly uses: ReadonlyMap<string, { blocked: number; rate: string }>;
+  readonly uses: ReadonlyMap<string, LimitUse>;
+  readonly shares: {
+    readonly shares: ReadonlyMap<string, readonly Share[]>;
+    readonly waiting: ReadonlyMap<string, ReadonlySet<string>>;
+  };
+  readonly breakers: {
+    readonly counts: ReadonlyMap<string, readonly { tenth: number; completed: number; failed: number }[]>;
+    readonly due: ReadonlyMap<string, number>;
+  };
   readonly lines: ReadonlyMap<string, MemoryLine>;
   readonly slots: ReadonlyMap<MemoryJob, Slot>;
 }
@@ -187,7 +214,7 @@ interface Inside {
 const KEPT = { '': 0, strict: 0.25, block: 0.5 };
 
 function addLimits(queue: MemoryQueue, put: Put): void {
-  const { rules, uses, lines, slots } = queue.limits as unknown as Inside;
+  const { rules, uses, lines, slots, shares, breakers } = queue.limits as unknown as Inside;
   const text = (number: number) => String(number).padStart(7, '0');
   const all = [...lines.values()];
   put(
@@ -200,11 +227,31 @@ function addLimits(queue: MemoryQueue, put: Put): void {
     'hash',
     [...rules].map(([field, parts]) => [field, sortedJson(parts)]),
   );
-  put(
-    'limitStates',
-    'hash',
-    [...uses].map(([field, { blocked, rate }]) => [field, `${blocked} ${rate}`]),
-  );
+  put('limitStates', 'hash', [
+    ...[...uses].map(([field, { blocked, rate, mark, till }]): [string, string] => [
+      field,
+      `${blocked}${mark}${mark === '' ? '' : till} ${rate}`,
+    ]),
+    ...[...breakers.counts].map(([field, tenths]): [string, string] => [
+      `b:${field}`,
+      tenths.map(({ tenth, completed, failed }) => `${tenth}:${completed}:${failed}`).join(' '),
+    ]),
+    ...[...breakers.due].map(([field, at]): [string, string] => [`r:${field}`, at.toFixed(3)]),
+  ]);
+  put('shares', 'hash', [
+    ...[...shares.shares].map(([limit, rows]): [string, string] => [
+      limit,
+      rows
+        .map(({ queue: of, worker, till, count, seq, granted }) =>
+          [of, worker, till, count, seq, granted].join(' '),
+        )
+        .join('\n'),
+    ]),
+    ...[...shares.waiting].map(([limit, queues]): [string, string] => [
+      `w:${limit}`,
+      [...queues].map((of) => `${of}\n`).join(''),
+    ]),
+  ]);
   const subs = all.flatMap((line) =>
     [...line.jobs].map(([priority, { number }]) => ({ line, priority, number })),
   );

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Redis } from 'ioredis';
 import type { EngineSettings } from '#lib/engine/wire/clients.js';
 import type { ClaimAnswer, ExchangeCall, QueueLimits } from '#lib/contract/engine.js';
+import { SHARED } from '#lib/contract/limit-verbs.js';
 import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { claim } from '#lib/engine/scripts/claim.js';
@@ -11,6 +12,8 @@ import { readState, type Snapshot } from './state.js';
 
 export const PREFIX = 'model';
 export const QUEUE = 'q';
+/** How the keys of the queue without a name begin. */
+export const SHARED_TAG = new QueueKeys(PREFIX, SHARED).fixed.meta.slice(0, -'meta'.length);
 export const LEASE_MS = 8_000;
 /** Small, so that a short sequence reaches them. */
 export const LIMITS: QueueLimits = {
@@ -91,7 +94,8 @@ export class Rig {
   }
 
   async setClock(now: number): Promise<void> {
-    await this.admin.set(`${this.tag}clock`, now);
+    // Shared limits are in the queue without a name.
+    await this.admin.mset(`${this.tag}clock`, now, `${SHARED_TAG}clock`, now);
   }
 
   /** The test controls the clock of the scripts, but not the clock by which Redis expires keys. */

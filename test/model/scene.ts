@@ -36,6 +36,8 @@ export class Scene {
   broken = false;
   /** Number of jobs with generated ids. */
   made = 0;
+  /** Number of the last call to shared limits. */
+  shareSeq = 0;
   private names = 3;
   private audited: unknown;
 

@@ -58,7 +58,7 @@ const MOVES: Readonly<Record<string, readonly string[]>> = {
   trim: ['completed gone', 'dead gone', 'cancelled gone'],
 };
 /** Scripts that move no job. */
-const STILL = ['adopt', 'beat', 'charge', 'counts', 'get', 'note', 'overdue', 'pause', 'set-limits'];
+const STILL = ['adopt', 'beat', 'charge', 'counts', 'get', 'note', 'overdue', 'pause', 'set-limits', 'share'];
 
 /**
  * Runs several engines at once. A scheduler decides which call reaches Redis next and which answer arrives next. Each

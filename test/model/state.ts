@@ -71,7 +71,7 @@ export async function readState(admin: Redis, tag: string, after: number): Promi
   for (const [key, kind, ttl, value] of raw) {
     const name = key.startsWith(tag) ? key.slice(tag.length) : key;
     // The list of queues belongs to no queue.
-    if (name === 'clock' || name.endsWith('}:queues')) continue;
+    if (name === 'clock' || name.endsWith('}:clock') || name.endsWith('}:queues')) continue;
     if (kind === 'stream') {
       for (const [id, fields] of value as readonly [string, string[]][]) {
         const batch = readEntry('q', id, fields);
@@ -89,10 +89,13 @@ export async function readState(admin: Redis, tag: string, after: number): Promi
 
 /** Rules as one text, independent of the order of their fields. */
 function withRules(state: State): State {
-  const rules = (state['limits']?.hash ?? []).map(
-    ([of, json]) => [of, sortedJson(JSON.parse(json))] as const,
-  );
-  return rules.length === 0 ? state : { ...state, limits: { hash: rules } };
+  const rules = Object.entries(state)
+    .filter(([key]) => key === 'limits' || key.endsWith('}:limits'))
+    .map(([key, { hash }]) => {
+      const sorted = hash!.map(([of, json]) => [of, sortedJson(JSON.parse(json))] as const);
+      return [key, { hash: sorted }] as const;
+    });
+  return { ...state, ...Object.fromEntries(rules) };
 }
 
 /** The bodies of all hashes as one hash. Each must be in the hash of its letter. */

@@ -2,7 +2,7 @@ import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe } from 'vitest';
 import '#lib/engine/redis-engine.js';
 import { allScripts } from '#lib/engine/script.js';
-import { mutantOf } from './mutants.js';
+import { FLOW_CONTROL, mutantOf } from './mutants.js';
 
 // What the model has left over, against the specs of the scripts: each spec is loaded once for each mutant, into a suite of its
 // own, which ends with the first test that fails. Writes a line for each mutant to a file.
@@ -16,14 +16,19 @@ const ALL = readdirSync(FOLDER)
   .map((name) => name.slice(0, -'.spec.ts'.length));
 /** Specs that look at several scripts; what an exchange tells of schedules is in `due-schedules`. */
 const MORE = ['letters', 'undeclared-workers', 'events', 'due-schedules', 'planted'];
+/** Limits and keys are decisions over several calls, which the specs of both engines test. */
+const OF_FLOW_CONTROL = ['limits', 'breakers', 'shared-limits', 'unique', 'aggregate'].map(
+  (name) => `../conformance/${name}`,
+);
 
 /** Those of the scripts that have the mistake, which is several for one in a fragment. */
 function specsOf(id: string): readonly string[] {
-  if (id === 'none') return ALL;
-  const { patch } = mutantOf(id);
+  if (id === 'none') return [...ALL, ...OF_FLOW_CONTROL];
+  const { file, patch } = mutantOf(id);
   const scripts = allScripts().flatMap(({ name, text }) => (patch(name, text) === text ? [] : [name]));
   const isOwn = (spec: string) => scripts.some((name) => spec === name || spec.startsWith(`${name}-`));
-  return [...ALL.filter(isOwn), ...MORE.filter((spec) => !isOwn(spec))];
+  const ofBoth = FLOW_CONTROL.includes(file) ? OF_FLOW_CONTROL : [];
+  return [...ALL.filter(isOwn), ...MORE.filter((spec) => !isOwn(spec)), ...ofBoth];
 }
 
 const ids = readFileSync(MUTATION_IDS, 'utf8')

@@ -2,7 +2,7 @@
 // then the specs of the scripts. Ends with one line: how many there were, how many were noticed, and the score. Every mistake
 // that nothing notices must stand in survivors.json, with the reason why none can, or need not.
 //
-//   npm run test:mutation -- [a script, such as exchange or shared/due]
+//   npm run test:mutation -- [scripts and fragments, such as exchange shared/rates]
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ const HERE = fileURLToPath(new URL('.', import.meta.url));
 const CHILDREN = 2;
 const MIN_SCORE = 95;
 
-const only = process.argv[2];
+const only = process.argv.slice(2);
 const children = new Set();
 const temp = mkdtempSync(join(tmpdir(), 'godwit-mutation-'));
 process.on('exit', () => {
@@ -86,7 +86,7 @@ function table(mutants) {
     .join('');
 }
 
-const byModel = await run('model', only === undefined ? {} : { MUTATION_ONLY: only });
+const byModel = await run('model', only.length === 0 ? {} : { MUTATION_ONLY: only.join(',') });
 const mutants = byModel.lines;
 if (mutants.length === 0) throw new Error(`the model has tried nothing:\n${byModel.text}`);
 const left = mutants.filter(({ killedBy }) => killedBy === null);
@@ -104,7 +104,8 @@ const survivors = left.filter(({ killedBy }) => killedBy === null);
 const reasons = JSON.parse(readFileSync(join(HERE, 'survivors.json'), 'utf8'));
 const unexplained = survivors.filter((mutant) => !(mutant.key in reasons));
 for (const mutant of unexplained) console.log(`no reason is given for ${JSON.stringify(mutant.key)}`);
-if (only === undefined) writeFileSync(join(HERE, 'results.tsv'), table(mutants));
+if (only.length === 0) writeFileSync(join(HERE, 'results.tsv'), table(mutants));
+else process.stdout.write(table(mutants));
 const killed = mutants.length - survivors.length;
 const score = (100 * killed) / mutants.length;
 console.log(

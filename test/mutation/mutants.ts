@@ -5,13 +5,13 @@ import type { Patch } from '../support/patched-client.js';
 
 /** One small mistake in one script. */
 export interface Mutant {
-  /** `exchange:47:2:drop`: file, line, which call of that line, and what is done to it. */
+  /** `exchange:47:2:drop`: file, line, which call or operator of that line, and what is done to it. */
   readonly id: string;
   /** The same with its text in place of its line, which changes with every edit above it. */
   readonly key: string;
   readonly file: string;
   readonly line: number;
-  readonly kind: 'drop' | 'swap';
+  readonly kind: 'drop' | 'swap' | 'operator';
   /** The line it is in. */
   readonly code: string;
   readonly patch: Patch;
@@ -86,7 +86,29 @@ local function swapped_(command, key, ...)
 end
 `;
 
-/** Every mutant there is: each call of Redis in each script left out, and each done wrongly. */
+/** Scripts and fragments of flow control. What they do wrong is seldom a call and often a comparison or a sum. */
+export const FLOW_CONTROL: readonly string[] = [
+  'charge',
+  'claim-limited',
+  'free-keys',
+  'limits',
+  'report',
+  'set-limits',
+  'share',
+  'wake-lines',
+  'shared/aggregate',
+  'shared/breakers',
+  'shared/limits',
+  'shared/lines',
+  'shared/rates',
+  'shared/shares',
+  'shared/slots',
+  'shared/unique',
+];
+
+/**
+ * All mutants: each call of Redis in each script left out, and each done wrongly; in flow control also each operator replaced.
+ */
 export function allMutants(): Mutant[] {
   const files = [
     ...luaIn('').map((name) => ({ name, file: name })),
@@ -140,34 +162,73 @@ function replaceNth(line: string, nth: number, helper: string): string {
   return line.replaceAll(/redis\.p?call(?=\('\w+')/g, (call) => (++seen === nth ? helper : call));
 }
 
+/** What stands in place of an operator. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  '+': '-',
+  '-': '+',
+  '*': '/',
+  '/': '*',
+  '<': '<=',
+  '<=': '<',
+  '>': '>=',
+  '>=': '>',
+  and: 'or',
+  or: 'and',
+};
+/** Texts and comments, which are passed over, and operators. */
+const TOKENS = /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|--.*|[<>=~]=|[<>+*/-]|\b(?:and|or)\b/g;
+/** A `-` behind one of these, or behind no word at all, is the sign of a number. */
+const BEFORE_SIGN = /(?:^|[^\w)\]'"]|\b(?:and|or|not|return|then|else|if|elseif|in|do|while|until))$/;
+
+function operatorsIn(line: string): { at: number; operator: string }[] {
+  return [...line.matchAll(TOKENS)].flatMap(({ 0: operator, index: at }) => {
+    const isSign = operator === '-' && BEFORE_SIGN.test(line.slice(0, at).trimEnd());
+    return operator in INSTEAD && !isSign ? [{ at, operator }] : [];
+  });
+}
+
+function replaceOperator(line: string, nth: number): string {
+  const found = operatorsIn(line)[nth - 1];
+  if (!found) return line;
+  const { at, operator } = found;
+  return line.slice(0, at) + INSTEAD[operator]! + line.slice(at + operator.length);
+}
+
+const callsIn = (line: string) => line.match(/redis\.p?call\('\w+'/g)?.length ?? 0;
+
 function mutantsOf(file: string, text: string): Mutant[] {
-  const mutants: Mutant[] = [];
   const lines = text.split('\n').map((one) => one.trim());
-  const seen = new Map<number, number>();
-  for (const match of text.matchAll(/redis\.p?call\('(\w+)'/g)) {
-    const at = match.index;
-    const line = text.slice(0, at).split('\n').length;
-    const nth = (seen.get(line) ?? 0) + 1;
-    seen.set(line, nth);
-    const code = lines[line - 1]!;
+  return lines.flatMap((code, i) => {
+    const line = i + 1;
     // What goes on with a statement is sent in the line where that begins.
     let first = line;
-    let inFront = 0;
-    while (first > 1 && belongsTo(lines[first - 2]!, lines[first - 1]!)) {
-      first -= 1;
-      inFront += lines[first - 1]!.match(/redis\.p?call\('\w+'/g)?.length ?? 0;
-    }
-    for (const kind of ['drop', 'swap'] as const) {
-      const helper = kind === 'drop' ? 'dropped_' : 'swapped_';
-      const patch: Patch = (name, whole) => {
-        const mutated = inLine(name, whole, `${file}.lua:${first}`, (its) =>
-          replaceNth(its, inFront + nth, helper),
-        );
-        return mutated === whole ? whole : mutated.replace('\n', () => `\n${HELPERS}`);
-      };
-      const key = `${file} | ${kind} ${nth} | ${code}`;
-      mutants.push({ id: `${file}:${line}:${nth}:${kind}`, key, file, line, kind, code, patch });
-    }
-  }
-  return mutants;
+    while (first > 1 && belongsTo(lines[first - 2]!, lines[first - 1]!)) first -= 1;
+    const before = lines.slice(first - 1, line - 1);
+    const kinds = [
+      {
+        kind: 'drop',
+        countIn: callsIn,
+        change: (its: string, nth: number) => replaceNth(its, nth, 'dropped_'),
+      },
+      {
+        kind: 'swap',
+        countIn: callsIn,
+        change: (its: string, nth: number) => replaceNth(its, nth, 'swapped_'),
+      },
+      { kind: 'operator', countIn: (its: string) => operatorsIn(its).length, change: replaceOperator },
+    ] as const;
+    return kinds.flatMap(({ kind, countIn, change }): Mutant[] => {
+      if (kind === 'operator' && !FLOW_CONTROL.includes(file)) return [];
+      const inFront = before.reduce((sum, its) => sum + countIn(its), 0);
+      return Array.from({ length: countIn(code) }, (_, at): Mutant => {
+        const nth = at + 1;
+        const patch: Patch = (name, whole) => {
+          const mutated = inLine(name, whole, `${file}.lua:${first}`, (its) => change(its, inFront + nth));
+          return mutated === whole ? whole : mutated.replace('\n', () => `\n${HELPERS}`);
+        };
+        const key = `${file} | ${kind} ${nth} | ${code}`;
+        return { id: `${file}:${line}:${nth}:${kind}`, key, file, line, kind, code, patch };
+      });
+    });
+  });
 }

@@ -1,3 +1,4 @@
+import luaparse from 'luaparse';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import '#lib/engine/redis-engine.js';
@@ -9,6 +10,20 @@ it('every mutant is a mistake in some script', () => {
     allScripts().every(({ name, text }) => patch(name, text) === text),
   );
   expect(inNone.map(({ id }) => id)).toEqual([]);
+});
+
+it('a mutant of an operator is a script in which one operator is another', () => {
+  const [first] = allMutants().filter(
+    ({ id, kind }) => id.startsWith('shared/rates:') && kind === 'operator',
+  );
+  const changes = allScripts().flatMap(({ name, text }) => {
+    const lines = text.split('\n');
+    const mutated = first!.patch(name, text).split('\n');
+    return lines.flatMap((line) => (mutated.includes(line) ? [] : [line]));
+  });
+  expect(new Set(changes).size).toBe(1);
+  const text = allScripts().find(({ name }) => name === 'claim-limited')!.text;
+  expect(() => luaparse.parse(first!.patch('claim-limited', text), { luaVersion: '5.1' })).not.toThrow();
 });
 
 it('every reason why a mutant survives is for a mutant that there is', () => {

@@ -1,6 +1,6 @@
 import type { RedisConnection } from '#lib/index.js';
 import { mutantOf } from '../mutation/mutants.js';
-import { patchedClient } from './patched-client.js';
+import { patchedClient, type Patch } from './patched-client.js';
 
 /**
  * The connection of specs that test scripts. Normally just the URL. In mutation tests, a factory of clients that run
@@ -11,3 +11,9 @@ export function connectionTo(url: string): RedisConnection {
   if (id === undefined) return url;
   return patchedClient(url, { patch: mutantOf(id).patch }) as RedisConnection;
 }
+
+/** The same for specs that change the scripts themselves. */
+export const mutated: Patch = (name, text) => {
+  const id = process.env['GODWIT_MUTANT'];
+  return id === undefined ? text : mutantOf(id).patch(name, text);
+};

@@ -1,0 +1,143 @@
+import * as fc from 'fast-check';
+import { command, fate } from './command.js';
+import { QUEUE } from './rig.js';
+
+const rate = fc.record({
+  max: fc.constantFrom(1, 2, 5),
+  per: fc.constantFrom(1_000, 10_000),
+  window: fc.constantFrom('sliding' as const, 'fixed' as const, 'bucket' as const),
+  burst: fc.constantFrom(1, 2),
+});
+const breaker = fc.record({
+  failures: fc.constantFrom(1, 2, 4),
+  ratio: fc.constantFrom(0, 0.5),
+  window: fc.constantFrom(1_000, 10_000),
+  openFor: fc.constantFrom(500, 5_000),
+  probes: fc.constantFrom(1, 2),
+});
+const retryBudget = fc.record({ max: fc.constantFrom(1, 2, 4), per: fc.constantFrom(1_000, 10_000) });
+const rule = fc.record(
+  {
+    breaker: fc.oneof(
+      { weight: 4, arbitrary: breaker },
+      { weight: 1, arbitrary: fc.constant(false as const) },
+    ),
+    retryBudget: fc.oneof(
+      { weight: 4, arbitrary: retryBudget },
+      { weight: 1, arbitrary: fc.constant(false as const) },
+    ),
+    aging: fc.constantFrom({ every: 1_000, by: 1 }, { every: 500, by: 3 }),
+    rate: fc.oneof(rate, fc.constant(false as const)),
+    concurrency: fc.constantFrom(1, 2, 3, false as const),
+    maxSize: fc.constantFrom(1, 3),
+    paused: fc.boolean(),
+    weight: fc.constantFrom(1, 2, 0.5),
+    order: fc.constantFrom('fair' as const, 'strict' as const),
+    onDead: fc.constantFrom('continue' as const, 'block' as const),
+  },
+  { requiredKeys: [] },
+);
+/** The rules that each field takes; a line in strict order counts by its rule alone. */
+function fitting(
+  of: string,
+  {
+    rate: its,
+    concurrency,
+    aging,
+    breaker: broken,
+    retryBudget: budget,
+    ...ofGroups
+  }: typeof rule extends fc.Arbitrary<infer T> ? T : never,
+) {
+  const both = { ...(its !== undefined && { rate: its }), ...(concurrency !== undefined && { concurrency }) };
+  if (of.startsWith('g')) return { ...both, ...ofGroups };
+  const ofRuns = {
+    ...(broken !== undefined && { breaker: broken }),
+    ...(budget !== undefined && { retryBudget: budget }),
+  };
+  return { ...both, ...ofRuns, ...(of === 'q' && aging && { aging }) };
+}
+export const setLimit = command(
+  'set limit',
+  fc.record({
+    of: fc.constantFrom('q', 'g', 'g:g1', 'n:work'),
+    part: fc.constantFrom('code' as const, 'live' as const),
+    rule: fc.option(rule, { nil: null, freq: 2 }),
+  }),
+  (scene, { of, part, rule: given }) => {
+    const fitted = given && fitting(of, given);
+    return scene.both((engine) => engine.limits.set(QUEUE, of, part, fitted));
+  },
+);
+export const charge = command(
+  'charge',
+  fc.record({
+    of: fc.constantFrom('q', 'g:g1', 'n:work', 's:api'),
+    holdMs: fc.constantFrom(0, 0, 500, 5_000, -1),
+    count: fc.constantFrom(-3, 0, 2),
+  }),
+  (scene, { of, ...more }) => scene.both((engine) => engine.limits.charge(QUEUE, [{ field: of, ...more }])),
+);
+
+/** Ends of runs, as the worker reports them to breakers and retry budgets. A repeated report counts again. */
+export const report = command(
+  'report',
+  fc.record({
+    runs: fc.array(
+      fc.record({
+        field: fc.constantFrom('q', 'q', 'n:work'),
+        completed: fc.nat({ max: 2 }),
+        failed: fc.nat({ max: 3 }),
+        retries: fc.nat({ max: 3 }),
+      }),
+      { minLength: 1, maxLength: 3 },
+    ),
+    fate,
+  }),
+  (scene, drawn) => scene.both((engine) => engine.limits.report(QUEUE, drawn.runs), { fate: drawn.fate }),
+);
+
+// --------------------------------------------------------------------------------------------- limits that queues share
+
+const SHARED_LIMITS = ['api', 'gpu'];
+
+export const setShared = command(
+  'set a shared limit',
+  fc.record({
+    of: fc.constantFrom(...SHARED_LIMITS),
+    part: fc.constantFrom('code' as const, 'live' as const),
+    rule: fc.option(
+      fc.record(
+        {
+          rate: fc.oneof(rate, fc.constant(false as const)),
+          concurrency: fc.constantFrom(1, 2, 4, false as const),
+        },
+        { requiredKeys: [] },
+      ),
+      { nil: null, freq: 5 },
+    ),
+  }),
+  (scene, { of, part, rule: given }) =>
+    scene.both((engine) => engine.limits.set(QUEUE, `s:${of}`, part, given)),
+);
+
+/** As the workers of two queues do before and after their claims. */
+export const share = command(
+  'share',
+  fc.record({
+    queue: fc.constantFrom(QUEUE, 'other'),
+    worker: fc.constantFrom('s0', 's1'),
+    isRepeated: fc.nat({ max: 2 }).map((drawn) => drawn === 0),
+    limits: fc.constantFrom(['api'], ['gpu'], SHARED_LIMITS),
+    running: fc.nat({ max: 2 }),
+    want: fc.nat({ max: 3 }),
+    kept: fc.constantFrom(null, null, null, 0, 1, 3),
+    leaseMs: fc.constantFrom(2_000, 8_000),
+    fate,
+  }),
+  async (scene, { queue, isRepeated, fate: drawnFate, ...drawn }) => {
+    if (!isRepeated && drawn.kept === null) scene.shareSeq += 1;
+    const call = { ...drawn, seq: scene.shareSeq };
+    await scene.both((engine) => engine.limits.share(queue, call), { fate: drawnFate });
+  },
+);
