@@ -63,6 +63,22 @@ export class History {
     return this.lines.findLast(({ what, id }) => what === 'L' && id === `${role}-up`)?.at;
   }
 
+  /** The most runs of one group at once that began after this moment. `groupOf`: by the number of the job. */
+  mostOfGroup(queue: string, groupOf: (made: number) => number, after: number): number {
+    const running = new Map<number, Set<string>>();
+    let most = 0;
+    for (const { what, id, at } of this.lines) {
+      if (!id.startsWith(`${queue}:`) || at < after || (what !== 'S' && what !== 'E')) continue;
+      const group = groupOf(Number(id.slice(queue.length + 1)));
+      const ids = running.get(group) ?? new Set();
+      running.set(group, ids);
+      if (what === 'S') ids.add(id);
+      else ids.delete(id);
+      most = Math.max(most, ids.size);
+    }
+    return most;
+  }
+
   account(queue: string): Account {
     const of = (what: What) =>
       this.lines.filter((line) => line.what === what && line.id.startsWith(`${queue}:`));

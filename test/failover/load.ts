@@ -11,12 +11,21 @@ import { atEnd } from '../support/cleanup.js';
 import { until, within } from '../support/wait.js';
 import { History } from './history.js';
 
+/** The groups of a queue that has groups. */
+export const TENANT_COUNT = 40;
+/** A queue with everything that holds jobs back: groups, a key for each job, a concurrency and a rate. */
+export const TENANTS: QueueOptions = {
+  name: 'tenants',
+  durability: 'replicated',
+  limits: { concurrency: 10, rate: { max: 500, per: '1s' } },
+  groups: { concurrency: 1 },
+};
 const PROGRAM = fileURLToPath(new URL('load.mjs', import.meta.url));
 
 export interface LoadPlan {
   readonly root: QueueModuleOptions;
   readonly queues: readonly QueueOptions[];
-  /** Adds to each queue. @default 300 */
+  /** Adds to each queue. Jobs of a queue with groups get a group and a key. @default 300 */
   readonly perSecond?: number;
   /** Words before the command, to run it elsewhere: `['ip', 'netns', 'exec', 'a']`. */
   readonly before?: readonly string[];
@@ -27,6 +36,10 @@ export interface Finish {
   readonly isDrained: boolean;
   readonly violations: readonly Violation[];
   readonly counts: readonly JobCounts[];
+  /** Keys of ended jobs that are still in use. */
+  readonly stuckKeys: number;
+  /** Groups and slots that are left when no job is. */
+  readonly stuckGroups: number;
   readonly unhandled: readonly string[];
   readonly complaints: readonly string[];
 }
@@ -45,7 +58,10 @@ export class Load {
   private constructor({ before = [], perSecond = 300, ...plan }: LoadPlan) {
     const [command, ...args] = [...before, process.execPath, PROGRAM];
     this.child = spawn(command!, args, {
-      env: { ...process.env, PLAN: JSON.stringify({ ...plan, perSecond, ledger: this.ledger }) },
+      env: {
+        ...process.env,
+        PLAN: JSON.stringify({ ...plan, perSecond, tenants: TENANT_COUNT, ledger: this.ledger }),
+      },
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     });
     this.child.on('message', (message) => this.said.push(message as { kind: string }));

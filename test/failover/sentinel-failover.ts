@@ -3,7 +3,7 @@ import { startSentinel, type RunningSentinel } from '../../tools/redis/sentinel.
 import { atEnd } from '../support/cleanup.js';
 import { until } from '../support/wait.js';
 import type { Account } from './history.js';
-import { Load, type Finish } from './load.js';
+import { Load, TENANT_COUNT, TENANTS, type Finish } from './load.js';
 
 /** How the primary fails. */
 export type Blow = 'planned' | 'killed' | 'stopped';
@@ -15,11 +15,17 @@ export interface Failover {
   readonly switchedMs: number;
   readonly local: Account;
   readonly replicated: Account;
+  /** Of the queue with groups, keys and limits. */
+  readonly tenants: Account;
+  /** Runs of one group at once, of those that began after work has resumed. */
+  readonly mostOfGroup: number;
   readonly finish: Finish;
 }
 
 /** How long the load goes on after work has resumed. */
 const AFTER_MS = 2_000;
+/** The queues whose adds wait for a replica. */
+const CONFIRMED = ['replicated', 'tenants'];
 
 /** A failover by Sentinel under load of adds and work, on servers of its own. */
 export async function sentinelFailover(blow: Blow): Promise<Failover> {
@@ -31,7 +37,7 @@ export async function sentinelFailover(blow: Blow): Promise<Failover> {
   const switches = await watchSwitches(sentinel);
   const load = await Load.start({
     root: { connection: sentinel.connection },
-    queues: [{ name: 'local' }, { name: 'replicated', durability: 'replicated' }],
+    queues: [{ name: 'local' }, { name: 'replicated', durability: 'replicated' }, TENANTS],
   });
 
   const struckAt = Date.now();
@@ -52,10 +58,13 @@ export async function sentinelFailover(blow: Blow): Promise<Failover> {
   // The old primary comes back and becomes a replica, so that adds can be confirmed again.
   if (blow === 'stopped') process.kill(primary.pid!, 'SIGCONT');
   if (blow === 'killed') await primary.restart();
-  await until(() => load.history().resumedAt('replicated', switchedAt), {
-    timeout: 40_000,
-    what: 'replicated adds go on',
-  });
+  const goneOn = await until(
+    () => {
+      const on = CONFIRMED.map((queue) => load.history().resumedAt(queue, switchedAt));
+      return on.every((at) => at !== undefined) && Math.max(...on);
+    },
+    { timeout: 40_000, what: 'replicated adds go on' },
+  );
   await until(() => Date.now() - back > AFTER_MS, { timeout: AFTER_MS * 2 });
   const finish = await load.finish();
   const history = load.history();
@@ -64,6 +73,8 @@ export async function sentinelFailover(blow: Blow): Promise<Failover> {
     switchedMs: switchedAt - struckAt,
     local: history.account('local'),
     replicated: history.account('replicated'),
+    tenants: history.account('tenants'),
+    mostOfGroup: history.mostOfGroup('tenants', (made) => made % TENANT_COUNT, Math.max(back, goneOn)),
     finish,
   };
 }

@@ -6,15 +6,19 @@ it.each<[Blow, string]>([
   ['killed', 'the death of the primary'],
   ['stopped', 'a primary that stands still and comes back'],
 ])(
-  'goes on after %s (%s), and loses nothing that replicas have confirmed',
+  'goes on after %s (%s), loses nothing that replicas have confirmed, and keeps no group and no key',
   async (blow) => {
-    const { resumedMs, local, replicated, finish } = await sentinelFailover(blow);
+    const { resumedMs, local, replicated, tenants, mostOfGroup, finish } = await sentinelFailover(blow);
     // The promise is a second; a busy machine takes longer.
     expect(resumedMs).toBeLessThan(10_000);
     expect(finish).toMatchObject({ isDrained: true, unhandled: [], violations: [] });
-    expect(replicated).toMatchObject({ lost: [], phantom: [], undecided: 0 });
+    expect(finish).toMatchObject({ stuckKeys: 0, stuckGroups: 0 });
+    for (const account of [replicated, tenants])
+      expect(account).toMatchObject({ lost: [], phantom: [], undecided: 0 });
+    expect(tenants.acknowledged).toBeGreaterThan(500);
+    expect(mostOfGroup).toBe(1);
     expect(local).toMatchObject({ phantom: [], undecided: 0 });
-    expect(finish.counts.map(({ dead }) => dead)).toEqual([0, 0]);
+    expect(finish.counts.map(({ dead }) => dead)).toEqual([0, 0, 0]);
   },
   120_000,
 );

@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { findServer } from '../../tools/redis/binary.mjs';
 import { atEnd } from '../support/cleanup.js';
 import { until } from '../support/wait.js';
-import { Load } from './load.js';
+import { Load, TENANT_COUNT, TENANTS } from './load.js';
 import type { Failover } from './sentinel-failover.js';
 
 /** The two halves of a network that splits. The address of each stays the same. */
@@ -45,7 +45,7 @@ export async function networkSplit(): Promise<Failover> {
   const sentinels = [0, 1, 2].map((i) => ({ host: HALVES.right, port: SENTINEL_PORT + i }));
   const load = await Load.start({
     root: { connection: { name: NAME, sentinels } },
-    queues: [{ name: 'local' }, { name: 'replicated', durability: 'replicated' }],
+    queues: [{ name: 'local' }, { name: 'replicated', durability: 'replicated' }, TENANTS],
     before: inside('left'),
   });
 
@@ -76,6 +76,8 @@ export async function networkSplit(): Promise<Failover> {
     switchedMs: switchedAt - struckAt,
     local: history.account('local'),
     replicated: history.account('replicated'),
+    tenants: history.account('tenants'),
+    mostOfGroup: history.mostOfGroup('tenants', (made) => made % TENANT_COUNT, back),
     finish,
   };
 }

@@ -63,9 +63,29 @@ function losses(all: readonly Repetition[]): Figure[] {
   ];
 }
 
+/** A queue with groups, keys and limits loses nothing that a replica confirmed, and nothing of it stands still. */
+function ofTenants(all: readonly Repetition[]): Figure[] {
+  const count = (of: (finish: Finish) => number) => sum(all.map(({ finish }) => of(finish)));
+  const confirmed = total(all, ({ acknowledged }) => acknowledged, 'tenants');
+  const lost = total(all, (account) => account.lost.length, 'tenants');
+  return [
+    {
+      what: `lost of ${confirmed} with groups, keys and limits that a replica confirmed`,
+      value: lost,
+      equals: 0,
+    },
+    {
+      what: 'keys in use after their jobs have ended',
+      value: count(({ stuckKeys }) => stuckKeys),
+      equals: 0,
+    },
+    { what: 'groups and slots that are left', value: count(({ stuckGroups }) => stuckGroups), equals: 0 },
+  ];
+}
+
 const bySentinel = async (failover: Promise<Failover>): Promise<Repetition> => {
-  const { resumedMs, local, replicated, finish } = await failover;
-  return { resumedMs, accounts: { local, replicated }, finish };
+  const { resumedMs, local, replicated, tenants, finish } = await failover;
+  return { resumedMs, accounts: { local, replicated, tenants }, finish };
 };
 
 const onCluster = async (fault: Promise<ClusterFault>): Promise<Repetition> => {
@@ -76,6 +96,7 @@ const onCluster = async (fault: Promise<ClusterFault>): Promise<Repetition> => {
 const afterSwitch = (all: readonly Repetition[]) => [
   resumed(all, 'longest from the switch until work goes on', 1_000),
   ...losses(all),
+  ...ofTenants(all),
   ...common(all),
 ];
 
@@ -109,6 +130,7 @@ export const trials: readonly FailoverTrial[] = [
     judge: (all) => [
       resumed(all, 'longest from the mending of the network until work goes on at the new primary'),
       ...losses(all),
+      ...ofTenants(all),
       ...common(all),
     ],
   },
