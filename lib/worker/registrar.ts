@@ -50,6 +50,7 @@ export class Registrar {
   /** Ids of the orders that were obeyed: each order comes several times. */
   private readonly obeyed = new Set<string>();
   private lastObeyed = '';
+  private hasStopped = false;
 
   constructor(
     private readonly engine: Pick<QueueEngine, 'now' | 'processes'>,
@@ -81,6 +82,8 @@ export class Registrar {
 
   /** Obeys new orders. The record then names the last one, and Redis deletes them. */
   obey(orders: readonly ProcessOrder[]): void {
+    // An answer may come while the process stops. Showing the record would start its renewal again.
+    if (this.hasStopped) return;
     const fresh = orders.filter(({ id }) => !this.obeyed.has(id));
     for (const order of fresh) {
       this.obeyed.add(order.id);
@@ -95,6 +98,7 @@ export class Registrar {
 
   /** Stops updating the record. */
   stop(): void {
+    this.hasStopped = true;
     clearInterval(this.timer);
   }
 

@@ -125,3 +125,12 @@ it('leaves in a second where nobody answers, and where there was nothing to say 
   await failing.leave();
   expect(gone).toEqual([]);
 });
+
+it('obeys no order behind the end', () => {
+  const registrar = makeRegistrar();
+  registrar.say('running');
+  registrar.stop();
+  const { length } = shown;
+  registrar.obey([{ id: 'o', kind: 'pause', queue: null, by: '' }]);
+  expect(shown).toHaveLength(length);
+});
