@@ -194,6 +194,7 @@ export type {
   SeriesPoint,
   TimeSummary,
 } from './inspect/queue-series.js';
+export type { ActionPage, ActionsOptions, QueueAction } from './inspect/queue-actions.js';
 export type { QueueInfo } from './inspect/queue-inspector.js';
 export type {
   RunningJobInfo,

@@ -1,6 +1,7 @@
 import type { EndedState, JobState } from '../job/job-state.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/job-options.js';
+import type { ActionVerbs } from './action-verbs.js';
 import type { AdminVerbs } from './admin-verbs.js';
 import type { DeclarationVerbs } from './declaration-verbs.js';
 import type { UpkeepVerbs } from './upkeep-verbs.js';
@@ -82,6 +83,8 @@ export interface QueueEngine {
   readonly limits: LimitVerbs;
   /** Queues of other programs. */
   readonly tasks: TaskVerbs;
+  /** The record of what people did. */
+  readonly actions: ActionVerbs;
 
   /** Resolves to the queue whose doorbell rang. Null after `interruptBell`, or when the time is over. */
   awaitBell(queues: readonly QueueRef[], maxMs: number): Promise<string | null>;

@@ -180,6 +180,8 @@ const KEYS_OF_PROCESSES = {
   queues: { type: 'zset', suffix: 'queues' },
   /** `owner`, `until`, `state`: which process evaluates the rules of alerts, and what is firing. */
   alerts: { type: 'hash', suffix: 'alerts' },
+  /** Who did what, and how it ended; the id of an entry begins with the time of Redis in ms. */
+  actions: { type: 'stream', suffix: 'actions' },
 } as const satisfies Readonly<Record<string, { type: KeyType; suffix: string }>>;
 
 export type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;

@@ -23,6 +23,7 @@ import { Connections } from './wire/connections.js';
 import { openHeartbeatThread } from './heartbeat.js';
 import { EventStreams } from './event-streams.js';
 import { IdlePoller } from './wake/idle-poller.js';
+import { RedisActions } from './redis-actions.js';
 import { RedisAdds } from './redis-adds.js';
 import { RedisAdmin } from './redis-admin.js';
 import { RedisDeclarations, RedisSchedules } from './redis-schedules.js';
@@ -55,6 +56,7 @@ export class RedisEngine implements QueueEngine {
   readonly declarations: RedisDeclarations;
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
+  readonly actions: RedisActions;
   readonly limits: RedisLimits;
   readonly enqueue: RedisAdds['enqueue'];
   readonly exchange: RedisExchanges['exchange'];
@@ -87,6 +89,7 @@ export class RedisEngine implements QueueEngine {
     this.upkeep = new RedisUpkeep(prefix, this.store, settings, () => connections.isCluster);
     this.processes = new RedisProcesses(prefix, this.store);
     this.tasks = new RedisTasks(this.store);
+    this.actions = new RedisActions(prefix, this.store);
     this.limits = new RedisLimits(this.store, this.settings);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.poller = new IdlePoller(this.store, () => this.bells.perQueue);

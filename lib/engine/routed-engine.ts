@@ -7,6 +7,7 @@ import type {
   QueueLook,
   ServerWarning,
 } from '../contract/engine.js';
+import { compareActionIds, type ActionVerbs } from '../contract/action-verbs.js';
 import type { AdminVerbs } from '../contract/admin-verbs.js';
 import type { DeclarationVerbs } from '../contract/declaration-verbs.js';
 import type { LimitVerbs } from '../contract/limit-verbs.js';
@@ -60,6 +61,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
   readonly upkeep: UpkeepVerbs;
   readonly processes: ProcessVerbs;
   readonly limits: LimitVerbs;
+  readonly actions: ActionVerbs;
   private readonly bells: RoutedBells;
 
   constructor(routes: Routes) {
@@ -80,6 +82,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
     });
     this.limits = byQueue((queue) => of(queue).limits);
     this.processes = processesOf(routes);
+    this.actions = actionsOf(routes);
     this.bells = new RoutedBells(routes);
   }
 
@@ -235,6 +238,26 @@ function processesOf(routes: Routes): ProcessVerbs {
         return names.filter((name) => routes.of(name) === engine);
       });
       return lists.flat();
+    },
+  };
+}
+
+/** An action is stored with its queue. A list merges those of all stores, by time. */
+function actionsOf(routes: Routes): ActionVerbs {
+  return {
+    record: (action) =>
+      (action.queue === null ? routes.first() : routes.of(action.queue)).actions.record(action),
+    list: async (call) => {
+      const answers = await routes.each((engine) => engine.actions.list(call));
+      const all = answers.flatMap(({ actions }) => actions).toSorted((a, b) => compareActionIds(b.id, a.id));
+      const last = all[call.limit - 1]?.id;
+      if (last === undefined && answers.every(({ next }) => next === null))
+        return { actions: all, next: null };
+      // A store that stopped early has examined entries down to its `next` only.
+      const nexts = answers.flatMap(({ next }) => (next === null ? [] : [next]));
+      const end = [...nexts, ...(last === undefined ? [] : [last])].toSorted(compareActionIds).at(-1)!;
+      // Entries of two stores with one id stay on one page, because the next one begins behind it.
+      return { actions: all.filter(({ id }) => compareActionIds(id, end) >= 0), next: end };
     },
   };
 }

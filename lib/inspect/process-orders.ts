@@ -11,7 +11,7 @@ export interface ProcessOrderOptions {
   readonly host?: string;
   /** Only for this queue, in all chosen processes that work on it. @default all queues of the processes */
   readonly queue?: string;
-  /** Name of the person or program that gives the order, for the log of the process. @default none */
+  /** Name of the person or program that gives the order, for the log of the process. @default the `actor` of `createInspector`, or none */
   readonly by?: string;
 }
 
@@ -48,7 +48,10 @@ const readOptions = shape({
  */
 export class ProcessOrders {
   /** @internal */
-  constructor(private readonly processes: Pick<ProcessVerbs, 'list' | 'order'>) {}
+  constructor(
+    private readonly processes: Pick<ProcessVerbs, 'list' | 'order'>,
+    private readonly actor = '',
+  ) {}
 
   /**
    * The processes claim no more jobs until `resume`. Running jobs continue, and jobs that have not started are given back. Returns
@@ -92,7 +95,7 @@ export class ProcessOrders {
 
   private async give(kind: ProcessOrder['kind'], given: ProcessOrderOptions): Promise<OrderedProcess[]> {
     const place = `processes.${kind}()`;
-    const { process, host, queue, by = '' } = readOptions(given, place, refuse) ?? {};
+    const { process, host, queue, by = this.actor } = readOptions(given, place, refuse) ?? {};
     if (process === undefined && host === undefined && queue === undefined)
       throw new InvalidOptionError(place, 'an object with process, host or queue', given);
     const { records } = await this.processes.list();

@@ -8,6 +8,7 @@ import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
 import { field, readable, refuse, rule, shape } from '../options/check.js';
 import { ProcessOrders } from './process-orders.js';
+import { readActionsCall, toAction, type ActionPage, type ActionsOptions } from './queue-actions.js';
 import { readSpan, seriesOf, type QueueSeries, type SeriesOptions } from './queue-series.js';
 import type { PoolRecord, ProcessRecord, RunningJob } from '../contract/process-verbs.js';
 
@@ -65,10 +66,14 @@ export class QueueInspector {
 
   /** @internal */
   constructor(
-    private readonly engine: Pick<QueueEngine, 'admin' | 'limits' | 'processes' | 'schedules' | 'now'>,
+    private readonly engine: Pick<
+      QueueEngine,
+      'actions' | 'admin' | 'limits' | 'processes' | 'schedules' | 'now'
+    >,
     private readonly names: () => readonly string[],
+    processes = new ProcessOrders(engine.processes),
   ) {
-    this.processes = new ProcessOrders(engine.processes);
+    this.processes = processes;
   }
 
   /**
@@ -130,6 +135,22 @@ export class QueueInspector {
     const span = readSpan(options, this.engine.now());
     const rows = await this.engine.admin.minutes(name, span.hours);
     return seriesOf(name, rows, span);
+  }
+
+  /**
+   * What people did, the newest first: through `queue.as(actor)`, `createInspector({ actor })`, the command `godwit` and the
+   * dashboard. About the last 10,000 actions of the prefix are kept. They never contain data of jobs.
+   *
+   * @throws {InvalidOptionError | InvalidQueueNameError}
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   * @example
+   * const { actions, cursor } = await inspector.actions({ queue: 'email', limit: 20 });
+   * for (const { at, actor, action, target, result } of actions) console.log(at, actor, action, target, result);
+   * console.log(cursor); // pass it for the next page
+   */
+  async actions(options: ActionsOptions = {}): Promise<ActionPage> {
+    const { actions, next } = await this.engine.actions.list(readActionsCall(options));
+    return { actions: actions.map(toAction), cursor: next };
   }
 
   /** @internal The limits of these queues, with their groups; the shared limits have the empty name. */

@@ -45,6 +45,8 @@ export const RULES = {
   namesPerDay: 200,
   /** How many days the daily counters are kept. */
   statsDays: 90,
+  /** About how many actions of people are kept for a prefix. */
+  actionsMax: 10_000,
   /** How many hours the counters per minute are kept. */
   historyHours: 72,
   /**

@@ -42,6 +42,7 @@ import { MemorySchedules } from './memory-schedules.js';
 import { MemoryStore } from './memory-store.js';
 import { MemoryUpkeep } from './memory-upkeep.js';
 import { nextTurn, Verbs, type MemorySettings } from './verbs.js';
+import type { ActionVerbs } from '../contract/action-verbs.js';
 import type { DispatchAnswer, TaskVerbs } from '../contract/task-verbs.js';
 import { RULES } from '../job/rules.js';
 
@@ -72,6 +73,7 @@ export class MemoryEngine implements QueueEngine {
   readonly processes: MemoryProcesses;
   readonly tasks: MemoryTasks;
   readonly limits: LimitVerbs;
+  readonly actions: ActionVerbs;
   readonly store: MemoryStore;
   private readonly verbs: Verbs;
   private readonly heartbeats = new Set<MemoryHeartbeat>();
@@ -88,6 +90,7 @@ export class MemoryEngine implements QueueEngine {
     this.processes = new MemoryProcesses(verbs);
     this.tasks = new MemoryTasks(verbs);
     this.limits = limitVerbs(verbs);
+    this.actions = actionVerbs(verbs);
   }
 
   // ------------------------------------------------------------------------------------------------------- lifecycle
@@ -308,6 +311,16 @@ class MemoryProcesses implements ProcessVerbs {
     return this.verbs.run('lead', () => store.processes.lead(call, store.clock.now()));
   }
 }
+
+/** The record of what people did, in memory. */
+function actionVerbs(verbs: Verbs): ActionVerbs {
+  const { store } = verbs;
+  return {
+    record: (action) => verbs.run('record', () => store.actions.record(action, store.clock.now())),
+    list: (call) => verbs.run('actions', () => store.actions.list(call)),
+  };
+}
+
 /** The verbs of limits on queues in memory. */
 function limitVerbs(verbs: Verbs): LimitVerbs {
   return {

@@ -1,5 +1,6 @@
 import type { LeadAnswer, LeadCall, ProcessOrder, ProcessRecord } from '../contract/process-verbs.js';
 import type { QueueEventBatch } from '../contract/engine.js';
+import { ActionBook } from './action-book.js';
 import { boundedWait, MemoryBells, type BoundedWait } from './memory-bells.js';
 import { MemoryQueue } from './memory-queue.js';
 
@@ -18,6 +19,7 @@ interface Reader {
 export class MemoryStore {
   readonly bells = new MemoryBells();
   readonly processes = new ProcessBook();
+  readonly actions = new ActionBook();
   /** Queues that jobs were added to or that a process works on, until they are obliterated. */
   readonly known = new Set<string>();
   private readonly queues = new Map<string, MemoryQueue>();

@@ -1,5 +1,6 @@
 import type { CancelAnswer } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
+import { checkActor } from '../contract/recorded.js';
 import { realPause } from '../contract/retry.js';
 import { JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
@@ -51,6 +52,7 @@ import {
 import { makeJob } from './job-maker.js';
 import { startTimes, toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
 import { listGroups, QueueGroup, QueueLimits, type GroupPage } from './queue-limits.js';
+import { recordedQueue } from './recorded-queue.js';
 import { Schedules } from './schedules.js';
 
 export type { AddResult, BulkItem, BulkJob, BulkJobIn, DetailedWaitOptions, WaitAnswer, WaitOptions };
@@ -271,6 +273,25 @@ export class Queue<Jobs = any> {
    */
   group(name: string): QueueGroup {
     return new QueueGroup(this.engine, this.name, name);
+  }
+
+  /**
+   * A handle of this queue that records what a person or program does with it: who, what, which, and the result, but no data.
+   * `QueueInspector.actions` lists it. Each change takes one more call to Redis, and resolves when it is recorded; changes by a
+   * filter are recorded at their start too. If an action cannot be recorded, it is logged. Reading is not recorded.
+   *
+   * @param actor who acts: 1 to 256 bytes, such as the name of the user
+   * @throws {InvalidOptionError}
+   * @example
+   * await emails.as('ada@example.org').dead.retry('welcome-7');
+   */
+  as(actor: string): Queue<Jobs> {
+    const { actions } = this.engine;
+    return recordedQueue(this as Queue<Jobs>, {
+      actions,
+      actor: checkActor(actor, 'as()'),
+      queue: this.name,
+    });
   }
 
   /**

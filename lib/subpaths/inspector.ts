@@ -1,9 +1,40 @@
+import { checkActor, recorded, type RecordedMethod, type RecordedMethods } from '../contract/recorded.js';
+import { ProcessOrders } from '../inspect/process-orders.js';
 import { QueueInspector } from '../inspect/queue-inspector.js';
 import type { Queue } from '../producer/queue.js';
 import { Producer, type ProducerOptions } from './standalone.js';
 
-/** Options of `createInspector`: those of `createProducer`. */
-export interface InspectorOptions extends ProducerOptions {}
+/** Options of `createInspector`: those of `createProducer`, and who acts. */
+export interface InspectorOptions extends ProducerOptions {
+  /**
+   * Who acts: 1 to 256 bytes. What is changed through the handles of `queue(name)` and through `processes` is then recorded: see
+   * `Queue.as` and `actions`.
+   *
+   * @default nothing is recorded
+   */
+  readonly actor?: string;
+}
+
+const PLACE = 'createInspector()';
+
+const order = (action: string): RecordedMethod => ({
+  action,
+  target: ([{ process, host }]) => process ?? host,
+  queue: ([{ queue }]) => queue,
+  count: (ordered: readonly unknown[]) => ordered.length,
+});
+const ORDERS: RecordedMethods = {
+  pause: order('process.pause'),
+  resume: order('process.resume'),
+  quiet: order('process.quiet'),
+};
+
+function ordersOf({ engine }: Producer, actor: string | undefined): ProcessOrders {
+  const orders = new ProcessOrders(engine.processes, actor);
+  return actor === undefined
+    ? orders
+    : recorded(orders, ORDERS, { actions: engine.actions, actor, queue: null });
+}
 
 /**
  * Creates a `QueueInspector` for programs without Nest, such as scripts, exporters and your own dashboards. It sees all queues
@@ -29,14 +60,19 @@ export function createInspector(options: InspectorOptions = {}): Inspector {
  * await inspector.close();
  */
 export class Inspector extends QueueInspector implements AsyncDisposable {
-  /** @internal */
+  /** @internal Its handles record nothing. */
   readonly producer: Producer;
+  private readonly actor: string | undefined;
+  private readonly handles = new Map<string, Queue>();
 
   /** @internal */
   constructor(options: InspectorOptions) {
-    const producer = new Producer(options, 'createInspector()');
-    super(producer.engine, () => []);
+    const producer = new Producer(options, PLACE, ['actor']);
+    const given = producer.others['actor'];
+    const actor = given === undefined ? undefined : checkActor(given, `${PLACE}.actor`);
+    super(producer.engine, () => [], ordersOf(producer, actor));
     this.producer = producer;
+    this.actor = actor;
   }
 
   /**
@@ -45,7 +81,11 @@ export class Inspector extends QueueInspector implements AsyncDisposable {
    * @throws {InvalidQueueNameError}
    */
   queue<Jobs = any>(name: string): Queue<Jobs> {
-    return this.producer.queue<Jobs>(name);
+    const base = this.producer.queue(name);
+    if (this.actor === undefined) return base;
+    let handle = this.handles.get(name);
+    if (handle === undefined) this.handles.set(name, (handle = base.as(this.actor)));
+    return handle;
   }
 
   /** Ends the connection. Never rejects; may be called twice. */

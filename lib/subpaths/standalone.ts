@@ -93,6 +93,8 @@ export function createProducer(options: ProducerOptions = {}): Producer {
 export class Producer extends QueueProducer implements AsyncDisposable {
   /** @internal */
   readonly engine: RedisEngine;
+  /** @internal Values of the options that the caller reads itself. */
+  readonly others: Record<string, unknown> = {};
   private readonly settings: ResolvedModuleOptions;
   private readonly options = new Map<string, ResolvedQueueOptions>();
   private readonly handles = new Map<string, Queue>();
@@ -100,14 +102,18 @@ export class Producer extends QueueProducer implements AsyncDisposable {
   private closing: Promise<void> | undefined;
 
   /** @internal */
-  constructor(options: ProducerOptions, place = PLACE) {
+  constructor(options: ProducerOptions, place = PLACE, others: readonly string[] = []) {
     super(
       (name) => this.queue(name),
       () => {},
     );
-    const given = copyFields(options, place, NAMES);
-    for (const name of Object.keys(given))
-      if (!NAMES.includes(name as keyof ProducerOptions)) throw unknownField(place, name, NAMES);
+    const known = [...NAMES, ...others];
+    const given = copyFields(options, place, known);
+    for (const name of Object.keys(given)) if (!known.includes(name)) throw unknownField(place, name, known);
+    for (const name of others) {
+      this.others[name] = given[name];
+      delete given[name];
+    }
     const { queues = [], ...rest } = given as ProducerOptions;
     this.settings = resolveModuleOptions(rest, refuse, place);
     const { connection, prefix, telemetry } = this.settings;

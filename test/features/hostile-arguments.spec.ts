@@ -59,6 +59,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
     update: [['nobody', { priority: 1 }], 1],
     promote: [['nobody']],
     retry: [['nobody']],
+    as: [['ada']],
     group: [['a']],
     groups: [[{}]],
     publish: [['imported', 1], 1],
@@ -107,7 +108,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
     close: [[]],
   },
   ProcessOrders: { pause: [[{ queue: 'work' }]], resume: [[{ queue: 'work' }]], quiet: [[{ process: 'p' }]] },
-  QueueInspector: { workers: [[]], queues: [[['work']]], series: [['work', {}]] },
+  QueueInspector: { workers: [[]], queues: [[['work']]], series: [['work', {}]], actions: [[{}]] },
   QueueRuntime: {
     start: [[]],
     stop: [[]],

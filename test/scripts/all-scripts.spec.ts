@@ -62,6 +62,7 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'update',
   ]);
   expect(ofMemory('read')).toEqual([
+    'actions',
     'audit',
     'audit-page',
     'counts',
@@ -198,6 +199,19 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['register', () => engine.processes.register(processRecord(), LEASE_MS)],
     ['order', () => engine.processes.order('p1', { id: 'o', kind: 'pause', queue: null, by: '' })],
     ['lead', () => engine.processes.lead({ owner: 'p1', leaseMs: LEASE_MS, state: '' })],
+    [
+      'record-action',
+      () =>
+        engine.actions.record({
+          actor: 'ada',
+          action: 'job.retry',
+          queue: QUEUE,
+          target: 'd',
+          count: 1,
+          result: 'ok',
+        }),
+    ],
+    ['actions', () => engine.actions.list({ before: null, limit: 10 })],
     ['free-keys', () => engine.upkeep.freeKeys(QUEUE, ['key'])],
     ['list-workers', () => engine.processes.list()],
     ['unregister', () => engine.processes.unregister('p1')],

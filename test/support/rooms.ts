@@ -90,7 +90,10 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     packages: [],
   },
   /** `godwit/inspector`: it runs without Nest. */
-  'subpaths/inspector': { lib: ['inspect', 'producer', 'subpaths/standalone.ts'], packages: [] },
+  'subpaths/inspector': {
+    lib: ['contract', 'inspect', 'producer', 'subpaths/standalone.ts'],
+    packages: [],
+  },
   index: { lib: ['*'], packages: [] },
   /** `godwit/testing`. */
   'subpaths/testing': { lib: ['*'], packages: ['@nestjs/*', 'node:*'] },

@@ -106,6 +106,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
     `~{${prefix}}:processes*`,
     `~{${prefix}}:queues`,
     `~{${prefix}}:alerts`,
+    `~{${prefix}}:actions`,
     ...[...commands].toSorted().map((command) => `+${command}`),
   ];
 }

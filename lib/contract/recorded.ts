@@ -1,0 +1,120 @@
+import { GodwitError, InvalidOptionError } from '../errors.js';
+import { faultOfText, quoted } from '../job/text.js';
+import { ACTOR_LENGTH, TARGET_LENGTH, type ActionVerbs, type NewAction } from './action-verbs.js';
+import { Log } from './log.js';
+
+type Args = readonly any[];
+
+/** What is recorded of the calls of one method. It must never contain data of jobs. */
+export interface RecordedMethod {
+  /** What it does: `job.retry`. */
+  readonly action: string;
+  /** The id, name or filter, from the arguments, which may be wrong. @default none */
+  readonly target?: (args: Args) => unknown;
+  /** The id, if only the answer has it. */
+  readonly idOf?: (answer: any) => unknown;
+  /** How many it changed. @default 1; the answer, if it is a number; 0, if it is false */
+  readonly count?: (answer: any) => number;
+  /** The queue, from the arguments. @default the queue of the handle */
+  readonly queue?: (args: Args) => unknown;
+  /** Whether the call may change many jobs over some time. Then its start is recorded too. */
+  readonly isLong?: (args: Args) => boolean;
+}
+
+/** Methods by name. All other methods of the handle only read. */
+export type RecordedMethods = Readonly<Record<string, RecordedMethod>>;
+
+/**
+ * A handle that records who called these methods, after the call has ended. The call itself is made on `base`, so calls that it
+ * makes on itself are not recorded again.
+ *
+ * @param prefix what precedes the target, such as the name of a group.
+ */
+export function recorded<Handle extends object>(
+  base: Handle,
+  methods: RecordedMethods,
+  { actions, actor, queue, prefix = '' }: Recorder & { readonly prefix?: string },
+): Handle {
+  const handle = Object.create(base) as Handle;
+  const calls = base as Readonly<Record<string, (...args: Args) => unknown>>;
+  for (const [name, method] of Object.entries(methods)) {
+    const { action, target, idOf, count = countOf, isLong } = method;
+    const value = async (...args: Args): Promise<unknown> => {
+      const given = textOf(() => target?.(args));
+      const of = method.queue ? textOf(() => method.queue!(args)) || null : queue;
+      const what = { actor, action, queue: of, target: [prefix, given].filter(Boolean).join(' ') };
+      if (isLong?.(args)) await recordAction(actions, { ...what, count: null, result: 'started' });
+      let answer: unknown;
+      try {
+        answer = await calls[name]!(...args);
+      } catch (error) {
+        await recordAction(actions, { ...what, count: null, result: resultOf(error) });
+        throw error;
+      }
+      const id = textOf(() => idOf?.(answer));
+      await recordAction(actions, {
+        ...what,
+        ...(id !== '' && { target: id }),
+        count: count(answer),
+        result: 'ok',
+      });
+      return answer;
+    };
+    Object.defineProperty(handle, name, { value });
+  }
+  return handle;
+}
+
+/** Where actions are recorded, and of whom. */
+export interface Recorder {
+  readonly actions: ActionVerbs;
+  readonly actor: string;
+  /** Null: the calls are not about one queue. */
+  readonly queue: string | null;
+}
+
+const log = new Log('QueueActions');
+
+/** Never rejects: the action was done. An entry that cannot be stored is logged. */
+export async function recordAction(actions: ActionVerbs, action: NewAction): Promise<void> {
+  const cut = {
+    ...action,
+    actor: action.actor.slice(0, ACTOR_LENGTH),
+    target: action.target.slice(0, TARGET_LENGTH),
+  };
+  try {
+    await actions.record(cut);
+  } catch (error) {
+    const { actor, action: what, queue, target, result } = cut;
+    log.warn(
+      `an action is not in the record: ${quoted(actor)} did ${what} in queue '${queue ?? ''}': ${target || 'the queue'} ` +
+        `(${result}): ${(error as Error).message}`,
+    );
+  }
+}
+
+/** The result of an action that failed. */
+export function resultOf(error: unknown): string {
+  return error instanceof GodwitError ? error.code : 'error';
+}
+
+/** @throws {InvalidOptionError} */
+export function checkActor(actor: unknown, path: string): string {
+  if (faultOfText(actor, ACTOR_LENGTH) === undefined) return actor as string;
+  const expected = `1 to ${ACTOR_LENGTH} bytes of well-formed text without control characters`;
+  throw new InvalidOptionError(path, expected, actor);
+}
+
+function countOf(answer: unknown): number {
+  return typeof answer === 'number' ? answer : answer === false ? 0 : 1;
+}
+
+/** A getter or a revoked proxy may throw; then the call itself refuses its arguments. */
+function textOf(read: () => unknown): string {
+  try {
+    const text = read();
+    return typeof text === 'string' ? text : '';
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,110 @@
+import { recorded, type RecordedMethod, type RecordedMethods, type Recorder } from '../contract/recorded.js';
+
+/** What is recorded of handles with an actor. A test fails if a method is neither here nor in its list of reads. */
+
+const byId = (action: string): RecordedMethod => ({ action, target: ([id]) => id });
+
+/** By an id or a filter. */
+const byChoice = (action: string): RecordedMethod => ({
+  action,
+  target: ([which]) => (typeof which === 'string' ? which : filterText(which)),
+  isLong: ([which]) => typeof which === 'object' && which !== null,
+});
+
+const isNew = ({ duplicate }: { readonly duplicate: boolean }): number => (duplicate ? 0 : 1);
+
+/** By a name or a definition. */
+const ofJob = (job: any): unknown => (typeof job === 'string' ? job : job?.name);
+
+const QUEUE: RecordedMethods = {
+  add: { action: 'job.add', target: ([job]) => ofJob(job), idOf: ({ id }) => id, count: isNew },
+  addBulk: {
+    action: 'job.add',
+    target: ([job, items]) => (items === undefined ? '' : ofJob(job)),
+    count: (results: readonly { readonly duplicate: boolean }[]) =>
+      results.filter(({ duplicate }) => !duplicate).length,
+  },
+  addAndWait: { action: 'job.add', target: ([job, , options]) => options?.id ?? ofJob(job), count: () => 1 },
+  update: { action: 'job.update', target: ([first, second]) => (typeof first === 'string' ? first : second) },
+  retry: byId('job.retry'),
+  promote: byChoice('job.promote'),
+  cancel: {
+    ...byChoice('job.cancel'),
+    count: (answer) => (answer === 'not-found' ? 0 : Number(answer) || 1),
+  },
+  remove: byChoice('job.remove'),
+  pause: { action: 'queue.pause' },
+  resume: { action: 'queue.resume' },
+  repair: { action: 'queue.repair', count: ({ repairs }) => repairs.length },
+  obliterate: { action: 'queue.obliterate' },
+  publish: byId('queue.publish'),
+};
+
+const DEAD: RecordedMethods = { retry: byChoice('job.retry') };
+
+const SCHEDULES: RecordedMethods = {
+  upsert: { ...byId('schedule.upsert'), count: ({ outcome }) => (outcome === 'unchanged' ? 0 : 1) },
+  remove: byId('schedule.remove'),
+  pause: byId('schedule.pause'),
+  resume: byId('schedule.resume'),
+  runNow: byId('schedule.run'),
+};
+
+/** A change of a limit contains rules only, so it is recorded as a whole. */
+const LIMITS: RecordedMethods = {
+  set: {
+    action: 'limit.set',
+    target: ([change, of]) => [nameOf(of), JSON.stringify(change)].join(' ').trim(),
+  },
+  clear: { action: 'limit.clear', target: ([of]) => nameOf(of) },
+  hold: { action: 'limit.hold', target: ([time, of]) => [nameOf(of), time].join(' ').trim() },
+  release: { action: 'limit.release', target: ([of]) => nameOf(of) },
+};
+
+const GROUP: RecordedMethods = {
+  set: { action: 'group.set', target: ([change]) => JSON.stringify(change) },
+  clear: { action: 'group.clear' },
+  pause: { action: 'group.pause' },
+  resume: { action: 'group.resume' },
+  release: { action: 'group.release' },
+};
+
+interface QueueParts {
+  readonly schedules: object;
+  readonly dead: object;
+  readonly limits: { shared(name: string): object };
+  group(name: string): object;
+  as(actor: string): object;
+}
+
+/** The handle of a queue that records what `actor` does with it. */
+export function recordedQueue<Handle extends QueueParts>(base: Handle, recorder: Recorder): Handle {
+  const handle = recorded(base, QUEUE, recorder);
+  const limits = recorded(base.limits, LIMITS, recorder);
+  const part = (of: object, name: string, value: unknown) => Object.defineProperty(of, name, { value });
+  part(limits, 'shared', (name: string) =>
+    recorded(base.limits.shared(name), LIMITS, { ...recorder, prefix: `shared ${name}` }),
+  );
+  part(handle, 'limits', limits);
+  part(handle, 'dead', recorded(base.dead, DEAD, recorder));
+  part(handle, 'schedules', recorded(base.schedules, SCHEDULES, recorder));
+  part(handle, 'group', (name: string) => recorded(base.group(name), GROUP, { ...recorder, prefix: name }));
+  part(handle, 'as', (actor: string) => base.as(actor));
+  return handle;
+}
+
+/** Fields of filters. The values in `where` are data of jobs, so only its fields are recorded. */
+const FILTER_FIELDS = ['state', 'name', 'reason', 'contains', 'olderThan', 'newerThan', 'limit'] as const;
+
+function filterText(given: any): string {
+  const entries = FILTER_FIELDS.flatMap((field): [string, unknown][] => {
+    const value: unknown = given[field];
+    return typeof value === 'string' || typeof value === 'number' ? [[field, value]] : [];
+  });
+  const where = given.where === undefined ? {} : { where: Object.keys(given.where as object) };
+  return JSON.stringify({ ...Object.fromEntries(entries), ...where });
+}
+
+function nameOf(of: any): string {
+  return of?.name === undefined ? '' : `name ${String(of.name)}`;
+}
