@@ -32,7 +32,7 @@ const told = async (inspector: QueueInspector, options = {}) =>
 
 /** Methods that change nothing in Redis, and those that are not called by users. */
 const READS: Readonly<Record<string, string>> = {
-  Queue: 'addDefined audit constructor counts get groups isPaused jobs stats',
+  Queue: 'addDefined audit constructor counts enqueuer get groups isPaused jobs stats',
   Schedules: 'constructor count find get history list nextRuns read upserted',
   DeadJobs: 'constructor list refuse retryFound',
   QueueLimits: 'constructor holding list listShared',
