@@ -37,7 +37,12 @@ export class InvalidQueueNameError extends GodwitError {
     /** The value that was passed. */
     readonly received: unknown,
   ) {
-    super(`a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got ${show(received)}`);
+    super(
+      `a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got ${show(received)}` +
+        (typeof received === 'string' && /[{}]/.test(received)
+          ? '; leave out the braces: all keys of a queue have one hash tag without them'
+          : ''),
+    );
   }
 }
 

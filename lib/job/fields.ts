@@ -59,6 +59,12 @@ const THREADS =
 const TZ = 'the time zone of a cron expression is the option tz; the default is UTC';
 const SERVER =
   "the server is the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis";
+const OF_A_SCHEDULE =
+  "it is an option of a schedule: @Schedule({ cron }) on the handler, or queue.schedules.upsert('id', { cron }, { name })";
+const OF_A_FACTORY = 'options of a factory are those of forRootAsync and registerQueueAsync';
+const OF_A_PAGE = 'a page of jobs has the options offset and limit';
+const BACKOFFS =
+  'functions have names in the option backoffs of forRoot and registerQueue, or stand in defaults.backoff';
 
 /** Options of BullMQ and its Nest module that have another name or place in Godwit, each with what to use instead. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
@@ -67,32 +73,53 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   attemptsMade: 'the option attempts sets how many attempts a job has; job.attempt tells which one runs',
   autorun: 'whether workers start with the application is the option autoStart of forRoot',
   backoff: OF_A_JOB,
-  backoffStrategy:
-    'functions have names in the option backoffs of forRoot and registerQueue, or stand in defaults.backoff',
+  backoffStrategies: BACKOFFS,
+  backoffStrategy: BACKOFFS,
   batch: 'a method that gets several jobs at once has @HandleBatch(name, { size })',
   blockingConnection: NOT_NEEDED,
+  blockingTimeout: NOT_NEEDED,
   children: NO_FLOWS,
+  cluster: SERVER,
   concurrency: "set it where the jobs are run: @Processor('queue', { concurrency })",
+  configKey: 'the configuration of a queue is the option configKey of registerQueue',
   connection:
     'set it in forRoot({ connection }); queues of another server name a configuration, forRoot(key, …), with configKey',
+  connectTimeout: SERVER,
   continueParentOnFailure: NO_FLOWS,
   count: 'how many ended jobs are kept is completed: { max } and dead: { max } of forRoot and registerQueue',
+  createClient: SERVER,
+  cron: OF_A_SCHEDULE,
   db: SERVER,
   deduplication:
     'the options unique, throttle and debounce do that; { id } too lets only one job with that id wait or run',
   defaultJobOptions: 'defaults for jobs are the option defaults',
+  defaultWorkerOptions:
+    'options of workers are those of @Processor, and the options lease and shutdown of forRoot and registerQueue',
   delay: OF_AN_ADD,
   drainDelay: NOT_NEEDED,
   duration: 'the time of a rate is its field per: { max, per }',
+  enableOfflineQueue: SERVER,
+  enableReadyCheck: SERVER,
+  end: OF_A_PAGE,
   endDate: 'the last time of a schedule is the option endAt',
+  every: OF_A_SCHEDULE,
+  expiresIn: OF_A_JOB,
   extend: KEYED,
   extraOptions: 'whether workers start with the application is the option autoStart of forRoot',
   failParentOnFailure: NO_FLOWS,
+  family: SERVER,
+  flows: NO_FLOWS,
   forceDisconnectOnShutdown: NOT_NEEDED,
+  grace: 'how old jobs must be is the option olderThan',
+  group: 'the group of a job is its option group; limits of groups are the option groups of registerQueue',
   groups: OF_A_QUEUE,
+  guardInterval: NOT_NEEDED,
   host: SERVER,
   ignoreDependencyOnFailure: NO_FLOWS,
+  imports: OF_A_FACTORY,
+  inject: OF_A_FACTORY,
   isGlobal: 'leave it out: forRoot is global',
+  isSharedConnection: 'all queues of a process share its connections: leave it out',
   jobId: 'the id of a job is the option id',
   keepLastIfActive: KEYED,
   keepLogs: 'how many log lines a job keeps is the option logs of forRoot and registerQueue: { max }',
@@ -105,6 +132,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   manualRegistration: 'whether workers start with the application is the option autoStart of forRoot',
   maxDelay: 'the longest wait between two attempts is the option max of backoff',
   maximumRateLimitDelay: NOT_NEEDED,
+  maxRetries: 'how often a job is tried is the option attempts, the first attempt included',
+  maxRetriesPerRequest: SERVER,
   maxStalledCount: LEASE,
   maxStartedAttempts: LEASE,
   metrics: 'counters are kept without an option: queue.stats()',
@@ -113,23 +142,29 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   opts: 'the options of a job are the field options',
   parent: NO_FLOWS,
   password: SERVER,
-  pattern: 'a cron expression is the option cron',
+  pattern: 'a cron expression is the option cron of a schedule: @Schedule or queue.schedules.upsert()',
   port: SERVER,
   prefix: 'set it in forRoot({ prefix })',
   priority: OF_AN_ADD,
   processors: 'handlers are methods with @Handle of a class with @Processor, listed in providers',
+  queueName: 'a queue is named by registerQueue({ name }) and by @Processor(name)',
+  queueOptions: 'options of queues are those of registerQueue',
   queues: 'queues are registered by QueueModule.registerQueue({ name })',
   queuesOptions: NO_FLOWS,
   rateLimiterKey: LIMITS,
   redis: SERVER,
   removeDependencyOnFailure: NO_FLOWS,
   removeOnComplete:
-    'a completed job is removed at once, unless the option retention says how long it is kept',
+    'a completed job is removed at once; the option retention keeps it for a time, and completed: { max } of the queue limits how many',
   removeOnFail: 'dead jobs are kept as the option dead of forRoot and registerQueue says: { max, age }',
   repeat: "use @Schedule on the handler, or queue.schedules.upsert('id', { cron }, { name })",
   repeatStrategy: 'a schedule has cron, every or afterEnd, not a function',
   replace: KEYED,
+  retention: OF_A_JOB,
   retries: 'how often a job is tried is the option attempts, the first attempt included',
+  retryDelay: 'the wait before a retry is the option backoff',
+  retryProcessDelay: NOT_NEEDED,
+  retryStrategy: SERVER,
   runAt: OF_AN_ADD,
   runRetryDelay: NOT_NEEDED,
   sentinels: SERVER,
@@ -143,6 +178,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   skipWaitingForReady: 'how long an add may take while Redis is away is the option enqueueTimeout of forRoot',
   stackTraceLimit: 'the stack of the last error is kept, without an option',
   stalledInterval: LEASE,
+  start: OF_A_PAGE,
   startDate: 'the first time of a schedule is the option startAt',
   streams: 'how many events are kept is the option events of forRoot and registerQueue: { max }',
   telemetry: 'traces and metrics are the option telemetry of forRoot: otel() of godwit/otel',
@@ -152,26 +188,37 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   timeZone: TZ,
   tls: SERVER,
   ttl: 'how long a key is taken is throttle: { key, ttl }; how long a job may wait is expiresIn; how long it is kept is retention',
+  tz: OF_A_SCHEDULE,
   uri: SERVER,
   url: SERVER,
+  useClass: OF_A_FACTORY,
+  useExisting: OF_A_FACTORY,
+  useFactory: OF_A_FACTORY,
   username: SERVER,
   useWorkerThreads: THREADS,
   utc: TZ,
   workerForkOptions: THREADS,
+  workerOptions:
+    'options of workers are those of @Processor, and the options lease and shutdown of forRoot and registerQueue',
   workerThreadsOptions: THREADS,
 };
 
-/** The error for an unknown option. For a word of BullMQ, it names the option to use instead. */
+/**
+ * The error for an unknown option. For a word of BullMQ, it names the option to use instead.
+ *
+ * @param words words that mean something else in this place than elsewhere.
+ */
 export function unknownField(
   path: string,
   field: string,
   known: readonly string[],
-  otherwise?: string,
+  words: Readonly<Record<string, string>> = {},
 ): InvalidOptionError {
+  if (Object.hasOwn(words, field)) return notAnOption(path, field, words[field]!);
   // `queues` where `queue` is an option is a slip.
   if (Object.hasOwn(ELSEWHERE, field) && !known.some((one) => `${one}s` === field))
     return notAnOption(path, field, ELSEWHERE[field]!);
-  return misspeltField(path, field, known, otherwise);
+  return misspeltField(path, field, known);
 }
 
 /** The error for an unknown field of an object that is not Godwit's own, such as options of ioredis. */

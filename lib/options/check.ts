@@ -106,9 +106,12 @@ export type Shaped<Fields extends Record<string, Field<string, any>>> = {
 /**
  * Reads an object with these fields and no others. It returns a new object with known keys only, so `__proto__` and `constructor` are
  * dropped; `undefined` counts as absent.
+ *
+ * @param words advice for words of BullMQ that mean something else in this place than elsewhere.
  */
 export function shape<Fields extends Record<string, Field<string, any>>>(
   fields: Fields,
+  words?: Readonly<Record<string, string>>,
 ): Rule<Shaped<Fields>> {
   const known = Object.keys(fields);
   return (value, path, report) => {
@@ -117,7 +120,7 @@ export function shape<Fields extends Record<string, Field<string, any>>>(
     const shaped: Record<string, unknown> = {};
     for (const [key, given] of entries) {
       if (!Object.hasOwn(fields, key)) {
-        report(unknownField(path, key, known));
+        report(unknownField(path, key, known, words));
         continue;
       }
       if (given === undefined) continue;

@@ -135,14 +135,20 @@ const readUntil = rule((value: unknown, path: string): 'started' | 'settled' | n
   throw new InvalidOptionError(path, "'started', 'settled', or a duration from 1 ms", value);
 });
 
-const readUniqueFields = shape({
-  key: field('key', readKey),
-  by: field('by', readBy),
-  scope: field('scope', oneOf('name', 'queue')),
-  until: field('until', readUntil),
-  states: field('states', someOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled')),
-  onDuplicate: field('onDuplicate', oneOf('skip', 'replace', 'keepLast', 'error')),
-});
+/** The option `deduplication` of BullMQ has its key in `id`. */
+const WORDS = { id: 'the key is the field key' };
+
+const readUniqueFields = shape(
+  {
+    key: field('key', readKey),
+    by: field('by', readBy),
+    scope: field('scope', oneOf('name', 'queue')),
+    until: field('until', readUntil),
+    states: field('states', someOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled')),
+    onDuplicate: field('onDuplicate', oneOf('skip', 'replace', 'keepLast', 'error')),
+  },
+  WORDS,
+);
 
 export const readUnique: Rule<CheckedKey> = (value, path, report) => {
   const given = readUniqueFields(value, path, report);
@@ -179,11 +185,14 @@ function refuseMissing(
       report(new InvalidOptionError(`${path}.${option}`, 'given', undefined));
 }
 
-const readDebounceFields = shape({
-  key: field('key', readKey),
-  delay: field('delayMs', duration(1)),
-  maxWait: field('longestMs', duration(1)),
-});
+const readDebounceFields = shape(
+  {
+    key: field('key', readKey),
+    delay: field('delayMs', duration(1)),
+    maxWait: field('longestMs', duration(1)),
+  },
+  WORDS,
+);
 
 export const readDebounce: Rule<CheckedKey> = (value, path, report) => {
   const given = readDebounceFields(value, path, report);
@@ -222,7 +231,7 @@ export const readAggregate: Rule<CheckedKey> = (value, path, report) => {
   return { ...PLAIN, kind: on, on, key, forMs: graceMs, delayMs: graceMs, longestMs, most, mostBytes };
 };
 
-const readThrottleFields = shape({ key: field('key', readKey), ttl: field('forMs', duration(1)) });
+const readThrottleFields = shape({ key: field('key', readKey), ttl: field('forMs', duration(1)) }, WORDS);
 
 export const readThrottle: Rule<CheckedKey> = (value, path, report) => {
   const given = readThrottleFields(value, path, report);

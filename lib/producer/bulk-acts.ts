@@ -11,7 +11,7 @@ import { faultOfText, quoted } from '../job/text.js';
 import type { Duration } from '../job/duration.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { checkText, checkWhere } from './job-list.js';
+import { checkText, checkWhere, readState } from './job-list.js';
 
 /** Which jobs `remove`, `cancel` and `promote` act on; an absent field matches any. */
 export interface JobFilter<Name extends string = string, State extends JobState = JobState> {
@@ -50,7 +50,7 @@ export interface CancelFilter<Name extends string = string> extends Omit<
 }
 
 const readFilter = shape({
-  state: field('state', oneOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled')),
+  state: field('state', readState),
   name: field('name', rule(checkJobName)),
   contains: field('contains', rule(checkText)),
   where: field('where', rule(checkWhere)),

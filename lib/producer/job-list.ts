@@ -51,8 +51,26 @@ export interface JobPage<Entry> {
 }
 
 const STATE = oneOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled');
+const WAITING = "a job that can start is 'waiting', also with a priority or in a paused queue";
+/** States of BullMQ, each with the one to use instead. */
+const OTHER_STATES: Readonly<Record<string, string>> = {
+  failed: "a failed job is 'delayed' until its next attempt, and 'dead' after the last one",
+  paused: WAITING,
+  prioritized: WAITING,
+  wait: WAITING,
+  'waiting-children': 'there are no flows',
+};
+
+/** A state of jobs. The error for a state of BullMQ names the one to use instead. */
+export const readState: typeof STATE = (value, path, report) =>
+  STATE(value, path, (fault) => {
+    const advice = typeof value === 'string' && Object.hasOwn(OTHER_STATES, value) && OTHER_STATES[value];
+    const { rule: expected } = fault as InvalidOptionError;
+    report(advice ? new InvalidOptionError(path, expected, value, `${fault.message}; ${advice}`) : fault);
+  });
+
 const readOptions = shape({
-  state: field('state', STATE),
+  state: field('state', readState),
   name: field('name', rule(checkJobName)),
   contains: field('contains', rule(checkText)),
   where: field('where', rule(checkWhere)),
@@ -69,7 +87,7 @@ export function checkJobList(options: JobListOptions) {
     refuse(
       new InvalidOptionError('jobs().offset', 'left out with cursor, name, contains or where', match.offset),
     );
-  const state = match.state ?? STATE(undefined, 'jobs().state', refuse)!;
+  const state = match.state ?? readState(undefined, 'jobs().state', refuse)!;
   return { ...match, state, limit, after, backward: order === 'desc', brief: !data };
 }
 
@@ -153,7 +171,7 @@ export interface GroupedCounts {
 }
 
 const BY = oneOf('name', 'priority');
-const readCounts = shape({ by: field('by', BY), state: field('state', STATE) });
+const readCounts = shape({ by: field('by', BY), state: field('state', readState) });
 
 /** @throws {InvalidOptionError} */
 export async function countBy(engine: QueueEngine, queue: string, options: unknown): Promise<GroupedCounts> {

@@ -214,7 +214,8 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     '@Processor with an object',
-    '@Processor of Emails: a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got {"name":"email"} (object)',
+    '@Processor of Emails: a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got {"name":"email"} (object); ' +
+      "the name comes first: @Processor('audio', { concurrency: 5 })",
     () => {
       @Processor({ name: 'email' } as never)
       class Emails {
@@ -342,7 +343,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ['jobId', 'add().options.jobId is not an option; the id of a job is the option id', adding({ jobId: 'a' })],
   [
     'removeOnComplete',
-    'add().options.removeOnComplete is not an option; a completed job is removed at once, unless the option retention says how long it is kept',
+    'add().options.removeOnComplete is not an option; a completed job is removed at once; the option retention keeps it for a time, and completed: { max } of the queue limits how many',
     adding({ removeOnComplete: true }),
   ],
   [
@@ -465,7 +466,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'jobs of the state failed',
-    `jobs().state must be one of 'waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled', got "failed" (string)`,
+    `jobs().state must be one of 'waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled', got "failed" (string); a failed job is 'delayed' until its next attempt, and 'dead' after the last one`,
     calling(({ queue }) => queue.jobs({ state: 'failed' as never })),
   ],
   [
@@ -500,7 +501,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a schedule with pattern',
-    'schedules.upsert().rule.pattern is not an option; a cron expression is the option cron',
+    'schedules.upsert().rule.pattern is not an option; a cron expression is the option cron of a schedule: @Schedule or queue.schedules.upsert()',
     calling(({ queue }) =>
       queue.schedules.upsert('daily', { pattern: '0 3 * * *' } as never, { name: 'welcome' }),
     ),

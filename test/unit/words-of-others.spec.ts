@@ -8,18 +8,23 @@ import {
   resolveQueueOptions,
 } from '#lib/options/module-options.js';
 import { checkProcessorOptions } from '#lib/options/worker-options.js';
+import { checkFilter } from '#lib/producer/bulk-acts.js';
+import { checkJobList } from '#lib/producer/job-list.js';
+import { checkQueueName } from '#lib/job/job-id.js';
 
 const main = resolveModuleOptions();
 const OF_JOBS =
   'jobId removeOnComplete removeOnFail opts attemptsMade repeat parent deduplication sizeLimit keepLogs timestamp concurrency ' +
-  'continueParentOnFailure ignoreDependencyOnFailure removeDependencyOnFailure batch';
+  'continueParentOnFailure ignoreDependencyOnFailure removeDependencyOnFailure batch cron every tz pattern retryDelay maxRetries queueName flows';
 const OF_QUEUES =
-  'defaultJobOptions connection prefix limiter processors settings streams concurrency removeOnComplete telemetry attempts backoff delay priority';
+  'defaultJobOptions connection prefix limiter processors settings streams concurrency removeOnComplete telemetry attempts backoff delay priority ' +
+  'useFactory useClass inject queueName retention group workerOptions family';
 const OF_WORKERS =
   'limiter stalledInterval lockDuration lockRenewTime maxStalledCount useWorkerThreads autorun removeOnComplete removeOnFail settings metrics ' +
-  'maxStartedAttempts workerForkOptions workerThreadsOptions attempts timeout limits groups';
+  'maxStartedAttempts workerForkOptions workerThreadsOptions attempts timeout limits groups group retention configKey blockingTimeout';
 const OF_MODULES =
-  'defaultJobOptions removeOnFail lockDuration settings attempts isGlobal password username db tls sentinels queues';
+  'defaultJobOptions removeOnFail lockDuration settings attempts isGlobal password username db tls sentinels queues ' +
+  'useFactory imports family retryStrategy maxRetriesPerRequest createClient cluster defaultWorkerOptions queueOptions flows guardInterval backoffStrategies';
 const OURS = [...JOB_OPTION_NAMES, ...QUEUE_OPTION_NAMES, ...MODULE_OPTION_NAMES];
 
 const check = {
@@ -53,6 +58,9 @@ describe.each([
 });
 
 it.each([
+  [{ unique: { id: 'a' } }, 'add().options.unique.id', 'the key is the field key'],
+  [{ debounce: { id: 'a', ttl: 5 } }, 'add().options.debounce.id', 'the key is the field key'],
+  [{ throttle: { id: 'a', ttl: 5 } }, 'add().options.throttle.id', 'the key is the field key'],
   [{ unique: { key: 'a', ttl: 5 } }, 'add().options.unique.ttl', 'throttle: { key, ttl }'],
   [{ unique: { key: 'a', replace: true } }, 'add().options.unique.replace', "onDuplicate: 'replace'"],
   [{ unique: { key: 'a', keepLastIfActive: true } }, 'add().options.unique.keepLastIfActive', "'keepLast'"],
@@ -70,6 +78,45 @@ it.each([
   const call = () => checkJobOptions(options as never, 'add().options');
   expect(call).toThrow(`${place} is not an option; `);
   expect(call).toThrow(advice);
+});
+
+const WAITING = "a job that can start is 'waiting', also with a priority or in a paused queue";
+
+it.each([
+  ['failed', "a failed job is 'delayed' until its next attempt, and 'dead' after the last one"],
+  ['prioritized', WAITING],
+  ['wait', WAITING],
+  ['paused', WAITING],
+  ['waiting-children', 'there are no flows'],
+])('the state %s is answered with ours', (state, advice) => {
+  const states = "one of 'waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled'";
+  expect(() => checkJobList({ state } as never)).toThrow(
+    `jobs().state must be ${states}, got "${state}" (string); ${advice}`,
+  );
+  expect(() => checkFilter({ state }, 'remove()', [])).toThrow(`remove().state must be ${states}`);
+  expect(() => checkFilter({ state }, 'remove()', [])).toThrow(advice);
+});
+
+it('a state that neither has is answered with the rule alone', () => {
+  expect(() => checkJobList({ state: 'constructor' } as never)).toThrow(/got "constructor" \(string\)$/);
+});
+
+it.each([
+  [
+    () => checkJobList({ state: 'dead', start: 0 } as never),
+    'jobs().start',
+    'has the options offset and limit',
+  ],
+  [() => checkFilter({ grace: 5 }, 'remove()', []), 'remove().grace', 'the option olderThan'],
+])('arguments of BullMQ are answered with options', (call, place, advice) => {
+  expect(call).toThrow(`${place} is not an option; `);
+  expect(call).toThrow(advice);
+});
+
+it('a queue name in braces is told that it needs none', () => {
+  expect(() => checkQueueName('{email}')).toThrow(
+    'got "{email}" (string); leave out the braces: all keys of a queue have one hash tag without them',
+  );
 });
 
 it('options of our own are not among the words', () => {

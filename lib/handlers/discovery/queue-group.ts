@@ -1,5 +1,6 @@
 import { UnknownQueueError, show } from '../../errors.js';
 import { isDefinition } from '../../job/define-job.js';
+import { hasFields } from '../../job/fields.js';
 import { checkQueueName } from '../../job/job-id.js';
 import { faults } from './faults.js';
 
@@ -88,6 +89,8 @@ function checkName(name: unknown, place: string, known: readonly string[], found
     if (!known.includes(queue))
       found.push(faults.argument(place, new UnknownQueueError(queue, known).message));
   } catch (error) {
-    found.push(faults.argument(place, (error as Error).message));
+    // As in BullMQ: `@Processor({ name: 'audio', concurrency: 5 })`.
+    const advice = hasFields(name) ? "; the name comes first: @Processor('audio', { concurrency: 5 })" : '';
+    found.push(faults.argument(place, (error as Error).message + advice));
   }
 }
