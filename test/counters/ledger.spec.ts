@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { atEnd } from '../support/cleanup.js';
-import { Ledger, UPDATE, type Counters, type Measured } from './ledger.js';
+import { CALLS, COMMANDS, Ledger, UPDATE, type Counters, type Measured } from './ledger.js';
 
 const SERVER = 'redis 7.0';
-const COMMANDS = 'Redis commands per job';
 
 function fileWith(counters: Record<string, Counters>): URL {
   const folder = mkdtempSync(join(tmpdir(), 'godwit-counters-'));
@@ -67,6 +66,16 @@ describe('a counter', () => {
     const tolerances = { [COMMANDS]: 0.1 };
     expect(await answerTo(measured({ [COMMANDS]: 0.21 }, { tolerances }))).toBe(null);
     expect(await answerTo(measured({ [COMMANDS]: 0.23 }, { tolerances }))).toContain('MORE by 15.0 %');
+  });
+
+  it('of commands may differ by less where there are as many calls as committed', async () => {
+    const more = { tolerances: { [COMMANDS]: 0.1, [CALLS]: 0.1 }, toleranceOfSameCalls: 0.01 };
+    const committed = { [COMMANDS]: 0.2, [CALLS]: 2 };
+    const answer = (commands: number, calls: number) =>
+      answerTo(measured({ [COMMANDS]: commands, [CALLS]: calls }, more), committed);
+    expect(await answer(0.201, 2)).toBe(null);
+    expect(await answer(0.21, 2)).toContain('MORE by 5.0 %');
+    expect(await answer(0.21, 2.1)).toBe(null);
   });
 
   it('of which only one side knows fails', async () => {

@@ -3,6 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 /** Counters of one measurement by name, unit included. */
 export type Counters = Readonly<Record<string, number>>;
 
+export const COMMANDS = 'Redis commands per job';
+export const CALLS = 'script calls per 1,000 jobs';
+
 export interface Measured {
   /** The server of the measurement: `redis 7.0`. */
   readonly server: string;
@@ -11,6 +14,11 @@ export interface Measured {
    * By which share a counter may differ from the committed one. @default for each 0.005, a little more than rounding
    */
   readonly tolerances?: Counters;
+  /**
+   * By which share the commands may differ instead if there are as many script calls as committed. A tolerance with room for one
+   * more call has room for one more command in each call too. @default `tolerances`
+   */
+  readonly toleranceOfSameCalls?: number;
   /** The memory of a key depends on the server. On another server it may be less, or a quarter more. @default false */
   readonly isOfServer?: boolean;
   /** What the counters consist of, to find what has changed. */
@@ -70,8 +78,13 @@ export class Ledger {
 }
 
 function faultsOf(measured: Measured, committed: Counters, committedServer: string): string[] {
-  const { server, tolerances = {}, isOfServer = false } = measured;
+  const { server, isOfServer = false, toleranceOfSameCalls } = measured;
   const counters = rounded(measured.counters);
+  const isSameCalls = toleranceOfSameCalls !== undefined && counters[CALLS] === committed[CALLS];
+  const tolerances: Counters = {
+    ...measured.tolerances,
+    ...(isSameCalls && { [COMMANDS]: toleranceOfSameCalls }),
+  };
   const isElsewhere = isOfServer && server !== committedServer;
   const faults: string[] = [];
   for (const name of new Set([...Object.keys(committed), ...Object.keys(counters)])) {
