@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { comparisonPanels, ratioPanel } from '../../bench/src/plots/comparison.js';
-import { behindTable, fillMarked, figuresTable, summary } from '../../bench/src/plots/table.js';
+import { behindTable, fillMarked, figuresTable, LIMIT_LINES, summary } from '../../bench/src/plots/table.js';
 import type { Result } from '../../bench/src/report/result.js';
 import { row } from './rows.js';
 
@@ -67,6 +67,24 @@ describe('the figures of the documentation', () => {
       '| consume no-op jobs, concurrency 100, jobs/s | 190,123 | 19,012 (10 ×) | 950,000 |',
       '| CPU of Redis per consumed job | 2.0 µs | 51 µs (25 ×) | 0.40 µs |',
       '| idle worker, from `add` to the handler, p50 / p99 | 0.16 / 0.35 ms | 0.12 / 0.29 ms (0.8 ×) | – |',
+    ]);
+  });
+
+  it('have a table of their own for limits and groups', () => {
+    const limited = [
+      row('fair', 'widest', { godwit: 1, other: 110 }, { unit: '', better: 'less' }),
+      row('rate-8', 'smallest', { godwit: 990, floor: 500 }, { unit: '' }),
+      row('rate-8', 'largest', { godwit: 1_000, floor: 1_500 }, { unit: '', better: 'less' }),
+      row('rate-8', 'used', { godwit: 99.5, floor: 90 }, { unit: '%' }),
+    ];
+    expect(
+      figuresTable({ rows: [...rows, ...limited], terms }, 'godwit', LIMIT_LINES)
+        .split('\n')
+        .slice(2),
+    ).toEqual([
+      '| one large and 999 small groups: largest difference of turns | 1 | 110 (110 ×) | – |',
+      '| rate of 1,000/s, 8 processes: fewest / most starts in any second | 990 / 1,000 | – | 500 / 1,500 |',
+      '| share of this rate that is used, 8 processes | 99.5 % | – | 90 % |',
     ]);
   });
 

@@ -139,6 +139,23 @@ describe('what is drawn', () => {
     expect(comparison!.startedAt).toBe('2026-01-02');
   });
 
+  it('has limits and groups from the newest run that shows most of them', () => {
+    const run = (startedAt: string, ...scenarios: string[]) =>
+      result(startedAt, {
+        terms: { godwit: [], peer: [] },
+        rows: scenarios.map((scenario) => ({ scenario, key: scenario === 'fair' ? 'widest' : 'perSecond' })),
+      });
+    const runs = [
+      run('2026-01-01', 'groups', 'fair'),
+      run('2026-01-02', 'groups', 'fair'),
+      run('2026-01-03', 'groups', 'consume'),
+      run('2026-01-04', 'consume'),
+    ];
+    expect(newest(runs).limits!.startedAt).toBe('2026-01-02');
+    expect(newest(runs).comparison!.startedAt).toBe('2026-01-04');
+    expect(newest(runs.slice(3)).limits).toBeUndefined();
+  });
+
   it('has every scenario beside every peer, each from the newest run that has it', () => {
     const run = (startedAt: string, ...scenarios: string[]) =>
       result(startedAt, {

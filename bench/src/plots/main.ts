@@ -8,7 +8,7 @@ import { curvePanels } from './curves.js';
 import { newest } from './inputs.js';
 import { drawCurves } from './lines.js';
 import { drawRatios } from './ratios.js';
-import { behindTable, figuresTable, fillMarked, sourceLine, summary } from './table.js';
+import { behindTable, figuresTable, fillMarked, LIMIT_LINES, sourceLine, summary } from './table.js';
 import { themes, type Theme } from './theme.js';
 
 const OWN = 'godwit';
@@ -27,7 +27,7 @@ const files = process.argv.slice(2);
 if (files.includes('--help')) process.stdout.write(HELP);
 else paint(newest((files.length > 0 ? files : stored()).map(read)));
 
-function paint({ comparison, everyRow, growths }: ReturnType<typeof newest>): void {
+function paint({ comparison, limits, everyRow, growths }: ReturnType<typeof newest>): void {
   if (comparison) {
     const panels = comparisonPanels(comparison.rows, OWN);
     if (panels.length > 0) write('comparison', (theme) => drawBars(panels, theme));
@@ -38,6 +38,7 @@ function paint({ comparison, everyRow, growths }: ReturnType<typeof newest>): vo
     fill(README, 'summary', summary(comparison, OWN, PEER));
     process.stderr.write(`the figures are those of the run of ${comparison.startedAt}\n`);
   }
+  if (limits) fill(FIGURES, 'limits', `${figuresTable(limits, OWN, LIMIT_LINES)}\n\n${sourceLine(limits)}`);
   for (const result of growths) {
     const panels = curvePanels(result, OWN);
     if (panels.length > 0) write(`growth-${result.growth.name}`, (theme) => drawCurves(panels, theme));

@@ -2,7 +2,7 @@ import { brief } from '../report/words.js';
 import type { Result, Row } from '../report/result.js';
 import { find, timesAsGood } from './comparison.js';
 
-/** One line of the table. */
+/** One line of a table. */
 interface Line {
   readonly title: string;
   readonly scenario: string;
@@ -12,7 +12,7 @@ interface Line {
   readonly unit?: string;
 }
 
-const LINES: readonly Line[] = [
+export const LINES: readonly Line[] = [
   { title: 'consume no-op jobs, concurrency 100, jobs/s', scenario: 'consume', key: 'perSecond' },
   { title: 'add in bulk, 1,000 jobs a call, jobs/s', scenario: 'add-bulk', key: 'perSecond' },
   { title: 'add, 100 calls in flight, jobs/s', scenario: 'add-in-flight', key: 'perSecond' },
@@ -35,15 +35,47 @@ const LINES: readonly Line[] = [
   { title: 'connections with 100 queues and 100 processors', scenario: 'connections', key: 'many' },
 ];
 
-/** How much of the table a run can fill. */
-export function linesFrom(rows: Result['rows']): number {
-  return LINES.filter(({ scenario, key }) => find(rows, scenario, key) !== undefined).length;
+/** The table of limits and groups. */
+export const LIMIT_LINES: readonly Line[] = [
+  { title: '10,000 groups, one job of a group at a time, jobs/s', scenario: 'groups', key: 'perSecond' },
+  { title: 'CPU of Redis per job of these groups', scenario: 'groups', key: 'redisCpu', unit: 'µs' },
+  {
+    title: 'one large and 999 small groups: largest difference of turns',
+    scenario: 'fair',
+    key: 'widest',
+  },
+  { title: 'starts until all 1,000 groups were served', scenario: 'fair', key: 'untilAll' },
+  ...limitLines(1),
+  ...limitLines(8),
+];
+
+function limitLines(count: number): Line[] {
+  const [scenario, workers] = [`rate-${count}`, count === 1 ? '1 process' : `${count} processes`];
+  return [
+    {
+      title: `rate of 1,000/s, ${workers}: fewest / most starts in any second`,
+      scenario,
+      key: 'smallest',
+      and: 'largest',
+    },
+    { title: `share of this rate that is used, ${workers}`, scenario, key: 'used', unit: '%' },
+    { title: `CPU of Redis per job under this rate, ${workers}`, scenario, key: 'redisCpu', unit: 'µs' },
+  ];
+}
+
+/** How much of a table a run can fill. */
+export function linesFrom(rows: Result['rows'], lines: readonly Line[]): number {
+  return lines.filter(({ scenario, key }) => find(rows, scenario, key) !== undefined).length;
 }
 
 /** The figures as Markdown, a column per system; after those of peers, how many times better the project is. */
-export function figuresTable({ rows, terms }: Pick<Result, 'rows' | 'terms'>, own: string): string {
+export function figuresTable(
+  { rows, terms }: Pick<Result, 'rows' | 'terms'>,
+  own: string,
+  shown = LINES,
+): string {
   const peers = Object.keys(terms).filter((name) => name !== own);
-  const lines = LINES.flatMap((line) => {
+  const lines = shown.flatMap((line) => {
     const row = find(rows, line.scenario, line.key);
     if (row?.contenders[own] === undefined) return [];
     const and = line.and === undefined ? undefined : find(rows, line.scenario, line.and);
