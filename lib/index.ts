@@ -170,14 +170,8 @@ export type { PayloadMode } from './job/payload.js';
 export type { DataMatch } from './contract/admin-verbs.js';
 export type { CancelFilter, JobFilter } from './producer/bulk-acts.js';
 export { DeadJobs } from './producer/dead-jobs.js';
-export type {
-  DeadFilter,
-  DeadJob,
-  DeadJobIn,
-  DeadListOptions,
-  RetryPace,
-  DeadPage,
-} from './producer/dead-jobs.js';
+export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
+export type { BulkPace } from './producer/pace.js';
 export type { JobChanges, UpdateResult } from './producer/job-changes.js';
 export type { CountOptions, GroupedCounts, JobListOptions, JobPage } from './producer/job-list.js';
 export type { FailedAttempt, JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';

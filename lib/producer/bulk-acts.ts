@@ -12,6 +12,7 @@ import type { Duration } from '../job/duration.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, readState } from './job-list.js';
+import { paceOf, Pacer, type CheckedPace } from './pace.js';
 
 /** Which jobs `remove`, `cancel` and `promote` act on; an absent field matches any. */
 export interface JobFilter<Name extends string = string, State extends JobState = JobState> {
@@ -95,49 +96,75 @@ export function checkFilter(
 /** Number of ids that are read before the first change. A cursor whose job has left its list is expensive to resume from. */
 const CHUNK = 10_000;
 const PAGE = 100;
+/** How much `engine.now()` may be behind the clock of Redis, so that no job is too young that was there before the call. */
+const CLOCK_MS = 100;
 
-/** Calls `act` for each matching job, in the order of the list and in small steps. Returns how many jobs it changed. */
+/**
+ * Calls `act` for each matching job, in the order of the list and in small steps. Returns how many jobs it changed. At a pace, it
+ * leaves jobs alone that were added or ended after it began: new ones could arrive faster than it works.
+ */
 export async function actOnAll(
   engine: QueueEngine,
   queue: string,
   { states, limit, ...match }: CheckedFilter,
   act: (id: string) => Promise<boolean>,
+  pace?: CheckedPace,
 ): Promise<number> {
+  const pacer = new Pacer(pace, PAGE);
   let done = 0;
   for (const state of states) {
     let after = null;
     do {
       const ids: string[] = [];
       do {
+        const aged = pace ? agedBy(match, Math.max(0, pacer.passedMs - CLOCK_MS)) : match;
         const page = await engine.admin.jobs(queue, {
-          ...asked(state, match),
+          ...asked(state, aged),
           state,
           after,
           limit: PAGE,
           brief: true,
         });
-        const isMatch = (job: StoredJob) => isOfAge(job, match, engine.now());
+        const isMatch = (job: StoredJob) => isOfAge(job, aged, engine.now());
         ids.push(...page.jobs.filter(isMatch).map(({ id }) => id));
         after = page.next;
       } while (after !== null && ids.length < Math.min(CHUNK, limit - done));
-      for (let at = 0; at < ids.length && done < limit; at += PAGE) {
-        const some = ids.slice(at, at + Math.min(PAGE, limit - done));
-        const acted = await Promise.all(some.map((id) => act(id)));
-        done += acted.filter(Boolean).length;
+      for (let at = 0, some; (some = await pacer.step(ids, at, limit - done)); at += some.length) {
+        const count = (await Promise.all(some.map((id) => act(id)))).filter(Boolean).length;
+        done += count;
+        pacer.add(count);
       }
-    } while (after !== null && done < limit);
+    } while (after !== null && done < limit && !pacer.isStopped);
   }
   return done;
 }
 
+/** The same ages, counted from the time so long ago. */
+function agedBy<Match extends DeadMatch>(match: Match, passedMs: number): Match {
+  const { olderThanMs = 0, newerThanMs } = match;
+  return {
+    ...match,
+    olderThanMs: olderThanMs + passedMs,
+    ...(newerThanMs !== undefined && { newerThanMs: newerThanMs + passedMs }),
+  };
+}
+
 /** @throws {InvalidOptionError | InvalidJobNameError} */
-export async function removeAll(engine: QueueEngine, queue: string, given: unknown): Promise<number> {
+export async function removeAll(
+  engine: QueueEngine,
+  queue: string,
+  given: unknown,
+  givenPace?: unknown,
+): Promise<number> {
   const filter = checkFilter(
     given,
     'remove()',
     ['waiting', 'delayed', 'completed', 'dead', 'cancelled'],
     true,
   );
+  const pace = paceOf(givenPace, 'remove()');
+  const remove = async (id: string) => (await engine.admin.remove(queue, id)) === 'removed';
+  if (pace) return actOnAll(engine, queue, filter, remove, pace);
   const { states, contains, where, limit, ...match } = filter;
   const state = states[0] as CleanCall['state'];
   const { name, newerThanMs, olderThanMs = 0 } = match;
@@ -148,7 +175,7 @@ export async function removeAll(engine: QueueEngine, queue: string, given: unkno
   const isPlain =
     !isByText && (name ?? newerThanMs) === undefined && (state !== 'waiting' || olderThanMs === 0);
   if (isPlain) return (await engine.upkeep.clean(queue, { state, olderThanMs, limit })).removed.length;
-  return actOnAll(engine, queue, filter, async (id) => (await engine.admin.remove(queue, id)) === 'removed');
+  return actOnAll(engine, queue, filter, remove);
 }
 
 /** The store filters by age and reason only among dead jobs. For other states `isOfAge` checks the age. */

@@ -1,8 +1,7 @@
 import type { QueueEngine } from '../contract/engine.js';
 import type { DataMatch, JobsAnswer, StoredJob } from '../contract/admin-verbs.js';
-import { pause } from '../contract/retry.js';
 import type { DeadMatch } from '../contract/upkeep-verbs.js';
-import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
+import { JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId, checkJobName } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
 import type { Duration } from '../job/duration.js';
@@ -11,10 +10,10 @@ import { encodePayload } from '../job/payload.js';
 import { DEAD_REASONS, type DeadReason, type FailureRecord } from '../job/outcome.js';
 import { quoted } from '../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
-import { checkSignal, mergeJobPolicy } from '../options/job-options.js';
-import { readPlainRate, type RateOptions } from '../options/limit-options.js';
+import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, encodeCursor, readCursor } from './job-list.js';
+import { paceOf, Pacer, type BulkPace, type CheckedPace } from './pace.js';
 
 /** Selects dead jobs; an absent field matches any. */
 export interface DeadFilter<Name extends string = string> {
@@ -79,16 +78,6 @@ export type DeadJobIn<Jobs = any> = {
   [Name in NameIn<Jobs>]: DeadJob<DataIn<Jobs, Name>, Name>;
 }[NameIn<Jobs>];
 
-/** How `retry` works through all dead jobs that match a filter. */
-export interface RetryPace {
-  /** At most `max` jobs in `per`, evenly spaced. @default as fast as Redis answers */
-  readonly rate?: Pick<RateOptions, 'max' | 'per'>;
-  /** Called after each step with the number of jobs that are queued so far. @default none */
-  readonly onProgress?: (retried: number) => void;
-  /** Stops the call after the current step. It then returns the number of jobs that it has queued. @default none */
-  readonly signal?: AbortSignal;
-}
-
 const FILTER = {
   reason: field('reason', oneOf(...DEAD_REASONS)),
   name: field('name', rule(checkJobName)),
@@ -106,12 +95,6 @@ export const ANY_DATA = field(
   rule((given: unknown) => ({ given })),
 );
 const readRetry = shape({ data: ANY_DATA });
-const readPace = shape({
-  rate: field('rate', readPlainRate),
-  onProgress: field('onProgress', rule(checkListener)),
-  signal: field('signal', rule(checkSignal)),
-});
-type CheckedPace = NonNullable<ReturnType<typeof readPace>>;
 const readList = shape({
   ...FILTER,
   limit: field('limit', integer(1, 1_000)),
@@ -176,15 +159,15 @@ export class DeadJobs<Jobs = any> {
    * await queue.dead.retry({ newerThan: '1h' }, { rate: { max: 50, per: '1s' } });
    */
   retry(which: string, changes?: { readonly data?: DataIn<Jobs> }): Promise<void>;
-  retry(which: DeadFilter<NameIn<Jobs>>, pace?: RetryPace): Promise<number>;
+  retry(which: DeadFilter<NameIn<Jobs>>, pace?: BulkPace): Promise<number>;
   async retry(
     which: string | DeadFilter,
-    changes?: { readonly data?: unknown } | RetryPace,
+    changes?: { readonly data?: unknown } | BulkPace,
   ): Promise<number | void> {
     const { upkeep } = this.engine;
     const { name } = this.options;
     if (typeof which !== 'string') {
-      const pace = changes === undefined ? undefined : readPace(changes, 'dead.retry().pace', refuse)!;
+      const pace = paceOf(changes, 'dead.retry()');
       const { contains, where, ...match } = choice(which, 'dead.retry()');
       if (pace || (contains ?? where) !== undefined)
         return this.retryFound({ ...match, contains, where }, pace);
@@ -200,20 +183,17 @@ export class DeadJobs<Jobs = any> {
   /** Retries dead jobs page by page: those that only `jobs` can filter, or at a rate. */
   private async retryFound(
     { limit, olderThanMs = 0, newerThanMs, ...match }: Choice,
-    { rate, onProgress, signal }: CheckedPace = {},
+    pace?: CheckedPace,
   ): Promise<number> {
     const { admin, upkeep } = this.engine;
     const { name } = this.options;
-    const gapMs = rate ? rate.per / rate.max : 0;
-    const step = Math.min(PAGE, Math.max(1, Math.floor(STEP_MS / gapMs)));
-    const began = performance.now();
+    const pacer = new Pacer(pace, PAGE);
     const met = new Set<string>();
     let after: JobsAnswer['next'] = null;
     let retried = 0;
-    let nextAt = 0;
     do {
       // The ages are those at the start: a job that dies or becomes old enough meanwhile stays dead.
-      const passedMs = Math.floor(performance.now() - began);
+      const { passedMs } = pacer;
       const page: JobsAnswer = await admin.jobs(name, {
         ...match,
         olderThanMs: olderThanMs + passedMs,
@@ -224,19 +204,14 @@ export class DeadJobs<Jobs = any> {
         brief: true,
       });
       const ids = page.jobs.map(({ id }) => id).filter((id) => !met.has(id));
-      for (let at = 0; at < ids.length; at += step) {
-        const restMs = nextAt - performance.now();
-        // Rejects only if the signal aborts.
-        if (restMs > 0) await pause(restMs, signal);
-        if (signal?.aborted) return retried;
-        const some = ids.slice(at, at + step);
-        nextAt = performance.now() + some.length * gapMs;
+      for (let at = 0, some; (some = await pacer.step(ids, at)); at += some.length) {
         for (const id of some) met.add(id);
-        retried += (await upkeep.retryDead(name, { ids: some })).retried.length;
-        onProgress?.(retried);
+        const count = (await upkeep.retryDead(name, { ids: some })).retried.length;
+        retried += count;
+        pacer.add(count);
       }
       after = page.next;
-    } while (after !== null && retried < limit && !signal?.aborted);
+    } while (after !== null && retried < limit && !pacer.isStopped);
     return retried;
   }
 
@@ -252,13 +227,6 @@ export class DeadJobs<Jobs = any> {
 
 /** Jobs that are read at once. */
 const PAGE = 100;
-/** At a rate, one step queues the jobs of this time, but at least one. */
-const STEP_MS = 100;
-
-function checkListener(value: unknown, path: string): (retried: number) => void {
-  if (typeof value === 'function') return value as (retried: number) => void;
-  throw new InvalidOptionError(path, 'a function', value);
-}
 
 interface Choice extends DeadMatch {
   readonly contains?: string | undefined;

@@ -147,6 +147,24 @@ export function checkWhere(value: unknown, path: string): DataMatch {
   return { ...(value as DataMatch) };
 }
 
+/**
+ * Reads `tenant.id=7`. A value that is JSON (a number, a boolean, null or a string) is parsed; any other value is a string. Null
+ * without a field and `=`.
+ */
+export function parseWhere(text: string): DataMatch | null {
+  const [, path, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  return path === undefined || value === undefined ? null : { [path]: scalarOf(value) };
+}
+
+function scalarOf(text: string): DataMatch[string] {
+  try {
+    const read: unknown = JSON.parse(text);
+    return typeof read === 'object' && read !== null ? text : (read as DataMatch[string]);
+  } catch {
+    return text;
+  }
+}
+
 function isScalar(value: unknown): boolean {
   if (isText(value)) return value.length <= MOST_CHARS && !/\p{Cs}/u.test(value);
   return value === null || typeof value === 'boolean' || Number.isFinite(value);

@@ -36,6 +36,7 @@ import {
   type JobFilter,
 } from './bulk-acts.js';
 import { DeadJobs } from './dead-jobs.js';
+import { paceOf, type BulkPace } from './pace.js';
 import { enqueuerOf } from './bounded-enqueuer.js';
 import type { AddLimits, Enqueuer } from './enqueuer.js';
 import { JobFactory } from './job-factory.js';
@@ -357,6 +358,9 @@ export class Queue<Jobs = any> {
    * Removes a job that is not running, or all jobs that match a filter. Each removal writes an event `removed`. The call works in
    * small steps, so it does not block Redis.
    *
+   * For a filter, `pace` has a `rate`, `onProgress` and a `signal` that stops the call. Jobs that are added or end after the call
+   * began are then left alone. This process does the work: if it ends, the other jobs stay.
+   *
    * @returns for a filter, the number of removed jobs
    * @throws {JobNotFoundError | InvalidJobIdError} for one job
    * @throws {WrongStateError} for one job, while it runs
@@ -364,11 +368,15 @@ export class Queue<Jobs = any> {
    * @example
    * await queue.remove('welcome-7');
    * console.log(await queue.remove({ state: 'completed', olderThan: '2d' }));
+   * await queue.remove({ state: 'dead', name: 'digest' }, { rate: { max: 100, per: '1s' } });
    */
   async remove(id: string): Promise<void>;
-  async remove(filter: JobFilter<NameIn<Jobs>, Exclude<JobState, 'active'>>): Promise<number>;
-  async remove(which: string | JobFilter): Promise<number | void> {
-    if (isFilter(which)) return removeAll(this.engine, this.name, which);
+  async remove(
+    filter: JobFilter<NameIn<Jobs>, Exclude<JobState, 'active'>>,
+    pace?: BulkPace,
+  ): Promise<number>;
+  async remove(which: string | JobFilter, pace?: BulkPace): Promise<number | void> {
+    if (isFilter(which)) return removeAll(this.engine, this.name, which, pace);
     const answer = await this.engine.admin.remove(this.name, checkJobId(which));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, which);
     if (answer === 'active')
@@ -383,8 +391,8 @@ export class Queue<Jobs = any> {
    * or its worker dies or stops, the job ends as cancelled. If the handler returns normally, the job is completed. A second call
    * does not change the reason. `'not-found'`: there is no such job, or it has completed or died.
    *
-   * With a filter it cancels all matching jobs, in small steps. A filter without a state matches waiting, delayed and active
-   * jobs.
+   * With a filter it cancels all matching jobs, in small steps; `pace` is as in `remove`. A filter without a state matches waiting,
+   * delayed and active jobs.
    *
    * @returns for a filter, the number of jobs that were cancelled or signalled
    * @param reason one line of 1 to 1,000 bytes, passed to the event `cancelled`, the signal and callers that wait for the job
@@ -393,14 +401,18 @@ export class Queue<Jobs = any> {
    * if ((await queue.cancel(id, 'the customer changed her mind')) === 'signalled') console.log('it ends soon');
    */
   async cancel(id: string, reason?: string): Promise<CancelAnswer>;
-  async cancel(filter: CancelFilter<NameIn<Jobs>>, reason?: string): Promise<number>;
-  async cancel(which: string | CancelFilter, reason?: string): Promise<CancelAnswer | number> {
+  async cancel(filter: CancelFilter<NameIn<Jobs>>, reason?: string, pace?: BulkPace): Promise<number>;
+  async cancel(
+    which: string | CancelFilter,
+    reason?: string,
+    pace?: BulkPace,
+  ): Promise<CancelAnswer | number> {
     const text = checkCancelReason(reason, 'cancel().reason');
     const { admin } = this.engine;
     if (!isFilter(which)) return admin.cancel(this.name, checkJobId(which), text);
     const filter = checkFilter(which, 'cancel()', ['waiting', 'delayed', 'active']);
     const cancel = async (id: string) => (await admin.cancel(this.name, id, text)) !== 'not-found';
-    return actOnAll(this.engine, this.name, filter, cancel);
+    return actOnAll(this.engine, this.name, filter, cancel, paceOf(pace, 'cancel()'));
   }
 
   /**
@@ -428,8 +440,8 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Queues a delayed job now, or all delayed jobs that match a filter. Jobs that wait for their next attempt are delayed jobs,
-   * too.
+   * Queues a delayed job now, or all delayed jobs that match a filter; `pace` is as in `remove`. Jobs that wait for their next
+   * attempt are delayed jobs, too.
    *
    * @returns for a filter, the number of promoted jobs
    * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
@@ -438,12 +450,16 @@ export class Queue<Jobs = any> {
    * console.log(await queue.promote({ name: 'digest' })); // `{}`: all delayed jobs
    */
   async promote(id: string): Promise<void>;
-  async promote(filter: Omit<JobFilter<NameIn<Jobs>>, 'state' | 'reason'>): Promise<number>;
-  async promote(which: string | Omit<JobFilter, 'state' | 'reason'>): Promise<number | void> {
+  async promote(filter: Omit<JobFilter<NameIn<Jobs>>, 'state' | 'reason'>, pace?: BulkPace): Promise<number>;
+  async promote(
+    which: string | Omit<JobFilter, 'state' | 'reason'>,
+    pace?: BulkPace,
+  ): Promise<number | void> {
     const promote = (id: string) => this.engine.admin.promoteNow(this.name, id);
     if (isFilter(which)) {
       const filter = checkFilter(which, 'promote()', ['delayed']);
-      return actOnAll(this.engine, this.name, filter, async (id) => (await promote(id)) === 'promoted');
+      const isDone = async (id: string) => (await promote(id)) === 'promoted';
+      return actOnAll(this.engine, this.name, filter, isDone, paceOf(pace, 'promote()'));
     }
     const answer = await promote(checkJobId(which));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, which);

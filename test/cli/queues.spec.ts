@@ -221,9 +221,51 @@ describe('acts on jobs', () => {
       code: 2,
       err: expect.stringContaining('--rate must be a number in a time, as 50/s or 100/5m, got "50"'),
     });
-    expect((await run('dead', 'work', 'remove', '--rate', '50/s', '--yes')).code).toBe(2);
     await until(async () => (await queue.counts()).dead === 3, PATIENT);
-    expect(await json('dead', 'work', 'remove', '--yes')).toEqual({ act: 'remove', count: 3 });
+    expect(await json('dead', 'work', 'remove', '--rate', '50/s', '--yes')).toEqual({
+      act: 'remove',
+      count: 3,
+    });
+  });
+
+  it('promotes, cancels and removes all that match, at a rate', async () => {
+    const { queue } = await producing();
+    await queue.addBulk(
+      [1, 2, 3].map((tenant) => ({ name: 'x', data: { tenant }, options: { delay: '1h' } })),
+    );
+    expect(await run('promote', 'work')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('promote: give ids, or a filter such as --name, or --all'),
+    });
+    expect(await run('cancel', 'work', 'a', '--name', 'x')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('cancel: give ids or a filter, not both'),
+    });
+    expect(await run('cancel', 'work', '--where', 'tenant=1')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('cancel jobs of queue work (where tenant=1)?'),
+    });
+    expect(await json('promote', 'work', '--where', 'tenant=3', '--rate', '50/s', '--yes')).toMatchObject({
+      count: 1,
+    });
+    const cancel = ['cancel', 'work', '--state', 'delayed', '--limit', '1', '--yes'];
+    expect((await run(...cancel)).out).toBe('1 cancelled or told to stop\n');
+    expect(await queue.counts()).toMatchObject({ waiting: 1, delayed: 1 });
+    expect(await json('cancel', 'work', '--all', '--rate', '100/s', '--yes')).toMatchObject({ count: 2 });
+    await queue.add('x', 1);
+    expect(await json('clean', 'work', 'waiting', '--rate', '100/s', '--yes')).toMatchObject({ count: 1 });
+    expect((await run('cancel', 'none', '--all', '--yes')).code).toBe(3);
+  });
+
+  it('says how far an act at a rate is, and stops at a signal', async () => {
+    const { queue } = await producing();
+    await queue.addBulk(Array.from({ length: 1_000 }, (_, i) => ({ name: 'x', data: i })));
+    const cleaning = start('clean', 'work', 'waiting', '--rate', '20/s', '--yes');
+    await cleaning.said(/^\d+ removed$/m);
+    cleaning.kill('SIGINT');
+    const { code, out } = await cleaning.result();
+    const removed = Number(/(\d+) removed\n$/.exec(out)?.[1]);
+    expect([code, (await queue.counts()).waiting]).toEqual([130, 1_000 - removed]);
   });
 });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { UnrecoverableError } from '#lib/errors.js';
+import type { Queue } from '#lib/producer/queue.js';
 import { bootQueue, brief, itOnRedis, keyOf, PATIENT } from '../support/queue-app.js';
 import { gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
@@ -114,6 +115,98 @@ describe('for all that a filter fits', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 0, delayed: 0 });
     gate.open();
   });
+
+  it('acts at a rate, evenly, on the jobs that were there when it began', async () => {
+    const { queue } = await bootQueue(redis);
+    await queue.pause();
+    const delayed = { delay: '1h' } as const;
+    const add = (count: number, options: object = {}) =>
+      queue.addBulk(Array.from({ length: count }, () => ({ name: 'job', data: 1, options })));
+    const rate = { max: 40, per: '1s' } as const;
+    const paced = (onStep: () => unknown = () => {}) => {
+      const steps: [done: number, ms: number][] = [];
+      const began = performance.now();
+      const onProgress = (done: number) => {
+        steps.push([done, performance.now() - began]);
+        onStep();
+      };
+      return { steps, pace: { rate, onProgress } };
+    };
+    await add(9, delayed);
+    const promoting = paced();
+    expect(await queue.promote({}, promoting.pace)).toBe(9);
+    // Four at once, as 100 ms are a step: after 0, 100 and 200 ms.
+    expect(promoting.steps.map(([done]) => done)).toEqual([4, 8, 9]);
+    expect(promoting.steps[2]![1]).toBeGreaterThanOrEqual(190);
+    await add(4, delayed);
+    const cancelling = paced();
+    expect(await queue.cancel({}, 'no more', cancelling.pace)).toBe(13);
+    expect(cancelling.steps.map(([done]) => done)).toEqual([4, 8, 9, 13]);
+    await add(6);
+    const removing = paced();
+    expect(await queue.remove({ state: 'waiting', limit: 5 }, removing.pace)).toBe(5);
+    expect(removing.steps.map(([done]) => done)).toEqual([4, 5]);
+    expect(await queue.counts()).toMatchObject({ waiting: 1, delayed: 0 });
+    expect((await queue.audit()).violations).toEqual([]);
+  });
+
+  it('at a rate stops when the signal aborts, also while it waits', async () => {
+    const { queue } = await bootQueue(redis);
+    await queue.pause();
+    await queue.addBulk([1, 2, 3].map((data) => ({ name: 'job', data, options: { delay: '1h' } })));
+    const rate = { max: 1, per: '1h' } as const;
+    const pace = () => {
+      const stop = new AbortController();
+      return { rate, signal: stop.signal, onProgress: () => stop.abort() };
+    };
+    expect(await queue.promote({}, pace())).toBe(1);
+    expect(await queue.cancel({}, 'no more', pace())).toBe(1);
+    expect(await queue.remove({ state: 'delayed' }, pace())).toBe(1);
+    expect(await queue.counts()).toMatchObject({ waiting: 0, delayed: 1 });
+    expect(await queue.remove({ state: 'delayed' }, { signal: AbortSignal.abort() })).toBe(0);
+  });
+
+  it('at a rate leaves jobs alone that come while it works', async () => {
+    const { queue } = await bootQueue(redis);
+    await queue.pause();
+    const add = (count: number) =>
+      queue.addBulk(Array.from({ length: count }, () => ({ name: 'job', data: 1 })));
+    await add(10_100);
+    let isFirst = true;
+    let adding: Promise<unknown> | undefined;
+    const began = performance.now();
+    const onProgress = () => {
+      // The first 10,000 ids are known by now; the others are read after them.
+      if (!isFirst || performance.now() - began < 300) return;
+      isFirst = false;
+      adding = add(50);
+    };
+    const done = await queue.remove(
+      { state: 'waiting', name: 'job' },
+      { onProgress, rate: { max: 10_000, per: '1s' } },
+    );
+    await adding;
+    expect(isFirst).toBe(false);
+    expect(done).toBe(10_100);
+    expect(await queue.counts()).toMatchObject({ waiting: 50 });
+  });
+
+  it.each([
+    ['remove', ({ queue }) => queue.remove({ state: 'waiting' }, { rate: 5 } as never), 'pace.rate'],
+    ['cancel', ({ queue }) => queue.cancel({}, 'no', { rate: { max: 5 } } as never), 'pace.rate.per'],
+    ['promote', ({ queue }) => queue.promote({}, { onProgress: 1 } as never), 'pace.onProgress'],
+    ['remove', ({ queue }) => queue.remove({ state: 'waiting' }, { speed: 1 } as never), 'pace.speed'],
+    ['remove', ({ queue }) => queue.remove({ state: 'waiting' }, null as never), 'pace'],
+  ] as const satisfies [string, (app: { queue: Queue }) => Promise<unknown>, string][])(
+    '%s changes nothing with a wrong pace (%#)',
+    async (verb, call, place) => {
+      const { queue } = await bootQueue(redis, { watch: false });
+      await queue.add('job', 1);
+      await queue.add('job', 1, { delay: '1h' });
+      expect((await refused(call({ queue })))['message']).toContain(`${verb}().${place}`);
+      expect(await queue.counts()).toMatchObject({ waiting: 1, delayed: 1 });
+    },
+  );
 
   it('acts on those with a value in their data, in every state', async () => {
     const { queue } = await bootQueue(redis, {

@@ -236,6 +236,51 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect((await api('POST', 'queues/work/actions', ids)).body.done).toBe(1);
   });
 
+  it('finds jobs by a field of their data, and a job of any state by its id', async () => {
+    const { queue, api } = await boot();
+    await queue.pause();
+    await queue.addBulk([1, 2, 2].map((id) => ({ name: 'a', data: { tenant: { id }, token: 'x' } })));
+    await queue.add('a', { tenant: { id: '2' } }, { id: 'import-7', delay: '1h' });
+    const found = async (query: string) => (await api('GET', `queues/work/jobs?${query}`)).body;
+    expect((await found('where=tenant.id%3D2')).jobs).toHaveLength(2);
+    expect((await found('where=tenant.id%3D"2"')).jobs).toHaveLength(0);
+    expect((await found('state=delayed&where=tenant.id%3D"2"')).jobs).toHaveLength(1);
+    expect(await found('state=dead&contains=import-7')).toMatchObject({
+      jobs: [],
+      counts: { waiting: 3, delayed: 1 },
+      withId: { id: 'import-7', state: 'delayed' },
+    });
+    expect((await found('contains=import')).withId).toBeNull();
+    const act = { kind: 'cancel', filter: { state: 'waiting', where: 'tenant.id=2' } };
+    expect((await api('POST', 'queues/work/actions', act)).body.done).toBe(2);
+    for (const where of ['tenant', '=7', ''])
+      expect([where, (await api('GET', `queues/work/jobs?where=${where}`)).status]).toEqual([where, 400]);
+  });
+
+  it('runs a job again that has completed and is kept', async () => {
+    const { queue, api } = await boot(undefined, { handlers: { a: () => 1 } });
+    await queue.add('a', 1, { id: 'a', retention: '1h' });
+    await until(async () => (await queue.get('a'))?.state === 'completed', PATIENT);
+    await queue.pause();
+    expect((await api('POST', 'queues/work/jobs/a/retry')).status).toBe(200);
+    expect((await queue.get('a'))?.state).toBe('waiting');
+    expect((await api('POST', 'queues/work/jobs/a/retry')).status).toBe(409);
+  });
+
+  it('tells in which process a job runs', async () => {
+    const { gate, handlers } = gated();
+    const { queue, api } = await boot(undefined, { handlers });
+    await queue.add('active', 1, { id: 'active' });
+    await until(async () => (await queue.get('active'))?.state === 'active', PATIENT);
+    const place = async () => {
+      const { worker, processes } = (await api('GET', 'queues/work/jobs/active')).body;
+      return processes[worker] as string | undefined;
+    };
+    // The process names its workers with the next renewal of its record.
+    expect(await until(place, PATIENT)).toMatch(new RegExp(`:${process.pid}$`));
+    gate.open();
+  });
+
   it('gathers dead jobs by what went wrong, and retries one kind', async () => {
     let isWell = false;
     const { queue, api } = await boot(undefined, {
@@ -316,8 +361,12 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect((await api('POST', `${at}/pause`)).status).toBe(200);
     expect((await queue.group('tenant 7/x').state()).paused).toBe(true);
     expect((await api('GET', `queues/work/jobs/${id}`)).body.waitsFor).toEqual([
+      'no process works on the queue',
       "the group 'tenant 7/x' is paused",
     ]);
+    const ofGroup = await api('GET', 'queues/work/jobs?group=tenant%207%2Fx');
+    expect(ofGroup.body).toMatchObject({ jobs: [{ id, group: 'tenant 7/x' }], cursor: null });
+    expect((await api('GET', 'queues/work/jobs?group=other')).body.jobs).toEqual([]);
     expect((await api('POST', `${at}/resume`)).status).toBe(200);
     expect((await queue.group('tenant 7/x').state()).paused).toBe(false);
     const wrong = await api('POST', 'queues/work/groups/a%0Ab/pause');
@@ -332,7 +381,16 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       },
     ]);
     await queue.group('tenant 7/x').clear();
-    expect((await api('GET', `queues/work/jobs/${id}`)).body.waitsFor).toEqual([]);
+    await queue.pause();
+    expect((await api('GET', `queues/work/jobs/${id}`)).body.waitsFor).toEqual([
+      'the queue is paused',
+      'no process works on the queue',
+    ]);
+    await queue.resume();
+    const drain = { kind: 'remove', filter: { state: 'waiting', group: 'tenant 7/x' } };
+    await queue.add('a', 1, { id: 'ungrouped' });
+    expect((await api('POST', 'queues/work/actions', drain)).body.done).toBe(1);
+    expect((await queue.jobs({ state: 'waiting' })).jobs.map((job) => job.id)).toEqual(['ungrouped']);
     await queue.limits.clear();
   });
 

@@ -211,6 +211,27 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
+  it('act on all that match at a rate, show how far they are, and stop', async () => {
+    const dashboard = await bootDashboard(redis);
+    const { queue } = dashboard;
+    await queue.pause();
+    await queue.addBulk(Array.from({ length: 300 }, (_, n) => ({ name: 'a', data: { tenant: n % 2 } })));
+    const { page, faults } = await open(dashboard, 'queues/work/jobs?where=tenant%3D1');
+    await page.getByRole('button', { name: 'Remove all waiting jobs with data tenant=1' }).click();
+    await page.getByLabel('At most per second').selectOption('10');
+    await page.getByRole('button', { name: 'Remove them' }).click();
+    const bar = page.getByRole('status').filter({ hasText: 'at most 10 a second' });
+    await bar.getByText(/[1-9]\d* done, \d+ of 300 looked at/).waitFor();
+    await bar.getByRole('button', { name: 'Stop' }).click();
+    await page.getByText(/\d+ jobs? removed, then stopped\./).waitFor();
+    const { waiting } = await queue.counts();
+    expect([waiting > 150, waiting < 300]).toEqual([true, true]);
+    expect((await queue.jobs({ state: 'waiting', where: { tenant: 0 }, limit: 1000 })).jobs).toHaveLength(
+      150,
+    );
+    expect(faults).toEqual([]);
+  });
+
   it('show hostile names, payloads, errors, logs and ids as text', async () => {
     const hostile = '<img src=x onerror="alert(1)"><script>alert(2)</script>{{7*7}}${7*7}';
     const dashboard = await bootDashboard(redis, {

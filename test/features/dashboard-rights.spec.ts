@@ -261,6 +261,32 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect((await queue.get('dead'))?.data).toEqual({ ...data, deep: { card: secret, open: 'changed' } });
   });
 
+  it('lets nobody find jobs by a hidden value, nor without the right to see data', async () => {
+    const { queue, api } = await bootDashboard(redis, {
+      dashboard: {
+        redact: { paths: ['card.number'] },
+        access: 'public',
+      },
+    });
+    await queue.pause();
+    await queue.add('a', { token: 'x', card: { number: 7, kind: 'gold' }, password: { old: 'y' } });
+    const found = async (where: string) =>
+      (await api('GET', `queues/work/jobs?where=${encodeURIComponent(where)}`)).body;
+    expect((await found('card.kind=gold')).jobs).toHaveLength(1);
+    for (const where of ['token=x', 'card.number=7', 'password.old=y', 'a.Token=z']) {
+      const fault = (await found(where)).error;
+      expect(fault).toMatchObject({ code: 'FORBIDDEN', message: expect.stringContaining('is hidden here') });
+      const act = { kind: 'remove', filter: { state: 'waiting', where } };
+      expect((await api('POST', 'queues/work/actions', act)).status).toBe(403);
+    }
+    expect((await queue.counts()).waiting).toBe(1);
+    const blind = await bootDashboard(redis, {
+      dashboard: { authorize: (_, action) => action !== 'read-data' },
+    });
+    expect((await blind.api('GET', 'queues/work/jobs?where=card.kind%3Dgold')).status).toBe(403);
+    expect((await blind.api('GET', 'queues/work/jobs')).status).toBe(200);
+  });
+
   it('stands twice in one application, each with its own rights', async () => {
     const second = QueueDashboardModule.forRoot({
       path: 'view',

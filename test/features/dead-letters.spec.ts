@@ -253,7 +253,7 @@ describe('many dead letters at a rate', () => {
     expect(await queue.dead.retry({ name: 'die' }, { rate, onProgress })).toBe(9);
     // Four at a time, in steps of 100 ms: after 0, 100 and 200 ms.
     expect(steps.map(([retried]) => retried)).toEqual([4, 8, 9]);
-    expect(steps[2]![1] - steps[0]![1]).toBeGreaterThanOrEqual(190);
+    expect(steps[2]![1]).toBeGreaterThanOrEqual(190);
     await until(async () => (await queue.counts()).dead === 9, PATIENT);
   });
 

@@ -1,4 +1,3 @@
-import { useState } from 'preact/hooks';
 import type { DeadGroup, DeadView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
 import { bulk } from '../dialogs.js';
@@ -8,7 +7,6 @@ import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
 
 export function DeadPage() {
   const { data, error } = usePoll<DeadView>('dead', 10_000);
-  const [rate, setRate] = useState(0);
   const only = query.value.get('queue');
   if (!data) return <Waiting error={error} />;
   const groups = data.groups.filter(({ queue }) => only === null || queue === only);
@@ -22,23 +20,13 @@ export function DeadPage() {
         Jobs that do not run again unless you retry them, by reason, name and error. Numbers and ids in errors
         are left out as #.
       </p>
-      <div class="filters">
-        <label>
-          <span>Retry at most per second</span>
-          <select value={String(rate)} onChange={(event) => setRate(Number(event.currentTarget.value))}>
-            {[0, 1, 10, 50, 200].map((value) => (
-              <option key={value} value={value}>
-                {value === 0 ? 'as fast as it goes' : value}
-              </option>
-            ))}
-          </select>
-        </label>
-        {only !== null && (
+      {only !== null && (
+        <p>
           <a class="button" href="dead">
             All queues
           </a>
-        )}
-      </div>
+        </p>
+      )}
       <Card>
         {groups.length === 0 ? (
           <Empty title="Nothing is dead.">
@@ -54,7 +42,7 @@ export function DeadPage() {
                 key={JSON.stringify([group.queue, group.reason, group.name, group.error])}
                 group={group}
                 rights={data.rights[group.queue] ?? []}
-                rate={rate}
+                total={data.examined[group.queue]?.total ?? 0}
               />
             ))}
           </Table>
@@ -75,10 +63,10 @@ export function DeadPage() {
   );
 }
 
-function Group({ group, rights, rate }: { group: DeadGroup; rights: readonly string[]; rate: number }) {
+function Group({ group, rights, total }: { group: DeadGroup; rights: readonly string[]; total: number }) {
   const { queue, reason, name, error } = group;
   const filter = { state: 'dead', ...(name && { name }), ...(reason && { reason }), error };
-  const about = `dead jobs ${name || ''} with ${error}`;
+  const target = { queue, filter, about: `dead jobs ${name || ''} with ${error}`, total };
   return (
     <tr data-row>
       <td class="num">
@@ -98,17 +86,19 @@ function Group({ group, rights, rate }: { group: DeadGroup; rights: readonly str
           <Time at={group.lastAt} />
         </a>
       </td>
-      <td class="row nowrap">
-        {rights.includes('bulk') && rights.includes('job.retry') && (
-          <button type="button" onClick={() => void bulk(queue, 'retry', filter, about, rate)}>
-            Retry
-          </button>
-        )}
-        {rights.includes('bulk') && rights.includes('job.remove') && (
-          <button type="button" class="danger" onClick={() => void bulk(queue, 'remove', filter, about)}>
-            Remove
-          </button>
-        )}
+      <td>
+        <div class="row nowrap">
+          {rights.includes('bulk') && rights.includes('job.retry') && (
+            <button type="button" onClick={() => void bulk('retry', target)}>
+              Retry
+            </button>
+          )}
+          {rights.includes('bulk') && rights.includes('job.remove') && (
+            <button type="button" class="danger" onClick={() => void bulk('remove', target)}>
+              Remove
+            </button>
+          )}
+        </div>
       </td>
     </tr>
   );

@@ -123,6 +123,11 @@ function Acts({ job, onEdit }: { job: JobDetail; onEdit: () => void }) {
           {state === 'dead' ? 'Edit and retry' : 'Edit'}
         </button>
       )}
+      {(state === 'completed' || state === 'cancelled') && rights.includes('job.retry') && (
+        <button type="button" onClick={() => void runAgain(job)}>
+          Run again
+        </button>
+      )}
       {state === 'delayed' && rights.includes('job.promote') && (
         <button
           type="button"
@@ -161,6 +166,15 @@ async function cancel({ queue, id, state }: JobDetail): Promise<void> {
   await attempt(state === 'active' ? 'It was told to stop.' : 'It is cancelled.', () =>
     post(`${jobPath(queue, id)}/cancel`, reason === '' ? {} : { reason }),
   );
+}
+
+async function runAgain({ queue, id, state }: JobDetail): Promise<void> {
+  const sure = await ask({
+    title: 'Run this job again?',
+    text: `It is ${state} and is queued once more, with the same id and data. Its result, log and attempts are deleted.`,
+    button: 'Run it again',
+  });
+  if (sure !== null) await attempt('It waits again.', () => post(`${jobPath(queue, id)}/retry`));
 }
 
 async function remove({ queue, id, state }: JobDetail): Promise<void> {
@@ -298,13 +312,16 @@ function Timeline({ job }: { job: JobDetail }) {
   add(job.createdAt, 'waiting', 'Added');
   if (job.createdAt !== null && job.delay > 0)
     add(job.createdAt + job.delay, 'delayed', `First run, after a delay of ${span(job.delay)}`);
-  for (const failed of job.failures) add(failed.at, 'dead', <FailedAttempt {...failed} />);
+  for (const failed of job.failures)
+    add(failed.at, 'dead', <FailedAttempt {...failed} worker={placeOf(job, failed.worker)} />);
   if (job.failures.length === 0 && job.failure && job.state !== 'dead')
     add(job.failure.at, 'dead', `Attempt ${job.failure.attempt} failed`);
   add(
     job.startedAt,
     'active',
-    job.state === 'active' ? `Attempt ${job.attempt} started and runs` : `Attempt ${job.attempt} started`,
+    job.state === 'active'
+      ? `Attempt ${job.attempt} started and runs in ${placeOf(job, job.worker ?? '')}`
+      : `Attempt ${job.attempt} started`,
   );
   if (job.state === 'delayed' && job.dueAt !== job.createdAt! + job.delay)
     add(job.dueAt, 'delayed', `Attempt ${job.attempt + 1} is due`);
@@ -333,6 +350,12 @@ function Timeline({ job }: { job: JobDetail }) {
   );
 }
 
+/** The process of a worker, if it is alive, and the name of the worker. */
+function placeOf({ processes }: JobDetail, worker: string): string {
+  const place = processes[worker];
+  return place === undefined ? worker : `${place} (${worker})`;
+}
+
 function FailedAttempt({ attempt, durationUs, worker, name, message, stack }: JobDetail['failures'][number]) {
   return (
     <>
@@ -352,12 +375,25 @@ function Facts({ job }: { job: JobDetail }) {
     ['Attempt', `${job.attempt} of ${job.attempts}`],
     ['Priority', job.priority === 0 ? 'none' : job.priority],
     ['Lost workers', job.stalls],
-    ['Worker', job.worker ?? 'none'],
+    ['Worker', job.worker === null ? 'none' : placeOf(job, job.worker)],
   ];
+  if (job.group !== null)
+    facts.push([
+      'Group',
+      <a href={href(`${queuePath(job.queue)}/jobs`, { state: job.state, group: job.group })}>{job.group}</a>,
+    ]);
   if (job.schedule !== null) facts.push(['Schedule', <a href="schedules">{job.schedule}</a>]);
   if (job.cancelReason !== null) facts.push(['Cancelled because', job.cancelReason]);
-  for (const [key, value] of Object.entries(job.options))
-    facts.push([`Option ${key}`, JSON.stringify(value)]);
+  const { digest, ...own } = job.options;
+  if (digest !== undefined)
+    facts.push([
+      'Unique key',
+      <span title={`digest ${JSON.stringify(digest)}`}>
+        {job.endedAt === null ? 'held until the job ends' : 'had one'}
+      </span>,
+    ]);
+  for (const [key, value] of Object.entries(own))
+    if (key !== 'group') facts.push([`Option ${key}`, JSON.stringify(value)]);
   const options = Object.keys(job.options).length > 0;
   return (
     <>

@@ -3,9 +3,9 @@ import type { JobListView, JobRow } from '../../../lib/subpaths/dashboard/views.
 import { AddJob } from '../add-job.js';
 import { post, usePoll } from '../api.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
-import { count, micros, plural, span } from '../format.js';
+import { compact, count, micros, plural, span } from '../format.js';
 import { go, href, jobPath, now, query, queuePath } from '../state.js';
-import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
+import { Card, Empty, State, Table, Time, Waiting } from '../widgets.js';
 
 const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
 const REASONS = [
@@ -28,6 +28,9 @@ const AGES = [
   ['olderThan=1d', 'over a day'],
 ] as const;
 
+const FILTERS = ['name', 'contains', 'where', 'group', 'reason', 'error', 'olderThan', 'newerThan'] as const;
+const SIZES = [20, 50, 100, 200];
+
 /** What can be done with jobs of a state. */
 const ACTS: Readonly<Record<string, readonly BulkKind[]>> = {
   waiting: ['cancel', 'remove'],
@@ -42,16 +45,17 @@ export function JobsPage({ queue }: { queue: string }) {
   const params = query.value;
   const state = params.get('state') ?? 'waiting';
   const cursor = params.get('cursor');
+  const size = SIZES.find((one) => String(one) === params.get('limit')) ?? 50;
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const [isAdding, setAdding] = useState(false);
   const filter = Object.fromEntries(
-    ['name', 'contains', 'reason', 'error', 'olderThan', 'newerThan'].flatMap((key) => {
+    FILTERS.flatMap((key) => {
       const value = params.get(key);
       return value ? [[key, value]] : [];
     }),
   );
   const at = `${queuePath(queue)}/jobs`;
-  const call = href(at, { state, ...filter, order: params.get('order'), cursor, limit: '50' });
+  const call = href(at, { state, ...filter, order: params.get('order'), cursor, limit: String(size) });
   const { data, error } = usePoll<JobListView>(call, cursor === null && picked.size === 0 ? 4_000 : 0);
   useEffect(() => setPicked(new Set()), [call]);
   const rights = data?.rights ?? [];
@@ -78,11 +82,18 @@ export function JobsPage({ queue }: { queue: string }) {
             href={href(at, { state: one })}
             {...(one === state && { 'aria-current': 'page' as const })}
           >
-            {one === 'active' ? 'running' : one}
+            {one === 'active' ? 'running' : one}{' '}
+            {data && <span class="faint">{compact(data.counts[one])}</span>}
           </a>
         ))}
       </nav>
-      <Filters queue={queue} state={state} />
+      <Filters queue={queue} state={state} canReadData={rights.includes('read-data')} />
+      {data?.withId && (
+        <p class="notice">
+          Job <a href={jobPath(queue, data.withId.id)}>{data.withId.id}</a> ({data.withId.name}) is{' '}
+          <State state={data.withId.state} />
+        </p>
+      )}
       <Card>
         {acts.length > 0 && data && data.jobs.length > 0 && (
           <div class="row acts">
@@ -107,7 +118,9 @@ export function JobsPage({ queue }: { queue: string }) {
                   key={kind}
                   type="button"
                   class={kind === 'remove' ? 'danger' : ''}
-                  onClick={() => void bulk(queue, kind, { state, ...filter }, about)}
+                  onClick={() =>
+                    void bulk(kind, { queue, filter: { state, ...filter }, about, total: data.total })
+                  }
                 >
                   {VERBS[kind]} {about}
                 </button>
@@ -144,6 +157,8 @@ function describe(state: string, filter: Readonly<Record<string, string>>, total
 const WORDS: Readonly<Record<string, string>> = {
   name: 'name',
   contains: 'text',
+  where: 'data',
+  group: 'group',
   reason: 'reason',
   error: 'error',
   olderThan: 'age over',
@@ -169,7 +184,7 @@ async function actOnPicked(queue: string, kind: BulkKind, ids: readonly string[]
   await attempt(`${VERBS[kind]}: done.`, () => post(`${queuePath(queue)}/actions`, body));
 }
 
-function Filters({ queue, state }: { queue: string; state: string }) {
+function Filters({ queue, state, canReadData }: { queue: string; state: string; canReadData: boolean }) {
   const params = query.value;
   const submit = (event: Event) => {
     event.preventDefault();
@@ -185,8 +200,11 @@ function Filters({ queue, state }: { queue: string; state: string }) {
         state,
         name: text('name'),
         contains: text('contains'),
+        where: text('where'),
+        group: text('group'),
         reason: text('reason'),
         order: text('order'),
+        limit: text('limit'),
         error: params.get('error'),
         ...(age && { [age]: time }),
       }),
@@ -205,6 +223,21 @@ function Filters({ queue, state }: { queue: string; state: string }) {
       <label>
         <span>Name</span>
         <input name="f-name" value={params.get('name') ?? ''} />
+      </label>
+      {canReadData && (
+        <label>
+          <span>Field of the data</span>
+          <input
+            name="f-where"
+            placeholder="tenant.id=7"
+            value={params.get('where') ?? ''}
+            maxLength={1000}
+          />
+        </label>
+      )}
+      <label>
+        <span>Group</span>
+        <input name="f-group" value={params.get('group') ?? ''} />
       </label>
       {state === 'dead' && (
         <label>
@@ -233,6 +266,16 @@ function Filters({ queue, state }: { queue: string; state: string }) {
           <option value="">usual</option>
           <option value="asc">first to last</option>
           <option value="desc">last to first</option>
+        </select>
+      </label>
+      <label>
+        <span>Per page</span>
+        <select name="f-limit" value={params.get('limit') ?? ''}>
+          {SIZES.map((size) => (
+            <option key={size} value={size === 50 ? '' : size}>
+              {size}
+            </option>
+          ))}
         </select>
       </label>
       <button type="submit" class="primary">
@@ -302,6 +345,11 @@ function Rows({
           <th scope="row">{job.name === '' ? <i>unreadable</i> : job.name}</th>
           <td class="id">
             <a href={jobPath(queue, job.id)}>{job.id}</a>
+            {job.group !== null && (
+              <a class="badge" href={href(`${queuePath(queue)}/jobs`, { state, group: job.group })}>
+                group {job.group}
+              </a>
+            )}
             {job.priority > 0 && <span class="badge">priority {job.priority}</span>}
             {job.stalls > 0 && <span class="badge warn">lost {job.stalls}×</span>}
           </td>
@@ -376,9 +424,7 @@ function Pages({ page, isFirst }: { page: JobListView; isFirst: boolean }) {
   const params = Object.fromEntries(query.value);
   const { pathname } = location;
   const { examined, total, cursor, jobs } = page;
-  const isSearch = ['name', 'contains', 'reason', 'error', 'olderThan', 'newerThan'].some(
-    (key) => params[key],
-  );
+  const isSearch = FILTERS.some((key) => params[key]);
   return (
     <div class="row pages">
       <span class="faint" aria-live="polite">

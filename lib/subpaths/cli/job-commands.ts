@@ -5,9 +5,11 @@ import { JobFailedError } from '../../errors.js';
 import { logByAttempt } from '../../job/job-log.js';
 import type { JobHeaders } from '../../job/headers.js';
 import type { JobState } from '../../job/job-state.js';
-import type { JobFilter } from '../../producer/bulk-acts.js';
-import type { DeadJob, DeadListOptions, RetryPace } from '../../producer/dead-jobs.js';
+import type { CancelFilter, JobFilter } from '../../producer/bulk-acts.js';
+import type { DeadJob, DeadListOptions } from '../../producer/dead-jobs.js';
+import { parseWhere } from '../../producer/job-list.js';
 import type { FailedAttempt, JobSnapshot } from '../../producer/job-snapshot.js';
+import type { BulkPace } from '../../producer/pace.js';
 import type { Queue } from '../../producer/queue.js';
 import {
   DONE,
@@ -32,6 +34,9 @@ const FILTER = {
 const AGES = {
   'older-than': { type: 'string', about: 'only jobs that died longer ago than this, e.g. 2h' },
   'newer-than': { type: 'string', about: 'only jobs that died within this time, e.g. 2h' },
+} as const;
+const RATE = {
+  rate: { type: 'string', about: 'the most jobs to change in a time, e.g. 50/s, 100/5m' },
 } as const;
 const CLEAN_STATES = ['waiting', 'delayed', 'completed', 'dead', 'cancelled'] as const;
 type CleanState = (typeof CLEAN_STATES)[number];
@@ -80,23 +85,13 @@ const jobs: Command = {
   },
 };
 
-/** Reads `tenant.id=7`. A value that is JSON (a number, a boolean, null or a string) is parsed; any other value is a string. */
 function where({ values }: Context): { where?: DataMatch } {
   const given = values['where'];
   if (given === undefined) return {};
-  const [, path, text] = /^([^=]+)=(.*)$/s.exec(String(given)) ?? [];
-  if (path === undefined || text === undefined)
+  const match = parseWhere(String(given));
+  if (match === null)
     throw new UsageError(`--where: ${JSON.stringify(given)} is not a field, = and its value`, '');
-  return { where: { [path]: scalarOf(text) } };
-}
-
-function scalarOf(text: string): DataMatch[string] {
-  try {
-    const read: unknown = JSON.parse(text);
-    return typeof read === 'object' && read !== null ? text : (read as DataMatch[string]);
-  } catch {
-    return text;
-  }
+  return { where: match };
 }
 
 function detailOf({ state, dueAt, failure, worker, cancelReason }: JobSnapshot): string {
@@ -237,24 +232,49 @@ function fileOf(path: string): string {
   }
 }
 
+const BY_FILTER = {
+  ...FILTER,
+  'older-than': { type: 'string', about: 'only jobs that were added longer ago than this, e.g. 2h' },
+  'newer-than': { type: 'string', about: 'only jobs that were added within this time, e.g. 2h' },
+  all: { type: 'boolean', about: 'take all jobs, without ids or a filter' },
+  ...RATE,
+} as const;
+
+interface ByIdOptions extends Pick<Command, 'options'> {
+  readonly asks?: boolean;
+  /** Acts on all jobs that match a filter, if no id is given. */
+  readonly all?: {
+    readonly done: string;
+    readonly act: (
+      queue: Queue,
+      filter: CancelFilter,
+      pace: BulkPace | undefined,
+      context: Context,
+    ) => Promise<number>;
+  };
+}
+
 /** A command that acts on jobs by their ids. */
 function byId(
   name: string,
   about: string,
   act: (queue: Queue, id: string, context: Context) => Promise<string>,
-  more: Pick<Command, 'options'> & { readonly asks?: boolean } = {},
+  { options, asks, all }: ByIdOptions = {},
 ): Command {
   return {
     name,
-    usage: '<queue> <id…>',
+    usage: all ? '<queue> [<id…>]' : '<queue> <id…>',
     about,
-    words: [2, 1_001],
-    ...(more.options && { options: more.options }),
+    words: [all ? 1 : 2, 1_001],
+    ...((options ?? all) && { options: { ...(all && BY_FILTER), ...options } }),
     async run(context) {
       const { inspector, words, print } = context;
       const [queue, ...ids] = words as [string, ...string[]];
+      if (all && ids.length === 0) return byFilter(context, name, all);
+      if (all && filterOf(context).length > 0)
+        throw new UsageError(`${name}: give ids or a filter, not both`, '');
       const question = `${name} ${ids.length} ${ids.length === 1 ? 'job' : 'jobs'} of queue ${queue}?`;
-      if (more.asks && !(await print.confirm(question))) return FAILED;
+      if (asks && !(await print.confirm(question))) return FAILED;
       const results = [];
       for (const id of ids) {
         // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
@@ -268,6 +288,37 @@ function byId(
   };
 }
 
+/** The options that select jobs, as they were given. */
+function filterOf({ values }: Context): [string, unknown][] {
+  return [...Object.keys(BY_FILTER), 'state'].flatMap((key) =>
+    values[key] === undefined ? [] : [[key, values[key]]],
+  );
+}
+
+async function byFilter(
+  context: Context,
+  name: string,
+  { done, act }: NonNullable<ByIdOptions['all']>,
+): Promise<number> {
+  const { inspector, words, values, print } = context;
+  const [queue] = words as [string];
+  const shown = filterOf(context).filter(([key]) => key !== 'rate' && key !== 'all');
+  if (shown.length === 0 && values['all'] !== true)
+    throw new UsageError(`${name}: give ids, or a filter such as --name, or --all`, '');
+  const pace = paceOf(context, done);
+  const filter = {
+    ...given(context, 'state', 'name', 'contains', 'older-than', 'newer-than'),
+    ...where(context),
+    ...(values['limit'] !== undefined && { limit: numberOf(context, 'limit', 0) }),
+  };
+  await inspector.queues([queue]);
+  const which = shown.map(([key, value]) => `${key} ${String(value)}`).join(', ') || 'all';
+  if (!(await print.confirm(`${name} jobs of queue ${queue} (${which})?`))) return FAILED;
+  const count = await act(inspector.queue(queue), filter, pace, context);
+  print.done(`${count} ${done}`, { queue, ...filter, count });
+  return pace?.signal?.aborted === true ? STOPPED : DONE;
+}
+
 const dead: Command = {
   name: 'dead',
   usage: '<queue> [list|retry|remove]',
@@ -278,14 +329,14 @@ const dead: Command = {
     ...FILTER,
     ...AGES,
     'dry-run': { type: 'boolean', about: 'only print what would be done' },
-    rate: { type: 'string', about: 'retry only so many in a time, as 50/s, 100/5m' },
+    ...RATE,
   },
   async run(context) {
     const { inspector, words, values, print } = context;
     const [name, act = 'list'] = words as [string, string?];
     if (!['list', 'retry', 'remove'].includes(act))
       throw new UsageError(`dead: ${JSON.stringify(act)} is none of list, retry, remove`, '');
-    const pace = paceOf(context, act);
+    const pace = paceOf(context, act === 'retry' ? 'retried' : 'removed');
     await inspector.queues([name]);
     const queue = inspector.queue(name);
     const filter: DeadListOptions = {
@@ -317,7 +368,7 @@ const dead: Command = {
     const count =
       act === 'retry'
         ? await queue.dead.retry({ ...filter, limit }, pace)
-        : await queue.remove({ state: 'dead', ...filter, limit });
+        : await queue.remove({ state: 'dead', ...filter, limit }, pace);
     const isStopped = pace?.signal?.aborted === true && count < limit;
     const done = `${count} ${act === 'retry' ? 'retried' : 'removed'}`;
     print.done(isStopped ? `${done}; ${limit - count} are still dead` : done, { act, count });
@@ -328,20 +379,19 @@ const dead: Command = {
 /** Minimum time between two lines of progress. */
 const PROGRESS_MS = 1_000;
 
-/** The rate of the retries. Undefined if there is no limit. */
-function paceOf(context: Context, act: string): RetryPace | undefined {
+/** The rate of an act, which then also prints its progress. Undefined if there is no limit. */
+function paceOf(context: Context, done: string): BulkPace | undefined {
   const rate = rateOf(context);
   if (rate === undefined) return undefined;
   const { print, signal } = context;
-  if (act !== 'retry') throw new UsageError('--rate is for retry only', '');
   let saidAt = performance.now();
   return {
     signal,
     rate,
-    onProgress: (retried) => {
+    onProgress: (count) => {
       if (performance.now() - saidAt < PROGRESS_MS) return;
       saidAt = performance.now();
-      print.line(`${retried} retried`);
+      print.line(`${count} ${done}`);
     },
   };
 }
@@ -359,6 +409,7 @@ const clean: Command = {
       about: 'only jobs that ended or were added longer ago than this, e.g. 7d',
     },
     'newer-than': { type: 'string', about: 'only jobs that ended or were added within this time' },
+    ...RATE,
   },
   async run(context) {
     const { inspector, words, values, print } = context;
@@ -371,14 +422,15 @@ const clean: Command = {
       ...where(context),
       ...(values['limit'] !== undefined && { limit: numberOf(context, 'limit', 0) }),
     };
+    const pace = paceOf(context, 'removed');
     const [info] = await inspector.queues([name]);
     const shown: object = { ...filter, ...given(context, 'where') };
     const which = Object.entries(shown).map(([key, value]) => `${key} ${String(value)}`);
     const question = `Remove jobs of queue ${name} (${which.join(', ')}); it has ${info!.counts[state]} ${state} in all?`;
     if (!(await print.confirm(question))) return FAILED;
-    const count = await inspector.queue(name).remove(filter as JobFilter<string, CleanState>);
+    const count = await inspector.queue(name).remove(filter as JobFilter<string, CleanState>, pace);
     print.done(`${count} removed`, { queue: name, ...filter, count });
-    return DONE;
+    return pace?.signal?.aborted === true ? STOPPED : DONE;
   },
 };
 
@@ -421,14 +473,29 @@ export const JOB_COMMANDS: readonly Command[] = [
   }),
   byId(
     'cancel',
-    'ends jobs that wait or are delayed, and tells running ones to stop',
+    'ends jobs that wait or are delayed, and tells running ones to stop; by id, or those that match',
     (queue, id, { values }) => queue.cancel(id, values['reason'] as string | undefined),
-    { options: { reason: { type: 'string', about: 'the reason that the handler and the event get' } } },
+    {
+      options: {
+        state: { type: 'string', about: 'with a filter: waiting, delayed or active (default: all three)' },
+        reason: { type: 'string', about: 'the reason that the handler and the event get' },
+      },
+      all: {
+        done: 'cancelled or told to stop',
+        act: (queue, filter, pace, { values }) =>
+          queue.cancel(filter, values['reason'] as string | undefined, pace),
+      },
+    },
   ),
-  byId('promote', 'runs delayed jobs now', async (queue, id) => {
-    await queue.promote(id);
-    return 'promoted';
-  }),
+  byId(
+    'promote',
+    'runs delayed jobs now; by id, or those that match',
+    async (queue, id) => {
+      await queue.promote(id);
+      return 'promoted';
+    },
+    { all: { done: 'promoted', act: (queue, filter, pace) => queue.promote(filter, pace) } },
+  ),
   byId(
     'remove',
     'removes jobs that do not run',

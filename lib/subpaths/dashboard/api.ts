@@ -1,3 +1,4 @@
+import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import type { ProcessOrder } from '../../contract/process-verbs.js';
 import { JobNotFoundError, UnknownQueueError } from '../../errors.js';
@@ -5,6 +6,7 @@ import type { QueueEvents } from '../../events/queue-events.js';
 import type { QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { checkJobId, checkQueueName } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
+import { quoted } from '../../job/text.js';
 import { boolean, refuse } from '../../options/check.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import { startTimes } from '../../producer/job-snapshot.js';
@@ -160,17 +162,38 @@ const allSeries: Route = async (call, parts): Promise<SeriesView> => {
 const listJobs: Route = async (call, parts): Promise<JobListView> => {
   const { name } = await queueOf(call, parts);
   const { engine } = parts;
+  await allowSearch(call, parts, name, call.query['where']);
   const search = readSearch(call.query);
-  const [{ jobs, cursor, examined }, counts, rights] = await Promise.all([
+  const { contains = '', after } = search;
+  const [{ jobs, cursor, examined }, counts, rights, withId] = await Promise.all([
     findJobs(engine, name, search),
     engine.admin.counts(name),
     call.rightsOf({ queue: name }),
+    after === null && isJobId(contains) ? engine.admin.get(name, contains) : null,
   ]);
   const starts = await startTimes(engine, name, jobs);
   const options = parts.optionsOf(name);
-  const rows = jobs.map((job) => toRow(job, options, starts, parts.redactor));
-  return { jobs: rows, cursor, examined, total: counts[search.state], rights };
+  const row = (job: StoredJob) => toRow(job, options, starts, parts.redactor);
+  const total = counts[search.state];
+  return { jobs: jobs.map(row), cursor, examined, total, counts, rights, withId: withId && row(withId) };
 };
+
+/** A search by a field of the data tells its value, so it needs the right to see data, and the field must not be hidden. */
+async function allowSearch(call: ApiCall, parts: ApiParts, queue: string, where: unknown): Promise<void> {
+  if (typeof where !== 'string') return;
+  await call.require('read-data', { queue });
+  const field = where.split('=', 1)[0]!;
+  if (!parts.redactor.hides(field)) return;
+  throw new HttpFault(403, 'FORBIDDEN', `field ${quoted(field)} is hidden here, so it cannot be searched`);
+}
+
+function isJobId(text: string): boolean {
+  try {
+    return checkJobId(text) === text;
+  } catch {
+    return false;
+  }
+}
 
 const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   const queue = await queueOf(call, parts);
@@ -181,18 +204,40 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   if (!job) throw new JobNotFoundError(name, id);
   const rights = await call.rightsOf({ queue: name, jobId: id });
   const isFull = call.query['full'] !== undefined;
-  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, job.body) : [];
-  const shown = { canSeeData: rights.includes('read-data'), isFull, rights, now: engine.now(), waitsFor };
+  const workers = await parts.inspector.workers({ queue: name });
+  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, job.body, workers.length) : [];
+  const processes = placesOf(workers);
+  const shown = {
+    canSeeData: rights.includes('read-data'),
+    isFull,
+    rights,
+    now: engine.now(),
+    waitsFor,
+    processes,
+  };
   return toDetail(job, parts.optionsOf(name), await startTimes(engine, name, [job]), parts.redactor, shown);
 };
 
-/** The limits that keep a waiting job from starting. */
-async function waitReasons(queue: Queue, body: string): Promise<string[]> {
+/** What keeps a waiting job from starting: limits, the pause of its queue, or that nobody works. */
+async function waitReasons(queue: Queue, body: string, processes: number): Promise<string[]> {
   const read = decodeBody(body);
-  if (!read) return [];
-  const { name, options } = read;
-  const reasons = await queue.limits.holding({ name, group: options.group ?? null });
-  return reasons.map(({ text }) => text);
+  const [isPaused, held] = await Promise.all([
+    queue.isPaused(),
+    read ? queue.limits.holding({ name: read.name, group: read.options.group ?? null }) : [],
+  ]);
+  return [
+    ...(isPaused ? ['the queue is paused'] : []),
+    ...(processes === 0 ? ['no process works on the queue'] : []),
+    ...held.map(({ text }) => text),
+  ];
+}
+
+/** Where the workers of these processes are, by their names. */
+function placesOf(processes: readonly WorkerInfo[]): Record<string, string> {
+  const places = processes.flatMap(({ host, pid, pools }) =>
+    pools.flatMap(({ workers }) => workers.map((worker) => [worker, `${host}:${pid}`] as const)),
+  );
+  return Object.fromEntries(places);
 }
 
 /** An act on one job, with the right it needs. */
@@ -237,6 +282,8 @@ const bulk: Route = async (call, parts) => {
   const action = actionOf(call.body['kind']);
   await call.require('bulk', { queue: queue.name });
   await call.require(action, { queue: queue.name });
+  const filter = call.body['filter'] as { readonly where?: unknown } | null | undefined;
+  await allowSearch(call, parts, queue.name, filter?.where);
   const answer = await actOnMany(parts.engine, queue, call.body);
   const target = JSON.stringify(call.body['filter'] ?? call.body['ids']).slice(0, 500);
   if (answer.done > 0) call.note(action, queue.name, target, answer.done);
@@ -427,7 +474,7 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
       return { outcome };
     }),
   ],
-  ['POST', 'queues/:queue/jobs/:id/retry', onJob('job.retry', (queue, id) => queue.dead.retry(id))],
+  ['POST', 'queues/:queue/jobs/:id/retry', onJob('job.retry', (queue, id) => queue.retry(id))],
   [
     'POST',
     'queues/:queue/jobs/:id/data',

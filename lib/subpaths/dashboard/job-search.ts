@@ -1,4 +1,4 @@
-import { MOST_EXAMINED, type JobsPlace, type StoredJob } from '../../contract/admin-verbs.js';
+import { MOST_EXAMINED, type DataMatch, type JobsPlace, type StoredJob } from '../../contract/admin-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import { InvalidOptionError } from '../../errors.js';
 import { checkJobName } from '../../job/job-id.js';
@@ -6,12 +6,16 @@ import { decodeBody } from '../../job/job-record.js';
 import { ENDED_STATES, type JobState } from '../../job/job-state.js';
 import { DEAD_REASONS, type FailureRecord } from '../../job/outcome.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
-import { checkText, encodeCursor, readCursor } from '../../producer/job-list.js';
+import { checkGroup } from '../../options/limit-options.js';
+import { checkText, checkWhere, encodeCursor, parseWhere, readCursor } from '../../producer/job-list.js';
 
 const FILTER = {
   state: field('state', oneOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled')),
   name: field('name', rule(checkJobName)),
   contains: field('contains', rule(checkText)),
+  /** A field of the data and its value, as `tenant.id=7`. */
+  where: field('where', rule(readWhere)),
+  group: field('group', rule(checkGroup)),
   reason: field('reason', oneOf(...DEAD_REASONS)),
   /** A fingerprint of an error, from `fingerprintOf`. */
   error: field('error', rule(checkText)),
@@ -31,6 +35,8 @@ export interface JobSearch {
   readonly state: JobState;
   readonly name?: string;
   readonly contains?: string;
+  readonly where?: DataMatch;
+  readonly group?: string;
   readonly reason?: (typeof DEAD_REASONS)[number];
   readonly error?: string;
   readonly olderThanMs?: number;
@@ -61,6 +67,12 @@ export function readChoice(filter: unknown, cursor: unknown, limit: number): Job
   return checked({ ...match, state, after, limit, backward: false });
 }
 
+function readWhere(value: unknown, path: string): DataMatch {
+  const match = typeof value === 'string' ? parseWhere(value) : null;
+  if (match === null) throw new InvalidOptionError(path, 'a field, = and its value, as tenant.id=7', value);
+  return checkWhere(match, path);
+}
+
 function checked(search: JobSearch): JobSearch {
   const { state, reason, error } = search;
   if (reason !== undefined && state !== 'dead')
@@ -89,15 +101,19 @@ export interface FoundJobs {
 
 /** A page of the jobs that match. It ends early after 10,000 jobs; the cursor continues there. */
 export async function findJobs(engine: QueueEngine, queue: string, search: JobSearch): Promise<FoundJobs> {
-  const { error, after: start, limit, ...asked } = search;
+  const { error, group, after: start, limit, ...asked } = search;
+  const isOwn = (error ?? group) !== undefined;
   // A page must not be cut, because its cursor is after its last job.
-  const step = error === undefined ? limit : Math.min(limit, 50);
+  const step = isOwn ? Math.min(limit, 50) : limit;
+  const isMatch = ({ failure, body }: StoredJob) =>
+    (error === undefined || fingerprintOf(failure) === error) &&
+    (group === undefined || decodeBody(`${body}null`)?.options.group === group);
   const jobs: StoredJob[] = [];
   let after = start;
   let examined = 0;
   do {
     const page = await engine.admin.jobs(queue, { ...asked, after, limit: step, brief: true });
-    jobs.push(...page.jobs.filter((job) => error === undefined || fingerprintOf(job.failure) === error));
+    jobs.push(...(isOwn ? page.jobs.filter(isMatch) : page.jobs));
     after = page.next;
     examined += page.examined;
   } while (after !== null && examined < MOST_EXAMINED && jobs.length + step <= limit);

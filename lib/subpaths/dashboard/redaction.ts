@@ -97,6 +97,12 @@ export class Redactor {
     return printExact(restored);
   }
 
+  /** Whether a field of the data is hidden, or is in one that is. A search for its value would tell the value. */
+  hides(field: string): boolean {
+    const path = field.split('.');
+    return this.fields.test(field) || path.some((_, at) => this.isHidden(path.slice(0, at + 1)));
+  }
+
   private hide(tree: JsonNode, version: string): JsonNode {
     let count = 0;
     return changeExact(tree, (_node, path) =>

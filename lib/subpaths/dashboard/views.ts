@@ -89,6 +89,7 @@ export interface JobRow {
   /** The first line of the last error. */
   readonly error: string | null;
   readonly worker: string | null;
+  readonly group: string | null;
 }
 
 export interface JobListView {
@@ -97,7 +98,11 @@ export interface JobListView {
   readonly examined: number;
   /** How many jobs of the state there are. */
   readonly total: number;
+  /** How many jobs of each state there are. */
+  readonly counts: JobCounts;
   readonly rights: readonly DashboardAction[];
+  /** The job whose id is the text that was searched, in any state. */
+  readonly withId: JobRow | null;
 }
 
 export interface JobDetail extends JobRow {
@@ -122,8 +127,10 @@ export interface JobDetail extends JobRow {
   readonly cancelReason: string | null;
   readonly options: Readonly<Record<string, unknown>>;
   readonly headers: ShownJson | null;
-  /** The limits that keep it waiting, as sentences. */
+  /** What keeps it waiting, as sentences. */
   readonly waitsFor: readonly string[];
+  /** Host and process id of the workers that are alive, by the names of the workers. */
+  readonly processes: Readonly<Record<string, string>>;
   /** The schedule that added it. */
   readonly schedule: string | null;
   readonly rights: readonly DashboardAction[];
@@ -229,6 +236,7 @@ export function toRow(
     error:
       failure && redactor.text(`${failure.name}: ${failure.message}`).split('\n')[0]!.slice(0, ERROR_LENGTH),
     worker: job.worker,
+    group: body?.options.group ?? null,
   };
 }
 
@@ -244,7 +252,8 @@ export function toDetail(
     rights,
     now,
     waitsFor,
-  }: Pick<JobDetail, 'rights' | 'now' | 'waitsFor'> & { canSeeData: boolean; isFull: boolean },
+    processes,
+  }: Pick<JobDetail, 'rights' | 'now' | 'waitsFor' | 'processes'> & { canSeeData: boolean; isFull: boolean },
 ): JobDetail {
   const body = decodeBody(job.body);
   const { failure } = job;
@@ -278,6 +287,7 @@ export function toDetail(
     headers: headers ? show(JSON.stringify(headers)) : null,
     schedule: /^(.+)@[^@]+$/s.exec(job.id)?.[1] ?? null,
     waitsFor,
+    processes,
     rights,
     now,
   };
