@@ -1,8 +1,8 @@
 import type { QueueDetail } from '../../lib/subpaths/dashboard/views.js';
 import { post } from './api.js';
-import { attempt } from './dialogs.js';
+import { ask, attempt } from './dialogs.js';
 import { count, span } from './format.js';
-import { queuePath } from './state.js';
+import { href, queuePath } from './state.js';
 import { Card, Table } from './widgets.js';
 
 type Limit = QueueDetail['limits'][number];
@@ -29,29 +29,83 @@ export function Limits({ queue }: { queue: QueueDetail }) {
                 </span>
               )}{' '}
               {one.heldForMs > 0 && <span class="badge warn">held for {span(one.heldForMs)}</span>}
+              {one.breaker && (
+                <div class="faint">
+                  breaker: opens for {span(one.breaker.openForMs)} after {count(one.breaker.failures)} failed
+                  runs in {span(one.breaker.windowMs)}
+                </div>
+              )}
             </th>
-            <td>{rateOf(one)}</td>
+            <td>
+              {rateOf(one)}
+              {one.retryBudget && (
+                <div class="faint">
+                  {count(one.retryBudget.max)} retries in {span(one.retryBudget.perMs)}
+                </div>
+              )}
+            </td>
             <td class="num">{leftOf(one)}</td>
             <td class="num">
               {one.concurrency === null ? '–' : `${count(one.running)} of ${count(one.concurrency)}`}
             </td>
             <td class="num">
-              {one.of === 'queue' || one.of === 'groups' || one.of === 'shared'
-                ? '–'
-                : `${count(one.waiting)}${one.maxSize === null ? '' : ` of ${count(one.maxSize)}`}`}
+              {one.of === 'queue' || one.of === 'groups' || one.of === 'shared' ? (
+                '–'
+              ) : (
+                <Waiting queue={queue.name} one={one} />
+              )}
             </td>
             <td>
-              {one.of === 'group' && canPause && (
-                <button type="button" onClick={() => void pause(queue.name, one)}>
-                  {one.paused ? 'Resume' : 'Pause'}
-                </button>
-              )}
+              <div class="row nowrap">
+                {canPause && isStopped(one) && (
+                  <button type="button" onClick={() => void release(queue.name, one)}>
+                    Release
+                  </button>
+                )}
+                {one.of === 'group' && canPause && (
+                  <button type="button" onClick={() => void pause(queue.name, one)}>
+                    {one.paused ? 'Resume' : 'Pause'}
+                  </button>
+                )}
+              </div>
             </td>
           </tr>
         ))}
       </Table>
     </Card>
   );
+}
+
+/** How many jobs wait, with a link to them: there they can be removed. */
+function Waiting({ queue, one: { of, name, waiting, maxSize } }: { queue: string; one: Limit }) {
+  return (
+    <>
+      <a href={href(`${queuePath(queue)}/jobs`, { state: 'waiting', [of]: name })}>{count(waiting)}</a>
+      {maxSize !== null && ` of ${count(maxSize)}`}
+    </>
+  );
+}
+
+/** A hold or an open circuit breaker. That of a shared limit concerns other queues too. */
+function isStopped({ of, heldForMs, breaker }: Limit): boolean {
+  return (
+    of !== 'shared' && of !== 'groups' && (heldForMs > 0 || (breaker !== null && breaker.state !== 'closed'))
+  );
+}
+
+async function release(queue: string, one: Limit): Promise<void> {
+  const { of, name } = one;
+  const sure = await ask({
+    title: `Let jobs of ${ofWhat(one)} start?`,
+    text: 'The hold ends, and the circuit breaker closes. Jobs start at once, within the limits.',
+    button: 'Release',
+  });
+  if (sure === null) return;
+  const at =
+    of === 'group'
+      ? `${queuePath(queue)}/groups/${encodeURIComponent(name ?? '')}/release`
+      : `${queuePath(queue)}/limits/release`;
+  await attempt('Jobs start again.', () => post(at, of === 'name' ? { name } : {}));
 }
 
 function ofWhat({ of, name }: Limit): string {

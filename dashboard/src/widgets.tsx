@@ -98,7 +98,10 @@ export function Card({
   );
 }
 
-/** A table that scrolls sideways where it does not fit. */
+/**
+ * A table that scrolls sideways where it does not fit. On a narrow screen each row is a block of lines: then the sheet shows the
+ * heading in front of each value, and the roles tell assistive software that it still is a table.
+ */
 export function Table({
   head,
   children,
@@ -108,19 +111,33 @@ export function Table({
   children: ComponentChildren;
   label: string;
 }) {
+  const body = useRef<HTMLTableSectionElement>(null);
+  useEffect(() => {
+    for (const row of body.current!.rows) {
+      if (row.role !== 'row') row.role = 'row';
+      for (const [at, cell] of [...row.cells].entries()) {
+        const title = typeof head[at] === 'string' ? head[at] : '';
+        if (cell.dataset['label'] === title) continue;
+        cell.dataset['label'] = title;
+        cell.role = cell.scope === 'row' ? 'rowheader' : 'cell';
+      }
+    }
+  });
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
-      <table>
-        <thead>
-          <tr>
+      <table role="table">
+        <thead role="rowgroup">
+          <tr role="row">
             {head.map((cell, at) => (
-              <th key={at} scope="col">
+              <th key={at} scope="col" role="columnheader">
                 {cell}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody>{children}</tbody>
+        <tbody ref={body} role="rowgroup">
+          {children}
+        </tbody>
       </table>
     </div>
   );
@@ -287,6 +304,13 @@ function shown(value: number | null | undefined, format: (value: number) => stri
   return value === null || value === undefined ? '–' : format(value);
 }
 
+/** Values without a neighbour: no line leads to them, so they are drawn as points. */
+function alone(plot: uPlot, series: number): number[] {
+  const values = plot.data[series]!;
+  const isThere = (at: number) => values[at] !== null && values[at] !== undefined;
+  return [...values.keys()].filter((at) => isThere(at) && !isThere(at - 1) && !isThere(at + 1));
+}
+
 /** Lines over time, with a table of the same numbers for those who do not see them. */
 export function Chart({
   times,
@@ -330,7 +354,7 @@ export function Chart({
             label: line.label,
             stroke: color(line.color),
             width: 2,
-            points: { show: false },
+            points: { show: true, size: 5, fill: color(line.color), filter: alone },
           })),
         ],
       },

@@ -394,6 +394,51 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     await queue.limits.clear();
   });
 
+  it('says that a hold stops jobs, on the overview too, and releases it', async () => {
+    const { queue, api } = await boot();
+    await queue.limits.set({ concurrency: 4 }, { name: 'a' });
+    await queue.limits.hold('1h');
+    await queue.limits.hold('1h', { name: 'a' });
+    await queue.group('g').set({ concurrency: 2 });
+    const texts = async () =>
+      ((await api('GET', 'overview')).body.attention as { text: string }[]).map(({ text }) => text);
+    const stopped = (await texts()).filter((text) => text.includes('it is held'));
+    expect(stopped).toEqual([
+      expect.stringMatching(/^No job of the queue starts for \d+ s more: it is held\.$/),
+      expect.stringMatching(/^No job of name "a" starts for \d+ s more: it is held\.$/),
+    ]);
+    expect((await api('POST', 'queues/work/limits/release', { name: 'a' })).status).toBe(200);
+    expect((await texts()).filter((text) => text.includes('it is held'))).toHaveLength(1);
+    expect((await api('POST', 'queues/work/limits/release')).status).toBe(200);
+    expect((await texts()).filter((text) => text.includes('it is held'))).toEqual([]);
+    expect((await api('POST', 'queues/work/groups/g/release')).status).toBe(200);
+    for (const name of [7, '', 'a\nb'])
+      expect((await api('POST', 'queues/work/limits/release', { name })).status).toBe(400);
+  });
+
+  it('shows the jobs of a schedule that are kept, the latest first', async () => {
+    const { queue, api } = await boot(undefined, { handlers: { a: () => 1 } });
+    const job = { name: 'a', options: { retention: '1h' } } as const;
+    await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, job);
+    await queue.schedules.upsert('daily@noon', { cron: '0 12 * * *' }, job);
+    const { id: first } = await queue.schedules.runNow('daily');
+    await until(async () => (await queue.get(first))?.state === 'completed', PATIENT);
+    await queue.pause();
+    const { id: second } = await queue.schedules.runNow('daily');
+    const { id: other } = await queue.schedules.runNow('daily@noon');
+    const history = async (id: string) =>
+      (await api('GET', `queues/work/schedules/${encodeURIComponent(id)}/history`)).body;
+    expect(await history('daily')).toMatchObject({
+      jobs: [
+        { id: second, state: 'waiting' },
+        { id: first, state: 'completed', durationUs: expect.any(Number) },
+      ],
+      isPartial: false,
+    });
+    expect((await history('daily@noon')).jobs.map(({ id }: { id: string }) => id)).toEqual([other]);
+    expect(await history('none')).toEqual({ jobs: [], isPartial: false });
+  });
+
   it('streams events, goes on where a reader stopped, and ends with the application', async () => {
     const { app, queue, ask, follow } = await boot();
     await queue.add('a', 1, { id: 'one' });
@@ -450,6 +495,14 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     ]);
     const all = (await api('GET', 'series?hours=24')).body;
     expect([all.isCounted, sum(all.completed)]).toEqual([true, 3]);
+    expect(all.byQueue).toEqual({
+      work: {
+        perMinute: expect.any(Number),
+        runP95: expect.any(Number),
+        waitP95: expect.any(Number),
+        runP95ByName: { a: expect.any(Number) },
+      },
+    });
     for (const hours of ['0', '73', '1e1', 'x'])
       expect([hours, (await api('GET', `series?hours=${hours}`)).status]).toEqual([hours, 400]);
   });

@@ -232,6 +232,89 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
+  it('pause a queue where it is listed, with queues of one prefix together', async () => {
+    const dashboard = await bootDashboard(redis, { queues: ['shop.mail', 'shop.media'] });
+    await dashboard.queueOf('shop.mail').addBulk([1, 2, 3].map((data) => ({ name: 'a', data })));
+    await dashboard.queueOf('shop.media').add('a', 1);
+    const { page, faults } = await open(dashboard, 'queues');
+    const group = page.getByRole('row').filter({ hasText: 'shop.*' });
+    expect(await group.getByRole('cell').first().textContent()).toBe('4');
+    expect(await page.getByText('work.*').count()).toBe(0);
+    await page.getByRole('button', { name: 'Pause shop.media' }).click();
+    await page.getByRole('button', { name: 'Pause it' }).click();
+    await page.getByRole('button', { name: 'Resume shop.media' }).waitFor();
+    expect(await dashboard.queueOf('shop.media').isPaused()).toBe(true);
+    expect(await dashboard.queueOf('shop.mail').isPaused()).toBe(false);
+    expect(faults).toEqual([]);
+  });
+
+  it('show which run takes longer than its name usually does', async () => {
+    const root = { history: true, lease: { duration: '1s' } } as const;
+    const before = await bootDashboard(redis, { root, handlers: { a: () => {} } });
+    await before.queue.addBulk([1, 2, 3].map((data) => ({ name: 'a', data })));
+    await until(async () => (await before.queue.stats()).total.processed === 3, PATIENT);
+    // A process writes its counters when it stops.
+    await before.app.close();
+    const { gate, handlers } = gated();
+    const dashboard = await bootDashboard(redis, { root, handlers: { a: handlers['active']! } });
+    await dashboard.queue.add('a', 1, { id: 'slow' });
+    const { page, faults } = await open(dashboard, 'workers');
+    await page
+      .getByRole('row')
+      .filter({ hasText: 'slow' })
+      .getByText(/× as long/)
+      .waitFor();
+    gate.open();
+    expect(faults).toEqual([]);
+  });
+
+  it('show the jobs of a schedule, and how to let held jobs start', async () => {
+    const dashboard = await bootDashboard(redis);
+    const { queue } = dashboard;
+    await queue.pause();
+    await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'a' });
+    const { id } = await queue.schedules.runNow('daily');
+    await queue.limits.hold('1h');
+    await queue.add('a', 1, { group: 'tenant-7' });
+    await queue.group('tenant-7').set({ concurrency: 1 });
+    const { page, faults } = await open(dashboard, 'schedules');
+    await page.getByText('History').click();
+    await page.locator(`ul a[href*="${encodeURIComponent(id)}"]`).waitFor();
+    await page.goto(`${dashboard.url}queues/work`);
+    await page.getByRole('button', { name: 'Release' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Release' }).click();
+    await page.getByText('held for').waitFor({ state: 'detached' });
+    const group = page.getByRole('row').filter({ hasText: 'group tenant-7' });
+    await group.getByRole('link', { name: '1' }).click();
+    await page.getByRole('button', { name: 'Remove all waiting jobs with group tenant-7' }).waitFor();
+    await page.getByText('Looked at 2 of 2 jobs, 1 match.').waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it('have all acts within a screen of 360 px', async () => {
+    const dashboard = await bootDashboard(redis, { handlers: { die: gated().handlers['die']! } });
+    const { queue } = dashboard;
+    await queue.add('die', 1, { attempts: 1 });
+    await until(async () => (await queue.counts()).dead === 1, PATIENT);
+    await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'a' });
+    const { page, faults } = await open(dashboard, '', { width: 360 });
+    for (const [path, name] of [
+      ['dead', 'Remove'],
+      ['schedules', 'Remove'],
+      ['queues', 'Pause work'],
+    ] as const) {
+      await page.goto(`${dashboard.url}${path}`);
+      const button = page.getByRole('button', { name });
+      await button.waitFor();
+      const box = (await button.boundingBox())!;
+      expect([path, box.x >= 0, box.x + box.width <= 360]).toEqual([path, true, true]);
+    }
+    // Each value has its heading in front of it, and the table is one for assistive software.
+    expect(await page.getByRole('cell').first().getAttribute('data-label')).toBe('Waiting');
+    expect(await page.getByRole('columnheader', { name: 'Oldest' }).count()).toBe(1);
+    expect(faults).toEqual([]);
+  });
+
   it('show hostile names, payloads, errors, logs and ids as text', async () => {
     const hostile = '<img src=x onerror="alert(1)"><script>alert(2)</script>{{7*7}}${7*7}';
     const dashboard = await bootDashboard(redis, {

@@ -166,6 +166,17 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(lines).toEqual([`"eve\\nfake line" did job.remove in queue 'work': a`]);
   });
 
+  it('writes into the log by which field jobs were chosen, but not its value', async () => {
+    const { api, queue, logs } = await boot({ access: 'public' });
+    await queue.pause();
+    await queue.add('a', { customer: { mail: 'ada@example.org' } });
+    const filter = { state: 'waiting', where: 'customer.mail=ada@example.org' };
+    expect((await api('POST', 'queues/work/actions', { kind: 'remove', filter })).body.done).toBe(1);
+    const [line] = logs.lines.map(({ text }) => text).filter((text) => text.includes('job.remove'));
+    expect(line).toContain('"where":"customer.mail"');
+    expect(line).not.toContain('ada@');
+  });
+
   it('changes nothing where it is read-only', async () => {
     const { queue, api } = await boot({ access: 'public', readOnly: true });
     await queue.add('a', 1, { id: 'a' });

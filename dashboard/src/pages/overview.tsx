@@ -1,10 +1,13 @@
+import { Fragment } from 'preact';
 import { useEffect } from 'preact/hooks';
+import type { QueueTimes, SeriesView } from '../../../lib/subpaths/dashboard/series.js';
 import type { Attention, OverviewView, QueueView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
 import { compact, plural, span } from '../format.js';
 import { JobsChart, useSeries } from '../history.js';
 import { rates, sample, waitingOf } from '../samples.js';
-import { href, queuePath } from '../state.js';
+import { pauseOrResume } from '../queue-acts.js';
+import { href, me, queuePath } from '../state.js';
 import { Card, Chart, Empty, Spark, Table, Tile, Waiting } from '../widgets.js';
 
 const EVERY_MS = 3_000;
@@ -29,9 +32,10 @@ export function Overview() {
     null,
   );
   const slots = queues.reduce((all, queue) => all + queue.slots, 0);
-  const { processed, failed } = rates();
+  const { data: series } = useSeries('series');
   const done = queues.reduce((all, { today }) => all + today.processed, 0);
   const bad = queues.reduce((all, { today }) => all + today.failed, 0);
+  const perMinute = rateNow(series);
   return (
     <>
       <h1>Overview</h1>
@@ -55,17 +59,8 @@ export function Overview() {
           to="dead"
           {...(sum('dead') > 0 && { tone: 'bad' as const })}
         />
-        <Tile
-          label="Done today"
-          value={compact(done)}
-          note={`${compact(Math.round(processed.at(-1) ?? 0))} per min now`}
-          tone="good"
-        />
-        <Tile
-          label="Failed attempts today"
-          value={compact(bad)}
-          note={`${compact(Math.round(failed.at(-1) ?? 0))} per min now`}
-        />
+        <Tile label="Done today" value={compact(done)} {...noteOf(perMinute?.completed)} tone="good" />
+        <Tile label="Failed attempts today" value={compact(bad)} {...noteOf(perMinute?.failed)} />
       </div>
       <Card title="Needs attention" id="attention">
         {attention.length === 0 ? (
@@ -81,17 +76,34 @@ export function Overview() {
           </ul>
         )}
       </Card>
-      <History />
+      <History series={series} />
       <Card title="Queues" id="queues">
-        <QueueTable queues={queues} />
+        <QueueTable queues={queues} series={series} />
       </Card>
     </>
   );
 }
 
+/** Of the last complete step, or else of the time since the page was opened. Undefined if nothing was seen yet. */
+function rateNow(series: SeriesView | undefined): { completed: number; failed: number } | undefined {
+  if (series?.isCounted) {
+    const minutes = series.stepMs / 60_000;
+    return {
+      completed: (series.completed.at(-1) ?? 0) / minutes,
+      failed: (series.failed.at(-1) ?? 0) / minutes,
+    };
+  }
+  const { processed, failed } = rates();
+  const completed = processed.at(-1);
+  return completed === undefined ? undefined : { completed, failed: failed.at(-1) ?? 0 };
+}
+
+function noteOf(perMinute: number | undefined): { note?: string } {
+  return perMinute === undefined ? {} : { note: `${compact(Math.round(perMinute))} per min now` };
+}
+
 /** The counters of Redis; where no process counts, what this page has seen. */
-function History() {
-  const { data: series } = useSeries('series');
+function History({ series }: { series: SeriesView | undefined }) {
   const { times, processed, failed } = rates();
   if (!series) return null;
   if (series.isCounted) return <JobsChart series={series} />;
@@ -137,24 +149,27 @@ function Item({ one }: { one: Attention }) {
 
 export function Queues() {
   const { data, error } = useOverview();
+  const { data: series } = useSeries('series');
   if (!data) return <Waiting error={error} />;
   return (
     <>
       <h1>Queues</h1>
       <Card>
-        <QueueTable queues={data.queues} />
+        <QueueTable queues={data.queues} series={series} />
       </Card>
     </>
   );
 }
 
-function QueueTable({ queues }: { queues: readonly QueueView[] }) {
+function QueueTable({ queues, series }: { queues: readonly QueueView[]; series: SeriesView | undefined }) {
   if (queues.length === 0)
     return (
       <Empty title="There is no queue here.">
         Register one with QueueModule.registerQueue(), or ask for the right to see them.
       </Empty>
     );
+  const times = series?.isCounted ? (series.byQueue ?? {}) : null;
+  const canPause = me.value?.rights.includes('queue.pause') ?? false;
   return (
     <Table
       label="Queues"
@@ -166,35 +181,131 @@ function QueueTable({ queues }: { queues: readonly QueueView[] }) {
         'Delayed',
         'Dead',
         'Oldest',
+        ...(times ? ['Per min', 'Run, 95 %', 'Wait, 95 %'] : []),
         'Done today',
         'Failed',
         'Workers',
+        ...(canPause ? [''] : []),
       ]}
     >
-      {queues.map((queue) => (
-        <tr key={queue.name} data-row>
-          <th scope="row">
-            <a href={queuePath(queue.name)}>{queue.name}</a>
-            {queue.paused && <span class="badge warn">paused</span>}
-          </th>
-          <td class="num">{compact(queue.counts.waiting)}</td>
-          <td class="wide">
-            <Spark
-              values={waitingOf(queue.name)}
-              label={`Waiting jobs of ${queue.name} in the last minutes`}
+      {byPrefix(queues).map(([prefix, group]) => (
+        <Fragment key={prefix}>
+          {group.length > 1 && (
+            <GroupRow prefix={prefix} queues={group} columns={times ? 7 : 4} canPause={canPause} />
+          )}
+          {group.map((queue) => (
+            <QueueRow
+              key={queue.name}
+              queue={queue}
+              times={times && (times[queue.name] ?? NO_TIMES)}
+              isInGroup={group.length > 1}
+              canPause={canPause}
             />
-          </td>
-          <td class="num">
-            {compact(queue.counts.active)} <span class="faint">/ {queue.slots}</span>
-          </td>
-          <td class="num">{compact(queue.counts.delayed)}</td>
-          <td class={`num ${queue.counts.dead > 0 ? 'bad' : ''}`}>{compact(queue.counts.dead)}</td>
-          <td class="num">{queue.oldestWaitingMs === null ? '–' : span(queue.oldestWaitingMs)}</td>
-          <td class="num">{compact(queue.today.processed)}</td>
-          <td class="num">{compact(queue.today.failed)}</td>
-          <td class="num">{queue.consumers === 0 ? <span class="badge bad">none</span> : queue.consumers}</td>
-        </tr>
+          ))}
+        </Fragment>
       ))}
     </Table>
+  );
+}
+
+const NO_TIMES: QueueTimes = { perMinute: 0, runP95: null, waitP95: null, runP95ByName: {} };
+
+/** Queues whose names have the same part before the first dot, in the order of the first of each. */
+function byPrefix(queues: readonly QueueView[]): [string, QueueView[]][] {
+  const groups = new Map<string, QueueView[]>();
+  for (const queue of queues) {
+    const prefix = queue.name.split('.', 1)[0]!;
+    groups.set(prefix, [...(groups.get(prefix) ?? []), queue]);
+  }
+  return [...groups];
+}
+
+/** The sums of a group of queues. */
+function GroupRow({
+  prefix,
+  queues,
+  columns,
+  canPause,
+}: {
+  prefix: string;
+  queues: readonly QueueView[];
+  /** How many columns are left empty before the last number. */
+  columns: number;
+  canPause: boolean;
+}) {
+  const sum = (of: (queue: QueueView) => number) => queues.reduce((all, queue) => all + of(queue), 0);
+  return (
+    <tr class="group">
+      <th scope="row">
+        {prefix}.* <span class="faint">{queues.length} queues</span>
+      </th>
+      <td class="num">{compact(sum(({ counts }) => counts.waiting))}</td>
+      <td class="wide" />
+      <td class="num">
+        {compact(sum(({ counts }) => counts.active))} <span class="faint">/ {sum(({ slots }) => slots)}</span>
+      </td>
+      <td class="num">{compact(sum(({ counts }) => counts.delayed))}</td>
+      <td class="num">{compact(sum(({ counts }) => counts.dead))}</td>
+      {Array.from({ length: columns - 3 }, (_, at) => (
+        <td key={at} />
+      ))}
+      <td class="num">{compact(sum(({ today }) => today.processed))}</td>
+      <td class="num">{compact(sum(({ today }) => today.failed))}</td>
+      <td />
+      {canPause && <td />}
+    </tr>
+  );
+}
+
+function QueueRow({
+  queue,
+  times,
+  isInGroup,
+  canPause,
+}: {
+  queue: QueueView;
+  times: QueueTimes | null;
+  isInGroup: boolean;
+  canPause: boolean;
+}) {
+  const { name, counts, paused, slots, oldestWaitingMs, today, consumers } = queue;
+  return (
+    <tr data-row class={isInGroup ? 'member' : ''}>
+      <th scope="row">
+        <a href={queuePath(name)}>{name}</a> {paused && <span class="badge warn">paused</span>}
+      </th>
+      <td class="num">{compact(counts.waiting)}</td>
+      <td class="wide">
+        <Spark values={waitingOf(name)} label={`Waiting jobs of ${name} in the last minutes`} />
+      </td>
+      <td class="num">
+        {compact(counts.active)} <span class="faint">/ {slots}</span>
+      </td>
+      <td class="num">{compact(counts.delayed)}</td>
+      <td class={`num ${counts.dead > 0 ? 'bad' : ''}`}>{compact(counts.dead)}</td>
+      <td class="num">{oldestWaitingMs === null ? '–' : span(oldestWaitingMs)}</td>
+      {times && (
+        <>
+          <td class="num">{compact(Math.round(times.perMinute))}</td>
+          <td class="num">{times.runP95 === null ? '–' : span(times.runP95)}</td>
+          <td class="num">{times.waitP95 === null ? '–' : span(times.waitP95)}</td>
+        </>
+      )}
+      <td class="num">{compact(today.processed)}</td>
+      <td class="num">{compact(today.failed)}</td>
+      <td class="num">{consumers === 0 ? <span class="badge bad">none</span> : consumers}</td>
+      {canPause && (
+        <td>
+          <button
+            type="button"
+            class="small"
+            aria-label={`${paused ? 'Resume' : 'Pause'} ${name}`}
+            onClick={() => void pauseOrResume(name, paused)}
+          >
+            {paused ? 'Resume' : 'Pause'}
+          </button>
+        </td>
+      )}
+    </tr>
   );
 }

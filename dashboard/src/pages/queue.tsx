@@ -1,10 +1,11 @@
 import type { QueueDetail } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
-import { compact, count, span } from '../format.js';
+import { compact, count, plural, span } from '../format.js';
 import { JobsChart, TimesChart, useSeries } from '../history.js';
 import { go, href, queuePath } from '../state.js';
 import { Limits } from '../limits.js';
+import { pauseOrResume } from '../queue-acts.js';
 import { Card, Empty, Table, Tile, Waiting } from '../widgets.js';
 
 const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
@@ -29,7 +30,7 @@ export function QueuePage({ queue }: { queue: string }) {
         </h1>
         <div class="row">
           {rights.includes('queue.pause') && (
-            <button type="button" onClick={() => void pause(queue, data.paused)}>
+            <button type="button" onClick={() => void pauseOrResume(queue, data.paused)}>
               {data.paused ? 'Resume' : 'Pause'}
             </button>
           )}
@@ -55,7 +56,9 @@ export function QueuePage({ queue }: { queue: string }) {
             {...(state === 'dead' && counts.dead > 0 && { tone: 'bad' as const })}
             {...(state === 'waiting' &&
               data.oldestWaitingMs !== null && { note: `oldest ${span(data.oldestWaitingMs)}` })}
-            {...(state === 'active' && { note: `${data.slots} slots, ${data.consumers} processes` })}
+            {...(state === 'active' && {
+              note: `${plural(data.slots, 'slot')}, ${data.consumers === 1 ? '1 process' : `${data.consumers} processes`}`,
+            })}
             {...(state === 'completed' && { note: 'kept ones' })}
           />
         ))}
@@ -129,19 +132,6 @@ export function QueuePage({ queue }: { queue: string }) {
 
 function time(ms: number | null | undefined): string {
   return ms === null || ms === undefined ? '–' : span(ms);
-}
-
-async function pause(queue: string, isPaused: boolean): Promise<void> {
-  if (!isPaused) {
-    const sure = await ask({
-      title: `Pause ${queue}?`,
-      text: 'No process claims jobs from it until it is resumed. Running jobs go on, and jobs can still be added.',
-      button: 'Pause it',
-    });
-    if (sure === null) return;
-  }
-  const verb = isPaused ? 'resume' : 'pause';
-  await attempt(`${queue} is ${isPaused ? 'resumed' : 'paused'}.`, () => post(`${queuePath(queue)}/${verb}`));
 }
 
 interface Report {

@@ -1,9 +1,10 @@
-import type { ScheduleView } from '../../../lib/subpaths/dashboard/views.js';
+import { useState } from 'preact/hooks';
+import type { ScheduleHistory, ScheduleView } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
-import { count, moment, span } from '../format.js';
+import { count, micros, moment, span } from '../format.js';
 import { jobPath, queuePath } from '../state.js';
-import { Card, Empty, Json, Table, Time, Waiting } from '../widgets.js';
+import { Card, Empty, Json, State, Table, Time, Waiting } from '../widgets.js';
 
 export function SchedulesPage() {
   const { data, error } = usePoll<ScheduleView[]>('schedules', 10_000);
@@ -76,6 +77,7 @@ function Row({ one }: { one: ScheduleView }) {
             <Time at={one.lastAt} />
           </a>
         )}
+        <History queue={queue} at={at} />
       </td>
       <td class="num">{count(one.fired)}</td>
       <td>
@@ -119,6 +121,38 @@ async function remove({ id, owner }: ScheduleView, at: string): Promise<void> {
     isDanger: true,
   });
   if (sure !== null) await attempt(`${id} is removed.`, () => del(at));
+}
+
+/** Asked for when it is opened: it searches the jobs of each state. */
+function History({ queue, at }: { queue: string; at: string }) {
+  const [isOpen, setOpen] = useState(false);
+  const { data, error } = usePoll<ScheduleHistory>(isOpen ? `${at}/history` : null, 0);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>History</summary>
+      {!isOpen ? null : !data ? (
+        <Waiting error={error} />
+      ) : (
+        <>
+          <ul class="plain">
+            {data.jobs.map((job) => (
+              <li key={job.id}>
+                <a href={jobPath(queue, job.id)}>
+                  <Time at={job.createdAt} />
+                </a>{' '}
+                <State state={job.state} /> {job.durationUs !== null && micros(job.durationUs)}
+              </li>
+            ))}
+          </ul>
+          <p class="faint">
+            {data.jobs.length === 0 && 'None of its jobs is kept. '}
+            Completed jobs are kept with the option retention.
+            {data.isPartial && ' Not all jobs of the queue were looked at.'}
+          </p>
+        </>
+      )}
+    </details>
+  );
 }
 
 function inZone(time: number, zone: unknown): string {

@@ -1,4 +1,5 @@
 import type { WorkersView, WorkerView } from '../../../lib/subpaths/dashboard/views.js';
+import type { SeriesView } from '../../../lib/subpaths/dashboard/series.js';
 import { post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { plural, span } from '../format.js';
@@ -7,6 +8,7 @@ import { Card, Empty, Table, Waiting } from '../widgets.js';
 
 export function WorkersPage() {
   const { data, error } = usePoll<WorkersView>('workers', 3_000);
+  const { data: series } = usePoll<SeriesView>('series?hours=6', 30_000);
   if (!data) return <Waiting error={error} />;
   return (
     <>
@@ -22,13 +24,13 @@ export function WorkersPage() {
           </Empty>
         </Card>
       ) : (
-        data.workers.map((worker) => <Process key={worker.id} worker={worker} />)
+        data.workers.map((worker) => <Process key={worker.id} worker={worker} series={series} />)
       )}
     </>
   );
 }
 
-function Process({ worker }: { worker: WorkerView }) {
+function Process({ worker, series }: { worker: WorkerView; series: SeriesView | undefined }) {
   const { host, pid, state, versions, startedAt, pools } = worker;
   const jobs = pools.flatMap((pool) => pool.jobs).toSorted((a, b) => a.since - b.since);
   const running = pools.reduce((sum, pool) => sum + pool.running, 0);
@@ -67,11 +69,27 @@ function Process({ worker }: { worker: WorkerView }) {
       ) : (
         <Table
           label={`Running jobs of process ${pid}`}
-          head={['Runs since', 'Job', 'Queue', 'Id', 'Attempt', '']}
+          head={[
+            'Runs since',
+            ...(series?.isCounted ? ['Usually'] : []),
+            'Job',
+            'Queue',
+            'Id',
+            'Attempt',
+            '',
+          ]}
         >
           {jobs.map((job) => (
             <tr key={`${job.queue}/${job.id}`} data-row>
               <td class="num">{span(Math.max(0, now.value - job.since))}</td>
+              {series?.isCounted && (
+                <td class="num">
+                  <Usual
+                    ms={now.value - job.since}
+                    p95={series.byQueue?.[job.queue]?.runP95ByName[job.name] ?? null}
+                  />
+                </td>
+              )}
               <th scope="row">{job.name}</th>
               <td>{job.queue}</td>
               <td class="id">
@@ -100,6 +118,23 @@ function Process({ worker }: { worker: WorkerView }) {
         </div>
       )}
     </Card>
+  );
+}
+
+/** How long 95 % of the runs of such a job took, and how far this one is above it. */
+function Usual({ ms, p95 }: { ms: number; p95: number | null }) {
+  if (p95 === null) return <span class="faint">–</span>;
+  // A run of less than a second is not looked at by anybody.
+  const times = ms < 1_000 ? 0 : ms / Math.max(1, p95);
+  return (
+    <>
+      ≤ {span(p95)}{' '}
+      {times >= 1.5 && (
+        <span class={`badge ${times >= 3 ? 'bad' : 'warn'}`}>
+          {times < 10 ? times.toFixed(1) : Math.round(times)} × as long
+        </span>
+      )}
+    </>
   );
 }
 

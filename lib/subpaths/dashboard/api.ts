@@ -5,7 +5,6 @@ import { JobNotFoundError, UnknownQueueError } from '../../errors.js';
 import type { QueueEvents } from '../../events/queue-events.js';
 import type { QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { checkJobId, checkQueueName } from '../../job/job-id.js';
-import { decodeBody } from '../../job/job-record.js';
 import { quoted } from '../../job/text.js';
 import { boolean, refuse } from '../../options/check.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
@@ -15,6 +14,7 @@ import type { Queue } from '../../producer/queue.js';
 import { actionOf, actOnMany, addJob, replaceData } from './acts.js';
 import { HttpFault } from './http.js';
 import { findJobs, fingerprintOf, readSearch } from './job-search.js';
+import { isJobId, jobsOfSchedule, placesOf, waitReasons } from './lookups.js';
 import { attentionOf } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
 import type { Redactor } from './redaction.js';
@@ -33,6 +33,7 @@ import {
   type QueueDetail,
   type QueueView,
   type RedisView,
+  type ScheduleHistory,
   type ScheduleView,
   type WorkersView,
 } from './views.js';
@@ -118,7 +119,8 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
       );
     }),
   );
-  const attention = attentionOf(queues, late.flat(), workers, parts.warnings(), parts.maxOldestMs);
+  const limits = await parts.inspector.limits(names);
+  const attention = attentionOf(queues, late.flat(), workers, limits, parts.warnings(), parts.maxOldestMs);
   return { now, queues, attention, processes: workers.length };
 };
 
@@ -187,14 +189,6 @@ async function allowSearch(call: ApiCall, parts: ApiParts, queue: string, where:
   throw new HttpFault(403, 'FORBIDDEN', `field ${quoted(field)} is hidden here, so it cannot be searched`);
 }
 
-function isJobId(text: string): boolean {
-  try {
-    return checkJobId(text) === text;
-  } catch {
-    return false;
-  }
-}
-
 const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   const queue = await queueOf(call, parts);
   const { name } = queue;
@@ -217,28 +211,6 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   };
   return toDetail(job, parts.optionsOf(name), await startTimes(engine, name, [job]), parts.redactor, shown);
 };
-
-/** What keeps a waiting job from starting: limits, the pause of its queue, or that nobody works. */
-async function waitReasons(queue: Queue, body: string, processes: number): Promise<string[]> {
-  const read = decodeBody(body);
-  const [isPaused, held] = await Promise.all([
-    queue.isPaused(),
-    read ? queue.limits.holding({ name: read.name, group: read.options.group ?? null }) : [],
-  ]);
-  return [
-    ...(isPaused ? ['the queue is paused'] : []),
-    ...(processes === 0 ? ['no process works on the queue'] : []),
-    ...held.map(({ text }) => text),
-  ];
-}
-
-/** Where the workers of these processes are, by their names. */
-function placesOf(processes: readonly WorkerInfo[]): Record<string, string> {
-  const places = processes.flatMap(({ host, pid, pools }) =>
-    pools.flatMap(({ workers }) => workers.map((worker) => [worker, `${host}:${pid}`] as const)),
-  );
-  return Object.fromEntries(places);
-}
 
 /** An act on one job, with the right it needs. */
 function onJob(
@@ -285,7 +257,9 @@ const bulk: Route = async (call, parts) => {
   const filter = call.body['filter'] as { readonly where?: unknown } | null | undefined;
   await allowSearch(call, parts, queue.name, filter?.where);
   const answer = await actOnMany(parts.engine, queue, call.body);
-  const target = JSON.stringify(call.body['filter'] ?? call.body['ids']).slice(0, 500);
+  // The value in `where` is data of jobs, so only its field is recorded.
+  const field = typeof filter?.where === 'string' ? { where: filter.where.split('=', 1)[0] } : {};
+  const target = JSON.stringify(filter ? { ...filter, ...field } : call.body['ids']).slice(0, 500);
   if (answer.done > 0) call.note(action, queue.name, target, answer.done);
   return answer;
 };
@@ -308,6 +282,19 @@ const schedules: Route = async (call, parts): Promise<ScheduleView[]> => {
   );
   return all.flat();
 };
+
+const scheduleHistory: Route = async (call, parts): Promise<ScheduleHistory> => {
+  const { name } = await queueOf(call, parts);
+  const { jobs, isPartial } = await jobsOfSchedule(parts.engine, name, call.params['id']!);
+  const starts = await startTimes(parts.engine, name, jobs);
+  return { jobs: jobs.map((job) => toRow(job, parts.optionsOf(name), starts, parts.redactor)), isPartial };
+};
+
+/** Ends a hold of the queue or of a name, and closes its circuit breaker. */
+const releaseLimit = onQueue('queue.pause', async (queue, { body }) => {
+  const { name } = body;
+  await queue.limits.release(name === undefined || name === null ? {} : { name: name as string });
+});
 
 const dead: Route = async (call, parts): Promise<DeadView> => {
   const names = await visible(call, parts);
@@ -457,6 +444,12 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
     'queues/:queue/groups/:id/resume',
     onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).resume()),
   ],
+  [
+    'POST',
+    'queues/:queue/groups/:id/release',
+    onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).release()),
+  ],
+  ['POST', 'queues/:queue/limits/release', releaseLimit],
   ['GET', 'series', allSeries],
   ['GET', 'queues/:queue/series', queueSeries],
   ['GET', 'queues/:queue/jobs', listJobs],
@@ -485,6 +478,7 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
     }),
   ],
   ['GET', 'schedules', schedules],
+  ['GET', 'queues/:queue/schedules/:id/history', scheduleHistory],
   [
     'POST',
     'queues/:queue/schedules/:id/run',

@@ -1,5 +1,6 @@
 import { counted, quoted } from '../../job/text.js';
-import type { WorkerInfo } from '../../inspect/queue-inspector.js';
+import type { LimitField } from '../../contract/limit-verbs.js';
+import type { LimitsOfQueue, WorkerInfo } from '../../inspect/queue-inspector.js';
 import type { Attention, QueueView } from './views.js';
 
 const LATE_MS = 60_000;
@@ -9,6 +10,7 @@ export function attentionOf(
   queues: readonly QueueView[],
   late: readonly { readonly queue: string; readonly id: string; readonly lateMs: number }[],
   workers: readonly WorkerInfo[],
+  limits: readonly LimitsOfQueue[],
   warnings: readonly { readonly message: string }[],
   maxOldestMs: number,
 ): Attention[] {
@@ -59,6 +61,7 @@ export function attentionOf(
       page: 'schedules',
       text: `Schedule ${quoted(id)} is ${Math.floor(lateMs / 60_000)} min late.`,
     });
+  found.push(...limits.flatMap(stoppedBy));
   const versions = [...new Set(workers.map(({ versions }) => versions.godwit))];
   if (versions.length > 1)
     found.push({
@@ -67,4 +70,25 @@ export function attentionOf(
       text: `Processes run different versions of Godwit: ${versions.join(', ')}.`,
     });
   return found.toSorted((a, b) => Number(a.level === 'warn') - Number(b.level === 'warn'));
+}
+
+/** The limits of a queue that let nothing start: an open circuit breaker, or a hold. */
+function stoppedBy({ queue, limits }: LimitsOfQueue): Attention[] {
+  const place = queue === '' ? { page: 'queues' as const } : { queue, page: 'queue' as const };
+  return limits.flatMap(({ field, breaker, blockedForMs }) => {
+    const of = whose(field);
+    const isOpen = breaker !== null && breaker !== 'closed';
+    if (!isOpen && blockedForMs === 0) return [];
+    const text = isOpen
+      ? `The circuit breaker of ${of} is ${breaker}, because too many runs failed.`
+      : `No job of ${of} starts for ${Math.ceil(blockedForMs / 1_000)} s more: it is held.`;
+    return [{ level: 'warn' as const, ...place, text }];
+  });
+}
+
+function whose(field: LimitField): string {
+  const name = quoted(field.slice(2));
+  if (field.startsWith('n:')) return `name ${name}`;
+  if (field.startsWith('s:')) return `the shared limit ${name}`;
+  return field.startsWith('g:') ? `group ${name}` : 'the queue';
 }

@@ -14,8 +14,21 @@ export interface SeriesView {
   readonly runP95?: readonly (number | null)[];
   readonly waitP95?: readonly (number | null)[];
   readonly byName: Readonly<Record<string, NameSeries>>;
+  /** For several queues together: each of them. */
+  readonly byQueue?: Readonly<Record<string, QueueTimes>>;
   /** Whether anything was counted. */
   readonly isCounted: boolean;
+}
+
+/** One of several queues. */
+export interface QueueTimes {
+  /** Ended runs per minute, over the last minutes that are complete. */
+  readonly perMinute: number;
+  /** Over the whole time, in ms; null if nothing ran. */
+  readonly runP95: number | null;
+  readonly waitP95: number | null;
+  /** 95th percentile of runs by job name, in ms. */
+  readonly runP95ByName: Readonly<Record<string, number | null>>;
 }
 
 export interface NameSeries {
@@ -28,6 +41,8 @@ export interface NameSeries {
 }
 
 const HOUR_MS = 3_600_000;
+/** A rate is the mean of this time. */
+const RATE_MS = 300_000;
 const MAX_HOURS = 72;
 const readQuery = shape({
   hours: field('hours', rule(wholeNumber('hours', MAX_HOURS))),
@@ -77,7 +92,20 @@ export function sumOf(all: readonly QueueSeries[], { from, to }: SeriesOptions):
     completed: sum('completed'),
     failed: sum('failed'),
     byName: {},
+    byQueue: Object.fromEntries(all.map((one) => [one.queue, timesOf(one, Number(to))])),
     isCounted: all.some(({ total }) => isCounted(total)),
+  };
+}
+
+function timesOf({ points, stepMs, total, byName }: QueueSeries, now: number): QueueTimes {
+  const isOver = ({ at }: QueueSeries['points'][number]) => at.getTime() + stepMs <= now;
+  const last = points.filter(isOver).slice(-Math.max(1, Math.round(RATE_MS / stepMs)));
+  const runs = last.reduce((sum, { completed, failed }) => sum + completed + failed, 0);
+  return {
+    perMinute: (runs * 60_000) / (stepMs * Math.max(1, last.length)),
+    runP95: total.run.p95,
+    waitP95: total.wait.p95,
+    runP95ByName: Object.fromEntries(Object.entries(byName).map(([name, { run }]) => [name, run.p95])),
   };
 }
 

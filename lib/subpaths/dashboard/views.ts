@@ -62,7 +62,7 @@ export interface Attention {
   /** The queue to link to. */
   readonly queue?: string;
   /** The page to link to. */
-  readonly page?: 'queue' | 'dead' | 'schedules' | 'redis' | 'workers';
+  readonly page?: 'queue' | 'queues' | 'dead' | 'schedules' | 'redis' | 'workers';
 }
 
 export interface OverviewView {
@@ -153,6 +153,13 @@ export interface ScheduleView {
   readonly owner: string | null;
   readonly next: readonly number[];
   readonly rights: readonly DashboardAction[];
+}
+
+/** The jobs of a schedule that still exist, the latest first. */
+export interface ScheduleHistory {
+  readonly jobs: readonly JobRow[];
+  /** Whether a search ended before it had looked at all jobs of a state. */
+  readonly isPartial: boolean;
 }
 
 export interface DeadGroup {
@@ -285,12 +292,17 @@ export function toDetail(
     cancelReason: job.cancelReason === null ? null : text(job.cancelReason),
     options,
     headers: headers ? show(JSON.stringify(headers)) : null,
-    schedule: /^(.+)@[^@]+$/s.exec(job.id)?.[1] ?? null,
+    schedule: scheduleOf(job.id),
     waitsFor,
     processes,
     rights,
     now,
   };
+}
+
+/** The schedule that added a job. */
+export function scheduleOf(jobId: string): string | null {
+  return /^(.+)@[^@]+$/s.exec(jobId)?.[1] ?? null;
 }
 
 /** The data of a body, as it is stored. */
