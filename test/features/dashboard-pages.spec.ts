@@ -479,6 +479,13 @@ describe.each([
       expect([path, found.violations.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([path, []]);
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
       expect([path, overflow <= 0]).toEqual([path, true]);
+      const cut = await page.evaluate(() =>
+        [...document.querySelectorAll('td')]
+          .filter((cell) => getComputedStyle(cell).overflowX === 'hidden')
+          .filter((cell) => cell.scrollWidth > cell.clientWidth)
+          .map((cell) => cell.textContent),
+      );
+      expect([path, cut]).toEqual([path, []]);
     }
     gate.open();
     // A missing job is answered with 404, and axe is a script without the nonce.

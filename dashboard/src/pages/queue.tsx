@@ -79,15 +79,7 @@ export function QueuePage({ queue }: { queue: string }) {
         ) : (
           <Table
             label="Counters by name of the job"
-            head={[
-              'Name',
-              'Done',
-              'Failed attempts',
-              'Dead',
-              'Run, 95 % within',
-              'Wait, 95 % within',
-              'Jobs',
-            ]}
+            head={['Name', 'Done', 'Failed attempts', 'Dead', 'Run, 95 %', 'Wait, 95 %', 'Jobs']}
           >
             {names.map(([name, of]) => (
               <tr key={name}>
