@@ -10,7 +10,7 @@ import type { RedisStore } from './redis-store.js';
 import { actions, type ActionEntry } from './scripts/actions.js';
 import { recordAction } from './scripts/record-action.js';
 
-/** Entries that one script examines. That takes less than 1 ms. */
+/** Entries that one script examines, so that it stays short. */
 const EXAMINED = 500;
 
 /** The record of what people did, on Redis. */

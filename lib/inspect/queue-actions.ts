@@ -20,7 +20,7 @@ export interface ActionsOptions {
 export interface QueueAction {
   /** When it ended, or started, by the clock of Redis. */
   readonly at: Date;
-  /** Who did it: the actor of `queue.as`, of `createInspector` or of the dashboard; `cli:<user>@<host>` for the command. */
+  /** Who did it: the actor of `queue.as` or of `createInspector`. */
   readonly actor: string;
   /** What was done: `job.retry`, `queue.pause`, `schedule.run`, … */
   readonly action: string;
@@ -32,7 +32,7 @@ export interface QueueAction {
   readonly count: number | null;
   /**
    * `'ok'`; `'started'` for an action by a filter, which is recorded again at its end; otherwise the code of the error, such as
-   * `'GODWIT_JOB_NOT_FOUND'`, and `'FORBIDDEN'` if the dashboard refused it.
+   * `'GODWIT_JOB_NOT_FOUND'`.
    */
   readonly result: string;
 }
