@@ -132,7 +132,7 @@ describe('what works as it does on Redis', () => {
       state: 'completed',
       result: 'at last',
       progress: { attempt: 3 },
-      logs: ['attempt 1', 'attempt 2', 'attempt 3'],
+      logs: [1, 2, 3].map((attempt) => ({ attempt, text: `attempt ${attempt}` })),
     });
     expect(said.values.filter(({ type }) => type === 'retrying')).toHaveLength(2);
 

@@ -216,7 +216,7 @@ describe('runNext', () => {
     expect(await queue.get(id)).toMatchObject({
       state: 'completed',
       progress: { half: true },
-      logs: ['done half'],
+      logs: [{ attempt: 1, text: 'done half' }],
     });
     await queue.add('slow', {}, { timeout: 5, attempts: 1 });
     expect(await work.runNext()).toMatchObject({ outcome: 'dead', error: { reason: 'timeout' } });
