@@ -210,11 +210,12 @@ describe('what does not fit is said at the start:', () => {
       imports: [
         main(),
         QueueModule.forRoot('a', {}),
-        QueueModule.registerQueue({ name: 'work' }),
+        QueueModule.forRoot('b', {}),
         QueueModule.registerQueue({ name: 'work', configKey: 'a' }),
+        QueueModule.registerQueue({ name: 'work', configKey: 'b' }),
       ],
     });
-    expect(fault).toContain("{ configKey: 'a' }");
+    expect(fault).toContain("{ configKey: 'a' } and { configKey: 'b' }");
   });
 
   it.each([
