@@ -235,7 +235,7 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
       progress: null,
       logs: [],
     });
-    expect((await page({ state: 'active' })).jobs[0]).toMatchObject({ progress: '1', logs: ['x'] });
+    expect((await page({ state: 'active' })).jobs[0]).toMatchObject({ progress: '1', logs: [{ text: 'x' }] });
   });
 
   it('of a queue without jobs are empty', async () => {

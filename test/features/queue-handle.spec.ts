@@ -129,7 +129,11 @@ describe('remove', () => {
     });
     await queue.resume();
     await said.first((event) => event.type === 'completed', PATIENT);
-    expect(await queue.get('same')).toMatchObject({ attempt: 1, logs: ['attempt 1'], failure: null });
+    expect(await queue.get('same')).toMatchObject({
+      attempt: 1,
+      logs: [{ attempt: 1, text: 'attempt 1' }],
+      failure: null,
+    });
   });
 });
 

@@ -145,7 +145,12 @@ it('shows a job in every state, with every field', async () => {
 
   await queue.promote(id);
   await began.wait(PATIENT);
-  const running = { ...failed, attempt: 2, progress: { percent: 50 }, logs: ['half way'] };
+  const running = {
+    ...failed,
+    attempt: 2,
+    progress: { percent: 50 },
+    logs: [{ attempt: 2, text: 'half way' }],
+  };
   // The start is known once the process has reported it.
   const startedAt = expect.toSatisfy((at) => at === null || at instanceof Date);
   const worker = expect.stringMatching(/./);

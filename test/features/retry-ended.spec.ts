@@ -23,13 +23,20 @@ describe('queue.retry', () => {
     const { queue } = app;
     await queue.add('report', { week: 7 }, { id: 'r', attempts: 4, priority: 3, ...KEPT });
     await ends(app, 'r');
-    expect(await queue.get('r')).toMatchObject({ result: ['r', { week: 7 }, 1, 4, 3, 1], logs: ['run 1'] });
+    expect(await queue.get('r')).toMatchObject({
+      result: ['r', { week: 7 }, 1, 4, 3, 1],
+      logs: [{ text: 'run 1' }],
+    });
     const first = (await queue.get('r'))!.createdAt!;
 
     await queue.retry('r');
     await ends(app, 'r', 2);
     const again = (await queue.get('r'))!;
-    expect(again).toMatchObject({ result: ['r', { week: 7 }, 1, 4, 3, 2], logs: ['run 2'], priority: 3 });
+    expect(again).toMatchObject({
+      result: ['r', { week: 7 }, 1, 4, 3, 2],
+      logs: [{ text: 'run 2' }],
+      priority: 3,
+    });
     expect(again.createdAt!.getTime()).toBeGreaterThanOrEqual(first.getTime());
     expect(await queue.counts()).toMatchObject({ completed: 1, waiting: 0 });
     await expect(queue.audit()).resolves.toMatchObject({ violations: [] });
