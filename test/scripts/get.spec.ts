@@ -72,7 +72,7 @@ it('of a running job, with its progress and log', async () => {
   const note = { worker: WORKER, id: 'a', name: 'work', attempt: 1 };
   await q.engine.note(QUEUE, { ...note, progress: '{"done":3}', log: 'one' });
   await q.engine.note(QUEUE, { ...note, log: 'two' });
-  expect(await getting()).toMatchObject({ progress: '{"done":3}', logs: ['one', 'two'] });
+  expect(await getting()).toMatchObject({ progress: '{"done":3}', logs: [{ text: 'one' }, { text: 'two' }] });
 });
 
 it('of a completed job, with its result, attempt and duration', async () => {
