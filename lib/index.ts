@@ -168,10 +168,9 @@ export type {
 } from './producer/queue.js';
 export type { PayloadMode } from './job/payload.js';
 export type { DataMatch } from './contract/admin-verbs.js';
-export type { CancelFilter, JobFilter } from './producer/bulk-acts.js';
+export type { BulkPace, CancelFilter, JobFilter } from './producer/bulk-acts.js';
 export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
-export type { BulkPace } from './producer/pace.js';
 export type { JobChanges, UpdateResult } from './producer/job-changes.js';
 export type { CountOptions, GroupedCounts, JobListOptions, JobPage } from './producer/job-list.js';
 export type { FailedAttempt, JobSnapshot, SnapshotIn } from './producer/job-snapshot.js';
@@ -188,7 +187,8 @@ export type {
   SeriesPoint,
   TimeSummary,
 } from './inspect/queue-series.js';
-export type { ActionPage, ActionsOptions, QueueAction } from './inspect/queue-actions.js';
+export type { QueueAction } from './contract/actions.js';
+export type { ActionPage, ActionsOptions } from './inspect/queue-actions.js';
 export type { QueueInfo } from './inspect/queue-inspector.js';
 export type {
   RunningJobInfo,

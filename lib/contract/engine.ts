@@ -1,7 +1,7 @@
 import type { EndedState, JobState } from '../job/job-state.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Replication } from '../options/job-options.js';
-import type { ActionVerbs } from './action-verbs.js';
+import type { ActionVerbs } from './actions.js';
 import type { AdminVerbs } from './admin-verbs.js';
 import type { DeclarationVerbs } from './declaration-verbs.js';
 import type { UpkeepVerbs } from './upkeep-verbs.js';

@@ -4,7 +4,7 @@ import type { QueueEventBatch } from '../contract/engine.js';
 import { readEntry } from './codec/event-codec.js';
 import { privateBell } from './keys.js';
 import { ReadPerQueue } from './read-per-queue.js';
-import type { QueueLinks } from './wire/queue-links.js';
+import type { QueueLinks } from './wire/connections.js';
 import type { RedisStore } from './redis-store.js';
 import type { Value } from './script.js';
 import { BLOCK_MARGIN_MS, CLEANUP_MS, within } from '../contract/retry.js';

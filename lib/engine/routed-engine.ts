@@ -7,7 +7,7 @@ import type {
   QueueLook,
   ServerWarning,
 } from '../contract/engine.js';
-import { compareActionIds, type ActionVerbs } from '../contract/action-verbs.js';
+import { compareActionIds, type ActionVerbs } from '../contract/actions.js';
 import type { AdminVerbs } from '../contract/admin-verbs.js';
 import type { DeclarationVerbs } from '../contract/declaration-verbs.js';
 import type { LimitVerbs } from '../contract/limit-verbs.js';

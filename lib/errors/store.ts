@@ -230,6 +230,7 @@ export class NotRunningError extends GodwitError {
 
 /** Names of the scripts and commands of the engine, each with the public method or task that it belongs to. */
 const CALLS: Readonly<Record<string, string>> = {
+  actions: 'inspector.actions',
   adopt: 'recover jobs',
   anyOf: 'wake workers',
   'audit-page': 'audit',
@@ -277,6 +278,8 @@ const CALLS: Readonly<Record<string, string>> = {
   put: 'schedules.upsert',
   'put-schedule': 'schedules.upsert',
   readEvents: 'events',
+  record: 'record an action',
+  'record-action': 'record an action',
   recover: 'recover jobs',
   register: 'register the process',
   release: 'give jobs back',

@@ -1,5 +1,4 @@
-import type { ActionsCall, StoredAction } from '../contract/action-verbs.js';
-import { checkActor } from '../contract/recorded.js';
+import { checkActor, type ActionsCall, type QueueAction, type StoredAction } from '../contract/actions.js';
 import { InvalidOptionError } from '../errors.js';
 import { checkQueueName } from '../job/job-id.js';
 import { field, integer, refuse, rule, shape } from '../options/check.js';
@@ -14,27 +13,6 @@ export interface ActionsOptions {
   readonly limit?: number;
   /** The cursor of the page before. @default from the newest */
   readonly cursor?: string;
-}
-
-/** Something that a person or program did, or tried to do. */
-export interface QueueAction {
-  /** When it ended, or started, by the clock of Redis. */
-  readonly at: Date;
-  /** Who did it: the actor of `queue.as` or of `createInspector`. */
-  readonly actor: string;
-  /** What was done: `job.retry`, `queue.pause`, `schedule.run`, … */
-  readonly action: string;
-  /** Name of the queue; null for orders to a process that are about all its queues. */
-  readonly queue: string | null;
-  /** Id of the job or schedule, name of the group, or the filter as JSON. Empty for the whole queue. */
-  readonly target: string;
-  /** How many jobs or other things it changed. Null at its start, and if it failed. */
-  readonly count: number | null;
-  /**
-   * `'ok'`; `'started'` for an action by a filter, which is recorded again at its end; otherwise the code of the error, such as
-   * `'GODWIT_JOB_NOT_FOUND'`.
-   */
-  readonly result: string;
 }
 
 /** A page of actions. */

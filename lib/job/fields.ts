@@ -103,7 +103,6 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   end: OF_A_PAGE,
   endDate: 'the last time of a schedule is the option endAt',
   every: OF_A_SCHEDULE,
-  expiresIn: OF_A_JOB,
   extend: KEYED,
   extraOptions: 'whether workers start with the application is the option autoStart of forRoot',
   failParentOnFailure: NO_FLOWS,

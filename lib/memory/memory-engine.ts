@@ -42,7 +42,7 @@ import { MemorySchedules } from './memory-schedules.js';
 import { MemoryStore } from './memory-store.js';
 import { MemoryUpkeep } from './memory-upkeep.js';
 import { nextTurn, Verbs, type MemorySettings } from './verbs.js';
-import type { ActionVerbs } from '../contract/action-verbs.js';
+import type { ActionVerbs } from '../contract/actions.js';
 import type { DispatchAnswer, TaskVerbs } from '../contract/task-verbs.js';
 import { RULES } from '../job/rules.js';
 

@@ -1,6 +1,13 @@
+import {
+  compareActionIds,
+  type ActionsAnswer,
+  type ActionsCall,
+  type NewAction,
+  type StoredAction,
+} from '../contract/actions.js';
+import { RULES } from '../job/rules.js';
 import type { LeadAnswer, LeadCall, ProcessOrder, ProcessRecord } from '../contract/process-verbs.js';
 import type { QueueEventBatch } from '../contract/engine.js';
-import { ActionBook } from './action-book.js';
 import { boundedWait, MemoryBells, type BoundedWait } from './memory-bells.js';
 import { MemoryQueue } from './memory-queue.js';
 
@@ -143,5 +150,32 @@ class ProcessBook {
       if (record.pools.some(({ workers }) => workers.includes(worker))) return structuredClone(record);
     }
     return null;
+  }
+}
+
+/** The record of what people did, the oldest first. */
+class ActionBook {
+  private readonly actions: StoredAction[] = [];
+
+  record(action: NewAction, now: number): void {
+    const last = this.actions.at(-1);
+    // The time of ids never goes back, as in a stream of Redis.
+    const at = Math.max(Math.floor(now), last?.at ?? 0);
+    const sequence = last?.at === at ? Number(last.id.split('-')[1]) + 1 : 0;
+    this.actions.push({ ...action, id: `${at}-${sequence}`, at });
+    if (this.actions.length > RULES.actionsMax) this.actions.shift();
+  }
+
+  list({ before, limit, queue, actor }: ActionsCall): ActionsAnswer {
+    const found = this.actions
+      .toReversed()
+      .filter(
+        (one) =>
+          (before === null || compareActionIds(one.id, before) < 0) &&
+          (queue === undefined || one.queue === queue) &&
+          (actor === undefined || one.actor === actor),
+      );
+    const actions = found.slice(0, limit);
+    return { actions, next: found.length > limit ? actions.at(-1)!.id : null };
   }
 }

@@ -376,7 +376,7 @@ interface GivenQueue extends Pick<QueueAsyncOptions, 'imports' | 'inject'> {
   readonly name: unknown;
   readonly configKey?: unknown;
   readonly useFactory: (...injected: any[]) => unknown;
-  /** What `inject` needs beside the imports. */
+  /** Providers that `inject` needs in addition to the imports. */
   readonly providers?: readonly Provider[];
 }
 

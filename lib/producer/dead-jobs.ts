@@ -13,7 +13,7 @@ import { duration, field, integer, oneOf, refuse, rule, shape } from '../options
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, encodeCursor, readCursor } from './job-list.js';
-import { paceOf, Pacer, type BulkPace, type CheckedPace } from './pace.js';
+import { agedBy, paceOf, Pacer, type BulkPace, type CheckedPace } from './bulk-acts.js';
 
 /** Selects dead jobs; an absent field matches any. */
 export interface DeadFilter<Name extends string = string> {
@@ -181,10 +181,7 @@ export class DeadJobs<Jobs = any> {
   }
 
   /** Retries dead jobs page by page: those that only `jobs` can filter, or at a rate. */
-  private async retryFound(
-    { limit, olderThanMs = 0, newerThanMs, ...match }: Choice,
-    pace?: CheckedPace,
-  ): Promise<number> {
+  private async retryFound({ limit, ...match }: Choice, pace?: CheckedPace): Promise<number> {
     const { admin, upkeep } = this.engine;
     const { name } = this.options;
     const pacer = new Pacer(pace, PAGE);
@@ -193,11 +190,8 @@ export class DeadJobs<Jobs = any> {
     let retried = 0;
     do {
       // The ages are those at the start: a job that dies or becomes old enough meanwhile stays dead.
-      const { passedMs } = pacer;
       const page: JobsAnswer = await admin.jobs(name, {
-        ...match,
-        olderThanMs: olderThanMs + passedMs,
-        newerThanMs: newerThanMs && newerThanMs + passedMs,
+        ...agedBy(match, pacer.passedMs),
         state: 'dead',
         limit: Math.min(PAGE, limit - retried),
         after,

@@ -19,8 +19,10 @@ import {
   type Applied,
 } from '../errors.js';
 import { isSame, strictest, type Replication } from '../options/job-options.js';
-import { addResult, type AddResult, type Other } from './add-result.js';
+import { addResult, type AddResult, type Other, dropped } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
+import type { ResolvedQueueOptions } from '../options/module-options.js';
+import type { ResolvedMaxWaiting } from '../options/max-waiting.js';
 
 /** Maximum number of jobs that are stored atomically; a script must not hold Redis for long. */
 export const MAX_ATOMIC_JOBS = 1000;
@@ -391,4 +393,69 @@ function honest(error: unknown, applied: Applied): unknown {
   // The message of the last failure would say that nothing was changed.
   const why = 'an earlier try was not answered, the last one failed';
   return new RedisUnavailableError('add', 'unknown', why, { cause: error });
+}
+
+/**
+ * The first wait for room, and the longest. A random part of up to a half is subtracted, so that producers do not all retry at
+ * once.
+ */
+const FIRST_MS = 25;
+const LONGEST_MS = 1_000;
+
+/** Creates the enqueuer of one queue; the options decide which. */
+export function enqueuerOf(engine: QueueEngine, options: ResolvedQueueOptions, limits: AddLimits): Enqueuer {
+  const { name, maxWaiting } = options;
+  return maxWaiting
+    ? new BoundedEnqueuer(engine, name, limits, maxWaiting)
+    : new Enqueuer(engine, name, limits);
+}
+
+/** Adds to a queue with `maxWaiting`. The store checks for room in the call that adds, so the limit is exact. */
+class BoundedEnqueuer extends Enqueuer {
+  constructor(
+    engine: QueueEngine,
+    queue: string,
+    limits: AddLimits,
+    private readonly bound: ResolvedMaxWaiting,
+  ) {
+    super(engine, queue, {
+      ...limits,
+      maxWaiting: { limit: bound.limit, dropOldest: bound.onFull === 'dropOldest' },
+    });
+  }
+
+  override add(job: MadeJob): Promise<AddResult> {
+    return this.within(
+      [job],
+      () => super.add(job),
+      () => dropped(this.queue, job),
+    );
+  }
+
+  override addAll(jobs: readonly MadeJob[]): Promise<ReadonlyMap<string, Other>> {
+    const none = () => new Map(jobs.map((job) => [job.id, { dropped: true } as const]));
+    return this.within(jobs, () => super.addAll(jobs), none);
+  }
+
+  /** @param none the result if the jobs are dropped. */
+  private async within<T>(jobs: readonly MadeJob[], add: () => Promise<T>, none: () => T): Promise<T> {
+    const { limit, onFull, timeoutMs } = this.bound;
+    const signals = jobs.flatMap(({ signal }) => signal ?? []);
+    const until = performance.now() + timeoutMs;
+    for (let tries = 0; ; tries++) {
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- each try follows the wait for room
+        return await add();
+      } catch (error) {
+        if (!(error instanceof QueueFullError)) throw error;
+        if (onFull === 'dropNew') return none();
+        const ms = Math.min(FIRST_MS * 2 ** Math.min(tries, 10), LONGEST_MS) * (0.5 + Math.random() / 2);
+        // A bulk larger than the limit would wait in vain.
+        if (onFull !== 'wait' || jobs.length > limit || performance.now() + ms > until) throw error;
+        // oxlint-disable-next-line no-await-in-loop
+        await pause(ms, AbortSignal.any(signals));
+        for (const signal of signals) signal.throwIfAborted();
+      }
+    }
+  }
 }

@@ -3,7 +3,7 @@ import { type AnyDefinition, checkGiven } from '../job/define-job.js';
 import { checkJobName, generateId } from '../job/job-id.js';
 import { headersOf } from '../job/headers.js';
 import { encodeBody, NO_DATA, NO_OPTIONS, type RecordOptions } from '../job/job-record.js';
-import { pathInside, pathText, type Path } from '../job/text.js';
+import { pathInside, pathText, type Path, quoted } from '../job/text.js';
 import { encodePayload } from '../job/payload.js';
 import {
   checkJobOptions,
@@ -14,7 +14,8 @@ import {
 import { withLimits } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { InvalidOptionError } from '../errors.js';
-import { claimOf } from './unique-key.js';
+import { createHash } from 'node:crypto';
+import type { CheckedKey } from '../options/unique-options.js';
 
 /** The arguments of an add, unchecked. */
 export interface JobRequest {
@@ -140,4 +141,61 @@ export async function makeDefinedJob(
   const json = isNone ? NO_DATA : encodePayload(data, pathInside(path, '.data'), queue);
   await checkGiven(definition, data, isNone ? undefined : json);
   return makeJob(queue, { name: definition.name, data, options, awaited }, now, path, json);
+}
+
+/** Characters of a digest: 128 bits. */
+const DIGEST_CHARS = 22;
+
+/** What a key depends on besides itself. */
+interface Asking {
+  readonly name: string;
+  readonly group: string | undefined;
+  /** The most that the data of a job may take. */
+  readonly maxBytes: number;
+}
+
+/**
+ * The unique key of a job, as a digest: keys of any length take the same space, and their values are not readable in Redis.
+ *
+ * @param json the data of the job.
+ * @throws {InvalidOptionError} if a field of `by` is not in the data.
+ */
+function claimOf(checked: CheckedKey, asking: Asking, json: string, path: string): KeyClaim {
+  const { kind, by, scope, forMs, states, on, delayMs, longestMs, most, mostBytes } = checked;
+  const { name, group = 0, maxBytes } = asking;
+  const key = by ? valuesAt(by, json, `${path}.unique.by`) : checked.key;
+  const parts = [kind, scope === 'queue' ? 0 : name, by ?? 0, key];
+  const text = JSON.stringify(kind === 'aggregate' ? [...parts, group] : parts);
+  const digest = createHash('sha256').update(text).digest('base64url').slice(0, DIGEST_CHARS);
+  const claim = { digest, forMs, states, on: on === 'error' ? ('skip' as const) : on, delayMs, longestMs };
+  return mostBytes === undefined
+    ? claim
+    : { ...claim, most: most!, mostBytes: Math.min(mostBytes, maxBytes) };
+}
+
+function valuesAt(paths: readonly string[], json: string, path: string): unknown[] {
+  const data: unknown = json === '' ? undefined : JSON.parse(json);
+  return paths.map((one, i) => {
+    let value = data;
+    for (const step of one.split('.')) {
+      const isThere = typeof value === 'object' && value !== null && Object.hasOwn(value, step);
+      if (!isThere)
+        throw new InvalidOptionError(
+          `${path}[${i}]`,
+          `a field of the data of the job`,
+          one,
+          `${path}[${i}] must be a field of the data, but the data has no ${quoted(one)}`,
+        );
+      value = (value as Record<string, unknown>)[step];
+    }
+    return sorted(value);
+  });
+}
+
+/** Sorts the fields of objects, so that their order does not change the key. */
+function sorted(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(sorted);
+  const entries = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return entries.map(([name, one]) => [name, sorted(one)]);
 }

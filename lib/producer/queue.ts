@@ -1,6 +1,6 @@
 import type { CancelAnswer } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
-import { checkActor } from '../contract/recorded.js';
+import { checkActor } from '../contract/actions.js';
 import { realPause } from '../contract/retry.js';
 import { JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
@@ -34,11 +34,11 @@ import {
   removeAll,
   type CancelFilter,
   type JobFilter,
+  paceOf,
+  type BulkPace,
 } from './bulk-acts.js';
 import { DeadJobs } from './dead-jobs.js';
-import { paceOf, type BulkPace } from './pace.js';
-import { enqueuerOf } from './bounded-enqueuer.js';
-import type { AddLimits, Enqueuer } from './enqueuer.js';
+import { enqueuerOf, type AddLimits, type Enqueuer } from './enqueuer.js';
 import { JobFactory } from './job-factory.js';
 import { addAgain, updateJob, type JobChanges, type UpdateResult } from './job-changes.js';
 import {

@@ -1,6 +1,6 @@
-import { recorded, type RecordedMethod, type RecordedMethods, type Recorder } from '../contract/recorded.js';
+import { recorded, type RecordedMethod, type RecordedMethods, type Recorder } from '../contract/actions.js';
 
-/** What is recorded of handles with an actor. A test fails if a method is neither here nor in its list of reads. */
+/** The methods that handles with an actor record. A test fails if a method is neither here nor in its list of reads. */
 
 const byId = (action: string): RecordedMethod => ({ action, target: ([id]) => id });
 

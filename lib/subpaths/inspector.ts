@@ -1,4 +1,4 @@
-import { checkActor, recorded, type RecordedMethod, type RecordedMethods } from '../contract/recorded.js';
+import { checkActor, recorded, type RecordedMethod, type RecordedMethods } from '../contract/actions.js';
 import { ProcessOrders } from '../inspect/process-orders.js';
 import { QueueInspector } from '../inspect/queue-inspector.js';
 import type { Queue } from '../producer/queue.js';
@@ -7,8 +7,8 @@ import { Producer, type ProducerOptions } from './standalone.js';
 /** Options of `createInspector`: those of `createProducer`, and who acts. */
 export interface InspectorOptions extends ProducerOptions {
   /**
-   * Who acts: 1 to 256 bytes. What is changed through the handles of `queue(name)` and through `processes` is then recorded: see
-   * `Queue.as` and `actions`.
+   * Name of the person or program, 1 to 256 bytes. Changes through the handles of `queue(name)` and through `processes` are then
+   * recorded: see `Queue.as` and `actions`.
    *
    * @default nothing is recorded
    */

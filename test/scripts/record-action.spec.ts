@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { NewAction } from '#lib/contract/action-verbs.js';
+import type { NewAction } from '#lib/contract/actions.js';
 import { recordAction } from '#lib/engine/scripts/record-action.js';
 import { RULES } from '#lib/job/rules.js';
 import { useQueue } from './support.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { RedisRefusedError } from '../../errors.js';
 import { type QueueKeyName, privateBell } from '../keys.js';
-import type { QueueLinks } from '../wire/queue-links.js';
+import type { QueueLinks } from '../wire/connections.js';
 import type { RedisStore } from '../redis-store.js';
 import type { Arg } from '../wire/fixed-args.js';
 import { BLOCK_MARGIN_MS, CLEANUP_MS, within, pause, repeatDelay } from '../../contract/retry.js';

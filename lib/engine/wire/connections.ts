@@ -4,8 +4,8 @@ import { slotOf } from '../cluster/slot-map.js';
 import { Clients, type ClientRole, type Internal } from './clients.js';
 import type { LinkEvent } from '../../contract/engine.js';
 import { Link } from './link.js';
-import { QueueLinks } from './queue-links.js';
 import type { Arg } from './fixed-args.js';
+import { NotRunningError } from '../../errors.js';
 
 /** Carries commands: one connection, or on Redis Cluster one per master. */
 export interface CommandLink {
@@ -121,5 +121,59 @@ export class Connections {
     };
     const link: Link = new Link(role, make, tell, undefined, refused, undefined, this.internal);
     return link;
+  }
+}
+
+/** A queue's connection is closed after this time without use. */
+const IDLE_MS = 60_000;
+
+/**
+ * The connections of one role, by queue. All queues share one. On Redis Cluster each queue has one to the master that owns its
+ * slot. A connection is made when it is first used.
+ */
+export class QueueLinks {
+  private readonly links = new Map<string | null, { readonly link: Link; usedAt: number }>();
+  private sweptAt = performance.now();
+  private closed = false;
+
+  constructor(
+    private readonly isCluster: () => boolean,
+    /** `null`: one connection for all queues. */
+    private readonly make: (queue: string | null) => Link,
+  ) {}
+
+  /** Whether each queue has its own connection. */
+  get perQueue(): boolean {
+    return this.isCluster();
+  }
+
+  /** The connection for calls of this queue. */
+  of(queue: string): Link {
+    if (this.closed) throw new NotRunningError('connect');
+    const name = this.perQueue ? queue : null;
+    const usedAt = performance.now();
+    let used = this.links.get(name);
+    if (used) used.usedAt = usedAt;
+    else this.links.set(name, (used = { link: this.make(name), usedAt }));
+    this.sweep(usedAt);
+    return used.link;
+  }
+
+  /** Closes for good. */
+  async close(): Promise<void> {
+    this.closed = true;
+    const links = [...this.links.values()];
+    this.links.clear();
+    await Promise.all(links.map(({ link }) => link.close()));
+  }
+
+  private sweep(now: number): void {
+    if (now - this.sweptAt < IDLE_MS / 4) return;
+    this.sweptAt = now;
+    for (const [name, { link, usedAt }] of this.links) {
+      if (now - usedAt < IDLE_MS) continue;
+      this.links.delete(name);
+      void link.close();
+    }
   }
 }

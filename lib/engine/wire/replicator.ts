@@ -3,7 +3,7 @@ import { isSame, type Replication } from '../../options/job-options.js';
 import type { Link } from './link.js';
 import { inFull, type Arg } from './fixed-args.js';
 import { isForgotten } from '../../contract/retry.js';
-import type { QueueLinks } from './queue-links.js';
+import type { QueueLinks } from './connections.js';
 
 /** How much longer than its timeout a `WAIT` may take before its connection counts as silent. */
 const MARGIN_MS = 1000;

@@ -5,11 +5,10 @@ import { JobFailedError } from '../../errors.js';
 import { logByAttempt } from '../../job/job-log.js';
 import type { JobHeaders } from '../../job/headers.js';
 import type { JobState } from '../../job/job-state.js';
-import type { CancelFilter, JobFilter } from '../../producer/bulk-acts.js';
+import type { BulkPace, CancelFilter, JobFilter } from '../../producer/bulk-acts.js';
 import type { DeadJob, DeadListOptions } from '../../producer/dead-jobs.js';
 import { parseWhere } from '../../producer/job-list.js';
 import type { FailedAttempt, JobSnapshot } from '../../producer/job-snapshot.js';
-import type { BulkPace } from '../../producer/pace.js';
 import type { Queue } from '../../producer/queue.js';
 import {
   DONE,
@@ -288,6 +287,16 @@ function byId(
   };
 }
 
+/** The filter that these options make, together with `--where` and `--limit`. */
+function readFilter(context: Context, ...names: readonly string[]) {
+  const isLimited = context.values['limit'] !== undefined;
+  return {
+    ...given(context, ...names),
+    ...where(context),
+    ...(isLimited && { limit: numberOf(context, 'limit', 0) }),
+  };
+}
+
 /** The options that select jobs, as they were given. */
 function filterOf({ values }: Context): [string, unknown][] {
   return [...Object.keys(BY_FILTER), 'state'].flatMap((key) =>
@@ -306,11 +315,7 @@ async function byFilter(
   if (shown.length === 0 && values['all'] !== true)
     throw new UsageError(`${name}: give ids, or a filter such as --name, or --all`, '');
   const pace = paceOf(context, done);
-  const filter = {
-    ...given(context, 'state', 'name', 'contains', 'older-than', 'newer-than'),
-    ...where(context),
-    ...(values['limit'] !== undefined && { limit: numberOf(context, 'limit', 0) }),
-  };
+  const filter = readFilter(context, 'state', 'name', 'contains', 'older-than', 'newer-than');
   await inspector.queues([queue]);
   const which = shown.map(([key, value]) => `${key} ${String(value)}`).join(', ') || 'all';
   if (!(await print.confirm(`${name} jobs of queue ${queue} (${which})?`))) return FAILED;
@@ -412,15 +417,13 @@ const clean: Command = {
     ...RATE,
   },
   async run(context) {
-    const { inspector, words, values, print } = context;
+    const { inspector, words, print } = context;
     const [name, state] = words as [string, CleanState];
     if (!CLEAN_STATES.includes(state))
       throw new UsageError(`clean: ${JSON.stringify(state)} is none of ${CLEAN_STATES.join(', ')}`, '');
     const filter = {
       state,
-      ...given(context, 'name', 'contains', 'reason', 'older-than', 'newer-than'),
-      ...where(context),
-      ...(values['limit'] !== undefined && { limit: numberOf(context, 'limit', 0) }),
+      ...readFilter(context, 'name', 'contains', 'reason', 'older-than', 'newer-than'),
     };
     const pace = paceOf(context, 'removed');
     const [info] = await inspector.queues([name]);

@@ -184,9 +184,14 @@ const listJobs: Route = async (call, parts): Promise<JobListView> => {
 async function allowSearch(call: ApiCall, parts: ApiParts, queue: string, where: unknown): Promise<void> {
   if (typeof where !== 'string') return;
   await call.require('read-data', { queue });
-  const field = where.split('=', 1)[0]!;
+  const field = fieldOf(where);
   if (!parts.redactor.hides(field)) return;
   throw new HttpFault(403, 'FORBIDDEN', `field ${quoted(field)} is hidden here, so it cannot be searched`);
+}
+
+/** The field in `tenant.id=7`. */
+function fieldOf(where: string): string {
+  return where.split('=', 1)[0]!;
 }
 
 const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
@@ -258,7 +263,7 @@ const bulk: Route = async (call, parts) => {
   await allowSearch(call, parts, queue.name, filter?.where);
   const answer = await actOnMany(parts.engine, queue, call.body);
   // The value in `where` is data of jobs, so only its field is recorded.
-  const field = typeof filter?.where === 'string' ? { where: filter.where.split('=', 1)[0] } : {};
+  const field = typeof filter?.where === 'string' ? { where: fieldOf(filter.where) } : {};
   const target = JSON.stringify(filter ? { ...filter, ...field } : call.body['ids']).slice(0, 500);
   if (answer.done > 0) call.note(action, queue.name, target, answer.done);
   return answer;

@@ -8,7 +8,7 @@ import type { Queue } from '../../producer/queue.js';
 import { findJobs, readSearch, timeOf } from './job-search.js';
 import { scheduleOf } from './views.js';
 
-/** What the pages say about a job or a schedule, besides what is stored with it. */
+/** Facts about a job or a schedule that are not stored with it. */
 
 export function isJobId(text: string): boolean {
   try {
@@ -18,7 +18,7 @@ export function isJobId(text: string): boolean {
   }
 }
 
-/** What keeps a waiting job from starting: limits, the pause of its queue, or that no process works. */
+/** The reasons why a waiting job does not start: limits, a paused queue, or no worker process. */
 export async function waitReasons(queue: Queue, body: string, processes: number): Promise<string[]> {
   const read = decodeBody(body);
   const [isPaused, held] = await Promise.all([

@@ -1,11 +1,73 @@
 import { GodwitError, InvalidOptionError } from '../errors.js';
 import { faultOfText, quoted } from '../job/text.js';
-import { ACTOR_LENGTH, TARGET_LENGTH, type ActionVerbs, type NewAction } from './action-verbs.js';
-import { Log } from './log.js';
+
+/** The record of what people did, for all queues of a prefix. No job needs these verbs to run. */
+export interface ActionVerbs {
+  /** Stores an action with the time of the store. About the last `RULES.actionsMax` are kept. */
+  record(action: NewAction): Promise<void>;
+  /** Stored actions, the newest first. */
+  list(call: ActionsCall): Promise<ActionsAnswer>;
+}
+
+/** Something that a person or program did, or tried to do. */
+export interface QueueAction {
+  /** When it ended, or started, by the clock of Redis. */
+  readonly at: Date;
+  /** Who did it: the actor of `queue.as` or of `createInspector`. */
+  readonly actor: string;
+  /** What was done: `job.retry`, `queue.pause`, `schedule.run`, … */
+  readonly action: string;
+  /** Name of the queue; null for orders to a process that are about all its queues. */
+  readonly queue: string | null;
+  /** Id of the job or schedule, name of the group, or the filter as JSON. Empty for the whole queue. */
+  readonly target: string;
+  /** How many jobs or other things it changed. Null at its start, and if it failed. */
+  readonly count: number | null;
+  /**
+   * `'ok'`; `'started'` for an action by a filter, which is recorded again at its end; otherwise the code of the error, such as
+   * `'GODWIT_JOB_NOT_FOUND'`.
+   */
+  readonly result: string;
+}
+
+/** An action before it is stored. It never contains data of jobs. The store adds the time. */
+export type NewAction = Omit<QueueAction, 'at'>;
+
+export interface StoredAction extends NewAction {
+  /** Rises with time; unique in its store. */
+  readonly id: string;
+  /** Ms since 1970 by the clock of the store. */
+  readonly at: number;
+}
+
+export interface ActionsCall {
+  /** Only those before the action with this id. Null: from the newest. */
+  readonly before: string | null;
+  readonly limit: number;
+  readonly queue?: string | undefined;
+  readonly actor?: string | undefined;
+}
+
+export interface ActionsAnswer {
+  readonly actions: readonly StoredAction[];
+  /** `before` of the next page; null if there is none. */
+  readonly next: string | null;
+}
+
+/** Longest texts of an action, in characters. Longer ones are cut. */
+export const ACTOR_LENGTH = 256;
+export const TARGET_LENGTH = 500;
+
+/** Compares ids as numbers: `<ms>-<sequence>`. Positive if the first is later. */
+export function compareActionIds(a: string, b: string): number {
+  const [aMs = 0, aAt = 0] = a.split('-').map(Number);
+  const [bMs = 0, bAt = 0] = b.split('-').map(Number);
+  return aMs - bMs || aAt - bAt;
+}
 
 type Args = readonly any[];
 
-/** What is recorded of the calls of one method. It must never contain data of jobs. */
+/** Which part of a call of one method is recorded. It must never contain data of jobs. */
 export interface RecordedMethod {
   /** What it does: `job.retry`. */
   readonly action: string;
@@ -73,8 +135,6 @@ export interface Recorder {
   readonly queue: string | null;
 }
 
-const log = new Log('QueueActions');
-
 /** Never rejects: the action was done. An entry that cannot be stored is logged. */
 export async function recordAction(actions: ActionVerbs, action: NewAction): Promise<void> {
   const cut = {
@@ -86,7 +146,9 @@ export async function recordAction(actions: ActionVerbs, action: NewAction): Pro
     await actions.record(cut);
   } catch (error) {
     const { actor, action: what, queue, target, result } = cut;
-    log.warn(
+    // Loaded only here, so that a producer without actors does not load it.
+    const { Log } = await import('./log.js');
+    new Log('QueueActions').warn(
       `an action is not in the record: ${quoted(actor)} did ${what} in queue '${queue ?? ''}': ${target || 'the queue'} ` +
         `(${result}): ${(error as Error).message}`,
     );
