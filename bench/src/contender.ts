@@ -30,7 +30,7 @@ export function payloadOf(bytes: number, n: number): Payload {
  * - `replicas`: an add can wait until a replica has the job.
  * - `groups`: jobs of one group run one at a time, in the order in which they were added, and other groups run beside them.
  * - `turns`: groups take turns, so a group with many jobs does not delay the others.
- * - `rates`: only so many jobs of a queue start in a time, in all processes together.
+ * - `rates`: the starts of a queue are limited per time, over all processes.
  */
 export type Feature =
   | 'acknowledged'

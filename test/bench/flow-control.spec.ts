@@ -1,32 +1,20 @@
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Contender } from '../../bench/src/contender.js';
 import { godwit } from '../../bench/src/contenders/godwit.js';
-import { CONTROL_NAME } from '../../bench/src/measure/connections.js';
 import { turnsOf } from '../../bench/src/measure/turns.js';
 import { windowsOf } from '../../bench/src/measure/windows.js';
-import type { Lab, Scenario } from '../../bench/src/scenario.js';
+import type { Scenario } from '../../bench/src/scenario.js';
 import { fair } from '../../bench/src/scenarios/fair.js';
 import { groups } from '../../bench/src/scenarios/groups.js';
 import { expectAllHeard, rateOfOne } from '../../bench/src/scenarios/rates.js';
-import { useServer } from '../support/server.js';
-import { useCompanions } from './companions.js';
+import { useCompanions, useLab } from './companions.js';
 import { MemoryContender } from './memory-contender.js';
 
-// The measurements empty their server, and want to be alone with it.
-const server = useServer();
+const labOf = useLab();
 useCompanions();
-let control: Redis;
-beforeAll(async () => {
-  control = new Redis(server.url, { connectionName: CONTROL_NAME });
-  // Connected before the first test, or that test would seem to have opened it.
-  await control.ping();
-});
-beforeEach(() => control.flushall());
-afterAll(() => control.disconnect());
 
 async function take(scenario: Scenario, jobs: number, contender: Contender = godwit) {
-  const lab: Lab = { contender, url: server.url, jobs, control, progress: () => {} };
+  const lab = labOf(contender, jobs);
   await scenario.prepare?.(lab);
   const figures = await scenario.measure(lab);
   expect(Object.keys(figures).toSorted()).toEqual(scenario.figures.map(({ key }) => key).toSorted());

@@ -1,29 +1,16 @@
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { godwit } from '../../bench/src/contenders/godwit.js';
-import { CONTROL_NAME } from '../../bench/src/measure/connections.js';
-import type { Lab } from '../../bench/src/scenario.js';
 import { results } from '../../bench/src/scenarios/results.js';
-import { useServer } from '../support/server.js';
+import { useLab } from './companions.js';
 import { MemoryContender } from './memory-contender.js';
 
-// The measurement empties its server, and wants to be alone with it.
-const server = useServer();
-let control: Redis;
-beforeAll(async () => {
-  control = new Redis(server.url, { connectionName: CONTROL_NAME });
-  // Connected before the first test, or that test would seem to have opened it.
-  await control.ping();
-});
-afterAll(() => control.disconnect());
+const labOf = useLab();
 
-function labOf(contender: Lab['contender']): Lab {
-  return { contender, url: server.url, jobs: 100, control, progress: () => {} };
-}
+const JOBS = 100;
 
 it('memory of results is what Redis grows by where they are kept', async () => {
-  await results.prepare!(labOf(godwit));
-  const { bytes, perSecond } = await results.measure(labOf(godwit));
+  await results.prepare!(labOf(godwit, JOBS));
+  const { bytes, perSecond } = await results.measure(labOf(godwit, JOBS));
   expect(perSecond).toBeGreaterThan(0);
   // Data of about 60 bytes, a result of 20, and their places.
   expect(bytes).toBeGreaterThan(80);
@@ -31,7 +18,7 @@ it('memory of results is what Redis grows by where they are kept', async () => {
 });
 
 it('fails where no result is kept', async () => {
-  const lab = labOf(new MemoryContender());
+  const lab = labOf(new MemoryContender(), JOBS);
   await results.prepare!(lab);
   await expect(results.measure(lab)).rejects.toThrow('less than its result is long');
 });

@@ -1,8 +1,6 @@
-import { Redis } from 'ioredis';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { godwit } from '../../bench/src/contenders/godwit.js';
-import { CONTROL_NAME } from '../../bench/src/measure/connections.js';
-import type { Lab, Scenario } from '../../bench/src/scenario.js';
+import type { Scenario } from '../../bench/src/scenario.js';
 import { delayedDue } from '../../bench/src/scenarios/delayed-due.js';
 import { latency } from '../../bench/src/scenarios/latency.js';
 import { network, networkAddOne } from '../../bench/src/scenarios/network.js';
@@ -11,26 +9,16 @@ import { pickUp } from '../../bench/src/scenarios/pick-up.js';
 import { twoProcesses } from '../../bench/src/scenarios/processes.js';
 import { tenQueues } from '../../bench/src/scenarios/queues.js';
 import { schedules } from '../../bench/src/scenarios/schedules.js';
-import { useServer } from '../support/server.js';
-import { useCompanions } from './companions.js';
+import { useCompanions, useLab } from './companions.js';
 
 const JOBS = 100;
 
-// The measurements empty their server, and want to be alone with it.
-const server = useServer();
+const labOf = useLab();
 useCompanions();
-let control: Redis;
-beforeAll(async () => {
-  control = new Redis(server.url, { connectionName: CONTROL_NAME });
-  // Connected before the first test, or that test would seem to have opened it.
-  await control.ping();
-});
-beforeEach(() => control.flushall());
-afterAll(() => control.disconnect());
 
 /** What it measures; no time, count or cost is negative. */
 async function take(scenario: Scenario): Promise<Record<string, number>> {
-  const lab: Lab = { contender: godwit, url: server.url, jobs: JOBS, control, progress: () => {} };
+  const lab = labOf(godwit, JOBS);
   await scenario.prepare?.(lab);
   const figures = await scenario.measure(lab);
   for (const [key, value] of Object.entries(figures)) expect(value, key).toBeGreaterThanOrEqual(0);

@@ -16,26 +16,13 @@ describe.each(ENGINES)('actions (%s)', (kind) => {
   it('are listed with what was recorded and when, the newest first, by every engine of the store', async () => {
     expect(await list()).toEqual({ targets: [], next: null });
     await record('ada', 'one');
-    await t.engine.actions.record({
-      actor: 'bob',
-      action: 'process.quiet',
-      queue: null,
-      target: '',
-      count: null,
-      result: 'GODWIT_PROCESS_NOT_FOUND',
-    });
+    const refused = { actor: 'bob', action: 'process.quiet', queue: null, target: '', count: null };
+    const result = 'GODWIT_PROCESS_NOT_FOUND';
+    await t.engine.actions.record({ ...refused, result });
     const { actions } = await t.engineWith().actions.list({ before: null, limit: 10 });
     const stored = { id: expect.any(String), at: expect.any(Number) };
     expect(actions).toEqual([
-      {
-        ...stored,
-        actor: 'bob',
-        action: 'process.quiet',
-        queue: null,
-        target: '',
-        count: null,
-        result: 'GODWIT_PROCESS_NOT_FOUND',
-      },
+      { ...stored, ...refused, result },
       { ...stored, actor: 'ada', action: 'job.retry', queue: 'q', target: 'one', count: 1, result: 'ok' },
     ]);
     expect(actions[0]!.at).toBeGreaterThanOrEqual(actions[1]!.at);

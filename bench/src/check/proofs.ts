@@ -34,6 +34,14 @@ function openSeeing(stand: Stand, seen: Sightings): Promise<Session> {
   );
 }
 
+/** Waits until all jobs have run and are acknowledged, and closes. Rejects unless each of them ran once. */
+async function allRunOnce(session: Session, seen: Sightings, jobs: number): Promise<void> {
+  await seen.until('all jobs run', () => seen.jobs === jobs);
+  await settled(session);
+  await session.close();
+  seen.expectEach(jobs, 1);
+}
+
 function range(from: number, count: number): Payload[] {
   return Array.from({ length: count }, (_, i) => payload(from + i));
 }
@@ -142,10 +150,7 @@ const delays: Proof = {
     await session.add(QUEUE, payload(0), { delayMs });
     await session.addBulk(QUEUE, range(1, 20), { delayMs });
     await session.addBulk(QUEUE, range(21, 20));
-    await seen.until('all jobs run', () => seen.jobs === 41);
-    await settled(session);
-    await session.close();
-    seen.expectEach(41, 1);
+    await allRunOnce(session, seen, 41);
     for (const { n, at } of seen.all) {
       const after = at - calledAt;
       if (n <= 20 && after < delayMs - EARLY_MS) throw new Error(`job ${n} started after ${after} ms`);
@@ -252,10 +257,7 @@ const groups: Proof = {
       }),
     });
     await session.addBulk(QUEUE, range(0, count * each));
-    await seen.until('all jobs run', () => seen.jobs === count * each);
-    await settled(session);
-    await session.close();
-    seen.expectEach(count * each, 1);
+    await allRunOnce(session, seen, count * each);
     if (overlap !== undefined) throw new Error(overlap);
     if (most === 1) throw new Error('no two groups ran at once');
     for (let group = 0; group < count; group++) {
@@ -283,10 +285,7 @@ const turns: Proof = {
       work: { concurrency: 1, handle: (data) => seen.add(data) },
     });
     await session.addBulk(QUEUE, range(0, large + small));
-    await seen.until('all jobs run', () => seen.jobs === large + small);
-    await settled(session);
-    await session.close();
-    seen.expectEach(large + small, 1);
+    await allRunOnce(session, seen, large + small);
     const last = 1 + seen.all.findLastIndex(({ n }) => n >= large);
     // Two rounds: the first one may have begun before all groups were there.
     const most = 2 * (small + 1);
@@ -310,10 +309,7 @@ const rates: Proof = {
       ...work((data) => seen.add(data)),
     });
     await session.addBulk(QUEUE, range(0, jobs));
-    await seen.until('all jobs run', () => seen.jobs === jobs);
-    await settled(session);
-    await session.close();
-    seen.expectEach(jobs, 1);
+    await allRunOnce(session, seen, jobs);
     if (starts.length !== jobs)
       throw new Error(`${starts.length} starts were heard of where ${jobs} jobs ran`);
     const took = Math.max(...starts) - Math.min(...starts);

@@ -10,7 +10,7 @@ export interface Turns {
 /** Compares the turns of groups. `order` has the group of each start, and `sizes` the number of jobs of each group. */
 export function turnsOf(order: readonly number[], sizes: readonly number[]): Turns {
   const served = sizes.map(() => 0);
-  /** How many groups with waiting jobs were served so often. */
+  /** How many groups with waiting jobs had this number of turns. */
   const waiting = new Map([[0, sizes.filter((size) => size > 0).length]]);
   const change = (turns: number, by: number) => waiting.set(turns, (waiting.get(turns) ?? 0) + by);
   let [least, most, widest, different, untilAll, inFirstRound] = [0, 0, 0, 0, 0, 0];

@@ -11,7 +11,7 @@ const RATE = { max: 1_000, perMs: 1_000 };
 const WARM_UP = 2;
 const BEHIND = 2;
 const MOST_WINDOWS = 10;
-/** A start that is not heard of for this long has been missed. */
+/** If no event of a start arrives within this time, the start was missed. */
 const SILENCE_MS = 5_000;
 
 export const rateOfOne = limited(1);
@@ -74,7 +74,7 @@ async function measureRate(lab: Lab, count: number): Promise<Record<string, numb
   };
 }
 
-/** Resolves when a subscriber has heard of all starts. Rejects if it has missed one. */
+/** Resolves when a subscriber has got the events of all starts. Rejects if it missed one. */
 export async function expectAllHeard(
   starts: readonly number[],
   all: number,
