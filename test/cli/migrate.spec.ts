@@ -1,6 +1,7 @@
 import { FlowProducer, Queue, Worker } from 'bullmq';
 import { afterEach, describe, expect, it } from 'vitest';
 import { atEnd, runCleanup } from '../support/cleanup.js';
+import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
@@ -127,6 +128,14 @@ describe('a queue of a real BullMQ', () => {
     expect(queues[0]).toMatchObject({ jobs: { wait: 1 }, alreadyHere: 0, schedules: 0, schedulesHere: 1 });
     await until(async () => (await app.queue.stats({ days: 2 })).total.processed === 251, PATIENT);
     expect((await app.queue.schedules.get('hourly'))!.paused).toBe(true);
+    // One at the start and one at the end of each run, not one for each job.
+    const { actions } = await app.get(QueueInspector).actions({ queue: 'work' });
+    expect(actions.map(({ action, target, count, result }) => [action, target, count, result])).toEqual([
+      ['queue.migrate', 'bullmq', 1, 'ok'],
+      ['queue.migrate', 'bullmq', null, 'started'],
+      ['queue.migrate', 'bullmq', 251, 'ok'],
+      ['queue.migrate', 'bullmq', null, 'started'],
+    ]);
   });
 
   it('tells what it cannot move, and why', async () => {

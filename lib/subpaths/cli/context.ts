@@ -33,7 +33,10 @@ export interface Command {
 export interface Context {
   readonly words: readonly string[];
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
+  /** What is changed through it is recorded. */
   readonly inspector: Inspector;
+  /** Who acts. */
+  readonly actor: string;
   readonly print: Printer;
   readonly url: string;
   readonly prefix: string;

@@ -5,6 +5,7 @@ import { quoted } from '../../job/text.js';
 import { checkUrl, DEFAULT_CONNECTION } from '../../options/connection.js';
 import { VERSION } from '../../worker/registrar.js';
 import { acl } from './acl.js';
+import { actions, actorOf } from './actions.js';
 import { completionScript } from './completion.js';
 import { FAILED, NOT_THERE, Printer, type Command } from './context.js';
 import { DISPATCH_HELP, readDispatchOptions, UsageError } from './dispatch-options.js';
@@ -22,6 +23,7 @@ const COMMANDS: readonly Command[] = [
   ...JOB_COMMANDS,
   ...LIMIT_COMMANDS,
   ...WATCH_COMMANDS,
+  actions,
   serve,
   migrate,
   acl,
@@ -124,9 +126,11 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
   output.onClosed(() => stop.abort());
+  const actor = actorOf();
   const inspector = createInspector({
     connection: values['cluster'] === true ? { cluster: [url] } : url,
     prefix,
+    actor,
   });
   const print = new Printer(
     output,
@@ -136,7 +140,7 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
     values['quiet'] === true,
   );
   try {
-    return await command.run({ words, values, inspector, print, url, prefix, signal: stop.signal });
+    return await command.run({ words, values, inspector, actor, print, url, prefix, signal: stop.signal });
   } catch (error) {
     if (error instanceof UsageError)
       throw new UsageError(error.message, error.usage === '' ? helpOf(command) : error.usage);

@@ -1,3 +1,4 @@
+import { recordAction, resultOf } from '../../contract/actions.js';
 import { GodwitError } from '../../errors.js';
 import { checkUrl } from '../../options/connection.js';
 import type { Queue } from '../../producer/queue.js';
@@ -83,10 +84,28 @@ async function run(context: Context, source: BullSource, names: readonly string[
   }
   const all: Moved[] = [];
   // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
-  for (const name of names) all.push(await move(context, source, name, isApplied));
+  for (const name of names)
+    all.push(await (isApplied ? recordedMove(context, source, name) : move(context, source, name, false)));
   show(all, isApplied, print);
   const isLeft = all.some(({ left }) => left.some(({ why }) => why !== 'they have run'));
   return isLeft ? FAILED : DONE;
+}
+
+/** Records one action for the queue, not one for each job. */
+async function recordedMove(context: Context, source: BullSource, name: string): Promise<Moved> {
+  const { actor, inspector } = context;
+  const { actions } = inspector.producer.engine;
+  const action = { actor, action: 'queue.migrate', queue: name, target: 'bullmq' };
+  await recordAction(actions, { ...action, count: null, result: 'started' });
+  try {
+    const moved = await move(context, source, name, true);
+    const added = Object.values(moved.jobs).reduce((sum, one) => sum + one, 0) - moved.alreadyHere;
+    await recordAction(actions, { ...action, count: added + moved.schedules, result: 'ok' });
+    return moved;
+  } catch (error) {
+    await recordAction(actions, { ...action, count: null, result: resultOf(error) });
+    throw error;
+  }
 }
 
 async function move(
@@ -95,7 +114,7 @@ async function move(
   name: string,
   isApplied: boolean,
 ): Promise<Moved> {
-  const queue = inspector.queue(name);
+  const queue = inspector.producer.queue(name);
   const moved: Moved = {
     queue: name,
     jobs: {},

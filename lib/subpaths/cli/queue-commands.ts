@@ -1,4 +1,3 @@
-import { userInfo } from 'node:os';
 import type { ProcessOrder } from '../../contract/process-verbs.js';
 import type { QueueInfo } from '../../inspect/queue-inspector.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
@@ -277,7 +276,7 @@ async function order(
   kind: ProcessOrder['kind'],
 ): Promise<number> {
   const text = (key: string) => values[key] as string | undefined;
-  const chosen = { process: text('process'), host: text('host'), by: userName() };
+  const chosen = { process: text('process'), host: text('host') };
   const results = [];
   for (const queue of words.length === 0 ? [undefined] : words) {
     // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
@@ -287,16 +286,6 @@ async function order(
   }
   if (print.isJson) print.json(results);
   return DONE;
-}
-
-/** The user of the system who runs the command, for the log of the processes. */
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // In a container, the user often has a number and no name.
-    return `uid ${process.getuid?.()}`;
-  }
 }
 
 const audit: Command = {

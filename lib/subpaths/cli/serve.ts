@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { checkServer } from '../../engine/wire/server-check.js';
 import { GodwitError } from '../../errors.js';
+import { QueueInspector } from '../../inspect/queue-inspector.js';
 import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
 import { DONE, numberOf, stopped, type Command, type Context } from './context.js';
 import { VERSION } from '../../worker/registrar.js';
@@ -101,11 +102,12 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
   const warnings = await warningsOf(inspector);
   const parts = {
     engine,
-    inspector,
+    // The dashboard records what is done on it. What is changed through the inspector of the command would be recorded twice.
+    inspector: new QueueInspector(engine, () => []),
     events,
     handleOf: (name: string) => {
       known.add(name);
-      return inspector.queue(name);
+      return inspector.producer.queue(name);
     },
     queues: async () => (await engine.processes.queues()).toSorted(),
     optionsOf: (name: string) => resolveQueueOptions({ name }, settings),

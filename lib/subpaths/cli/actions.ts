@@ -1,0 +1,70 @@
+import { hostname, userInfo } from 'node:os';
+import { escaped } from '../../errors/show.js';
+import { DONE, given, numberOf, type Command } from './context.js';
+import { age, cut, right, type Cell } from './table.js';
+
+/** Both parts together fit into the longest actor, whatever their characters. */
+const NAME_LENGTH = 40;
+/** From this width on, there is room for the time in full. */
+const WIDE = 120;
+
+/** Who acts: the user of the system who runs the command. */
+export function actorOf(): string {
+  return `cli:${clean(userName())}@${clean(hostname())}`;
+}
+
+function clean(name: string): string {
+  return escaped(name.slice(0, NAME_LENGTH)).slice(0, NAME_LENGTH);
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // In a container, the user often has a number and no name.
+    return `uid ${process.getuid?.()}`;
+  }
+}
+
+export const actions: Command = {
+  name: 'actions',
+  usage: '[queue]',
+  about: 'what people did, the newest first: who, what, which, how many, and the result',
+  words: [0, 1],
+  options: {
+    actor: { type: 'string', about: 'only what this person or program did' },
+    limit: { type: 'string', about: 'at most so many (default: 50)' },
+    cursor: { type: 'string', about: 'of the page before' },
+  },
+  async run(context) {
+    const { inspector, words, print } = context;
+    const [queue] = words;
+    const page = await inspector.actions({
+      ...(queue !== undefined && { queue }),
+      ...given(context, 'actor', 'cursor'),
+      limit: numberOf(context, 'limit', 50),
+    });
+    const isWide = (print.screen.width ?? Infinity) >= WIDE;
+    const rows = page.actions.map(({ at, actor, action, queue: of, target, count, result }): Cell[] => [
+      isWide ? at.toISOString() : age(Date.now() - at.getTime()),
+      actor,
+      action,
+      of ?? '-',
+      target === '' ? '-' : target,
+      count ?? '-',
+      result === 'ok' || result === 'started' ? result : { text: result, style: 'red' },
+    ]);
+    const columns = [
+      isWide ? { title: 'AT' } : right('AGE'),
+      cut('ACTOR'),
+      cut('ACTION'),
+      cut('QUEUE'),
+      cut('WHICH'),
+      right('COUNT'),
+      cut('RESULT'),
+    ];
+    print.rows(page, columns, rows, 'no actions are recorded');
+    if (page.cursor !== null) print.line(`more: --cursor ${page.cursor}`);
+    return DONE;
+  },
+};

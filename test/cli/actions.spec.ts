@@ -1,0 +1,51 @@
+import { hostname, userInfo } from 'node:os';
+import { expect, it } from 'vitest';
+import { bootQueue } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { godwitOn } from './support.js';
+
+const redis = useRedis();
+const me = `cli:${userInfo().username}@${hostname()}`;
+
+const run = (...words: string[]) => godwitOn(redis, ...words).result();
+const actions = async (...words: string[]) =>
+  (
+    JSON.parse((await run('actions', '--json', ...words)).out) as { actions: Record<string, unknown>[] }
+  ).actions.map(({ actor, action, queue, target, count, result }) =>
+    [actor, action, queue, target, count, result].join('|'),
+  );
+
+it('records what the command changes, and lists it', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  expect(await run('actions')).toEqual({ code: 0, out: 'no actions are recorded\n', err: '' });
+  await queue.as('ada').pause();
+  await run('add', 'work', 'one', '--id', 'a', '-d', '"canary"');
+  await run('cancel', 'work', 'a');
+  await run('clean', 'work', 'waiting', '--where', 'tenant=canary', '--yes');
+  await run('remove', 'work', 'nobody', '--yes');
+  await run('quiet', '--process', 'nobody:1', '--yes');
+  expect(await actions()).toEqual([
+    `${me}|process.quiet||nobody:1||GODWIT_PROCESS_NOT_FOUND`,
+    `${me}|job.remove|work|nobody||GODWIT_JOB_NOT_FOUND`,
+    `${me}|job.remove|work|{"state":"waiting","where":["tenant"]}|0|ok`,
+    `${me}|job.remove|work|{"state":"waiting","where":["tenant"]}||started`,
+    `${me}|job.cancel|work|a|1|ok`,
+    `${me}|job.add|work|a|1|ok`,
+    'ada|queue.pause|work||1|ok',
+  ]);
+  expect(await actions('work', '--actor', 'ada')).toEqual(['ada|queue.pause|work||1|ok']);
+  const page = await run('actions', '--limit', '1', '--actor', 'ada');
+  expect(page.out).toMatch(
+    /^AT +ACTOR +ACTION +QUEUE +WHICH +COUNT +RESULT\n20\S+Z +ada +queue\.pause +work +- +1 +ok\n/,
+  );
+  const cursor = /--cursor (\S+)/.exec(page.out)?.[1];
+  expect(cursor).toBeDefined();
+  expect(await actions('--actor', 'ada', '--cursor', cursor!)).toEqual([]);
+});
+
+it('refuses wrong arguments', async () => {
+  for (const words of [['--limit', '0'], ['--cursor', 'made up'], ['--actor', ''], ['a b']]) {
+    const { code, err } = await run('actions', ...words);
+    expect([words, code, err.length > 0]).toEqual([words, 2, true]);
+  }
+});
