@@ -461,10 +461,10 @@ export interface RawEvent {
   readonly attempt: number;
   readonly durationUs: number;
   readonly delayMs: number;
-  /** The reason of a dead, removed or cancelled job. */
+  /** The reason of a dead, removed or cancelled job; why a `completed` event has no result. */
   readonly reason: string;
   readonly error: FailureRecord | null;
-  /** JSON of a progress event or of an event of the application's own. */
+  /** JSON: the progress, the result of a `completed` event, or the payload of an event of the application's own. */
   readonly progress: string | null;
 }
 

@@ -47,11 +47,16 @@ export interface ProgressEvent extends RunEventBase<'progress'> {
 }
 
 /**
- * The handler succeeded. The event does not contain the result. If the job has a `retention`, read the result with `Queue.get`.
+ * The handler succeeded. Only with the option `events.results` does the event contain the result. Otherwise read it with `Queue.get`,
+ * if the job has a `retention`.
  */
 export interface CompletedEvent extends RunEventBase<'completed'> {
   /** Wall time of the handler in microseconds. */
   readonly durationUs: number;
+  /** What the handler returned, after a JSON round trip. Absent if it returned nothing, and without the option `events.results`. */
+  readonly result?: unknown;
+  /** Why the result is not in the event, although `events.results` is set: it is too large, or no JSON. */
+  readonly resultFault?: string;
 }
 
 /** An attempt failed; the job runs again. */
@@ -208,9 +213,14 @@ export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: 
     case 'released':
       return { eventId, type, queue, at, jobId, name, attempt };
     case 'progress':
-      return { eventId, type, queue, at, jobId, name, attempt, progress: parseProgress(raw.progress) };
-    case 'completed':
-      return { eventId, type, queue, at, jobId, name, attempt, durationUs };
+      return { eventId, type, queue, at, jobId, name, attempt, progress: parseJson(raw.progress) };
+    case 'completed': {
+      const { progress: result } = raw;
+      if (reason !== '')
+        return { eventId, type, queue, at, jobId, name, attempt, durationUs, resultFault: reason };
+      if (result === null) return { eventId, type, queue, at, jobId, name, attempt, durationUs };
+      return { eventId, type, queue, at, jobId, name, attempt, durationUs, result: parseJson(result) };
+    }
     case 'retrying':
       return { eventId, type, queue, at, jobId, name, attempt, durationUs, delayMs, error };
     case 'dead':
@@ -238,14 +248,14 @@ export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: 
     case 'breakerClosed':
       return { eventId, type, queue, at, name: name || undefined };
     case 'published':
-      return { eventId, type, queue, at, name, payload: parseProgress(raw.progress) };
+      return { eventId, type, queue, at, name, payload: parseJson(raw.progress) };
     default:
       return unknownType(type);
   }
 }
 
 /** Never throws, because one unreadable event must not delay later ones. */
-function parseProgress(text: string | null): unknown {
+function parseJson(text: string | null): unknown {
   if (text === null) return null;
   try {
     return JSON.parse(text);

@@ -73,6 +73,8 @@ export type Outcome =
   | {
       readonly kind: 'completed';
       readonly keep?: KeptResult & { readonly forMs: number };
+      /** What the event says of the result. */
+      readonly told?: KeptResult;
     }
   | {
       readonly kind: 'retried';

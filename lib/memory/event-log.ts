@@ -48,7 +48,8 @@ export class EventLog {
     }
     this.entries.push({ queue: this.queue, first, last: this.number, at, events });
     while (this.entries[this.from]!.last < this.number - max) this.drop();
-    for (const { progress } of events) this.addLarge(Buffer.byteLength(progress ?? ''), maxBytes);
+    for (const { type, progress } of events)
+      if (type === 'progress') this.addLarge(Buffer.byteLength(progress ?? ''), maxBytes);
   }
 
   /** Removes entries up to this time. Returns how many. */

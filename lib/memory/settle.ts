@@ -186,7 +186,13 @@ function sayingOf({ id, name, attempt, durationUs, outcome }: SettledRun) {
   const common = { id, name, attempt };
   switch (outcome.kind) {
     case 'completed':
-      return { type: outcome.kind, ...common, durationUs };
+      return {
+        type: outcome.kind,
+        ...common,
+        durationUs,
+        progress: outcome.told?.result,
+        reason: outcome.told?.resultFault,
+      };
     case 'retried': {
       const delayMs = Math.ceil(outcome.delayMs);
       if (!outcome.counted) return { type: 'delayed' as const, ...common, delayMs };

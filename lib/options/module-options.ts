@@ -2,18 +2,7 @@ import { InvalidOptionError } from '../errors.js';
 import type { Duration } from '../job/duration.js';
 import { checkQueueName, isPlainName } from '../job/job-id.js';
 import { DEFAULT_MAX_PAYLOAD_BYTES, type PayloadMode } from '../job/payload.js';
-import {
-  boolean,
-  duration,
-  field,
-  integer,
-  oneOf,
-  refuse,
-  rule,
-  shape,
-  type Report,
-  type Rule,
-} from './check.js';
+import { boolean, duration, field, integer, oneOf, refuse, rule, shape, type Report } from './check.js';
 import { checkConnection, DEFAULT_CONNECTION, type ConnectionOption } from './connection.js';
 import {
   type JobDefaults,
@@ -65,9 +54,10 @@ import {
   type ResolvedLimits,
 } from './limit-options.js';
 import { checkTelemetry, headersHook, type QueueTelemetry } from './telemetry.js';
+import { eventsOf, readEvents, type EventsOption, type ResolvedEvents } from './events-option.js';
 import { readMaxWaiting, type MaxWaitingOptions, type ResolvedMaxWaiting } from './max-waiting.js';
 
-export type { ConnectionOption };
+export type { ConnectionOption, EventsOption };
 
 /** `QueueModule.forRoot(options)`. */
 export interface QueueModuleOptions {
@@ -181,27 +171,6 @@ export interface ScheduleOwnerOptions {
    */
   readonly owner?: string;
 }
-
-/**
- * `false`: no events are written. `max`: how many are kept for readers that resume, up to 10,000,000. `age`: how long they are
- * kept; unlimited by default.
- *
- * @default { max: 10000 }
- */
-export type EventsOption =
-  | boolean
-  | {
-      /** How many are kept, up to 10,000,000. @default 10000 */
-      readonly max?: number;
-      /** How long they are kept. @default no limit */
-      readonly age?: Duration;
-      /**
-       * Approximate maximum size of all events with more than 1 KiB of progress, in bytes; the oldest are removed first.
-       *
-       * @default 67108864
-       */
-      readonly maxBytes?: number;
-    };
 
 /** How to treat a job that a process claims but has no handler for. */
 export type UnknownJobRule = 'wait' | 'retry' | 'dead';
@@ -353,13 +322,6 @@ interface ResolvedDead {
   readonly maxBytes: number;
 }
 
-/** `max` is 0 if no events are written; `ageMs` is null if their age is unlimited. */
-export interface ResolvedEvents {
-  readonly max: number;
-  readonly ageMs: number | null;
-  readonly maxBytes: number;
-}
-
 /** The options of one queue. Options that it does not set come from the module. */
 export interface ResolvedQueueOptions extends ResolvedWorking {
   /** How many jobs may wait; absent if unlimited. */
@@ -392,16 +354,8 @@ export interface ResolvedQueueOptions extends ResolvedWorking {
   readonly unknownJobTimeoutMs: number;
 }
 
-const DEFAULT_EVENTS = 10_000;
-const DEFAULT_EVENT_BYTES = 67_108_864;
 const DEFAULT_DEAD: ResolvedDead = { max: 10_000, ageMs: 7_776_000_000, maxBytes: 268_435_456 };
 const MANY = 10_000_000;
-
-/**
- * The option `events` in ms. Booleans are kept, because `true` means the default number in a module, and in a queue the number of
- * the module.
- */
-type GivenEvents = boolean | { readonly max?: number; readonly ageMs?: number; readonly maxBytes?: number };
 
 const MAX_BYTES = { maxBytes: field('maxBytes', integer(0, Number.MAX_SAFE_INTEGER)) } as const;
 const readKept = shape({
@@ -409,9 +363,6 @@ const readKept = shape({
   age: field('ageMs', duration()),
   ...MAX_BYTES,
 });
-
-const readEvents: Rule<GivenEvents> = (value, path, report) =>
-  typeof value === 'boolean' ? value : readKept(value, path, report);
 
 /** The fields that a queue may set for itself. */
 const QUEUE_FIELDS = {
@@ -510,11 +461,7 @@ export function resolveModuleOptions(
     limits: given.limits ?? new Map(),
     upkeepMs: given.upkeep?.intervalMs ?? 60_000,
     history: given.history ?? false,
-    events: eventsOf(given.events, {
-      max: DEFAULT_EVENTS,
-      ageMs: null,
-      maxBytes: DEFAULT_EVENT_BYTES,
-    }),
+    events: eventsOf(given.events),
     dead: { ...DEFAULT_DEAD, ...given.dead },
     progress: { maxBytes: 67_108_864, ...given.progress },
     completed: { max: given.completed?.max ?? 100_000 },
@@ -566,14 +513,6 @@ export function resolveQueueOptions(
     unknownJob: given?.unknownJob ?? module.unknownJob,
     unknownJobTimeoutMs: given?.unknownJobTimeoutMs ?? module.unknownJobTimeoutMs,
   };
-}
-
-/** If the module has `events: false` and the queue switches them on, the queue gets the default number. */
-function eventsOf(given: GivenEvents | undefined, inherited: ResolvedEvents): ResolvedEvents {
-  if (given === undefined) return inherited;
-  if (given === false) return { ...inherited, max: 0 };
-  const own = given === true ? {} : given;
-  return { ...inherited, max: inherited.max || DEFAULT_EVENTS, ...own };
 }
 
 function queuePath(options: Partial<QueueOptions> | null | undefined): string {

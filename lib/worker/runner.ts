@@ -13,6 +13,7 @@ import { jobText, quoted } from '../job/text.js';
 import { isThenable } from '../job/thenable.js';
 import { validateItems, validatePayload } from '../job/define-job.js';
 import { mergeJobPolicy, type JobPolicy } from '../options/job-options.js';
+import { maxResultBytes } from '../options/events-option.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { RunTrace } from '../options/telemetry.js';
 import { obeys, type FindHandler, type HandlerEntry } from './handler.js';
@@ -80,12 +81,15 @@ export class Runner implements NoteWriter {
   private readonly failureLog: FailureLog;
   private readonly unknownJobs: UnknownJobs;
   private readonly missing = new Set<string>();
+  /** Whether `completed` events contain results. */
+  private readonly tellsResults: boolean;
   private readonly policies = new WeakMap<HandlerEntry, JobPolicy>();
   private onEnd: (() => void) | undefined;
 
   constructor(private readonly parts: RunnerParts) {
-    const { name, maxPayloadBytes, payloads, unknownJob, unknownJobTimeoutMs } = parts.queue;
+    const { name, maxPayloadBytes, payloads, events, unknownJob, unknownJobTimeoutMs } = parts.queue;
     this.queue = name;
+    this.tellsResults = events.results && events.max > 0;
     this.maxPayloadBytes = maxPayloadBytes;
     this.payloads = payloads;
     this.failureLog = new FailureLog(name, parts.queue.log);
@@ -282,11 +286,7 @@ export class Runner implements NoteWriter {
   protected completed(run: Run, result: unknown): void {
     this.parts.reports?.completed(run.name);
     const forMs = run.policy.retentionMs;
-    this.end(
-      run,
-      forMs > 0 ? { kind: 'completed', keep: { forMs, ...this.encode(run, result) } } : COMPLETED,
-      result,
-    );
+    this.end(run, forMs > 0 || this.tellsResults ? this.withResult(run, result, forMs) : COMPLETED, result);
   }
 
   protected failed(run: Run, error: unknown): void {
@@ -388,6 +388,22 @@ export class Runner implements NoteWriter {
     this.logger.warn(
       `${jobText(this.queue, id)}: ${why}; it and others of its name wait for a process that has one`,
     );
+  }
+
+  private withResult(run: Run, value: unknown, forMs: number): Outcome {
+    const kept = this.encode(run, value);
+    const keep = forMs > 0 ? { forMs, ...kept } : undefined;
+    return { kind: 'completed', keep, told: this.tellsResults ? this.told(kept) : undefined };
+  }
+
+  private told(kept: KeptResult): KeptResult {
+    const bytes = Buffer.byteLength(kept.result ?? '');
+    const max = maxResultBytes(this.parts.queue.events);
+    if (bytes <= max) return kept;
+    return {
+      result: undefined,
+      resultFault: `its JSON has ${bytes} bytes, more than the ${max} of an event`,
+    };
   }
 
   /**

@@ -40,7 +40,8 @@ describe('the reference of options', () => {
     const isRoot = name === 'QueueModuleOptions';
     const expected = membersOf(name).flatMap((member) => {
       const group = isRoot ? GROUPS[member] : undefined;
-      if (isRoot && member === 'events') return ['events', 'events.max', 'events.age', 'events.maxBytes'];
+      if (isRoot && member === 'events')
+        return ['events', ...['max', 'age', 'maxBytes', 'results'].map((field) => `events.${field}`)];
       if (isRoot && member === 'log')
         return ['log', ...['failures', 'deaths', 'start', 'stop'].map((field) => `log.${field}`)];
       return group === undefined ? [member] : membersOf(group).map((field) => `${member}.${field}`);

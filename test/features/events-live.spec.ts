@@ -190,6 +190,43 @@ describe('events', () => {
     );
   });
 
+  it('contain results if asked, up to a size that keeps all of them within the limit', async () => {
+    const handlers: Handlers = {
+      made: () => ({ url: 'https://x.test/a\nb', at: new Date(0) }),
+      none: () => {},
+      zero: () => null,
+      large: () => 'x'.repeat(500),
+      odd: () => new Map(),
+    };
+    const { queue, said, ended } = await bootQueue(redis, {
+      handlers,
+      root: { events: { results: true } },
+      queue: { events: { max: 100, maxBytes: 20_000 } },
+    });
+    const jobs = Object.keys(handlers).map((name) => ({ name, data: 1, options: { id: name } }));
+    await queue.addBulk(jobs);
+    for (const { name } of jobs) await ended(name);
+    await queue.add('large', 1, { id: 'kept', retention: '1h' });
+    await ended('kept');
+    const results = said.values.flatMap((event) => {
+      if (event.type !== 'completed') return [];
+      const { jobId, result, resultFault } = event;
+      return [
+        [jobId, { ...('result' in event && { result }), ...('resultFault' in event && { resultFault }) }],
+      ];
+    });
+    const tooLarge = { resultFault: 'its JSON has 502 bytes, more than the 200 of an event' };
+    expect(Object.fromEntries(results)).toEqual({
+      made: { result: { url: 'https://x.test/a\nb', at: '1970-01-01T00:00:00.000Z' } },
+      none: {},
+      zero: { result: null },
+      large: tooLarge,
+      odd: { resultFault: expect.stringContaining('Map') },
+      kept: tooLarge,
+    });
+    expect((await queue.get('kept'))?.result).toBe('x'.repeat(500));
+  });
+
   it('are not written where they are switched off', async () => {
     const { queue, events } = await bootQueue(redis, {
       handlers: { job: () => 1 },

@@ -35,7 +35,7 @@ describe('toQueueEvent', () => {
     updated: job,
     active: run,
     progress: { ...run, progress: { done: 3 } },
-    completed: { ...run, durationUs: 1500 },
+    completed: { ...run, durationUs: 1500, result: { done: 3 } },
     retrying: { ...run, durationUs: 1500, delayMs: 900, error: failure },
     dead: { ...run, durationUs: 1500, reason: 'retries-exhausted', error: failure },
     stalled: run,
@@ -50,7 +50,16 @@ describe('toQueueEvent', () => {
   };
 
   it.each(EVENT_TYPES)('%s carries the fields that go with it, and no others', (type) => {
-    expect(toQueueEvent(batch, raw(type))).toStrictEqual({ type, ...expected[type] });
+    const reason = type === 'completed' ? '' : 'retries-exhausted';
+    expect(toQueueEvent(batch, raw(type, { reason }))).toStrictEqual({ type, ...expected[type] });
+  });
+
+  it('has no result unless the event contains one', () => {
+    const completed = { type: 'completed', ...run, durationUs: 1500 };
+    const none = raw('completed', { reason: '', progress: null });
+    expect(toQueueEvent(batch, none)).toStrictEqual(completed);
+    const tooLarge = raw('completed', { reason: 'too large', progress: null });
+    expect(toQueueEvent(batch, tooLarge)).toStrictEqual({ ...completed, resultFault: 'too large' });
   });
 
   it('passes over a type it does not know', () => {

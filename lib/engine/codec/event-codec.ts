@@ -128,7 +128,7 @@ function readerOf({ type, ids, columns }: Group): (number: number, i: number) =>
   const [reason, error, progress] = [
     column('reason'),
     column('error'),
-    column(type === 'published' ? 'payload' : 'progress'),
+    column(type === 'published' ? 'payload' : type === 'completed' ? 'result' : 'progress'),
   ];
   return (number, i) => ({
     number,

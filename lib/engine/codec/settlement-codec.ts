@@ -81,7 +81,7 @@ function say(runs: readonly SettledRun[], { kept, said }: SettlementLists): void
     const { outcome } = run;
     switch (outcome.kind) {
       case 'completed':
-        into(groups, 'completed', run).with('us', run.durationUs);
+        sayCompleted(into(groups, 'completed', run).with('us', run.durationUs), outcome.told);
         break;
       case 'retried': {
         const group = into(groups, outcome.counted ? 'retrying' : 'delayed', run);
@@ -101,6 +101,11 @@ function say(runs: readonly SettledRun[], { kept, said }: SettlementLists): void
   }
   // The script already has the ids of the completed runs.
   for (const type of SAID) groups[type]?.writeTo(said, type !== 'completed' || kept.length > 0);
+}
+
+/** The runs of a queue all have `told`, or none has. */
+function sayCompleted(group: EventColumns, told: KeptResult | undefined): void {
+  if (told) group.with('result', told.result ?? '').with('reason', told.resultFault ?? '');
 }
 
 function into(groups: Groups, type: keyof Groups, run: SettledRun): EventColumns {
