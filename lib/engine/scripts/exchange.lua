@@ -1,4 +1,4 @@
---@needs types, clock, count, bodies, traces, by-name, gate, hold, line, settle, ending, claimed, bell, event
+--@needs clock, count, bodies, traces, by-name, gate, hold, line, settle, ending, claimed, bell, event
 -- Settles, promotes and claims. First it reads everything that it may write later, which also checks the types. A repetition of
 -- the last exchange gives the same answer and changes nothing, because the first answer may have been lost. A pipelined exchange
 -- has its own numbers, so that each of two calls in flight can be repeated independently.
@@ -20,23 +20,26 @@ local held_now = held()
 local leases = redis.call('ZRANGE', key_workers, '0', '1', 'WITHSCORES')
 local places = { waiting = 0, delayed = 0, suspects = 0, prioritized = 0, completed = 0 }
 local scheduled
--- If the queue keeps up, none of these keys exists, and one command finds that out.
+-- If the queue keeps up, none of these keys exists.
 local there = redis.call('EXISTS', key_wait, key_delayed, key_upcoming, key_doorbell, key_suspects, key_prioritized,
   key_completed, key_results, key_dead)
-if there > 0 then
-  places.waiting = redis.call('LLEN', key_wait)
-  places.delayed = redis.call('ZCARD', key_delayed)
-  scheduled = redis.call('ZRANGE', key_upcoming, 0, 0, 'WITHSCORES')[2]
-  local seen = (places.waiting > 0 and 1 or 0) + (places.delayed > 0 and 1 or 0) + (scheduled and 1 or 0)
-    + (redis.call('ZCARD', key_doorbell) > 0 and 1 or 0)
-  -- Keys that rarely exist are only read if the count shows that there are more.
-  if there > seen then
-    places.suspects = redis.call('LLEN', key_suspects)
-    places.prioritized = redis.call('ZCARD', key_prioritized)
-    places.completed = redis.call('ZCARD', key_completed)
-    check_types(key_results, key_dead)
-  end
+-- Keys that exist most often are read first. When all that exist have been read, the rest need no command.
+local function counted(size)
+  if size > 0 then there = there - 1 end
+  return size
 end
+if there > 0 then places.waiting = counted(redis.call('LLEN', key_wait)) end
+if there > 0 then counted(redis.call('ZCARD', key_doorbell)) end
+if there > 0 then places.prioritized = counted(redis.call('ZCARD', key_prioritized)) end
+if there > 0 then places.delayed = counted(redis.call('ZCARD', key_delayed)) end
+if there > 0 then
+  scheduled = redis.call('ZRANGE', key_upcoming, 0, 0, 'WITHSCORES')[2]
+  counted(scheduled and 1 or 0)
+end
+if there > 0 then places.completed = counted(redis.call('ZCARD', key_completed)) end
+if there > 0 then counted(redis.call('HLEN', key_results)) end
+if there > 0 then places.suspects = counted(redis.call('LLEN', key_suspects)) end
+if there > 0 then counted(redis.call('ZCARD', key_dead)) end
 
 -- Whether any job may have failed or stalled before.
 local has_traces = #traces > 0
