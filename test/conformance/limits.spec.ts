@@ -384,6 +384,35 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await t.engine.limits.group(QUEUE, 'none')).toMatchObject({ waiting: 0, running: 0 });
     });
 
+    it('go on once after their worker is lost, whether a claim, its recovery or the worker itself comes first', async () => {
+      await set('g', { concurrency: 1 }, 'code');
+      await t.add(...some('a', 2), ...some('b', 2));
+      expect((await take(9, 'lost')).ids).toEqual(['a.0', 'b.0']);
+      const recover = async () => (await t.engine.recover(QUEUE, { worker: 'lost', ...recovering })).kind;
+      await t.advance(LEASE_MS + 1);
+      // The lease is over, but nobody has taken the jobs back: a claim does not do that.
+      expect((await take(9)).ids).toEqual([]);
+      expect(await recover()).toBe('doubted');
+      await t.advance(2_000);
+      expect((await take(9)).ids).toEqual([]);
+      expect(await recover()).toBe('recovered');
+      expect(await recover()).toBe('alive');
+      const first = (await take(9)).ids;
+      expect(first.map((id) => id[0]).toSorted()).toEqual(['a', 'b']);
+      expect((await t.exchange({ worker: 'lost', settled: first.map(completed) })).kind).toBe(
+        'unknown-worker',
+      );
+      expect(await recover()).toBe('alive');
+      expect((await take(9)).ids).toEqual([]);
+      await t.settle(...first.map(completed));
+      const second = (await take(9)).ids;
+      expect([...first, ...second].toSorted()).toEqual(['a.0', 'a.1', 'b.0', 'b.1']);
+      await t.settle(...second.map(completed));
+      expect((await take(9)).ids).toEqual([]);
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+      expect((await t.engine.limits.groups(QUEUE, '0', 9)).groups).toEqual([]);
+    });
+
     it('in strict order wait for the retry of a job, also after its worker is lost', async () => {
       await set('g', { order: 'strict' }, 'code');
       await t.add(...some('a', 3), ...some('b', 1));
