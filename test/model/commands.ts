@@ -7,7 +7,7 @@ import { completed, dead, FAILURE, kept, released, retried, snoozed } from '../s
 import { command, fate, type ModelCommand } from './command.js';
 import { corruptions } from './corruptions.js';
 import { addItems, addKeyed, freeKeys } from './keyed-commands.js';
-import { charge, report, setLimit, setShared, share } from './limit-commands.js';
+import { charge, report, setLimit, setOfRuns, setShared, share } from './limit-commands.js';
 import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE, type Fate } from './rig.js';
 import { MOMENT, withoutClock, type Scene } from './scene.js';
 
@@ -475,4 +475,44 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
     ],
     { maxCommands, size: 'max', ...(replayPath === undefined ? {} : { replayPath }) },
   );
+}
+
+/** Sequences of flow control: limits, groups, keys and what uses them. */
+export function sequencesOfLimits(
+  maxCommands: number,
+  replayPath?: string,
+): fc.Arbitrary<Iterable<ModelCommand>> {
+  const often = [
+    add,
+    add,
+    exchanged('claim', 3, 0),
+    exchanged('settle', 3, 3),
+    advance(1, 10, 100, 500, 1_000, 2_000, 6_001),
+    advance(1, 10, 100, 500, 1_000, 2_000, 6_001),
+    setLimit,
+    charge,
+    report,
+    share,
+    share,
+    addKeyed,
+    addItems,
+  ];
+  const usual = [
+    setOfRuns,
+    setOfRuns,
+    report,
+    setShared,
+    setShared,
+    freeKeys,
+    recovery,
+    release,
+    cancel,
+    ask,
+  ];
+  const rare = [...onDead, ...onJob, trim, beat, pause, resume, resume, advance(-1_000, 65_000), obliterate];
+  return fc.commands([...often, ...often, ...often, ...usual, ...usual, ...rare], {
+    maxCommands,
+    size: 'max',
+    ...(replayPath === undefined ? {} : { replayPath }),
+  });
 }

@@ -97,6 +97,16 @@ export const report = command(
   (scene, drawn) => scene.both((engine) => engine.limits.report(QUEUE, drawn.runs), { fate: drawn.fate }),
 );
 
+/** Rules that nothing but the ends of runs uses. */
+export const setOfRuns = command(
+  'set a breaker',
+  fc.record({
+    of: fc.constantFrom('q', 'q', 'n:work'),
+    rule: fc.record({ breaker, retryBudget }),
+  }),
+  (scene, { of, rule: given }) => scene.both((engine) => engine.limits.set(QUEUE, of, 'code', given)),
+);
+
 // --------------------------------------------------------------------------------------------- limits that queues share
 
 const SHARED_LIMITS = ['api', 'gpu'];

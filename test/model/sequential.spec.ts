@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { instead, type Patch } from '../support/patched-client.js';
 import { useServer } from '../support/server.js';
-import { sequences } from './commands.js';
+import { sequences, sequencesOfLimits } from './commands.js';
 import { Rig } from './rig.js';
 import { runsOf } from './runs.js';
 import { Scene } from './scene.js';
@@ -30,6 +30,23 @@ it(
     await expect(fc.assert(property, runs.parameters as never)).resolves.toBeUndefined();
   },
   runs.timeout,
+);
+
+const runsOfLimits = runsOf('limits', 0.3);
+
+it(
+  'does and answers what the memory engine does with limits, groups and keys',
+  async () => {
+    const property = fc.asyncProperty(
+      sequencesOfLimits(COMMANDS, runsOfLimits.replayPath),
+      async (commands) => {
+        runsOfLimits.tick();
+        await fc.asyncModelRun(async () => ({ model: await Scene.open(rig), real: rig }), commands);
+      },
+    );
+    await expect(fc.assert(property, runsOfLimits.parameters as never)).resolves.toBeUndefined();
+  },
+  runsOfLimits.timeout,
 );
 
 /** Mistakes that break no rule: only the comparison can find them. */

@@ -2,10 +2,10 @@ import { appendFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
-import { sequences } from '../model/commands.js';
+import { sequences, sequencesOfLimits } from '../model/commands.js';
 import { Rig } from '../model/rig.js';
 import { Scene } from '../model/scene.js';
-import { allMutants, type Mutant } from './mutants.js';
+import { allMutants, FLOW_CONTROL, type Mutant } from './mutants.js';
 import { within } from '../support/wait.js';
 
 // One share of the mutants against the model, each until a sequence fails. Writes a line for each to a file; `main.mjs` starts
@@ -23,7 +23,8 @@ const ONE_MS = 60_000;
 async function play(url: string, mutant: Mutant): Promise<string | null> {
   const rig = await Rig.open(url, { patch: mutant.patch, callMs: 5_000 });
   try {
-    const property = fc.asyncProperty(sequences(COMMANDS), async (commands) => {
+    const chosen = mutant.file in FLOW_CONTROL ? sequencesOfLimits : sequences;
+    const property = fc.asyncProperty(chosen(COMMANDS), async (commands) => {
       const setup = async () => ({ model: await Scene.open(rig), real: rig });
       await within(fc.asyncModelRun(setup, commands), { timeout: ONE_MS });
     });

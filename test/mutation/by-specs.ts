@@ -16,19 +16,20 @@ const ALL = readdirSync(FOLDER)
   .map((name) => name.slice(0, -'.spec.ts'.length));
 /** Specs that look at several scripts; what an exchange tells of schedules is in `due-schedules`. */
 const MORE = ['letters', 'undeclared-workers', 'events', 'due-schedules', 'planted'];
-/** Limits and keys are decisions over several calls, which the specs of both engines test. */
-const OF_FLOW_CONTROL = ['limits', 'breakers', 'shared-limits', 'unique', 'aggregate'].map(
-  (name) => `../conformance/${name}`,
-);
+const ofBothEngines = (names: readonly string[]) => names.map((name) => `../conformance/${name}`);
 
-/** Those of the scripts that have the mistake, which is several for one in a fragment. */
+/**
+ * Those of the scripts that have the mistake, which is several for one in a fragment. A mistake in flow control is in many scripts,
+ * so there it is only its own spec, and those of what it decides.
+ */
 function specsOf(id: string): readonly string[] {
-  if (id === 'none') return [...ALL, ...OF_FLOW_CONTROL];
+  if (id === 'none') return [...ALL, ...ofBothEngines([...new Set(Object.values(FLOW_CONTROL).flat())])];
   const { file, patch } = mutantOf(id);
+  const ofFlowControl = FLOW_CONTROL[file];
+  if (ofFlowControl) return [...ofBothEngines(ofFlowControl), ...ALL.filter((spec) => spec === file)];
   const scripts = allScripts().flatMap(({ name, text }) => (patch(name, text) === text ? [] : [name]));
   const isOwn = (spec: string) => scripts.some((name) => spec === name || spec.startsWith(`${name}-`));
-  const ofBoth = FLOW_CONTROL.includes(file) ? OF_FLOW_CONTROL : [];
-  return [...ALL.filter(isOwn), ...MORE.filter((spec) => !isOwn(spec)), ...ofBoth];
+  return [...ALL.filter(isOwn), ...MORE.filter((spec) => !isOwn(spec))];
 }
 
 const ids = readFileSync(MUTATION_IDS, 'utf8')
