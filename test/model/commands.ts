@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import type { JobsAnswer, JobsPlace } from '#lib/contract/admin-verbs.js';
 import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
+import type { LimitState } from '#lib/contract/limit-verbs.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { completed, dead, FAILURE, kept, released, retried, snoozed } from '../scripts/support.js';
@@ -354,6 +355,10 @@ const trim = command('trim', fc.constant(null), (scene) =>
 const obliterate = command('obliterate', fc.record({ force: fc.boolean(), fate }), (scene, drawn) =>
   scene.both((engine) => engine.admin.obliterate(QUEUE, drawn.force), { fate: drawn.fate }),
 );
+/** Redis lists fields of a hash in any order. The copies have the prototypes that values from JSON have. */
+const inOrder = (states: readonly LimitState[]) =>
+  structuredClone(states.toSorted((a, b) => (a.field < b.field ? -1 : 1)));
+
 /** All calls that change nothing. */
 const ask = command(
   'ask',
@@ -369,8 +374,8 @@ const ask = command(
         overgrown: await upkeep.overgrown([QUEUE]),
         look: await engine.look([{ queue: QUEUE, worker: scene.workers[drawn.worker]!.name }]),
         overdue: await engine.overdue(QUEUE, drawn.withinMs),
-        limits: structuredClone(await engine.limits.list(QUEUE)),
-        shared: structuredClone(await engine.limits.shared(QUEUE)),
+        limits: inOrder(await engine.limits.list(QUEUE)),
+        shared: inOrder(await engine.limits.shared(QUEUE)),
         lastEvent: await engine.lastEvent(QUEUE),
       };
     }),

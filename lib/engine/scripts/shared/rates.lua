@@ -54,7 +54,8 @@ local function rate_charged(rate, text, now, count)
     return string.format('%.3f', math.max(0, from + count * rate.per / rate.max))
   end
   local kept, used, current = slices_in(rate, text, now)
-  count = math.max(count, -used)
+  -- Not `-used`, which would store a 0 as '-0'.
+  count = math.max(count, 0 - used)
   local last = kept[#kept]
   if last and last[1] >= current then last[2] = last[2] + count else kept[#kept + 1] = { current, count } end
   for i, slice in ipairs(kept) do kept[i] = string.format('%.0f:%.14g', slice[1], slice[2]) end
