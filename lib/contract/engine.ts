@@ -165,9 +165,10 @@ export interface KeyClaim {
   /**
    * What to do if another job has the key. `skip`: add nothing. `replace`: give a waiting or delayed job the new data.
    * `keepLast`: do that too, or let the new job wait for the end of an active one. `debounce`: replace a delayed job and delay it
-   * again. `aggregate`: add the data to the list of a delayed job; `forMs` is the delay of a new one.
+   * again. `aggregate`: add the data to the list of a delayed job; `forMs` is the delay of a new one. `again`: the job has ended and
+   * is to run again; add nothing if another job that has not ended has the key.
    */
-  readonly on: 'skip' | 'replace' | 'keepLast' | 'debounce' | 'aggregate';
+  readonly on: 'again' | 'skip' | 'replace' | 'keepLast' | 'debounce' | 'aggregate';
   /** For `debounce` and `aggregate`: the delay, and the longest wait from the first add (0: no limit). */
   readonly delayMs: number;
   readonly longestMs: number;

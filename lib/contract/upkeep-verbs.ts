@@ -7,8 +7,11 @@ import type { QueueRef } from './queue-ref.js';
  * changes between two steps is neither skipped nor visited twice.
  */
 export interface UpkeepVerbs {
-  /** Puts dead jobs back into the line with no attempts counted: the named ones, or the first to die of those that match. */
-  retryDead(queue: QueueRef, which: RetryChoice): Promise<{ retried: readonly string[] }>;
+  /**
+   * Puts dead jobs back into the line with no attempts counted: the named ones, or the first to die of those that match. A job
+   * with `unique` stays dead while another job that has not ended has its key.
+   */
+  retryDead(queue: QueueRef, which: RetryChoice): Promise<RetryAnswer>;
   removeDead(queue: QueueRef, which: DeadChoice): Promise<{ removed: readonly string[] }>;
   /** Removes jobs of one state that are old enough, the oldest first. */
   clean(queue: QueueRef, call: CleanCall): Promise<{ removed: readonly string[] }>;
@@ -52,6 +55,18 @@ export interface Place {
 
 /** `data`: JSON of their new data. */
 export type RetryChoice = DeadChoice | { readonly ids: readonly string[]; readonly data?: string };
+
+export interface RetryAnswer {
+  readonly retried: readonly string[];
+  /** The jobs that stay dead, each with the job that has its key. Absent if there are none. */
+  readonly refused?: readonly KeptOut[];
+}
+
+/** A job that does not run again, and the job that has its key. */
+export interface KeptOut {
+  readonly id: string;
+  readonly holder: string;
+}
 
 export type DeadChoice = { readonly ids: readonly string[] } | (DeadMatch & { readonly limit: number });
 

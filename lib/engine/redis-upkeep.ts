@@ -10,7 +10,14 @@ import { overgrown } from './scripts/overgrown.js';
 import { freeKeys } from './scripts/free-keys.js';
 import { retryDead } from './scripts/retry-dead.js';
 import { trim } from './scripts/trim.js';
-import type { CleanCall, DeadChoice, RetryChoice, UpkeepVerbs } from '../contract/upkeep-verbs.js';
+import type {
+  CleanCall,
+  DeadChoice,
+  KeptOut,
+  RetryAnswer,
+  RetryChoice,
+  UpkeepVerbs,
+} from '../contract/upkeep-verbs.js';
 import { BEGINNING, LINES, walkArgs, walkOn, type Walked } from './walks.js';
 
 /** Most queues that one script looks at, so that it does not block Redis for long. */
@@ -40,14 +47,17 @@ export class RedisUpkeep implements UpkeepVerbs {
     private readonly perQueue: () => boolean,
   ) {}
 
-  async retryDead(queue: string, which: RetryChoice): Promise<{ retried: readonly string[] }> {
+  async retryDead(queue: string, which: RetryChoice): Promise<RetryAnswer> {
     const { fixed } = this.store.keysOf(queue);
     const { maxEvents } = this.settings.limitsOf(queue);
     const data = ('data' in which && which.data) || '';
-    const retried = await choose(which, (args, ids) =>
-      this.store.run(retryDead, fixed, { ...args, data, maxEvents }, { ids }),
-    );
-    return { retried };
+    const refused: KeptOut[] = [];
+    const retried = await choose(which, async (args, ids) => {
+      const step = await this.store.run(retryDead, fixed, { ...args, data, maxEvents }, { ids });
+      refused.push(...step.refused);
+      return step;
+    });
+    return { retried, ...(refused.length > 0 && { refused }) };
   }
 
   async removeDead(queue: string, which: DeadChoice): Promise<{ removed: readonly string[] }> {

@@ -81,7 +81,7 @@ export class WrongStateError extends GodwitError {
 }
 
 /**
- * Another job has the unique key, and `unique.onDuplicate` of the new job is `'error'`. Nothing was added.
+ * Another job has the unique key: `add` with `unique.onDuplicate: 'error'` added nothing, or an ended job was not run again.
  *
  * @example
  * if (error instanceof DuplicateJobError) throw new ConflictException(`already queued as ${error.jobId}`);
@@ -96,11 +96,9 @@ export class DuplicateJobError extends GodwitError {
     readonly jobId: string,
     /** State of that job; undefined if the job is gone but its key is still taken. */
     readonly state: string | undefined,
+    advice = "wait for its end, or let onDuplicate be 'skip', 'replace' or 'keepLast'",
   ) {
-    super(
-      `job ${show(jobId)} of queue '${queue}' (${state ?? 'gone'}) has the key of this job; ` +
-        "wait for its end, or let onDuplicate be 'skip', 'replace' or 'keepLast'",
-    );
+    super(`job ${show(jobId)} of queue '${queue}' (${state ?? 'gone'}) has the key of this job; ${advice}`);
   }
 }
 

@@ -31,6 +31,8 @@ export interface RecordOptions {
   readonly cost?: number;
   /** Digest of the key of `unique`, `debounce`, `throttle` or `aggregate`. */
   readonly digest?: string;
+  /** Whether the key is that of `unique`: then the job does not run again while another job has the key. */
+  readonly isUnique?: boolean;
   /** The data is a list of so many items, from as many adds. */
   readonly items?: number;
   readonly headers?: JobHeaders;
@@ -60,6 +62,8 @@ export interface StoredJobOptions {
   readonly cost?: number;
   /** Digest of the unique key that the end of the job frees. */
   readonly digest?: string;
+  /** The key is that of `unique`. */
+  readonly isUnique?: true;
   /** How many adds the data was collected from; the data is a list with an item for each. */
   readonly items?: number;
   /** Absent if the job has no headers. */
@@ -93,8 +97,10 @@ interface OptionsOnWire {
   awaited?: boolean;
   group?: string;
   cost?: number;
-  /** Digest of the unique key. */
+  /** Digest of the key. */
   unique?: string;
+  /** Which option gave the key. The previous version does not write it. */
+  key?: 'unique';
   /** Name of a named backoff. */
   backoff?: string;
   headers?: JobHeaders;
@@ -148,6 +154,7 @@ function encodeOptions(createdAt: number, options: RecordOptions): string {
   if (options.group !== undefined) fields += `,"group":${JSON.stringify(options.group)}`;
   if (options.cost !== undefined) fields += `,"cost":${options.cost}`;
   if (options.digest !== undefined) fields += `,"unique":"${options.digest}"`;
+  if (options.isUnique) fields += ',"key":"unique"';
   if (options.headers !== undefined) fields += `,"headers":${JSON.stringify(options.headers)}`;
   if (options.unknown !== undefined) fields += `,${JSON.stringify(options.unknown).slice(1, -1)}`;
   return fields === '' ? '' : `{${fields.slice(1)}}`;
@@ -233,8 +240,25 @@ export function bodyAgain(body: string, nowMs: number): string {
 function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;
   if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
-  const { a, b, t, r, e, p, d, retryFor, deadline, awaited, unique, backoff, retention, group, cost, items } =
-    wire;
+  const {
+    a,
+    b,
+    t,
+    r,
+    e,
+    p,
+    d,
+    retryFor,
+    deadline,
+    awaited,
+    unique,
+    key,
+    backoff,
+    retention,
+    group,
+    cost,
+    items,
+  } = wire;
   const headers = wire.headers && storedHeaders(wire.headers);
   if (!(isCount(a) && isCount(t) && isCount(r) && isCount(e) && isCount(p) && isCount(d))) return null;
   const options: { -readonly [K in keyof StoredJobOptions]: StoredJobOptions[K] } = {};
@@ -254,6 +278,7 @@ function decodeOptions(text: string): StoredJobOptions | null {
   if (typeof group === 'string') options.group = group;
   if (isCount(cost) && cost !== undefined) options.cost = cost;
   if (typeof unique === 'string') options.digest = unique;
+  if (key === 'unique') options.isUnique = true;
   if (isCount(items) && items !== undefined) options.items = items;
   if (headers) options.headers = headers;
   return options;

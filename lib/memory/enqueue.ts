@@ -10,7 +10,7 @@ import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { sayAll, type Saying } from './event-log.js';
 import { Collecting } from './aggregate.js';
-import { isKeptOut, meetHolder, takeKey } from './unique.js';
+import { isKeptOut, meetHolder, takeKey, takeKeyAgain } from './unique.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 
@@ -24,7 +24,8 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   if (before?.seq === seq) return { kind: 'stored', duplicates: before.duplicates, ...replicas };
 
   const now = call.jobs.filter((job) => !isLater(job));
-  const full = queue.limits.fullGroup(now.flatMap(({ group }) => group ?? []));
+  const grouped = now.filter((job) => job.group !== undefined && !isDuplicate(queue, job));
+  const full = queue.limits.fullGroup(grouped.map(({ group }) => group!));
   if (full) return { kind: 'group-full', ...full };
   if (isQueueFull(queue, call, now)) return { kind: 'queue-full', waiting: queue.waiting };
   const duplicates = addJobs(queue, call, limits);
@@ -32,14 +33,16 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   return { kind: 'stored', duplicates, ...replicas };
 }
 
+/** Whether a job is not put into the line, because another job has its id or its key. */
+function isDuplicate(queue: MemoryQueue, job: EnqueueJob): boolean {
+  const there = queue.find(job.id);
+  if (there && holds(queue, there, job)) return true;
+  return job.unique !== undefined && isKeptOut(queue, job.id, job.unique);
+}
+
 function isQueueFull(queue: MemoryQueue, { maxWaiting }: EnqueueCall, jobs: readonly EnqueueJob[]): boolean {
   if (!maxWaiting || maxWaiting.dropOldest) return false;
-  const isNew = (job: EnqueueJob) => {
-    const there = queue.find(job.id);
-    if (there) return !holds(queue, there, job);
-    return !job.unique || !isKeptOut(queue, job.unique);
-  };
-  const fresh = jobs.filter(isNew).length;
+  const fresh = jobs.filter((job) => !isDuplicate(queue, job)).length;
   return fresh > 0 && queue.waiting + fresh > maxWaiting.limit;
 }
 
@@ -60,7 +63,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
   /** Whether the key of a job is free. If it is not, the job is handled here. */
   const isKeyFree = (job: EnqueueJob) => {
     // If the job itself exists, because a call was repeated much later, it is handled as a duplicate by its id.
-    if (!job.unique || queue.jobs.has(job.id)) return true;
+    if (!job.unique || (queue.jobs.has(job.id) && job.unique.on !== 'again')) return true;
     const { unique } = job;
     const met = unique.on === 'aggregate' ? collecting.take(job, unique) : meetHolder(queue, job, unique);
     isWork ||= met.isWork === true;
@@ -78,7 +81,8 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
     }
     const created = holder ? null : queue.create(job.id, job.body);
     const { priority = 0 } = job;
-    if (created && job.unique) takeKey(queue, job, job.unique);
+    if (created && job.unique?.on === 'again') takeKeyAgain(queue, job.id, job.unique.digest);
+    else if (created && job.unique) takeKey(queue, job, job.unique);
     if (!created) duplicates.set(job.id, { id: job.id, state: holder!.state });
     else if (!isLater(job) && job.group !== undefined)
       grouped.push({ job: created, name: `g:${job.group}`, priority });

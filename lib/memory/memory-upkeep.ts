@@ -1,9 +1,17 @@
-import type { CleanCall, DeadChoice, DeadMatch, RetryChoice, UpkeepVerbs } from '../contract/upkeep-verbs.js';
+import type {
+  CleanCall,
+  DeadChoice,
+  DeadMatch,
+  KeptOut,
+  RetryAnswer,
+  RetryChoice,
+  UpkeepVerbs,
+} from '../contract/upkeep-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
 import { decodeBody, optionsLineOf, withLines } from '../job/job-record.js';
 import { isFitting } from '../job/name-pattern.js';
 import { sayAll } from './event-log.js';
-import { freeAllKeys, freeKey } from './unique.js';
+import { freeAllKeys, freeKey, rivalOf, takeKeyAgain, uniqueOf } from './unique.js';
 import type { Line } from './lines.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
@@ -16,15 +24,23 @@ const HEAD = 200;
 export class MemoryUpkeep implements UpkeepVerbs {
   constructor(private readonly verbs: Verbs) {}
 
-  retryDead(queue: string, which: RetryChoice): Promise<{ retried: readonly string[] }> {
+  retryDead(queue: string, which: RetryChoice): Promise<RetryAnswer> {
     return this.verbs.on('retryDead', queue, (q, limits) => {
       // A corrupt job cannot be retried.
       const data = 'data' in which ? which.data : undefined;
-      const jobs = chosen(
-        q,
-        which,
-        ({ body }) => body !== '' && (data === undefined || optionsLineOf(body) !== null),
-      );
+      const refused: KeptOut[] = [];
+      const takers = new Map<string, MemoryJob>();
+      const hasRival = (job: MemoryJob) => {
+        const digest = uniqueOf(job);
+        if (digest === undefined) return false;
+        const rival = takers.get(digest) ?? rivalOf(q, job.id, digest);
+        if (rival) refused.push({ id: job.id, holder: rival.id });
+        else takers.set(digest, job);
+        return rival !== undefined;
+      };
+      const canRun = ({ body }: MemoryJob) =>
+        body !== '' && (data === undefined || optionsLineOf(body) !== null);
+      const jobs = chosen(q, which, (job) => canRun(job) && !hasRival(job));
       for (const job of jobs) {
         if (data !== undefined) job.body = withLines(job.body, undefined, data);
         q.leave(job);
@@ -32,9 +48,10 @@ export class MemoryUpkeep implements UpkeepVerbs {
         job.started = true;
         q.lineUp(job, decodeBody(job.body)?.options.priority ?? 0);
       }
+      for (const [digest, job] of takers) takeKeyAgain(q, job.id, digest);
       if (jobs.length > 0) q.ring();
       q.say(sayAll('added', jobs), limits);
-      return { retried: jobs.map(({ id }) => id) };
+      return { retried: jobs.map(({ id }) => id), ...(refused.length > 0 && { refused }) };
     });
   }
 

@@ -1,5 +1,5 @@
 import type { Duplicate, EnqueueJob, KeyClaim } from '../contract/engine.js';
-import { optionsLineOf, withLines } from '../job/job-record.js';
+import { decodeBody, optionsLineOf, withLines } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import type { MemoryJob } from './memory-job.js';
 import type { KeyRow, MemoryQueue } from './memory-queue.js';
@@ -32,6 +32,10 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
     return { duplicate: { ...before, replaced: true }, updated: of };
   };
   if (next && on === 'keepLast' && !isOver) return changed(next, job.body);
+  if (on === 'again') {
+    const rival = rivalOf(queue, job.id, digest);
+    return rival ? { duplicate: told(rival.id, rival) } : {};
+  }
   let isWork = false;
   if (next && (isOver || !isHeld)) {
     handOn(queue, digest, next);
@@ -60,8 +64,28 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
   return { duplicate: told(row.holder, holder) };
 }
 
+/** The other job that has not ended and has this key: then the job with `unique` does not run again. */
+export function rivalOf(queue: MemoryQueue, id: string, digest: string): MemoryJob | undefined {
+  const row = queue.keys.get(digest) ?? NO_ROW;
+  const holder = row.holder === id ? undefined : withKey(queue, row.holder, digest, true);
+  const isOver = holder?.place === 'dead' || holder?.place === 'completed';
+  return nextOf(queue, digest, row) ?? (isOver ? undefined : holder);
+}
+
+/** Called when a job runs again: it has its key. A row that it has already stays as it is. */
+export function takeKeyAgain({ keys, now }: MemoryQueue, id: string, digest: string): void {
+  if (keys.get(digest)?.holder !== id) keys.set(digest, { holder: id, till: 0, since: now, next: '' });
+}
+
+/** The digest of the key of a job with `unique`. */
+export function uniqueOf({ body }: MemoryJob): string | undefined {
+  const { digest, isUnique } = decodeBody(body)?.options ?? {};
+  return isUnique ? digest : undefined;
+}
+
 /** Whether a new job with this key does not go to the line. */
-export function isKeptOut(queue: MemoryQueue, claim: KeyClaim): boolean {
+export function isKeptOut(queue: MemoryQueue, id: string, claim: KeyClaim): boolean {
+  if (claim.on === 'again') return rivalOf(queue, id, claim.digest) !== undefined;
   const { isOver, isHeld, next } = standingOf(queue, claim);
   return next ? !isOver && (isHeld || claim.on === 'keepLast') : isHeld;
 }

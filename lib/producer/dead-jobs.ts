@@ -1,7 +1,7 @@
 import type { QueueEngine } from '../contract/engine.js';
 import type { DataMatch, JobsAnswer, StoredJob } from '../contract/admin-verbs.js';
 import type { DeadMatch } from '../contract/upkeep-verbs.js';
-import { JobNotFoundError, WrongStateError } from '../errors.js';
+import { DuplicateJobError, JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId, checkJobName } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
 import type { Duration } from '../job/duration.js';
@@ -94,6 +94,8 @@ export const ANY_DATA = field(
   'data',
   rule((given: unknown) => ({ given })),
 );
+/** Advice to a caller who wants a job to run again while another job has its key. */
+export const WAIT_OR_REMOVE = 'wait for its end, or cancel or remove that job first';
 const readRetry = shape({ data: ANY_DATA });
 const readList = shape({
   ...FILTER,
@@ -143,7 +145,7 @@ export class DeadJobs<Jobs = any> {
 
   /**
    * Queues dead jobs again, with their priority. Attempts and stalls start at 0, and `expiresIn` no longer applies. A corrupt job has no
-   * data to run with and stays dead.
+   * data to run with and stays dead. A job with `unique` stays dead while another job that has not ended has its key.
    *
    * @param which the id of one job, or a filter; `{}` matches all. Works in small steps, from the job that died first; a job that
    * dies again meanwhile stays dead.
@@ -151,7 +153,7 @@ export class DeadJobs<Jobs = any> {
    * that stops the call. Only jobs that match when the call begins are retried. This process does the work: if it ends, the other
    * jobs stay dead, and the same call continues with them.
    * @returns for a filter, the number of queued jobs.
-   * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
+   * @throws {JobNotFoundError | WrongStateError | DuplicateJobError | InvalidJobIdError} for one job
    * @throws {InvalidPayloadError | PayloadTooLargeError} for `data`
    * @throws {InvalidOptionError | InvalidJobNameError} for a filter
    * @example
@@ -176,7 +178,11 @@ export class DeadJobs<Jobs = any> {
     const ids = [checkJobId(which)];
     const { data } = (changes && readRetry(changes, 'dead.retry().changes', refuse)) ?? {};
     const json = data && encodePayload(data.given, 'dead.retry().changes.data', this.options);
-    const { retried } = await upkeep.retryDead(name, { ids, ...(json !== undefined && { data: json }) });
+    const { retried, refused } = await upkeep.retryDead(name, {
+      ids,
+      ...(json !== undefined && { data: json }),
+    });
+    if (refused?.[0]) throw await keptOut(this.engine, name, refused[0].holder);
     if (retried.length === 0) await this.refuse(which, 'only dead jobs with a body are retried');
   }
 
@@ -217,6 +223,16 @@ export class DeadJobs<Jobs = any> {
     const state = stored.state === 'dead' ? 'corrupt' : stored.state;
     throw new WrongStateError(name, `job ${quoted(id)}`, state, advice);
   }
+}
+
+/** The error of a job that stays dead, because another job has its key. */
+export async function keptOut(
+  engine: QueueEngine,
+  queue: string,
+  holder: string,
+): Promise<DuplicateJobError> {
+  const stored = await engine.admin.get(queue, holder);
+  return new DuplicateJobError(queue, holder, stored?.state, WAIT_OR_REMOVE);
 }
 
 /** Jobs that are read at once. */

@@ -268,7 +268,7 @@ export class Enqueuer {
       if (isFull || !isSame(job.replication, replication)) break;
       // Generated ids never collide, so they need no check. A call has at most one job for each unique key.
       const { unique } = job;
-      const own = job.hasOwnId ? job.id : unique && unique.on !== 'aggregate' && keyOf(unique);
+      const own = unique ? unique.on !== 'aggregate' && keyOf(unique) : job.hasOwnId && job.id;
       if (own) {
         if (this.idsUnderWay.has(own)) break;
         this.idsUnderWay.add(own);

@@ -1,5 +1,5 @@
 import type { QueueEngine } from '../contract/engine.js';
-import { InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
+import { DuplicateJobError, InvalidOptionError, JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkGiven, type AnyDefinition } from '../job/define-job.js';
 import type { Duration } from '../job/duration.js';
 import { checkJobId } from '../job/job-id.js';
@@ -11,7 +11,7 @@ import { field, integer, refuse, rule, shape } from '../options/check.js';
 import { checkDelay, checkMoment } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { AddResult } from './add-result.js';
-import { ANY_DATA } from './dead-jobs.js';
+import { ANY_DATA, WAIT_OR_REMOVE } from './dead-jobs.js';
 import type { MadeJob } from './job-maker.js';
 
 /** What `queue.update` changes: at least one field. Fields that are left out stay unchanged. */
@@ -133,11 +133,13 @@ const ADVICE = {
 
 const ONLY_ENDED = 'only a job that has ended is run again';
 
+const AGAIN = { on: 'again', forMs: 0, states: [], delayMs: 0, longestMs: 0 } as const;
+
 /**
  * Adds a completed or cancelled job again, with its id. The store replaces the ended job in the same step, so only one of several
  * calls adds it. Returns `'dead'` if the job is dead; then nothing was done.
  *
- * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError}
+ * @throws {JobNotFoundError | WrongStateError | DuplicateJobError | InvalidJobIdError}
  */
 export async function addAgain(
   engine: QueueEngine,
@@ -153,8 +155,12 @@ export async function addAgain(
     throw new WrongStateError(name, `job ${quoted(id)}`, stored.state, ONLY_ENDED);
   const body = decodeBody(stored.body);
   if (!body) throw new WrongStateError(name, `job ${quoted(id)}`, 'corrupt', 'add it again by queue.add()');
-  const { priority, group } = body.options;
-  const { duplicate, state } = await add({
+  const { priority, group, digest, isUnique } = body.options;
+  const {
+    duplicate,
+    state,
+    id: holder,
+  } = await add({
     id,
     name: body.name,
     body: bodyAgain(stored.body, engine.now()),
@@ -162,8 +168,10 @@ export async function addAgain(
     replication: queue.durability,
     ...(priority && { priority }),
     ...(group !== undefined && { group }),
+    ...(isUnique && { unique: { ...AGAIN, digest: digest! } }),
   });
   if (!duplicate) return 'added';
+  if (holder !== id) throw new DuplicateJobError(name, holder, state, WAIT_OR_REMOVE);
   // A caller of `addAndWait` still needs the stored result.
   const advice = state === 'completed' ? 'somebody waits for its result; try again in a minute' : ONLY_ENDED;
   throw new WrongStateError(name, `job ${quoted(id)}`, state!, advice);

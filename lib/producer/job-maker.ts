@@ -82,7 +82,10 @@ export function makeJob(
       undefined,
     );
   const text = isItem ? `[${data}]` : data;
-  const stored = unique || request.awaited ? { ...checked, ...implied(unique, request) } : checked;
+  const stored =
+    unique || request.awaited
+      ? { ...checked, ...implied(unique, request, checked.unique !== undefined) }
+      : checked;
   const body = encodeBody(name, createdAt, stored, text);
   const { durability: replication } = queue;
   if (checked === NO_OPTIONS)
@@ -110,12 +113,13 @@ export function makeJob(
 }
 
 /** The stored options that follow from a key, and from a caller that waits. */
-function implied(unique: KeyClaim | undefined, { awaited }: JobRequest): RecordOptions {
+function implied(unique: KeyClaim | undefined, { awaited }: JobRequest, isUnique: boolean): RecordOptions {
   return {
     ...delayOf(unique),
     // Later adds delay the job further.
     ...(unique?.on === 'aggregate' && { items: 1, delayMs: unique.longestMs }),
     ...(unique && { digest: unique.digest }),
+    ...(isUnique && { isUnique }),
     ...(awaited && { awaited: true }),
   };
 }

@@ -479,6 +479,7 @@ export class Queue<Jobs = any> {
    *
    * @throws {JobNotFoundError | InvalidJobIdError}
    * @throws {WrongStateError} with the state, if the job has not ended
+   * @throws {DuplicateJobError} if the job has `unique`, and another job that has not ended has its key
    * @throws everything `add` throws
    * @example
    * await queue.retry('report-2026-07');

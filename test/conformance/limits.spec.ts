@@ -359,6 +359,24 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await t.add(grouped('a.8'))).toMatchObject({ kind: 'stored' });
     });
 
+    it('take duplicates however full they are, because those add nothing', async () => {
+      await set('g', { maxSize: 2 }, 'code');
+      const unique = { digest: 'D', forMs: 0, states: ['waiting'], on: 'skip' } as const;
+      const keyed = (id: string) => ({ ...grouped(id), unique: { ...unique, delayMs: 0, longestMs: 0 } });
+      const withKey = (id: string) => ({
+        ...keyed(id),
+        body: grouped(id).body.replace('"group"', '"unique":"D","group"'),
+      });
+      await t.add(grouped('a.0'), withKey('a.1'));
+      expect(await t.add(grouped('a.0'))).toMatchObject({ kind: 'stored', duplicates: [{ id: 'a.0' }] });
+      expect(await t.add(withKey('a.2'))).toMatchObject({ duplicates: [{ id: 'a.2', holder: 'a.1' }] });
+      const full = { kind: 'group-full', group: 'a', size: 2, maxSize: 2 };
+      expect(await t.add(grouped('a.0'), grouped('a.3'))).toEqual(full);
+      expect((await t.engine.admin.counts(QUEUE)).waiting).toBe(2);
+      expect(await take(1)).toMatchObject({ ids: ['a.0'] });
+      expect(await t.add(withKey('a.4'), grouped('a.5'))).toMatchObject({ duplicates: [{ id: 'a.4' }] });
+    });
+
     it('with a rate each have their own', async () => {
       await set('g', slow(1));
       await t.add(...some('a', 2), ...some('b', 2));

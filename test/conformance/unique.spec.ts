@@ -321,4 +321,111 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 2, delayed: 2, active: 1 });
     expect(await violations()).toEqual([]);
   });
+
+  describe('of a job with `unique` that is to run again', () => {
+    /** A job whose body says that its key is that of `unique`. */
+    const exclusive = (data: string, claim: Partial<KeyClaim> = {}, more: Partial<EnqueueJob> = {}) => {
+      const job = keyed(data, claim, more);
+      const { digest } = job.unique!;
+      return { ...job, body: encodeBody('work', t.now, { digest, isUnique: true }, data) };
+    };
+    const die = async (job: EnqueueJob) => {
+      await t.add(job);
+      await t.claim();
+      await t.settle(dead(job.id));
+      return job.id;
+    };
+    const retry = (...named: string[]) => t.engine.upkeep.retryDead(QUEUE, { ids: named });
+    const again = (job: EnqueueJob) =>
+      add({ ...exclusive('9', { on: 'again', states: [] }), id: job.id, hasOwnId: true });
+
+    it.each([
+      ['waits', () => undefined],
+      ['runs', () => t.claim()],
+      ['is delayed', (id: string) => t.claim().then(() => t.settle(retried(id, { delayMs: 60_000 })))],
+    ])('is refused while another job that has it %s', async (_, bring) => {
+      const old = await die(exclusive('1'));
+      const { id: holder } = await add(exclusive('2'));
+      await bring(holder);
+      const before = await t.engine.lastEvent(QUEUE);
+      expect(await retry(old)).toEqual({ retried: [], refused: [{ id: old, holder }] });
+      expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 9 })).toEqual({
+        retried: [],
+        refused: [{ id: old, holder }],
+      });
+      expect(await stateOf(old)).toBe('dead');
+      expect(await t.engine.lastEvent(QUEUE)).toBe(before);
+    });
+
+    it('is refused while a job waits for the end of another one that had it', async () => {
+      const last = { on: 'keepLast' } as const;
+      const first = exclusive('1', last);
+      await t.add(first);
+      await t.claim();
+      const { id: holder } = await add(exclusive('2', last));
+      await t.settle(dead(first.id));
+      expect(await retry(first.id)).toEqual({ retried: [], refused: [{ id: first.id, holder }] });
+      await t.engine.upkeep.freeKeys(QUEUE, ['D']);
+      expect(await retry(first.id)).toEqual({ retried: [], refused: [{ id: first.id, holder }] });
+      expect(await violations()).toEqual([]);
+    });
+
+    it.each([
+      ['completed and kept', (id: string) => t.settle(kept(id, 60_000))],
+      ['dead', (id: string) => t.settle(dead(id))],
+      ['gone', (id: string) => t.settle(completed(id))],
+    ])('takes it back once the other job is %s', async (_, end) => {
+      const old = await die(exclusive('1'));
+      const other = await add(exclusive('2'));
+      await t.claim();
+      await end(other.id);
+      await t.engine.upkeep.freeKeys(QUEUE, ['D']);
+      expect(await retry(old)).toEqual({ retried: [old] });
+      expect(await add(exclusive('3'))).toMatchObject({ holder: old, state: 'waiting', isNew: false });
+    });
+
+    it('goes to the first of several dead ones', async () => {
+      const first = await die(exclusive('1'));
+      const second = await die(exclusive('2'));
+      const other = await die(exclusive('3', { digest: 'other' }));
+      expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 9 })).toEqual({
+        retried: [first, other],
+        refused: [{ id: second, holder: first }],
+      });
+      expect(await add(exclusive('4'))).toMatchObject({ holder: first });
+    });
+
+    it('is taken by a completed one with its id, or refused with the job that has it', async () => {
+      const old = exclusive('1');
+      await t.add(old);
+      await t.claim();
+      await t.settle(kept(old.id, 60_000));
+      const other = await add(exclusive('2'));
+      expect(await again(old)).toMatchObject({ holder: other.id, state: 'waiting', isNew: false });
+      expect(await stateOf(old.id)).toBe('completed');
+      await t.claim();
+      expect(await again(old)).toMatchObject({ holder: other.id, state: 'active', isNew: false });
+      await t.settle(completed(other.id));
+      expect(await again(old)).toMatchObject({ isNew: true });
+      expect(await again(old)).toMatchObject({ state: 'waiting', isNew: false });
+      expect(await again(old)).not.toHaveProperty('holder');
+      expect(await add(exclusive('3'))).toMatchObject({ holder: old.id, state: 'waiting' });
+    });
+
+    it('keeps the time for which it counts', async () => {
+      const timed = { forMs: 60_000, states: [] };
+      const old = await die(exclusive('1', timed));
+      expect(await retry(old)).toEqual({ retried: [old] });
+      await t.claim();
+      await t.settle(completed(old));
+      expect(await add(exclusive('2', timed))).toMatchObject({ holder: old, isNew: false });
+    });
+
+    it('does not matter if the key is that of another option, or of a version before', async () => {
+      const old = await die(keyed('1'));
+      const other = await add(keyed('2'));
+      expect(await retry(old)).toEqual({ retried: [old] });
+      expect(await add(keyed('3'))).toMatchObject({ holder: other.id });
+    });
+  });
 });

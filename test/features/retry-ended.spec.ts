@@ -105,6 +105,44 @@ describe('queue.retry', () => {
     expect(types.filter((type) => type === 'added')).toHaveLength(2);
   });
 
+  it('does not run beside another job with its unique key, and names that job', async () => {
+    const app = await bootQueue(redis, {
+      handlers: {
+        '*': (job) => {
+          if (job.data === 'fails') throw new Error('no luck');
+        },
+      },
+    });
+    const { queue, said } = app;
+    const unique = { key: 'k' };
+    const done = await queue.add('one', 'well', { unique, ...KEPT });
+    await ends(app, done.id);
+    const dead = await queue.add('one', 'fails', { unique, attempts: 1, ...KEPT });
+    await said.first((event) => event.type === 'dead', PATIENT);
+    const holder = await queue.add('one', 'later', { unique, delay: '1h' });
+
+    const refusal = { code: 'GODWIT_DUPLICATE_JOB', queue: queue.name, jobId: holder.id, state: 'delayed' };
+    for (const act of [
+      () => queue.retry(done.id),
+      () => queue.retry(dead.id),
+      () => queue.dead.retry(dead.id),
+      () => queue.dead.retry(dead.id, { data: 'well' }),
+    ]) {
+      await expect(act()).rejects.toMatchObject(refusal);
+      await expect(act()).rejects.toThrow(/has the key of this job; wait for its end, or cancel or remove/);
+    }
+    expect(await queue.dead.retry({})).toBe(0);
+    expect(await queue.dead.retry({ contains: 'one' })).toBe(0);
+    expect(await queue.get(dead.id)).toMatchObject({ state: 'dead', data: 'fails' });
+    expect(await queue.get(done.id)).toMatchObject({ state: 'completed' });
+
+    await queue.remove(holder.id);
+    await queue.dead.retry(dead.id, { data: 'well' });
+    await said.first((event) => event.type === 'completed' && event.jobId === dead.id, PATIENT);
+    await queue.retry(done.id);
+    await ends(app, done.id, 2);
+  });
+
   itOnRedis('does not touch a job whose body cannot be read', async () => {
     const app = await bootQueue(redis, { handlers: { '*': () => 1 } });
     const { queue } = app;

@@ -9,18 +9,10 @@ local duplicates, duplicate_ids = {}, {}
 local added = 0
 
 -- Before any write, the script checks the types of the keys that it may write, and of no others: so a call pays only for what it adds.
-if arg_maxEvents > 0 or ranked_first <= ranked_last then
-  check_types(key_meta)
-end
-if plain_first <= plain_last or head_first <= head_last then
-  check_types(key_wait)
-end
-if ranked_first <= ranked_last then
-  check_types(key_prioritized)
-end
-if priorities_first <= priorities_last then
-  check_types(key_priorities)
-end
+if arg_maxEvents > 0 or ranked_first <= ranked_last then check_types(key_meta) end
+if plain_first <= plain_last or head_first <= head_last then check_types(key_wait) end
+if ranked_first <= ranked_last then check_types(key_prioritized) end
+if priorities_first <= priorities_last then check_types(key_priorities) end
 if grouped_first <= grouped_last then
   check_types(key_meta, key_grouped, key_lines, key_lineStates, key_ready, key_limits)
 end
@@ -33,18 +25,12 @@ local any_there, refusal = false, nil
 local function look(first, last, stride)
   local ids, count = {}, 0
   for at = first, last, stride do
-    count = count + 1
-    ids[count] = ARGV[at]
+    count, ids[count + 1] = count + 1, ARGV[at]
   end
   if count == 0 then return ids, ids end
   local there = bodies_of(ids)
   if there.err then refusal = there end
-  for i = 1, count do
-    if there[i] then
-      any_there = true
-      break
-    end
-  end
+  for i = 1, count do any_there = any_there or there[i] ~= false end
   return ids, there
 end
 
@@ -84,6 +70,7 @@ for i = unique_first, unique_last, 9 do
   in_line = in_line or row.state == 'in line'
   row.delay, row.longest, row.most, row.most_bytes = tonumber(ARGV[i + 5]), tonumber(ARGV[i + 6]), tonumber(ARGV[i + 7]), tonumber(ARGV[i + 8])
   keyed[ARGV[i]] = row
+  row.rival = row.on == 'again' and rival_in(row, ARGV[i])
 end
 if unique_first <= unique_last then
   check_types(key_unique, key_meta, key_wait, key_prioritized, key_delayed, key_priorities, key_attempts, key_dead, key_completed)
@@ -104,25 +91,6 @@ end
 local workers = in_line and table.concat(leased_workers(), '\n') or arg_workers
 if workers ~= arg_workers then return { 'again', workers } end
 
--- A call adds all its jobs or none, so duplicates count too.
-local function full_group()
-  local sizes, names = {}, {}
-  for at = grouped_first, grouped_last, 4 do
-    local name = ARGV[at + 2]
-    if not sizes[name] then names[#names + 1] = name end
-    sizes[name] = (sizes[name] or 0) + 1
-  end
-  local rules = redis.call('HMGET', key_limits, 'g', unpack(names))
-  for i, name in ipairs(names) do
-    local most = (rules[1] or rules[i + 1]) and limits_in(rules[i + 1], limits_in(rules[1])).maxSize
-    local number = most and redis.call('HGET', key_lines, name)
-    local size = number and size_of_line(numbers_in(line_in(redis.call('HGET', key_lineStates, number)), tonumber(number))) or 0
-    if most and size + sizes[name] > most then return { 'full', name, tostring(size), tostring(most) } end
-  end
-end
-local full = grouped_first <= grouped_last and full_group()
-if full then return full end
-
 local holds = {}
 for i = holds_first, holds_last, 2 do holds[ARGV[i]] = ' ' .. ARGV[i + 1] .. ' ' end
 
@@ -142,11 +110,38 @@ end
 
 -- Whether a new job with this key is not put into the line.
 local function is_kept_out(row)
+  if row.on == 'again' then return row.rival end
   local state, is_held = standing_of(row)
   local is_over = state ~= 'waiting' and state ~= 'delayed' and state ~= 'active'
   if next_of(row) then return not is_over and (is_held or row.on == 'keepLast') end
   return is_held
 end
+
+-- Whether a job of this call is a duplicate. `body` is that of an existing job with its id.
+local function is_duplicate(id, body)
+  return keyed[id] and is_kept_out(keyed[id]) or body and is_taken(id, state_of[id])
+end
+
+-- The first group that would have more jobs than it may have.
+local function full_group()
+  local sizes, names = {}, {}
+  for i, id in ipairs(grouped) do
+    local name = ARGV[grouped_first + 4 * i - 2]
+    if not is_duplicate(id, grouped_there[i]) then
+      if not sizes[name] then names[#names + 1] = name end
+      sizes[name] = (sizes[name] or 0) + 1
+    end
+  end
+  local rules = redis.call('HMGET', key_limits, 'g', unpack(names))
+  for i, name in ipairs(names) do
+    local most = (rules[1] or rules[i + 1]) and limits_in(rules[i + 1], limits_in(rules[1])).maxSize
+    local number = most and redis.call('HGET', key_lines, name)
+    local size = number and size_of_line(numbers_in(line_in(redis.call('HGET', key_lineStates, number)), tonumber(number))) or 0
+    if most and size + sizes[name] > most then return { 'full', name, tostring(size), tostring(most) } end
+  end
+end
+local full = grouped_first <= grouped_last and full_group()
+if full then return full end
 
 -- At most `arg_maxWaiting` jobs may wait. A refused call changes nothing. A call that drops the oldest jobs may remove any of them, so
 -- their keys are checked first.
@@ -159,9 +154,7 @@ if arg_maxWaiting > 0 then
   local new = 0
   for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { grouped, grouped_there } }) do
     for i, id in ipairs(list[1]) do
-      local is_out = keyed[id] and is_kept_out(keyed[id])
-      if list[2][i] then is_out = is_taken(id, state_of[id]) end
-      if not is_out then new = new + 1 end
+      if not is_duplicate(id, list[2][i]) then new = new + 1 end
     end
   end
   local waiting = count_waiting()
@@ -210,6 +203,10 @@ local function is_key_free(id, body, priority)
   if not row then return true end
   if row.on == 'aggregate' then return is_collector(id, body, row) end
   local state, is_held = standing_of(row)
+  if row.on == 'again' then
+    row.is_own, row.holder = row.holder == id, row.rival
+    return not row.rival or refuse(id, row.rival == row.next and 'delayed' or state, row)
+  end
   local waits = state == 'waiting' or state == 'delayed'
   local is_over = not (waits or state == 'active')
   local next_id = next_of(row)
@@ -271,14 +268,13 @@ local function store(ids, there, first, last, stride)
   for i = 1, #ids do
     local at = first + (i - 1) * stride
     local priority = stride > 2 and tonumber(ARGV[at + stride - 1]) or 0
+    local row = keyed[ids[i]]
     -- If a call is repeated long after, its jobs exist already. Each is then a duplicate of itself, not of the holder of its key.
-    if (there[i] or is_key_free(ids[i], ARGV[at + 1], priority)) and is_free(ids[i], there[i]) then
-      local row = keyed[ids[i]]
-      if row then put_row(row.digest, ids[i], row.ms > 0 and now + row.ms or 0, now, '') end
-      new[#new + 1] = ids[i]
-      places[#places + 1] = at
-      fields[#fields + 1] = ids[i]
-      fields[#fields + 1] = ARGV[at + 1]
+    local is_itself = there[i] and not (row and row.on == 'again')
+    if (is_itself or is_key_free(ids[i], ARGV[at + 1], priority)) and is_free(ids[i], there[i]) then
+      if row and not row.is_own then put_row(row.digest, ids[i], row.ms > 0 and now + row.ms or 0, now, '') end
+      new[#new + 1], places[#places + 1] = ids[i], at
+      fields[#fields + 1], fields[#fields + 2] = ids[i], ARGV[at + 1]
     end
   end
   if #new > 0 then put_bodies(new, fields, 1, #fields) end
@@ -311,13 +307,11 @@ for i = 1, #later do
   local nth = places and (places[i] - later_first) / 2 or i - 1
   local due = ARGV[times_first + nth]
   if string.byte(due) == 43 then
-    local sum = from_now[due] or string.format('%.0f', now + tonumber(due))
-    from_now[due] = sum
-    due = sum
+    from_now[due] = from_now[due] or string.format('%.0f', now + tonumber(due))
+    due = from_now[due]
   end
   due = due_score(later[i], due, seen_due)
-  scores[2 * i - 1] = due
-  scores[2 * i] = later[i]
+  scores[2 * i - 1], scores[2 * i] = due, later[i]
   if not sooner and tonumber(due) < earliest then sooner = true end
 end
 if priorities_first <= priorities_last then

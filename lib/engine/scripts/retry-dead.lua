@@ -1,16 +1,26 @@
---@needs types, clock, body-lines, bodies, names, traces, line, ending, walk, dead, bell, event
+--@needs types, clock, body-lines, bodies, names, traces, line, ending, walk, dead, unique, bell, event
 -- Moves dead jobs back to the line with their priority: the named jobs, or the next ones that match. Their attempts and stalls
 -- start again at 0, their failure is deleted, and they never expire, because somebody wants them run. A corrupt job cannot be
--- retried.
+-- retried, nor a job with `unique` while another job that has not ended has its key.
 check_bodies()
 local now = clock()
 local traces = read_traces()
-check_types(key_meta, key_wait, key_prioritized, key_dead, key_doorbell, key_failures)
+check_types(key_meta, key_wait, key_prioritized, key_dead, key_completed, key_delayed, key_unique, key_doorbell, key_failures)
 
 local retried, names, priorities = {}, {}, {}
+-- Jobs that stay dead and, after each, the job that has its key; the keys that the chosen jobs take, with their jobs.
+local refused, takers = {}, {}
+local function has_rival(id, body)
+  local row = unique_row_of(body)
+  local rival = row and (takers[row.digest] or rival_in(row, id))
+  if rival then refused[#refused + 1], refused[#refused + 2] = id, rival end
+  if row and not rival then takers[row.digest] = id end
+  return rival and true or false
+end
+
 local function choose(id)
   local fit, bytes, body = is_asked(id)
-  fit = fit and body ~= '' and (arg_data == '' or options_line_of(body) ~= nil)
+  fit = fit and body ~= '' and (arg_data == '' or options_line_of(body) ~= nil) and not has_rival(id, body)
   if fit then
     names[#names + 1] = name_of(body)
     priorities[#priorities + 1] = priority_of(body)
@@ -36,6 +46,9 @@ if #retried > 0 then
   traces.has_slots = false
   forget_traces(retried, traces)
   mark_started(retried)
+  for digest, one in pairs(takers) do
+    if row_of(digest).holder ~= one then put_row(digest, one, 0, now, '') end
+  end
   local plain = {}
   for i, one in ipairs(retried) do
     if priorities[i] > 0 then
@@ -50,4 +63,4 @@ if #retried > 0 then
   say(events, 'added', #retried, table.concat(retried, '\n'), 'name', table.concat(names, '\n'))
   write_events(events, now)
 end
-return { now, at, id, retried }
+return { now, at, id, retried, refused }

@@ -1,3 +1,4 @@
+import type { KeptOut } from '../../contract/upkeep-verbs.js';
 import { walked, type RawWalked } from '../codec/replies.js';
 import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
@@ -12,6 +13,9 @@ export const retryDead = defineScript({
     'wait',
     'prioritized',
     'dead',
+    'completed',
+    'delayed',
+    'unique',
     ...TRACE_KEYS,
     'events',
     'doorbell',
@@ -21,5 +25,14 @@ export const retryDead = defineScript({
   args: { ...DEAD_WALK, data: 'text', maxEvents: 'int' },
   /** ids: if there are any, only these are looked at. */
   lists: ['ids'],
-  reply: (raw: RawWalked) => walked(raw),
+  /** Also which jobs stay dead, because another job has their key. */
+  reply: ([now, at, id, ids, refused]: [...RawWalked, string[]]) => ({
+    ...walked([now, at, id, ids]),
+    refused: pairsOf(refused),
+  }),
 });
+
+/** From a list of ids and holders in turn. */
+function pairsOf(list: readonly string[]): readonly KeptOut[] {
+  return list.flatMap((id, i) => (i % 2 === 0 ? [{ id, holder: list[i + 1]! }] : []));
+}

@@ -5,6 +5,7 @@ import { RULES } from '../../job/rules.js';
 import { quoted } from '../../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
+import { keptOut } from '../../producer/dead-jobs.js';
 import type { AddResult, Queue } from '../../producer/queue.js';
 import { changeExact, parseExact } from './exact-json.js';
 import { HttpFault } from './http.js';
@@ -144,7 +145,7 @@ function isExact(text: string): boolean {
  * written.
  *
  * @throws {HttpFault} 409 if the data is not what the person saw
- * @throws {JobNotFoundError | WrongStateError | PayloadTooLargeError | InvalidOptionError}
+ * @throws {JobNotFoundError | WrongStateError | DuplicateJobError | PayloadTooLargeError | InvalidOptionError}
  */
 export async function replaceData(
   engine: QueueEngine,
@@ -169,8 +170,9 @@ export async function replaceData(
   const bytes = Buffer.byteLength(data);
   if (bytes > maxPayloadBytes) throw new PayloadTooLargeError(bytes, maxPayloadBytes);
   if (job.state === 'dead') {
-    const { retried } = await engine.upkeep.retryDead(name, { ids: [id], data });
+    const { retried, refused } = await engine.upkeep.retryDead(name, { ids: [id], data });
     if (retried.length > 0) return;
+    if (refused?.[0]) throw await keptOut(engine, name, refused[0].holder);
     throw new WrongStateError(name, `job ${quoted(id)}`, 'not dead any more', 'open it again');
   }
   const answer = await engine.admin.update(name, { id, data });

@@ -30,6 +30,19 @@ local function next_of(row)
   return is_parked(row.next) and body_with(row.next, row.digest) and row.next or nil
 end
 
+-- A job with `unique` runs again only if no other job that has not ended has its key. Returns such a job. Nil if there is none.
+local function rival_in(row, id)
+  local is_other = row.holder ~= id and body_with(row.holder, row.digest) and not has_ended(row.holder)
+  return next_of(row) or is_other and row.holder or nil
+end
+
+-- The row of the key of a job with `unique`. Nil if it has no such key.
+local function unique_row_of(body)
+  if not string.find(body, '"key":"unique"', 1, true) then return nil end
+  local options = options_of(body)
+  return options.key == 'unique' and type(options.unique) == 'string' and row_of(options.unique) or nil
+end
+
 -- The job that waited becomes the holder, and is put into the line.
 local function hand_on(row, now)
   promote(row.next)
