@@ -416,7 +416,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await recover()).toBe('recovered');
       expect(await recover()).toBe('alive');
       const first = (await take(9)).ids;
-      expect(first.map((id) => id[0]).toSorted()).toEqual(['a', 'b']);
+      expect(first.map((id) => id.charAt(0)).toSorted()).toEqual(['a', 'b']);
       expect((await t.exchange({ worker: 'lost', settled: first.map(completed) })).kind).toBe(
         'unknown-worker',
       );
