@@ -1,1 +1,2 @@
 export function promtool(): string | undefined;
+export function prometheus(): string | undefined;
