@@ -56,9 +56,15 @@ import type { EnhancerKind } from '../options/worker-options.js';
 import { QueueProducer } from '../producer/queue-producer.js';
 import { DispatcherRegistry } from './dispatcher.registry.js';
 import { LimitsDeclarer } from './limits-declarer.js';
-import { InMemoryQueues, logAddresses, logLinks } from './notices.js';
+import { InMemoryQueues, logAddresses, logLinks, redisText } from './notices.js';
 import { Observers } from './observers.js';
-import { QueueRegistry, configKeys, configsInUse, type Substitute } from './queue.registry.js';
+import {
+  QueueRegistry,
+  configKeys,
+  configsInUse,
+  connectionsInUse,
+  type Substitute,
+} from './queue.registry.js';
 import { QueueRuntime, type WorkerServices } from './queue.runtime.js';
 import { wiredProviders } from './wiring.js';
 import { readFileSync } from 'node:fs';
@@ -148,12 +154,13 @@ export class QueueCore {
     ...wiredProviders,
     {
       provide: QueueRuntime,
-      inject: [QUEUE_ENGINE, WORKER_SERVICES, SETTINGS, QueueRegistry],
+      inject: [QUEUE_ENGINE, WORKER_SERVICES, SETTINGS, QueueRegistry, DiscoveryService],
       useFactory: (
         engine: QueueEngine,
         hire: (obey: (order: ProcessOrder) => void) => WorkerServices,
         settings: ResolvedModuleOptions,
         registry: QueueRegistry,
+        discovery: DiscoveryService,
       ) =>
         new QueueRuntime(
           engine,
@@ -161,6 +168,7 @@ export class QueueCore {
           settings,
           () => registry.names(),
           (queue) => registry.open(queue),
+          () => redisText(connectionsInUse(discovery, registry)),
         ),
     },
     {
@@ -227,7 +235,8 @@ export class QueueCoreModule
     await this.checkAndPrepare();
     this.followLazyModules();
     this.stopLogging = logLinks(this.engine, this.logger);
-    if (!this.substitute && this.settings.value.log.start) this.logAddresses();
+    if (!this.substitute && this.settings.value.log.start)
+      logAddresses(connectionsInUse(this.discovery, this.registry), this.logger);
     for (const notice of this.inMemory.notices()) this.logger.warn(notice);
     this.attachTelemetry();
     await this.core.runtime.open();
@@ -246,12 +255,6 @@ export class QueueCoreModule
     const { inspector, runtime } = this.core;
     const source = { queues: () => inspector.queues(), load: () => runtime.load };
     this.detachTelemetry = this.settings.value.telemetry?.attach(source);
-  }
-
-  private logAddresses(): void {
-    const keys = configsInUse(this.discovery, this.registry);
-    const configs = keys.map((key) => ({ key, connection: this.registry.settingsOf(key).connection }));
-    logAddresses(configs, this.logger);
   }
 
   /** Runs when every provider is initialised. Listeners start before the workers, so they get the events of the first job. */

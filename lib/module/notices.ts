@@ -1,9 +1,9 @@
 import type { QueueEngine } from '../contract/engine.js';
 import { QueueFormatError, UnsupportedRedisError } from '../errors.js';
-import { namedQueues } from '../job/text.js';
-import { isMemory, addressOf, DEFAULT_CONNECTION, type ConnectionOption } from '../options/connection.js';
+import { listed, namedQueues } from '../job/text.js';
+import { isMemory, addressOf, DEFAULT_CONNECTION, type RedisConnection } from '../options/connection.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
-import type { QueueRegistry } from './queue.registry.js';
+import type { ConfigConnection, QueueRegistry } from './queue.registry.js';
 import type { Log } from '../contract/log.js';
 
 /**
@@ -59,7 +59,7 @@ export class InMemoryQueues {
     const queuesText = keys.length === this.configs().length ? '' : ` of ${namedQueues(queues)}`;
     const notices = [
       `jobs${queuesText} live in the memory of this process: they are lost when it exits, and no other process sees them; ` +
-        'in-memory mode is for development, so set connection to the URL of a Redis elsewhere',
+        "connection: 'memory' is for development and tests; in production, set connection to the URL of a Redis",
     ];
     const asking = queues.filter((queue) => this.registry.optionsOf(queue).durability !== null);
     if (asking.length > 0) {
@@ -119,17 +119,24 @@ export function warnWithoutShutdownHooks(logger: Log): () => void {
   return () => clearTimeout(timer);
 }
 
+/** What a log line calls the Redis of these configurations. */
+export function redisText(configs: readonly ConfigConnection[]): string {
+  const addresses = configs.flatMap(({ connection }) =>
+    isMemory(connection) ? [] : [addressText(connection)],
+  );
+  return addresses.length > 1 ? `Redis (one of ${listed(addresses)})` : `Redis (${addresses.join('')})`;
+}
+
+function addressText(connection: RedisConnection): string {
+  return addressOf(connection) ?? 'the server of the client that its function returns';
+}
+
 /** Logs which Redis each configuration uses, which reveals a connection that is missing or incomplete. */
-export function logAddresses(
-  configs: readonly { readonly key: string; readonly connection: ConnectionOption }[],
-  logger: Log,
-): void {
+export function logAddresses(configs: readonly ConfigConnection[], logger: Log): void {
   for (const { key, connection } of configs) {
     if (isMemory(connection)) continue;
-    const place = key === '' ? 'forRoot()' : `forRoot('${key}')`;
-    const address = addressOf(connection) ?? 'the server of the client that its function returns';
     const isDefault = connection === DEFAULT_CONNECTION;
-    logger.log(`Redis of ${place}: ${address}${isDefault ? ', the default' : ''}`);
+    logger.log(`Redis of ${pathOf(key)}: ${addressText(connection)}${isDefault ? ', the default' : ''}`);
   }
 }
 

@@ -163,7 +163,7 @@ export class QueueModule {
     const { token, rest, place } = rootOf(args, 'forRootAsync');
     const options = asyncOptions<QueueModuleAsyncOptions>(rest, place, ASYNC_ROOT_FIELDS);
     const isGlobal = visibility(options.isGlobal, place);
-    return root(token, isGlobal, options.imports ?? [], asyncRootProviders(token, options));
+    return root(token, isGlobal, options.imports ?? [], asyncRootProviders(token, place, options));
   }
 
   /**
@@ -318,17 +318,22 @@ function root(
   };
 }
 
-function asyncRootProviders(token: string, options: QueueModuleAsyncOptions): Provider[] {
+function asyncRootProviders(token: string, place: string, options: QueueModuleAsyncOptions): Provider[] {
   const make = (factory: QueueModuleOptionsFactory) => factory.createQueueModuleOptions();
-  const { inject, useFactory, providers } = wayOf<QueueModuleOptionsFactory>(options, 'forRootAsync()', make);
+  const { inject, useFactory, providers } = wayOf<QueueModuleOptionsFactory>(options, place, make);
+  const maker = options.useFactory ? 'useFactory' : 'createQueueModuleOptions()';
   return [
     ...providers,
     {
       provide: token,
       inject,
-      // Null instead of undefined, which would mean that there is no `forRoot`. The error then names the factory that returned
-      // nothing.
-      useFactory: async (...injected: unknown[]) => (await useFactory(...injected)) ?? null,
+      useFactory: async (...injected: unknown[]) => {
+        const made = await useFactory(...injected);
+        if (typeof made === 'object' && made !== null) return made;
+        // Undefined would mean that there is no `forRoot`, and a check of other values could not name the factory.
+        const source = `the result of ${maker} of ${place}`;
+        throw new BootstrapError([new InvalidOptionError(source, 'an object of options', made).message]);
+      },
     },
   ];
 }

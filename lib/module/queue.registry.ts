@@ -14,6 +14,7 @@ import {
   type ResolvedQueueOptions,
   type QueueModuleOptions,
 } from '../options/module-options.js';
+import type { ConnectionOption } from '../options/connection.js';
 import { resolveNamedOptions } from '../options/named-options.js';
 import type { DiscoveryService } from '@nestjs/core';
 import { keyOfNamedRoot, ROOT_OPTIONS } from '../decorators/metadata.js';
@@ -251,6 +252,20 @@ function missingRoot(queue: string, key: unknown): string {
 export function configKeys(discovery: DiscoveryService): readonly string[] {
   const keys = discovery.getProviders().map(({ token }) => keyOfNamedRoot(token));
   return [...new Set(keys.filter((key) => key !== undefined))];
+}
+
+/** The connection of `forRoot`, with its key; empty without one. */
+export interface ConfigConnection {
+  readonly key: string;
+  readonly connection: ConnectionOption;
+}
+
+/** The connections of the configurations that need a store. */
+export function connectionsInUse(discovery: DiscoveryService, registry: QueueRegistry): ConfigConnection[] {
+  return configsInUse(discovery, registry).map((key) => ({
+    key,
+    connection: registry.settingsOf(key).connection,
+  }));
 }
 
 /** Keys of the configurations that need a store: those with queues, and `''` for `forRoot()` without a key, if there is one. */

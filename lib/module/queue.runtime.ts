@@ -111,6 +111,8 @@ export class QueueRuntime {
     private readonly queues: () => readonly string[],
     /** Options of a queue. A queue that is not registered gets the defaults. */
     private readonly openQueue: (queue: string) => ResolvedQueueOptions,
+    /** Redis with its address, as in log lines. */
+    private readonly redis: () => string,
   ) {}
 
   /** State of the workers. Jobs can be added from the start of the application to its end. */
@@ -519,7 +521,7 @@ export class QueueRuntime {
       });
       this.isConnected = await this.engine.open();
       if (!this.isConnected)
-        this.logger.error('Redis is not reachable yet; retrying. Jobs start when it answers');
+        this.logger.error(`${this.redis()} is not reachable yet; retrying. Jobs start when it answers`);
     } catch (error) {
       // Half-open connections would keep the process alive although it failed to start.
       await this.engine.close().catch(() => undefined);

@@ -60,7 +60,9 @@ it('stops while Redis is away, before they were registered and after', async () 
   await app.runtime.stop();
   expect(said(app, "withdrawing the schedules of queue 'work'")).toBe(1);
   expect(app.logs.lines.filter(({ level }) => level === 'error').map(({ text }) => text)).toEqual([
-    'Redis is not reachable yet; retrying. Jobs start when it answers',
+    expect.stringMatching(
+      /^Redis \(127\.0\.0\.1:\d+, database 0\) is not reachable yet; retrying\. Jobs start when it answers$/,
+    ),
   ]);
 });
 

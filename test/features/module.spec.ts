@@ -1,10 +1,10 @@
-import { Inject, Injectable, Module } from '@nestjs/common';
+import { Inject, Injectable, Module, type DynamicModule } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { InjectQueue } from '#lib/decorators/inject-queue.decorator.js';
 import { QUEUE_ENGINE, SETTINGS, getQueueToken } from '#lib/decorators/metadata.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
-import { InvalidQueueNameError, MissingRootError, UnknownQueueError } from '#lib/errors.js';
+import { BootstrapError, InvalidQueueNameError, MissingRootError, UnknownQueueError } from '#lib/errors.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import { defineJob } from '#lib/job/define-job.js';
 import type { ResolvedModuleOptions } from '#lib/options/module-options.js';
@@ -88,8 +88,35 @@ describe('forRoot and forRootAsync', () => {
   });
 
   it('say that a factory forgot to return its options', async () => {
-    const root = QueueModule.forRootAsync({ useFactory: () => undefined as never });
-    expect(await bootFaults({ imports: [root] })).toEqual(['forRoot() must be an object, got null (null)']);
+    const forgetful = { useFactory: () => undefined as never };
+    class Forgetful {
+      createQueueModuleOptions() {
+        return null as never;
+      }
+    }
+    const faultOf = (root: DynamicModule) =>
+      compileApp({ imports: [root] }).then(
+        () => undefined,
+        (error: Error) => error,
+      );
+    for (const [root, told] of [
+      [
+        QueueModule.forRootAsync(forgetful),
+        'the result of useFactory of forRootAsync() must be an object of options, got undefined',
+      ],
+      [
+        QueueModule.forRootAsync('reports', forgetful),
+        "the result of useFactory of forRootAsync('reports') must be an object of options, got undefined",
+      ],
+      [
+        QueueModule.forRootAsync({ useClass: Forgetful }),
+        'the result of createQueueModuleOptions() of forRootAsync() must be an object of options, got null',
+      ],
+    ] as const) {
+      const fault = await faultOf(root);
+      expect(fault).toBeInstanceOf(BootstrapError);
+      expect(fault!.message).toContain(told);
+    }
   });
 
   it('are refused when they come twice', async () => {

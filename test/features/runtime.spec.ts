@@ -86,7 +86,8 @@ describe('start', () => {
     away.engine.isThere = false;
     await away.init();
     expect(away.pool('sms').state).toBe('running');
-    const text = 'Redis is not reachable yet; retrying. Jobs start when it answers';
+    const text =
+      'Redis (localhost:6379, database 0) is not reachable yet; retrying. Jobs start when it answers';
     expect(away.logs).toContainEqual({ level: 'error', text });
 
     const there = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
