@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { BackOff, Table } from '#lib/subpaths/cli/dispatch.js';
+import { main } from '#lib/subpaths/cli/main.js';
 import { ROOT } from '../support/sources.js';
 import { godwit } from './support.js';
 
@@ -31,6 +32,22 @@ describe('what is asked of the command itself', () => {
     expect(out).toMatch(/-v, --verbose/);
     expect(out.split('\n').filter((line) => line.length > 110)).toEqual([]);
   });
+});
+
+it('a program that runs commands one after the other collects no listeners', async () => {
+  const { stdout, stderr } = process;
+  const ofSignals = () => ['SIGINT', 'SIGTERM'].map((signal) => process.listenerCount(signal));
+  const ofStreams = () => [stdout, stderr].map((stream) => stream.listenerCount('error'));
+  const before = ofSignals();
+  const write = vi.spyOn(stdout, 'write').mockReturnValue(true);
+  try {
+    expect(await main(['acl'])).toBe(0);
+    const once = ofStreams();
+    for (let i = 0; i < 3; i++) expect(await main(['acl'])).toBe(0);
+    expect([ofSignals(), ofStreams()]).toEqual([before, once]);
+  } finally {
+    write.mockRestore();
+  }
 });
 
 describe('wrong arguments: usage and code 2', () => {

@@ -39,6 +39,9 @@ interface Run {
 /** These jobs are not measured: they compile the code. */
 const WARM = Math.floor(JOBS / 5);
 
+/** What the watchers of all rounds have received. */
+const received = { answers: 0, batches: 0 };
+
 if (values.worker === undefined) await compare();
 else await work(values.worker);
 
@@ -53,6 +56,10 @@ async function compare(): Promise<void> {
   }
   const median = (all: readonly number[]) => all.toSorted((a, b) => a - b)[Math.floor(all.length / 2)]!;
   const rateOf = (all: readonly Run[]) => median(all.map(({ rate }) => rate));
+  const { answers, batches } = received;
+  console.log(`watched by ${answers} answers and ${batches} batches of the live stream`);
+  if (answers === 0 || (values.by.split(',').includes('live') && batches === 0))
+    throw new Error('nobody watched');
   for (const [how, all] of Object.entries(runs)) {
     const cpu = median(all.map(({ cpuUs }) => cpuUs)).toFixed(1);
     const each = all.map(({ rate }) => rate).join(', ');
@@ -92,6 +99,7 @@ function watch(port: number, signal: AbortSignal): void {
   const get = async (path: string) => {
     const answer = await fetch(`http://127.0.0.1:${port}/${path}`, { signal });
     await answer.text();
+    received.answers += 1;
     if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
   };
   const every = (ms: number, path: string) => {
@@ -111,9 +119,17 @@ function watch(port: number, signal: AbortSignal): void {
   ];
   for (const path of pages) every(3 * SECOND_MS, `queues/api/v1/${path}`);
   if (by.includes('live'))
-    void get('queues/api/v1/events').catch((error: unknown) => {
+    void follow(port, signal).catch((error: unknown) => {
       if (!signal.aborted) throw error;
     });
+}
+
+/** Reads the live stream, as the page does. */
+async function follow(port: number, signal: AbortSignal): Promise<void> {
+  const { ok, status, body } = await fetch(`http://127.0.0.1:${port}/queues/api/v1/events`, { signal });
+  if (!ok || !body) throw new Error(`events: ${status}`);
+  for await (const text of body.pipeThrough(new TextDecoderStream()))
+    received.batches += text.split('\ndata:').length - 1;
 }
 
 async function work(url: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { once } from 'node:events';
+import type { GodwitError } from '../../errors.js';
 import { escaped } from '../../errors/show.js';
 import { readDuration } from '../../job/duration.js';
 import type { Inspector } from '../inspector.js';
@@ -12,6 +13,11 @@ export const FAILED = 1;
 export const NOT_THERE = 3;
 export const UNHEALTHY = 4;
 export const STOPPED = 130;
+/** Whether the error is about the arguments: a name, an option or data. */
+export function isOfArguments({ code }: GodwitError): boolean {
+  return /^GODWIT_(INVALID|PAYLOAD|SCHEMA)/.test(code);
+}
+
 /** For a `UsageError` that needs no usage text. */
 const NO_USAGE = ' ';
 

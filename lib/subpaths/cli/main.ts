@@ -7,13 +7,13 @@ import { VERSION } from '../../worker/registrar.js';
 import { acl } from './acl.js';
 import { actions, actorOf } from './actions.js';
 import { completionScript } from './completion.js';
-import { FAILED, NOT_THERE, Printer, type Command } from './context.js';
+import { FAILED, isOfArguments, NOT_THERE, Printer, type Command } from './context.js';
 import { DISPATCH_HELP, readDispatchOptions, UsageError } from './dispatch-options.js';
 import { runDispatch } from './dispatch.js';
 import { JOB_COMMANDS } from './job-commands.js';
 import { LIMIT_COMMANDS } from './limit-commands.js';
 import { migrate } from './migrate.js';
-import { Output } from './output.js';
+import { standardOutput, type Output } from './output.js';
 import { QUEUE_COMMANDS } from './queue-commands.js';
 import { serve } from './serve.js';
 import { WATCH_COMMANDS } from './watch-commands.js';
@@ -45,13 +45,12 @@ const GLOBAL = {
   help: { type: 'boolean', short: 'h', about: 'print this text' },
 } as const;
 
-/** Errors because of wrong arguments, and errors because something does not exist. */
-const WRONG = /^GODWIT_(INVALID|PAYLOAD|SCHEMA)/;
+/** Errors because something does not exist. */
 const ABSENT = /NOT_FOUND$|^GODWIT_UNKNOWN_QUEUE$/;
 
 /** Runs the command line; returns the exit code. */
 export async function main(args: string[]): Promise<number> {
-  const output = new Output();
+  const output = standardOutput();
   try {
     return await run(args, output);
   } catch (error) {
@@ -64,7 +63,7 @@ export async function main(args: string[]): Promise<number> {
     }
     if (!(error instanceof GodwitError)) throw error;
     output.printError(`godwit: ${messageFor(error)}`);
-    if (WRONG.test(error.code)) return 2;
+    if (isOfArguments(error)) return 2;
     return ABSENT.test(error.code) ? NOT_THERE : FAILED;
   }
 }
@@ -123,9 +122,7 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
   const text = (key: string) => values[key] as string | undefined;
   const url = checkUrl(text('url') ?? env['GODWIT_URL'] ?? env['REDIS_URL'] ?? DEFAULT_CONNECTION, '--url');
   const prefix = text('prefix') ?? env['GODWIT_PREFIX'] ?? 'godwit';
-  const stop = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
-  output.onClosed(() => stop.abort());
+  const { stop, forget } = stopping(output);
   const actor = actorOf();
   const inspector = createInspector({
     connection: values['cluster'] === true ? { cluster: [url] } : url,
@@ -147,7 +144,22 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
     throw error;
   } finally {
     await inspector.close();
+    forget();
   }
+}
+
+/** A controller that aborts at SIGINT and SIGTERM, and when the reader of the output is gone. `forget` removes its listeners. */
+function stopping(output: Output): { readonly stop: AbortController; readonly forget: () => void } {
+  const stop = new AbortController();
+  const abort = () => stop.abort();
+  const signals = ['SIGINT', 'SIGTERM'] as const;
+  for (const signal of signals) process.on(signal, abort);
+  const remove = output.onClosed(abort);
+  const forget = () => {
+    for (const signal of signals) process.off(signal, abort);
+    remove();
+  };
+  return { stop, forget };
 }
 
 function parse(command: Command, args: string[]) {
@@ -230,8 +242,10 @@ async function dispatch(args: string[], output: Output): Promise<number> {
     output.print(DISPATCH_HELP);
     return 0;
   }
-  const stop = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => stop.abort());
-  output.onClosed(() => stop.abort());
-  return runDispatch(options, output, stop.signal);
+  const { stop, forget } = stopping(output);
+  try {
+    return await runDispatch(options, output, stop.signal);
+  } finally {
+    forget();
+  }
 }

@@ -2,7 +2,7 @@ import { recordAction, resultOf } from '../../contract/actions.js';
 import { GodwitError } from '../../errors.js';
 import { checkUrl } from '../../options/connection.js';
 import type { Queue } from '../../producer/queue.js';
-import { DONE, FAILED, type Command, type Context } from './context.js';
+import { DONE, FAILED, isOfArguments, type Command, type Context } from './context.js';
 import { UsageError } from './dispatch-options.js';
 import {
   BULL_STATES,
@@ -159,7 +159,8 @@ async function addAll(queue: Queue, jobs: readonly FoundJob[], moved: Moved): Pr
       return true;
     }
     const { reason } = answer as { reason: unknown };
-    if (!isRefusal(reason)) throw reason;
+    // Other errors, such as an unreachable Redis, are not about this job only.
+    if (!(reason instanceof GodwitError && isOfArguments(reason))) throw reason;
     if (moved.left.length < MOST_LEFT) moved.left.push({ what: `job ${id}`, why: reason.message });
     return false;
   });
@@ -180,14 +181,10 @@ async function addSchedule(
     if (isApplied) await queue.schedules.upsert(id, rule, template);
     moved.schedules += 1;
   } catch (error) {
-    if (!isRefusal(error)) throw error;
+    // Other errors, such as an unreachable Redis, are not about this schedule only.
+    if (!(error instanceof GodwitError && isOfArguments(error))) throw error;
     moved.left.push({ what: `schedule ${id}`, why: error.message });
   }
-}
-
-/** Whether the error is about this job or schedule only. Other errors, such as an unreachable Redis, end the command. */
-function isRefusal(error: unknown): error is GodwitError {
-  return error instanceof GodwitError && /^GODWIT_(INVALID|PAYLOAD|SCHEMA)/.test(error.code);
 }
 
 function show(all: readonly Moved[], isApplied: boolean, print: Context['print']): void {

@@ -19,9 +19,10 @@ export class Output {
     err.on('error', () => undefined);
   }
 
-  /** Called when the reader of the standard output is gone. */
-  onClosed(listener: () => void): void {
+  /** Called when the reader of the standard output is gone. Returns a function that removes the listener. */
+  onClosed(listener: () => void): () => void {
     this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
   }
 
   print(text: string): void {
@@ -32,4 +33,11 @@ export class Output {
   printError(text: string, more?: string): void {
     this.err.write(`${escaped(text)}\n${more === undefined ? '' : `\n${more}\n`}`);
   }
+}
+
+let standard: Output | undefined;
+
+/** The output of this process. It listens to its streams until the process ends: a reader may end after the command. */
+export function standardOutput(): Output {
+  return (standard ??= new Output());
 }
