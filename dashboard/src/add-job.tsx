@@ -11,10 +11,11 @@ export function AddJob({ queue, name: known, onEnd }: { queue: string; name: str
   const [data, setData] = useState('{}');
   const [id, setId] = useState('');
   const [delay, setDelay] = useState('');
+  const [group, setGroup] = useState('');
   const isGood = parseExact(data) !== null;
   const add = async (event: Event) => {
     event.preventDefault();
-    const body = { name, data, ...(id && { id }), ...(delay && { delay }) };
+    const body = { name, data, ...(id && { id }), ...(delay && { delay }), ...(group && { group }) };
     let added: { id: string; duplicate: boolean } | undefined;
     const isDone = await attempt('The job is added.', async () => {
       added = await post<{ id: string; duplicate: boolean }>(`${queuePath(queue)}/jobs`, body);
@@ -35,6 +36,10 @@ export function AddJob({ queue, name: known, onEnd }: { queue: string; name: str
           <label>
             <span>Delay, such as 10m</span>
             <input value={delay} onInput={(event) => setDelay(event.currentTarget.value)} />
+          </label>
+          <label>
+            <span>Group</span>
+            <input value={group} onInput={(event) => setGroup(event.currentTarget.value)} />
           </label>
           <label>
             <span>Own id</span>

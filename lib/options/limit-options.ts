@@ -199,7 +199,7 @@ export interface ResolvedLimits {
   readonly maxCosts: readonly MaxCost[];
   /** The functions `isFailure` of breakers that have one. */
   readonly isFailure: ReadonlyMap<LimitField, IsFailure>;
-  /** Whether groups have the order 'strict'. Then jobs must not have `lifo` or `debounce`. */
+  /** Whether groups have the order 'strict'. Then jobs must not have `lifo`, `debounce` or `aggregate`. */
   readonly isStrict: boolean;
 }
 
@@ -508,7 +508,10 @@ const GROUP_TEXT = `a text of 1 to ${MAX_GROUP_BYTES} bytes without control char
 /** The name of a group: 1 to 256 bytes without control characters. */
 export function checkGroup(value: unknown, path: string): string {
   if (faultOfText(value, MAX_GROUP_BYTES) === undefined) return value as string;
-  throw new InvalidOptionError(path, GROUP_TEXT, value);
+  // The form of BullMQ Pro: { id }.
+  const isObject = typeof value === 'object' && value !== null;
+  const hint = isObject ? ': a group is its name, so write it without an object around it' : '';
+  throw new InvalidOptionError(path, GROUP_TEXT + hint, value);
 }
 
 /** How much a job counts against rates. */
@@ -520,6 +523,7 @@ interface LimitedOptions {
   readonly cost?: number;
   readonly lifo?: boolean;
   readonly debounce?: object;
+  readonly aggregate?: object;
 }
 
 /**
@@ -535,7 +539,7 @@ export function withLimits<Options extends LimitedOptions>(
   { name, data }: { readonly name: string; readonly data: unknown },
   path: Path,
 ): Options {
-  const { cost, lifo, debounce } = options;
+  const { cost, lifo, debounce, aggregate } = options;
   const refuseOption = (option: string, phrase: string, value: unknown) => {
     throw new InvalidOptionError(`${pathText(path)}.options.${option}`, phrase, value);
   };
@@ -545,6 +549,12 @@ export function withLimits<Options extends LimitedOptions>(
       'debounce',
       "left out in a queue whose groups have order 'strict': a job that is delayed again has no place in that order",
       debounce,
+    );
+  if (aggregate && isStrict)
+    refuseOption(
+      'aggregate',
+      "left out in a queue whose groups have order 'strict': a job that collects data has no place in that order",
+      aggregate,
     );
   const isRead = options.group === undefined && groupBy !== null;
   const group = isRead ? groupOf(data, groupBy, path) : options.group;

@@ -79,7 +79,7 @@ export interface AggregateOptions {
   readonly maxSize?: number;
   /**
    * The maximum size of the job's data in bytes; an item that does not fit begins the next job. At most `maxPayloadBytes` of the
-   * queue. @default 262144
+   * queue. @default 262144, or `maxPayloadBytes` if that is less
    */
   readonly maxBytes?: number;
 }
@@ -96,13 +96,15 @@ export interface CheckedKey {
   readonly delayMs: number;
   readonly longestMs: number;
   readonly most?: number;
-  readonly mostBytes?: number;
+  /** Undefined: the default. */
+  readonly mostBytes?: number | undefined;
 }
 
 const MAX_KEY_BYTES = 256;
 const MAX_FIELDS = 10;
 const MANY_BYTES = 1_000_000_000;
-const AGGREGATE_BYTES = 262_144;
+/** The most bytes that `aggregate` collects if it does not say. */
+export const AGGREGATE_BYTES = 262_144;
 const WAITING = ['waiting', 'delayed'] as const;
 const UNSETTLED = [...WAITING, 'active'] as const;
 const PLAIN = { by: undefined, scope: 'name', forMs: 0, states: [], delayMs: 0, longestMs: 0 } as const;
@@ -223,7 +225,7 @@ const readAggregateFields = shape({
 export const readAggregate: Rule<CheckedKey> = (value, path, report) => {
   const given = readAggregateFields(value, path, report);
   if (!given) return undefined;
-  const { key, longestMs = 1, graceMs = longestMs, most = 100, mostBytes = AGGREGATE_BYTES } = given;
+  const { key, longestMs = 1, graceMs = longestMs, most = 100, mostBytes } = given;
   refuseMissing(value, { key, maxDelay: given.longestMs }, path, report);
   if (given.longestMs !== undefined && graceMs > longestMs)
     report(new InvalidOptionError(`${path}.grace`, 'at most maxDelay', (value as AggregateOptions).grace));

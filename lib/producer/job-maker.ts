@@ -15,7 +15,7 @@ import { withLimits } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { InvalidOptionError } from '../errors.js';
 import { createHash } from 'node:crypto';
-import type { CheckedKey } from '../options/unique-options.js';
+import { AGGREGATE_BYTES, type CheckedKey } from '../options/unique-options.js';
 
 /** The arguments of an add, unchecked. */
 export interface JobRequest {
@@ -162,7 +162,7 @@ interface Asking {
  * The unique key of a job, as a digest: keys of any length take the same space, and their values are not readable in Redis.
  *
  * @param json the data of the job.
- * @throws {InvalidOptionError} if a field of `by` is not in the data.
+ * @throws {InvalidOptionError} if a field of `by` is not in the data, or `maxBytes` of `aggregate` is too large for the queue.
  */
 function claimOf(checked: CheckedKey, asking: Asking, json: string, path: string): KeyClaim {
   const { kind, by, scope, forMs, states, on, delayMs, longestMs, most, mostBytes } = checked;
@@ -172,9 +172,14 @@ function claimOf(checked: CheckedKey, asking: Asking, json: string, path: string
   const text = JSON.stringify(kind === 'aggregate' ? [...parts, group] : parts);
   const digest = createHash('sha256').update(text).digest('base64url').slice(0, DIGEST_CHARS);
   const claim = { digest, forMs, states, on: on === 'error' ? ('skip' as const) : on, delayMs, longestMs };
-  return mostBytes === undefined
-    ? claim
-    : { ...claim, most: most!, mostBytes: Math.min(mostBytes, maxBytes) };
+  if (kind !== 'aggregate') return claim;
+  if (mostBytes !== undefined && mostBytes > maxBytes)
+    throw new InvalidOptionError(
+      `${path}.aggregate.maxBytes`,
+      `at most ${maxBytes}, the maxPayloadBytes of the queue`,
+      mostBytes,
+    );
+  return { ...claim, most: most!, mostBytes: mostBytes ?? Math.min(AGGREGATE_BYTES, maxBytes) };
 }
 
 function valuesAt(paths: readonly string[], json: string, path: string): unknown[] {

@@ -296,7 +296,8 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Lists groups that have waiting jobs, in pages and in no order.
+   * Lists groups that have waiting jobs, in pages and in no order. A delayed job of a group is counted once it is due and a worker has
+   * claimed jobs after that.
    *
    * @throws {InvalidOptionError}
    * @throws {RedisUnavailableError | RedisRefusedError}

@@ -326,6 +326,10 @@ describe('limits and groups', () => {
     expect(listed.out).toMatch(/^OF +RATE +LEFT +RUNNING +WAITING +STATE\n/);
     expect(listed.out).toMatch(/^the queue +5 in 60 s +0 +0\/3 +0 +held for 60 m$/m);
     expect(listed.out).toMatch(/^each group +- +- +0\/2 /m);
+    expect((await run('add', 'work', 'mail', '--id', 'b', '--group', 'tenant-8')).code).toBe(0);
+    expect((await queue.get('b'))?.group).toBe('tenant-8');
+    expect((await run('add', 'work', 'mail', '--group', 'a\tb')).code).toBe(2);
+    await queue.remove('b');
     const job = await run('job', 'work', 'a');
     expect(job.out).toMatch(/^waits because +the queue is held for 3[\d.]+ s/m);
     await json('limits', 'work', 'release');

@@ -3,6 +3,18 @@ import { NAME, OPTION, withOptions, type Case } from './bad-input.cases.js';
 /** Calls with wrong limits, groups and keys. */
 export const flowCases: Case[] = [
   [
+    'an aggregate that may be larger than jobs of the queue',
+    OPTION,
+    'add().options.aggregate.maxBytes must be at most 1000, the maxPayloadBytes of the queue, got 1001',
+    withOptions({ aggregate: { key: 'k', maxDelay: '1s', maxBytes: 1_001 } }),
+  ],
+  [
+    'a group in an object, as in BullMQ Pro',
+    OPTION,
+    'a group is its name, so write it without an object around it',
+    withOptions({ group: { id: 'tenant-7' } }),
+  ],
+  [
     'an aggregate whose grace is longer than its longest delay',
     OPTION,
     'add().options.aggregate.grace must be at most maxDelay, got "1m" (string)',

@@ -172,13 +172,13 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
   it('adds a job, with the checks of the queue', async () => {
     const { queue, api } = await boot();
     await queue.pause();
-    const job = { name: 'a', data: '{"n":[1.5,{"__proto__":2}]}', id: 'new', delay: '1h', priority: 3 };
+    const job = { name: 'a', data: '{"n":[1.5,{"__proto__":2}]}', id: 'new', delay: '1h', group: 'g' };
     expect((await api('POST', 'queues/work/jobs', job)).body).toEqual({ id: 'new', duplicate: false });
     expect(await queue.get('new')).toMatchObject({
       name: 'a',
       state: 'delayed',
       delay: 3_600_000,
-      priority: 3,
+      group: 'g',
     });
     expect((await api('GET', 'queues/work/jobs/new')).body.data.json).toBe(job.data);
     expect((await api('POST', 'queues/work/jobs', job)).body).toEqual({ id: 'new', duplicate: true });
@@ -190,6 +190,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       [{ name: 'a', data: '12345678901234567890' }, 'numbers that JavaScript rounds'],
       [{ name: 'a', data: '1', delay: 'soon' }, 'job.delay'],
       [{ name: 'a', data: '1', attempts: 5 }, 'attempts'],
+      [{ name: 'a', data: '1', group: { id: 'g' } }, 'a group is its name'],
     ] as const) {
       const { status, body } = await api('POST', 'queues/work/jobs', wrong);
       expect([wrong, status, body.error.message]).toEqual([wrong, 400, expect.stringContaining(said)]);

@@ -60,6 +60,20 @@ describe('costs and groups that a queue refuses', () => {
     expect(await queue.get(id)).toMatchObject({ group: '8' });
   });
 
+  it('a job that collects data has no place in a strict order', async () => {
+    const { queue, queueOf } = await bootQueue(redis, {
+      queue: { groups: { order: 'strict' } },
+      queues: [{ name: 'fair', groups: {} }],
+      watch: false,
+    });
+    const options = { group: 'a', aggregate: { key: 'k', maxDelay: '1h' } } as const;
+    await expect(queue.add('job', 1, options)).rejects.toThrow(
+      "add().options.aggregate must be left out in a queue whose groups have order 'strict'",
+    );
+    expect((await queue.counts()).delayed).toBe(0);
+    expect(await queueOf('fair').add('job', 1, options)).toMatchObject({ aggregated: { size: 1 } });
+  });
+
   it('a group that the schema of a handler does not have stops the start', async () => {
     const job = (schema: z.ZodType) => defineJob('work', 'job', schema);
     const boots = async (schema: z.ZodType, by: string) => {

@@ -168,6 +168,7 @@ const add: Command = {
     delay: { type: 'string', about: 'run it after this time, e.g. 10m' },
     priority: { type: 'string', about: '1 (first) to 2097151' },
     attempts: { type: 'string', about: 'how often it may run' },
+    group: { type: 'string', about: 'its group; groups.by of the application is not applied here' },
     headers: { type: 'string', about: 'headers of the job: a JSON object of short texts' },
     wait: { type: 'boolean', about: 'wait until it ends; exit code 1 if it dies' },
     timeout: { type: 'string', about: 'how long to wait (default: 30s)' },
@@ -178,7 +179,7 @@ const add: Command = {
     const queue = inspector.queue(name);
     const data = await dataOf(values['data'] as string | undefined);
     const options = {
-      ...given(context, 'id', 'delay'),
+      ...given(context, 'id', 'delay', 'group'),
       ...(values['priority'] !== undefined && { priority: numberOf(context, 'priority', 0) }),
       ...(values['attempts'] !== undefined && { attempts: numberOf(context, 'attempts', 1) }),
       ...(values['headers'] !== undefined && {

@@ -4,6 +4,7 @@ import { checkJobId, checkJobName } from '../../job/job-id.js';
 import { RULES } from '../../job/rules.js';
 import { quoted } from '../../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
+import { checkGroup } from '../../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import { keptOut } from '../../producer/dead-jobs.js';
 import type { AddResult, Queue } from '../../producer/queue.js';
@@ -114,6 +115,7 @@ const readNew = shape({
   ),
   delay: field('delay', duration()),
   priority: field('priority', integer(0, RULES.priorityMax)),
+  group: field('group', rule(checkGroup)),
 });
 
 /** Adds a job that a person entered. @throws {InvalidOptionError} and what `Queue.add` throws */
