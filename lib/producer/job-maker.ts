@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { EnqueueJob, KeyClaim } from '../contract/engine.js';
 import { type AnyDefinition, checkGiven } from '../job/define-job.js';
 import { checkJobName, generateId } from '../job/job-id.js';
@@ -14,7 +15,6 @@ import {
 import { withLimits } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { InvalidOptionError } from '../errors.js';
-import { createHash } from 'node:crypto';
 import { AGGREGATE_BYTES, type CheckedKey } from '../options/unique-options.js';
 
 /** The arguments of an add, unchecked. */
