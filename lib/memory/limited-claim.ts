@@ -222,6 +222,8 @@ export class LimitedClaim {
     const most = mostRunning(rule);
     const running = most < Infinity ? this.in.runningOf(line) : 0;
     const free = Math.max(0, most - running);
+    // `ready` is 0 if more lines were woken than one claim gives turns to.
+    const turn = line.ready === 0 ? Math.max(line.turn, this.in.turn(), 1) : (line.ready ?? line.turn);
     const { left, nextMs } = roomOf(rule, this.in.use(line.name), this.now);
     const of: Candidate = {
       line,
@@ -232,8 +234,8 @@ export class LimitedClaim {
       nextMs,
       room: Math.min(rule.paused ? 0 : free, left),
       running,
-      turn: line.ready ?? line.turn,
-      began: line.ready ?? line.turn,
+      turn,
+      began: turn,
       isEmpty: false,
       got: 0,
       count: 0,

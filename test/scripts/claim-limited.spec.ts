@@ -68,6 +68,19 @@ it('leaves what there is no room for in the answer, with its turn and its tokens
   expect(idsOf(await claim(3))).toEqual(['b', 'c']);
 });
 
+it('takes one slot for each job, in a set that Redis does not search from its beginning', async () => {
+  await q.exchange({ want: 0 });
+  await q.engine.limits.set(QUEUE, 'g', 'live', { concurrency: 1 });
+  const groups = Array.from({ length: 40 }, (_, i) => String(10 + i));
+  await q.add(...groups.map((id) => member(id, id)));
+  expect(idsOf(await claim(2, { want: 5 }))).toEqual(groups.slice(0, 5));
+  expect(await q.zset('slots')).toEqual(groups.slice(0, 5));
+  await q.exchange({ seq: 2, want: 0, settled: groups.slice(0, 5).map((id) => completed(id)) });
+  expect(idsOf(await claim(3, { want: 40 }))).toEqual(groups.slice(5));
+  expect(await q.zset('slots')).toEqual(groups.slice(5));
+  expect(await q.admin.object('ENCODING', q.key('slots'))).toBe('skiplist');
+});
+
 it('does not stop at a job whose body is gone', async () => {
   await q.exchange({ want: 0 });
   await q.add(member('a', 'g'), member('b', 'g'), member('c', 'h'));

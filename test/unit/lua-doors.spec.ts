@@ -31,7 +31,7 @@ const DOORS: Readonly<
   },
   slots: {
     keys: ['slots'],
-    others: { 'claim-limited': 'jobs that start', 'set-limits': 'jobs that run already' },
+    others: { 'set-limits': 'jobs that run already' },
   },
   limits: {
     keys: ['limits', 'limitStates', 'meta limited'],

@@ -101,20 +101,24 @@ local function choose(id, key, line)
   ids[#ids + 1], keys[#ids + 1], counts_for[#ids + 1] = id, key, line or false
 end
 
+local running_by = has_lines and running_by_line(4 * want)
+
 -- Reads a line. The caller may have read its turn and state already. Nil if the line does not exist.
 local function load_line(text, turn, state)
   if line_by[text] then return line_by[text] end
-  local known = line_in(state or redis.call('HGET', key_lineStates, text))
-  if not known then return nil end
-  local number, rule = tonumber(text), line_rule(known.name)
-  local most, at = most_running(rule), turn and tonumber(turn) or known.turn
-  local running = most < math.huge and running_of(number) or 0
-  -- One constructor with all fields: a table that grows field by field takes several times as long.
-  local line = { number = number, text = text, name = known.name, priorities = known.priorities, numbers = numbers_in(known, number),
-    rule = rule, most = most, running = running, room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge,
-    turn = at, began = at, step = 1024 / (rule.weight or 1), got = 0, used = 0, count = 0, is_empty = false, next_in = 0, state = nil }
+  local at, priorities, name = string.match(state or redis.call('HGET', key_lineStates, text) or '', '^(%d+) ([%d,]+) (.*)$')
+  if not at then return nil end
+  local number, rule = tonumber(text), line_rule(name)
+  local most = most_running(rule)
+  local running = most < math.huge and (running_by and (running_by[number] or 0) or not running_by and running_of(number)) or 0
+  at = turn ~= '0' and tonumber(turn or at) or math.max(tonumber(at), turn_now(), 1)
+  -- One constructor with all fields: a table that grows field by field takes several times as long, and so does one with more than 16.
+  local line = { number = number, text = text, name = name, priorities = priorities, rule = rule, most = most, running = running,
+    room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, turn = at, began = at, step = 1024 / (rule.weight or 1),
+    got = 0, used = 0, count = 0, is_empty = false }
+  if priorities ~= '0' then line.numbers = numbers_in(line, number) end
   if rule.rate or has_blocks then
-    line.state = redis.call('HGET', key_limitStates, line.name)
+    line.state = redis.call('HGET', key_limitStates, name)
     line.tokens, line.next_in = rate_room(rule, line.state, now, math.huge)
     line.room = math.min(line.room, line.tokens)
   end
@@ -127,7 +131,7 @@ end
 local function put_aside(line)
   if line.tokens < 1 then return rest_until(now + line.next_in, line.text) end
   local running = line.most < math.huge and line.running + line.count or running_of(line.number)
-  if running > 0 or size_of_line(line.numbers) > 0 then return end
+  if running > 0 or size_of_line(line.numbers or { line.number }) > 0 then return end
   local over_at = state_over_at(line.rule, line.state, now)
   if over_at > now then return over_at < math.huge and rest_until(over_at, line.text) end
   drop_line(line, line.number)
@@ -163,18 +167,27 @@ local function take_aged(line, count)
   end
 end
 
+-- Chooses up to `count` jobs of one priority of a line, behind the first `skip`.
+local function take_some(line, number, skip, count)
+  local low, high = range_of(number)
+  for _, id in ipairs(redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', string.format('%d', skip), string.format('%d', count))) do
+    choose(id, key_grouped, line)
+  end
+end
+
 -- Chooses up to `count` jobs of a line, in the order of priorities. Returns how many.
 local function take_of(line, count)
   local before, skip = #ids, line.got
-  local is_aged = queue.aging and #line.numbers > 1
-  if is_aged then take_aged(line, count) end
-  for _, number in ipairs(is_aged and {} or line.numbers) do
-    local low, high = range_of(number)
-    local size = #line.numbers > 1 and redis.call('ZCOUNT', key_grouped, low, high) or math.huge
-    local left = skip < size and count - #ids + before or 0
-    local some = left > 0 and redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', string.format('%d', skip), string.format('%d', left)) or {}
-    for _, id in ipairs(some) do choose(id, key_grouped, line) end
-    skip = math.max(0, skip - size)
+  if not line.numbers then
+    take_some(line, line.number, skip, count)
+  elseif queue.aging then
+    take_aged(line, count)
+  else
+    for _, number in ipairs(line.numbers) do
+      local size, left = redis.call('ZCOUNT', key_grouped, range_of(number)), count - #ids + before
+      if left > 0 and skip < size then take_some(line, number, skip, left) end
+      skip = math.max(0, skip - size)
+    end
   end
   local taken = #ids - before
   line.got, line.room, line.turn = line.got + taken, line.room - taken, line.turn + taken * line.step
@@ -254,12 +267,9 @@ elseif math.min(most, free) > 0 then
   for _, id in ipairs(most > 0 and redis.call('ZRANGE', key_prioritized, 0, most - 1) or {}) do choose(id, key_prioritized) end
 end
 
-local bodies, is_cut, used = {}, false, 0
-if #ids > 0 then
-  bodies = bodies_and_name(ids, arg_maxBytes)
-  if bodies.err then return bodies end
-  is_cut = #bodies < #ids
-end
+local bodies = bodies_and_name(ids, arg_maxBytes)
+if bodies.err then return bodies end
+local is_cut, used = #bodies < #ids, 0
 
 -- How much a job counts against a rate.
 local function cost_of(body)
@@ -269,49 +279,48 @@ local function cost_of(body)
 end
 
 local has_rate = tokens < math.huge or string.find(limited, '[rb]') ~= nil
-local events, broken, whole, whole_bodies, slots, grouped, ranked, waiting = { count = 0 }, {}, {}, {}, {}, {}, {}, 0
+local events, broken, whole, whole_bodies, slots = { count = 0 }, {}, {}, {}, {}
+local leaving_from = { [key_grouped] = {}, [key_prioritized] = {}, [key_suspects] = {}, [key_wait] = {} }
 for i = 1, math.min(#ids, #bodies) do
   local id, body, key, line = ids[i], bodies[i], keys[i], counts_for[i]
   if used >= tokens then break end
   if not line or line.used < line.tokens then
-    if key == key_grouped then
-      grouped[#grouped + 1] = id
-    elseif key == key_prioritized then
-      ranked[#ranked + 1] = id
-    elseif key == key_suspects then
-      leave_head(key_suspects, 1, {})
-    else
-      waiting = waiting + 1
-    end
+    local leaving = leaving_from[key]
+    leaving[#leaving + 1] = id
     if line then line.count = line.count + 1 end
     if body then
       whole[#whole + 1], whole_bodies[#whole + 1] = id, body
       local cost = has_rate and cost_of(body) or 1
       used = used + cost
       if line then line.used = line.used + cost end
-      local number = line and line.most < math.huge and line.number + keeps_slot(line.rule) or queue.concurrency and 0
-      if number then slots[#slots + 1], slots[#slots + 2] = number % 1 == 0 and line_text(number) or number, id end
+      if line and line.most < math.huge then
+        local keeps = keeps_slot(line.rule)
+        slots[#slots + 1], slots[#slots + 2] = keeps == 0 and line.text or line.number + keeps, id
+      elseif queue.concurrency then
+        slots[#slots + 1], slots[#slots + 2] = '0', id
+      end
     else
       broken[#broken + 1] = id
     end
   end
 end
-if waiting > 0 then leave_head(key_wait, waiting, {}) end
-if #ranked > 0 then leave_ranked(key_prioritized, ranked) end
-if #grouped > 0 then leave_ranked(key_grouped, grouped) end
-if #slots > 0 then redis.call('ZADD', key_slots, 'NX', unpack(slots)) end
+for key, some in pairs(leaving_from) do
+  if #some > 0 and (key == key_wait or key == key_suspects) then leave_head(key, #some, {}) end
+  if #some > 0 and (key == key_grouped or key == key_prioritized) then leave_ranked(key, some) end
+end
+if #slots > 0 then take_slots(slots) end
 for i, id in ipairs(broken) do broken[i] = finish_corrupt(id, '', rule_corruptRecord, now) end
 if #broken > 0 then
   tally_name('dead', '', #broken, day)
   say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
 end
 
-local turn, served, kept, aside, leaving = 0, {}, {}, {}, {}
+local turn, states, kept, aside, leaving = 0, {}, {}, {}, {}
 for _, line in ipairs(lines) do
-  if line.count > 0 then
-    line.turn = line.began + line.count * line.step
+  local next_turn = line.count > 0 and turn_text(line.began + line.count * line.step)
+  if next_turn then
     turn = math.max(turn, line.began)
-    served[#served + 1] = line
+    states[#states + 1], states[#states + 2] = line.text, next_turn .. ' ' .. line.priorities .. ' ' .. line.name
     if line.used > 0 and line.state ~= nil then
       line.next_in, line.state = charge_rate(line.name, line.rule, line.state, now, line.used)
       line.tokens = line.next_in > 0 and 0 or 1
@@ -319,13 +328,13 @@ for _, line in ipairs(lines) do
   end
   -- Chosen jobs that do not start now are still in the line.
   line.room = line.rule.paused and 0 or math.min(line.most - line.running - line.count, line.tokens)
-  if line.room < 1 or (line.count > 0 or line.is_empty) and size_of_line(line.numbers) == 0 then
+  if line.room < 1 or (line.count > 0 or line.is_empty) and size_of_line(line.numbers or { line.number }) == 0 then
     aside[#aside + 1], leaving[#leaving + 1] = line, line.text
-  elseif line.count > 0 then
-    kept[#kept + 1] = line
+  elseif next_turn then
+    kept[#kept + 1], kept[#kept + 2] = next_turn, line.text
   end
 end
-keep_turns(served, kept)
+keep_turns(states, kept)
 leave_ready(leaving)
 for _, line in ipairs(aside) do put_aside(line) end
 if turn > 0 then advance_turn(turn) end

@@ -133,8 +133,9 @@ local function full_group()
     end
   end
   local rules = redis.call('HMGET', key_limits, 'g', unpack(names))
+  local defaults = limits_in(rules[1])
   for i, name in ipairs(names) do
-    local most = (rules[1] or rules[i + 1]) and limits_in(rules[i + 1], limits_in(rules[1])).maxSize
+    local most = limits_in(rules[i + 1], defaults).maxSize
     local number = most and redis.call('HGET', key_lines, name)
     local size = number and size_of_line(numbers_in(line_in(redis.call('HGET', key_lineStates, number)), tonumber(number))) or 0
     if most and size + sizes[name] > most then return { 'full', name, tostring(size), tostring(most) } end

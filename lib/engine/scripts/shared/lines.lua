@@ -38,12 +38,12 @@ end
 
 -- The numbers of these lines, by name. A missing line is created. It is ready, with the turn that the other lines have reached.
 local function numbers_of(names)
-  local numbers, made, ready = {}, {}, {}
+  local numbers, found, new, made, ready = {}, {}, {}, {}, {}
   in_steps(names, function(...)
-    for i, number in ipairs(redis.call('HMGET', key_lines, ...)) do numbers[select(i, ...)] = tonumber(number or nil) end
+    for _, text in ipairs(redis.call('HMGET', key_lines, ...)) do found[#found + 1] = text end
   end)
-  local new = {}
-  for _, name in ipairs(names) do
+  for i, name in ipairs(names) do
+    numbers[name] = tonumber(found[i] or nil)
     if not numbers[name] then new[#new + 1] = name end
   end
   if #new == 0 then return numbers end
@@ -69,13 +69,12 @@ local function number_of_priority(name, number, priority)
   if own then return own end
   own = free_numbers(1)[1]
   redis.call('HSET', key_lines, field, line_text(own))
-  redis.call('HSET', key_lineStates, line_text(own), '')
   local text = redis.call('HGET', key_lineStates, line_text(number))
   local turn, list, rest = string.match(text, '^(%d+) ([%d,]+) (.*)$')
   local priorities = { priority }
   for each in string.gmatch(list, '%d+') do priorities[#priorities + 1] = tonumber(each) end
   table.sort(priorities)
-  redis.call('HSET', key_lineStates, line_text(number), turn .. ' ' .. table.concat(priorities, ',') .. ' ' .. rest)
+  redis.call('HSET', key_lineStates, line_text(own), '', line_text(number), turn .. ' ' .. table.concat(priorities, ',') .. ' ' .. rest)
   return own
 end
 
@@ -83,17 +82,13 @@ end
 local function to_lines(ids, names, priorities)
   local distinct, is_there = {}, {}
   for _, name in ipairs(names) do
-    if not is_there[name] then
-      is_there[name] = true
-      distinct[#distinct + 1] = name
-    end
+    if not is_there[name] then is_there[name], distinct[#distinct + 1] = true, name end
   end
   local numbers = numbers_of(distinct)
   local last, scores = add_to(key_meta, 'ranks', #ids), {}
   for i, id in ipairs(ids) do
     local number = number_of_priority(names[i], numbers[names[i]], priorities[i])
-    scores[2 * i - 1] = string.format('%d', number * rule_ranks + (last - #ids + i) % rule_ranks)
-    scores[2 * i] = id
+    scores[2 * i - 1], scores[2 * i] = string.format('%d', number * rule_ranks + (last - #ids + i) % rule_ranks), id
   end
   in_steps(scores, function(...) redis.call('ZADD', key_grouped, ...) end)
   -- A line that had run empty is neither in `ready` nor in `resting`.
@@ -128,6 +123,17 @@ local function size_of_line(numbers)
   return size
 end
 
+-- How many jobs of each line hold a slot, by number. Nil if more than `limit` jobs do: then it is faster to count single lines.
+local function running_by_line(limit)
+  if redis.call('ZCARD', key_slots) > limit then return nil end
+  local counts, rows = {}, redis.call('ZRANGE', key_slots, 0, -1, 'WITHSCORES')
+  for i = 2, #rows, 2 do
+    local number = math.floor(tonumber(rows[i]))
+    counts[number] = (counts[number] or 0) + 1
+  end
+  return counts
+end
+
 -- How many jobs of a line hold a slot.
 local function running_of(number)
   return redis.call('ZCOUNT', key_slots, line_text(number), '(' .. line_text(number + 1))
@@ -150,16 +156,10 @@ local function leave_ready(texts) in_steps(texts, function(...) redis.call('ZREM
 local function give_turns(limit)
   local texts = redis.call('ZRANGE', key_ready, '0', '0', 'BYSCORE', 'LIMIT', 0, limit)
   if #texts == 0 then return end
-  local least, ready, gone = math.max(turn_now(), 1), {}, {}
+  local least, ready = math.max(turn_now(), 1), {}
   for i, state in ipairs(redis.call('HMGET', key_lineStates, unpack(texts))) do
-    local turn = string.match(state or '', '^%d+')
-    if turn then
-      ready[#ready + 1], ready[#ready + 2] = turn_text(math.max(tonumber(turn), least)), texts[i]
-    else
-      gone[#gone + 1] = texts[i]
-    end
+    ready[2 * i - 1], ready[2 * i] = turn_text(math.max(tonumber(string.match(state or '', '^%d+') or 0), least)), texts[i]
   end
-  leave_ready(gone)
   in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
 end
 
@@ -182,13 +182,8 @@ local function look_at_line(number)
   redis.call('ZADD', key_ready, '0', line_text(number))
 end
 
--- Writes the next turns of the lines that were served. More jobs may start of those in `kept`, so these stay ready.
-local function keep_turns(served, kept)
-  local states, ready = {}, {}
-  for i, line in ipairs(served) do
-    states[2 * i - 1], states[2 * i] = line.text, turn_text(line.turn) .. ' ' .. line.priorities .. ' ' .. line.name
-  end
-  for i, line in ipairs(kept) do ready[2 * i - 1], ready[2 * i] = turn_text(line.turn), line.text end
+-- Writes the states of the lines that were served, and the turns of those that stay ready. Both lists have text and line in turn.
+local function keep_turns(states, ready)
   in_steps(states, function(...) redis.call('HSET', key_lineStates, ...) end)
   in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
 end

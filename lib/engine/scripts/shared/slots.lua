@@ -4,6 +4,15 @@
 
 local function line_text(number) return string.format('%07d', number) end
 
+-- Takes slots for jobs. `slots` has scores and ids in turn. Redis searches a small sorted set from its beginning for each job, which
+-- for 100 jobs takes a tenth of their claim. After a long member, which is no id, the set is a skip list until it is empty.
+local function take_slots(slots)
+  local long = #slots > 20 and redis.call('EXISTS', key_slots) == 0 and string.rep('\n', 65)
+  if long then redis.call('ZADD', key_slots, '0', long) end
+  redis.call('ZADD', key_slots, 'NX', unpack(slots))
+  if long then redis.call('ZREM', key_slots, long) end
+end
+
 -- Frees the slots of jobs that stop running. `how`: `moved` if they will run again, `dead`, or `gone`. The next claim looks at
 -- their lines. If this script cannot write that, it goes on, because the move must not fail; the next claim reports the wrong type.
 local function release_slots(ids, how)
