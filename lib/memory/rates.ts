@@ -65,12 +65,13 @@ function slicesIn(rate: RateRule, text: string, now: number) {
 
 function windowIn(rate: RateRule, text: string, now: number): { start: number; count: number } {
   const [start, count] = text.split(' ').map(Number);
-  if (text === '' || start! > now || now >= start! + rate.per) return { start: now, count: 0 };
-  return { start: start!, count: count! };
+  // The rule may have had another window when the text was written.
+  if (count === undefined || !(start! <= now && now < start! + rate.per)) return { start: now, count: 0 };
+  return { start: start!, count };
 }
 
 function arrivalIn(rate: RateRule, text: string, now: number): number {
-  return Math.min(Number(text), now + rate.per * (1 + rate.burst / rate.max));
+  return Math.min(Number(text) || 0, now + rate.per * (1 + rate.burst / rate.max));
 }
 
 /** How much of a limit is used: until when nothing starts, and the state of its rate. */

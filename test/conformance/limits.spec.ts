@@ -66,6 +66,17 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await take(9)).toEqual({ ids: ['c'], supply: { limitedForMs: 100 } });
     });
 
+    it('begins anew when its window is another one', async () => {
+      const rate = { max: 1, per: 1_000, burst: 1 };
+      await set('q', { rate: { ...rate, window: 'sliding' } });
+      await t.add('a', 'b', 'c', 'd');
+      expect((await take(9)).ids).toEqual(['a']);
+      await set('q', { rate: { ...rate, window: 'bucket' } });
+      expect(await take(9)).toEqual({ ids: ['b'], supply: { limitedForMs: 1_000 } });
+      await set('q', { rate: { ...rate, window: 'fixed' } });
+      expect(await take(9)).toEqual({ ids: ['c'], supply: { limitedForMs: 1_000 } });
+    });
+
     it('counts what a job costs; the last one may go beyond', async () => {
       await set('q', slow(5));
       const job = (id: string, cost: number) => ({

@@ -70,8 +70,8 @@ const WORSE: Record<string, Patch> = {
 /** More of them, for queues with limits and groups. */
 const WORSE_AT_GROUPS: Record<string, Patch> = {
   'counts no running jobs of a group': instead('claim-limited', [
-    'local running = most < math.huge and running_of(number) or 0',
-    'local running = 0',
+    'running_by and (running_by[number] or 0) or not running_by and running_of(number)',
+    '0',
   ]),
   'counts jobs that have ended': instead('exchange', [
     /if #leaving > 0 then redis\.call\('ZREM', KEYS\[\d+\], unpack\(leaving\)\) end/,
