@@ -13,6 +13,7 @@ const PLACES: Readonly<Record<string, string>> = {
   w: 'workers',
   l: 'live',
   r: 'redis',
+  a: 'actions',
 };
 
 export const SHORTCUTS = [
@@ -23,6 +24,7 @@ export const SHORTCUTS = [
   ['g w', 'Workers'],
   ['g l', 'Live events'],
   ['g r', 'Redis'],
+  ['g a', 'Actions'],
   ['/', 'Search'],
   ['j, k', 'Next row, row before'],
   ['Enter', 'Open the row'],

@@ -9,6 +9,7 @@ import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 import { usePoll } from './api.js';
 import { BulkBar, Dialog } from './dialogs.js';
 import { isHelpOpen, SHORTCUTS } from './keys.js';
+import { ActionsPage } from './pages/actions.js';
 import { DeadPage } from './pages/dead.js';
 import { JobPage } from './pages/job.js';
 import { JobsPage } from './pages/jobs.js';
@@ -29,6 +30,7 @@ const LINKS = [
   ['workers', 'Workers', /^workers$/],
   ['live', 'Live', /^live$/],
   ['redis', 'Redis', /^redis$/],
+  ['actions', 'Actions', /^actions$/],
 ] as const;
 
 function Page() {
@@ -57,6 +59,8 @@ function Page() {
       return <WorkersPage />;
     case 'live':
       return <LivePage />;
+    case 'actions':
+      return <ActionsPage />;
     case 'redis':
       return <RedisPage />;
     default:
@@ -85,11 +89,13 @@ function App() {
         {settings.environment && <span class="badge env">{settings.environment}</span>}
         {settings.readOnly && <span class="badge">read-only</span>}
         <nav aria-label="Pages">
-          {LINKS.map(([to, text, match]) => (
-            <a key={to} href={to} {...(match.test(path.value) && { 'aria-current': 'page' as const })}>
-              {text}
-            </a>
-          ))}
+          {LINKS.filter(([to]) => to !== 'actions' || me.value?.rights.includes('read-actions')).map(
+            ([to, text, match]) => (
+              <a key={to} href={to} {...(match.test(path.value) && { 'aria-current': 'page' as const })}>
+                {text}
+              </a>
+            ),
+          )}
         </nav>
         <div class="tools">
           {me.value?.actor && <span class="faint">{me.value.actor}</span>}

@@ -13,7 +13,7 @@ export interface ActionVerbs {
 export interface QueueAction {
   /** When it ended, or started, by the clock of Redis. */
   readonly at: Date;
-  /** Who did it: the actor of `queue.as` or of `createInspector`. */
+  /** Who did it: the actor of `queue.as`, `createInspector` or the dashboard; `cli:<user>@<host>` for the command `godwit`. */
   readonly actor: string;
   /** What was done: `job.retry`, `queue.pause`, `schedule.run`, … */
   readonly action: string;

@@ -50,11 +50,10 @@ const SCHEDULES: RecordedMethods = {
   runNow: byId('schedule.run'),
 };
 
-/** A change of a limit contains rules only, so it is recorded as a whole. */
 const LIMITS: RecordedMethods = {
   set: {
     action: 'limit.set',
-    target: ([change, of]) => [nameOf(of), JSON.stringify(change)].join(' ').trim(),
+    target: ([change, of]) => [nameOf(of), changeText(change)].join(' ').trim(),
   },
   clear: { action: 'limit.clear', target: ([of]) => nameOf(of) },
   hold: { action: 'limit.hold', target: ([time, of]) => [nameOf(of), time].join(' ').trim() },
@@ -62,7 +61,7 @@ const LIMITS: RecordedMethods = {
 };
 
 const GROUP: RecordedMethods = {
-  set: { action: 'group.set', target: ([change]) => JSON.stringify(change) },
+  set: { action: 'group.set', target: ([change]) => changeText(change) },
   clear: { action: 'group.clear' },
   pause: { action: 'group.pause' },
   resume: { action: 'group.resume' },
@@ -94,15 +93,47 @@ export function recordedQueue<Handle extends QueueParts>(base: Handle, recorder:
 }
 
 /** Fields of filters. The values in `where` are data of jobs, so only its fields are recorded. */
-const FILTER_FIELDS = ['state', 'name', 'reason', 'contains', 'olderThan', 'newerThan', 'limit'] as const;
+const FILTER_FIELDS = [
+  'state',
+  'name',
+  'group',
+  'reason',
+  'error',
+  'contains',
+  'olderThan',
+  'newerThan',
+  'limit',
+] as const;
 
-function filterText(given: any): string {
-  const entries = FILTER_FIELDS.flatMap((field): [string, unknown][] => {
-    const value: unknown = given[field];
-    return typeof value === 'string' || typeof value === 'number' ? [[field, value]] : [];
-  });
+/** A filter as it is recorded. */
+export function filterText(given: any): string {
   const where = given.where === undefined ? {} : { where: Object.keys(given.where as object) };
-  return JSON.stringify({ ...Object.fromEntries(entries), ...where });
+  return JSON.stringify({ ...picked(given, FILTER_FIELDS), ...where });
+}
+
+/** Fields of changes of limits, and of the rules in them. A caller may pass others, which are refused. */
+const CHANGE_FIELDS = ['concurrency', 'maxSize', 'weight', 'paused'] as const;
+const RULE_FIELDS = {
+  rate: ['max', 'per', 'window', 'burst'],
+  breaker: ['failures', 'ratio', 'window', 'openFor', 'probes'],
+  retryBudget: ['max', 'per'],
+} as const;
+
+function changeText(given: any): string {
+  const rules = Object.entries(RULE_FIELDS).flatMap(([field, fields]): [string, unknown][] => {
+    const rule: unknown = given[field];
+    return rule === undefined ? [] : [[field, rule === null ? null : picked(rule, fields)]];
+  });
+  return JSON.stringify({ ...picked(given, CHANGE_FIELDS), ...Object.fromEntries(rules) });
+}
+
+function picked(given: any, fields: readonly string[]): Readonly<Record<string, unknown>> {
+  const found = fields.flatMap((field): [string, unknown][] => {
+    const value: unknown = given[field];
+    const isPlain = value === null || ['string', 'number', 'boolean'].includes(typeof value);
+    return isPlain ? [[field, value]] : [];
+  });
+  return Object.fromEntries(found);
 }
 
 function nameOf(of: any): string {

@@ -1,5 +1,5 @@
 export { QueueDashboardModule } from './dashboard/dashboard.module.js';
-export type { DashboardAuditEntry, QueueDashboardOptions } from './dashboard/options.js';
+export type { QueueDashboardOptions } from './dashboard/options.js';
 export type { DashboardRedaction } from './dashboard/redaction.js';
 export { DASHBOARD_ACTIONS } from './dashboard/rights.js';
 export type {

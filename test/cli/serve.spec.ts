@@ -91,7 +91,11 @@ describe('the dashboard without an application', () => {
         401,
       ]);
     const me = await fetch(`${url}api/v1/me`, { headers: basic(`ada:${PASSWORD}`) });
-    expect(await me.json()).toMatchObject({ actor: 'ada', readOnly: true, rights: ['read', 'read-data'] });
+    expect(await me.json()).toMatchObject({
+      actor: 'ada',
+      readOnly: true,
+      rights: ['read', 'read-data', 'read-actions'],
+    });
     const pause = { method: 'POST', headers: { ...OWN, ...basic(`ada:${PASSWORD}`) }, body: '{}' };
     expect((await fetch(`${url}api/v1/queues/work/pause`, pause)).status).toBe(403);
     // Its output contains the password nowhere.

@@ -24,6 +24,7 @@ it(
       'workers',
       'schedules',
       'redis',
+      'actions',
     ]) {
       const { status, body } = await api('GET', path);
       expect([path, status, body.error.code]).toEqual([path, 503, 'GODWIT_REDIS_UNAVAILABLE']);

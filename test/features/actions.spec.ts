@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Queue, QueueInspector, QueueModule, getQueueToken } from '#lib/index.js';
+import { InvalidOptionError, Queue, QueueInspector, QueueModule, getQueueToken } from '#lib/index.js';
 import { DeadJobs } from '#lib/producer/dead-jobs.js';
 import { QueueGroup, QueueLimits, SharedLimit } from '#lib/producer/queue-limits.js';
 import { Schedules } from '#lib/producer/schedules.js';
@@ -118,7 +118,9 @@ describe.each(['redis', 'memory'] as const)('what an actor does (%s)', (kind) =>
     await limits.clear({ name: 'one' });
     await limits.shared('api').set({ rate: { max: 1, per: '1s' } });
     await ada.group('t7').pause();
-    await ada.group('t7').set({ weight: 2 });
+    await ada.group('t7').set({ weight: 2, rate: null });
+    const wrong = { weight: 3, note: 'canary', rate: { max: 1, per: '1s', note: 'canary' } };
+    await expect(ada.group('t7').set(wrong as never)).rejects.toThrow(InvalidOptionError);
     expect(await told(get(QueueInspector), { queue: 'work' })).toEqual([
       'ada|schedule.upsert|work|s|1|ok',
       'ada|schedule.upsert|work|s|0|ok',
@@ -133,7 +135,8 @@ describe.each(['redis', 'memory'] as const)('what an actor does (%s)', (kind) =>
       'ada|limit.clear|work|name one|1|ok',
       'ada|limit.set|work|shared api {"rate":{"max":1,"per":"1s"}}|1|ok',
       'ada|group.pause|work|t7|1|ok',
-      'ada|group.set|work|t7 {"weight":2}|1|ok',
+      'ada|group.set|work|t7 {"weight":2,"rate":null}|1|ok',
+      'ada|group.set|work|t7 {"weight":3,"rate":{"max":1,"per":"1s"}}||GODWIT_INVALID_OPTION',
     ]);
     expect(await queue.limits.list()).toMatchObject([{ of: 'queue' }]);
   });

@@ -414,6 +414,34 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
+  it('list who did what, by queue and actor, in pages', async () => {
+    const dashboard = await bootDashboard(redis, {
+      queues: ['other'],
+      dashboard: { authorize: () => ({ allow: 'operator', actor: 'ada' }) },
+    });
+    const cron = dashboard.queueOf('other').as('cron');
+    for (let at = 0; at < 100; at += 1) await cron.pause();
+    const { page, faults } = await open(dashboard, 'queues/work');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Pause it' }).click();
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    await page.getByRole('link', { name: 'Actions' }).click();
+    const row = (text: string) => page.getByRole('row').filter({ hasText: text });
+    await row('queue.pause').filter({ hasText: 'ada' }).waitFor();
+    expect(await row('cron').count()).toBe(99);
+    await page.getByRole('button', { name: 'Older' }).click();
+    await row('ada').waitFor({ state: 'detached' });
+    expect(await row('cron').count()).toBe(1);
+    await page.getByLabel('Actor').fill('ada');
+    await page.keyboard.press('Enter');
+    await row('ada').waitFor();
+    expect(await row('queue.pause').count()).toBe(1);
+    await page.getByLabel('Queue').selectOption('other');
+    await page.getByText('No actions.').waitFor();
+    expect(new URL(page.url()).search).toBe('?queue=other&actor=ada');
+    expect(faults).toEqual([]);
+  });
+
   it('say that Redis is away, and recover by themselves', async () => {
     const dashboard = await bootDashboard(redis);
     const { page } = await open(dashboard, 'queues');
@@ -449,7 +477,7 @@ describe.each([
     await oneOfEach(queue);
     await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'done', data: { a: 1 } });
     await queue.schedules.pause('daily');
-    await queue.limits.set({ rate: { max: 5, per: '1s' }, concurrency: 2 });
+    await queue.as('ada@example.org').limits.set({ rate: { max: 5, per: '1s' }, concurrency: 2 });
     const { page, faults } = await open(dashboard, '', { width, colorScheme });
     for (const [path, shown] of [
       ['', 'Needs attention'],
@@ -465,6 +493,7 @@ describe.each([
       ['workers', 'slots in use'],
       ['live', 'Events of jobs'],
       ['redis', 'Round trip'],
+      ['actions', 'limit.set'],
       ['nothing', ''],
     ] as const) {
       if (shown === '') continue;

@@ -1,10 +1,7 @@
 import { ForbiddenException, Injectable, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import {
-  QueueDashboardModule,
-  type DashboardAuditEntry,
-  type QueueDashboardOptions,
-} from '#lib/subpaths/dashboard.js';
+import type { QueueAction } from '#lib/index.js';
+import { QueueDashboardModule, type QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { bootDashboard, OWN, type DashboardApp } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
@@ -31,6 +28,10 @@ const callsOf =
       ...(method !== 'GET' && { body: '{}' }),
     });
 
+/** An action without its time and queue. */
+const told = ({ actor, action, target, count, result }: Omit<QueueAction, 'at'>) =>
+  `${[actor, action, target].filter(Boolean).join(' ')}: ${count} ${result}`;
+
 const dead = (queue: DashboardApp['queue'], id: string) =>
   until(async () => (await queue.get(id))?.state === 'dead', PATIENT);
 
@@ -39,7 +40,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     bootDashboard(redis, { platform, ...(dashboard && { dashboard }), ...more });
 
   it('lets guards of the application decide, and authorize what a person may do', async () => {
-    const audit: DashboardAuditEntry[] = [];
+    const seen: QueueAction[] = [];
     const { ask, api, queue } = await boot(
       {
         guards: [TokenGuard],
@@ -47,7 +48,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
           queue === 'secret'
             ? false
             : { allow: request.user === 'boss' ? 'admin' : 'viewer', actor: request.user },
-        audit: (entry) => audit.push(entry),
+        onAction: (action) => seen.push(action),
       },
       { queues: ['secret'] },
     );
@@ -77,19 +78,24 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
       (await as('boss', 'GET', 'overview')).body.queues.map(({ name }: { name: string }) => name),
     ).toEqual(['work']);
     expect((await as('boss', 'DELETE', 'queues/work/jobs/a')).status).toBe(200);
-    expect(audit).toEqual([
-      { at: expect.any(Date), actor: 'boss', action: 'job.remove', queue: 'work', target: 'a', count: 1 },
+    const refused = ['job.remove a', 'job.cancel a', 'queue.resume', 'queue.repair', 'queue.obliterate'];
+    expect(seen.map(told)).toEqual([
+      ...refused.map((what) => `ada ${what}: null FORBIDDEN`),
+      'boss job.remove a: 1 ok',
     ]);
+    // They are in the record too, the newest first.
+    const { actions } = (await as('boss', 'GET', 'actions')).body;
+    expect(actions.map(told)).toEqual(seen.map(told).toReversed());
   });
 
   it('lets those who may pause its queues give orders to a process', async () => {
-    const audit: DashboardAuditEntry[] = [];
+    const seen: QueueAction[] = [];
     const { app, ask } = await boot(
       {
         guards: [TokenGuard],
         authorize: (request, _action, { queue }) =>
           queue === 'secret' ? false : request.user === 'boss' ? 'operator' : 'viewer',
-        audit: (entry) => audit.push(entry),
+        onAction: (action) => seen.push(action),
       },
       { queues: ['secret'], handlers: { a: () => {} }, root: { lease: { duration: '1s' } } },
     );
@@ -111,12 +117,13 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
       await until(() => runtime.workers[0]!.state === state, PATIENT);
     }
     await until(async () => (await shown()).pools[0].quiet.includes('work'), PATIENT);
-    expect(audit.map(({ action, queue, target }) => [action, queue, target])).toEqual(
-      ['pause', 'resume', 'quiet'].map((order) => ['queue.pause', 'work', `${order} in ${host}:${pid}`]),
-    );
+    expect(seen.map(told)).toEqual([
+      `dashboard process.quiet ${host}:${pid}: null FORBIDDEN`,
+      ...['pause', 'resume', 'quiet'].map((order) => `dashboard process.${order} ${host}:${pid}: 1 ok`),
+    ]);
   });
 
-  it('answers with the exception that authorize throws, and does what it did although audit throws', async () => {
+  it('answers with the exception that authorize throws, and does what it did although onAction throws', async () => {
     let isDown = false;
     const { api, queue, logs } = await boot({
       authorize: (_request, action) => {
@@ -124,8 +131,8 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
         if (action === 'job.cancel' && isDown) throw new Error('the directory is down');
         return true;
       },
-      audit: () => {
-        throw new Error('the audit log is full');
+      onAction: () => {
+        throw new Error('the log of actions is full');
       },
     });
     const repair = await api('POST', 'queues/work/repair');
@@ -137,7 +144,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect([cancel.status, cancel.text.includes('directory')]).toEqual([500, false]);
     expect((await queue.counts()).waiting).toBe(1);
     expect((await api('POST', 'queues/work/pause')).body).toEqual({ changed: true });
-    expect(logs.complaints.join()).toMatch(/the directory is down.*the audit log is full/s);
+    expect(logs.complaints.join()).toMatch(/the log of actions is full.*the directory is down/s);
   });
 
   it('shows nothing of the server to those who may see no queue', async () => {
@@ -147,12 +154,80 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     });
     const status = async (user: string, path: string) =>
       (await ask('GET', `api/v1/${path}`, { headers: { 'x-user': user } })).status;
-    for (const path of ['me', 'overview', 'queues', 'series', 'dead', 'schedules', 'workers', 'redis']) {
+    for (const path of [
+      'me',
+      'overview',
+      'queues',
+      'series',
+      'dead',
+      'schedules',
+      'workers',
+      'redis',
+      'actions',
+    ]) {
       const answers = [await status('eve', path), await status('bob', path), await status('ada', path)];
       expect([path, ...answers]).toEqual([path, 403, 200, 200]);
     }
     expect(await status('eve', 'events')).toBe(403);
     expect(await status('eve', 'queues/work')).toBe(404);
+  });
+
+  it('shows actions to those who may see them, queue by queue, also of queues that are deleted', async () => {
+    const { ask, queueOf } = await boot(
+      {
+        authorize: (request, action, { queue }) => {
+          const user = request.headers['x-user'];
+          if (user === 'boss') return { allow: 'admin', actor: 'boss' };
+          if (user === 'ada') return queue === 'work' ? 'operator' : queue === 'secret' && action === 'read';
+          return user === 'bob' && 'viewer';
+        },
+      },
+      { queues: ['secret'] },
+    );
+    const as = callsOf(ask);
+    await as('boss', 'POST', 'queues/secret/pause');
+    await as('boss', 'POST', 'queues/work/pause');
+    const gone = { body: JSON.stringify({ confirm: 'secret' }), headers: { ...OWN, 'x-user': 'boss' } };
+    expect((await ask('DELETE', 'api/v1/queues/secret', gone)).status).toBe(200);
+    await queueOf('work').as('cron').publish('done', 1);
+    const shown = async (user: string, query = '') => {
+      const { status, body } = await as(user, 'GET', `actions${query}`);
+      return status === 200 ? body.actions.map(told) : status;
+    };
+    const work = ['cron queue.publish done: 1 ok', 'boss queue.pause: 1 ok'];
+    const all = [work[0], 'boss queue.obliterate: 1 ok', work[1], 'boss queue.pause: 1 ok'];
+    expect(await shown('boss')).toEqual(all);
+    expect(await shown('boss', '?actor=cron')).toEqual([work[0]]);
+    expect(await shown('boss', '?queue=secret')).toEqual(all.filter((_, at) => at % 2 === 1));
+    expect(await shown('ada')).toEqual(work);
+    // A page ends after the actions that this person may see.
+    const { actions, cursor } = (await as('ada', 'GET', 'actions?limit=1')).body;
+    expect(actions.map(told)).toEqual([work[0]]);
+    expect((await as('ada', 'GET', `actions?limit=2&cursor=${cursor}`)).body.actions.map(told)).toEqual([
+      work[1],
+    ]);
+    for (const [user, query, status] of [
+      ['ada', '?queue=secret', 404],
+      ['ada', '?queue=nobody', 404],
+      ['bob', '', 403],
+      ['eve', '', 403],
+      ['boss', '?limit=201', 400],
+      ['boss', '?cursor=made%20up', 400],
+      ['boss', '?actor=', 400],
+      ['boss', '?order=asc', 400],
+    ] as const)
+      expect([user, query, await shown(user, query)]).toEqual([user, query, status]);
+  });
+
+  it('records at most 30 refusals a minute and person', async () => {
+    const { api, ask } = await boot({
+      authorize: (request, action) => request.headers['x-user'] === 'boss' || action === 'read',
+    });
+    for (let at = 0; at < 35; at += 1) expect((await api('POST', 'queues/work/pause')).status).toBe(403);
+    const { body } = await callsOf(ask)('boss', 'GET', 'actions?limit=200');
+    expect(body.actions.length).toBeGreaterThanOrEqual(30);
+    // The next minute may begin in between.
+    expect(body.actions.length).toBeLessThanOrEqual(34);
   });
 
   it('writes into the log who did what, on one line', async () => {
@@ -173,7 +248,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     const filter = { state: 'waiting', where: 'customer.mail=ada@example.org' };
     expect((await api('POST', 'queues/work/actions', { kind: 'remove', filter })).body.done).toBe(1);
     const [line] = logs.lines.map(({ text }) => text).filter((text) => text.includes('job.remove'));
-    expect(line).toContain('"where":"customer.mail"');
+    expect(line).toContain('"where":["customer.mail"]');
     expect(line).not.toContain('ada@');
   });
 
@@ -188,7 +263,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     ] as const)
       expect([path, (await api(method, path, body)).status]).toEqual([path, 403]);
     expect((await queue.counts()).waiting).toBe(1);
-    expect((await api('GET', 'me')).body.rights).toEqual(['read', 'read-data']);
+    expect((await api('GET', 'me')).body.rights).toEqual(['read', 'read-data', 'read-actions']);
   });
 
   it('refuses changes from other places', async () => {
@@ -257,6 +332,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
       'dead',
       'workers',
       'redis',
+      'actions',
     ])
       seen += (await api('GET', path)).text;
     seen += (await ask('GET', 'queues/work/jobs/dead')).text;

@@ -143,6 +143,7 @@ async function measureDashboard(): Promise<void> {
       'schedules',
       'workers',
       'redis',
+      'actions',
     ])
       await measure(path, () => get(path));
     for (const kind of ['retry', 'remove'])

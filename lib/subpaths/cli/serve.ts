@@ -109,6 +109,7 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
       known.add(name);
       return inspector.producer.queue(name);
     },
+    shows: () => true,
     queues: async () => (await engine.processes.queues()).toSorted(),
     optionsOf: (name: string) => resolveQueueOptions({ name }, settings),
     warnings: () => warnings,

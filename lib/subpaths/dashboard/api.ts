@@ -1,24 +1,22 @@
 import type { StoredJob } from '../../contract/admin-verbs.js';
-import type { QueueEngine } from '../../contract/engine.js';
 import type { ProcessOrder } from '../../contract/process-verbs.js';
-import { JobNotFoundError, UnknownQueueError } from '../../errors.js';
-import type { QueueEvents } from '../../events/queue-events.js';
-import type { QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
-import { checkJobId, checkQueueName } from '../../job/job-id.js';
+import { JobNotFoundError } from '../../errors.js';
+import type { WorkerInfo } from '../../inspect/queue-inspector.js';
+import { checkJobId } from '../../job/job-id.js';
 import { quoted } from '../../job/text.js';
 import { boolean, refuse } from '../../options/check.js';
-import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import { startTimes } from '../../producer/job-snapshot.js';
 import type { LimitInfo } from '../../producer/queue-limits.js';
-import type { Queue } from '../../producer/queue.js';
+import { filterText } from '../../producer/recorded-queue.js';
+import { listActions } from './actions.js';
 import { actionOf, actOnMany, addJob, replaceData } from './acts.js';
+import { onJob, onQueue, queueOf, visible, type ApiCall, type ApiParts, type Route } from './call.js';
 import { HttpFault } from './http.js';
 import { findJobs, fingerprintOf, readSearch } from './job-search.js';
 import { isJobId, jobsOfSchedule, placesOf, waitReasons } from './lookups.js';
 import { attentionOf } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
-import type { Redactor } from './redaction.js';
-import type { DashboardAction, DashboardPlace } from './rights.js';
+import type { DashboardAction } from './rights.js';
 import {
   toDetail,
   toQueueView,
@@ -38,58 +36,9 @@ import {
   type WorkersView,
 } from './views.js';
 
-/** The parts of the application that the API reads and changes. */
-export interface ApiParts {
-  readonly engine: QueueEngine;
-  readonly queues: () => Promise<readonly string[]>;
-  readonly handleOf: (name: string) => Queue;
-  readonly optionsOf: (name: string) => ResolvedQueueOptions;
-  readonly inspector: QueueInspector;
-  readonly events: QueueEvents;
-  readonly warnings: () => readonly { readonly code: string; readonly message: string }[];
-  readonly redactor: Redactor;
-  readonly maxOldestMs: number;
-}
-
-/** A request whose path was matched. */
-export interface ApiCall {
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: Readonly<Record<string, string>>;
-  readonly body: Readonly<Record<string, unknown>>;
-  /** @throws {HttpFault} 403; 404 for a queue that this person may not see. */
-  readonly require: (action: DashboardAction, place?: DashboardPlace) => Promise<void>;
-  readonly rightsOf: (place: DashboardPlace) => Promise<readonly DashboardAction[]>;
-  readonly canSee: (queue: string) => Promise<boolean>;
-  /** Records who did what, after it was done. */
-  readonly note: (action: DashboardAction, queue: string, target: string, count?: number) => void;
-}
-
-type Route = (call: ApiCall, parts: ApiParts) => Promise<unknown>;
-
 const MAX_SCHEDULES = 200;
 const NEXT_RUNS = 5;
 const MAX_GROUPS = 100;
-
-/** A queue that exists and that this person may see. */
-async function queueOf(call: ApiCall, { queues, handleOf }: ApiParts): Promise<Queue> {
-  const name = checkQueueName(call.params['queue']!);
-  const isKnown = (await queues()).includes(name);
-  if (isKnown) await call.require('read', { queue: name });
-  if (!isKnown) throw noQueue(name);
-  return handleOf(name);
-}
-
-export function noQueue(name: string): HttpFault {
-  return new HttpFault(404, new UnknownQueueError(name, []).code, `there is no queue '${name}' here`);
-}
-
-async function visible(call: ApiCall, { queues }: ApiParts): Promise<string[]> {
-  const names = await queues();
-  const seen = await Promise.all(names.map((queue) => call.canSee(queue)));
-  // A person who may not see any queue may not see the server either.
-  if (!seen.includes(true)) await call.require('read');
-  return names.filter((_, at) => seen[at]);
-}
 
 async function viewQueues(
   names: readonly string[],
@@ -217,56 +166,42 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   return toDetail(job, parts.optionsOf(name), await startTimes(engine, name, [job]), parts.redactor, shown);
 };
 
-/** An act on one job, with the right it needs. */
-function onJob(
-  action: DashboardAction,
-  act: (queue: Queue, id: string, call: ApiCall, parts: ApiParts) => Promise<unknown>,
-): Route {
-  return async (call, parts) => {
-    const queue = await queueOf(call, parts);
-    const jobId = checkJobId(call.params['id']!);
-    await call.require(action, { queue: queue.name, jobId });
-    const answer = await act(queue, jobId, call, parts);
-    call.note(action, queue.name, jobId);
-    return answer ?? { done: 1 };
-  };
-}
-
-/** An act on a queue or on something in it, with the right it needs. */
-function onQueue(
-  action: DashboardAction,
-  act: (queue: Queue, call: ApiCall, parts: ApiParts) => Promise<unknown>,
-): Route {
-  return async (call, parts) => {
-    const queue = await queueOf(call, parts);
-    await call.require(action, { queue: queue.name });
-    const answer = await act(queue, call, parts);
-    call.note(action, queue.name, call.params['id'] ?? '');
-    return answer ?? { done: 1 };
-  };
-}
+/** It changes nothing, so it is not recorded. */
+const audit: Route = async (call, parts) => {
+  const queue = await queueOf(call, parts);
+  await call.require('queue.repair', { queue: queue.name });
+  return { report: await queue.audit() };
+};
 
 const add: Route = async (call, parts) => {
   const queue = await queueOf(call, parts);
-  await call.require('job.add', { queue: queue.name });
-  const { id, duplicate } = await addJob(queue, call.body);
-  if (!duplicate) call.note('job.add', queue.name, id);
-  return { id, duplicate };
+  const { name } = queue;
+  const target = typeof call.body['id'] === 'string' ? call.body['id'] : '';
+  const needs = [['job.add', { queue: name }]] as const;
+  return call.perform({ needs, action: 'job.add', queue: name, target }, async () => {
+    const { id, duplicate } = await addJob(queue, call.body);
+    return { id, duplicate };
+  });
 };
 
 const bulk: Route = async (call, parts) => {
   const queue = await queueOf(call, parts);
+  const { name } = queue;
   const action = actionOf(call.body['kind']);
-  await call.require('bulk', { queue: queue.name });
-  await call.require(action, { queue: queue.name });
-  const filter = call.body['filter'] as { readonly where?: unknown } | null | undefined;
-  await allowSearch(call, parts, queue.name, filter?.where);
-  const answer = await actOnMany(parts.engine, queue, call.body);
+  const needs = [
+    ['bulk', { queue: name }],
+    [action, { queue: name }],
+  ] as const;
+  const { filter, ids } = call.body;
+  const where = (filter as { readonly where?: unknown } | null | undefined)?.where;
   // The value in `where` is data of jobs, so only its field is recorded.
-  const field = typeof filter?.where === 'string' ? { where: fieldOf(filter.where) } : {};
-  const target = JSON.stringify(filter ? { ...filter, ...field } : call.body['ids']).slice(0, 500);
-  if (answer.done > 0) call.note(action, queue.name, target, answer.done);
-  return answer;
+  const target = filter
+    ? filterText({ ...filter, where: typeof where === 'string' ? { [fieldOf(where)]: '' } : undefined })
+    : (JSON.stringify(ids) ?? '');
+  return call.perform({ needs, action, queue: name, target }, async () => {
+    await allowSearch(call, parts, name, where);
+    return actOnMany(parts.engine, queue, call.body);
+  });
 };
 
 const schedules: Route = async (call, parts): Promise<ScheduleView[]> => {
@@ -351,11 +286,13 @@ function onWorker(order: ProcessOrder['kind']): Route {
     const seen = worker && toWorkerView(worker, (queue) => names.has(queue));
     if (!seen) throw new HttpFault(404, 'GODWIT_PROCESS_NOT_FOUND', 'no such worker process is alive');
     const queues = [...new Set(seen.pools.flatMap((pool) => pool.queues))];
-    await Promise.all(queues.map((queue) => call.require('queue.pause', { queue })));
+    const needs = queues.map((queue) => ['queue.pause', { queue }] as const);
     for (const queue of queues) {
+      const what = { needs, action: `process.${order}`, queue, target: `${seen.host}:${seen.pid}` };
       // oxlint-disable-next-line no-await-in-loop -- one entry of the process has all its orders
-      await parts.inspector.processes[order]({ process: id, queue, by: 'dashboard' });
-      call.note('queue.pause', queue, `${order} in ${seen.host}:${seen.pid}`);
+      await call.perform(what, (actor) =>
+        parts.inspector.processes[order]({ process: id, queue, by: actor }),
+      );
     }
     return { queues };
   };
@@ -418,13 +355,9 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
   [
     'POST',
     'queues/:queue/resume',
-    onQueue('queue.pause', async (queue) => ({ changed: await queue.resume() })),
+    onQueue('queue.pause', async (queue) => ({ changed: await queue.resume() }), 'queue.resume'),
   ],
-  [
-    'POST',
-    'queues/:queue/audit',
-    onQueue('queue.repair', async (queue) => ({ report: await queue.audit() })),
-  ],
+  ['POST', 'queues/:queue/audit', audit],
   [
     'POST',
     'queues/:queue/repair',
@@ -442,12 +375,12 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
   [
     'POST',
     'queues/:queue/groups/:id/pause',
-    onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).pause()),
+    onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).pause(), 'group.pause'),
   ],
   [
     'POST',
     'queues/:queue/groups/:id/resume',
-    onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).resume()),
+    onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).resume(), 'group.resume'),
   ],
   [
     'POST',
@@ -501,9 +434,11 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
   [
     'POST',
     'queues/:queue/schedules/:id/resume',
-    onQueue('schedule.pause', async (queue, { params }) => ({
-      changed: await queue.schedules.resume(params['id']!),
-    })),
+    onQueue(
+      'schedule.pause',
+      async (queue, { params }) => ({ changed: await queue.schedules.resume(params['id']!) }),
+      'schedule.resume',
+    ),
   ],
   [
     'DELETE',
@@ -518,4 +453,5 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
   ['POST', 'workers/:id/resume', onWorker('resume')],
   ['POST', 'workers/:id/quiet', onWorker('quiet')],
   ['GET', 'redis', redis],
+  ['GET', 'actions', listActions],
 ];

@@ -85,6 +85,7 @@ export class QueueDashboardModule implements NestModule, OnModuleDestroy {
               events,
               handleOf: (name: string) => producer.queue(name),
               queues: () => queuesOf(checked, registry, engine),
+              shows: (name: string) => checked.queues === 'all' || registry.names().includes(name),
               optionsOf: (name: string) => {
                 producer.queue(name);
                 return registry.optionsOf(name);

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GodwitError } from '../../errors.js';
+import { GodwitError, UnknownQueueError } from '../../errors.js';
 
 /** The requests and responses of Node that Express and Fastify wrap. */
 
@@ -33,6 +33,11 @@ export class HttpFault extends Error {
   ) {
     super(message);
   }
+}
+
+/** The answer to a person for whom this queue does not exist. */
+export function noQueue(name: string): HttpFault {
+  return new HttpFault(404, new UnknownQueueError(name, []).code, `there is no queue '${name}' here`);
 }
 
 const STATUS_OF: Readonly<Record<string, number>> = {

@@ -2,6 +2,7 @@ import type { CanActivate, Type } from '@nestjs/common';
 import { InvalidOptionError } from '../../errors.js';
 import { parseDuration, type Duration } from '../../job/duration.js';
 import { boolean, duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
+import type { QueueAction } from '../../contract/actions.js';
 import { HIDDEN_FIELDS, type DashboardRedaction } from './redaction.js';
 import type { DashboardAuthorize } from './rights.js';
 
@@ -37,24 +38,11 @@ export interface QueueDashboardOptions {
   readonly maxOldest?: Duration;
   /** How many people may follow the live events at once, in one process, 1 to 10,000. @default 100 */
   readonly maxStreams?: number;
-  /** Called after each act, with who did what. @default a line in the log */
-  readonly audit?: (entry: DashboardAuditEntry) => void;
-}
-
-/** Something that was done on the dashboard. */
-export interface DashboardAuditEntry {
-  /** When. */
-  readonly at: Date;
-  /** The `actor` from `authorize`; null if there is none. */
-  readonly actor: string | null;
-  /** The right it needed, such as `job.retry`. */
-  readonly action: string;
-  /** Name of the queue. */
-  readonly queue: string;
-  /** Its target: the id of a job or a schedule, or a filter as JSON. Empty if it is the whole queue. */
-  readonly target: string;
-  /** How many jobs it changed; 1 for other acts. */
-  readonly count: number;
+  /**
+   * Called after each action that is recorded, with who did what and the result; also of what was refused, up to 30 a minute and
+   * person. @default a line in the log
+   */
+  readonly onAction?: (action: QueueAction) => void;
 }
 
 /** `QueueDashboardOptions` with defaults. */
@@ -69,7 +57,7 @@ export interface CheckedDashboardOptions {
   readonly environment: string;
   readonly maxOldestMs: number;
   readonly maxStreams: number;
-  readonly audit: ((entry: DashboardAuditEntry) => void) | undefined;
+  readonly onAction: ((action: QueueAction) => void) | undefined;
 }
 
 const PATH = 'QueueDashboardModule.forRoot()';
@@ -94,7 +82,7 @@ const readOptions = shape({
   environment: field('environment', rule(textUpTo(30))),
   maxOldest: field('maxOldestMs', duration()),
   maxStreams: field('maxStreams', integer(1, 10_000)),
-  audit: field('audit', rule(checkedBy('a function', isFunction))),
+  onAction: field('onAction', rule(checkedBy('a function', isFunction))),
 });
 
 /** @throws {InvalidOptionError} */
@@ -119,7 +107,7 @@ export function checkDashboardOptions(options: unknown): CheckedDashboardOptions
     environment: read.environment ?? '',
     maxOldestMs: read.maxOldestMs ?? parseDuration('5m', 'maxOldest'),
     maxStreams: read.maxStreams ?? 100,
-    audit: read.audit as CheckedDashboardOptions['audit'],
+    onAction: read.onAction as CheckedDashboardOptions['onAction'],
   };
 }
 

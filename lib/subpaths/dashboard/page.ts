@@ -21,7 +21,11 @@ const FILES = {
 } as const;
 
 /** The pages. The server sends the same document for each of them. */
-const PAGES = [/^$/, /^(dead|schedules|workers|live|redis)$/, /^queues(\/[^/]+(\/jobs(\/[^/]+)?)?)?$/];
+const PAGES = [
+  /^$/,
+  /^(dead|schedules|workers|live|redis|actions)$/,
+  /^queues(\/[^/]+(\/jobs(\/[^/]+)?)?)?$/,
+];
 
 /** The document and its files. They are read once and served by exact name, so no path can reach other files. */
 export class DashboardPage {

@@ -2,6 +2,7 @@
 export const DASHBOARD_ACTIONS = [
   'read',
   'read-data',
+  'read-actions',
   'job.add',
   'job.retry',
   'job.edit',
@@ -19,14 +20,15 @@ export const DASHBOARD_ACTIONS = [
 
 /**
  * Something that a person may be allowed to do. `read`: see a queue with its jobs; without it the queue does not exist for them.
- * `read-data`: see data, results, progress and log lines. `bulk`: the act on all jobs that match, together with the right for one
- * job.
+ * `read-data`: see data, results, progress and log lines. `read-actions`: see what people did. `bulk`: the act on all jobs that
+ * match, together with the right for one job.
  */
 export type DashboardAction = (typeof DASHBOARD_ACTIONS)[number];
 
 const VIEWER: readonly DashboardAction[] = ['read', 'read-data'];
 const OPERATOR: readonly DashboardAction[] = [
   ...VIEWER,
+  'read-actions',
   'job.add',
   'job.retry',
   'job.edit',

@@ -1,13 +1,16 @@
 import { Log } from '../../contract/log.js';
 import { messageOf, stackOf } from '../../errors/thrown.js';
 import { quoted } from '../../job/text.js';
-import { noQueue, ROUTES, type ApiCall, type ApiParts } from './api.js';
+import { ActionLog } from './action-log.js';
+import { ROUTES } from './api.js';
+import type { ApiCall, ApiParts } from './call.js';
 import {
   bodyOf,
   checkOrigin,
   faultOf,
   HttpFault,
   isHttpException,
+  noQueue,
   queryOf,
   segmentsOf,
   send,
@@ -30,12 +33,16 @@ import {
 import type { MeView } from './views.js';
 
 const API = '/api/v1';
-const READS: readonly DashboardAction[] = ['read', 'read-data'];
+const READS: readonly DashboardAction[] = ['read', 'read-data', 'read-actions'];
+
+/** The actor if `authorize` names none. */
+const NOBODY = 'dashboard';
 
 /** Handles every request of the dashboard with the request and response of Node, so Express and Fastify behave the same. */
 export class DashboardServer {
   private readonly logger = new Log('QueueDashboard');
   private readonly live: LiveStreams;
+  private readonly actions: ActionLog;
 
   constructor(
     private readonly options: CheckedDashboardOptions,
@@ -44,6 +51,7 @@ export class DashboardServer {
     private readonly version: string,
     private readonly globalPrefix: () => string,
   ) {
+    this.actions = new ActionLog(parts.engine, options.onAction, this.logger);
     this.live = new LiveStreams(parts.events, parts.redactor, options.maxStreams);
   }
 
@@ -121,35 +129,28 @@ export class DashboardServer {
     body: ApiCall['body'],
   ): ApiCall {
     let actor: string | undefined;
+    const require: ApiCall['require'] = async (action, place = {}) => {
+      const decision = await this.decide(request, action, place);
+      actor = decision.actor ?? actor;
+      if (decision.isAllowed) return;
+      if (action === 'read' && place.queue !== undefined) throw noQueue(place.queue);
+      const isOff = this.options.readOnly && !READS.includes(action);
+      throw isOff ? new HttpFault(403, 'FORBIDDEN', 'this dashboard is read-only') : forbidden(action);
+    };
     return {
       params,
       query,
       body,
+      require,
       rightsOf: (place) => this.rightsOf(request, place),
       canSee: async (queue) => (await this.decide(request, 'read', { queue })).isAllowed,
-      require: async (action, place = {}) => {
-        const decision = await this.decide(request, action, place);
-        actor = decision.actor ?? actor;
-        if (decision.isAllowed) return;
-        if (action === 'read' && place.queue !== undefined) throw noQueue(place.queue);
-        const isOff = this.options.readOnly && !READS.includes(action);
-        throw isOff ? new HttpFault(403, 'FORBIDDEN', 'this dashboard is read-only') : forbidden(action);
-      },
-      note: (action, queue, target, count = 1) => {
-        const entry = {
-          at: new Date(this.parts.engine.now()),
-          actor: actor ?? null,
-          action,
-          queue,
-          target,
-          count,
-        };
-        if (this.options.audit) this.logger.guard('audit', () => this.options.audit!(entry));
-        else
-          this.logger.log(
-            `${actor === undefined ? 'somebody' : quoted(actor)} did ${action} in queue '${queue}': ${target || 'the queue'}` +
-              (count === 1 ? '' : `, ${count} jobs`),
-          );
+      perform: ({ needs, ...what }, run) => {
+        const actorOf = () => actor ?? NOBODY;
+        return this.actions.perform(what, actorOf, async () => {
+          // oxlint-disable-next-line no-await-in-loop -- the first missing right is the one that is reported
+          for (const [right, place] of needs) await require(right, place);
+          return run(actorOf());
+        });
       },
     };
   }
@@ -203,7 +204,8 @@ export class DashboardServer {
     place: DashboardPlace,
   ): Promise<readonly DashboardAction[]> {
     const role = roleOf(await this.options.authorize(request, 'read', place));
-    if (role !== null) return this.options.readOnly ? READS : ROLES[role];
+    if (role !== null)
+      return this.options.readOnly ? ROLES[role].filter((right) => READS.includes(right)) : ROLES[role];
     const all = await Promise.all(DASHBOARD_ACTIONS.map((action) => this.isAllowed(request, action, place)));
     return DASHBOARD_ACTIONS.filter((_, at) => all[at]);
   }

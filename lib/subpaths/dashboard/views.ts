@@ -1,5 +1,6 @@
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { DayStats, NameStats, StatsCounts } from '../../contract/stats.js';
+import type { QueueAction } from '../../contract/actions.js';
 import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { decodeBody } from '../../job/job-record.js';
 import type { JobCounts, JobState } from '../../job/job-state.js';
@@ -191,6 +192,13 @@ export type WorkerView = Omit<WorkerInfo, 'startedAt' | 'pools'> & {
 export interface WorkersView {
   readonly now: number;
   readonly workers: readonly WorkerView[];
+}
+
+export interface ActionsView {
+  readonly now: number;
+  /** The newest first. */
+  readonly actions: readonly (Omit<QueueAction, 'at'> & { readonly at: number })[];
+  readonly cursor: string | null;
 }
 
 export interface RedisView {

@@ -1,0 +1,81 @@
+import type { ActionsView } from '../../../lib/subpaths/dashboard/views.js';
+import { usePoll } from '../api.js';
+import { go, href, me, query, queuePath } from '../state.js';
+import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
+
+/** What people did: who, what, which, and the result. */
+export function ActionsPage() {
+  const [queue, actor, cursor] = ['queue', 'actor', 'cursor'].map((name) => query.value.get(name));
+  const { data, error } = usePoll<ActionsView>(href('actions', { queue, actor, cursor }), 10_000);
+  const show = (change: Record<string, string>) => go(href('actions', { queue, actor, ...change }));
+  return (
+    <>
+      <h1>Actions</h1>
+      <p class="faint">
+        What people did on this dashboard, with the command godwit, and through handles with an actor. About
+        the last 10,000 are kept.
+      </p>
+      <div class="filters">
+        <label>
+          <span>Queue</span>
+          <select value={queue ?? ''} onChange={(event) => show({ queue: event.currentTarget.value })}>
+            <option value="">all</option>
+            {(me.value?.queues ?? []).map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          <span>Actor</span>
+          <input
+            type="search"
+            value={actor ?? ''}
+            onChange={(event) => show({ actor: event.currentTarget.value.trim() })}
+          />
+        </label>
+      </div>
+      {data ? (
+        <ActionList data={data} onNext={(next) => show({ cursor: next })} />
+      ) : (
+        <Waiting error={error} />
+      )}
+    </>
+  );
+}
+
+function ActionList({ data, onNext }: { data: ActionsView; onNext: (cursor: string) => void }) {
+  return (
+    <Card>
+      {data.actions.length === 0 ? (
+        <Empty title="No actions.">What people change is listed here, with who did it.</Empty>
+      ) : (
+        <Table label="Actions" head={['When', 'Actor', 'Action', 'Queue', 'Which', 'Count', 'Result']}>
+          {data.actions.map((one, at) => (
+            <tr key={at}>
+              <td>
+                <Time at={one.at} />
+              </td>
+              <td>{one.actor}</td>
+              <td>{one.action}</td>
+              <td>{one.queue === null ? '–' : <a href={queuePath(one.queue)}>{one.queue}</a>}</td>
+              <td>{one.target === '' ? 'the queue' : <code>{one.target}</code>}</td>
+              <td>{one.count ?? '–'}</td>
+              <td>
+                <span class={one.result === 'ok' || one.result === 'started' ? '' : 'badge bad'}>
+                  {one.result}
+                </span>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {data.cursor !== null && (
+        <button type="button" onClick={() => onNext(data.cursor!)}>
+          Older
+        </button>
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,85 @@
+import { recordAction, TARGET_LENGTH, type NewAction, type QueueAction } from '../../contract/actions.js';
+import type { QueueEngine } from '../../contract/engine.js';
+import type { Log } from '../../contract/log.js';
+import { quoted } from '../../job/text.js';
+import { faultOf } from './http.js';
+
+/** Failed actions of one person that are recorded in a minute. Otherwise refusals could displace what was done. */
+const FAILURES_PER_MINUTE = 30;
+const MINUTE_MS = 60_000;
+
+/** Records what people do on the dashboard, and what they are refused. */
+export class ActionLog {
+  private readonly failures = new Map<string, number>();
+  private minute = 0;
+
+  constructor(
+    private readonly engine: Pick<QueueEngine, 'actions' | 'now'>,
+    private readonly onAction: ((action: QueueAction) => void) | undefined,
+    private readonly logger: Log,
+  ) {}
+
+  /** Runs the action and records its end. */
+  async perform<T>(
+    what: Pick<NewAction, 'action' | 'queue' | 'target'>,
+    actorOf: () => string,
+    run: () => Promise<T>,
+  ): Promise<T> {
+    let answer: T;
+    try {
+      answer = await run();
+    } catch (error) {
+      const { code } = faultOf(error) ?? { code: 'error' };
+      const actor = actorOf();
+      if (!this.hasTooMany(actor)) await this.record({ ...what, actor, count: null, result: code });
+      throw error;
+    }
+    const count = countOf(answer as Counted);
+    if (count !== null) await this.record({ ...what, actor: actorOf(), count, result: 'ok' });
+    return answer;
+  }
+
+  private async record(given: NewAction): Promise<void> {
+    const action = { ...given, target: given.target.slice(0, TARGET_LENGTH) };
+    await recordAction(this.engine.actions, action);
+    const { onAction } = this;
+    if (onAction)
+      this.logger.guard('onAction', () => onAction({ at: new Date(this.engine.now()), ...action }));
+    else this.logger.log(lineOf(action));
+  }
+
+  private hasTooMany(actor: string): boolean {
+    const minute = Math.floor(performance.now() / MINUTE_MS);
+    if (minute !== this.minute) this.failures.clear();
+    this.minute = minute;
+    const count = (this.failures.get(actor) ?? 0) + 1;
+    this.failures.set(actor, count);
+    return count > FAILURES_PER_MINUTE;
+  }
+}
+
+function lineOf({ actor, action, queue, target, count, result }: NewAction): string {
+  const did = result === 'ok' ? 'did' : 'failed to do';
+  const more = result !== 'ok' ? ` (${result})` : count === 1 ? '' : `, ${count} changed`;
+  return `${quoted(actor)} ${did} ${action} in queue '${queue}': ${target || 'the queue'}${more}`;
+}
+
+/** What answers of the API say about how many things were changed. */
+type Counted =
+  | {
+      readonly done?: number;
+      readonly examined?: number;
+      readonly changed?: boolean;
+      readonly removed?: boolean;
+      readonly duplicate?: boolean;
+      readonly report?: { readonly repairs?: readonly unknown[] };
+    }
+  | undefined;
+
+/** Null if a step of an action on many jobs has changed none. */
+function countOf(answer: Counted): number | null {
+  const { done, examined, changed, removed, duplicate, report } = answer ?? {};
+  if (done !== undefined) return done === 0 && examined !== undefined ? null : done;
+  if (changed === false || removed === false || duplicate === true) return 0;
+  return report?.repairs?.length ?? 1;
+}
