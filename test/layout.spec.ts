@@ -131,11 +131,12 @@ describe('the rules of the layout', () => {
   });
 
   it('finds scripts and descriptors that are alone', () => {
-    const descriptor = file('s/a.ts', "export const a = defineScript({\n  name: 'a',\n});");
+    const descriptors =
+      "export const a = defineScript({\n  name: 'a',\n});\nexport const c = defineScript({ name: 'c' });";
     const found = strayScripts(
       ['s/a.lua', 's/b.lua', 's/shared/used.lua'].map((path) => file(path, '')),
-      [descriptor, file('s/c.ts', "export const c = defineScript({ name: 'c' });")],
+      [file('s/work.ts', descriptors)],
     );
-    expect(found.map((text) => text.split(' ')[0])).toEqual(['s/b.lua', 's/c.ts']);
+    expect(found.map((text) => text.split(' ')[0])).toEqual(['s/b.lua', 's/c.lua']);
   });
 });

@@ -6,9 +6,7 @@ import { RULES } from '../job/rules.js';
 import { isLetteredJobs, LETTERED_JOBS, typeOfKey, type LetteredJobs, type QueueKeys } from './keys.js';
 import { count } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
-import { audit, type RawFacts } from './scripts/audit.js';
-import { auditPage } from './scripts/audit-page.js';
-import { repair } from './scripts/repair.js';
+import { type RawFacts, audit, auditPage, repair } from './scripts/audit.js';
 
 /**
  * One script checks the whole queue if it has at most this many bodies and places (about half as many jobs). A larger queue is

@@ -4,7 +4,7 @@ import type { FromThread, HeartbeatStart, ToThread } from './heartbeat.js';
 import { ProcessRenewal } from './process-renewal.js';
 import { inFull } from './wire/fixed-args.js';
 import type { AnyScript, Value } from './script.js';
-import { beat } from './scripts/beat.js';
+import { beat } from './scripts/leases.js';
 import { isBeatDue } from '../contract/engine.js';
 import { isForgotten, LAST_WORDS_MS, within } from '../contract/retry.js';
 

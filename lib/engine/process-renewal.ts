@@ -2,7 +2,7 @@ import type { ProcessRecord } from '../contract/process-verbs.js';
 import { encodeProcess } from './codec/process-codec.js';
 import { processKeys } from './keys.js';
 import type { Value } from './script.js';
-import { register } from './scripts/register.js';
+import { register } from './scripts/processes.js';
 
 /** A process that has ended is remembered this long, so that a log line can name the process of a lost worker. */
 const REMEMBER_MS = 600_000;

@@ -8,10 +8,7 @@ import { fold, writeGroup } from './codec/event-codec.js';
 import type { RedisStore } from './redis-store.js';
 import type { Replicators } from './wire/replicator.js';
 import type { Value } from './script.js';
-import { enqueue } from './scripts/enqueue.js';
-import { enqueueBegin } from './scripts/enqueue-begin.js';
-import { enqueueEnd } from './scripts/enqueue-end.js';
-import { END, enqueuePlain } from './scripts/enqueue-plain.js';
+import { END, enqueue, enqueueBegin, enqueueEnd, enqueuePlain } from './scripts/adds.js';
 import { msUntil } from '../contract/retry.js';
 
 /** Bodies of several jobs travel as one text up to this average length. For Redis and the client a text is faster than a list. */

@@ -15,7 +15,21 @@ import {
 } from '../contract/admin-verbs.js';
 import type { Place } from '../contract/upkeep-verbs.js';
 import { BEGINNING, LINES, walkArgs } from './walks.js';
-import { page } from './scripts/page.js';
+import {
+  cancel,
+  countMinutes,
+  counts,
+  get,
+  obliterate,
+  oldest,
+  page,
+  pause,
+  promoteNow,
+  publish,
+  remove,
+  stats,
+  update,
+} from './scripts/admin.js';
 import type { QueueKeys } from './keys.js';
 import { Auditor } from './auditor.js';
 import type { EngineSettings } from './wire/clients.js';
@@ -31,18 +45,6 @@ import {
 import { readStats, type QueueStats } from '../contract/stats.js';
 import { stamped } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
-import { cancel } from './scripts/cancel.js';
-import { countMinutes } from './scripts/count-minutes.js';
-import { counts } from './scripts/counts.js';
-import { get } from './scripts/get.js';
-import { oldest } from './scripts/oldest.js';
-import { obliterate } from './scripts/obliterate.js';
-import { pause } from './scripts/pause.js';
-import { promoteNow } from './scripts/promote-now.js';
-import { publish } from './scripts/publish.js';
-import { remove } from './scripts/remove.js';
-import { stats } from './scripts/stats.js';
-import { update } from './scripts/update.js';
 
 /** How many entries of a line are checked for a job that has not failed before. */
 const LOOK = 100;

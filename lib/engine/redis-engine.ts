@@ -34,13 +34,8 @@ import { Replicators } from './wire/replicator.js';
 import { RedisStore } from './redis-store.js';
 import { RedisTasks } from './redis-tasks.js';
 import { nameOfServer, ServerWarnings } from './wire/server-check.js';
-import { adopt } from './scripts/adopt.js';
-import { beat } from './scripts/beat.js';
-import { note } from './scripts/note.js';
-import { overdue } from './scripts/overdue.js';
-import { promote } from './scripts/promote.js';
-import { recover } from './scripts/recover.js';
-import { release } from './scripts/release.js';
+import { adopt, note, promote, release } from './scripts/work.js';
+import { beat, overdue, recover } from './scripts/leases.js';
 
 const RECOVER_LIMIT = 500;
 

@@ -5,9 +5,7 @@ import type { EngineSettings } from './wire/clients.js';
 import { inFull, type Arg } from './wire/fixed-args.js';
 import type { RedisStore } from './redis-store.js';
 import { SEPARATOR } from './codec/replies.js';
-import { claim } from './scripts/claim.js';
-import { claimLimited, type LimitedClaim } from './scripts/claim-limited.js';
-import { exchange } from './scripts/exchange.js';
+import { type LimitedClaim, claim, claimLimited, exchange } from './scripts/work.js';
 import { encodeSettled } from './codec/settlement-codec.js';
 import { isForgotten } from '../contract/retry.js';
 

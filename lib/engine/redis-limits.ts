@@ -13,12 +13,7 @@ import type {
 import { flagsOf, placeOf, SHARED } from '../contract/limit-verbs.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { RedisStore } from './redis-store.js';
-import { charge } from './scripts/charge.js';
-import { limits, type RawLimit } from './scripts/limits.js';
-import { report } from './scripts/report.js';
-import { share } from './scripts/share.js';
-import { setLimits } from './scripts/set-limits.js';
-import { wakeLines } from './scripts/wake-lines.js';
+import { type RawLimit, charge, limits, report, setLimits, share, wakeLines } from './scripts/limits.js';
 
 /** Limits of queues, names and groups on Redis. */
 export class RedisLimits implements LimitVerbs {

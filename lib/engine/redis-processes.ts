@@ -10,12 +10,18 @@ import type {
   ProcessVerbs,
 } from '../contract/process-verbs.js';
 import type { RedisStore } from './redis-store.js';
-import { listWorkers, type ProcessEntry } from './scripts/list-workers.js';
+import {
+  type ActionEntry,
+  type ProcessEntry,
+  actions,
+  lead,
+  listWorkers,
+  order,
+  recordAction,
+  register,
+  unregister,
+} from './scripts/processes.js';
 import { isQueueName } from '../job/job-id.js';
-import { lead } from './scripts/lead.js';
-import { order } from './scripts/order.js';
-import { register } from './scripts/register.js';
-import { unregister } from './scripts/unregister.js';
 import type {
   ActionsAnswer,
   ActionsCall,
@@ -23,8 +29,6 @@ import type {
   NewAction,
   StoredAction,
 } from '../contract/actions.js';
-import { actions, type ActionEntry } from './scripts/actions.js';
-import { recordAction } from './scripts/record-action.js';
 
 /** Half a megabyte if the records are of the largest size. Redis reads it in a few ms. */
 const PAGE = 10;

@@ -10,13 +10,18 @@ import type {
   ScheduleVerbs,
   StoredSchedule,
 } from '../contract/schedule-verbs.js';
-import { dueSchedules } from './scripts/due-schedules.js';
-import { fire } from './scripts/fire.js';
-import { pauseSchedule } from './scripts/pause-schedule.js';
-import { putSchedule } from './scripts/put-schedule.js';
-import { removeSchedule } from './scripts/remove-schedule.js';
-import { resumeSchedule } from './scripts/resume-schedule.js';
-import { schedules } from './scripts/schedules.js';
+import {
+  declare,
+  dueSchedules,
+  fire,
+  pauseSchedule,
+  putSchedule,
+  removeSchedule,
+  renew,
+  resumeSchedule,
+  schedules,
+  withdraw,
+} from './scripts/schedules.js';
 import type { Value } from './script.js';
 import type {
   Declaration,
@@ -25,9 +30,6 @@ import type {
   DeclareCall,
   RenewAnswer,
 } from '../contract/declaration-verbs.js';
-import { declare } from './scripts/declare.js';
-import { renew } from './scripts/renew.js';
-import { withdraw } from './scripts/withdraw.js';
 
 /** Most schedules that one call looks at. */
 const DUE_LIMIT = 100;

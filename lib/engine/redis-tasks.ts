@@ -1,7 +1,7 @@
 import { RedisRefusedError } from '../errors.js';
 import { show } from '../errors/show.js';
 import { RedisStore } from './redis-store.js';
-import { dispatch } from './scripts/dispatch.js';
+import { dispatch } from './scripts/processes.js';
 import type { DispatchAnswer, DispatchCall, TaskVerbs } from '../contract/task-verbs.js';
 import type { RedisConnection } from '../options/connection.js';
 import { Connections } from './wire/connections.js';

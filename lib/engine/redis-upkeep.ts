@@ -4,12 +4,7 @@ import { QueueKeys } from './keys.js';
 import type { RedisStore } from './redis-store.js';
 import { count } from './codec/replies.js';
 import { isFitting, PATTERN_MARK } from '../job/name-pattern.js';
-import { clean } from './scripts/clean.js';
-import { deadThatFit } from './scripts/dead-that-fit.js';
-import { overgrown } from './scripts/overgrown.js';
-import { freeKeys } from './scripts/free-keys.js';
-import { retryDead } from './scripts/retry-dead.js';
-import { trim } from './scripts/trim.js';
+import { clean, deadThatFit, freeKeys, overgrown, retryDead, trim } from './scripts/upkeep.js';
 import type {
   CleanCall,
   DeadChoice,

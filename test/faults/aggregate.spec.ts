@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { enqueue } from '#lib/engine/scripts/enqueue.js';
+import { enqueue } from '#lib/engine/scripts/adds.js';
 import type { Job } from '#lib/job/job.js';
 import { atEnd } from '../support/cleanup.js';
 import { startCut } from '../support/cut.js';

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest';
 import type { AnyScript } from '#lib/engine/script.js';
-import { claim } from '#lib/engine/scripts/claim.js';
-import { enqueuePlain } from '#lib/engine/scripts/enqueue-plain.js';
-import { exchange } from '#lib/engine/scripts/exchange.js';
+import { claim, exchange } from '#lib/engine/scripts/work.js';
+import { enqueuePlain } from '#lib/engine/scripts/adds.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import { generateId } from '#lib/job/job-id.js';
 import { encodeBody, NO_OPTIONS } from '#lib/job/job-record.js';

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import type { QueueEngine } from '#lib/contract/engine.js';
-import { enqueue } from '#lib/engine/scripts/enqueue.js';
+import { enqueue } from '#lib/engine/scripts/adds.js';
 import { NotReplicatedError } from '#lib/errors.js';
 import type { DurabilityOption } from '#lib/options/job-options.js';
 import { startCut } from '../support/cut.js';

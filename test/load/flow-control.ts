@@ -4,9 +4,8 @@
 import { parseArgs } from 'node:util';
 import { Redis } from 'ioredis';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
-import { claimLimited } from '#lib/engine/scripts/claim-limited.js';
-import { enqueue } from '#lib/engine/scripts/enqueue.js';
-import { exchange } from '#lib/engine/scripts/exchange.js';
+import { claimLimited, exchange } from '#lib/engine/scripts/work.js';
+import { enqueue } from '#lib/engine/scripts/adds.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { startRedis } from '../../tools/redis.mjs';
 import { completedRun, LOAD_LIMITS, ScriptTimes } from './script-times.js';

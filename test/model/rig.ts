@@ -6,7 +6,7 @@ import type { ClaimAnswer, ExchangeCall, QueueLimits } from '#lib/contract/engin
 import { SHARED } from '#lib/contract/limit-verbs.js';
 import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
-import { claim } from '#lib/engine/scripts/claim.js';
+import { claim } from '#lib/engine/scripts/work.js';
 import { patchedClient, virtualClock, type Around, type Patch } from '../support/patched-client.js';
 import { readState, type Snapshot } from './state.js';
 

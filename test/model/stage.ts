@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Scheduler } from 'fast-check';
 import type { ClaimAnswer, ExchangeCall } from '#lib/contract/engine.js';
 import type { RedisEngine } from '#lib/engine/redis-engine.js';
-import { clean } from '#lib/engine/scripts/clean.js';
+import { clean } from '#lib/engine/scripts/upkeep.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { JobState } from '#lib/job/job-state.js';
 import { Pace } from './pace.js';

@@ -1,7 +1,7 @@
 import { beforeEach, expect, it } from 'vitest';
 import type { RedisStore } from '#lib/engine/redis-store.js';
 import { processKeys } from '#lib/engine/keys.js';
-import { actions } from '#lib/engine/scripts/actions.js';
+import { actions } from '#lib/engine/scripts/processes.js';
 import { useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { adopt } from '#lib/engine/scripts/adopt.js';
+import { adopt } from '#lib/engine/scripts/work.js';
 import { job, QUEUE, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

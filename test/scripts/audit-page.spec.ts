@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { RedisStore } from '#lib/engine/redis-store.js';
-import { auditPage } from '#lib/engine/scripts/audit-page.js';
+import { auditPage } from '#lib/engine/scripts/audit.js';
 import { AUDITED } from '#lib/contract/audit-facts.js';
 import { useQueue, WORKER } from './support.js';
 import { changingNothing } from './unchanged.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { beat } from '#lib/engine/scripts/beat.js';
+import { beat } from '#lib/engine/scripts/leases.js';
 import { until } from '../support/wait.js';
 import { LEASE_MS, QUEUE, released, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

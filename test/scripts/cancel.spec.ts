@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cancel } from '#lib/engine/scripts/cancel.js';
+import { cancel } from '#lib/engine/scripts/admin.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import {
   completed,

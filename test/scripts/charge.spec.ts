@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { charge } from '#lib/engine/scripts/charge.js';
+import { charge } from '#lib/engine/scripts/limits.js';
 import { job, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
 import type { RedisStore } from '#lib/engine/redis-store.js';
 import { SEPARATOR } from '#lib/engine/codec/replies.js';
-import { claimLimited } from '#lib/engine/scripts/claim-limited.js';
+import { claimLimited } from '#lib/engine/scripts/work.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { completed, job, LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';
 import { until } from '../support/wait.js';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { ExchangeCall, RungClaim } from '#lib/contract/engine.js';
 import type { RedisEngine } from '#lib/engine/redis-engine.js';
-import { claim } from '#lib/engine/scripts/claim.js';
+import { claim } from '#lib/engine/scripts/work.js';
 import { isBlocked } from '../support/blocked.js';
 import { useServer } from '../support/server.js';
 import { dead, job, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clean } from '#lib/engine/scripts/clean.js';
+import { clean } from '#lib/engine/scripts/upkeep.js';
 import type { CleanCall } from '#lib/contract/upkeep-verbs.js';
 import { completed, dead, job, kept, QUEUE, released, retried, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

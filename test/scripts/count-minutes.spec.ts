@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { countMinutes } from '#lib/engine/scripts/count-minutes.js';
+import { countMinutes } from '#lib/engine/scripts/admin.js';
 import { COMPLETED, emptyRow, FAILED, HOUR_MS, MINUTE_MS, type CounterRow } from '#lib/contract/history.js';
 import { QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

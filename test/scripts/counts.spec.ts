@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { counts } from '#lib/engine/scripts/counts.js';
+import { counts } from '#lib/engine/scripts/admin.js';
 import { dead, job, kept, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { RedisStore } from '#lib/engine/redis-store.js';
-import { deadThatFit } from '#lib/engine/scripts/dead-that-fit.js';
+import { deadThatFit } from '#lib/engine/scripts/upkeep.js';
 import { dead, job, useQueue } from './support.js';
 import { changingNothing } from './unchanged.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { declare } from '#lib/engine/scripts/declare.js';
+import { declare } from '#lib/engine/scripts/schedules.js';
 import { ownedRecord } from '#lib/contract/declaration-verbs.js';
 import {
   declaration,

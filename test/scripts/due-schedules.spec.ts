@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { dueSchedules } from '#lib/engine/scripts/due-schedules.js';
+import { dueSchedules } from '#lib/engine/scripts/schedules.js';
 import { QUEUE, useQueue } from './support.js';
 import { put } from './schedules-support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

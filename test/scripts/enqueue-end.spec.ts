@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { enqueueEnd } from '#lib/engine/scripts/enqueue-end.js';
+import { enqueueEnd } from '#lib/engine/scripts/adds.js';
 import { useQueue } from './support.js';
 import { changingNothing } from './unchanged.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { END, enqueuePlain } from '#lib/engine/scripts/enqueue-plain.js';
+import { END, enqueuePlain } from '#lib/engine/scripts/adds.js';
 import { completed, job, kept, LANE, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes, rememberingLonger } from './unchanged.js';
 

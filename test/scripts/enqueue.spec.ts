@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EnqueueJob } from '#lib/contract/engine.js';
-import { enqueue } from '#lib/engine/scripts/enqueue.js';
+import { enqueue } from '#lib/engine/scripts/adds.js';
 import { until } from '../support/wait.js';
 import { callOf, completed, dead, job, kept, LANE, QUEUE, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without, rememberingLonger } from './unchanged.js';

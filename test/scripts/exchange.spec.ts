@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { exchange } from '#lib/engine/scripts/exchange.js';
+import { exchange } from '#lib/engine/scripts/work.js';
 import {
   completed,
   dead,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { FireSchedule, OccurrenceJob } from '#lib/contract/schedule-verbs.js';
-import { fire } from '#lib/engine/scripts/fire.js';
+import { fire } from '#lib/engine/scripts/schedules.js';
 import { completed, dead, job, kept, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { firing, put, seen, tick } from './schedules-support.js';
 import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { freeKeys } from '#lib/engine/scripts/free-keys.js';
+import { freeKeys } from '#lib/engine/scripts/upkeep.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { completed, job, useQueue } from './support.js';
 import { itRefusesWrongTypes } from './unchanged.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { get } from '#lib/engine/scripts/get.js';
+import { get } from '#lib/engine/scripts/admin.js';
 import { completed, dead, FAILURE, job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

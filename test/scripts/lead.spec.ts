@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lead } from '#lib/engine/scripts/lead.js';
+import { lead } from '#lib/engine/scripts/processes.js';
 import { useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { processKeys } from '#lib/engine/keys.js';
 import type { RedisStore } from '#lib/engine/redis-store.js';
-import { listWorkers } from '#lib/engine/scripts/list-workers.js';
+import { listWorkers } from '#lib/engine/scripts/processes.js';
 import { LEASE_MS, processRecord, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

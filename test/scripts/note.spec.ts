@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { NoteCall } from '#lib/contract/engine.js';
-import { note } from '#lib/engine/scripts/note.js';
+import { note } from '#lib/engine/scripts/work.js';
 import { completed, dead, kept, QUEUE, released, retried, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { LETTERED_JOBS, type KeyName } from '#lib/engine/keys.js';
-import { obliterate } from '#lib/engine/scripts/obliterate.js';
+import { obliterate } from '#lib/engine/scripts/admin.js';
 import { completed, dead, job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { declaring } from './declarations-support.js';
 import { firing, put, tick } from './schedules-support.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { encodeBody } from '#lib/job/job-record.js';
-import { oldest } from '#lib/engine/scripts/oldest.js';
+import { oldest } from '#lib/engine/scripts/admin.js';
 import { dead, job, QUEUE, retried, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { RedisStore } from '#lib/engine/redis-store.js';
 import { processKeys } from '#lib/engine/keys.js';
-import { order } from '#lib/engine/scripts/order.js';
+import { order } from '#lib/engine/scripts/processes.js';
 import { LEASE_MS, processRecord, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

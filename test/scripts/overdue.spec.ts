@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { overdue } from '#lib/engine/scripts/overdue.js';
+import { overdue } from '#lib/engine/scripts/leases.js';
 import { LEASE_MS, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { page } from '#lib/engine/scripts/page.js';
+import { page } from '#lib/engine/scripts/admin.js';
 import type { JobsPlace } from '#lib/contract/admin-verbs.js';
 import type { DeadMatch } from '#lib/contract/upkeep-verbs.js';
 import { dead, FAILURE, job, QUEUE, useQueue } from './support.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pauseSchedule } from '#lib/engine/scripts/pause-schedule.js';
+import { pauseSchedule } from '#lib/engine/scripts/schedules.js';
 import { QUEUE, useQueue } from './support.js';
 import { firing, put, seen, tick } from './schedules-support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

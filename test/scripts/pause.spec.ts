@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { pause } from '#lib/engine/scripts/pause.js';
+import { pause } from '#lib/engine/scripts/admin.js';
 import { QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

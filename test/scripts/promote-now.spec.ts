@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { promoteNow } from '#lib/engine/scripts/promote-now.js';
+import { promoteNow } from '#lib/engine/scripts/admin.js';
 import { job, kept, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

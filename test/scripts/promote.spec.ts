@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { promote } from '#lib/engine/scripts/promote.js';
+import { promote } from '#lib/engine/scripts/work.js';
 import { job, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { putSchedule } from '#lib/engine/scripts/put-schedule.js';
+import { putSchedule } from '#lib/engine/scripts/schedules.js';
 import { QUEUE, useQueue } from './support.js';
 import { firing, put, putting, seen, tick } from './schedules-support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

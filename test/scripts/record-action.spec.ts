@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { NewAction } from '#lib/contract/actions.js';
-import { recordAction } from '#lib/engine/scripts/record-action.js';
+import { recordAction } from '#lib/engine/scripts/processes.js';
 import { RULES } from '#lib/job/rules.js';
 import { useQueue } from './support.js';
 import { itRefusesWrongTypes } from './unchanged.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RecoverCall } from '#lib/contract/engine.js';
-import { recover } from '#lib/engine/scripts/recover.js';
+import { recover } from '#lib/engine/scripts/leases.js';
 import { until } from '../support/wait.js';
 import { completed, job, LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

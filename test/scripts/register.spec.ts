@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RedisStore } from '#lib/engine/redis-store.js';
-import { register } from '#lib/engine/scripts/register.js';
+import { register } from '#lib/engine/scripts/processes.js';
 import { processKeys } from '#lib/engine/keys.js';
 import { LEASE_MS, processRecord, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { release } from '#lib/engine/scripts/release.js';
+import { release } from '#lib/engine/scripts/work.js';
 import { completed, job, QUEUE, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

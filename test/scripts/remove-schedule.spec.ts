@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { removeSchedule } from '#lib/engine/scripts/remove-schedule.js';
+import { removeSchedule } from '#lib/engine/scripts/schedules.js';
 import { QUEUE, useQueue } from './support.js';
 import { firing, put, tick } from './schedules-support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { remove } from '#lib/engine/scripts/remove.js';
+import { remove } from '#lib/engine/scripts/admin.js';
 import { job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { renew } from '#lib/engine/scripts/renew.js';
+import { renew } from '#lib/engine/scripts/schedules.js';
 import { declaring, endsIn, renewing, scheduleIds, TTL_MS, withdrawing } from './declarations-support.js';
 import { useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

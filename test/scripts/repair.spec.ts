@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RepairReport } from '#lib/job/audit-report.js';
-import { repair } from '#lib/engine/scripts/repair.js';
+import { repair } from '#lib/engine/scripts/audit.js';
 import { dead, FAILURE, job, kept, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

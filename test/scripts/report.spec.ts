@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { report } from '#lib/engine/scripts/report.js';
+import { report } from '#lib/engine/scripts/limits.js';
 import { QUEUE, useQueue } from './support.js';
 import { itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { resumeSchedule } from '#lib/engine/scripts/resume-schedule.js';
+import { resumeSchedule } from '#lib/engine/scripts/schedules.js';
 import { QUEUE, useQueue } from './support.js';
 import { put, seen } from './schedules-support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { retryDead } from '#lib/engine/scripts/retry-dead.js';
+import { retryDead } from '#lib/engine/scripts/upkeep.js';
 import { job, kept, QUEUE, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { setLimits } from '#lib/engine/scripts/set-limits.js';
+import { setLimits } from '#lib/engine/scripts/limits.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { job, QUEUE, useQueue } from './support.js';
 import { itRefusesWrongTypes } from './unchanged.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { QueueKeys } from '#lib/engine/keys.js';
-import { share } from '#lib/engine/scripts/share.js';
+import { share } from '#lib/engine/scripts/limits.js';
 import { LEASE_MS, QUEUE, useQueue } from './support.js';
 import { changingNothing } from './unchanged.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { stats } from '#lib/engine/scripts/stats.js';
+import { stats } from '#lib/engine/scripts/admin.js';
 import type { NameStats } from '#lib/contract/stats.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { trim } from '#lib/engine/scripts/trim.js';
+import { trim } from '#lib/engine/scripts/upkeep.js';
 import { dead, job, kept, QUEUE, useQueue, type Limits } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,12 +1,7 @@
 import { expect, it } from 'vitest';
 import type { RedisStore } from '#lib/engine/redis-store.js';
-import { audit } from '#lib/engine/scripts/audit.js';
-import { cancel } from '#lib/engine/scripts/cancel.js';
-import { counts } from '#lib/engine/scripts/counts.js';
-import { get } from '#lib/engine/scripts/get.js';
-import { obliterate } from '#lib/engine/scripts/obliterate.js';
-import { remove } from '#lib/engine/scripts/remove.js';
-import { repair } from '#lib/engine/scripts/repair.js';
+import { audit, repair } from '#lib/engine/scripts/audit.js';
+import { cancel, counts, get, obliterate, remove } from '#lib/engine/scripts/admin.js';
 import type { AnyScript } from '#lib/engine/script.js';
 import { useQueue } from './support.js';
 import { changingNothing } from './unchanged.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { unregister } from '#lib/engine/scripts/unregister.js';
+import { unregister } from '#lib/engine/scripts/processes.js';
 import { LEASE_MS, processRecord, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { encodeBody } from '#lib/job/job-record.js';
-import { update } from '#lib/engine/scripts/update.js';
+import { update } from '#lib/engine/scripts/admin.js';
 import { job, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { wakeLines } from '#lib/engine/scripts/wake-lines.js';
+import { wakeLines } from '#lib/engine/scripts/limits.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { job, QUEUE, useQueue } from './support.js';
 import { itRefusesWrongTypes } from './unchanged.js';

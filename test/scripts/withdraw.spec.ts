@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { withdraw } from '#lib/engine/scripts/withdraw.js';
+import { withdraw } from '#lib/engine/scripts/schedules.js';
 import { declaring, scheduleIds, withdrawing } from './declarations-support.js';
 import { useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';

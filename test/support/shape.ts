@@ -39,20 +39,20 @@ export function numberedSlots(scripts: readonly SourceFile[]): string[] {
   );
 }
 
-/** Scripts without a descriptor and descriptors without a script: each script has a `.ts` file of the same name. */
+/** Scripts without a descriptor and descriptors without a script: each script has a descriptor in a `.ts` file beside it. */
 export function strayScripts(scripts: readonly SourceFile[], code: readonly SourceFile[]): string[] {
-  const byPath = new Map(code.map((file) => [file.path, file.text]));
-  const descriptors = code.filter(({ text }) => /^export const \w+ = defineScript\(/m.test(text));
-  const alone = scripts.filter(({ path }) => {
-    const name = posix.basename(path, '.lua');
-    if (posix.basename(posix.dirname(path)) === 'shared') return false;
-    return !byPath.get(path.replace(/\.lua$/, '.ts'))?.includes(`name: '${name}'`);
-  });
-  const empty = descriptors.filter(
-    ({ path }) => !scripts.some((script) => script.path === path.replace(/\.ts$/, '.lua')),
+  const described = code.flatMap(({ path, text }) =>
+    [...text.matchAll(/^export const \w+ = defineScript\(\{\s*name: '([^']+)'/gm)].map(([, name]) =>
+      posix.join(posix.dirname(path), `${name}.lua`),
+    ),
   );
+  const written = scripts
+    .map(({ path }) => path)
+    .filter((path) => posix.basename(posix.dirname(path)) !== 'shared');
   return [
-    ...alone.map(({ path }) => `${path} is described by no .ts beside it`),
-    ...empty.map(({ path }) => `${path} describes a script that is not beside it`),
+    ...written.filter((path) => !described.includes(path)).map((path) => `${path} has no descriptor`),
+    ...described
+      .filter((path) => !written.includes(path))
+      .map((path) => `${path} is described and does not exist`),
   ];
 }

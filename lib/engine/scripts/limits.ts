@@ -1,7 +1,9 @@
-import type { BreakerState } from '../../contract/limit-verbs.js';
+import type { BreakerState, RunReportAnswer, ShareAnswer } from '../../contract/limit-verbs.js';
+import { lines } from '../codec/replies.js';
+import { LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 
-type Row = readonly [string, string, string, number, string, number, number, number, string, string];
+type RowLimits = readonly [string, string, string, number, string, number, number, number, string, string];
 
 /** One current limit: the field, its parts, and the rule that results from them, as JSON. */
 export interface RawLimit {
@@ -25,7 +27,7 @@ export const limits = defineScript({
   memory: 'read',
   keys: ['limits', 'limitStates', 'grouped', 'lines', 'lineStates', 'ready', 'resting', 'slots', 'shares'],
   args: { kind: 'text', field: 'text', cursor: 'text', limit: 'int' },
-  reply: ([cursor, rows, ready, resting]: readonly [string, readonly Row[], number, number]) => ({
+  reply: ([cursor, rows, ready, resting]: readonly [string, readonly RowLimits[], number, number]) => ({
     cursor,
     groups: { ready, resting },
     found: rows.map(
@@ -43,4 +45,86 @@ export const limits = defineScript({
       }),
     ),
   }),
+});
+
+export const setLimits = defineScript({
+  name: 'set-limits',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'workers',
+    'limits',
+    'lines',
+    'lineStates',
+    'ready',
+    'resting',
+    'slots',
+    'doorbell',
+    ...LETTERED_JOBS,
+  ],
+  args: { field: 'text', part: 'text', rule: 'text', flags: 'text', workers: 'text' },
+  /** The active set of each of `workers`. */
+  moreKeys: true,
+  reply: (raw: 'again' | 'set') => raw,
+});
+
+export const wakeLines = defineScript({
+  name: 'wake-lines',
+  memory: 'allow',
+  keys: ['lineStates', 'ready', 'resting', 'doorbell'],
+  args: { cursor: 'text' },
+  reply: (cursor: string) => cursor,
+});
+
+export const share = defineScript({
+  name: 'share',
+  memory: 'allow',
+  /** Keys of the queue without a name. */
+  keys: ['limits', 'limitStates', 'shares'],
+  /** keep: -1 while it is not known what was claimed. */
+  args: {
+    queue: 'text',
+    worker: 'text',
+    seq: 'digits',
+    running: 'int',
+    want: 'int',
+    keep: 'int',
+    leaseMs: 'int',
+  },
+  /** limits: their names. */
+  lists: ['limits'],
+  reply: ([granted, opensInMs, isFull, woken]: readonly [number, number, number, string]): ShareAnswer => ({
+    granted,
+    opensInMs: opensInMs > 0 ? opensInMs : null,
+    isFull: isFull === 1,
+    woken: lines(woken.trimEnd()),
+  }),
+});
+
+type RowReport = readonly [RunReportAnswer['breaker'], string, string];
+
+export const report = defineScript({
+  name: 'report',
+  memory: 'allow',
+  keys: ['meta', 'limits', 'limitStates', 'lines', 'lineStates', 'ready', 'resting', 'doorbell', 'events'],
+  args: { maxEvents: 'int' },
+  /** reports: field of the limit, how many runs completed, how many failed, how many of these are retried. */
+  lists: ['reports'],
+  reply: (rows: readonly RowReport[]): RunReportAnswer[] =>
+    rows.map(([breaker, firstMs, eachMs]) => ({
+      breaker,
+      firstMs: Number(firstMs),
+      eachMs: Number(eachMs),
+    })),
+});
+
+export const charge = defineScript({
+  name: 'charge',
+  memory: 'allow',
+  keys: ['meta', 'limits', 'limitStates', 'lines', 'lineStates', 'ready', 'resting', 'doorbell'],
+  args: {},
+  /** changes: field of the limit, ms to hold starts back (below 0: a hold ends), the amount to add to the count of its rate. */
+  lists: ['changes'],
+  reply: (raw: number) => raw,
 });

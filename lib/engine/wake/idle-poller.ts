@@ -1,6 +1,6 @@
 import type { QueueLook } from '../../contract/engine.js';
 import type { RedisStore } from '../redis-store.js';
-import { look } from '../scripts/look.js';
+import { look } from '../scripts/work.js';
 
 /** Most queues that one call looks at, so that it does not block Redis for long. */
 const AT_ONCE = 200;

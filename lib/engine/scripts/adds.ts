@@ -1,8 +1,32 @@
-import { LETTERED_JOBS } from '../keys.js';
-import { defineScript } from '../script.js';
-import { lines } from '../codec/replies.js';
 import type { Duplicate, EnqueueAnswer } from '../../contract/engine.js';
 import type { JobState } from '../../job/job-state.js';
+import { lines } from '../codec/replies.js';
+import { LETTERED_JOBS } from '../keys.js';
+import { defineScript } from '../script.js';
+
+/** The end of a text for `struct.unpack`. */
+export const END = '\u0000';
+
+/** Whether the jobs were stored. If not, nothing has changed, and `enqueue` must be called. */
+export const enqueuePlain = defineScript({
+  name: 'enqueue-plain',
+  memory: 'refuse',
+  keys: ['meta', 'wait', 'events', 'doorbell', 'lane', 'bodies'],
+  /**
+   * `RedisAdds` writes the arguments in this order, without `encode`. jobs: their number. ids, bodies: if there are several,
+   * `END` follows each. names: one per line, or a single one for all.
+   */
+  args: {
+    seq: 'digits',
+    rememberMs: 'digits',
+    maxEvents: 'int',
+    jobs: 'int',
+    ids: 'text',
+    bodies: 'text',
+    names: 'text',
+  },
+  reply: (raw: 0 | 1): boolean => raw === 1,
+});
 
 export const enqueue = defineScript({
   name: 'enqueue',
@@ -85,3 +109,22 @@ function duplicate(line: string): Duplicate {
     ...(replaced?.startsWith('+') && { size: Number(replaced) }),
   };
 }
+
+/** Whether the transaction shall store its jobs. */
+export const enqueueBegin = defineScript({
+  name: 'enqueue-begin',
+  memory: 'refuse',
+  keys: ['meta', 'bodies', 'wait', 'events', 'doorbell', 'lane', 'undo'],
+  /** jobs: their number. ids, names: one per line, or a single name for all. */
+  args: { seq: 'int', rememberMs: 'digits', maxEvents: 'int', jobs: 'int', ids: 'text', names: 'text' },
+  reply: (raw: 0 | 1): boolean => raw === 1,
+});
+
+/** Whether the jobs of the transaction were kept. */
+export const enqueueEnd = defineScript({
+  name: 'enqueue-end',
+  memory: 'allow',
+  keys: ['bodies', 'wait', 'undo'],
+  args: {},
+  reply: (raw: 0 | 1): boolean => raw === 1,
+});

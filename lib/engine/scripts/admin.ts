@@ -1,0 +1,256 @@
+import type { StoredJob, UpdateAnswer } from '../../contract/admin-verbs.js';
+import type { JobCounts } from '../../job/job-state.js';
+import { type RawStoredJob, placeOf, storedJob } from '../codec/replies.js';
+import { LETTERED_JOBS, QUEUE_KEYS, STORED_KEYS, TRACE_KEYS } from '../keys.js';
+import { defineScript } from '../script.js';
+import { DEAD_WALK } from '../walks.js';
+
+export const get = defineScript({
+  name: 'get',
+  memory: 'read',
+  keys: ['bodies', 'workers', 'delayed', 'dead', 'completed', ...STORED_KEYS],
+  args: { id: 'text', workers: 'text' },
+  moreKeys: true,
+  reply: (raw: ['none'] | ['again'] | ['job', ...RawStoredJob]): 'again' | null | Omit<StoredJob, 'id'> => {
+    if (raw[0] === 'again') return 'again';
+    if (raw[0] === 'none') return null;
+    const [, ...fields] = raw;
+    return storedJob(fields);
+  },
+});
+
+/**
+ * The time, the place after which to continue, how many jobs were looked at, the jobs. If the place was not found, also the
+ * length of the list.
+ */
+type RawPage = [number, string, string, number, [string, ...RawStoredJob][] | number];
+
+export const page = defineScript({
+  name: 'page',
+  memory: 'read',
+  keys: [
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'active',
+    'completed',
+    'dead',
+    ...STORED_KEYS,
+    'grouped',
+    ...LETTERED_JOBS,
+  ],
+  /**
+   * kind: the key with the jobs. worker: the owner of the set `active`. contains: a text in the id, the name or the last error.
+   * where: JSON of values that the data has, empty: any data. skip: how many jobs of a sorted line to skip.
+   */
+  args: {
+    ...DEAD_WALK,
+    kind: 'text',
+    worker: 'text',
+    contains: 'text',
+    where: 'text',
+    skip: 'int',
+    backward: 'int',
+    brief: 'int',
+  },
+  reply: ([, at, id, examined, jobs]: RawPage) => {
+    if (typeof jobs === 'number') return { missed: jobs, next: null, examined: 0, jobs: [] };
+    const read = jobs.map(([jobId, ...fields]): StoredJob => ({ id: jobId, ...storedJob(fields) }));
+    return { missed: null, next: placeOf(at, id), examined, jobs: read };
+  },
+});
+
+type RawCounts = ['again'] | ['counts', number, number, number, number, number, number, number];
+
+export const counts = defineScript({
+  name: 'counts',
+  memory: 'read',
+  keys: ['meta', 'workers', 'wait', 'suspects', 'prioritized', 'delayed', 'completed', 'dead', 'grouped'],
+  args: { workers: 'text' },
+  moreKeys: true,
+  reply: (raw: RawCounts): 'again' | (JobCounts & { paused: boolean }) => {
+    if (raw[0] === 'again') return 'again';
+    const [, waiting, delayed, active, completed, dead, paused, cancelled] = raw;
+    return { waiting, delayed, active, completed, dead, cancelled, paused: paused === 1 };
+  },
+});
+
+export const oldest = defineScript({
+  name: 'oldest',
+  memory: 'read',
+  keys: [
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'grouped',
+    'lines',
+    'lineStates',
+    'ready',
+    'attempts',
+    ...LETTERED_JOBS,
+  ],
+  args: { look: 'int' },
+  reply: ([now, heads]: readonly [number, readonly string[]]) => ({ now, heads }),
+});
+
+/** The counters of one day. */
+export const stats = defineScript({
+  name: 'stats',
+  memory: 'read',
+  keys: ['stats'],
+  args: {},
+  /** Fields and values in turn. */
+  reply: (raw: readonly string[]) => raw,
+});
+
+/** Adds the counters of one process to those of an hour. */
+export const countMinutes = defineScript({
+  name: 'count-minutes',
+  memory: 'refuse',
+  keys: ['minutes'],
+  /** maxFields: the most rows. Further names share the empty name. */
+  args: { lane: 'text', seq: 'int', maxFields: 'int' },
+  /** For each row: its field, and its numbers. */
+  lists: ['fields', 'counts'],
+  reply: () => undefined,
+});
+
+export const cancel = defineScript({
+  name: 'cancel',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'workers',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    ...TRACE_KEYS,
+    'completed',
+    'results',
+    'cancelled',
+    'events',
+    'stats',
+    'grouped',
+    ...LETTERED_JOBS,
+  ],
+  /** keep: ms, for a job that does not say how long it is kept. */
+  args: { id: 'text', reason: 'text', keep: 'int', workers: 'text', maxEvents: 'int' },
+  moreKeys: true,
+  reply: (raw: 'again' | 'cancelled' | 'signalled' | 'not-found') => raw,
+});
+
+export const remove = defineScript({
+  name: 'remove',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'workers',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'dead',
+    'completed',
+    'results',
+    ...TRACE_KEYS,
+    'events',
+    'grouped',
+    ...LETTERED_JOBS,
+  ],
+  args: { id: 'text', workers: 'text', maxEvents: 'int' },
+  moreKeys: true,
+  reply: (raw: 'again' | 'removed' | 'not-found' | 'active') => raw,
+});
+
+export const promoteNow = defineScript({
+  name: 'promote-now',
+  memory: 'allow',
+  keys: ['meta', 'bodies', 'wait', 'prioritized', 'delayed', 'priorities', 'doorbell'],
+  args: { id: 'text' },
+  reply: (raw: 'promoted' | 'not-found' | 'not-delayed') => raw,
+});
+
+type RawUpdate = [Exclude<UpdateAnswer['kind'], 'updated'> | 'again'] | ['updated', string, string];
+
+export const update = defineScript({
+  name: 'update',
+  memory: 'refuse',
+  keys: [
+    'meta',
+    'jobs',
+    'workers',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'priorities',
+    'dead',
+    'completed',
+    'events',
+    'doorbell',
+    'grouped',
+    ...LETTERED_JOBS,
+  ],
+  /**
+   * worker: the worker that runs the job and calls. Empty: another caller, and `workers` has all workers. name: only for a job of
+   * this name. data: empty for no change. seen, options: its line of options before and after. due: ms, or `+` and ms from now;
+   * empty for no change. priority: -1 for no change.
+   */
+  args: {
+    id: 'text',
+    worker: 'text',
+    workers: 'text',
+    name: 'text',
+    data: 'text',
+    hasOptions: 'int',
+    seen: 'text',
+    options: 'text',
+    due: 'text',
+    priority: 'int',
+    maxEvents: 'int',
+  },
+  /** The active set of `worker`, or of each of `workers`. */
+  moreKeys: true,
+  reply: (raw: RawUpdate): 'again' | UpdateAnswer => {
+    if (raw[0] === 'again') return raw[0];
+    if (raw[0] !== 'updated') return { kind: raw[0] };
+    const [kind, state, due] = raw;
+    return {
+      kind,
+      state: state as 'waiting' | 'delayed' | 'active',
+      dueAt: due === '' ? null : Math.floor(Number(due)),
+    };
+  },
+});
+
+export const pause = defineScript({
+  name: 'pause',
+  memory: 'allow',
+  keys: ['meta', 'events', 'doorbell'],
+  args: { pause: 'int', maxEvents: 'int' },
+  reply: (raw: number): boolean => raw === 1,
+});
+
+export const publish = defineScript({
+  name: 'publish',
+  memory: 'refuse',
+  keys: ['meta', 'events'],
+  args: { name: 'text', payload: 'text', maxEvents: 'int' },
+  reply: () => undefined,
+});
+
+export const obliterate = defineScript({
+  name: 'obliterate',
+  memory: 'allow',
+  keys: QUEUE_KEYS,
+  args: { force: 'int', workers: 'text' },
+  /** The active set and the record of each worker, then the counters of each day and of each hour. */
+  moreKeys: true,
+  reply: (raw: 'again' | 'obliterated' | 'active') => raw,
+});

@@ -1,0 +1,81 @@
+import type { BeatAnswer, RecoverAnswer } from '../../contract/engine.js';
+import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
+import { defineScript } from '../script.js';
+
+type RawBeat = ['alive', number, number, string[]] | ['unknown-worker'];
+
+export const beat = defineScript({
+  name: 'beat',
+  memory: 'allow',
+  keys: ['workers', 'worker', 'active', 'toCancel'],
+  args: { worker: 'text', leaseMs: 'int', recordMs: 'int' },
+  reply: (raw: RawBeat): BeatAnswer => {
+    if (raw[0] !== 'alive') return { kind: 'unknown-worker' };
+    const [kind, held, exchanges, marks] = raw;
+    const cancels = new Map<string, string>();
+    for (let i = 0; i < marks.length; i += 2) cancels.set(marks[i]!, marks[i + 1]!);
+    return { kind, held, exchanges, cancels };
+  },
+});
+
+export const overdue = defineScript({
+  name: 'overdue',
+  memory: 'read',
+  keys: ['workers'],
+  args: { withinMs: 'int', leaseMs: 'int' },
+  reply: (raw: (string | number)[]): { worker: string; endsInMs: number }[] => {
+    const answer: { worker: string; endsInMs: number }[] = [];
+    for (let i = 0; i < raw.length; i += 2)
+      answer.push({ worker: String(raw[i]), endsInMs: Number(raw[i + 1]) });
+    return answer;
+  },
+});
+
+type RawRecover =
+  ['alive'] | ['doubted', number] | ['recovered', string[], string[], string[], string[], number];
+
+export const recover = defineScript({
+  name: 'recover',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'workers',
+    'worker',
+    'active',
+    'wait',
+    'suspects',
+    ...TRACE_KEYS,
+    'dead',
+    'completed',
+    'results',
+    'cancelled',
+    'events',
+    'doorbell',
+    'stats',
+    ...LETTERED_JOBS,
+  ],
+  args: {
+    worker: 'text',
+    leaseMs: 'int',
+    beatMs: 'int',
+    recordMs: 'int',
+    maxStalls: 'int',
+    limit: 'int',
+    maxEvents: 'int',
+    deadMax: 'int',
+    deadAge: 'int',
+  },
+  reply: (raw: RawRecover): RecoverAnswer => {
+    switch (raw[0]) {
+      case 'alive':
+        return { kind: 'alive' };
+      case 'doubted':
+        return { kind: 'doubted', againInMs: raw[1] };
+      case 'recovered': {
+        const [kind, waiting, suspects, dead, cancelled, more] = raw;
+        return { kind, waiting, suspects, dead, cancelled, more: more === 1 };
+      }
+    }
+  },
+});

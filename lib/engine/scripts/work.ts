@@ -1,0 +1,317 @@
+import type { AdoptAnswer, ClaimAnswer, ClaimedJob, ExchangeAnswer, Supply } from '../../contract/engine.js';
+import { RULES } from '../../job/rules.js';
+import { bodiesOf, claims, lines, ms } from '../codec/replies.js';
+import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
+import { defineScript } from '../script.js';
+
+type RawExchange =
+  | [
+      'exchanged',
+      number,
+      number,
+      number,
+      number,
+      number,
+      number,
+      string[],
+      string,
+      string,
+      (string | null)[],
+      (string | null)[],
+    ]
+  | ['stale', number]
+  | ['unknown-worker', number];
+
+export function supplyOf(code: number): Supply {
+  if (code > 0) return { limitedForMs: code };
+  if (code === RULES.supplyPaused) return 'paused';
+  return code === RULES.supplyEmpty ? 'empty' : 'more';
+}
+
+export const exchange = defineScript({
+  name: 'exchange',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    ...TRACE_KEYS,
+    'workers',
+    'worker',
+    'active',
+    'dead',
+    'completed',
+    'results',
+    'upcoming',
+    'cancelled',
+    'events',
+    'doorbell',
+    'stats',
+    ...LETTERED_JOBS,
+  ],
+  args: {
+    worker: 'text',
+    seq: 'digits',
+    pipelined: 'int',
+    leaseMs: 'digits',
+    recordMs: 'digits',
+    want: 'int',
+    maxBytes: 'int',
+    maySuspect: 'int',
+    settledEvents: 'int',
+    nameIndexes: 'text',
+    /** Ids, one per line. Most settlements have nothing else. */
+    completed: 'text',
+    /** The text between bodies in the answer. No body contains it. */
+    separator: 'text',
+    maxEvents: 'int',
+    deadMax: 'int',
+    deadAge: 'int',
+    completedMax: 'int',
+  },
+  /**
+   * released: id, whether it had started. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id,
+   * failure, counted. names: name, completed, failed, dead. said: field, value of the events of all these jobs.
+   */
+  lists: ['kept', 'retried', 'dead', 'released', 'names', 'said'],
+  reply: (raw: RawExchange): ExchangeAnswer & { now: number } => {
+    if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
+    const [, now, supply, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;
+    return {
+      kind: 'exchanged' as const,
+      now,
+      isCut: supply === RULES.supplyCut,
+      supply: supplyOf(supply),
+      ...(supply === RULES.supplyLimited && { isLimited: true as const }),
+      dueInMs: ms(due),
+      leaseInMs: ms(lease),
+      scheduleInMs: ms(schedule),
+      held,
+      lost,
+      claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
+    };
+  },
+});
+
+type RawClaim = 0 | [number, string, string | string[], number, (string | null)[], (string | null)[], number];
+
+export const claim = defineScript({
+  name: 'claim',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'attempts',
+    'stalls',
+    'workers',
+    'worker',
+    'active',
+    'events',
+    'doorbell',
+    ...LETTERED_JOBS,
+  ],
+  args: {
+    worker: 'text',
+    seq: 'digits',
+    leaseMs: 'digits',
+    recordMs: 'digits',
+    want: 'int',
+    maxBytes: 'int',
+    separator: 'text',
+    maxEvents: 'int',
+  },
+  /** Null: there is more to do than to claim, or the answer cannot be read. */
+  reply: (raw: RawClaim): (ClaimAnswer & { now: number }) | null => {
+    if (raw === 0) return null;
+    const [now, ids, bodies, held, failed, stalls, isCut] = raw;
+    const claimed = claims([lines(ids), bodiesOf(bodies), failed, stalls]);
+    if (claimed.length === 0 && held < 0) return null;
+    return { kind: 'claimed', now, held: held < 0 ? null : held, claimed, isCut: isCut === 1 };
+  },
+});
+
+type RawClaimLimited =
+  | ['claimed', number, number, number, string, string, (string | null)[], (string | null)[]]
+  | ['stale' | 'unknown-worker' | 'plain', number];
+
+/** The answer to a claim of a queue with limits. */
+export type LimitedClaim =
+  | {
+      readonly kind: 'claimed';
+      readonly now: number;
+      readonly supply: Supply;
+      readonly isCut: boolean;
+      readonly held: number;
+      readonly claimed: readonly ClaimedJob[];
+    }
+  /** `plain`: the queue has no limits. */
+  | { readonly kind: 'stale' | 'unknown-worker' | 'plain'; readonly now: number };
+
+export const claimLimited = defineScript({
+  name: 'claim-limited',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'wait',
+    'suspects',
+    'prioritized',
+    'delayed',
+    'attempts',
+    'stalls',
+    'failures',
+    'dead',
+    'limits',
+    'limitStates',
+    'grouped',
+    'lines',
+    'lineStates',
+    'ready',
+    'resting',
+    'slots',
+    'workers',
+    'worker',
+    'active',
+    'events',
+    'doorbell',
+    'stats',
+    ...LETTERED_JOBS,
+  ],
+  args: {
+    worker: 'text',
+    seq: 'digits',
+    pipelined: 'int',
+    leaseMs: 'digits',
+    recordMs: 'digits',
+    want: 'int',
+    maxBytes: 'int',
+    maySuspect: 'int',
+    separator: 'text',
+    maxEvents: 'int',
+  },
+  reply: (raw: RawClaimLimited): LimitedClaim => {
+    if (raw[0] !== 'claimed') return { kind: raw[0], now: raw[1] };
+    const [, now, supply, held, ids, bodies, failed, stalls] = raw;
+    return {
+      kind: 'claimed',
+      now,
+      supply: supplyOf(supply),
+      isCut: supply === RULES.supplyCut,
+      held,
+      claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
+    };
+  },
+});
+
+/** What was found in one of the queues, which is given by its index. */
+export interface Found {
+  readonly place: number;
+  readonly work: boolean;
+  readonly dueInMs: number | null;
+  readonly leaseInMs: number | null;
+  readonly scheduleInMs: number | null;
+}
+
+const FIELDS = 5;
+
+export const look = defineScript({
+  name: 'look',
+  memory: 'read',
+  keys: [],
+  keysOfQueues: ['meta', 'wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'workers', 'upcoming'],
+  /** known: how many of the queues had something at the last look. They come first. */
+  args: { known: 'int' },
+  /** workers: for each queue the worker that asks. */
+  lists: ['workers'],
+  reply: (raw: number[]): Found[] =>
+    Array.from({ length: raw.length / FIELDS }, (_, i) => {
+      const [place = 0, work = 0, due = -1, lease = -1, schedule = -1] = raw.slice(i * FIELDS);
+      return { place, work: work === 1, dueInMs: ms(due), leaseInMs: ms(lease), scheduleInMs: ms(schedule) };
+    }),
+});
+
+export const note = defineScript({
+  name: 'note',
+  memory: 'refuse',
+  keys: ['meta', 'active', 'progress', 'largeProgress', 'logs', 'large', 'events'],
+  args: {
+    id: 'text',
+    name: 'text',
+    attempt: 'int',
+    progress: 'text',
+    log: 'text',
+    logsMax: 'int',
+    maxEvents: 'int',
+    eventsMaxBytes: 'int',
+    progressMaxBytes: 'int',
+  },
+  reply: (raw: number) => raw === 1,
+});
+
+export const release = defineScript({
+  name: 'release',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'jobs',
+    'active',
+    'wait',
+    'suspects',
+    'workers',
+    'worker',
+    ...TRACE_KEYS,
+    'completed',
+    'results',
+    'cancelled',
+    'events',
+    'doorbell',
+    'stats',
+    ...LETTERED_JOBS,
+  ],
+  args: { worker: 'text', leave: 'int', maxEvents: 'int' },
+  /** ids: id. */
+  lists: ['ids'],
+  reply: (raw: string[]) => ({ lost: raw }),
+});
+
+export const adopt = defineScript({
+  name: 'adopt',
+  memory: 'allow',
+  keys: [
+    'meta',
+    'active',
+    'jobs',
+    'attempts',
+    'stalls',
+    'failures',
+    'logs',
+    'dead',
+    'events',
+    'stats',
+    'slots',
+    'ready',
+    ...LETTERED_JOBS,
+  ],
+  args: { maxEvents: 'int' },
+  /** known: id. */
+  lists: ['known'],
+  reply: ([lost, buried, unknown]: [string[], string[], string[]]): AdoptAnswer => ({
+    lost,
+    buried,
+    unknown,
+  }),
+});
+
+export const promote = defineScript({
+  name: 'promote',
+  memory: 'allow',
+  keys: ['meta', 'wait', 'prioritized', 'delayed', 'priorities', 'doorbell'],
+  args: { limit: 'int' },
+  reply: ([promoted, due]: [number, number]) => ({ promoted, dueInMs: ms(due) }),
+});
