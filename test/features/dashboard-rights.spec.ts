@@ -339,6 +339,20 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(seen).toContain('visible');
     expect(seen).toContain('hidden 1 of');
     expect(seen).not.toContain(secret);
+    // A search must not tell it either, letter by letter.
+    const jobs = 'queues/work/jobs?state=dead';
+    const found = async (query: string) => (await api('GET', `${jobs}&${query}`)).body.jobs.length;
+    for (const part of [secret, 'canary', 'CANARY-7'])
+      expect([part, await found(`contains=${part}`)]).toEqual([part, 0]);
+    expect(await found(`error=${encodeURIComponent(`Error: refused ${secret}`)}`)).toBe(0);
+    expect(await found(`contains=${encodeURIComponent('Refused ***')}`)).toBe(1);
+    const bulk = async (filter: object) =>
+      (await api('POST', 'queues/work/actions', { kind: 'retry', filter: { state: 'dead', ...filter } })).body
+        .done;
+    expect(await bulk({ contains: 'canary' })).toBe(0);
+    const [{ error }] = (await api('GET', 'dead')).body.groups;
+    expect([error, await bulk({ error })]).toEqual(['Error: refused ***', 1]);
+    await dead(queue, 'dead');
     const at = 'queues/work/jobs/dead';
     const { json, version } = (await api('GET', at)).body.data;
     await queue.pause();

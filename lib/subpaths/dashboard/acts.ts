@@ -34,6 +34,7 @@ export async function actOnMany(
   engine: QueueEngine,
   queue: Queue,
   body: Readonly<Record<string, unknown>>,
+  redactor: Redactor,
 ): Promise<BulkView> {
   const kind = readKind(body['kind'], 'kind', refuse)!;
   const reason = typeof body['reason'] === 'string' && body['reason'] !== '' ? body['reason'] : undefined;
@@ -49,7 +50,7 @@ export async function actOnMany(
   const limit = body['limit'] === undefined ? BULK : integer(1, BULK)(body['limit'], 'limit', refuse)!;
   const search = readChoice(body['filter'], body['cursor'], limit);
   checkState(kind, search.state);
-  const { jobs, cursor, examined } = await findJobs(engine, queue.name, search);
+  const { jobs, cursor, examined } = await findJobs(engine, queue.name, search, redactor);
   // The person did not see jobs that were added later, or died again.
   const ids = jobs.filter((job) => (timeOf(job) ?? 0) <= before).map(({ id }) => id);
   return { done: await inGroups(ids, act), examined, cursor, before };

@@ -117,7 +117,7 @@ const listJobs: Route = async (call, parts): Promise<JobListView> => {
   const search = readSearch(call.query);
   const { contains = '', after } = search;
   const [{ jobs, cursor, examined }, counts, rights, withId] = await Promise.all([
-    findJobs(engine, name, search),
+    findJobs(engine, name, search, parts.redactor),
     engine.admin.counts(name),
     call.rightsOf({ queue: name }),
     after === null && isJobId(contains) ? engine.admin.get(name, contains) : null,
@@ -200,7 +200,7 @@ const bulk: Route = async (call, parts) => {
     : (JSON.stringify(ids) ?? '');
   return call.perform({ needs, action, queue: name, target }, async () => {
     await allowSearch(call, parts, name, where);
-    return actOnMany(parts.engine, queue, call.body);
+    return actOnMany(parts.engine, queue, call.body, parts.redactor);
   });
 };
 
@@ -249,10 +249,10 @@ const dead: Route = async (call, parts): Promise<DeadView> => {
     let cursor: string | undefined;
     do {
       const query = { state: 'dead', order: 'desc', limit: '200', ...(cursor !== undefined && { cursor }) };
-      const page = await findJobs(parts.engine, queue, readSearch(query));
+      const page = await findJobs(parts.engine, queue, readSearch(query), parts.redactor);
       for (const job of page.jobs) {
         const row = toRow(job, parts.optionsOf(queue), new Map(), parts.redactor);
-        const error = parts.redactor.text(fingerprintOf(job.failure));
+        const error = fingerprintOf(job.failure, parts.redactor.text);
         const reason = row.reason ?? '';
         const key = JSON.stringify([queue, reason, row.name, error]);
         const at = job.endedAt ?? 0;

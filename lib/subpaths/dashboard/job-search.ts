@@ -8,6 +8,7 @@ import { DEAD_REASONS, type FailureRecord } from '../../job/outcome.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
 import { checkGroup } from '../../options/limit-options.js';
 import { checkText, checkWhere, encodeCursor, parseWhere, readCursor } from '../../producer/job-list.js';
+import type { Redactor } from './redaction.js';
 
 const FILTER = {
   state: field('state', oneOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled')),
@@ -99,14 +100,25 @@ export interface FoundJobs {
   readonly examined: number;
 }
 
-/** A page of the jobs that match. It ends early after 10,000 jobs; the cursor continues there. */
-export async function findJobs(engine: QueueEngine, queue: string, search: JobSearch): Promise<FoundJobs> {
-  const { error, group, after: start, limit, ...asked } = search;
-  const isOwn = (error ?? group) !== undefined;
+/**
+ * A page of the jobs that match. It ends early after 10,000 jobs; the cursor continues there. If texts are changed before they are
+ * shown, `contains` and `error` search the changed texts: otherwise a search would reveal what is hidden.
+ */
+export async function findJobs(
+  engine: QueueEngine,
+  queue: string,
+  search: JobSearch,
+  shown: Pick<Redactor, 'text' | 'hidesText'>,
+): Promise<FoundJobs> {
+  const { error, group, contains, after: start, limit, ...rest } = search;
+  const asked = { ...rest, ...(!shown.hidesText && { contains }) };
+  const text = shown.hidesText ? contains?.toLowerCase() : undefined;
+  const isOwn = (error ?? group ?? text) !== undefined;
   // A page must not be cut, because its cursor is after its last job.
   const step = isOwn ? Math.min(limit, 50) : limit;
-  const isMatch = ({ failure, body }: StoredJob) =>
-    (error === undefined || fingerprintOf(failure) === error) &&
+  const isMatch = ({ id, failure, body }: StoredJob) =>
+    (text === undefined || searchedText(id, body, failure, shown.text).includes(text)) &&
+    (error === undefined || fingerprintOf(failure, shown.text) === error) &&
     (group === undefined || decodeBody(`${body}null`)?.options.group === group);
   const jobs: StoredJob[] = [];
   let after = start;
@@ -120,16 +132,30 @@ export async function findJobs(engine: QueueEngine, queue: string, search: JobSe
   return { jobs, cursor: encodeCursor(after), examined };
 }
 
+function searchedText(
+  id: string,
+  body: string,
+  failure: FailureRecord | null,
+  show: Redactor['text'],
+): string {
+  const { name = '' } = decodeBody(`${body}null`) ?? {};
+  const error = failure ? [show(`${failure.name}: ${failure.message}`), show(failure.stack ?? '')] : [];
+  return [id, name, ...error].join('\n').toLowerCase();
+}
+
 /** When it ended, or when it was added. */
 export function timeOf(job: StoredJob): number | null {
   const hasEnded = (ENDED_STATES as readonly JobState[]).includes(job.state);
   return hasEnded ? job.endedAt : (decodeBody(`${job.body}null`)?.createdAt ?? null);
 }
 
-/** The error without the parts that differ between jobs, such as ids, times and numbers. So equal faults have equal fingerprints. */
-export function fingerprintOf(failure: FailureRecord | null): string {
+/**
+ * The error, as it is shown, without the parts that differ between jobs, such as ids, times and numbers. So equal faults have equal
+ * fingerprints.
+ */
+export function fingerprintOf(failure: FailureRecord | null, show: Redactor['text']): string {
   if (!failure) return 'unknown';
-  const [line = ''] = failure.message.split('\n');
+  const [line = ''] = show(failure.message).split('\n');
   const words = line
     .slice(0, 300)
     .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/gi, '#')

@@ -41,6 +41,8 @@ export function placesOf(processes: readonly WorkerInfo[]): Record<string, strin
 }
 
 const MAX_HISTORY = 10;
+/** The search is for an id, which is never hidden. */
+const AS_STORED = { text: (same: string) => same, hidesText: false };
 const STATES = ['waiting', 'delayed', 'active', ...ENDED_STATES] as const;
 
 export interface JobsOfSchedule {
@@ -60,7 +62,7 @@ export async function jobsOfSchedule(
   const searches = STATES.map((state) =>
     readSearch({ state, contains, order: 'desc', limit: String(MAX_HISTORY) }),
   );
-  const pages = await Promise.all(searches.map((search) => findJobs(engine, queue, search)));
+  const pages = await Promise.all(searches.map((search) => findJobs(engine, queue, search, AS_STORED)));
   const jobs = pages.flatMap((page) => page.jobs).filter((job) => scheduleOf(job.id) === id);
   return {
     jobs: jobs.toSorted((a, b) => (timeOf(b) ?? 0) - (timeOf(a) ?? 0)).slice(0, MAX_HISTORY),

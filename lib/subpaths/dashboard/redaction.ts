@@ -37,13 +37,16 @@ export class Redactor {
   private readonly fields: RegExp;
   private readonly paths: readonly (readonly string[])[];
   readonly text: (text: string) => string;
+  /** Whether `text` may change a text. */
+  readonly hidesText: boolean;
 
   constructor(rules: DashboardRedaction | false) {
-    const { fields = HIDDEN_FIELDS, paths = [], text = (same: string) => same } = rules || { fields: /^\b$/ };
+    const { fields = HIDDEN_FIELDS, paths = [], text } = rules || { fields: /^\b$/ };
     // A sticky or global expression would remember where it stopped.
     this.fields = new RegExp(fields.source, fields.flags.replace(/[gy]/g, ''));
     this.paths = paths.map((path) => path.split('.'));
-    this.text = text;
+    this.text = text ?? ((same) => same);
+    this.hidesText = text !== undefined;
   }
 
   /** Null for a missing value. A text that is not JSON is hidden completely. */
