@@ -57,7 +57,7 @@ export type {
 } from './options/limit-options.js';
 export type { DispatcherOptions } from './options/dispatcher-options.js';
 export type { DurabilityOption, ReplicationOptions } from './options/job-options.js';
-export type { MaxWaitingOptions } from './options/max-waiting.js';
+export type { MaxWaitingOptions } from './options/bounds.js';
 export type {
   AggregateOptions,
   DebounceOptions,

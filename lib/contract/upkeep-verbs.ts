@@ -40,7 +40,8 @@ export interface UpkeepVerbs {
 
 /** Which dead jobs. An absent field matches any. Ages are counted from the death. */
 export interface DeadMatch {
-  readonly name?: string | undefined;
+  /** A name, or several of which the job has one. */
+  readonly name?: string | readonly string[] | undefined;
   readonly reason?: DeadReason | undefined;
   readonly olderThanMs?: number | undefined;
   readonly newerThanMs?: number | undefined;

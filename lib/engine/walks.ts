@@ -9,6 +9,7 @@ export const DEAD_WALK = {
   limit: 'int',
   examine: 'int',
   bytes: 'int',
+  /** Names, one per line. Empty: any name. */
   name: 'text',
   /** The end of the record of a dead job, which contains the reason. */
   reason: 'text',
@@ -51,7 +52,8 @@ export function walkArgs(step: WalkStep, match: DeadMatch) {
     limit: Math.min(step.limit, MOVE),
     examine: EXAMINE,
     bytes: BYTES,
-    name: match.name ?? '',
+    // Names have no line breaks.
+    name: [match.name ?? []].flat().join('\n'),
     // Every record of a dead job ends with its reason: see `deadRecord`.
     reason: match.reason === undefined ? '' : `"reason":"${match.reason}"}`,
     olderThan: match.olderThanMs ?? 0,

@@ -196,9 +196,9 @@ export function deadBetween(
   return dead.sorted().filter(({ score }) => score >= first && score <= last);
 }
 
-/** Whether a job has the given name and, if it is dead, the given reason. */
+/** Whether a job has one of the given names and, if it is dead, the given reason. */
 export function isAsked(job: MemoryJob, { name, reason }: DeadMatch): boolean {
   // Compared as text, because the record may have been written by hand.
   if (reason !== undefined && !job.failure?.json.endsWith(`"reason":"${reason}"}`)) return false;
-  return !name || job.name === name;
+  return name === undefined || [name].flat().includes(job.name);
 }

@@ -54,8 +54,15 @@ import {
   type ResolvedLimits,
 } from './limit-options.js';
 import { checkTelemetry, headersHook, type QueueTelemetry } from './telemetry.js';
-import { eventsOf, readEvents, type EventsOption, type ResolvedEvents } from './events-option.js';
-import { readMaxWaiting, type MaxWaitingOptions, type ResolvedMaxWaiting } from './max-waiting.js';
+import {
+  eventsOf,
+  readEvents,
+  readMaxWaiting,
+  type EventsOption,
+  type MaxWaitingOptions,
+  type ResolvedEvents,
+  type ResolvedMaxWaiting,
+} from './bounds.js';
 
 export type { ConnectionOption, EventsOption };
 

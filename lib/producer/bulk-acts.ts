@@ -2,7 +2,6 @@ import type { DataMatch, StoredJob } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { CleanCall, DeadMatch } from '../contract/upkeep-verbs.js';
 import { InvalidOptionError, WrongStateError } from '../errors.js';
-import { checkJobName } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
 import { ENDED_STATES, type JobState } from '../job/job-state.js';
 import { DEAD_REASONS, type DeadReason } from '../job/outcome.js';
@@ -11,7 +10,7 @@ import { faultOfText, quoted } from '../job/text.js';
 import type { Duration } from '../job/duration.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { checkText, checkWhere, readState } from './job-list.js';
+import { checkText, checkWhere, readNames, readState } from './job-list.js';
 import { pause } from '../contract/retry.js';
 import { checkSignal } from '../options/job-options.js';
 import { readPlainRate, type RateOptions } from '../options/limit-options.js';
@@ -20,8 +19,8 @@ import { readPlainRate, type RateOptions } from '../options/limit-options.js';
 export interface JobFilter<Name extends string = string, State extends JobState = JobState> {
   /** Jobs of this state. */
   readonly state: State;
-  /** Name of the job. @default any name */
-  readonly name?: Name;
+  /** Name of the job, or several of which it has one. @default any name */
+  readonly name?: Name | readonly Name[];
   /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
   readonly contains?: string;
   /**
@@ -54,7 +53,7 @@ export interface CancelFilter<Name extends string = string> extends Omit<
 
 const readFilter = shape({
   state: field('state', readState),
-  name: field('name', rule(checkJobName)),
+  name: field('name', readNames),
   contains: field('contains', rule(checkText)),
   where: field('where', rule(checkWhere)),
   reason: field('reason', oneOf(...DEAD_REASONS)),

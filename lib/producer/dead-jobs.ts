@@ -2,7 +2,7 @@ import type { QueueEngine } from '../contract/engine.js';
 import type { DataMatch, JobsAnswer, StoredJob } from '../contract/admin-verbs.js';
 import type { DeadMatch } from '../contract/upkeep-verbs.js';
 import { DuplicateJobError, JobNotFoundError, WrongStateError } from '../errors.js';
-import { checkJobId, checkJobName } from '../job/job-id.js';
+import { checkJobId } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
 import type { Duration } from '../job/duration.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
@@ -12,15 +12,15 @@ import { quoted } from '../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { checkText, checkWhere, encodeCursor, readCursor } from './job-list.js';
+import { checkText, checkWhere, encodeCursor, readCursor, readNames } from './job-list.js';
 import { agedBy, paceOf, Pacer, type BulkPace, type CheckedPace } from './bulk-acts.js';
 
 /** Selects dead jobs; an absent field matches any. */
 export interface DeadFilter<Name extends string = string> {
   /** Why they died. @default any reason */
   readonly reason?: DeadReason;
-  /** Name of the job. @default any name */
-  readonly name?: Name;
+  /** Name of the job, or several of which it has one. @default any name */
+  readonly name?: Name | readonly Name[];
   /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
   readonly contains?: string;
   /**
@@ -80,7 +80,7 @@ export type DeadJobIn<Jobs = any> = {
 
 const FILTER = {
   reason: field('reason', oneOf(...DEAD_REASONS)),
-  name: field('name', rule(checkJobName)),
+  name: field('name', readNames),
   contains: field('contains', rule(checkText)),
   where: field('where', rule(checkWhere)),
   olderThan: field('olderThanMs', duration()),

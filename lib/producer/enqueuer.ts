@@ -22,7 +22,7 @@ import { isSame, strictest, type Replication } from '../options/job-options.js';
 import { addResult, type AddResult, type Other, dropped } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import type { ResolvedMaxWaiting } from '../options/max-waiting.js';
+import type { ResolvedMaxWaiting } from '../options/bounds.js';
 
 /** Maximum number of jobs that are stored atomically; a script must not hold Redis for long. */
 export const MAX_ATOMIC_JOBS = 1000;

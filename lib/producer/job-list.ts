@@ -1,18 +1,24 @@
-import { MOST_EXAMINED, type DataMatch, type JobsAnswer, type JobsPlace } from '../contract/admin-verbs.js';
+import {
+  MOST_EXAMINED,
+  type DataMatch,
+  type JobsAnswer,
+  type JobsPlace,
+  type StoredJob,
+} from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { InvalidOptionError } from '../errors.js';
 import { decodeBody } from '../job/job-record.js';
 import { checkJobName } from '../job/job-id.js';
 import type { JobState } from '../job/job-state.js';
 import { faultOfText } from '../job/text.js';
-import { boolean, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
+import { boolean, field, integer, oneOf, refuse, rule, shape, type Rule } from '../options/check.js';
 
 /** Options of `queue.jobs`. */
 export interface JobListOptions<Name extends string = string> {
-  /** Lists jobs of this state. */
-  readonly state: JobState;
-  /** Only jobs of this name. @default any name */
-  readonly name?: Name;
+  /** Lists jobs of this state, or of these, one state after the other. */
+  readonly state: JobState | readonly JobState[];
+  /** Only jobs of this name, or of these. @default any name */
+  readonly name?: Name | readonly Name[];
   /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
   readonly contains?: string;
   /**
@@ -69,13 +75,30 @@ export const readState: typeof STATE = (value, path, report) =>
     report(advice ? new InvalidOptionError(path, expected, value, `${fault.message}; ${advice}`) : fault);
   });
 
+/** A state, or several different ones. */
+const readStates: Rule<readonly JobState[]> = (value, path, report) => {
+  if (!Array.isArray(value)) return [readState(value, path, report)!];
+  if (value.length === 0 || new Set(value).size < value.length)
+    report(new InvalidOptionError(path, 'a state, or a list of different states', value));
+  return value.map((state, i) => readState(state, `${path}[${i}]`, report)!);
+};
+
+const MOST_NAMES = 100;
+
+/** The name of a job, or several. */
+export const readNames = rule((value, path): readonly string[] => {
+  if (!Array.isArray(value)) return [checkJobName(value)];
+  if (value.length > 0 && value.length <= MOST_NAMES) return value.map(checkJobName);
+  throw new InvalidOptionError(path, `a name, or a list of 1 to ${MOST_NAMES} names`, value);
+});
+
 const readOptions = shape({
-  state: field('state', readState),
-  name: field('name', rule(checkJobName)),
+  state: field('states', readStates),
+  name: field('name', readNames),
   contains: field('contains', rule(checkText)),
   where: field('where', rule(checkWhere)),
   limit: field('limit', integer(1, 1000)),
-  cursor: field('after', rule(readCursor)),
+  cursor: field('after', rule(readListCursor)),
   offset: field('offset', integer(0, Number.MAX_SAFE_INTEGER)),
   order: field('order', oneOf('asc', 'desc')),
   data: field('data', boolean),
@@ -87,25 +110,85 @@ export function checkJobList(options: JobListOptions) {
     refuse(
       new InvalidOptionError('jobs().offset', 'left out with cursor, name, contains or where', match.offset),
     );
-  const state = match.state ?? readState(undefined, 'jobs().state', refuse)!;
-  return { ...match, state, limit, after, backward: order === 'desc', brief: !data };
+  const states = match.states ?? readStates(undefined, 'jobs().state', refuse)!;
+  if (after?.state !== undefined && !states.includes(after.state))
+    refuse(
+      new InvalidOptionError(
+        'jobs().cursor',
+        'the cursor of a previous page of these states',
+        options.cursor,
+      ),
+    );
+  return { ...match, states, limit, after, backward: order === 'desc', brief: !data };
 }
 
-export function encodeCursor(place: JobsPlace | null): string | null {
-  return place && Buffer.from(JSON.stringify([place.line, place.at, place.id])).toString('base64url');
+/** Lists jobs of several states, one state after the other. */
+export async function listJobs(
+  engine: QueueEngine,
+  queue: string,
+  { states, limit, after, offset = 0, ...call }: ReturnType<typeof checkJobList>,
+): Promise<Omit<JobPage<StoredJob>, 'cursor'> & { readonly next: ListPlace | null }> {
+  const counts = states.length > 1 ? await engine.admin.counts(queue) : null;
+  const jobs: StoredJob[] = [];
+  let examined = 0;
+  let skip = offset;
+  let next: ListPlace | null = after;
+  for (let i = next?.state === undefined ? 0 : states.indexOf(next.state); i < states.length; i++) {
+    const state = states[i]!;
+    const isPassed = counts !== null && skip > 0 && skip >= counts[state];
+    if (isPassed) skip -= counts[state];
+    if (isPassed) continue;
+    const from: JobsPlace | null = next?.line ? next : null;
+    const page = await engine.admin.jobs(queue, {
+      ...call,
+      state,
+      limit: limit - jobs.length,
+      after: from,
+      offset: skip,
+    });
+    skip = 0;
+    jobs.push(...page.jobs);
+    examined += page.examined;
+    next = page.next && (counts ? { ...page.next, state } : page.next);
+    if (next) break;
+    const rest = states.slice(i + 1).find((one) => counts![one] > 0);
+    if (rest === undefined) break;
+    if (jobs.length >= limit || examined >= MOST_EXAMINED)
+      return { jobs, examined, next: { line: '', at: '', id: '', state: rest } };
+  }
+  return { jobs, examined, next };
 }
 
+/** The end of a page. With several states: the state, and an empty line if its first page comes next. */
+export interface ListPlace extends JobsPlace {
+  readonly state?: JobState;
+}
+
+export function encodeCursor(place: ListPlace | null): string | null {
+  if (!place) return null;
+  const { line, at, id, state } = place;
+  return Buffer.from(JSON.stringify(state ? [line, at, id, state] : [line, at, id])).toString('base64url');
+}
+
+/** The cursor of a list of one state. */
 export function readCursor(value: unknown, path: string): JobsPlace {
-  const [line, at, id, ...more] = decode(value);
+  const place = readListCursor(value, path);
+  if (place.state === undefined) return place;
+  throw new InvalidOptionError(path, 'the cursor of a previous page', value);
+}
+
+function readListCursor(value: unknown, path: string): ListPlace {
+  const [line, at, id, state, ...more] = decode(value);
   const isPlace = isText(line) && isText(at) && isText(id) && more.length === 0;
   if (
     !isPlace ||
-    faultOfText(line) !== undefined ||
+    (faultOfText(line) !== undefined && (line !== '' || state === undefined)) ||
     !/^(\d{1,16}(\.\d{1,16})?)?$/u.test(at) ||
     id.length > 2_000
   )
     throw new InvalidOptionError(path, 'the cursor of a previous page', value);
-  return { line, at, id };
+  // `checkJobList` checks the state.
+  return state === undefined ? { line, at, id } : { line, at, id, state: state as JobState };
 }
 
 function decode(value: unknown): unknown[] {

@@ -43,6 +43,7 @@ import { JobFactory } from './job-factory.js';
 import { addAgain, updateJob, type JobChanges, type UpdateResult } from './job-changes.js';
 import {
   checkJobList,
+  listJobs,
   countBy,
   type CountOptions,
   type GroupedCounts,
@@ -229,7 +230,7 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Lists jobs of one state, in pages. A cursor stays valid while jobs come, go and move: a job that keeps its place is listed
+   * Lists jobs of one or several states, in pages. A cursor stays valid while jobs come, go and move: a job that keeps its place is listed
    * exactly once. The call works in small steps, so it does not block Redis.
    *
    * @throws {InvalidOptionError | InvalidJobNameError}
@@ -237,9 +238,10 @@ export class Queue<Jobs = any> {
    * @example
    * const { jobs, cursor } = await emails.jobs({ state: 'waiting', name: 'welcome', limit: 20, data: false });
    * console.log(jobs.map((job) => job.id), cursor); // pass the cursor for the next page
+   * await emails.jobs({ state: ['active', 'waiting'], name: ['welcome', 'digest'], offset: 40, limit: 20 });
    */
   async jobs(options: JobListOptions<NameIn<Jobs>>): Promise<JobPage<SnapshotIn<Jobs>>> {
-    const page = await this.engine.admin.jobs(this.name, checkJobList(options));
+    const page = await listJobs(this.engine, this.name, checkJobList(options));
     const starts = await startTimes(this.engine, this.name, page.jobs);
     const jobs = page.jobs.map((job) => toSnapshot(job, this.options, starts) as SnapshotIn<Jobs>);
     return { jobs, cursor: encodeCursor(page.next), examined: page.examined };

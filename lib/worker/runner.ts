@@ -13,7 +13,7 @@ import { jobText, quoted } from '../job/text.js';
 import { isThenable } from '../job/thenable.js';
 import { validateItems, validatePayload } from '../job/define-job.js';
 import { mergeJobPolicy, type JobPolicy } from '../options/job-options.js';
-import { maxResultBytes } from '../options/events-option.js';
+import { maxResultBytes } from '../options/bounds.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { RunTrace } from '../options/telemetry.js';
 import { obeys, type FindHandler, type HandlerEntry } from './handler.js';

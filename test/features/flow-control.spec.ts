@@ -3,7 +3,7 @@ import type { QueueEngine } from '#lib/contract/engine.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
-import type { MaxWaitingOptions } from '#lib/options/max-waiting.js';
+import type { MaxWaitingOptions } from '#lib/options/bounds.js';
 import type { AddResult } from '#lib/producer/add-result.js';
 import type { UniqueOptions } from '#lib/options/unique-options.js';
 import { bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';

@@ -52,6 +52,50 @@ describe('queue.jobs', () => {
     }
   });
 
+  it('lists several states and names one state after the other, by cursor and by offset', async () => {
+    const { queue } = await bootQueue(redis, {});
+    await queue.pause();
+    const of = (name: string, ids: string[], delay: number) =>
+      queue.addBulk(ids.map((id) => ({ name, data: 1, options: { id, delay } })));
+    await of('mail', ['w1', 'w2', 'w3'], 0);
+    await of('other', ['w4'], 0);
+    await of('sms', ['d1'], 1_000_000);
+    await of('mail', ['d2'], 2_000_000);
+    const state = ['dead', 'waiting', 'active', 'delayed'] as const;
+    const pages = async (options: { limit: number; name?: string[]; order?: 'desc' }) => {
+      const found: string[][] = [];
+      let cursor: string | null | undefined;
+      do {
+        const page = await queue.jobs({ state, ...options, ...(cursor && { cursor }) });
+        found.push(page.jobs.map(({ id, state: at }) => `${at} ${id}`));
+        ({ cursor } = page);
+      } while (cursor);
+      return found;
+    };
+    const [w1, w2, w3, w4] = ['waiting w1', 'waiting w2', 'waiting w3', 'waiting w4'] as const;
+    expect(await pages({ limit: 4 })).toEqual([
+      [w1, w2, w3, w4],
+      ['delayed d1', 'delayed d2'],
+    ]);
+    expect(await pages({ limit: 3 })).toEqual([
+      [w1, w2, w3],
+      [w4, 'delayed d1', 'delayed d2'],
+    ]);
+    expect(await pages({ limit: 5, order: 'desc' })).toEqual([
+      [w4, w3, w2, w1, 'delayed d2'],
+      ['delayed d1'],
+    ]);
+    expect((await pages({ limit: 9, name: ['sms', 'other', 'mai'] })).flat()).toEqual([w4, 'delayed d1']);
+    const at = async (offset: number) =>
+      (await queue.jobs({ state, offset, limit: 2 })).jobs.map(({ id }) => id);
+    expect([await at(0), await at(3), await at(5), await at(6)]).toEqual([
+      ['w1', 'w2'],
+      ['w4', 'd1'],
+      ['d2'],
+      [],
+    ]);
+  });
+
   it('filters by name and by a text in id, name or error', async () => {
     const { queue } = await bootQueue(redis, {});
     await queue.pause();
@@ -92,6 +136,16 @@ describe('queue.jobs', () => {
     ['an offset with data', { state: 'dead', offset: 1, where: { tenant: 7 } }, 'jobs().offset'],
     ['no state', {}, 'jobs().state'],
     ['an unknown state', { state: 'failed' }, 'jobs().state'],
+    ['an unknown state among others', { state: ['dead', 'failed'] }, 'jobs().state[1]'],
+    ['an empty list of states', { state: [] }, 'jobs().state'],
+    ['a state twice', { state: ['dead', 'dead'] }, 'jobs().state'],
+    ['an empty list of names', { state: 'dead', name: [] }, 'jobs().name'],
+    [
+      'a cursor of another state',
+      { state: 'dead', cursor: cursorOf('', '', '', 'waiting') },
+      'jobs().cursor',
+    ],
+    ['a cursor without a line', { state: 'dead', cursor: cursorOf('', '', '') }, 'jobs().cursor'],
     ['a limit of 0', { state: 'dead', limit: 0 }, 'jobs().limit'],
     ['too high a limit', { state: 'dead', limit: 1_001 }, 'jobs().limit'],
     ['an empty text', { state: 'dead', contains: '' }, 'jobs().contains'],

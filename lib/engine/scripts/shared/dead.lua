@@ -21,5 +21,6 @@ local function is_asked(id)
     if string.sub(record, -#arg_reason) ~= arg_reason then return false, bytes end
   end
   local body = body_of(id) or ''
-  return arg_name == '' or name_of(body) == arg_name, bytes + #body, body
+  local is_named = arg_name == '' or string.find('\n' .. arg_name .. '\n', '\n' .. name_of(body) .. '\n', 1, true) ~= nil
+  return is_named, bytes + #body, body
 end

@@ -1,5 +1,57 @@
-import type { Duration } from '../job/duration.js';
-import { boolean, duration, field, integer, shape, type Rule } from './check.js';
+import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
+import { InvalidOptionError } from '../errors.js';
+import { boolean, duration, field, integer, oneOf, shape, type Rule } from './check.js';
+
+/** How many jobs of a queue may wait, and what `add` does when the queue is full. */
+export interface MaxWaitingOptions {
+  /** Maximum number of waiting jobs, 1 to 1,000,000,000. Delayed and running jobs do not count, and retries are never refused. */
+  readonly limit: number;
+  /**
+   * `'reject'`: `add` rejects with `QueueFullError`. `'wait'`: `add` waits for room, at most for `timeout`, and then rejects with
+   * that error. `'dropNew'`: `add` adds nothing and resolves with `dropped: true`. `'dropOldest'`: `add` stores the job, and the
+   * job that has waited longest is removed.
+   *
+   * @default 'reject'
+   */
+  readonly onFull?: 'reject' | 'wait' | 'dropNew' | 'dropOldest';
+  /** How long `add` waits for room with `'wait'`, up to 24 days. @default '30s' */
+  readonly timeout?: Duration;
+}
+
+/** `MaxWaitingOptions` with every field. */
+export interface ResolvedMaxWaiting {
+  readonly limit: number;
+  readonly onFull: 'reject' | 'wait' | 'dropNew' | 'dropOldest';
+  readonly timeoutMs: number;
+}
+
+const MOST = 1_000_000_000;
+
+const readFields = shape({
+  limit: field('limit', integer(1, MOST)),
+  onFull: field('onFull', oneOf('reject', 'wait', 'dropNew', 'dropOldest')),
+  timeout: field('timeoutMs', duration(1, MAX_TIMER_MS)),
+});
+
+export const readMaxWaiting: Rule<ResolvedMaxWaiting> = (value, path, report) => {
+  const given = readFields(value, path, report);
+  if (!given) return undefined;
+  const { limit, onFull = 'reject', timeoutMs } = given;
+  if (limit === undefined) {
+    if ((value as MaxWaitingOptions).limit === undefined)
+      report(new InvalidOptionError(`${path}.limit`, `an integer from 1 to ${MOST}`, undefined));
+    return undefined;
+  }
+  if (timeoutMs !== undefined && onFull !== 'wait')
+    report(
+      new InvalidOptionError(
+        `${path}.timeout`,
+        "left out unless onFull is 'wait'",
+        (value as MaxWaitingOptions).timeout,
+      ),
+    );
+  return { limit, onFull, timeoutMs: timeoutMs ?? 30_000 };
+};
 
 /**
  * `false`: no events are written. `max`: how many are kept for readers that resume, up to 10,000,000. `age`: how long they are
@@ -44,7 +96,7 @@ type GivenEvents = boolean | Partial<ResolvedEvents>;
 
 const DEFAULT_EVENTS: ResolvedEvents = { max: 10_000, ageMs: null, maxBytes: 67_108_864, results: false };
 
-const readFields = shape({
+const readEventFields = shape({
   max: field('max', integer(0, 10_000_000)),
   age: field('ageMs', duration()),
   maxBytes: field('maxBytes', integer(0, Number.MAX_SAFE_INTEGER)),
@@ -52,7 +104,7 @@ const readFields = shape({
 });
 
 export const readEvents: Rule<GivenEvents> = (value, path, report) =>
-  typeof value === 'boolean' ? value : readFields(value, path, report);
+  typeof value === 'boolean' ? value : readEventFields(value, path, report);
 
 /** If the module has `events: false` and the queue switches them on, the queue gets the default number. */
 export function eventsOf(
