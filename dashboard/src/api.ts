@@ -70,7 +70,7 @@ export function usePoll<T>(path: string | null, everyMs: number): Polled<T> {
         const fault = error instanceof ApiError ? error : new ApiError(0, String(error));
         const isAway = fault.status === 0 || fault.status >= 500;
         if (isAway) trouble.value = fault.message;
-        // What was there stays, as long as it may be there still.
+        // The page keeps the previous answer while it may still be true.
         setState((old) => ({ path, ...(isAway && old.path === path && { data: old.data }), error: fault }));
       }
       again();

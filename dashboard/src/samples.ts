@@ -11,7 +11,7 @@ interface Sample {
 }
 
 const MAX = 1_200;
-/** Rates are taken over so many ms, so that a batch is no peak. */
+/** Rates are means over this many ms, so that a batch does not show as a peak. */
 const WINDOW_MS = 15_000;
 const samples = signal<readonly Sample[]>([]);
 

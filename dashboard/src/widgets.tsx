@@ -99,7 +99,7 @@ export function Card({
 }
 
 /**
- * A table that scrolls sideways where it does not fit. On a narrow screen each row is a block of lines: then the sheet shows the
+ * A table that scrolls sideways if it does not fit. On a narrow screen each row is a block of lines: then the sheet shows the
  * heading in front of each value, and the roles tell assistive software that it still is a table.
  */
 export function Table({
@@ -294,7 +294,7 @@ export interface Line {
   readonly values: readonly (number | null)[];
 }
 
-/** The time of a mark below a chart, with the day where there are several. */
+/** The time of a mark below a chart, with the day if the chart spans several days. */
 function clock(seconds: number, all: readonly number[]): string {
   const step = (all[1] ?? seconds) - (all[0] ?? seconds);
   return axisTime(seconds * 1_000, (all.at(-1) ?? seconds) - all[0]! > 86_400, step < 60);

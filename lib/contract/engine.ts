@@ -155,7 +155,7 @@ export interface EnqueueJob {
   readonly unique?: KeyClaim;
 }
 
-/** What a job asks of its key. */
+/** The `unique` options of a job, in the form of the engine. */
 export interface KeyClaim {
   /** Digest of the key and its scope. */
   readonly digest: string;

@@ -85,7 +85,7 @@ export function deadRecord({ reason: _, ...failure }: FailureRecord, reason: Dea
 
 const ENTRY = { message: 500, calls: 4, call: 200 } as const;
 
-/** What is kept of an attempt after the next one has failed. Undefined if no handler failed. */
+/** The part of a failed attempt that is kept after the next one has failed. Undefined if no handler failed. */
 export function attemptOf(
   { attempt, durationUs, outcome }: SettledRun,
   worker: string,

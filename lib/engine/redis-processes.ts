@@ -36,7 +36,7 @@ const PAGE = 10;
 const MAX_ENTRIES = 10_000;
 /** Orders to one process that are kept while it does not answer: some hundreds. */
 const MAX_ORDER_BYTES = 65_536;
-/** What is firing is forgotten after this time without a leader. */
+/** Firing alerts are forgotten after this time without a leader. */
 const KEEP_STATE_MS = 604_800_000;
 
 /** The worker processes of a prefix on Redis. */

@@ -256,7 +256,7 @@ function actionsOf(routes: Routes): ActionVerbs {
       // A store that stopped early has examined entries down to its `next` only.
       const nexts = answers.flatMap(({ next }) => (next === null ? [] : [next]));
       const end = [...nexts, ...(last === undefined ? [] : [last])].toSorted(compareActionIds).at(-1)!;
-      // Entries of two stores with one id stay on one page, because the next one begins behind it.
+      // Entries of two stores with one id stay on one page, because the next page begins after that id.
       return { actions: all.filter(({ id }) => compareActionIds(id, end) >= 0), next: end };
     },
   };

@@ -33,7 +33,7 @@ export interface RecordOptions {
   readonly digest?: string;
   /** Whether the key is that of `unique`: then the job does not run again while another job has the key. */
   readonly isUnique?: boolean;
-  /** The data is a list of so many items, from as many adds. */
+  /** The data is a list of this many items, one per add. */
   readonly items?: number;
   readonly headers?: JobHeaders;
   /** Options that this version does not know, by the names that a newer version stored. */

@@ -22,7 +22,7 @@ interface Candidate {
   readonly most: number;
   readonly step: number;
   readonly running: number;
-  /** Whether the line had fewer jobs than it was asked for. */
+  /** Whether the line had fewer jobs than were requested. */
   isEmpty: boolean;
   tokens: number;
   nextMs: number;

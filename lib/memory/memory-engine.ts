@@ -58,7 +58,7 @@ export interface MemoryEngineOptions extends MemorySettings {
  *
  * Differences:
  * - Nothing is durable: the store is gone with the process, and `durability` of adds waits for nobody.
- * - Workers and producers are in one process. Several engines are several "processes" only where they share a `MemoryStore`.
+ * - Workers and producers are in one process. Several engines act as several processes only if they share a `MemoryStore`.
  * - No connection can break, so no call fails for that reason, and there are no warnings.
  * - The store takes the time from the clock it is given. After moving a virtual clock, call `clockMoved`, or sleeping workers do not
  *   notice. Bounded waits (`awaitBell`, `readEvents`) and the timer of the heartbeat use the real clock.

@@ -119,7 +119,7 @@ export function warnWithoutShutdownHooks(logger: Log): () => void {
   return () => clearTimeout(timer);
 }
 
-/** What a log line calls the Redis of these configurations. */
+/** The name of the Redis of these configurations in log lines. */
 export function redisText(configs: readonly ConfigConnection[]): string {
   const addresses = configs.flatMap(({ connection }) =>
     isMemory(connection) ? [] : [addressText(connection)],

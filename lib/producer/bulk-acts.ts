@@ -97,7 +97,7 @@ export function checkFilter(
 /** Number of ids that are read before the first change. A cursor whose job has left its list is expensive to resume from. */
 const CHUNK = 10_000;
 const PAGE = 100;
-/** How much `engine.now()` may be behind the clock of Redis, so that no job is too young that was there before the call. */
+/** How much `engine.now()` may be behind the clock of Redis. Without it, jobs added just before the call could count as too young. */
 const CLOCK_MS = 100;
 
 /**

@@ -26,7 +26,7 @@ import type { ResolvedMaxWaiting } from '../options/bounds.js';
 
 /** Maximum number of jobs that are stored atomically; a script must not hold Redis for long. */
 export const MAX_ATOMIC_JOBS = 1000;
-/** Maximum number of jobs in all other calls. So many delayed jobs take Redis about 2 ms. */
+/** Maximum number of jobs in all other calls. This many delayed jobs take Redis about 2 ms. */
 export const MAX_CALL_JOBS = 500;
 /** Maximum size of jobs that are stored atomically, well below the limit of Redis for one client. */
 export const MAX_ATOMIC_BYTES = 32 * 1024 * 1024;

@@ -395,7 +395,7 @@ describe('health and doctor', () => {
       /^fail +queue work +1 schedules are late \(late\): start a worker$/m,
       /^fail +queue work +1 workers went silent/m,
       /^fail +audit work +\d damages, such as: .*godwit repair work$/m,
-      /^warn +workers +no worker process runs$/m,
+      /^warn +workers +there are no worker processes$/m,
     ])
       expect(out).toMatch(found);
     expect(await run('health', '--max-waiting', '1')).toMatchObject({

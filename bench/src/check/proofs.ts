@@ -315,7 +315,7 @@ const rates: Proof = {
     const took = Math.max(...starts) - Math.min(...starts);
     const least = (jobs / rate.max - 1) * rate.perMs - EARLY_MS;
     if (took < least) throw new Error(`all jobs started within ${took} ms, which takes at least ${least} ms`);
-    // Where windows are fixed, those of two windows may start around the border.
+    // With fixed windows, the starts of two windows may all be close to the border between them.
     const { largest } = windowsOf(starts, rate.perMs);
     if (largest > 2 * rate.max)
       throw new Error(`${largest} jobs started within ${rate.perMs} ms where the rate is ${rate.max}`);

@@ -89,8 +89,8 @@ export function warmUpFor(jobs: number): number {
 }
 
 /**
- * Where each job is a round trip of its own: behind so many V8 has compiled what runs once a job. Until then some jobs wait for that, with
- * any contender, and the more of them the more code it has.
+ * After this many jobs V8 has compiled the code that runs for each job, if each job is a round trip of its own. Until then some jobs of every
+ * contender wait for the compiler; the more code a contender has, the more jobs wait.
  */
 export function longWarmUpFor(jobs: number): number {
   return Math.min(10_000, 5 * jobs);

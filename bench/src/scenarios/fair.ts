@@ -56,7 +56,7 @@ async function measureFair(lab: Lab): Promise<Record<string, number>> {
       concurrency: CONCURRENCY,
       handle(data) {
         tally.handle(data);
-        // What runs while the application closes is not part of it.
+        // Runs while the application closes do not count.
         if (left === 0) return;
         order.push(groupOf(lab, data.n));
         at.push(performance.now());

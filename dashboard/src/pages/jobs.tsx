@@ -148,7 +148,7 @@ export function JobsPage({ queue }: { queue: string }) {
   );
 }
 
-/** With the number of jobs where it is known how many match. */
+/** With the number of matching jobs, if it is known. */
 function describe(state: string, filter: Readonly<Record<string, string>>, total = 0): string {
   const words = Object.entries(filter).map(([key, value]) => `${WORDS[key] ?? key} ${value}`);
   const jobs = `${state === 'active' ? 'running' : state} jobs`;

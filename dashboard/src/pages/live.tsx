@@ -29,7 +29,7 @@ interface Row extends LiveEvent {
 }
 let nextKey = 0;
 
-/** Events as they come, while the page is visible; it goes on where it stopped. */
+/** Events as they come, while the page is visible. When it is visible again, it continues where it stopped. */
 function useEvents(queue: string | null) {
   const [rows, setRows] = useState<readonly Row[]>([]);
   const [status, setStatus] = useState<'connecting' | 'live' | 'lost'>('connecting');

@@ -102,7 +102,7 @@ function noteOf(perMinute: number | undefined): { note?: string } {
   return perMinute === undefined ? {} : { note: `${compact(Math.round(perMinute))} per min now` };
 }
 
-/** The counters of Redis; where no process counts, what this page has seen. */
+/** The counters in Redis. If no process writes them, the counts that this page has seen. */
 function History({ series }: { series: SeriesView | undefined }) {
   const { times, processed, failed } = rates();
   if (!series) return null;

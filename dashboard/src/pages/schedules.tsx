@@ -123,7 +123,7 @@ async function remove({ id, owner }: ScheduleView, at: string): Promise<void> {
   if (sure !== null) await attempt(`${id} is removed.`, () => del(at));
 }
 
-/** Asked for when it is opened: it searches the jobs of each state. */
+/** Loaded when it is opened, because it searches the jobs of each state. */
 function History({ queue, at }: { queue: string; at: string }) {
   const [isOpen, setOpen] = useState(false);
   const { data, error } = usePoll<ScheduleHistory>(isOpen ? `${at}/history` : null, 0);

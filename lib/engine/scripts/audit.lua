@@ -1,5 +1,5 @@
 --@needs clock, bodies, named, count, unreadable
--- The places of all ids, or of those asked for. The caller judges what is wrong. Nothing moves during a script, so the answer is
+-- The places of all ids, or of the given ids. The caller judges what is wrong. Nothing moves during a script, so the answer is
 -- exact, but it is only for a few ids. For more, the caller reads pages.
 local now = clock()
 local hashes = body_hashes()

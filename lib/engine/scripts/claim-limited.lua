@@ -167,7 +167,7 @@ local function take_aged(line, count)
   end
 end
 
--- Chooses up to `count` jobs of one priority of a line, behind the first `skip`.
+-- Chooses up to `count` jobs of one priority of a line, after the first `skip`.
 local function take_some(line, number, skip, count)
   local low, high = range_of(number)
   for _, id in ipairs(redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', string.format('%d', skip), string.format('%d', count))) do

@@ -243,7 +243,7 @@ local function is_key_free(id, body, priority)
   return refuse(id, state or '-', row)
 end
 
--- Whether the id is free for a new job. If it is, what an ended job with that id has left is removed.
+-- Whether the id is free for a new job. If it is, records of an ended job with that id are removed.
 local function is_free(id, body)
   local state = body and state_of[id]
   if not state then return true end

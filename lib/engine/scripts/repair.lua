@@ -170,7 +170,7 @@ for i = ids_first, ids_last do
 end
 
 -- A known worker that holds jobs gets its lease back. If it lives, it continues; if not, its jobs are recovered as usual. An
--- unknown worker cannot settle, so its lease is set as over, and `recover` takes its jobs.
+-- unknown worker cannot settle. Its lease is ended, so that `recover` takes its jobs.
 local orphans = {}
 for i = more_first, more_last, 2 do
   local worker = names[(i - more_first) / 2 + 1]

@@ -498,7 +498,7 @@ function end(client: Redis): Promise<void> {
     client.once('end', ended);
     client.disconnect();
     if (!isConnected) return ended();
-    // ioredis would give a silent socket two seconds. All callers have been answered, so it is destroyed now.
+    // ioredis would wait two seconds for a silent socket. All callers have been answered, so it is destroyed now.
     client.stream?.destroy();
   });
 }

@@ -352,7 +352,7 @@ function stacksOf({ failure, failures }: JobSnapshot): string[] {
   return failure?.stack ? [...stacks, failure.stack] : stacks;
 }
 
-/** What is known about a job that was added and ended before it could be read. */
+/** A job that ended before it could be read, with the fields that are known from its add. */
 function gone(queue: string, id: string, name: string, data: unknown): JobSnapshot {
   return {
     id,

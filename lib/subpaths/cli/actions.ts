@@ -29,11 +29,11 @@ function userName(): string {
 export const actions: Command = {
   name: 'actions',
   usage: '[queue]',
-  about: 'what people did, the newest first: who, what, which, how many, and the result',
+  about: 'lists who did what, the newest first',
   words: [0, 1],
   options: {
     actor: { type: 'string', about: 'only what this person or program did' },
-    limit: { type: 'string', about: 'at most so many (default: 50)' },
+    limit: { type: 'string', about: 'the most actions to list (default: 50)' },
     cursor: { type: 'string', about: 'of the page before' },
   },
   async run(context) {

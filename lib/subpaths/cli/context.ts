@@ -39,7 +39,7 @@ export interface Command {
 export interface Context {
   readonly words: readonly string[];
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
-  /** What is changed through it is recorded. */
+  /** Changes made through it are recorded. */
   readonly inspector: Inspector;
   /** Who acts. */
   readonly actor: string;

@@ -138,7 +138,7 @@ function queueFindings(queue: QueueInfo, workers: readonly WorkerInfo[]): Findin
 }
 
 function workerFindings(workers: readonly WorkerInfo[]): Finding[] {
-  if (workers.length === 0) return [warn('workers', 'no worker process runs')];
+  if (workers.length === 0) return [warn('workers', 'there are no worker processes')];
   const versions = [...new Set(workers.map(({ versions: { godwit } }) => godwit))];
   if (versions.length > 1)
     return [

@@ -69,7 +69,7 @@ async function change(
       await (one ? one.clear() : of.clear(target));
       break;
     case 'hold':
-      if (time === undefined) throw new UsageError('limits hold: the time is missing, as 30s', '');
+      if (time === undefined) throw new UsageError('limits hold: give a time, e.g. 30s', '');
       await (one ? one.hold(time as `${number}s`) : of.hold(time as `${number}s`, target));
       break;
     case 'release':

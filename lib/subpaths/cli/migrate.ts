@@ -215,5 +215,5 @@ function show(all: readonly Moved[], isApplied: boolean, print: Context['print']
       print.safeLine(print.paint('yellow', `${queue}: left`), `${what}: ${why}`);
     if (left.length > 20) print.line(`${queue}: and ${left.length - 20} more; --json has all`);
   }
-  if (!isApplied) print.line('nothing was changed; --apply does it');
+  if (!isApplied) print.line('nothing was changed; to copy, add --apply');
 }

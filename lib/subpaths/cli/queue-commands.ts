@@ -81,7 +81,7 @@ const workers: Command = {
       { title: 'VERSION' },
       cut('QUEUES'),
     ];
-    print.rows(all, columns, rows, 'no worker process runs');
+    print.rows(all, columns, rows, 'there are no worker processes');
     return DONE;
   },
 };
@@ -108,7 +108,7 @@ const running: Command = {
       `${host}:${pid}`,
     ]);
     const columns = [cut('QUEUE'), cut('NAME'), cut('ID'), right('ATTEMPT'), right('SINCE'), cut('PROCESS')];
-    print.rows(runs, columns, rows, 'no job runs, as far as the processes have told');
+    print.rows(runs, columns, rows, 'no running jobs were reported');
     return DONE;
   },
 };

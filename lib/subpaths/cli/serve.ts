@@ -102,7 +102,7 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
   const warnings = await warningsOf(inspector);
   const parts = {
     engine,
-    // The dashboard records what is done on it. What is changed through the inspector of the command would be recorded twice.
+    // The dashboard records what is done on it. Changes through the inspector of the command would be recorded twice.
     inspector: new QueueInspector(engine, () => []),
     events,
     handleOf: (name: string) => {

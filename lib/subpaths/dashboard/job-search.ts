@@ -83,7 +83,7 @@ function checked(search: JobSearch): JobSearch {
   return search;
 }
 
-/** Reads a number from a query, where it is a string. */
+/** Reads a number from a query, which contains it as a string. */
 export function wholeNumber(name: string, max: number) {
   const check = integer(1, max);
   return (value: unknown): number => {

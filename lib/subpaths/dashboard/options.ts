@@ -11,7 +11,7 @@ import type { DashboardAuthorize } from './rights.js';
  * to start.
  */
 export interface QueueDashboardOptions {
-  /** Where it is, behind the global prefix of the application. @default 'queues' */
+  /** Its path, after the global prefix of the application. @default 'queues' */
   readonly path?: string;
   /**
    * Which queues it shows: those that this application registers, or all of the prefix. Those that are not registered here have the

@@ -68,7 +68,7 @@ export type DashboardVerdict =
   | {
       /** Whether it is allowed, or the role of the person. */
       readonly allow: boolean | DashboardRole;
-      /** Who it is, for the log of what was done. */
+      /** Who it is, for the record of actions. */
       readonly actor?: string;
     };
 

@@ -1,5 +1,5 @@
 --@needs bell
--- Sets the next time of a schedule, or that there is none. Idle workers sleep until the earliest time they know, so a new
+-- Sets or removes the next time of a schedule. Idle workers sleep until the earliest time they know, so a new
 -- earliest time wakes one of them. The ring says that it is about a time, because a claim at the doorbell returns no times.
 local function set_next(id, state, at)
   if at < 0 then

@@ -2,7 +2,7 @@
 -- What jobs leave besides their bodies: failed attempts, stalls, the last failure, progress, log, the priority of a delayed job,
 -- the cancellation of a running one, and its slot.
 
--- The keys that have any such data, so that deletes are skipped where there is none, and `has_cancels`. It checks the types, so
+-- The keys that have any such data, so that needless deletes are skipped, and `has_cancels`. It checks the types, so
 -- it must run before the first write. Usually one command finds that there is nothing.
 local function read_traces()
   local traces = { has_cancels = false, has_slots = false }
