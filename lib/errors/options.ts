@@ -36,9 +36,11 @@ export class InvalidQueueNameError extends GodwitError {
   constructor(
     /** The value that was passed. */
     readonly received: unknown,
+    place?: string,
   ) {
     super(
-      `a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got ${show(received)}` +
+      (place === undefined ? '' : `${place}: `) +
+        `a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got ${show(received)}` +
         (typeof received === 'string' && /[{}]/.test(received)
           ? '; leave out the braces: all keys of a queue have one hash tag without them'
           : ''),
@@ -61,7 +63,11 @@ export class InvalidJobNameError extends GodwitError {
     /** What is wrong with it, as a phrase that follows it. */
     readonly why: string,
   ) {
-    super(badText('a job name', received, why));
+    const advice = typeof received === 'object' && received !== null;
+    super(
+      badText('a job name', received, why) +
+        (advice ? '; the name comes first, then the data or the options' : ''),
+    );
   }
 }
 
@@ -80,7 +86,8 @@ export class InvalidJobIdError extends GodwitError {
     /** What is wrong with it, as a phrase that follows it. */
     readonly why: string,
   ) {
-    super(badText('a job id', received, why));
+    const advice = typeof received === 'number' || typeof received === 'bigint';
+    super(badText('a job id', received, why) + (advice ? `; pass String(${received})` : ''));
   }
 }
 

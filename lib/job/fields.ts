@@ -167,7 +167,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   runAt: OF_AN_ADD,
   runRetryDelay: NOT_NEEDED,
   sentinels: SERVER,
-  settings: 'backoff functions have names in the option backoffs of forRoot and registerQueue',
+  settings:
+    'backoff functions are the option backoffs of forRoot and registerQueue; lockDuration and maxStalledCount are the option lease',
   sharedConnection: 'all queues of a process share its connections: leave it out',
   sizeLimit: 'the largest data of a job is the option maxPayloadBytes of forRoot and registerQueue',
   skipLockRenewal: NOT_NEEDED,
@@ -188,6 +189,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   tls: SERVER,
   ttl: 'how long a key is taken is throttle: { key, ttl }; how long a job may wait is expiresIn; how long it is kept is retention',
   tz: OF_A_SCHEDULE,
+  types: 'the states of jobs are the option state',
   uri: SERVER,
   url: SERVER,
   useClass: OF_A_FACTORY,

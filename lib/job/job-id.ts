@@ -107,8 +107,8 @@ export function checkJobName(value: unknown): string {
 const MAX_QUEUE_NAME = 128;
 
 /** @throws {InvalidQueueNameError} unless it matches `[A-Za-z0-9._-]{1,128}`. */
-export function checkQueueName(value: unknown): string {
-  if (!isQueueName(value)) throw new InvalidQueueNameError(value);
+export function checkQueueName(value: unknown, place?: string): string {
+  if (!isQueueName(value)) throw new InvalidQueueNameError(value, place);
   return value;
 }
 

@@ -430,7 +430,7 @@ const readQueue = shape({
   name: field('name', (name) => name),
 });
 
-const readName = rule(checkQueueName);
+const readName = rule((name, path) => checkQueueName(name, `${path}.name`));
 
 /** @throws {InvalidOptionError} at the first fault, unless `report` collects. */
 export function resolveModuleOptions(

@@ -120,12 +120,12 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a queue without a name',
-    'a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got undefined',
+    'registerQueue().name: a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got undefined',
     () => startOf({ imports: [root(), QueueModule.registerQueue({} as never)] }),
   ],
   [
     'a queue name with a slash',
-    'a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "email/eu" (string)',
+    'registerQueue().name: a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "email/eu" (string)',
     () => startOf({ imports: [root(), QueueModule.registerQueue({ name: 'email/eu' })] }),
   ],
   [
@@ -135,7 +135,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a factory that returns nothing',
-    'forRoot() must be an object, got null (null)',
+    'the result of useFactory of forRootAsync() must be an object of options, got undefined',
     () => startOf({ imports: [QueueModule.forRootAsync({ useFactory: () => undefined as never }), email()] }),
   ],
   [
@@ -227,7 +227,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     '@Handle with an object',
-    '@Handle({"name":"welcome"} (object)) on Emails.welcome: a job name is 1 to 255 bytes of well-formed text without control characters: {"name":"welcome"} (object) is not a string',
+    '@Handle({"name":"welcome"} (object)) on Emails.welcome: a job name is 1 to 255 bytes of well-formed text without control characters: {"name":"welcome"} (object) is not a string; the name comes first, then the data or the options',
     () => {
       @Processor('email')
       class Emails {
@@ -389,7 +389,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'no name',
-    'a job name is 1 to 255 bytes of well-formed text without control characters: {"to":"ada"} (object) is not a string',
+    'a job name is 1 to 255 bytes of well-formed text without control characters: {"to":"ada"} (object) is not a string; the name comes first, then the data or the options',
     calling(({ queue }) => (queue as any).add({ to: 'ada' })),
   ],
   [
@@ -451,7 +451,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a number as id',
-    'a job id is 1 to 255 bytes of well-formed text without control characters: 7 (number) is not a string',
+    'a job id is 1 to 255 bytes of well-formed text without control characters: 7 (number) is not a string; pass String(7)',
     adding({ id: 7 }),
   ],
   [

@@ -82,7 +82,7 @@ describe('forRoot and forRootAsync', () => {
       "forRoot().role must be one of 'producer', 'worker', 'both', got \"boss\" (string)",
       expect.stringMatching(/^forRoot\(\)\.shutdown\.timeout must be .*got "soon" \(string\)$/),
       'registerQueue().maxPayloadBytes must be an integer from 1 to 67108864, got -1 (number)',
-      'a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "e mail" (string)',
+      'registerQueue().name: a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "e mail" (string)',
       "Empty is a processor of queue 'email' and has no handler; put @Handle('name') on one of its methods",
     ]);
   });

@@ -359,7 +359,7 @@ describe('resolveQueueOptions', () => {
     const { faults } = collectFaults((report) => resolveQueueOptions(options, root({}), report));
     expect(faults).toEqual([
       'registerQueue().defaults.attempts must be an integer from 1 to 1000000, got 0 (number)',
-      'a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "a b" (string)',
+      'registerQueue().name: a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "a b" (string)',
     ]);
   });
 });

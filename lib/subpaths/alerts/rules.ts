@@ -199,5 +199,5 @@ export function readShortText(value: unknown, path: string): string {
 function readQueues(value: unknown, path: string): readonly string[] {
   const list = readable(value, path, () => (Array.isArray(value) ? [...(value as unknown[])] : null));
   if (!list || list.length === 0) throw new InvalidOptionError(path, 'a list of names of queues', value);
-  return list.map(checkQueueName);
+  return list.map((name) => checkQueueName(name));
 }
