@@ -1,4 +1,4 @@
-import type { SeriesView } from '../../lib/subpaths/dashboard/series.js';
+import type { Percentiles, SeriesView } from '../../lib/subpaths/dashboard/series.js';
 import { usePoll, type Polled } from './api.js';
 import { span } from './format.js';
 import { go, href, now, query } from './state.js';
@@ -22,37 +22,53 @@ export function useSeries(path: string): Polled<SeriesView> {
 function withoutPart(series: SeriesView): SeriesView {
   const end = (series.times.at(-1) ?? 0) + series.stepMs;
   if (series.stepMs > 300_000 || end <= now.peek()) return series;
-  const { times, completed, failed, runP95, waitP95 } = series;
+  const { times, completed, failed, run, wait } = series;
   return {
     ...series,
     times: times.slice(0, -1),
     completed: completed.slice(0, -1),
     failed: failed.slice(0, -1),
-    ...(runP95 && { runP95: runP95.slice(0, -1) }),
-    ...(waitP95 && { waitP95: waitP95.slice(0, -1) }),
+    ...(run && { run: withoutLast(run) }),
+    ...(wait && { wait: withoutLast(wait) }),
   };
 }
 
-/** The pages of the same time go on in the address that is open. */
-function Hours() {
+type Times = Percentiles<readonly (number | null)[]>;
+
+function withoutLast({ p50, p95, p99 }: Times): Times {
+  return { p50: p50.slice(0, -1), p95: p95.slice(0, -1), p99: p99.slice(0, -1) };
+}
+
+interface ChoiceProps {
+  label: string;
+  name: string;
+  choices: readonly string[];
+  chosen: string;
+  unit: string;
+}
+
+/** Buttons that change a parameter of the address that is open. */
+function Choice({ label, name, choices, chosen, unit }: ChoiceProps) {
   const params = Object.fromEntries(query.value);
   const { pathname } = location;
   return (
-    <span class="row" role="group" aria-label="Time">
-      {HOURS.map((hours) => (
+    <span class="row" role="group" aria-label={label}>
+      {choices.map((one) => (
         <button
-          key={hours}
+          key={one}
           type="button"
           class="small"
-          aria-pressed={hours === hoursOf()}
-          onClick={() => go(href(pathname, { ...params, hours }), true)}
+          aria-pressed={one === chosen}
+          onClick={() => go(href(pathname, { ...params, [name]: one }), true)}
         >
-          {hours} h
+          {one} {unit}
         </button>
       ))}
     </span>
   );
 }
+
+const Hours = () => <Choice label="Time" name="hours" choices={HOURS} chosen={hoursOf()} unit="h" />;
 
 export function JobsChart({ series }: { series: SeriesView }) {
   const minutes = series.stepMs / 60_000;
@@ -71,17 +87,26 @@ export function JobsChart({ series }: { series: SeriesView }) {
   );
 }
 
+const SHARES = ['50', '95', '99'] as const;
+
 export function TimesChart({ series }: { series: SeriesView }) {
-  if (!series.runP95 || !series.waitP95) return null;
+  const { run, wait } = series;
+  if (!run || !wait) return null;
+  const given = query.value.get('share') ?? '';
+  const share = SHARES.find((one) => one === given) ?? '95';
   return (
-    <Card title="How long 95 % take" id="times" side={<span class="faint">at most</span>}>
+    <Card
+      title={`How long ${share} % take at most`}
+      id="times"
+      side={<Choice label="Share" name="share" choices={SHARES} chosen={share} unit="%" />}
+    >
       <Chart
         times={series.times}
-        label="95th percentile of the time of runs and of waits"
+        label={`${share}th percentile of the time of runs and of waits`}
         format={span}
         lines={[
-          { label: 'run', color: '--accent', values: series.runP95 },
-          { label: 'wait', color: '--violet', values: series.waitP95 },
+          { label: 'run', color: '--accent', values: run[`p${share}`] },
+          { label: 'wait', color: '--violet', values: wait[`p${share}`] },
         ]}
       />
     </Card>

@@ -489,11 +489,11 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       isCounted: true,
       byName: { a: { completed: 3, failed: 0 } },
     });
-    expect([sum(body.completed), body.completed.length, body.runP95.length]).toEqual([
-      3,
-      body.times.length,
-      body.times.length,
-    ]);
+    for (const { p50, p95, p99 } of [body.byName.a.run, body.byName.a.wait])
+      expect([p50 > 0, p50 <= p95, p95 <= p99]).toEqual([true, true, true]);
+    for (const { p50, p95, p99 } of [body.run, body.wait])
+      expect([p50.length, p95.length, Math.max(...p99) > 0]).toEqual([body.times.length, p50.length, true]);
+    expect([sum(body.completed), body.completed.length]).toEqual([3, body.times.length]);
     const all = (await api('GET', 'series?hours=24')).body;
     expect([all.isCounted, sum(all.completed)]).toEqual([true, 3]);
     expect(all.byQueue).toEqual({

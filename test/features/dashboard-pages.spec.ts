@@ -248,7 +248,7 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
-  it('show which run takes longer than its name usually does', async () => {
+  it('show which run takes longer than usual, links of a job, and times of half, 95 and 99 %', async () => {
     const root = { history: true, lease: { duration: '1s' } } as const;
     const before = await bootDashboard(redis, { root, handlers: { a: () => {} } });
     await before.queue.addBulk([1, 2, 3].map((data) => ({ name: 'a', data })));
@@ -256,13 +256,28 @@ describe('the pages', () => {
     // A process writes its counters when it stops.
     await before.app.close();
     const { gate, handlers } = gated();
-    const dashboard = await bootDashboard(redis, { root, handlers: { a: handlers['active']! } });
+    const dashboard = await bootDashboard(redis, {
+      root,
+      handlers: { a: handlers['active']! },
+      dashboard: { access: 'public', jobLinks: { Shop: 'https://shop.example/{id}' } },
+    });
     await dashboard.queue.add('a', 1, { id: 'slow' });
     const { page, faults } = await open(dashboard, 'workers');
     await page
       .getByRole('row')
       .filter({ hasText: 'slow' })
       .getByText(/× as long/)
+      .waitFor();
+    await page.goto(`${dashboard.url}queues/work/jobs/slow`);
+    const link = page.getByRole('link', { name: 'Shop' });
+    expect(await link.getAttribute('href')).toBe('https://shop.example/slow');
+    await page.goto(`${dashboard.url}queues/work`);
+    await page.getByRole('heading', { name: 'How long 95 % take at most' }).waitFor();
+    await page.getByRole('button', { name: '99 %' }).click();
+    await page.getByRole('heading', { name: 'How long 99 % take at most' }).waitFor();
+    await page
+      .getByRole('cell', { name: / · .* · / })
+      .first()
       .waitFor();
     gate.open();
     expect(faults).toEqual([]);

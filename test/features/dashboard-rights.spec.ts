@@ -388,6 +388,40 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect((await blind.api('GET', 'queues/work/jobs')).status).toBe(200);
   });
 
+  it('links a job to other pages, with http and https only, and with data for those who may see it', async () => {
+    const { ask, queue, logs } = await boot({
+      authorize: (request, action) => request.headers['x-user'] === 'boss' || action === 'read',
+      jobLinks: {
+        Trace: 'https://tempo.example/t/{traceId}?q={queue}',
+        Job: 'https://x.example/{id}#{name}',
+        Customer: ({ data }) => `https://crm.example/${(data as { customer: string }).customer}`,
+        Script: () => 'javascript:alert(1)',
+        Relative: () => '/elsewhere',
+        None: () => null,
+      },
+    });
+    await queue.pause();
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const id = 'a/b?c=<d>"#';
+    await queue.add('one', { customer: 'o"1' }, { id, headers: { traceparent } });
+    await queue.add('one', null, { id: 'plain' });
+    const links = async (user: string, job: string) =>
+      (await callsOf(ask)(user, 'GET', `queues/work/jobs/${encodeURIComponent(job)}`)).body.links;
+    const job = { label: 'Job', url: 'https://x.example/a%2Fb%3Fc%3D%3Cd%3E%22%23#one' };
+    const trace = {
+      label: 'Trace',
+      url: 'https://tempo.example/t/0af7651916cd43dd8448eb211c80319c?q=work',
+    };
+    expect(await links('boss', id)).toEqual([
+      trace,
+      job,
+      { label: 'Customer', url: 'https://crm.example/o%221' },
+    ]);
+    expect(await links('ada', id)).toEqual([trace, job]);
+    expect(await links('ada', 'plain')).toEqual([{ label: 'Job', url: 'https://x.example/plain#one' }]);
+    expect(logs.complaints.join()).toContain("jobLinks['Customer']: ");
+  });
+
   it('stands twice in one application, each with its own rights', async () => {
     const second = QueueDashboardModule.forRoot({
       path: 'view',
@@ -447,5 +481,20 @@ describe('without a way to decide who may see it', () => {
     [null, 'must be an object'],
   ])('%j is refused in words', (options, said) => {
     expect(() => QueueDashboardModule.forRoot(options as never)).toThrow(said);
+  });
+
+  it.each<unknown>([
+    'https://x.example/',
+    { Trace: 7 },
+    { '': 'https://x.example/' },
+    { Trace: 'x.example/{id}' },
+    { Trace: 'javascript:alert({id})' },
+    { Trace: 'https://{queue}.example/' },
+    { Trace: 'https://x.example/{data}' },
+    { Trace: 'https://x.example/{id' },
+    Object.fromEntries(Array.from({ length: 11 }, (_, at) => [`l${at}`, 'https://x.example/'])),
+  ])('jobLinks: %j is refused in words', (jobLinks) => {
+    const options = { access: 'public', jobLinks } as never;
+    expect(() => QueueDashboardModule.forRoot(options)).toThrow('jobLinks must be up to 10 labels');
   });
 });

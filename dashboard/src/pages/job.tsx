@@ -50,6 +50,15 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
       <p class="id">
         {job.id} <CopyButton text={job.id} label="Copy id" />
       </p>
+      {job.links.length > 0 && (
+        <p class="row">
+          {job.links.map(({ label, url }) => (
+            <a key={label} class="button small" href={url} target="_blank" rel="noopener noreferrer">
+              {label}
+            </a>
+          ))}
+        </p>
+      )}
       {job.waitsFor.length > 0 && <p class="notice warn">It waits because {job.waitsFor.join('; and ')}.</p>}
       {isEditing && <Editor job={job} onEnd={() => setEditing(false)} />}
       <div class="columns">

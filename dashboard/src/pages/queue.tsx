@@ -1,3 +1,4 @@
+import type { Percentiles } from '../../../lib/subpaths/dashboard/series.js';
 import type { QueueDetail } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
@@ -79,7 +80,15 @@ export function QueuePage({ queue }: { queue: string }) {
         ) : (
           <Table
             label="Counters by name of the job"
-            head={['Name', 'Done', 'Failed attempts', 'Dead', 'Run, 95 %', 'Wait, 95 %', 'Jobs']}
+            head={[
+              'Name',
+              'Done',
+              'Failed attempts',
+              'Dead',
+              'Run: 50, 95, 99 %',
+              'Wait: 50, 95, 99 %',
+              'Jobs',
+            ]}
           >
             {names.map(([name, of]) => (
               <tr key={name}>
@@ -87,8 +96,8 @@ export function QueuePage({ queue }: { queue: string }) {
                 <td class="num">{count(of.processed)}</td>
                 <td class="num">{count(of.failed)}</td>
                 <td class={`num ${of.dead > 0 ? 'bad' : ''}`}>{count(of.dead)}</td>
-                <td class="num">{time(series?.byName[name]?.runP95)}</td>
-                <td class="num">{time(series?.byName[name]?.waitP95)}</td>
+                <td class="num">{times(series?.byName[name]?.run)}</td>
+                <td class="num">{times(series?.byName[name]?.wait)}</td>
                 <td>
                   {name !== '' && (
                     <>
@@ -122,8 +131,9 @@ export function QueuePage({ queue }: { queue: string }) {
   );
 }
 
-function time(ms: number | null | undefined): string {
-  return ms === null || ms === undefined ? '–' : span(ms);
+function times(of: Percentiles<number | null> | undefined): string {
+  const all = of ? [of.p50, of.p95, of.p99] : [];
+  return all.some((ms) => ms !== null) ? all.map((ms) => span(ms ?? 0)).join(' · ') : '–';
 }
 
 interface Report {

@@ -114,6 +114,7 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
     optionsOf: (name: string) => resolveQueueOptions({ name }, settings),
     warnings: () => warnings,
     redactor: new Redactor(options.redact),
+    links: { of: () => [] },
     maxOldestMs: options.maxOldestMs,
   };
   const server = new DashboardServer(options, parts, new DashboardPage(options), VERSION, () => '');

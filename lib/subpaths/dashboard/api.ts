@@ -155,8 +155,10 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   const workers = await parts.inspector.workers({ queue: name });
   const waitsFor = job.state === 'waiting' ? await waitReasons(queue, job.body, workers.length) : [];
   const processes = placesOf(workers);
+  const canSeeData = rights.includes('read-data');
   const shown = {
-    canSeeData: rights.includes('read-data'),
+    canSeeData,
+    links: parts.links.of(name, job, canSeeData),
     isFull,
     rights,
     now: engine.now(),

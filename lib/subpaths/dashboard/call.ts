@@ -5,6 +5,7 @@ import { checkJobId, checkQueueName } from '../../job/job-id.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import type { Queue } from '../../producer/queue.js';
 import { noQueue } from './http.js';
+import type { JobLinks } from './job-links.js';
 import type { Redactor } from './redaction.js';
 import type { DashboardAction, DashboardPlace } from './rights.js';
 
@@ -20,6 +21,7 @@ export interface ApiParts {
   readonly events: QueueEvents;
   readonly warnings: () => readonly { readonly code: string; readonly message: string }[];
   readonly redactor: Redactor;
+  readonly links: Pick<JobLinks, 'of'>;
   readonly maxOldestMs: number;
 }
 

@@ -24,6 +24,7 @@ import {
   type QueueDashboardOptions,
 } from './options.js';
 import { DashboardPage } from './page.js';
+import { JobLinks } from './job-links.js';
 import { Redactor } from './redaction.js';
 import { DashboardServer } from './server.js';
 import { VERSION } from '../../worker/registrar.js';
@@ -92,6 +93,7 @@ export class QueueDashboardModule implements NestModule, OnModuleDestroy {
               },
               warnings: () => runtime.warnings,
               redactor: new Redactor(checked.redact),
+              links: new JobLinks(checked.jobLinks),
               maxOldestMs: checked.maxOldestMs,
             };
             return new DashboardServer(checked, parts, page, VERSION, () => application.getGlobalPrefix());

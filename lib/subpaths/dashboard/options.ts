@@ -3,6 +3,7 @@ import { InvalidOptionError } from '../../errors.js';
 import { parseDuration, type Duration } from '../../job/duration.js';
 import { boolean, duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
 import type { QueueAction } from '../../contract/actions.js';
+import { checkJobLinks, type JobLink } from './job-links.js';
 import { HIDDEN_FIELDS, type DashboardRedaction } from './redaction.js';
 import type { DashboardAuthorize } from './rights.js';
 
@@ -34,6 +35,12 @@ export interface QueueDashboardOptions {
   readonly title?: string;
   /** Shown beside the heading, such as `'production'`, up to 30 characters. @default none */
   readonly environment?: string;
+  /**
+   * Links on the page of a job, by label: to its trace, or to what it is about. Only http and https addresses become links.
+   *
+   * @default none
+   */
+  readonly jobLinks?: Readonly<Record<string, JobLink>>;
   /** A queue whose oldest job has waited longer needs attention. @default '5m' */
   readonly maxOldest?: Duration;
   /** How many people may follow the live events at once, in one process, 1 to 10,000. @default 100 */
@@ -55,6 +62,7 @@ export interface CheckedDashboardOptions {
   readonly redact: DashboardRedaction | false;
   readonly title: string;
   readonly environment: string;
+  readonly jobLinks: readonly (readonly [label: string, link: JobLink])[];
   readonly maxOldestMs: number;
   readonly maxStreams: number;
   readonly onAction: ((action: QueueAction) => void) | undefined;
@@ -80,6 +88,7 @@ const readOptions = shape({
   ),
   title: field('title', rule(textUpTo(60))),
   environment: field('environment', rule(textUpTo(30))),
+  jobLinks: field('jobLinks', rule(checkJobLinks)),
   maxOldest: field('maxOldestMs', duration()),
   maxStreams: field('maxStreams', integer(1, 10_000)),
   onAction: field('onAction', rule(checkedBy('a function', isFunction))),
@@ -105,6 +114,7 @@ export function checkDashboardOptions(options: unknown): CheckedDashboardOptions
     redact: read.redact ?? { fields: HIDDEN_FIELDS },
     title: read.title ?? 'Queues',
     environment: read.environment ?? '',
+    jobLinks: read.jobLinks ?? [],
     maxOldestMs: read.maxOldestMs ?? parseDuration('5m', 'maxOldest'),
     maxStreams: read.maxStreams ?? 100,
     onAction: read.onAction as CheckedDashboardOptions['onAction'],

@@ -1,4 +1,4 @@
-import type { QueueSeries, SeriesCounts, SeriesOptions } from '../../inspect/queue-series.js';
+import type { QueueSeries, SeriesCounts, SeriesOptions, TimeSummary } from '../../inspect/queue-series.js';
 import { field, refuse, rule, shape } from '../../options/check.js';
 import { checkJobName } from '../../job/job-id.js';
 import { wholeNumber } from './job-search.js';
@@ -11,13 +11,20 @@ export interface SeriesView {
   readonly completed: readonly number[];
   readonly failed: readonly number[];
   /** In ms; null for a step in which nothing ran. Left out for several queues together. */
-  readonly runP95?: readonly (number | null)[];
-  readonly waitP95?: readonly (number | null)[];
+  readonly run?: Percentiles<readonly (number | null)[]>;
+  readonly wait?: Percentiles<readonly (number | null)[]>;
   readonly byName: Readonly<Record<string, NameSeries>>;
   /** For several queues together: each of them. */
   readonly byQueue?: Readonly<Record<string, QueueTimes>>;
   /** Whether anything was counted. */
   readonly isCounted: boolean;
+}
+
+/** How long at most half, 95 % and 99 % take. */
+export interface Percentiles<T> {
+  readonly p50: T;
+  readonly p95: T;
+  readonly p99: T;
 }
 
 /** One of several queues. */
@@ -35,9 +42,8 @@ export interface NameSeries {
   readonly completed: number;
   readonly failed: number;
   readonly dead: number;
-  readonly runP50: number | null;
-  readonly runP95: number | null;
-  readonly waitP95: number | null;
+  readonly run: Percentiles<number | null>;
+  readonly wait: Percentiles<number | null>;
 }
 
 const HOUR_MS = 3_600_000;
@@ -65,8 +71,8 @@ export function toSeriesView({ points, stepMs, byName, total }: QueueSeries): Se
     times: points.map(({ at }) => at.getTime()),
     completed: points.map((point) => point.completed),
     failed: points.map((point) => point.failed),
-    runP95: points.map(({ run }) => run.p95),
-    waitP95: points.map(({ wait }) => wait.p95),
+    run: percentilesOf(points.map(({ run }) => run)),
+    wait: percentilesOf(points.map(({ wait }) => wait)),
     byName: Object.fromEntries(Object.entries(byName).map(([name, counts]) => [name, ofName(counts)])),
     isCounted: isCounted(total),
   };
@@ -114,5 +120,13 @@ function isCounted({ added, completed, failed }: SeriesCounts): boolean {
 }
 
 function ofName({ completed, failed, dead, run, wait }: SeriesCounts): NameSeries {
-  return { completed, failed, dead, runP50: run.p50, runP95: run.p95, waitP95: wait.p95 };
+  return { completed, failed, dead, run: percentileOf(run), wait: percentileOf(wait) };
+}
+
+function percentileOf({ p50, p95, p99 }: TimeSummary): Percentiles<number | null> {
+  return { p50, p95, p99 };
+}
+
+function percentilesOf(all: readonly TimeSummary[]): Percentiles<(number | null)[]> {
+  return { p50: all.map(({ p50 }) => p50), p95: all.map(({ p95 }) => p95), p99: all.map(({ p99 }) => p99) };
 }

@@ -11,6 +11,7 @@ import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import type { StartTimes } from '../../producer/job-snapshot.js';
 import type { LimitInfo } from '../../producer/queue-limits.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
+import type { JobLinkView } from './job-links.js';
 import type { Redactor, ShownJson } from './redaction.js';
 import type { DashboardAction } from './rights.js';
 
@@ -132,6 +133,7 @@ export interface JobDetail extends JobRow {
   readonly waitsFor: readonly string[];
   /** Host and process id of the workers that are alive, by the names of the workers. */
   readonly processes: Readonly<Record<string, string>>;
+  readonly links: readonly JobLinkView[];
   /** The schedule that added it. */
   readonly schedule: string | null;
   readonly rights: readonly DashboardAction[];
@@ -268,7 +270,11 @@ export function toDetail(
     now,
     waitsFor,
     processes,
-  }: Pick<JobDetail, 'rights' | 'now' | 'waitsFor' | 'processes'> & { canSeeData: boolean; isFull: boolean },
+    links,
+  }: Pick<JobDetail, 'rights' | 'now' | 'waitsFor' | 'processes' | 'links'> & {
+    canSeeData: boolean;
+    isFull: boolean;
+  },
 ): JobDetail {
   const body = decodeBody(job.body);
   const { failure } = job;
@@ -303,6 +309,7 @@ export function toDetail(
     schedule: scheduleOf(job.id),
     waitsFor,
     processes,
+    links,
     rights,
     now,
   };
