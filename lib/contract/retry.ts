@@ -26,6 +26,9 @@ export const BLOCK_MARGIN_MS = 2000;
  */
 export const LAST_WORDS_MS = 100;
 
+/** How long a stop may take once no handler runs any more: all its last calls to the store share this time. */
+export const STOP_MS = 1700;
+
 /** How long closing all connections waits for cleanup that is not essential. */
 export const CLEANUP_MS = 50;
 

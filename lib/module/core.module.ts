@@ -10,7 +10,6 @@ import {
   type OnModuleInit,
   type Provider,
 } from '@nestjs/common';
-import { Log } from '../contract/log.js';
 import {
   ApplicationConfig,
   DiscoveryService,
@@ -35,7 +34,9 @@ import { ListenerExplorer } from '../handlers/discovery/listener.explorer.js';
 import { ProcessorExplorer, type FoundProcessor } from '../handlers/discovery/processor.explorer.js';
 import { planSchedules } from '../handlers/discovery/schedule-plan.js';
 import type { QueueEngine } from '../contract/engine.js';
+import { Log } from '../contract/log.js';
 import type { ProcessOrder } from '../contract/process-verbs.js';
+import { CLEANUP_MS, within } from '../contract/retry.js';
 import { BootstrapError, MissingRootError, NestConflictError, type NestCopy } from '../errors.js';
 import { messageOf } from '../errors/thrown.js';
 import { QueueEvents } from '../events/queue-events.js';
@@ -282,7 +283,8 @@ export class QueueCoreModule
   async onApplicationShutdown(): Promise<void> {
     await this.logLostJobs();
     this.detachTelemetry?.();
-    await this.observers.finish();
+    const leftMs = this.core.runtime.stopsBy - performance.now();
+    await within(Math.max(CLEANUP_MS, leftMs), this.observers.finish());
     // Before the connection closes, or a write of limits that waits for Redis would be logged as failed.
     this.limits.stop();
     await this.core.runtime.close();

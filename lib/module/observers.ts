@@ -1,13 +1,9 @@
 import type { EnqueueAnswer, EnqueueCall, QueueEngine } from '../contract/engine.js';
 import { tracedEnd, type ObservedRun, type WorkObserver } from '../contract/observer.js';
-import { within } from '../contract/retry.js';
 import { MinuteRecorder } from '../history/minute-recorder.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
 import type { QueueTelemetry } from '../options/telemetry.js';
 import type { FireAnswer, FireSchedule } from '../contract/schedule-verbs.js';
-
-/** How long writing the last counters may take. */
-const LAST_WRITE_MS = 1_000;
 
 /**
  * Reports the work of this process to observers, such as counters and metrics. Without observers the hot path is unchanged: the
@@ -55,7 +51,7 @@ export class Observers {
 
   /** Writes the last counters. Never rejects. */
   async finish(): Promise<void> {
-    if (this.recorder) await within(LAST_WRITE_MS, this.recorder.write());
+    await this.recorder?.write();
   }
 
   close(): void {

@@ -2,7 +2,7 @@ import { outside } from '../contract/outside.js';
 import { Log } from '../contract/log.js';
 import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
 import type { QueueEngine, ServerWarning } from '../contract/engine.js';
-import { LAST_WORDS_MS, within } from '../contract/retry.js';
+import { LAST_WORDS_MS, STOP_MS, within } from '../contract/retry.js';
 import type { ProcessOrder, ProcessState } from '../contract/process-verbs.js';
 import { BootstrapError, InvalidOptionError, NotRunningError, UnknownQueueError } from '../errors.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
@@ -474,43 +474,42 @@ export class QueueRuntime {
     const times = this.pools.size > 0 ? [...this.pools.values()] : [this.options];
     const longestMs = Math.max(...times.map(({ shutdown }) => shutdown.timeoutMs + shutdown.graceMs));
     this.endOfStop = performance.now() + longestMs + LAST_WORDS_MS;
-    if (this.starting) await this.inTime(this.starting);
+    if (this.starting) await within(STOP_MS, this.starting);
+    const withdrawn = this.services?.withdraw();
+    let endedAt = performance.now();
     if (this.current === 'running') {
       this.current = 'draining';
-      await this.drainAll();
+      endedAt = Math.max(endedAt, ...(await this.drainAll()));
     }
+    this.endOfStop = Math.min(this.endOfStop, endedAt + STOP_MS);
+    const stopped = this.services
+      ?.stop()
+      .catch((error: unknown) => this.logFailure('stopping the workers', error));
+    await within(Math.max(0, this.endOfStop - performance.now()), Promise.all([withdrawn, stopped]));
+    this.services = null;
     this.current = 'stopped';
   }
 
-  private async drainAll(): Promise<void> {
+  private async drainAll(): Promise<number[]> {
     this.reportState();
     if (this.options.log.stop) this.logWaiting();
-    const drains = [...(this.plans ?? []), ...this.leaving].map((plan) => this.drainPlan(plan));
-    const { services } = this;
-    const withdrawn = services && this.inTime(services.withdraw());
-    await Promise.all([...drains, withdrawn]);
+    const plans = [...(this.plans ?? []), ...this.leaving];
+    const ends = await Promise.all(plans.map((plan) => this.drainPlan(plan)));
     this.pools.clear();
-    if (services)
-      await this.inTime(
-        services.stop().catch((error: unknown) => this.logFailure('stopping the workers', error)),
-      );
-    this.services = null;
+    return ends;
   }
 
-  /** Never rejects. */
-  private async drainPlan({ queues }: PoolPlan): Promise<void> {
+  /** Returns when the last handler had ended. Never rejects. */
+  private async drainPlan({ queues }: PoolPlan): Promise<number> {
     const names = queues.map(({ queue }) => queue).filter((queue) => this.pools.has(queue));
     try {
       const reports = await Promise.all(names.map((queue) => this.pools.get(queue)!.drain()));
       if (names.length > 0) this.logDrained(names, reports);
+      return Math.max(0, ...reports.map(({ endedAt }) => endedAt));
     } catch (error) {
       this.logFailure(`draining ${namedQueues(names)}`, error);
+      return performance.now();
     }
-  }
-
-  /** Never rejects. */
-  private inTime(act: Promise<unknown>): Promise<void> {
-    return within(Math.max(0, this.endOfStop - performance.now()), act);
   }
 
   private async openOnce(): Promise<void> {

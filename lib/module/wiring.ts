@@ -201,8 +201,8 @@ function createWorkerServices(
     report: (state) => registrar.say(state),
     stop: async () => {
       for (const its of [recoverer, scheduler, registrar]) its.stop();
-      await Promise.all([doorbell.stop(), leases.stop(), janitor.stop(), dispatchers.stop()]);
-      await Promise.all([registrar.leave(), observers.finish()]);
+      const left = Promise.all([doorbell.stop(), leases.stop()]).then(() => registrar.leave());
+      await Promise.all([left, observers.finish(), janitor.stop(), dispatchers.stop()]);
     },
   };
 }

@@ -26,7 +26,7 @@ import type { Slots } from './slots.js';
  * How long a drain waits for the last confirmations, within the shutdown time. After that, other workers run the rest when the
  * lease ends.
  */
-const FAREWELL_MS = 3000;
+const FAREWELL_MS = 1000;
 /** When a pool first reports which names it handles, and when it tries again after a failure. */
 const SAY_HANDLES_MS = 1000;
 /** After this time without a held-back job, limits no longer hold jobs back. */
@@ -63,6 +63,8 @@ export interface DrainReport {
   readonly finished: number;
   /** Ids of jobs that were given back unfinished after the deadline. */
   readonly released: readonly string[];
+  /** When the last handler or listener had ended, by `performance.now()`. */
+  readonly endedAt: number;
 }
 
 /** The part of a pool that the runtime uses. */
@@ -281,12 +283,13 @@ export class WorkerPool {
         `queue '${this.queue}': ${counted(released.length, 'job')} still running at the deadline, given back: ${ids}`,
       );
     }
+    const ranUntil = performance.now();
     const farewell = claimer
       .idle()
       .then(() => this.keys.idle())
       .then(() => this.parts.engine.release(this.queue, { worker: this.worker, ids: [], leave: true }));
-    await within(Math.min(FAREWELL_MS, end - performance.now()), farewell);
-    await this.heard(end);
+    await within(Math.min(FAREWELL_MS, end - ranUntil), farewell);
+    const heardUntil = await this.heard(end);
     const unsettled = claimer.unconfirmed();
     if (unsettled > 0) {
       this.logger.warn(
@@ -296,18 +299,19 @@ export class WorkerPool {
     }
     claimer.stop();
     this.shared?.stop();
-    return { finished: before - released.length, released };
+    return { finished: before - released.length, released, endedAt: heardUntil ?? ranUntil };
   }
 
-  /** Waits for running `@OnJob` methods. */
-  private async heard(end: number): Promise<void> {
+  /** Waits for running `@OnJob` methods. Returns when they had ended, or undefined if none ran. */
+  private async heard(end: number): Promise<number | undefined> {
     const { listeners } = this.parts;
-    if (!listeners || listeners.pending === 0) return;
+    if (!listeners || listeners.pending === 0) return undefined;
     await within(Math.max(0, end - performance.now()), listeners.idle());
     if (listeners.pending > 0) {
       const calls = counted(listeners.pending, 'call');
       this.logger.warn(`queue '${this.queue}': ${calls} of @OnJob methods had not ended at the deadline`);
     }
+    return performance.now();
   }
 
   private async finished(ms: number): Promise<void> {

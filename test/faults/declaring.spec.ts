@@ -58,7 +58,8 @@ it('stops while Redis is away, before they were registered and after', async () 
   await isRegistered(app);
   await late.stop();
   await app.runtime.stop();
-  expect(said(app, "withdrawing the schedules of queue 'work'")).toBe(1);
+  // The stop does not wait for it.
+  await until(() => said(app, "withdrawing the schedules of queue 'work'") === 1, PATIENT);
   expect(app.logs.lines.filter(({ level }) => level === 'error').map(({ text }) => text)).toEqual([
     expect.stringMatching(
       /^Redis \(127\.0\.0\.1:\d+, database 0\) is not reachable yet; retrying\. Jobs start when it answers$/,

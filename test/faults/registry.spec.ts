@@ -139,8 +139,7 @@ describe('Redis', () => {
       process.kill(server.pid!, 'SIGSTOP');
       atEnd(() => process.kill(server.pid!, 'SIGCONT'));
     }
-    // The last exchange of the pool may take three seconds twice; so may the removal of the record.
-    await within(app.close(), { timeout: 12_000 });
+    await within(app.close(), PATIENT);
     if (how === 'gone') await server.restart();
     else process.kill(server.pid!, 'SIGCONT');
     const { workers } = await bootWatcher(redis);

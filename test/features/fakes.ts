@@ -134,7 +134,7 @@ export class FakePool implements Pool {
     this.state = 'drained';
     this.history.push(`${this.queue} drained`);
     this.tellDrained();
-    return { finished, released: [] };
+    return { finished, released: [], endedAt: performance.now() };
   }
 }
 

@@ -326,7 +326,7 @@ describe('shutdown', () => {
   it('tells how the drain ended', async () => {
     class Late extends FakePool {
       override async drain() {
-        return { finished: 3, released: ['job-1', 'job-2'] };
+        return { finished: 3, released: ['job-1', 'job-2'], endedAt: performance.now() };
       }
     }
     const { app, logs } = await startApp(
