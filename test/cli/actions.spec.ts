@@ -2,12 +2,12 @@ import { hostname, userInfo } from 'node:os';
 import { expect, it } from 'vitest';
 import { bootQueue } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { godwitOn } from './support.js';
+import { runOn } from './support.js';
 
 const redis = useRedis();
 const me = `cli:${userInfo().username}@${hostname()}`;
 
-const run = (...words: string[]) => godwitOn(redis, ...words).result();
+const run = (...words: string[]) => runOn(redis, ...words);
 const actions = async (...words: string[]) =>
   (
     JSON.parse((await run('actions', '--json', ...words)).out) as { actions: Record<string, unknown>[] }

@@ -4,11 +4,11 @@ import { spawnApp } from '../faults/support/spawn.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
-import { godwit, godwitOn } from './support.js';
+import { godwit, runOn } from './support.js';
 
 const redis = useRedis();
 
-const run = (...words: string[]) => godwitOn(redis, ...words).result();
+const run = (...words: string[]) => runOn(redis, ...words);
 
 const worker = () =>
   spawnApp({

@@ -8,12 +8,12 @@ import { UnrecoverableError } from '#lib/errors.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
-import { godwit, godwitOn } from './support.js';
+import { godwit, godwitOn, runOn } from './support.js';
 
 const redis = useRedis();
 
 const start = (...words: string[]) => godwitOn(redis, ...words);
-const run = (...words: string[]) => start(...words).result();
+const run = (...words: string[]) => runOn(redis, ...words);
 
 const json = async (...words: string[]) => {
   const { code, out, err } = await run(...words, '--json');
@@ -91,7 +91,8 @@ describe('what there is', () => {
 
   it('the exit code tells wrong use from what is not there', async () => {
     await producing();
-    expect(await run('jobs', 'none')).toMatchObject({
+    // A process, for its real exit code.
+    expect(await start('jobs', 'none').result()).toMatchObject({
       code: 3,
       err: expect.stringMatching(/no queue "none"/),
     });

@@ -1,6 +1,8 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
+import { vi } from 'vitest';
+import { main } from '#lib/subpaths/cli/main.js';
 import { atEnd } from '../support/cleanup.js';
 import type { TestRedis } from '../support/redis.js';
 import { ROOT } from '../support/sources.js';
@@ -22,6 +24,29 @@ export function godwit(
 /** Runs a verb of the command on the Redis and the prefix of a test. */
 export function godwitOn({ url, prefix }: Pick<TestRedis, 'url' | 'prefix'>, ...words: string[]): Command {
   return godwit([words[0]!, '-u', url, '--prefix', prefix, ...words.slice(1)]);
+}
+
+/**
+ * Runs a command of the built package in this process, which saves the start of Node. Only one at a time. For signals, input,
+ * colours and the end of the process itself use `godwitOn`.
+ */
+export async function runOn(
+  { url, prefix }: Pick<TestRedis, 'url' | 'prefix'>,
+  ...[name, ...words]: string[]
+): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
+  const said = { stdout: '', stderr: '' };
+  const spies = (['stdout', 'stderr'] as const).map((stream) =>
+    vi.spyOn(process[stream], 'write').mockImplementation((text) => {
+      said[stream] += String(text);
+      return true;
+    }),
+  );
+  try {
+    const code = await main([name!, '-u', url, '--prefix', prefix, ...words]);
+    return { code, out: said.stdout, err: said.stderr };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
 }
 
 export class Command {
