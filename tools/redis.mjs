@@ -133,13 +133,15 @@ class BorrowedRedis {
 }
 
 async function runWith(url, [command, ...args]) {
-  const child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, REDIS_URL: url } });
+  let child;
+  // Before the command starts: on a busy machine it may run, and we be told to end, before this process goes on.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => {
       // A terminal sends Ctrl-C to both of us. A second signal would mean "hurry".
       if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal);
     });
   }
+  child = spawn(command, args, { stdio: 'inherit', env: { ...process.env, REDIS_URL: url } });
   return new Promise((done, fail) => {
     child.once('error', (error) =>
       fail(new MissingProgramError(`${command} cannot be run: ${error.message}`)),
