@@ -1,12 +1,11 @@
 import { expect, it } from 'vitest';
 import { countMinutes } from '#lib/engine/scripts/admin.js';
-import { COMPLETED, emptyRow, FAILED, HOUR_MS, MINUTE_MS, type CounterRow } from '#lib/contract/history.js';
-import { QUEUE, useQueue } from './support.js';
+import { COMPLETED, emptyRow, FAILED, MINUTE_MS, type CounterRow } from '#lib/contract/history.js';
+import { HOUR as hour, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-const hour = Date.now() - (Date.now() % HOUR_MS);
 const row = (counts: Record<number, number>): CounterRow => Object.assign(emptyRow(), counts);
 const one = (name: string, completed: number, minute = 3) => ({
   minute: hour + minute * MINUTE_MS,

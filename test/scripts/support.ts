@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis';
 import { beforeEach, expect } from 'vitest';
 import type { EngineSettings } from '#lib/engine/wire/clients.js';
 import type { EnqueueJob, ExchangeAnswer, ExchangeCall, RawEvent } from '#lib/contract/engine.js';
+import { HOUR_MS } from '#lib/contract/history.js';
 import { processKeys, QueueKeys, type KeyName, type QueueKeyName } from '#lib/engine/keys.js';
 import type { ProcessRecord } from '#lib/contract/process-verbs.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
@@ -12,6 +13,8 @@ import { useRedis, type TestRedis, type UseRedisOptions } from '../support/redis
 import { dump, type Dump } from './unchanged.js';
 
 export const QUEUE = 'q';
+/** The start of the hour that the key `minutes` belongs to. The clock may pass to the next one during a test. */
+export const HOUR = Date.now() - (Date.now() % HOUR_MS);
 export const WORKER = 'w1';
 export const LANE = 'lane';
 export const LEASE_MS = 8_000;
@@ -121,7 +124,7 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
       // Ids in specs have no letter, unless it matters.
       if (kind === 'bodies') return keys.fixed.jobs;
       if (kind === 'stats') return keys.stats(new Date().toISOString().slice(0, 10));
-      if (kind === 'minutes') return keys.minutes(Date.now());
+      if (kind === 'minutes') return keys.minutes(HOUR);
       const ofPrefix: Partial<Record<string, string>> = processKeys(redis.prefix);
       return ofPrefix[kind] ?? keys.fixed[kind as QueueKeyName];
     },
