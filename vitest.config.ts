@@ -1,8 +1,9 @@
 import { configDefaults, defineConfig, type ViteUserConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Folders with specs that take a minute or two. */
-const LONG = /\/test\/(chaos|failover|model)\//;
+/** Specs that take a minute or two. */
+const LONG =
+  /\/test\/(chaos|failover|model)\/|-pages\.spec|\/(dispatch|narrow-line|releases|time-and-shape|worker-death)\.spec/;
 
 /** Without times of an earlier run Vitest takes large files first; a small one that takes a minute would then end long after all others. */
 class LongFirst extends BaseSequencer {
@@ -27,9 +28,14 @@ const SHARED = [
   'test/features/!(embedded*|otel*).spec.ts',
 ];
 
-/** Long proofs: processes that are killed, servers that fail over, pages in a browser. `npm run test:proofs` runs them, and so does CI. */
+/**
+ * Specs that take most of a minute: processes that are killed, servers that fail over, slow networks, random sequences, benches,
+ * pages in a browser. `npm run test:proofs` runs them, and so does CI.
+ */
 const PROOFS = [
-  'test/{chaos,failover}/**/*.spec.ts',
+  'test/{chaos,failover,model}/**/*.spec.ts',
+  'test/faults/{clocks,half-open,narrow-line,releases,slow-line,worker-death}.spec.ts',
+  'test/bench/time-and-shape.spec.ts',
   'test/features/*-pages.spec.ts',
   'sample/*/e2e/page.e2e-spec.ts',
 ];
