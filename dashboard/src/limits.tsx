@@ -1,7 +1,9 @@
+import { useState } from 'preact/hooks';
 import type { QueueDetail } from '../../lib/subpaths/dashboard/views.js';
 import { post } from './api.js';
 import { ask, attempt } from './dialogs.js';
 import { count, span } from './format.js';
+import { LimitForm, type Limited } from './limit-form.js';
 import { href, queuePath } from './state.js';
 import { Card, Table } from './widgets.js';
 
@@ -10,11 +12,29 @@ type Limit = QueueDetail['limits'][number];
 /** Rates, concurrencies and groups of a queue, and how much of them is used. */
 export function Limits({ queue }: { queue: QueueDetail }) {
   const canPause = queue.rights.includes('queue.pause');
+  const canEdit = queue.rights.includes('limit.edit');
+  const [edited, setEdited] = useState<Limited | null>(null);
+  const hasOwn = queue.limits.some(({ of }) => of === 'queue');
+  if (edited)
+    return (
+      <LimitForm queue={queue.name} title={ofWhat(edited)} limit={edited} onEnd={() => setEdited(null)} />
+    );
+  const start = canEdit && !hasOwn && (
+    <button type="button" class="small" onClick={() => setEdited({ of: 'queue', name: null })}>
+      Limit the queue
+    </button>
+  );
+  if (queue.limits.length === 0) return start ? <p>{start}</p> : null;
   return (
     <Card
       title="Limits"
       id="limits"
-      side={queue.hasMoreGroups && <span class="faint">the first 100 groups</span>}
+      side={
+        <span class="row">
+          {queue.hasMoreGroups && <span class="faint">the first 100 groups</span>}
+          {start}
+        </span>
+      }
     >
       <Table label="Limits" head={['Of', 'Starts', 'Left now', 'At the same time', 'Waiting', '']}>
         {queue.limits.map((one) => (
@@ -67,6 +87,15 @@ export function Limits({ queue }: { queue: QueueDetail }) {
                     {one.paused ? 'Resume' : 'Pause'}
                   </button>
                 )}
+                {canEdit && one.of !== 'shared' && one.of !== 'groups' && (
+                  <button
+                    type="button"
+                    aria-label={`Edit the limit of ${ofWhat(one)}`}
+                    onClick={() => setEdited(one)}
+                  >
+                    Edit
+                  </button>
+                )}
               </div>
             </td>
           </tr>
@@ -108,7 +137,7 @@ async function release(queue: string, one: Limit): Promise<void> {
   await attempt('Jobs start again.', () => post(at, of === 'name' ? { name } : {}));
 }
 
-function ofWhat({ of, name }: Limit): string {
+function ofWhat({ of, name }: Limited): string {
   switch (of) {
     case 'queue':
       return 'the queue';

@@ -53,7 +53,7 @@ const SCHEDULES: RecordedMethods = {
 const LIMITS: RecordedMethods = {
   set: {
     action: 'limit.set',
-    target: ([change, of]) => [nameOf(of), changeText(change)].join(' ').trim(),
+    target: ([change, of]) => limitText(change, of),
   },
   clear: { action: 'limit.clear', target: ([of]) => nameOf(of) },
   hold: { action: 'limit.hold', target: ([time, of]) => [nameOf(of), time].join(' ').trim() },
@@ -138,4 +138,9 @@ function picked(given: any, fields: readonly string[]): Readonly<Record<string, 
 
 function nameOf(of: any): string {
   return of?.name === undefined ? '' : `name ${String(of.name)}`;
+}
+
+/** A change of a limit as it is recorded. `of`: the name, if it is not the limit of the queue. */
+export function limitText(change: unknown, of: unknown): string {
+  return [nameOf(of), changeText(change)].join(' ').trim();
 }

@@ -283,6 +283,33 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
+  it('set a limit, change it, and go back to that of the code', async () => {
+    const dashboard = await bootDashboard(redis);
+    const { queue } = dashboard;
+    const { page, faults } = await open(dashboard, 'queues/work');
+    const press = (name: string) => page.getByRole('button', { name }).click();
+    await press('Limit the queue');
+    await page.getByLabel('Jobs at the same time').fill('3');
+    await page.getByLabel('Starts').fill('many');
+    await press('Set it');
+    await page.getByText('rate.max must be').waitFor();
+    await page.getByLabel('Starts').fill('50');
+    await page.getByLabel('in, such as').fill('1m');
+    await press('Set it');
+    await page.getByRole('cell', { name: '50 in' }).waitFor();
+    expect(await queue.limits.list()).toMatchObject([{ concurrency: 3, rate: { max: 50, perMs: 60_000 } }]);
+    await press('Edit the limit of the queue');
+    await page.getByLabel('Jobs at the same time').fill('');
+    await press('Set it');
+    await page.getByText('0 of 3').waitFor({ state: 'detached' });
+    expect(await queue.limits.list()).toMatchObject([{ concurrency: null, rate: { max: 50 } }]);
+    await press('Edit the limit of the queue');
+    await press('As in the code');
+    await page.getByRole('button', { name: 'Limit the queue' }).waitFor();
+    expect(await queue.limits.list()).toMatchObject([{ rate: null, isLive: false }]);
+    expect(faults.filter((fault) => !/400/.test(fault))).toEqual([]);
+  });
+
   it('show the jobs of a schedule, and how to let held jobs start', async () => {
     const dashboard = await bootDashboard(redis);
     const { queue } = dashboard;

@@ -123,12 +123,12 @@ describe('the redactor', () => {
 
 describe('a verdict', () => {
   it.each([
-    [true, 16],
+    [true, 17],
     ['viewer', 2],
-    ['operator', 12],
-    ['admin', 16],
+    ['operator', 13],
+    ['admin', 17],
     [{ allow: 'viewer', actor: 'ada' }, 2],
-    [{ allow: true }, 16],
+    [{ allow: true }, 17],
     [false, 0],
     [undefined, 0],
     [null, 0],

@@ -73,7 +73,7 @@ export function QueuePage({ queue }: { queue: string }) {
           <TimesChart series={series} />
         </>
       )}
-      {data.limits.length > 0 && <Limits queue={data} />}
+      <Limits queue={data} />
       <Card title="By name" id="names" side={<span class="faint">last 7 days</span>}>
         {names.length === 0 ? (
           <Empty title="No job has ended yet.">Counters appear here once the first job has run.</Empty>

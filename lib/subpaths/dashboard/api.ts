@@ -13,6 +13,7 @@ import { actionOf, actOnMany, addJob, replaceData } from './acts.js';
 import { onJob, onQueue, queueOf, visible, type ApiCall, type ApiParts, type Route } from './call.js';
 import { HttpFault } from './http.js';
 import { findJobs, fingerprintOf, readSearch } from './job-search.js';
+import { clearGroup, clearLimit, setGroup, setLimit } from './limit-edits.js';
 import { isJobId, jobsOfSchedule, placesOf, waitReasons } from './lookups.js';
 import { attentionOf } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
@@ -389,6 +390,10 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
     'queues/:queue/groups/:id/release',
     onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).release()),
   ],
+  ['POST', 'queues/:queue/groups/:id/limits', setGroup],
+  ['DELETE', 'queues/:queue/groups/:id/limits', clearGroup],
+  ['POST', 'queues/:queue/limits', setLimit],
+  ['DELETE', 'queues/:queue/limits', clearLimit],
   ['POST', 'queues/:queue/limits/release', releaseLimit],
   ['GET', 'series', allSeries],
   ['GET', 'queues/:queue/series', queueSeries],

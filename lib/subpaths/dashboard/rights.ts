@@ -11,6 +11,7 @@ export const DASHBOARD_ACTIONS = [
   'job.remove',
   'bulk',
   'queue.pause',
+  'limit.edit',
   'queue.repair',
   'queue.obliterate',
   'schedule.run',
@@ -36,13 +37,14 @@ const OPERATOR: readonly DashboardAction[] = [
   'job.cancel',
   'bulk',
   'queue.pause',
+  'limit.edit',
   'schedule.run',
   'schedule.pause',
 ];
 
 /**
  * Rights by role: a viewer reads; an operator also adds, retries, edits, promotes and cancels jobs, one or many, pauses queues
- * and schedules, and runs schedules; an admin does everything.
+ * and schedules, sets limits, and runs schedules; an admin does everything.
  */
 export const ROLES: Readonly<Record<DashboardRole, readonly DashboardAction[]>> = {
   viewer: VIEWER,

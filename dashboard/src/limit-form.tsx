@@ -1,0 +1,93 @@
+import { useState } from 'preact/hooks';
+import type { QueueDetail } from '../../lib/subpaths/dashboard/views.js';
+import { del, post } from './api.js';
+import { attempt } from './dialogs.js';
+import { queuePath } from './state.js';
+import { Card } from './widgets.js';
+
+type Limit = QueueDetail['limits'][number];
+/** What is limited. */
+export type Limited = Pick<Limit, 'of' | 'name'> & Partial<Limit>;
+
+interface FormProps {
+  queue: string;
+  title: string;
+  limit: Limited;
+  onEnd: () => void;
+}
+
+/** A form for the limit of the queue, of a name or of a group. */
+export function LimitForm({ queue, title, limit, onEnd }: FormProps) {
+  const { of, name, rate = null } = limit;
+  const given = {
+    concurrency: String(limit.concurrency ?? ''),
+    max: String(rate?.max ?? ''),
+    per: rate ? `${rate.perMs}ms` : '',
+  };
+  const [form, setForm] = useState(given);
+  const at =
+    of === 'group'
+      ? `${queuePath(queue)}/groups/${encodeURIComponent(name ?? '')}/limits`
+      : `${queuePath(queue)}/limits`;
+  const target = of === 'name' ? { name } : {};
+  const save = async (event: Event) => {
+    event.preventDefault();
+    const { concurrency, max, per } = form;
+    const isRateChanged = max !== given.max || per !== given.per;
+    const change = {
+      ...(concurrency !== given.concurrency && { concurrency: numberOf(concurrency) }),
+      ...(isRateChanged && {
+        rate: max === '' && per === '' ? null : { max: numberOf(max), per, ...(rate && windowOf(rate)) },
+      }),
+    };
+    if (await attempt('The limit is set.', () => post(at, { ...target, ...change }))) onEnd();
+  };
+  const clear = async () => {
+    if (await attempt('The limit of the code counts again.', () => del(at, target))) onEnd();
+  };
+  const input = (field: keyof typeof form, label: string) => (
+    <label>
+      <span>{label}</span>
+      <input
+        value={form[field]}
+        inputMode={field === 'per' ? 'text' : 'numeric'}
+        onInput={(event) => setForm({ ...form, [field]: event.currentTarget.value.trim() })}
+      />
+    </label>
+  );
+  return (
+    <Card title={`Limit of ${title}`} id="limit-form">
+      <form onSubmit={(event) => void save(event)}>
+        <p class="faint">It counts at once and in all processes. An empty field is no limit.</p>
+        <div class="filters">
+          {input('concurrency', 'Jobs at the same time')}
+          {input('max', 'Starts')}
+          {input('per', 'in, such as 1s or 10m')}
+        </div>
+        <div class="row end">
+          {limit.isLive === true && (
+            <button type="button" onClick={() => void clear()}>
+              As in the code
+            </button>
+          )}
+          <button type="button" onClick={onEnd}>
+            Close
+          </button>
+          <button type="submit" class="primary">
+            Set it
+          </button>
+        </div>
+      </form>
+    </Card>
+  );
+}
+
+/** Null for an empty text. The server refuses what is no number. */
+function numberOf(text: string): number | string | null {
+  const number = Number(text);
+  return text === '' ? null : Number.isNaN(number) ? text : number;
+}
+
+function windowOf({ window, burst }: NonNullable<Limit['rate']>) {
+  return window === 'bucket' ? { window, burst } : { window };
+}

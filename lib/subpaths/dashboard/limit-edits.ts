@@ -1,0 +1,62 @@
+import { checkJobName } from '../../job/job-id.js';
+import { limitText } from '../../producer/recorded-queue.js';
+import type { QueueLimitChange } from '../../options/limit-options.js';
+import type { Queue } from '../../producer/queue.js';
+import { queueOf, type Act, type ApiCall, type Route } from './call.js';
+
+/** Changes of limits at run time. A body has the fields of `QueueLimits.set` or `QueueGroup.set`, which check them. */
+
+/** Changes the limit of the queue, or of a `name`. */
+export const setLimit: Route = async (call, parts) => {
+  const queue = await queueOf(call, parts);
+  const { name, ...change } = call.body;
+  const of = targetOf(name);
+  return edit(call, queue, 'limit.set', limitText(change, of), () =>
+    queue.limits.set(change as QueueLimitChange, of),
+  );
+};
+
+/** Takes back what was set for the queue or a `name`: the code counts again. */
+export const clearLimit: Route = async (call, parts) => {
+  const queue = await queueOf(call, parts);
+  const of = targetOf(call.body['name']);
+  return edit(call, queue, 'limit.clear', of.name === undefined ? '' : `name ${of.name}`, () =>
+    queue.limits.clear(of),
+  );
+};
+
+export const setGroup: Route = async (call, parts) => {
+  const queue = await queueOf(call, parts);
+  const { id = '' } = call.params;
+  return edit(call, queue, 'group.set', `${id} ${limitText(call.body, {})}`, () =>
+    queue.group(id).set(call.body),
+  );
+};
+
+export const clearGroup: Route = async (call, parts) => {
+  const queue = await queueOf(call, parts);
+  const { id = '' } = call.params;
+  return edit(call, queue, 'group.clear', id, () => queue.group(id).clear());
+};
+
+function targetOf(name: unknown): { readonly name?: string } {
+  return name === undefined || name === null ? {} : { name: checkJobName(name) };
+}
+
+function edit(
+  { perform, body }: ApiCall,
+  { name: queue }: Queue,
+  action: string,
+  target: string,
+  run: () => Promise<unknown>,
+): Promise<{ readonly done: 1 }> {
+  const needs: Act['needs'] = [
+    ['limit.edit', { queue }],
+    // A group is paused by a limit too.
+    ...(body['paused'] === undefined ? [] : [['queue.pause', { queue }] as const]),
+  ];
+  return perform({ needs, action, queue, target }, async () => {
+    await run();
+    return { done: 1 };
+  });
+}
