@@ -3,7 +3,6 @@
  * A test keeps the table in docs/reference/errors.md complete.
  */
 export { GodwitError } from './errors/base.js';
-export { show } from './errors/show.js';
 
 // Wrong calls and wrong configuration.
 export {

@@ -1,6 +1,7 @@
 import type { PipeTransform, Type } from '@nestjs/common';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { BootstrapError, show } from '../errors.js';
+import { BootstrapError } from '../errors.js';
+import { show } from '../errors/show.js';
 import { JOB_PARAMS, markParam, type ParamMark } from './metadata.js';
 
 /** A pipe, or the class of one. */

@@ -1,6 +1,7 @@
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { REQUEST } from '@nestjs/core';
-import { show, BootstrapError } from '../errors.js';
+import { BootstrapError } from '../errors.js';
+import { show } from '../errors/show.js';
 import { isDefinition, type AnyDefinition } from '../job/define-job.js';
 import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';

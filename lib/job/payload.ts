@@ -1,4 +1,5 @@
-import { GodwitError, InvalidPayloadError, PayloadTooLargeError, show } from '../errors.js';
+import { GodwitError, InvalidPayloadError, PayloadTooLargeError } from '../errors.js';
+import { show } from '../errors/show.js';
 import { pathText, type Path, pathStep } from './text.js';
 import { types } from 'node:util';
 

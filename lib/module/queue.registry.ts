@@ -1,6 +1,7 @@
 import { limitsOf } from '../contract/limits.js';
 import { isDeepStrictEqual, inspect } from 'node:util';
-import { InvalidOptionError, QueueConflictError, UnknownQueueError, show } from '../errors.js';
+import { InvalidOptionError, QueueConflictError, UnknownQueueError } from '../errors.js';
+import { show } from '../errors/show.js';
 import { hasFields } from '../job/fields.js';
 import { checkQueueName } from '../job/job-id.js';
 import { quoted } from '../job/text.js';

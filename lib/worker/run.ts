@@ -1,6 +1,7 @@
 import type { ClaimedJob } from '../contract/engine.js';
 import type { Linked } from '../contract/linked-set.js';
-import { JobAbortedError, show, type AbortReason } from '../errors.js';
+import { JobAbortedError, type AbortReason } from '../errors.js';
+import { show } from '../errors/show.js';
 import type { DecodedBody } from '../job/job-record.js';
 import { NO_HEADERS, type JobHeaders } from '../job/headers.js';
 import type { Outcome } from '../job/outcome.js';

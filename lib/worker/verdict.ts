@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import { show } from '../errors.js';
+import { show } from '../errors/show.js';
 import { read } from '../errors/thrown.js';
 import { backoffDelay } from '../job/backoff.js';
 import { readDuration } from '../job/duration.js';

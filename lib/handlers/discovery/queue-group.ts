@@ -1,4 +1,5 @@
-import { UnknownQueueError, show } from '../../errors.js';
+import { UnknownQueueError } from '../../errors.js';
+import { show } from '../../errors/show.js';
 import { isDefinition } from '../../job/define-job.js';
 import { hasFields } from '../../job/fields.js';
 import { checkQueueName } from '../../job/job-id.js';

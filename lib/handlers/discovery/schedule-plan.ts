@@ -1,5 +1,5 @@
 import { showSchedule, type HandlerMark, type ScheduleMark } from '../../decorators/metadata.js';
-import { show } from '../../errors.js';
+import { show } from '../../errors/show.js';
 import { messageOf } from '../../errors/thrown.js';
 import { checkDefinition, type AnyDefinition, checkGiven } from '../../job/define-job.js';
 import { fieldsOf, hasFields, unknownField } from '../../job/fields.js';

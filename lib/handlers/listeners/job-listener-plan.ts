@@ -1,5 +1,6 @@
 import { showJobListener, type ListenerMark } from '../../decorators/metadata.js';
-import { InvalidOptionError, show } from '../../errors.js';
+import { InvalidOptionError } from '../../errors.js';
+import { show } from '../../errors/show.js';
 import { checkJobName } from '../../job/job-id.js';
 import { collectFaults, field, oneOrSeveral, refuse, rule, shape } from '../../options/check.js';
 import { JOB_EVENT_TYPES, type JobEventType, type JobListener } from '../../worker/job-listeners.js';

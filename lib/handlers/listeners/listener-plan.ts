@@ -1,6 +1,7 @@
 import { showListener, type ListenerMark } from '../../decorators/metadata.js';
 import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
-import { InvalidOptionError, show, UnknownQueueError } from '../../errors.js';
+import { InvalidOptionError, UnknownQueueError } from '../../errors.js';
+import { show } from '../../errors/show.js';
 import { checkQueueName } from '../../job/job-id.js';
 import {
   collectFaults,

@@ -12,7 +12,8 @@ import {
   type Span,
   type Tracer,
 } from '@opentelemetry/api';
-import { GodwitError, show } from '../../errors.js';
+import { GodwitError } from '../../errors.js';
+import { show } from '../../errors/show.js';
 import { NO_HEADERS, type HeadersContext, type JobHeaders } from '../../job/headers.js';
 import type { FailureRecord } from '../../job/outcome.js';
 import type {
