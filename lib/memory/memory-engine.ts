@@ -18,32 +18,20 @@ import type {
   ReleaseCall,
 } from '../contract/engine.js';
 import { NotRunningError } from '../errors.js';
-import type {
-  Declaration,
-  DeclarationVerbs,
-  DeclareAnswer,
-  DeclareCall,
-  RenewAnswer,
-} from '../contract/declaration-verbs.js';
-import type {
-  LeadAnswer,
-  LeadCall,
-  ProcessList,
-  ProcessOrder,
-  ProcessRecord,
-  ProcessVerbs,
-} from '../contract/process-verbs.js';
+import type { DeclarationVerbs } from '../contract/declaration-verbs.js';
+import type { ProcessVerbs } from '../contract/process-verbs.js';
+import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
 import { enqueue } from './enqueue.js';
 import { exchange, note } from './exchange.js';
 import { adopt, beat, overdue, recover, release } from './leases.js';
 import { MemoryAdmin } from './memory-admin.js';
 import { MemoryHeartbeat } from './memory-heartbeat.js';
-import { MemorySchedules } from './memory-schedules.js';
+import { scheduleVerbs } from './memory-schedules.js';
 import { MemoryStore } from './memory-store.js';
 import { MemoryUpkeep } from './memory-upkeep.js';
 import { nextTurn, Verbs, type MemorySettings } from './verbs.js';
 import type { ActionVerbs } from '../contract/actions.js';
-import type { DispatchAnswer, TaskVerbs } from '../contract/task-verbs.js';
+import type { TaskVerbs } from '../contract/task-verbs.js';
 import { RULES } from '../job/rules.js';
 
 export interface MemoryEngineOptions extends MemorySettings {
@@ -67,11 +55,11 @@ export interface MemoryEngineOptions extends MemorySettings {
  */
 export class MemoryEngine implements QueueEngine {
   readonly admin: MemoryAdmin;
-  readonly schedules: MemorySchedules;
+  readonly schedules: ScheduleVerbs;
   readonly upkeep: MemoryUpkeep;
-  readonly declarations: MemoryDeclarations;
-  readonly processes: MemoryProcesses;
-  readonly tasks: MemoryTasks;
+  readonly declarations: DeclarationVerbs;
+  readonly processes: ProcessVerbs;
+  readonly tasks: TaskVerbs;
   readonly limits: LimitVerbs;
   readonly actions: ActionVerbs;
   readonly store: MemoryStore;
@@ -85,10 +73,10 @@ export class MemoryEngine implements QueueEngine {
     this.verbs = verbs;
     this.admin = new MemoryAdmin(verbs);
     this.upkeep = new MemoryUpkeep(verbs);
-    this.schedules = new MemorySchedules(verbs);
-    this.declarations = new MemoryDeclarations(verbs);
-    this.processes = new MemoryProcesses(verbs);
-    this.tasks = new MemoryTasks(verbs);
+    this.schedules = scheduleVerbs(verbs);
+    this.declarations = declarationVerbs(verbs);
+    this.processes = processVerbs(verbs);
+    this.tasks = taskVerbs(verbs);
     this.limits = limitVerbs(verbs);
     this.actions = actionVerbs(verbs);
   }
@@ -241,75 +229,37 @@ export class MemoryEngine implements QueueEngine {
 }
 
 /** Other programs cannot write into this memory, so there is never a task to dispatch. */
-class MemoryTasks implements TaskVerbs {
-  constructor(private readonly verbs: Verbs) {}
-
-  dispatch(): Promise<DispatchAnswer> {
-    return this.verbs.run('dispatch', () => ({ dispatched: 0, delayed: 0, ready: 0, dueInMs: null }));
-  }
+function taskVerbs(verbs: Verbs): TaskVerbs {
+  return {
+    dispatch: () => verbs.run('dispatch', () => ({ dispatched: 0, delayed: 0, ready: 0, dueInMs: null })),
+  };
 }
 
 /** Declarations in memory. */
-class MemoryDeclarations implements DeclarationVerbs {
-  constructor(private readonly verbs: Verbs) {}
-
-  declare(queue: string, call: DeclareCall): Promise<DeclareAnswer> {
-    return this.verbs.on('declare', queue, (q) => q.declarations.declare(call, q.now));
-  }
-
-  renew(queue: string, declaration: Declaration): Promise<RenewAnswer> {
-    return this.verbs.on('renew', queue, (q) => q.declarations.renew(declaration, q.now));
-  }
-
-  withdraw(queue: string, declaration: Declaration): Promise<void> {
-    return this.verbs.on('withdraw', queue, (q) => q.declarations.withdraw(declaration));
-  }
+function declarationVerbs(verbs: Verbs): DeclarationVerbs {
+  return {
+    declare: (queue, call) => verbs.on('declare', queue, (q) => q.declarations.declare(call, q.now)),
+    renew: (queue, declaration) => verbs.on('renew', queue, (q) => q.declarations.renew(declaration, q.now)),
+    withdraw: (queue, declaration) =>
+      verbs.on('withdraw', queue, (q) => q.declarations.withdraw(declaration)),
+  };
 }
 
 /** The processes that share a store: normally this one. */
-class MemoryProcesses implements ProcessVerbs {
-  readonly server = 'memory';
-
-  constructor(private readonly verbs: Verbs) {}
-
-  register(record: ProcessRecord, leaseMs: number): Promise<readonly ProcessOrder[]> {
-    const { store } = this.verbs;
-    return this.verbs.run('register', () => store.processes.register(record, leaseMs, store.clock.now()));
-  }
-
-  order(process: string, order: ProcessOrder): Promise<boolean> {
-    const { store } = this.verbs;
-    return this.verbs.run('order', () => store.processes.order(process, order, store.clock.now()));
-  }
-
-  unregister(process: string): Promise<void> {
-    return this.verbs.run('unregister', () => this.verbs.store.processes.unregister(process));
-  }
-
-  list(): Promise<ProcessList> {
-    const { store } = this.verbs;
-    return this.verbs.run('list', () => ({
-      records: store.processes.living(store.clock.now()),
-      unreadable: [],
-    }));
-  }
-
-  ofWorker(worker: string): Promise<ProcessRecord | null> {
-    return this.verbs.run('ofWorker', () => this.verbs.store.processes.ofWorker(worker));
-  }
-
-  worksOn(queues: readonly string[]): Promise<void> {
-    return this.verbs.run('queues', () => queues.forEach((queue) => this.verbs.store.known.add(queue)));
-  }
-
-  queues(): Promise<readonly string[]> {
-    return this.verbs.run('queues', () => [...this.verbs.store.known]);
-  }
-
-  lead(call: LeadCall): Promise<LeadAnswer> {
-    const { store } = this.verbs;
-    return this.verbs.run('lead', () => store.processes.lead(call, store.clock.now()));
-  }
+function processVerbs(verbs: Verbs): ProcessVerbs {
+  const { processes, clock, known } = verbs.store;
+  return {
+    server: 'memory',
+    register: (record, leaseMs) =>
+      verbs.run('register', () => processes.register(record, leaseMs, clock.now())),
+    order: (process, order) => verbs.run('order', () => processes.order(process, order, clock.now())),
+    unregister: (process) => verbs.run('unregister', () => processes.unregister(process)),
+    list: () => verbs.run('list', () => ({ records: processes.living(clock.now()), unreadable: [] })),
+    ofWorker: (worker) => verbs.run('ofWorker', () => processes.ofWorker(worker)),
+    worksOn: (queues) => verbs.run('queues', () => queues.forEach((queue) => known.add(queue))),
+    queues: () => verbs.run('queues', () => [...known]),
+    lead: (call) => verbs.run('lead', () => processes.lead(call, clock.now())),
+  };
 }
 
 /** The record of what people did, in memory. */

@@ -1,14 +1,4 @@
-import type {
-  DueAnswer,
-  FireAnswer,
-  FireSchedule,
-  OccurrenceJob,
-  PutSchedule,
-  ResumeSchedule,
-  SchedulePage,
-  ScheduleVerbs,
-  StoredSchedule,
-} from '../contract/schedule-verbs.js';
+import type { FireAnswer, FireSchedule, OccurrenceJob, ScheduleVerbs } from '../contract/schedule-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
 import { RULES } from '../job/rules.js';
 import { sayAll } from './event-log.js';
@@ -27,50 +17,25 @@ interface Moves {
 }
 
 /** Schedules in memory. */
-export class MemorySchedules implements ScheduleVerbs {
-  constructor(private readonly verbs: Verbs) {}
-
-  get(queue: string, id: string): Promise<{ now: number; schedule: StoredSchedule | null }> {
-    return this.verbs.on('get', queue, ({ now, schedules }) => {
-      const entry = schedules.get(id);
-      return { now, schedule: entry ? { ...entry } : null };
-    });
-  }
-
-  list(queue: string, page: { offset: number; limit: number }): Promise<SchedulePage> {
-    return this.verbs.on('list', queue, ({ schedules }) => schedules.page(page));
-  }
-
-  put(queue: string, call: PutSchedule): Promise<'written' | 'changed'> {
-    return this.verbs.on('put', queue, ({ schedules, now }) => schedules.put(call, now));
-  }
-
-  remove(queue: string, id: string): Promise<boolean> {
-    return this.verbs.on('remove', queue, ({ schedules }) => schedules.remove(id));
-  }
-
-  pause(queue: string, id: string): Promise<'paused' | 'unchanged' | 'not-found'> {
-    return this.verbs.on('pause', queue, ({ schedules }) => schedules.pause(id));
-  }
-
-  resume(queue: string, call: ResumeSchedule) {
-    return this.verbs.on('resume', queue, ({ schedules }) => schedules.resume(call));
-  }
-
-  due(queue: string, offset: number): Promise<DueAnswer> {
-    return this.verbs.on('due', queue, ({ schedules, now }) => schedules.due(now, offset));
-  }
-
-  fire(queue: string, calls: readonly FireSchedule[]): Promise<FireAnswer> {
-    return this.verbs.on('fire', queue, (q, limits) => fire(q, calls, limits));
-  }
-
-  scheduled(queues: readonly string[]): Promise<readonly string[]> {
-    const { store } = this.verbs;
-    return this.verbs.run('scheduled', () =>
-      queues.filter((queue) => store.at(queue).schedules.firstAt !== null),
-    );
-  }
+export function scheduleVerbs(verbs: Verbs): ScheduleVerbs {
+  return {
+    get: (queue, id) =>
+      verbs.on('get', queue, ({ now, schedules }) => {
+        const entry = schedules.get(id);
+        return { now, schedule: entry ? { ...entry } : null };
+      }),
+    list: (queue, page) => verbs.on('list', queue, ({ schedules }) => schedules.page(page)),
+    put: (queue, call) => verbs.on('put', queue, ({ schedules, now }) => schedules.put(call, now)),
+    remove: (queue, id) => verbs.on('remove', queue, ({ schedules }) => schedules.remove(id)),
+    pause: (queue, id) => verbs.on('pause', queue, ({ schedules }) => schedules.pause(id)),
+    resume: (queue, call) => verbs.on('resume', queue, ({ schedules }) => schedules.resume(call)),
+    due: (queue, offset) => verbs.on('due', queue, ({ schedules, now }) => schedules.due(now, offset)),
+    fire: (queue, calls) => verbs.on('fire', queue, (q, limits) => fire(q, calls, limits)),
+    scheduled: (queues) =>
+      verbs.run('scheduled', () =>
+        queues.filter((queue) => verbs.store.at(queue).schedules.firstAt !== null),
+      ),
+  };
 }
 
 /** A second caller finds another revision and does nothing, so each occurrence gives one job. */
