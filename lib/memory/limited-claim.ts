@@ -254,7 +254,7 @@ export class LimitedClaim {
     for (const line of this.book
       .ready()
       .filter(({ ready }) => ready === 0)
-      .slice(0, RULES.sortMax))
+      .slice(0, RULES.claimMax))
       line.ready = Math.max(line.turn, this.in.turn(), 1);
     let left = most;
     for (let behind = 0; left > 0 && behind < RULES.claimMax;) {

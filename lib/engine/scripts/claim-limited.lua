@@ -102,6 +102,7 @@ local function choose(id, key, line)
 end
 
 local running_by = has_lines and running_by_line(4 * want)
+local reached = has_lines and math.max(turn_now(), 1)
 
 -- Reads a line. The caller may have read its turn and state already. Nil if the line does not exist.
 local function load_line(text, turn, state)
@@ -111,7 +112,7 @@ local function load_line(text, turn, state)
   local number, rule = tonumber(text), line_rule(name)
   local most = most_running(rule)
   local running = most < math.huge and (running_by and (running_by[number] or 0) or not running_by and running_of(number)) or 0
-  at = turn ~= '0' and tonumber(turn or at) or math.max(tonumber(at), turn_now(), 1)
+  at = turn ~= '0' and tonumber(turn or at) or math.max(tonumber(at), reached)
   -- One constructor with all fields: a table that grows field by field takes several times as long, and so does one with more than 16.
   local line = { number = number, text = text, name = name, priorities = priorities, rule = rule, most = most, running = running,
     room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, turn = at, began = at, step = 1024 / (rule.weight or 1),
@@ -217,7 +218,7 @@ end
 
 local function choose_of_lines(most)
   wake_rested(now, rule_sortMax)
-  give_turns(rule_sortMax)
+  give_turns(rule_claimMax, reached)
   local left, behind = most, 0
   while left > 0 and behind < rule_claimMax do
     local alive, names = {}, {}

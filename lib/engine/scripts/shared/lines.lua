@@ -152,11 +152,11 @@ end
 
 local function leave_ready(texts) in_steps(texts, function(...) redis.call('ZREM', key_ready, ...) end) end
 
--- Gives a turn to the lines in `ready` that have 0. It is no earlier than the turn that the other lines have reached.
-local function give_turns(limit)
+-- Gives a turn to the lines in `ready` that have 0. It is no earlier than `least`, the turn that the other lines have reached.
+local function give_turns(limit, least)
   local texts = redis.call('ZRANGE', key_ready, '0', '0', 'BYSCORE', 'LIMIT', 0, limit)
   if #texts == 0 then return end
-  local least, ready = math.max(turn_now(), 1), {}
+  local ready = {}
   for i, state in ipairs(redis.call('HMGET', key_lineStates, unpack(texts))) do
     ready[2 * i - 1], ready[2 * i] = turn_text(math.max(tonumber(string.match(state or '', '^%d+') or 0), least)), texts[i]
   end
