@@ -13,7 +13,7 @@ import {
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { byBytes, Ranking } from './lines.js';
-import type { MemoryJob, MemoryLine } from './memory-job.js';
+import type { MemoryJob, MemoryLine, Priority } from './memory-job.js';
 import { BreakerBook, stateOfBreaker } from './breakers.js';
 import type { Saying } from './event-log.js';
 import { ShareBook } from './shares.js';
@@ -248,9 +248,12 @@ export class LimitBook {
     return null;
   }
 
-  /** Adds jobs to the end of their lines. New lines are created first, as on Redis, so that they get the same numbers. */
+  /**
+   * Adds jobs to the end of their lines, or to the front if `isFirst`. New lines are created first, as on Redis, so that they get the
+   * same numbers.
+   */
   toLines(
-    entries: readonly { job: MemoryJob; name: string; priority: number }[],
+    entries: readonly { job: MemoryJob; name: string; priority: number; isFirst?: boolean }[],
     rankOf: () => number,
   ): void {
     for (const { name } of entries) this.lineNamed(name);
@@ -263,6 +266,19 @@ export class LimitBook {
       this.grouped.add(job, place.number * RULES.ranks + rankOf());
       line.ready ??= 0;
     }
+    for (const { job, priority, isFirst } of entries.toReversed())
+      if (isFirst) this.toFront(job, job.line!.jobs.get(priority)!);
+  }
+
+  /** Moves a job to the front of the jobs of its line that have its priority. */
+  private toFront(job: MemoryJob, place: Priority): void {
+    const [first] = place.jobs;
+    const score = Math.max(place.number * RULES.ranks, first!.score - 1);
+    this.grouped.remove(job);
+    this.grouped.add(job, score);
+    const others = [...place.jobs];
+    place.jobs.clear();
+    for (const one of [job, ...others]) place.jobs.add(one);
   }
 
   /** The first job of each priority of the first lines that may give one. */

@@ -183,7 +183,8 @@ export class LimitedClaim {
     return left < 1 ? Math.max(0, nextMs) : 0;
   }
 
-  /** Sorts jobs of `wait` and `prioritized` into their lines. Returns the jobs that already have a slot: these are not moved. */
+  /** Sorts jobs of `wait` and `prioritized` into their lines. Returns the jobs that already have a slot: these are not moved. Jobs
+   * whose worker was lost go to the front. */
   private sortArrivals(): MemoryJob[] {
     const { queue } = this;
     const arrivals: [MemoryJob, number][] = [];
@@ -211,7 +212,14 @@ export class LimitedClaim {
       queue.wait.unshift(job);
     }
     for (const [job] of arrivals) queue.leave(job);
-    queue.toLines(arrivals.map(([job, priority]) => ({ job, name: this.in.lineNameOf(job), priority })));
+    queue.toLines(
+      arrivals.map(([job, priority]) => ({
+        job,
+        name: this.in.lineNameOf(job),
+        priority,
+        isFirst: job.stalls > 0,
+      })),
+    );
     return own;
   }
 

@@ -453,6 +453,29 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await t.engine.limits.groups(QUEUE, '0', 9)).groups).toEqual([]);
     });
 
+    it.each([['of'], ['without']])(
+      'get the jobs of a lost worker back at the front, in a queue %s slots',
+      async (slots) => {
+        await set('g', slots === 'of' ? { concurrency: 3 } : { weight: 1 }, 'code');
+        await t.add(...some('a', 5), { ...grouped('a.9'), priority: 2 });
+        expect((await take(2, 'lost')).ids).toEqual(['a.0', 'a.1']);
+        expect((await take(1)).ids).toEqual(['a.2']);
+        await t.settle(retried('a.2', { delayMs: 1 }));
+        for (const ms of [LEASE_MS + 1, 2_000]) {
+          await t.advance(ms);
+          await t.engine.recover(QUEUE, { worker: 'lost', ...recovering });
+        }
+        const started: (readonly string[])[] = [];
+        for (let i = 0; i < 6; i++) {
+          const { ids } = await take(1);
+          started.push(ids);
+          await t.settle(...ids.map(completed));
+        }
+        expect(started.flat()).toEqual(['a.0', 'a.1', 'a.3', 'a.4', 'a.2', 'a.9']);
+        expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+      },
+    );
+
     it('in strict order wait for the retry of a job, also after its worker is lost', async () => {
       await set('g', { order: 'strict' }, 'code');
       await t.add(...some('a', 3), ...some('b', 1));

@@ -56,11 +56,20 @@ const PLANTED: Record<string, Patch> = {
   'lets a lease last longer': instead('exchange', ['lease_until(now + ', 'lease_until(1 + now + ']),
   'lets another job go first at release': instead('release', [/'LPUSH'/, "'RPUSH'"]),
 };
+const PLANTED_IN_LIMITS: Record<string, Patch> = {
+  'puts jobs of a lost worker behind their group': instead('claim-limited', [
+    'returned and #ids',
+    'false and #ids',
+  ]),
+};
 
-it.each(Object.keys(PLANTED))('finds out an engine that %s', async (name) => {
-  const worse = await Rig.open(server.url, { patch: PLANTED[name]! });
+it.each([
+  ...Object.entries(PLANTED).map(([what, patch]) => ({ what, patch, draw: sequences })),
+  ...Object.entries(PLANTED_IN_LIMITS).map(([what, patch]) => ({ what, patch, draw: sequencesOfLimits })),
+])('finds out an engine that $what', async ({ patch, draw }) => {
+  const worse = await Rig.open(server.url, { patch });
   try {
-    const property = fc.asyncProperty(sequences(COMMANDS), (commands) =>
+    const property = fc.asyncProperty(draw(COMMANDS), (commands) =>
       fc.asyncModelRun(async () => ({ model: await Scene.open(worse), real: worse }), commands),
     );
     expect(await fc.check(property, { numRuns: 200, seed: 1, endOnFailure: true })).toMatchObject({

@@ -64,8 +64,16 @@ local function line_of(body)
   return string.find(limited, 'n', 1, true) and redis.call('HEXISTS', key_limits, name) == 1 and name or ''
 end
 
+-- Which of these jobs have lost a worker. Nil if no job has.
+local function stalled_of(some)
+  if redis.call('EXISTS', key_stalls) == 0 then return nil end
+  local is_stalled = {}
+  for i, count in ipairs(redis.call('HMGET', key_stalls, unpack(some))) do is_stalled[some[i]] = count end
+  return is_stalled
+end
+
 -- In a queue with lines, new jobs arrive in `wait` and `prioritized`. This moves them to their lines. Jobs that have a slot already
--- need no turn: they stay at the head of `wait`. Returns how many of those there are.
+-- need no turn: they stay at the head of `wait`. Jobs whose worker was lost go to the front of their lines. Returns how many stay.
 local function sort_arrivals()
   check_bodies()
   local ids, ranked = take_arrivals(rule_sortMax)
@@ -90,7 +98,7 @@ local function sort_arrivals()
     if i > plain then put_ranked(ids[i], ranked[2 * (i - plain)]) else push_to_head({ ids[i] }) end
   end
   push_to_head(stay)
-  if #moved > 0 then to_lines(moved, names, priorities) end
+  if #moved > 0 then to_lines(moved, names, priorities, stalled_of(moved)) end
   return #stay
 end
 
