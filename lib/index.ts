@@ -46,6 +46,8 @@ export type {
   GroupChange,
   GroupOptions,
   LimitChange,
+  SharedLimitChange,
+  SharedLimitOptions,
   QueueLimitChange,
   NameLimitOptions,
   BreakerOptions,

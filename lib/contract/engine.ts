@@ -462,7 +462,7 @@ export interface RawEvent {
   readonly attempt: number;
   readonly durationUs: number;
   readonly delayMs: number;
-  /** The reason of a dead, removed or cancelled job; why a `completed` event has no result. */
+  /** The reason of a dead, removed or cancelled job; why a `completed` event has no result; the shared limit of a breaker. */
   readonly reason: string;
   readonly error: FailureRecord | null;
   /** JSON: the progress, the result of a `completed` event, or the payload of an event of the application's own. */

@@ -13,7 +13,16 @@ import type {
 import { flagsOf, placeOf, SHARED } from '../contract/limit-verbs.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { RedisStore } from './redis-store.js';
-import { type RawLimit, charge, limits, report, setLimits, share, wakeLines } from './scripts/limits.js';
+import {
+  type RawLimit,
+  type Reported,
+  charge,
+  limits,
+  report,
+  setLimits,
+  share,
+  wakeLines,
+} from './scripts/limits.js';
 
 /** Limits of queues, names and groups on Redis. */
 export class RedisLimits implements LimitVerbs {
@@ -54,16 +63,39 @@ export class RedisLimits implements LimitVerbs {
     await this.store.run(charge, this.store.keysOf(place).fixed, {}, { changes: list });
   }
 
-  report(queue: string, reports: readonly RunReport[]): Promise<readonly RunReportAnswer[]> {
-    const { fixed } = this.store.keysOf(queue);
-    const { maxEvents } = this.settings.limitsOf(queue);
+  async report(queue: string, reports: readonly RunReport[]): Promise<readonly RunReportAnswer[]> {
+    const own = reports.filter(({ field }) => placeOf(queue, field) === queue);
+    const shared = reports.filter((one) => !own.includes(one));
+    const [ofOwn, ofShared] = await Promise.all([this.reportAt(queue, own), this.reportAt(SHARED, shared)]);
+    await Promise.all(ofShared.map((one, i) => this.tellUsers(queue, shared[i]!.field, one)));
+    const [nextOwn, nextShared] = [ofOwn.values(), ofShared.values()];
+    return reports.map((one) => (own.includes(one) ? nextOwn : nextShared).next().value!.answer);
+  }
+
+  private async reportAt(place: string, reports: readonly RunReport[]): Promise<Reported[]> {
+    if (reports.length === 0) return [];
     const list = reports.flatMap(({ field, completed, failed, retries }) => [
       field,
       completed,
       failed,
       retries,
     ]);
-    return this.store.run(report, fixed, { maxEvents }, { reports: list });
+    return this.runReport(place, { reports: list, told: [] });
+  }
+
+  /** Writes the event of a shared breaker to each queue that uses the limit. If that fails, only the event is missing. */
+  private async tellUsers(queue: string, field: LimitField, { answer, users, openForMs }: Reported) {
+    if (answer.breaker !== 'opened' && answer.breaker !== 'closed') return;
+    const told =
+      answer.breaker === 'opened' ? ['breakerOpened', field, openForMs] : ['breakerClosed', field, 0];
+    await Promise.allSettled(
+      [...new Set([queue, ...users])].map((one) => this.runReport(one, { reports: [], told })),
+    );
+  }
+
+  private runReport(place: string, lists: { reports: (string | number)[]; told: (string | number)[] }) {
+    const { maxEvents } = this.settings.limitsOf(place);
+    return this.store.run(report, this.store.keysOf(place).fixed, { maxEvents }, lists);
   }
 
   async share(queue: string, { limits: names, kept, ...call }: ShareCall): Promise<ShareAnswer> {

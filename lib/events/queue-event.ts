@@ -123,8 +123,10 @@ export interface ResumedEvent extends EventBase<'resumed'> {
 export interface BreakerOpenedEvent extends EventBase<'breakerOpened'> {
   /** The event is not about a job. */
   readonly jobId?: undefined;
-  /** The job name; undefined if the breaker is that of the queue. */
+  /** The job name; undefined if the breaker is that of the queue or of a shared limit. */
   readonly name?: string | undefined;
+  /** The shared limit; undefined if the breaker is that of the queue or of a job name. */
+  readonly limit?: string | undefined;
   /** How long no job starts, in ms. */
   readonly openForMs: number;
 }
@@ -133,8 +135,10 @@ export interface BreakerOpenedEvent extends EventBase<'breakerOpened'> {
 export interface BreakerClosedEvent extends EventBase<'breakerClosed'> {
   /** The event is not about a job. */
   readonly jobId?: undefined;
-  /** The job name; undefined if the breaker is that of the queue. */
+  /** The job name; undefined if the breaker is that of the queue or of a shared limit. */
   readonly name?: string | undefined;
+  /** The shared limit; undefined if the breaker is that of the queue or of a job name. */
+  readonly limit?: string | undefined;
 }
 
 /** An event of the application's own, written by `Queue.publish`. */
@@ -244,9 +248,17 @@ export function toQueueEvent(batch: Pick<QueueEventBatch, 'queue' | 'at'>, raw: 
     case 'resumed':
       return { eventId, type, queue, at };
     case 'breakerOpened':
-      return { eventId, type, queue, at, name: name || undefined, openForMs: delayMs };
+      return {
+        eventId,
+        type,
+        queue,
+        at,
+        name: name || undefined,
+        limit: reason || undefined,
+        openForMs: delayMs,
+      };
     case 'breakerClosed':
-      return { eventId, type, queue, at, name: name || undefined };
+      return { eventId, type, queue, at, name: name || undefined, limit: reason || undefined };
     case 'published':
       return { eventId, type, queue, at, name, payload: parseJson(raw.progress) };
     default:

@@ -166,13 +166,19 @@ export class LimitBook {
       const change = breaker ? this.breakers.report(report, breaker, this.use(field), now) : null;
       if (change) {
         this.uses.set(field, change.use);
-        const line = field === 'q' ? null : this.lineNamed(field);
+        const line = field.startsWith('n:') ? this.lineNamed(field) : null;
         if (line) this.flag('bn');
-        const name = field.slice(2);
+        const [name, reason] = field.startsWith('s:') ? ['', field.slice(2)] : [field.slice(2), ''];
         if (change.kind === 'opened')
-          says.push({ type: 'breakerOpened', id: '', name, delayMs: (breaker as BreakerRule).openFor });
+          says.push({
+            type: 'breakerOpened',
+            id: '',
+            name,
+            reason,
+            delayMs: (breaker as BreakerRule).openFor,
+          });
         if (change.kind === 'closed') {
-          says.push({ type: 'breakerClosed', id: '', name });
+          says.push({ type: 'breakerClosed', id: '', name, reason });
           if (line) this.wake(line, true);
           this.queue.ring();
         }

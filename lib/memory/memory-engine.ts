@@ -1,5 +1,11 @@
 import { workerRecordMs } from '../contract/engine.js';
-import { placeOf, SHARED, type LimitVerbs } from '../contract/limit-verbs.js';
+import {
+  placeOf,
+  SHARED,
+  type LimitVerbs,
+  type RunReport,
+  type RunReportAnswer,
+} from '../contract/limit-verbs.js';
 import type {
   AdoptAnswer,
   BeatAnswer,
@@ -281,12 +287,7 @@ function limitVerbs(verbs: Verbs): LimitVerbs {
       const of = (place: string) => changes.filter(({ field }) => placeOf(queue, field) === place);
       await Promise.all(places.map((place) => verbs.on('limits', place, (q) => q.limits.charge(of(place)))));
     },
-    report: (queue, reports) =>
-      verbs.on('limits', queue, (q, limits) => {
-        const { answers, says } = q.limits.report(reports);
-        q.say(says, limits);
-        return answers;
-      }),
+    report: (queue, reports) => report(verbs, queue, reports),
     share: (queue, call) => verbs.on('limits', SHARED, (q) => q.limits.shares.share(queue, call, q.now)),
     shared: () => verbs.on('limits', SHARED, (q) => q.limits.shared()),
     list: (queue) => verbs.on('limits', queue, (q) => q.limits.list()),
@@ -301,4 +302,27 @@ function limitVerbs(verbs: Verbs): LimitVerbs {
         return { groups: all.slice(from, from + limit), next };
       }),
   };
+}
+
+/** Reports to the limits of a queue and to shared limits. The events of shared limits go to all queues that use them. */
+async function report(verbs: Verbs, queue: string, reports: readonly RunReport[]) {
+  const answers = new Map<RunReport, RunReportAnswer>();
+  const at = async (place: string) => {
+    const some = reports.filter(({ field }) => placeOf(queue, field) === place);
+    if (some.length === 0) return [];
+    return verbs.on('limits', place, (q, limits) => {
+      const done = q.limits.report(some);
+      for (const [i, one] of some.entries()) answers.set(one, done.answers[i]!);
+      if (place === queue) q.say(done.says, limits);
+      return done.says.map((say) => ({ say, users: q.limits.shares.users(say.reason ?? '', q.now) }));
+    });
+  };
+  await at(queue);
+  for (const { say, users } of await at(SHARED))
+    for (const user of new Set([queue, ...users]))
+      await verbs.on('limits', user, (q, limits) => {
+        q.say([say], limits);
+        if (say.type === 'breakerClosed') q.ring();
+      });
+  return reports.map((one) => answers.get(one)!);
 }

@@ -109,8 +109,14 @@ export function useCharged(
   use: LimitUse,
   now: number,
   count: number,
+  kept: number | null = null,
 ): LimitUse {
-  const probes = breaker && use.mark !== '' ? ({ mark: '?', till: now + breaker.openFor } as const) : {};
+  const begun = breaker && use.mark !== '' && kept === null;
+  const probes = begun
+    ? ({ mark: '?', till: now + breaker.openFor } as const)
+    : use.mark === '?' && kept === 0
+      ? { till: now }
+      : {};
   return { ...use, ...(rate && { rate: rateCharged(rate, use.rate, now, count) }), ...probes };
 }
 

@@ -1,5 +1,5 @@
 import type { LimitField, LimitRule, ShareAnswer, ShareCall } from '../contract/limit-verbs.js';
-import { mostRunning, roomOf, useCharged, type LimitUse } from './rates.js';
+import { isCharged, mostRunning, roomOf, useCharged, type LimitUse } from './rates.js';
 
 /** The places that one worker has of a limit, and until when. */
 interface Share {
@@ -29,6 +29,11 @@ export class ShareBook {
 
   running(limit: string, now: number): number {
     return this.living(limit, now).reduce((sum, { count }) => sum + count, 0);
+  }
+
+  /** The queues of workers that have places of a limit or wait for one. */
+  users(limit: string, now: number): string[] {
+    return [...this.living(limit, now).map(({ queue }) => queue), ...(this.waiting.get(limit) ?? [])];
   }
 
   share(queue: string, call: ShareCall, now: number): ShareAnswer {
@@ -65,9 +70,9 @@ export class ShareBook {
         counted = granted;
         Object.assign(mine, { seq, granted });
       }
-      if (rule.rate && counted !== 0) {
-        inside.setUse(`s:${limit}`, useCharged(rule, inside.use(`s:${limit}`), now, counted));
-      }
+      const use = inside.use(`s:${limit}`);
+      if (counted !== 0 && isCharged(rule, use))
+        inside.setUse(`s:${limit}`, useCharged(rule, use, now, counted, kept));
       mine.count = running + (kept === null ? granted : 0);
       mine.till = now + leaseMs;
       if (want > granted && places < want) {

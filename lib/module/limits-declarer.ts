@@ -56,7 +56,7 @@ export class LimitsDeclarer {
   }
 
   private async write(options: ResolvedQueueOptions, works: boolean): Promise<void> {
-    const { name, limits, shared } = options;
+    const { name, limits } = options;
     const rules = limits?.rules ?? new Map();
     const there = await this.engine.limits.list(name);
     for (const { field, code } of there) {
@@ -68,7 +68,7 @@ export class LimitsDeclarer {
       if (works ? !isDeepStrictEqual(known, rule) : known === null)
         await this.engine.limits.set(name, field, 'code', rule);
     }
-    if (works && shared) await this.writeShared(name, shared);
+    if (works && limits && limits.shared.size > 0) await this.writeShared(name, limits.shared);
   }
 
   /** Shared limits that this application does not name belong to other applications. */

@@ -100,10 +100,14 @@ export interface RetryBudgetOptions {
   readonly per: Duration;
 }
 
-/** Limits of a queue or of one job name. */
-export interface NameLimitOptions extends LimitOptions {
+/** A limit that several queues share. */
+export interface SharedLimitOptions extends LimitOptions {
   /** Stops all starts while too many runs fail. @default none */
   readonly breaker?: BreakerOptions;
+}
+
+/** Limits of a queue or of one job name. */
+export interface NameLimitOptions extends SharedLimitOptions {
   /** How many failed jobs may be retried in a time, in all processes. @default no limit */
   readonly retryBudget?: RetryBudgetOptions;
 }
@@ -157,14 +161,18 @@ export interface LimitChange {
   readonly concurrency?: number | null;
 }
 
-/** Limits of a queue or a job name, set at run time. */
-export interface QueueLimitChange extends LimitChange {
+/** A limit that several queues share, set at run time. */
+export interface SharedLimitChange extends LimitChange {
   /**
    * The numbers of the circuit breaker. They only apply if the code of the workers has a breaker too.
    *
    * @default as the code says
    */
   readonly breaker?: Omit<BreakerOptions, 'isFailure'> | null;
+}
+
+/** Limits of a queue or a job name, set at run time. */
+export interface QueueLimitChange extends SharedLimitChange {
   /** The retry budget. It only applies if the code of the workers has one too. @default as the code says */
   readonly retryBudget?: RetryBudgetOptions | null;
 }
@@ -193,6 +201,8 @@ interface MaxCost {
 /** The limits of a queue, from its options. */
 export interface ResolvedLimits {
   readonly rules: ReadonlyMap<LimitField, LimitRule>;
+  /** The shared limits that the queue uses. */
+  readonly shared: ReadonlyMap<string, LimitRule>;
   /** Path of the group within the data of a job. */
   readonly groupBy: readonly string[] | null;
   /** The `max` of each rate: the largest cost of a job that counts against it. */
@@ -239,8 +249,6 @@ const LIMIT_FIELDS = {
   concurrency: field('concurrency', integer(1, MOST_RUNNING)),
 } as const;
 
-const readLimit = shape(LIMIT_FIELDS);
-
 const BREAKER_FIELDS = {
   failures: field('failures', integer(1, 1_000_000)),
   ratio: field('ratio', rule(checkRatio)),
@@ -274,15 +282,19 @@ function breakerOf(read: Rule<Partial<ReadBreaker> & Pick<BreakerRule, 'failures
   };
 }
 
+const SHARED_FIELDS = { ...LIMIT_FIELDS, breaker: field('breaker', breakerOf(readBreaker)) } as const;
+
+const readSharedLimit = shape(SHARED_FIELDS);
+
 const NAME_FIELDS = {
-  ...LIMIT_FIELDS,
-  breaker: field('breaker', breakerOf(readBreaker)),
+  ...SHARED_FIELDS,
   retryBudget: field('retryBudget', readPlainRate),
 } as const;
 
 const readNameLimit = shape(NAME_FIELDS);
 
-type NameLimit = Omit<LimitRule, 'breaker'> & { readonly breaker?: ReadBreaker };
+/** A rule as the code gives it, with the function of its breaker. */
+export type GivenLimit = Omit<LimitRule, 'breaker'> & { readonly breaker?: ReadBreaker };
 
 const readAgingFields = shapeWith(
   {
@@ -297,12 +309,12 @@ const readAging: Rule<AgingRule> = (value, path, report) => {
   return given && { by: 1, ...given };
 };
 
-const readNames: Rule<[string, NameLimit][]> = (value, path, report) => {
+const readNames: Rule<[string, GivenLimit][]> = (value, path, report) => {
   if (!hasFields(value)) {
     report(new InvalidOptionError(path, 'an object of limits by job name', value));
     return undefined;
   }
-  const entries: [string, NameLimit][] = [];
+  const entries: [string, GivenLimit][] = [];
   for (const [name, limit] of readable(value, path, () => fieldsOf(value, []))) {
     const checked = rule(checkJobName)(name, `${path}: a name`, report);
     const read = readNameLimit(limit, `${path}.${name}`, report);
@@ -319,19 +331,19 @@ export const readQueueLimits = shape({
 });
 
 /** `limits` of `forRoot`: limits that queues share, by name. */
-export const readSharedLimits: Rule<ReadonlyMap<string, LimitRule>> = (value, path, report) => {
+export const readSharedLimits: Rule<ReadonlyMap<string, GivenLimit>> = (value, path, report) => {
   if (!hasFields(value)) {
     report(new InvalidOptionError(path, 'an object of limits by name', value));
     return undefined;
   }
-  const limits = new Map<string, LimitRule>();
+  const limits = new Map<string, GivenLimit>();
   for (const [name, limit] of readable(value, path, () => fieldsOf(value, []))) {
     const place = `${path}.${name}`;
     if (!isPlainName(name, 64))
       report(new InvalidOptionError(`${path}: a name`, '1 to 64 of [A-Za-z0-9._-]', name));
-    const read = readLimit(limit, place, report);
+    const read = readSharedLimit(limit, place, report);
     if (read && Object.keys(read).length === 0)
-      report(new InvalidOptionError(place, 'an object with rate or concurrency', limit));
+      report(new InvalidOptionError(place, 'an object with rate, concurrency or breaker', limit));
     if (read) limits.set(name, read);
   }
   return limits;
@@ -353,10 +365,10 @@ export const readUses: Rule<readonly string[]> = (value, path, report) => {
  */
 export function resolveUses(
   uses: readonly string[],
-  limits: ReadonlyMap<string, LimitRule>,
+  limits: ReadonlyMap<string, GivenLimit>,
   path: string,
   report: (fault: InvalidOptionError) => void,
-): ReadonlyMap<string, LimitRule> {
+): ReadonlyMap<string, GivenLimit> {
   const known = [...limits.keys()].map((name) => `'${name}'`).join(', ');
   for (const [i, name] of uses.entries()) {
     if (!limits.has(name))
@@ -391,7 +403,7 @@ function checkDataPath(value: unknown, path: string): readonly string[] {
 }
 
 type Given = {
-  readonly limits?: (NameLimit & { readonly names?: [string, NameLimit][] }) | undefined;
+  readonly limits?: (GivenLimit & { readonly names?: [string, GivenLimit][] }) | undefined;
   readonly groups?: (LimitRule & { readonly by?: readonly string[] }) | undefined;
   readonly maxWaiting?: { readonly onFull: string } | undefined;
 };
@@ -401,19 +413,21 @@ export function resolveLimits(
   { limits, groups, maxWaiting }: Given,
   path: string,
   report: (fault: InvalidOptionError) => void,
-  shared: ReadonlyMap<string, LimitRule> = new Map(),
+  shared: ReadonlyMap<string, GivenLimit> = new Map(),
 ): ResolvedLimits | undefined {
   if (!limits && !groups && shared.size === 0) return undefined;
   const rules = new Map<LimitField, LimitRule>();
   const isFailure = new Map<LimitField, IsFailure>();
-  const add = (of: LimitField, { breaker, ...rest }: NameLimit) => {
-    const { isFailure: own, ...numbers } = breaker ?? {};
+  const ruleOf = (of: LimitField, { breaker, ...rest }: GivenLimit): LimitRule => {
+    if (!breaker) return rest;
+    const { isFailure: own, ...numbers } = breaker;
     if (own) isFailure.set(of, own);
-    rules.set(of, breaker ? { ...rest, breaker: numbers as BreakerRule } : rest);
+    return { ...rest, breaker: numbers };
   };
   const { names = [], ...ofQueue } = limits ?? {};
-  if (Object.keys(ofQueue).length > 0) add('q', ofQueue);
-  for (const [name, limit] of names) add(`n:${name}`, limit);
+  if (Object.keys(ofQueue).length > 0) rules.set('q', ruleOf('q', ofQueue));
+  for (const [name, limit] of names) rules.set(`n:${name}`, ruleOf(`n:${name}`, limit));
+  const used = new Map([...shared].map(([name, limit]) => [name, ruleOf(`s:${name}`, limit)]));
   const { by = null, ...ofGroups } = groups ?? {};
   if (Object.keys(ofGroups).length > 0) rules.set('g', ofGroups);
   if (groups && maxWaiting?.onFull === 'dropOldest')
@@ -446,8 +460,9 @@ export function resolveLimits(
     );
   return {
     rules,
+    shared: used,
     groupBy: by,
-    maxCosts: maxCostsOf(rules, shared),
+    maxCosts: maxCostsOf(rules, used),
     isFailure,
     isStrict: ofGroups.order === 'strict',
   };
@@ -482,11 +497,15 @@ const CHANGE_FIELDS = {
   concurrency: field('concurrency', orNull(integer(1, MOST_RUNNING))),
 } as const;
 
-export const readLimitChange: Rule<LimitRule> = shape(CHANGE_FIELDS);
-
-export const readQueueLimitChange: Rule<LimitRule> = shape({
+const SHARED_CHANGE_FIELDS = {
   ...CHANGE_FIELDS,
   breaker: field('breaker', orNull<BreakerRule>(breakerOf(readBreakerChange))),
+} as const;
+
+export const readSharedLimitChange: Rule<LimitRule> = shape(SHARED_CHANGE_FIELDS);
+
+export const readQueueLimitChange: Rule<LimitRule> = shape({
+  ...SHARED_CHANGE_FIELDS,
   retryBudget: field('retryBudget', orNull<RetryBudgetRule>(readPlainRate)),
 });
 

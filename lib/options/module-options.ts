@@ -40,7 +40,6 @@ import {
 } from './worker-options.js';
 import { checkBackoffName, checkBackoffs, type BackoffOption, type Backoffs } from '../job/backoff.js';
 import type { HeadersHook } from '../job/headers.js';
-import type { LimitRule } from '../job/limit-rule.js';
 import {
   readGroups,
   readQueueLimits,
@@ -48,10 +47,11 @@ import {
   readUses,
   resolveLimits,
   resolveUses,
+  type GivenLimit,
   type GroupOptions,
-  type LimitOptions,
   type QueueLimitOptions,
   type ResolvedLimits,
+  type SharedLimitOptions,
 } from './limit-options.js';
 import { checkTelemetry, headersHook, type QueueTelemetry } from './telemetry.js';
 import {
@@ -156,7 +156,7 @@ export interface QueueModuleOptions {
    *
    * @default none
    */
-  readonly limits?: Readonly<Record<string, LimitOptions>>;
+  readonly limits?: Readonly<Record<string, SharedLimitOptions>>;
   /**
    * Returns headers for each job that this process adds; headers of the job override them. Called in the async context of the
    * caller of `add`; if it throws, `add` rejects with its error. Not called for the jobs of schedules.
@@ -320,7 +320,7 @@ export interface ResolvedModuleOptions extends ResolvedWorking {
   readonly unknownJob: UnknownJobRule;
   readonly unknownJobTimeoutMs: number;
   /** Limits that several queues share, by name. */
-  readonly limits: ReadonlyMap<string, LimitRule>;
+  readonly limits: ReadonlyMap<string, GivenLimit>;
 }
 
 interface ResolvedDead {
@@ -339,9 +339,8 @@ export interface ResolvedQueueOptions extends ResolvedWorking {
   readonly name: string;
   /** The limits of the queue; absent if it has none. */
   readonly limits?: ResolvedLimits;
-  /** The shared limits that the queue uses, with their rules; absent if it uses none. */
+  /** The shared limits that the queue uses; absent if it uses none. */
   readonly uses?: readonly string[];
-  readonly shared?: ReadonlyMap<string, LimitRule>;
   /** Applies to jobs that set no options themselves. */
   readonly policy: JobPolicy;
   /** The named backoffs of the queue. */
@@ -501,7 +500,7 @@ export function resolveQueueOptions(
   return {
     name: name ?? '',
     ...(limits && { limits }),
-    ...(shared && shared.size > 0 && { uses: [...shared.keys()], shared }),
+    ...(shared && shared.size > 0 && { uses: [...shared.keys()] }),
     ...(given?.maxWaiting && { maxWaiting: given.maxWaiting }),
     ...(backoffs && { backoffs }),
     ...(module.headers && { headers: module.headers }),

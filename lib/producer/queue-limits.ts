@@ -8,10 +8,10 @@ import { duration, field, integer, readable, refuse, rule, shape } from '../opti
 import {
   checkGroup,
   readGroupChange,
-  readLimitChange,
+  readSharedLimitChange,
   readQueueLimitChange,
   type GroupChange,
-  type LimitChange,
+  type SharedLimitChange,
   type QueueLimitChange,
 } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
@@ -281,12 +281,12 @@ export class SharedLimit {
    * @throws {InvalidOptionError}
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
-  async set(change: LimitChange): Promise<void> {
+  async set(change: SharedLimitChange): Promise<void> {
     await changeLimit(
       this.engine,
       this.queue,
       this.field,
-      readLimitChange(change, 'shared().set()', refuse)!,
+      readSharedLimitChange(change, 'shared().set()', refuse)!,
     );
   }
 
@@ -311,7 +311,7 @@ export class SharedLimit {
   }
 
   /**
-   * Ends a hold.
+   * Ends a hold, and closes the circuit breaker.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */

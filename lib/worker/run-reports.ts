@@ -27,6 +27,7 @@ export class RunReports {
     private readonly limits: Pick<LimitVerbs, 'report'>,
     private readonly rules: ReadonlyMap<LimitField, LimitRule>,
     private readonly isFailure: ResolvedLimits['isFailure'],
+    private readonly shared = [...rules.keys()].filter((field) => field.startsWith('s:')),
   ) {}
 
   /** Undefined if the queue has neither. */
@@ -35,8 +36,10 @@ export class RunReports {
     limits: Pick<LimitVerbs, 'report'>,
     declared: ResolvedLimits | undefined,
   ): RunReports | undefined {
-    const rules = [...(declared?.rules ?? [])].filter(([, rule]) => rule.breaker || rule.retryBudget);
-    return rules.length > 0 ? new RunReports(queue, limits, new Map(rules), declared!.isFailure) : undefined;
+    if (!declared) return undefined;
+    const shared = [...declared.shared].map(([name, rule]): [LimitField, LimitRule] => [`s:${name}`, rule]);
+    const rules = [...declared.rules, ...shared].filter(([, rule]) => rule.breaker || rule.retryBudget);
+    return rules.length > 0 ? new RunReports(queue, limits, new Map(rules), declared.isFailure) : undefined;
   }
 
   completed(name: string): void {
@@ -66,7 +69,7 @@ export class RunReports {
   }
 
   private fieldsOf(name: string): LimitField[] {
-    return ['q', `n:${name}`].filter((field) => this.rules.has(field));
+    return ['q', `n:${name}`, ...this.shared].filter((field) => this.rules.has(field));
   }
 
   private isFault(field: LimitField, error: unknown): boolean {
@@ -117,7 +120,8 @@ export class RunReports {
   }
 
   private tell(field: LimitField, change: RunReportAnswer['breaker']): void {
-    const of = field === 'q' ? 'its circuit breaker' : `the circuit breaker of '${field.slice(2)}'`;
+    const whose = `${field.startsWith('s:') ? 'the shared limit ' : ''}'${field.slice(2)}'`;
+    const of = field === 'q' ? 'its circuit breaker' : `the circuit breaker of ${whose}`;
     if (change === 'opened')
       this.logger.warn(`queue '${this.queue}': ${of} opened, because too many runs fail; jobs wait`);
     if (change === 'closed') this.logger.log(`queue '${this.queue}': ${of} closed; jobs start again`);

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { BreakerRule, LimitRule } from '#lib/job/limit-rule.js';
-import type { RunReport } from '#lib/contract/limit-verbs.js';
+import type { RunReport, ShareCall } from '#lib/contract/limit-verbs.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { QUEUE } from '../scripts/support.js';
-import { ENGINES, useEngine } from './support.js';
+import { ENGINES, OTHERS, useEngine } from './support.js';
 
 const BREAKER: BreakerRule = { failures: 3, ratio: 0.5, window: 1_000, openFor: 500, probes: 2 };
 const NOTHING = { firstMs: 0, eachMs: 0 };
@@ -121,6 +121,46 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await state()).toBeNull();
     expect((await take(9)).ids).toEqual(['a']);
     expect(await report({ failed: 9 })).toBe('');
+  });
+
+  it('of a limit that queues share lets none of them start, and tells all of them', async () => {
+    const { limits } = t.engine;
+    const [OTHER] = OTHERS;
+    await set('s:api', { breaker: { ...BREAKER, probes: 1 } });
+    let seq = 0;
+    const ask = async (queue: string, call: Partial<ShareCall> = {}) => {
+      if (call.kept === undefined) seq += 1;
+      const base = { limits: ['api'], worker: queue, seq, running: 0, want: 3, kept: null, leaseMs: 60_000 };
+      const { granted, opensInMs } = await limits.share(queue, { ...base, ...call });
+      return { granted, opensInMs };
+    };
+    const shared = async () => (await limits.shared(QUEUE))[0]!.breaker;
+    const told = async (queue: string) => {
+      await t.engine.openEvents();
+      const batches = await t.engine.readEvents(new Map([[queue, 0]]), 5);
+      return batches.flatMap(({ events }) => events).filter(({ type }) => type.startsWith('breaker'));
+    };
+    expect(await ask(OTHER)).toEqual({ granted: 3, opensInMs: null });
+    expect(await report({ failed: 3 }, 's:api')).toBe('opened');
+    // The starts that were granted before are given back now. That says nothing about the breaker.
+    await ask(OTHER, { want: 0, kept: 0 });
+    expect(await ask(OTHER)).toEqual({ granted: 0, opensInMs: 500 });
+    expect(await shared()).toBe('open');
+    await t.advance(500);
+    expect(await ask(OTHER)).toEqual({ granted: 1, opensInMs: 1 });
+    expect(await ask(QUEUE)).toEqual({ granted: 0, opensInMs: 500 });
+    // No job was there to try it, so another worker may.
+    await ask(OTHER, { seq: 3, want: 0, kept: 0 });
+    expect(await ask(QUEUE)).toEqual({ granted: 1, opensInMs: 1 });
+    await ask(QUEUE, { want: 0, kept: 1, running: 1 });
+    expect(await ask(OTHER)).toEqual({ granted: 0, opensInMs: 500 });
+    expect(await report({ completed: 1 }, 's:api')).toBe('closed');
+    expect(await ask(OTHER)).toEqual({ granted: 3, opensInMs: null });
+    for (const queue of [QUEUE, OTHER])
+      expect(await told(queue)).toMatchObject([
+        { type: 'breakerOpened', name: '', reason: 'api', delayMs: 500 },
+        { type: 'breakerClosed', name: '', reason: 'api' },
+      ]);
   });
 
   it('gives retries places, `max` at once and then one by one', async () => {

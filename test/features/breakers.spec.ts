@@ -83,6 +83,61 @@ describe('a circuit breaker', () => {
   });
 });
 
+describe('a circuit breaker of a limit that queues share', () => {
+  it('stops both queues while runs of one fail, and starts both once a job completes', async () => {
+    let isDown = true;
+    const asked: string[] = [];
+    const isFailure = (error: unknown) => {
+      asked.push((error as Error).message);
+      return (error as Error).message !== '404';
+    };
+    const breaker = { failures: 2, openFor: '200ms', isFailure } as const;
+    const logs = new Logs();
+    const { queue, queueOf, runtime, said } = await bootQueue(redis, {
+      root: { limits: { api: { breaker } } },
+      queue: { uses: ['api'], defaults: { attempts: 20, backoff: 1 } },
+      queues: [{ name: 'other', uses: ['api'] }],
+      handlers: {
+        job: ({ data }: Job<string>) => {
+          if (isDown) throw new Error(data);
+        },
+      },
+      concurrency: 1,
+      logs,
+    });
+    await runtime.work('other', { job: () => undefined }, { concurrency: 1 });
+    const state = async () => (await queue.limits.shared('api').state())!.breaker!.state;
+    await queue.add('job', '404', { attempts: 1 });
+    await said.first(({ type }) => type === 'dead', PATIENT);
+    expect(await state()).toBe('closed');
+    await queue.add('job', '503');
+    expect(await said.first(({ type }) => type === 'breakerOpened', PATIENT)).toMatchObject({
+      queue: 'work',
+      name: undefined,
+      limit: 'api',
+      openForMs: 200,
+    });
+    expect(asked).toEqual(['404', '503', '503']);
+    expect(await state()).not.toBe('closed');
+    isDown = false;
+    await queueOf('other').add('job', null);
+    await said.first(({ type }) => type === 'breakerClosed', PATIENT);
+    await until(
+      async () => (await queue.counts()).delayed + (await queueOf('other').counts()).waiting === 0,
+      {
+        ...PATIENT,
+        what: () => 'all jobs run',
+      },
+    );
+    expect(await state()).toBe('closed');
+    expect(logs.lines.map(({ text }) => text)).toContain(
+      "queue 'work': the circuit breaker of the shared limit 'api' opened, because too many runs fail; jobs wait",
+    );
+    await queue.limits.shared('api').set({ breaker: null });
+    expect((await queue.limits.shared('api').state())!.breaker).toBeNull();
+  });
+});
+
 describe('what keeps a job waiting', () => {
   it('is told with its time: holds, and groups that are paused', async () => {
     const { queue } = await bootQueue(redis, {

@@ -8,7 +8,7 @@ import { completed, dead, FAILURE, kept, released, retried, snoozed } from '../s
 import { command, fate, type ModelCommand } from './command.js';
 import { corruptions } from './corruptions.js';
 import { addItems, addKeyed, freeKeys } from './keyed-commands.js';
-import { charge, report, setLimit, setOfRuns, setShared, share } from './limit-commands.js';
+import { charge, report, reportShared, setLimit, setOfRuns, setShared, share } from './limit-commands.js';
 import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE, type Fate } from './rig.js';
 import { MOMENT, withoutClock, type Scene } from './scene.js';
 
@@ -508,6 +508,7 @@ export function sequencesOfLimits(
     report,
     setShared,
     setShared,
+    reportShared,
     freeKeys,
     recovery,
     release,

@@ -80,21 +80,26 @@ export const charge = command(
 );
 
 /** Ends of runs, as the worker reports them to breakers and retry budgets. A repeated report counts again. */
+const runsOf = (...fields: string[]) =>
+  fc.array(
+    fc.record({
+      field: fc.constantFrom(...fields),
+      completed: fc.nat({ max: 2 }),
+      failed: fc.nat({ max: 3 }),
+      retries: fc.nat({ max: 3 }),
+    }),
+    { minLength: 1, maxLength: 3 },
+  );
+
 export const report = command(
   'report',
-  fc.record({
-    runs: fc.array(
-      fc.record({
-        field: fc.constantFrom('q', 'q', 'n:work'),
-        completed: fc.nat({ max: 2 }),
-        failed: fc.nat({ max: 3 }),
-        retries: fc.nat({ max: 3 }),
-      }),
-      { minLength: 1, maxLength: 3 },
-    ),
-    fate,
-  }),
+  fc.record({ runs: runsOf('q', 'q', 'n:work'), fate }),
   (scene, drawn) => scene.both((engine) => engine.limits.report(QUEUE, drawn.runs), { fate: drawn.fate }),
+);
+
+/** The same to shared limits. It takes several calls, so none of them is lost or repeated. */
+export const reportShared = command('report to shared limits', runsOf('q', 's:api', 's:gpu'), (scene, runs) =>
+  scene.both((engine) => engine.limits.report(QUEUE, runs)),
 );
 
 /** Rules that nothing but the ends of runs uses. */
@@ -121,6 +126,7 @@ export const setShared = command(
         {
           rate: fc.oneof(rate, fc.constant(false as const)),
           concurrency: fc.constantFrom(1, 2, 4, false as const),
+          breaker,
         },
         { requiredKeys: [] },
       ),

@@ -58,8 +58,8 @@ const PLANTED: Record<string, Patch> = {
 };
 const PLANTED_IN_LIMITS: Record<string, Patch> = {
   'puts jobs of a lost worker behind their group': instead('claim-limited', [
-    'returned and #ids',
-    'false and #ids',
+    'if stalls[i] then',
+    'if false then',
   ]),
 };
 

@@ -25,6 +25,7 @@ const DOORS: Readonly<
     keys: ['grouped', 'lines', 'lineStates', 'resting', 'meta lines', 'meta turn'],
     others: {
       'shared/line': 'a job that leaves, wherever it waits',
+      'shared/front': 'jobs whose worker was lost',
       'wake-lines': 'lines whose rule has changed',
       repair: 'jobs in several places',
     },

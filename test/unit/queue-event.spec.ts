@@ -44,8 +44,8 @@ describe('toQueueEvent', () => {
     cancelled: { ...run, reason: 'retries-exhausted' },
     paused: base,
     resumed: base,
-    breakerOpened: { ...base, name: 'welcome', openForMs: 900 },
-    breakerClosed: { ...base, name: 'welcome' },
+    breakerOpened: { ...base, name: 'welcome', limit: 'retries-exhausted', openForMs: 900 },
+    breakerClosed: { ...base, name: 'welcome', limit: 'retries-exhausted' },
     published: { ...base, name: 'welcome', payload: { done: 3 } },
   };
 

@@ -126,7 +126,7 @@ function readerOf({ type, ids, columns }: Group): (number: number, i: number) =>
   };
   const [name, attempt, us, delay] = [column('name'), column('attempt'), column('us'), column('delay')];
   const [reason, error, progress] = [
-    column('reason'),
+    column(type === 'breakerOpened' || type === 'breakerClosed' ? 'limit' : 'reason'),
     column('error'),
     column(type === 'published' ? 'payload' : type === 'completed' ? 'result' : 'progress'),
   ];

@@ -1,4 +1,4 @@
---@needs types, clock, count, bodies, body-lines, names, by-name, hold, line, slots, lines, limits, ending, claimed, bell, event
+--@needs types, clock, count, bodies, body-lines, names, by-name, hold, line, slots, lines, front, limits, ending, claimed, bell, event
 -- The claim of a queue with limits or groups. The worker calls it after the exchange, which then only settles. This script claims
 -- as many jobs as may start. Its call numbers are its own fields in the record of the worker, so a repeated call gets the same
 -- answer. It first chooses jobs, then reads their bodies, and only then moves them.
@@ -13,8 +13,7 @@ if seq < last_seq then return { 'stale', now } end
 local function answer(ids, bodies, supply)
   local failed, stalled = {}, {}
   if #ids > 0 and redis.call('EXISTS', key_attempts, key_stalls) > 0 then
-    failed = redis.call('HMGET', key_attempts, unpack(ids))
-    stalled = redis.call('HMGET', key_stalls, unpack(ids))
+    failed, stalled = redis.call('HMGET', key_attempts, unpack(ids)), redis.call('HMGET', key_stalls, unpack(ids))
   end
   return { 'claimed', now, supply, held(), table.concat(ids, '\n'), bodies_in(bodies), failed, stalled }
 end
@@ -39,8 +38,7 @@ check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates
   key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active)
 local has_lines, has_blocks = string.find(limited, '[agn]') ~= nil, string.find(limited, 'b', 1, true) ~= nil
 local texts = redis.call('HMGET', key_limits, 'q', 'g')
-local queue, defaults = limits_in(texts[1]), limits_in(texts[2])
-local state_of_queue = redis.call('HGET', key_limitStates, 'q')
+local queue, defaults, state_of_queue = limits_in(texts[1]), limits_in(texts[2]), redis.call('HGET', key_limitStates, 'q')
 -- `tokens`: how many jobs may start by the rate of the queue. `free`: how many by its concurrency. A job that has a slot already
 -- needs none of `free`.
 local tokens, opens_in = rate_room(queue, state_of_queue, now, math.huge)
@@ -62,14 +60,6 @@ local function line_of(body)
   end
   local name = 'n:' .. name_of(body)
   return string.find(limited, 'n', 1, true) and redis.call('HEXISTS', key_limits, name) == 1 and name or ''
-end
-
--- Which of these jobs have lost a worker. Nil if no job has.
-local function stalled_of(some)
-  if redis.call('EXISTS', key_stalls) == 0 then return nil end
-  local is_stalled = {}
-  for i, count in ipairs(redis.call('HMGET', key_stalls, unpack(some))) do is_stalled[some[i]] = count end
-  return is_stalled
 end
 
 -- In a queue with lines, new jobs arrive in `wait` and `prioritized`. This moves them to their lines. Jobs that have a slot already
@@ -98,7 +88,7 @@ local function sort_arrivals()
     if i > plain then put_ranked(ids[i], ranked[2 * (i - plain)]) else push_to_head({ ids[i] }) end
   end
   push_to_head(stay)
-  if #moved > 0 then to_lines(moved, names, priorities, stalled_of(moved)) end
+  if #moved > 0 then to_lines_again(moved, names, priorities) end
   return #stay
 end
 
@@ -328,8 +318,7 @@ local turn, states, kept, aside, leaving = 0, {}, {}, {}, {}
 for _, line in ipairs(lines) do
   local next_turn = line.count > 0 and turn_text(line.began + line.count * line.step)
   if next_turn then
-    turn = math.max(turn, line.began)
-    states[#states + 1], states[#states + 2] = line.text, next_turn .. ' ' .. line.priorities .. ' ' .. line.name
+    turn, states[#states + 1], states[#states + 2] = math.max(turn, line.began), line.text, next_turn .. ' ' .. line.priorities .. ' ' .. line.name
     if line.used > 0 and line.state ~= nil then
       line.next_in, line.state = charge_rate(line.name, line.rule, line.state, now, line.used)
       line.tokens = line.next_in > 0 and 0 or 1
@@ -348,8 +337,7 @@ leave_ready(leaving)
 for _, line in ipairs(aside) do put_aside(line) end
 if turn > 0 then advance_turn(turn) end
 opens_in = used > 0 and charge_rate('q', queue, state_of_queue, now, used) or opens_in
-tokens = used > 0 and opens_in > 0 and 0 or tokens - used
-free = free - #whole
+tokens, free = used > 0 and opens_in > 0 and 0 or tokens - used, free - #whole
 
 if #whole > 0 then
   hold(whole)
@@ -359,17 +347,14 @@ local gave = table.concat(whole, '\n')
 redis.call('HSET', key_worker, 'limitedSeq' .. suffix, arg_seq, 'limited' .. suffix, gave, 'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 if #whole > 0 and arg_maxEvents > 0 then
-  local failed = redis.call('HLEN', key_attempts) > 0 and redis.call('HMGET', key_attempts, unpack(whole)) or {}
-  say_active(events, whole, gave, nil, whole_bodies, failed)
+  say_active(events, whole, gave, nil, whole_bodies, redis.call('HLEN', key_attempts) > 0 and redis.call('HMGET', key_attempts, unpack(whole)) or {})
 end
 write_events(events, now)
 
 -- The ring that woke this worker may have been the only one. If more jobs may start, another worker is woken.
 if (is_cut or #whole >= want) and tokens >= 1 and free >= 1 and redis.call('EXISTS', key_wait, key_prioritized, key_ready) > 0 then ring() end
-local supply = rule_supplyMore
-if is_cut then
-  supply = rule_supplyCut
-elseif #whole < want then
+local supply = is_cut and rule_supplyCut or rule_supplyMore
+if not is_cut and #whole < want then
   local first = redis.call('ZRANGE', key_resting, 0, 0, 'WITHSCORES')[2]
   local opens = tokens < 1 and opens_in or first and tonumber(first) - now
   supply = opens and math.max(1, math.ceil(opens)) or rule_supplyEmpty

@@ -102,20 +102,41 @@ export const share = defineScript({
   }),
 });
 
-type RowReport = readonly [RunReportAnswer['breaker'], string, string];
+type RowReport = readonly [RunReportAnswer['breaker'], string, string, string, number];
+
+export interface Reported {
+  readonly answer: RunReportAnswer;
+  /** The queues that use the shared limit whose breaker has changed. */
+  readonly users: readonly string[];
+  readonly openForMs: number;
+}
 
 export const report = defineScript({
   name: 'report',
   memory: 'allow',
-  keys: ['meta', 'limits', 'limitStates', 'lines', 'lineStates', 'ready', 'resting', 'doorbell', 'events'],
+  keys: [
+    'meta',
+    'limits',
+    'limitStates',
+    'lines',
+    'lineStates',
+    'ready',
+    'resting',
+    'shares',
+    'doorbell',
+    'events',
+  ],
   args: { maxEvents: 'int' },
-  /** reports: field of the limit, how many runs completed, how many failed, how many of these are retried. */
-  lists: ['reports'],
-  reply: (rows: readonly RowReport[]): RunReportAnswer[] =>
-    rows.map(([breaker, firstMs, eachMs]) => ({
-      breaker,
-      firstMs: Number(firstMs),
-      eachMs: Number(eachMs),
+  /**
+   * reports: field of the limit, how many runs completed, how many failed, how many of these are retried. told: events of shared
+   * limits.
+   */
+  lists: ['reports', 'told'],
+  reply: (rows: readonly RowReport[]): Reported[] =>
+    rows.map(([breaker, firstMs, eachMs, users, openForMs]) => ({
+      answer: { breaker, firstMs: Number(firstMs), eachMs: Number(eachMs) },
+      users: lines(users.trimEnd()),
+      openForMs,
     })),
 });
 

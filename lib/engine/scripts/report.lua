@@ -1,17 +1,31 @@
---@needs types, clock, lines, limits, breakers, bell, event
+--@needs types, clock, lines, limits, breakers, shares, bell, event
 -- Reports to circuit breakers and retry budgets how runs ended. Arguments: fields of `limits`, each with the number of completed
 -- runs, of failed runs, and of failed runs that will be retried. Returns for each whether its breaker opened or closed, when the
--- first retry may run, and how much later each further one.
-check_types(key_meta, key_limits, key_limitStates, key_lines, key_lineStates, key_ready, key_resting, key_doorbell)
+-- first retry may run, and how much later each further one. If the breaker of a shared limit (`s:`) changes, also the queues that use
+-- the limit. The caller then calls this script for each of them with `told`, because their keys may be on other nodes: types of
+-- events, each with the field of the limit and for how long nothing starts.
+check_types(key_meta, key_limits, key_limitStates, key_lines, key_lineStates, key_ready, key_resting, key_shares, key_doorbell)
 local now, events, answers = clock(), { count = 0 }, {}
 
 local function tell(kind, field, ms)
-  say(events, kind, 1, '', 'name', string.sub(field, 3), 'delay', string.format('%.0f', ms))
+  local whose = string.sub(field, 1, 2) == 's:' and 'limit' or 'name'
+  say(events, kind, 1, '', whose, string.sub(field, 3), 'delay', string.format('%.0f', ms))
+  if kind == 'breakerClosed' then ring() end
+end
+
+for i = told_first, told_last, 3 do tell(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])) end
+
+-- The queues of workers that have places of a shared limit or wait for one, one per line.
+local function users_of(limit)
+  local users = redis.call('HGET', key_shares, 'w:' .. limit) or ''
+  for _, row in ipairs(shares_in(redis.call('HGET', key_shares, limit), now)) do users = users .. row.queue .. '\n' end
+  return users
 end
 
 for i = reports_first, reports_last, 4 do
   local field, completed, failed, retries = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
   local rule, change, first, each = limits_in(redis.call('HGET', key_limits, field)), '', 0, 0
+  local kind, users = string.sub(field, 1, 2), ''
   local breaker = rule.breaker
   if breaker then
     local blocked, rate, mark, till = limit_state(redis.call('HGET', key_limitStates, field))
@@ -26,18 +40,20 @@ for i = reports_first, reports_last, 4 do
       redis.call('HSET', key_limitStates, field, state_text(blocked, rate, mark, till))
       redis.call('HDEL', key_limitStates, 'b:' .. field)
       -- The state of a name is deleted together with its line.
-      local number = field ~= 'q' and numbers_of({ field })[field]
+      local number = kind == 'n:' and numbers_of({ field })[field]
       if number then flag_limits('bn') end
-      if change == 'opened' then tell('breakerOpened', field, breaker.openFor) end
-      if change == 'closed' then
+      if kind == 's:' then
+        users = users_of(string.sub(field, 3))
+      elseif change == 'opened' then
+        tell('breakerOpened', field, breaker.openFor)
+      elseif change == 'closed' then
         tell('breakerClosed', field, 0)
         if number then look_at_line(number) end
-        ring()
       end
     end
   end
   if rule.retryBudget and retries > 0 then first, each = book_retries(field, rule.retryBudget, now, retries) end
-  answers[#answers + 1] = { change, string.format('%.3f', first), string.format('%.3f', each) }
+  answers[#answers + 1] = { change, string.format('%.3f', first), string.format('%.3f', each), users, breaker and breaker.openFor or 0 }
 end
 write_events(events, now)
 return answers

@@ -35,7 +35,7 @@ for _, take in ipairs(takes) do
   elseif arg_want > 0 and not known then
     counted, mine.seq, mine.granted = granted, seq, granted
   end
-  if take.rule.rate and counted ~= 0 then charge_rate(take.field, take.rule, take.state, now, counted) end
+  if counted ~= 0 then charge_rate(take.field, take.rule, take.state, now, counted, arg_keep >= 0 and arg_keep or nil) end
   mine.count, mine.till = arg_running + (arg_keep < 0 and granted or 0), now + arg_leaseMs
   put_shares(take.limit, take.rows)
   if arg_want > granted and take.places < arg_want then

@@ -78,17 +78,8 @@ local function number_of_priority(name, number, priority)
   return own
 end
 
--- Moves a job to the front of the jobs of its line that have its priority.
-local function to_front_of_line(id)
-  local number = math.floor(redis.call('ZSCORE', key_grouped, id) / rule_ranks)
-  local low, high = range_of(number)
-  local first = redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
-  redis.call('ZADD', key_grouped, string.format('%d', math.max(number * rule_ranks, first - 1)), id)
-end
-
--- Puts jobs at the end of their lines. Takes lists of ids, names of lines, and priorities. Jobs in `returned` go to the front, in the
--- given order.
-local function to_lines(ids, names, priorities, returned)
+-- Puts jobs at the end of their lines. Takes lists of ids, names of lines, and priorities.
+local function to_lines(ids, names, priorities)
   local distinct, is_there = {}, {}
   for _, name in ipairs(names) do
     if not is_there[name] then is_there[name], distinct[#distinct + 1] = true, name end
@@ -100,9 +91,6 @@ local function to_lines(ids, names, priorities, returned)
     scores[2 * i - 1], scores[2 * i] = string.format('%d', number * rule_ranks + (last - #ids + i) % rule_ranks), id
   end
   in_steps(scores, function(...) redis.call('ZADD', key_grouped, ...) end)
-  for i = returned and #ids or 0, 1, -1 do
-    if returned[ids[i]] then to_front_of_line(ids[i]) end
-  end
   -- A line that had run empty is neither in `ready` nor in `resting`.
   local woken = {}
   for i, name in ipairs(distinct) do woken[2 * i - 1], woken[2 * i] = '0', line_text(numbers[name]) end
