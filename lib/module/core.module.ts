@@ -304,14 +304,15 @@ export class QueueCoreModule
     if (!lazyLoader) return;
     const load = lazyLoader.load.bind(lazyLoader);
     lazyLoader.load = async (...args) => {
+      const known = this.registry.faults.length;
       const loaded = await load(...args);
-      await this.startLazyProcessors();
+      await this.startLazyProcessors(this.registry.faults.slice(known));
       return loaded;
     };
   }
 
-  /** @throws {BootstrapError} if a processor conflicts with the existing ones. */
-  private async startLazyProcessors(): Promise<void> {
+  /** @throws {BootstrapError} if a processor or the options of a queue conflict with the existing ones. */
+  private async startLazyProcessors(conflicts: readonly string[]): Promise<void> {
     for (const { className } of this.listenerExplorer
       .explore()
       .listeners.filter((one) => !this.exploredListeners.has(one.className))) {
@@ -320,6 +321,7 @@ export class QueueCoreModule
     }
     const found = this.explorer.explore();
     const added = found.processors.filter(({ wrapper }) => !this.exploredProcessors.has(wrapper));
+    if (added.length === 0 && conflicts.length > 0) throw new BootstrapError(conflicts);
     if (added.length === 0) return;
     const { plans, schedules, faults: misfits } = await this.planWork(found.processors);
     const all = [...this.registry.faults, ...found.faults, ...misfits];

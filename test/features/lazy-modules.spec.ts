@@ -95,6 +95,19 @@ it('refuses options of a queue that the application has already started with its
   );
 });
 
+it('refuses such options also in a module without a processor', async () => {
+  @Module({ imports: [QueueModule.registerQueue({ name: 'work', maxPayloadBytes: 9 })] })
+  class OptionsModule {}
+  @Module({})
+  class OtherModule {}
+  const app = await bootQueue(redis, { watch: false });
+  const loader = app.get(LazyModuleLoader);
+  await expect(loader.load(() => OptionsModule)).rejects.toThrow(
+    "queue 'work' is registered twice with different options: {} and { maxPayloadBytes: 9 }",
+  );
+  await loader.load(() => OtherModule);
+});
+
 it('ends its runs before a provider of its module is destroyed that it fetched with ModuleRef.get', async () => {
   const order: string[] = [];
   const started = latch();
