@@ -28,10 +28,9 @@ if last_seq == seq then
   end
   return answer(ids, bodies, count < want and rule_supplyEmpty or rule_supplyMore)
 end
-local closed = redis.call('HMGET', key_meta, 'paused', 'limited')
-if closed[1] then return answer({}, {}, rule_supplyPaused) end
+local paused, limited = unpack(redis.call('HMGET', key_meta, 'paused', 'limited'))
+if paused then return answer({}, {}, rule_supplyPaused) end
 -- Nothing limits the queue any more, so the exchange claims.
-local limited = closed[2]
 if not limited then return { 'plain', now } end
 
 check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates, key_lines, key_lineStates, key_grouped, key_ready,
