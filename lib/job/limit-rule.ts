@@ -5,7 +5,7 @@ export interface RateRule {
   /** The time in which `max` applies, in ms. */
   readonly per: number;
   readonly window: 'sliding' | 'fixed' | 'bucket';
-  /** For a bucket: how many jobs may start at once after an idle time. */
+  /** For a bucket: how many jobs may start at once after an idle time. For a sliding window: how many at once; all of `max` if it is not below that. */
   readonly burst: number;
 }
 

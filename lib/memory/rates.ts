@@ -11,14 +11,17 @@ export function rateLeft(rate: RateRule, text: string, now: number): { left: num
   if (rate.window === 'bucket') {
     const each = rate.per / rate.max;
     const arrival = arrivalIn(rate, text, now);
-    const depth = rate.burst * each;
     return {
-      left: Math.floor((now + depth - Math.max(now, arrival)) / each + 0.000001),
-      nextMs: arrival + each - depth - now,
+      left: Math.floor(rate.burst + (now - Math.max(now, arrival)) / each + 0.000001),
+      nextMs: arrival + (1 - rate.burst) * each - now,
     };
   }
-  const { kept, used, width } = slicesIn(rate, text, now);
-  return { left: Math.floor(rate.max - used), nextMs: kept[0] ? (kept[0][0] + 101) * width - now : 0 };
+  const { used, kept, width, nextAt } = slicesIn(rate, text, now);
+  const left = Math.floor(rate.max - used + 0.000001);
+  const { last, count } = lastSlice(kept);
+  const pacedAt = isPaced(rate) ? last * width + (count * 0.5 * rate.per) / rate.max : 0;
+  if (now < pacedAt) return { left: 0, nextMs: (left < 1 ? Math.max(nextAt, pacedAt) : pacedAt) - now };
+  return { left: Math.min(left, rate.burst), nextMs: nextAt - now };
 }
 
 /** The state after `count` more starts. */
@@ -32,35 +35,48 @@ export function rateCharged(rate: RateRule, text: string, now: number, count: nu
     const from = count > 0 ? Math.max(now, arrival) : arrival;
     return Math.max(0, from + (count * rate.per) / rate.max).toFixed(3);
   }
-  const { kept, used, current } = slicesIn(rate, text, now);
+  const { used, kept, current } = slicesIn(rate, text, now);
   const more = Math.max(count, -used);
-  const last = kept.at(-1);
-  if (last && last[0] >= current) last[1] += more;
-  else kept.push([current, more]);
-  return kept.map(([slice, its]) => `${slice}:${its}`).join(' ');
+  const { before, last, count: its } = lastSlice(kept);
+  const slice = last < current ? `${kept} ${current}:${more}` : `${before} ${last}:${its + more}`;
+  return `${used + more}${slice}`;
 }
 
 /** When this state is no longer needed. */
 export function rateOverAt(rate: RateRule, text: string, now: number): number {
   if (rate.window === 'bucket') return Math.max(now, arrivalIn(rate, text, now));
-  const start = Number(/^[\d.]+/.exec(text)?.[0] ?? 0);
-  const slice = Number(/(\d+):[^:]*$/.exec(text)?.[1] ?? 0);
-  const overAt = rate.window === 'fixed' ? start + rate.per : ((slice + 101) * rate.per) / 100;
-  return Math.min(now + 1.01 * rate.per, overAt);
+  const keptUntil = now + 1.01 * rate.per;
+  if (rate.window === 'fixed') return Math.min(keptUntil, (parseFloat(text) || 0) + rate.per);
+  const { kept, width } = slicesIn(rate, text, now);
+  return Math.min(keptUntil, lastSlice(kept).last * width + keptUntil - now);
+}
+
+function isPaced({ window, burst, max }: RateRule): boolean {
+  return window === 'sliding' && burst < max;
 }
 
 function slicesIn(rate: RateRule, text: string, now: number) {
-  const width = rate.per / 100;
-  const current = Math.floor(now / width);
-  const kept: [slice: number, count: number][] = [];
-  let used = 0;
-  for (const pair of text === '' ? [] : text.split(' ')) {
-    const [slice, count] = pair.split(':').map(Number) as [number, number];
-    if (slice < current - 100 || slice > current + 100) continue;
-    used += count;
-    kept.push([slice, count]);
-  }
-  return { kept, used, current, width };
+  const slices = isPaced(rate) ? 1000 : 100;
+  const width = rate.per / slices;
+  const current = Math.floor((now * slices) / rate.per);
+  const [sum, ...all] = text.split(' ');
+  const first = all.findIndex((slice) => Math.abs(parseInt(slice) - current) <= slices);
+  if (first < 0) return { used: 0, kept: '', current, width, nextAt: 0 };
+  const over = all.slice(0, first).reduce((count, slice) => count + countOf(slice), 0);
+  const nextAt = (parseInt(all[first]!) + slices + 1) * width;
+  return { used: Number(sum) - over, kept: ` ${all.slice(first).join(' ')}`, current, width, nextAt };
+}
+
+/** All slices but the last, the last one, and its starts. */
+function lastSlice(kept: string): { before: string; last: number; count: number } {
+  const at = kept.lastIndexOf(' ');
+  if (at < 0) return { before: '', last: 0, count: 0 };
+  const slice = kept.slice(at + 1);
+  return { before: kept.slice(0, at), last: parseInt(slice), count: countOf(slice) };
+}
+
+function countOf(slice: string): number {
+  return Number(slice.split(':')[1]);
 }
 
 function windowIn(rate: RateRule, text: string, now: number): { start: number; count: number } {

@@ -40,9 +40,10 @@ export interface RateOptions {
    */
   readonly window?: 'sliding' | 'fixed' | 'bucket';
   /**
-   * For `'bucket'` only: how many jobs may start at once after an idle time. With 1, all starts are evenly spaced.
+   * For `'bucket'`: how many jobs may start at once after an idle time. With 1, all starts are evenly spaced. For `'sliding'`: how
+   * many jobs may start at once, at most `max`; with `max`, all of them.
    *
-   * @default `max`
+   * @default `max`; for `'sliding'` with a `max` of 1,000 or more and a `per` of 1 to 10 s, a hundredth of `max`
    */
   readonly burst?: number;
 }
@@ -234,14 +235,20 @@ const readRateFields = shapeWith(
   'per',
 );
 
+/** Fast sliding rates within these times spread their starts. In a longer one, jobs that could start at once would wait noticeably. */
+const SPREAD_MS = { from: 1_000, to: 10_000 };
+
 export const readRate: Rule<RateRule> = (value, path, report) => {
   const given = readRateFields(value, path, report);
   if (given === undefined) return undefined;
   const { max, per, burst } = given;
   const window = given.window ?? (burst === undefined ? 'sliding' : 'bucket');
-  if (burst !== undefined && window !== 'bucket')
-    report(new InvalidOptionError(`${path}.burst`, `left out with window '${window}'`, burst));
-  return { max, per, window, burst: burst ?? max };
+  if (burst !== undefined && window === 'fixed')
+    report(new InvalidOptionError(`${path}.burst`, "left out with window 'fixed'", burst));
+  if (burst !== undefined && burst > max && window === 'sliding')
+    report(new InvalidOptionError(`${path}.burst`, `at most max (${max}) with window 'sliding'`, burst));
+  const isSpread = window === 'sliding' && max >= 1_000 && per >= SPREAD_MS.from && per <= SPREAD_MS.to;
+  return { max, per, window, burst: burst ?? (isSpread ? Math.floor(max / 100) : max) };
 };
 
 const LIMIT_FIELDS = {

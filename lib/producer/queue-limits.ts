@@ -24,7 +24,7 @@ export interface RateInfo {
   readonly perMs: number;
   /** How starts are counted. */
   readonly window: 'sliding' | 'fixed' | 'bucket';
-  /** For a bucket: how many jobs may start at once after an idle time. */
+  /** How many jobs may start at once: in a bucket after an idle time, in a sliding window at any time. */
   readonly burst: number;
 }
 

@@ -31,6 +31,8 @@ const FAREWELL_MS = 1000;
 const SAY_HANDLES_MS = 1000;
 /** After this time without a held-back job, limits no longer hold jobs back. */
 const HELD_BACK_MS = 60_000;
+/** How much later a worker asks that did not get any of the starts of a fast rate for this long. */
+const OUTRUN_MS = 40;
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';
 
 export interface WorkerPoolParts {
@@ -100,6 +102,8 @@ export class WorkerPool {
   private handlesTimer: NodeJS.Timeout | undefined;
   /** When limits last held jobs back. */
   private heldBackAt = -Infinity;
+  /** When a claim last brought jobs. */
+  private claimedAt = -Infinity;
 
   constructor(private readonly parts: WorkerPoolParts) {
     const { engine, doorbell, leases, slots, weight } = parts;
@@ -339,9 +343,17 @@ export class WorkerPool {
     this.parts.heard(this.queue, this.worker, answer);
     // No doorbell rings when a delayed job becomes due or a limit allows more starts, so a timer is set.
     const limitedForMs = typeof supply === 'string' ? Infinity : supply.limitedForMs;
-    const nextMs = Math.min(answer.dueInMs ?? Infinity, limitedForMs);
+    const laterMs = this.isOutrun(answer.claimed.length, limitedForMs) ? OUTRUN_MS : 0;
+    const nextMs = Math.min(answer.dueInMs ?? Infinity, limitedForMs + laterMs);
     this.dueJobs.plan(nextMs === Infinity ? null : nextMs);
     this.tellHeldBack(limitedForMs);
+  }
+
+  /** Whether other workers start all that a fast rate allows. This worker then asks less often, as each call would find nothing. */
+  private isOutrun(claimed: number, limitedForMs: number): boolean {
+    const now = performance.now();
+    if (claimed > 0) this.claimedAt = now;
+    return limitedForMs < OUTRUN_MS && now - this.claimedAt > OUTRUN_MS;
   }
 
   /**

@@ -50,6 +50,29 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await take(9)).toEqual({ ids: ['d', 'e'], supply: { limitedForMs: 400 } });
     });
 
+    it('of a sliding window with a burst spreads its starts, and makes up for late ones', async () => {
+      await set('q', { rate: { max: 10, per: 1_000, window: 'sliding', burst: 2 } });
+      await t.add(...'a b c d e f g h i j k l m n'.split(' '));
+      expect(await take(9)).toEqual({ ids: ['a', 'b'], supply: { limitedForMs: 100 } });
+      await t.advance(99);
+      expect(await take(9)).toEqual({ ids: [], supply: { limitedForMs: 1 } });
+      await t.advance(201);
+      expect(await take(9)).toEqual({ ids: ['c', 'd'], supply: { limitedForMs: 100 } });
+      await t.advance(100);
+      expect(await take(1)).toEqual({ ids: ['e'], supply: 'more' });
+      await t.advance(50);
+      for (const ids of [
+        ['f', 'g'],
+        ['h', 'i'],
+      ]) {
+        expect(await take(9)).toEqual({ ids, supply: { limitedForMs: 100 } });
+        await t.advance(100);
+      }
+      expect(await take(9)).toEqual({ ids: ['j'], supply: { limitedForMs: 351 } });
+      await t.advance(351);
+      expect(await take(9)).toEqual({ ids: ['k', 'l'], supply: { limitedForMs: 300 } });
+    });
+
     it('of a fixed window begins anew when the window is over', async () => {
       await set('q', { rate: { max: 2, per: 1_000, window: 'fixed', burst: 2 } });
       await t.add('a', 'b', 'c', 'd');

@@ -450,7 +450,11 @@ describe('bad limits', () => {
     [{ limits: { rate: { max: 0, per: '1s' } } }, "registerQueue('work').limits.rate.max must be an integer"],
     [
       { limits: { rate: { max: 1, per: '1s', window: 'sliding', burst: 2 } } },
-      'limits.rate.burst must be left out',
+      "limits.rate.burst must be at most max (1) with window 'sliding'",
+    ],
+    [
+      { limits: { rate: { max: 1, per: '1s', window: 'fixed', burst: 1 } } },
+      "limits.rate.burst must be left out with window 'fixed'",
     ],
     [{ limits: { concurrency: 0 } }, "registerQueue('work').limits.concurrency must be an integer from 1"],
     [{ limits: { names: { a: { rate: 5 } } } }, "registerQueue('work').limits.names.a.rate must be"],

@@ -2,8 +2,7 @@
 -- The claim of a queue with limits or groups. The worker calls it after the exchange, which then only settles. This script claims
 -- as many jobs as may start. Its call numbers are its own fields in the record of the worker, so a repeated call gets the same
 -- answer. It first chooses jobs, then reads their bodies, and only then moves them.
-local now = clock()
-local day = read_day()
+local now, day = clock(), read_day()
 local suffix = arg_pipelined == 1 and '2' or ''
 local record = redis.call('HMGET', key_worker, 'seq', 'limitedSeq' .. suffix, 'limited' .. suffix)
 if not record[1] then return { 'unknown-worker', now } end
@@ -41,9 +40,8 @@ local queue, defaults, state_of_queue = limits_in(texts[1]), limits_in(texts[2])
 -- `tokens`: how many jobs may start by the rate of the queue. `free`: how many by its concurrency. A job that has a slot already
 -- needs none of `free`.
 local tokens, opens_in = rate_room(queue, state_of_queue, now, math.huge)
-local free = math.max(0, most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0))
+local free, has_own = math.max(0, most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0)), string.find(limited, 'o', 1, true) ~= nil
 
-local has_own = string.find(limited, 'o', 1, true) ~= nil
 local function line_rule(name)
   local kind = string.sub(name, 1, 2)
   if kind == 'g:' then return limits_in(has_own and redis.call('HGET', key_limits, name), defaults) end

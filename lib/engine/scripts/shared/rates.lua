@@ -1,28 +1,33 @@
 -- Rate limits. A rule allows `max` starts per `per` ms. Its state is a text, empty at first. What the text holds depends on the window:
 -- `sliding`, the default: never more than `max` starts in any time span of `per` ms. Starts are counted in slices of a hundredth of
--- `per`, each as `slice:count`. A slice counts until its end is older than `per`.
+-- `per`. A slice counts until its end is older than `per`. The text is the sum of all slices, and behind it each as ` slice:count`.
+-- With a `burst` below `max`, at most that many start at once. The next ones start after half of the time in which the rate allows
+-- them, so that late ones are made up for. Slices are then a thousandth of `per`.
 -- `fixed`: `start count`. A window begins with the first start after the window before it has ended.
 -- `bucket`: the theoretical arrival time of the next start in ms, as in the generic cell rate algorithm (ITU-T I.371).
 
+-- Whether starts of a sliding window are spread.
+local function is_paced(rate) return rate.window == 'sliding' and rate.burst < rate.max end
+
+-- The starts that count, the last slice and its starts, when the first slice ends to count, the width of a slice and the current slice,
+-- and the slices as text, with and without the last one. Only slices that no longer count, and the last one, are read.
 local function slices_in(rate, text, now)
-  local width, used, kept = rate.per / 100, 0, {}
-  local current = math.floor(now / width)
-  for slice, count in string.gmatch(text, '(%d+):(%-?[%d.]+)') do
-    slice = tonumber(slice)
+  local slices, used, from = is_paced(rate) and 1000 or 100, string.match(text, '^(%-?[%d.]+)()')
+  local current, width, slice, count, after = math.floor(now * slices / rate.per), rate.per / slices, nil, 0, from or 1
+  repeat
+    used, from = (used or 0) - count, after
+    slice, count, after = string.match(text, '^ (%d+):(%-?[%d.]+)()', from)
+    if not slice then return 0, 0, 0, 0, width, current, '', '' end
     -- A slice far in the future was written before the clock was set back.
-    if slice >= current - 100 and slice <= current + 100 then
-      used = used + tonumber(count)
-      kept[#kept + 1] = { slice, tonumber(count) }
-    end
-  end
-  return kept, used, current, width
+  until math.abs(slice - current) <= slices
+  local before, last, its = string.match(text, '^(.*) (%d+):(%S+)$', from)
+  return used, tonumber(last), tonumber(its), (slice + slices + 1) * width, width, current, string.sub(text, from), before
 end
 
 local function window_in(rate, text, now)
   local start, count = string.match(text, '^([%d.]+) (%-?[%d.]+)$')
-  start = tonumber(start)
-  if not start or start > now or now >= start + rate.per then return now, 0 end
-  return start, tonumber(count)
+  if not start or now - start < 0 or now - start >= rate.per then return now, 0 end
+  return tonumber(start), tonumber(count)
 end
 
 -- The arrival time in the bucket. It is capped at the largest possible one, in case the clock was set back.
@@ -36,12 +41,13 @@ local function rate_left(rate, text, now)
     local start, count = window_in(rate, text, now)
     return math.floor(rate.max - count), start + rate.per - now
   elseif rate.window == 'bucket' then
-    local each = rate.per / rate.max
-    local arrival, depth = arrival_in(rate, text, now), rate.burst * each
-    return math.floor((now + depth - math.max(now, arrival)) / each + 0.000001), arrival + each - depth - now
+    local each, arrival = rate.per / rate.max, arrival_in(rate, text, now)
+    return math.floor(rate.burst + (now - math.max(now, arrival)) / each + 0.000001), arrival + (1 - rate.burst) * each - now
   end
-  local kept, used, _, width = slices_in(rate, text, now)
-  return math.floor(rate.max - used), kept[1] and (kept[1][1] + 101) * width - now or 0
+  local used, last, count, next_at, width = slices_in(rate, text, now)
+  local left, paced_at = math.floor(rate.max - used + 0.000001), is_paced(rate) and last * width + count * 0.5 * rate.per / rate.max or 0
+  if now < paced_at then return 0, (left < 1 and math.max(next_at, paced_at) or paced_at) - now end
+  return math.min(left, rate.burst), next_at - now
 end
 
 -- The state after `count` starts. A negative count gives some back.
@@ -50,21 +56,20 @@ local function rate_charged(rate, text, now, count)
     local start, before = window_in(rate, text, now)
     return string.format('%.3f %.14g', start, math.max(0, before + count))
   elseif rate.window == 'bucket' then
-    local from = count > 0 and math.max(now, arrival_in(rate, text, now)) or arrival_in(rate, text, now)
-    return string.format('%.3f', math.max(0, from + count * rate.per / rate.max))
+    return string.format('%.3f', math.max(0, math.max(count > 0 and now or 0, arrival_in(rate, text, now)) + count * rate.per / rate.max))
   end
-  local kept, used, current = slices_in(rate, text, now)
+  local used, last, its, _, _, current, kept, before = slices_in(rate, text, now)
   -- Not `-used`, which would store a 0 as '-0'.
   count = math.max(count, 0 - used)
-  local last = kept[#kept]
-  if last and last[1] >= current then last[2] = last[2] + count else kept[#kept + 1] = { current, count } end
-  for i, slice in ipairs(kept) do kept[i] = string.format('%.0f:%.14g', slice[1], slice[2]) end
-  return table.concat(kept, ' ')
+  if last < current then before, last, its = kept, current, 0 end
+  return string.format('%.14g%s %.0f:%.14g', used + count, before, last, its + count)
 end
 
 -- When such a state can be dropped.
 local function rate_over_at(rate, text, now)
   if rate.window == 'bucket' then return math.max(now, arrival_in(rate, text, now)) end
-  local start, slice = tonumber(string.match(text, '^[%d.]+')) or 0, tonumber(string.match(text, '(%d+):[^:]*$')) or 0
-  return math.min(now + 1.01 * rate.per, rate.window == 'fixed' and start + rate.per or (slice + 101) * rate.per / 100)
+  local kept_until = now + 1.01 * rate.per
+  if rate.window == 'fixed' then return math.min(kept_until, (tonumber(string.match(text, '^[%d.]+')) or 0) + rate.per) end
+  local _, last, _, _, width = slices_in(rate, text, now)
+  return math.min(kept_until, last * width + kept_until - now)
 end
