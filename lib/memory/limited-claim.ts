@@ -65,11 +65,7 @@ export class LimitedClaim {
     if (queue.pausedAt !== null) return { claimed: [], isCut: false, supply: 'paused' };
     const rule = this.in.rule('q');
     let { left: tokens, nextMs } = roomOf(rule, this.in.use('q'), now);
-    const free = this.choose(
-      want,
-      tokens,
-      Math.max(0, mostRunning(rule) - (rule.concurrency ? this.in.slots.size : 0)),
-    );
+    const free = this.choose(want, tokens, rule);
     const { claimed, isCut, used } = this.take(rule, tokens);
     this.settleLines();
     if (used > 0 && isCharged(rule, this.in.use('q'))) {
@@ -87,14 +83,15 @@ export class LimitedClaim {
   }
 
   /** Chooses the jobs that start. Returns how many more the concurrency limit allows, not counting a suspect. */
-  private choose(want: number, tokens: number, mayRun: number): number {
+  private choose(want: number, tokens: number, rule: LimitRule): number {
     const { queue, book } = this;
     const hasLines = /[agn]/.test(book.flags);
-    let free = mayRun;
     const own = hasLines ? this.sortArrivals() : [];
+    let free = Math.max(0, mostRunning(rule) - (rule.concurrency ? this.in.slots.size : 0));
     const suspect = this.call.maySuspect && tokens >= 1 ? queue.suspects.first : null;
-    if (suspect && this.in.slots.has(suspect)) this.choices.push({ job: suspect, of: null });
-    else if (suspect && free >= 1) {
+    if (suspect && this.in.slots.has(suspect)) {
+      if (!this.isPaused(suspect)) this.choices.push({ job: suspect, of: null });
+    } else if (suspect && free >= 1) {
       const of = hasLines ? this.load(this.in.lineNamed(this.in.lineNameOf(suspect))) : null;
       if (!of || of.room >= 1) {
         this.choices.push({ job: suspect, of });
@@ -187,23 +184,17 @@ export class LimitedClaim {
    * whose worker was lost go to the front. */
   private sortArrivals(): MemoryJob[] {
     const { queue } = this;
-    const arrivals: [MemoryJob, number][] = [];
+    const entries: { job: MemoryJob; name: string; priority: number; isFirst: boolean }[] = [];
     let bytes = 0;
     const own: MemoryJob[] = [];
     const { maxBytes = Infinity } = this.call;
-    for (const job of queue.wait) {
-      if (arrivals.length + own.length >= RULES.sortMax || bytes >= maxBytes) break;
-      if (this.in.slots.has(job)) own.push(job);
+    for (const job of [...queue.wait, ...queue.prioritized.sorted()]) {
+      if (entries.length + own.length >= RULES.sortMax || bytes >= maxBytes) break;
+      const hasSlot = this.in.slots.has(job);
+      if (hasSlot && !this.isPaused(job)) own.push(job);
       else {
-        arrivals.push([job, 0]);
-        bytes += Buffer.byteLength(job.body);
-      }
-    }
-    for (const job of queue.prioritized.sorted()) {
-      if (arrivals.length + own.length >= RULES.sortMax || bytes >= maxBytes) break;
-      if (this.in.slots.has(job)) own.push(job);
-      else {
-        arrivals.push([job, Math.floor(job.score / RULES.ranks)]);
+        const priority = hasSlot || job.place === 'wait' ? 0 : Math.floor(job.score / RULES.ranks);
+        entries.push({ job, name: this.in.lineNameOf(job), priority, isFirst: hasSlot || job.stalls > 0 });
         bytes += Buffer.byteLength(job.body);
       }
     }
@@ -211,16 +202,18 @@ export class LimitedClaim {
       queue.leave(job);
       queue.wait.unshift(job);
     }
-    for (const [job] of arrivals) queue.leave(job);
-    queue.toLines(
-      arrivals.map(([job, priority]) => ({
-        job,
-        name: this.in.lineNameOf(job),
-        priority,
-        isFirst: job.stalls > 0,
-      })),
-    );
+    for (const { job } of entries) {
+      queue.leave(job);
+      queue.limits.release(job, 'gone');
+    }
+    queue.toLines(entries);
     return own;
+  }
+
+  /** Whether a job with a slot is in a paused group. */
+  private isPaused(job: MemoryJob): boolean {
+    const line = this.in.slots.get(job)?.line;
+    return line ? this.in.ruleOf(line.name).paused === true : false;
   }
 
   private load(line: MemoryLine): Candidate {

@@ -516,6 +516,36 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
     });
 
+    it.each([['a retry'], ['the loss of its worker']])(
+      'in strict order start no job while paused, also not after %s, and begin with it later',
+      async (what) => {
+        await set('g', { order: 'strict' }, 'code');
+        await set('q', { concurrency: 1 });
+        await t.add({ ...grouped('a.0'), priority: 3 });
+        expect((await take(1, 'lost')).ids).toEqual(['a.0']);
+        await t.add({ ...grouped('a.1'), priority: 1 }, ...some('b', 1));
+        await set('g:a', { paused: true });
+        if (what === 'a retry')
+          await t.exchange({ worker: 'lost', settled: [retried('a.0', { delayMs: 1 })] });
+        for (const ms of [LEASE_MS + 1, 2_000]) {
+          await t.advance(ms);
+          await t.engine.recover(QUEUE, { worker: 'lost', ...recovering });
+        }
+        expect((await take(9)).ids).toEqual(['b.0']);
+        await t.settle(completed('b.0'));
+        expect((await take(9)).ids).toEqual([]);
+        await set('g:a', null);
+        const started: (readonly string[])[] = [];
+        for (let i = 0; i < 2; i++) {
+          const { ids } = await take(9);
+          started.push(ids);
+          await t.settle(...ids.map(completed));
+        }
+        expect(started).toEqual([['a.0'], ['a.1']]);
+        expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+      },
+    );
+
     it('in strict order can be stopped by a dead job, until that is removed or run again', async () => {
       await set('g', { order: 'strict', onDead: 'block' }, 'code');
       await t.add(...some('a', 3));

@@ -19,13 +19,17 @@ export function runsOf(driver: string, share: number): Runs {
   const every = Math.max(1_000, Math.ceil(numRuns / 20));
   const began = performance.now();
   let played = 0;
+  const timeout = 60_000 + numRuns * 1_000;
   return {
     parameters: {
       numRuns,
       seed: Number(MODEL_SEED),
+      // Making a failed sequence shorter can take minutes. The failure is reported before the test times out.
+      interruptAfterTimeLimit: timeout - 10_000,
+      markInterruptAsFailure: true,
       ...(MODEL_PATH === undefined ? {} : { path: MODEL_PATH }),
     },
-    timeout: 60_000 + numRuns * 1_000,
+    timeout,
     replayPath: MODEL_REPLAY,
     tick() {
       played += 1;

@@ -58,7 +58,7 @@ const PLANTED: Record<string, Patch> = {
 };
 const PLANTED_IN_LIMITS: Record<string, Patch> = {
   'puts jobs of a lost worker behind their group': instead('claim-limited', [
-    'if stalls[i] then',
+    'if stalls[i] or first[ids[i]] then',
     'if false then',
   ]),
 };

@@ -34,13 +34,11 @@ if not limited then return { 'plain', now } end
 
 check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates, key_lines, key_lineStates, key_grouped, key_ready,
   key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active)
-local has_lines, has_blocks = string.find(limited, '[agn]') ~= nil, string.find(limited, 'b', 1, true) ~= nil
+local has_lines, has_blocks, has_own = string.find(limited, '[agn]') ~= nil, string.find(limited, 'b', 1, true), string.find(limited, 'o', 1, true)
 local texts = redis.call('HMGET', key_limits, 'q', 'g')
 local queue, defaults, state_of_queue = limits_in(texts[1]), limits_in(texts[2]), redis.call('HGET', key_limitStates, 'q')
--- `tokens`: how many jobs may start by the rate of the queue. `free`: how many by its concurrency. A job that has a slot already
--- needs none of `free`.
+-- How many jobs may start by the rate of the queue.
 local tokens, opens_in = rate_room(queue, state_of_queue, now, math.huge)
-local free, has_own = math.max(0, most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0)), string.find(limited, 'o', 1, true) ~= nil
 
 local function line_rule(name)
   local kind = string.sub(name, 1, 2)
@@ -59,42 +57,46 @@ local function line_of(body)
   return string.find(limited, 'n', 1, true) and redis.call('HEXISTS', key_limits, name) == 1 and name or ''
 end
 
+-- Whether the job of a slot with this score is in a paused group.
+local function is_paused(score)
+  return line_rule((line_in(redis.call('HGET', key_lineStates, line_text(math.floor(score)))) or { name = '' }).name).paused
+end
+
 -- In a queue with lines, new jobs arrive in `wait` and `prioritized`. This moves them to their lines. Jobs that have a slot already
--- need no turn: they stay at the head of `wait`. Jobs whose worker was lost go to the front of their lines. Returns how many stay.
+-- need no turn: they stay at the head of `wait`. In a paused group they give up the slot, and come before all others of the group
+-- later. Jobs whose worker was lost go to the front of their lines. Returns how many stay.
 local function sort_arrivals()
   check_bodies()
   local ids, ranked = take_arrivals(rule_sortMax)
   local plain = #ids
   for i = 1, #ranked, 2 do ids[#ids + 1] = ranked[i] end
   if #ids == 0 then return 0 end
-  local scores = redis.call('ZMSCORE', key_slots, unpack(ids))
+  local scores, first = redis.call('ZMSCORE', key_slots, unpack(ids)), {}
   local stay, moved, names, priorities, bytes, seen = {}, {}, {}, {}, 0, 0
   while seen < #ids and bytes < arg_maxBytes do
     seen = seen + 1
     local id = ids[seen]
-    if scores[seen] then
+    if scores[seen] and not is_paused(scores[seen]) then
       stay[#stay + 1] = id
     else
+      if scores[seen] then first[#first + 1], first[id] = id, true end
       local body = body_of(id)
       bytes = bytes + (body and #body or 0)
       moved[#moved + 1], names[#names + 1] = id, line_of(body)
-      priorities[#priorities + 1] = seen > plain and math.floor(tonumber(ranked[2 * (seen - plain)]) / rule_ranks) or 0
+      priorities[#priorities + 1] = seen > plain and not first[id] and math.floor(tonumber(ranked[2 * (seen - plain)]) / rule_ranks) or 0
     end
   end
-  for i = #ids, seen + 1, -1 do
-    if i > plain then put_ranked(ids[i], ranked[2 * (i - plain)]) else push_to_head({ ids[i] }) end
-  end
+  for i = #ids, seen + 1, -1 do if i > plain then put_ranked(ids[i], ranked[2 * (i - plain)]) else push_to_head({ ids[i] }) end end
   push_to_head(stay)
-  if #moved > 0 then to_lines_again(moved, names, priorities) end
+  if #first > 0 then release_slots(first, 'gone') end
+  if #moved > 0 then to_lines_again(moved, names, priorities, first) end
   return #stay
 end
 
 -- The chosen ids in the order in which they start. For each also the key that it is in, and the line that it counts for, if any.
 local ids, keys, counts_for, lines, line_by = {}, {}, {}, {}, {}
 
-local function choose(id, key, line)
-  ids[#ids + 1], keys[#ids + 1], counts_for[#ids + 1] = id, key, line or false
-end
+local function choose(id, key, line) ids[#ids + 1], keys[#ids + 1], counts_for[#ids + 1] = id, key, line or false end
 
 local running_by = has_lines and running_by_line(4 * want)
 local reached = has_lines and math.max(turn_now(), 1)
@@ -166,9 +168,8 @@ end
 -- Chooses up to `count` jobs of one priority of a line, after the first `skip`.
 local function take_some(line, number, skip, count)
   local low, high = range_of(number)
-  for _, id in ipairs(redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', string.format('%d', skip), string.format('%d', count))) do
-    choose(id, key_grouped, line)
-  end
+  local some = redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', string.format('%d', skip), string.format('%d', count))
+  for _, id in ipairs(some) do choose(id, key_grouped, line) end
 end
 
 -- Chooses up to `count` jobs of a line, in the order of priorities. Returns how many.
@@ -236,11 +237,14 @@ local function choose_of_lines(most)
 end
 
 local own = has_lines and redis.call('EXISTS', key_wait, key_prioritized) > 0 and sort_arrivals() or 0
+-- How many jobs may start by the concurrency of the queue. A job that has a slot already does not count.
+local free = math.max(0, most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0))
 local suspect = arg_maySuspect == 1 and tokens >= 1 and redis.call('LINDEX', key_suspects, 0)
 if suspect then
-  if redis.call('ZSCORE', key_slots, suspect) then
+  local slot = redis.call('ZSCORE', key_slots, suspect)
+  if slot and not is_paused(slot) then
     choose(suspect, key_suspects)
-  elseif free >= 1 then
+  elseif not slot and free >= 1 then
     local name = has_lines and line_of(body_of(suspect))
     local text = name and line_text(numbers_of({ name })[name])
     local line = text and load_line(text, redis.call('ZSCORE', key_ready, text))

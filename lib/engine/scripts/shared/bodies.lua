@@ -53,9 +53,7 @@ local function body_of(id) return redis.call('HGET', hash_of(id), id) end
 
 local function has_body(id) return redis.call('HEXISTS', hash_of(id), id) == 1 end
 
-local function put_body(id, body)
-  redis.call('HSET', hash_of(id), id, body)
-end
+local function put_body(id, body) redis.call('HSET', hash_of(id), id, body) end
 
 -- `fields` has ids and bodies in turn, from `first` to `last`. `ids` are the same ids.
 local function put_bodies(ids, fields, first, last)
@@ -119,9 +117,7 @@ local function body_hashes()
 end
 
 -- For scripts that do not know in advance which hashes they write.
-local function check_bodies()
-  for _, hash in ipairs(body_hashes()) do check_type(hash, 'hash') end
-end
+local function check_bodies() for _, hash in ipairs(body_hashes()) do check_type(hash, 'hash') end end
 
 -- For scripts that write the bodies of these jobs only, usually all in one hash.
 local function check_bodies_of(ids) check_type(#ids > 0 and hash_of(ids[1]) or key_jobs, 'hash') end

@@ -20,9 +20,7 @@ local function waits_since(body)
 end
 
 -- The line of options. Nil if the text is not a body.
-local function options_line_of(body)
-  return string.match(body, '^[^\n]+\n[^\n]+\n([^\n]*)\n')
-end
+local function options_line_of(body) return string.match(body, '^[^\n]+\n[^\n]+\n([^\n]*)\n') end
 
 -- The body with a new line of options or of data. Nil keeps the old line.
 local function with_lines(body, options, data)

@@ -7,9 +7,7 @@ local function say(events, kind, count, ids, ...)
   events.count = events.count + count
   events[#events + 1], events[#events + 2] = kind, ids
   local columns = { ... }
-  for i = 1, #columns, 2 do
-    events[#events + 1], events[#events + 2] = kind .. '.' .. columns[i], columns[i + 1]
-  end
+  for i = 1, #columns, 2 do events[#events + 1], events[#events + 2] = kind .. '.' .. columns[i], columns[i + 1] end
 end
 
 -- Events are numbered one by one, and the id of a stream entry is the number of its last event. So a reader can resume inside an

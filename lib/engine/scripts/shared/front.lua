@@ -1,16 +1,16 @@
 --@needs lines
 -- Jobs whose worker was lost are the next of their lines again.
 
--- Puts jobs into their lines: those that have lost a worker to the front of the jobs with their priority, in the given order, the
--- others at the end.
-local function to_lines_again(ids, names, priorities)
+-- Puts jobs into their lines: those that have lost a worker, or are in `first`, to the front of the jobs with their priority, in the
+-- given order, the others at the end.
+local function to_lines_again(ids, names, priorities, first)
   to_lines(ids, names, priorities)
   local stalls = redis.call('HMGET', key_stalls, unpack(ids))
   for i = #ids, 1, -1 do
-    if stalls[i] then
+    if stalls[i] or first[ids[i]] then
       local low, high = range_of(math.floor(redis.call('ZSCORE', key_grouped, ids[i]) / rule_ranks))
-      local first = redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
-      redis.call('ZADD', key_grouped, string.format('%d', math.max(tonumber(low), first - 1)), ids[i])
+      local head = redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
+      redis.call('ZADD', key_grouped, string.format('%d', math.max(tonumber(low), head - 1)), ids[i])
     end
   end
 end

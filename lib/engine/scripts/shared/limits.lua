@@ -54,9 +54,7 @@ local function charge_rate(field, rule, text, now, count, kept)
 end
 
 -- How many jobs of a line may run at once. `math.huge` if there is no limit.
-local function most_running(rule)
-  return rule.order == 'strict' and 1 or rule.concurrency or math.huge
-end
+local function most_running(rule) return rule.order == 'strict' and 1 or rule.concurrency or math.huge end
 
 -- When the state of a line can be dropped. An open breaker stays until probe jobs have run.
 local function state_over_at(rule, text, now)
@@ -65,9 +63,7 @@ local function state_over_at(rule, text, now)
 end
 
 -- The fraction that is added to the number of a line in `slots`.
-local function keeps_slot(rule)
-  return rule.order ~= 'strict' and 0 or rule.onDead == 'block' and 0.5 or 0.25
-end
+local function keeps_slot(rule) return rule.order ~= 'strict' and 0 or rule.onDead == 'block' and 0.5 or 0.25 end
 
 -- Adds flags to the field `limited` of `meta`. They tell a claim what to look for: `r` a rate, `b` a hold or breaker, `n` limits by
 -- name, `g` groups, `o` limits of one group, `a` aging. If there is any flag, `claim-limited` claims the jobs of the queue.

@@ -8,9 +8,7 @@ local function rank(priority) return priority * rule_ranks + add_to(key_meta, 'r
 local function to_tail(ids) in_steps(ids, function(...) redis.call('RPUSH', key_wait, ...) end) end
 
 -- Last in, first out: the last of these jobs runs first.
-local function to_front(ids)
-  in_steps(ids, function(...) redis.call('LPUSH', key_wait, ...) end)
-end
+local function to_front(ids) in_steps(ids, function(...) redis.call('LPUSH', key_wait, ...) end) end
 
 local function to_tail_by(priority, id)
   if priority > 0 then
@@ -27,13 +25,9 @@ local function delay_until(due, id, priority, seen)
 end
 
 -- Delays many jobs: `scores` has scores and ids in turn. `keep_priority` stores the priority of one of them.
-local function delay_all(scores)
-  redis.call('ZADD', key_delayed, unpack(scores))
-end
+local function delay_all(scores) redis.call('ZADD', key_delayed, unpack(scores)) end
 
-local function keep_priority(id, priority)
-  redis.call('HSET', key_priorities, id, priority)
-end
+local function keep_priority(id, priority) redis.call('HSET', key_priorities, id, priority) end
 
 -- Changes the priority of a delayed job. 0 means none.
 local function change_priority(id, priority)
@@ -62,9 +56,7 @@ local function to_head(ids)
   for i = #suspects, 1, -1 do redis.call('LPUSH', key_suspects, suspects[i]) end
 end
 
-local function to_suspects(ids)
-  in_steps(ids, function(...) redis.call('RPUSH', key_suspects, ...) end)
-end
+local function to_suspects(ids) in_steps(ids, function(...) redis.call('RPUSH', key_suspects, ...) end) end
 
 -- Counts the lists again after a move.
 local function count_lists(places)
@@ -103,9 +95,7 @@ local function take(want, may_suspect, places)
 end
 
 -- Puts a job back at its rank.
-local function put_ranked(id, rank_before)
-  redis.call('ZADD', key_prioritized, rank_before, id)
-end
+local function put_ranked(id, rank_before) redis.call('ZADD', key_prioritized, rank_before, id) end
 
 -- Puts taken jobs, from index `first` on, back to where they came from.
 local function put_back(ids, first, from)
@@ -134,9 +124,7 @@ local function leave(id, direction)
 end
 
 -- Removes many jobs from a sorted set. `leave_head` removes the first `seen` entries of a list, except those in `stay`.
-local function leave_ranked(key, ids)
-  redis.call('ZREM', key, unpack(ids))
-end
+local function leave_ranked(key, ids) redis.call('ZREM', key, unpack(ids)) end
 
 local function leave_head(key, seen, stay)
   redis.call('LPOP', key, seen)
@@ -188,9 +176,7 @@ local function park(id, priority)
   if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
 end
 
-local function is_parked(id)
-  return tonumber(redis.call('ZSCORE', key_delayed, id)) == rule_parkedAt
-end
+local function is_parked(id) return tonumber(redis.call('ZSCORE', key_delayed, id)) == rule_parkedAt end
 
 local function parked(limit)
   return redis.call('ZRANGE', key_delayed, rule_parkedAt, rule_parkedAt, 'BYSCORE', 'LIMIT', 0, limit)

@@ -8,16 +8,12 @@
 -- A line that is in neither waits for a slot, or is paused.
 
 -- Where the jobs of a line begin and end in `grouped`.
-local function range_of(number)
-  return string.format('%d', number * rule_ranks), string.format('(%d', (number + 1) * rule_ranks)
-end
+local function range_of(number) return string.format('%d', number * rule_ranks), string.format('(%d', (number + 1) * rule_ranks) end
 
 -- `%d` takes a third of the time of `%.0f`, and so does a text where Redis would format a number. Claims of groups are full of them.
 local function turn_text(turn) return string.format(turn % 1 == 0 and '%d' or '%.0f', turn) end
 
-local function turn_now()
-  return count_in(redis.call('HGET', key_meta, 'turn'))
-end
+local function turn_now() return count_in(redis.call('HGET', key_meta, 'turn')) end
 
 -- Numbers that no line has. They rise, and start again at 1 after `linesMax`.
 local function free_numbers(count)
@@ -135,9 +131,7 @@ local function running_by_line(limit)
 end
 
 -- How many jobs of a line hold a slot.
-local function running_of(number)
-  return redis.call('ZCOUNT', key_slots, line_text(number), '(' .. line_text(number + 1))
-end
+local function running_of(number) return redis.call('ZCOUNT', key_slots, line_text(number), '(' .. line_text(number + 1)) end
 
 -- Removes a line. No job waits in it, and no job of it holds a slot.
 local function drop_line(line, number)
@@ -164,9 +158,7 @@ local function give_turns(limit, least)
 end
 
 -- The line rests. At this time a claim looks at it again.
-local function rest_until(at, text)
-  redis.call('ZADD', key_resting, string.format('%.0f', math.ceil(at)), text)
-end
+local function rest_until(at, text) redis.call('ZADD', key_resting, string.format('%.0f', math.ceil(at)), text) end
 
 -- Moves lines whose time has come from `resting` to `ready`, at most `limit`.
 local function wake_rested(now, limit)
@@ -189,6 +181,4 @@ local function keep_turns(states, ready)
 end
 
 -- A new line begins at the turn of the lines that were served last.
-local function advance_turn(turn)
-  if turn > turn_now() then redis.call('HSET', key_meta, 'turn', turn_text(turn)) end
-end
+local function advance_turn(turn) if turn > turn_now() then redis.call('HSET', key_meta, 'turn', turn_text(turn)) end end

@@ -13,9 +13,7 @@ local function is_readable(id)
 end
 
 -- The readable id under which such a job is kept.
-local function readable_id(id)
-  return is_readable(id) and id or 'unreadable-' .. redis.sha1hex(id)
-end
+local function readable_id(id) return is_readable(id) and id or 'unreadable-' .. redis.sha1hex(id) end
 
 -- An unreadable id in an answer: a line break, which no other id contains, and its bytes in hex.
 local function told_id(id)
