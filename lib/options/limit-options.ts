@@ -235,19 +235,16 @@ const readRateFields = shapeWith(
   'per',
 );
 
-/** Fast sliding rates within these times spread their starts. In a longer one, jobs that could start at once would wait noticeably. */
-const SPREAD_MS = { from: 1_000, to: 10_000 };
-
 export const readRate: Rule<RateRule> = (value, path, report) => {
   const given = readRateFields(value, path, report);
   if (given === undefined) return undefined;
   const { max, per, burst } = given;
   const window = given.window ?? (burst === undefined ? 'sliding' : 'bucket');
-  if (burst !== undefined && window === 'fixed')
-    report(new InvalidOptionError(`${path}.burst`, "left out with window 'fixed'", burst));
-  if (burst !== undefined && burst > max && window === 'sliding')
-    report(new InvalidOptionError(`${path}.burst`, `at most max (${max}) with window 'sliding'`, burst));
-  const isSpread = window === 'sliding' && max >= 1_000 && per >= SPREAD_MS.from && per <= SPREAD_MS.to;
+  const most = { bucket: MANY, sliding: max, fixed: 0 }[window];
+  const phrase = `${most ? `at most max (${max})` : 'left out'} with window '${window}'`;
+  if (burst !== undefined && burst > most) report(new InvalidOptionError(`${path}.burst`, phrase, burst));
+  // In a longer time, jobs that could start at once would wait noticeably.
+  const isSpread = window === 'sliding' && max >= 1_000 && per >= 1_000 && per <= 10_000;
   return { max, per, window, burst: burst ?? (isSpread ? Math.floor(max / 100) : max) };
 };
 
@@ -569,19 +566,12 @@ export function withLimits<Options extends LimitedOptions>(
   const refuseOption = (option: string, phrase: string, value: unknown) => {
     throw new InvalidOptionError(`${pathText(path)}.options.${option}`, phrase, value);
   };
-  if (lifo && isStrict) refuseOption('lifo', "left out in a queue whose groups have order 'strict'", lifo);
+  const strict = "left out in a queue whose groups have order 'strict'";
+  if (lifo && isStrict) refuseOption('lifo', strict, lifo);
   if (debounce && isStrict)
-    refuseOption(
-      'debounce',
-      "left out in a queue whose groups have order 'strict': a job that is delayed again has no place in that order",
-      debounce,
-    );
+    refuseOption('debounce', `${strict}: a job that is delayed again has no place in that order`, debounce);
   if (aggregate && isStrict)
-    refuseOption(
-      'aggregate',
-      "left out in a queue whose groups have order 'strict': a job that collects data has no place in that order",
-      aggregate,
-    );
+    refuseOption('aggregate', `${strict}: a job that collects data has no place in that order`, aggregate);
   const isRead = options.group === undefined && groupBy !== null;
   const group = isRead ? groupOf(data, groupBy, path) : options.group;
   for (const { max, option, field: of } of cost === undefined ? [] : maxCosts) {
