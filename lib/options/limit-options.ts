@@ -43,7 +43,7 @@ export interface RateOptions {
    * For `'bucket'`: how many jobs may start at once after an idle time. With 1, all starts are evenly spaced. For `'sliding'`: how
    * many jobs may start at once, at most `max`; with `max`, all of them.
    *
-   * @default `max`; for `'sliding'` with a `max` of 1,000 or more and a `per` of 1 to 10 s, a hundredth of `max`
+   * @default `max`; for `'sliding'` with a `max` of 1,000 or more and a `per` of 1 to 10 s, a fiftieth of `max`
    */
   readonly burst?: number;
 }
@@ -245,7 +245,7 @@ export const readRate: Rule<RateRule> = (value, path, report) => {
   if (burst !== undefined && burst > most) report(new InvalidOptionError(`${path}.burst`, phrase, burst));
   // In a longer time, jobs that could start at once would wait noticeably.
   const isSpread = window === 'sliding' && max >= 1_000 && per >= 1_000 && per <= 10_000;
-  return { max, per, window, burst: burst ?? (isSpread ? Math.floor(max / 100) : max) };
+  return { max, per, window, burst: burst ?? (isSpread ? Math.floor(max / 50) : max) };
 };
 
 const LIMIT_FIELDS = {

@@ -32,22 +32,22 @@ function windowsOf(counts: readonly number[], from: number): number[] {
   return windows;
 }
 
-it('is used to 98 % and never passed, however late its claims are', () => {
+it('is used to 96 % in every second and never passed, however late its claims are', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 300 }), (lateMs) => {
       const windows = windowsOf(starts('1s', lateMs), 1_000);
       expect(Math.max(...windows)).toBeLessThanOrEqual(1_000);
-      expect(Math.min(...windows)).toBeGreaterThanOrEqual(980);
+      expect(Math.min(...windows)).toBeGreaterThanOrEqual(960);
     }),
   );
 });
 
-it('is held to 1 % where claims are on time', () => {
-  expect(Math.min(...windowsOf(starts('1s', [0]), 1_000))).toBeGreaterThanOrEqual(990);
+it('is held to 2 % where claims are on time', () => {
+  expect(Math.min(...windowsOf(starts('1s', [0]), 1_000))).toBeGreaterThanOrEqual(980);
 });
 
-it('starts a hundredth at once, and all at once where its time is shorter than 1 s or longer than 10 s', () => {
+it('starts a fiftieth at once, and all at once where its time is shorter than 1 s or longer than 10 s', () => {
   expect(['900ms', '1s', '10s', '11s'].map((per) => Math.max(...starts(per, [0])))).toEqual([
-    1_000, 10, 10, 1_000,
+    1_000, 20, 20, 1_000,
   ]);
 });
