@@ -147,6 +147,17 @@ export const TRACE_KEYS = [
   'ready',
 ] as const satisfies readonly QueueKeyName[];
 
+/** Where jobs wait that are due and in no line of a limit. */
+export const WAITING_KEYS = ['wait', 'suspects', 'prioritized'] as const satisfies readonly QueueKeyName[];
+
+/** The lines of groups, and of names with limits: the keys of scripts that use the fragment `lines`. */
+export const LINE_KEYS = [
+  'lines',
+  'lineStates',
+  'ready',
+  'resting',
+] as const satisfies readonly QueueKeyName[];
+
 /** Where one job has data besides its body: the keys of scripts that use the fragment `stored`. */
 export const STORED_KEYS = [
   'attempts',

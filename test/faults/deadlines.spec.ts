@@ -1,16 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { Injectable } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import { Handle } from '#lib/decorators/handle.decorator.js';
-import { OnQueueEvent } from '#lib/decorators/on-queue-event.decorator.js';
-import { Processor } from '#lib/decorators/processor.decorator.js';
-import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { atEnd } from '../support/cleanup.js';
 import { startCut, type Cut } from '../support/cut.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { latch, until } from '../support/wait.js';
+import { Listening, Planned } from './support/listening.js';
 
 const server = useServer();
 const redis = useRedis({ server });
@@ -85,17 +81,6 @@ describe.each(Object.entries(FAULTS))('while Redis %s', (_, begin) => {
   });
 
   it.each([0, 2_500])('a stop ends in time, after %i ms of it', async (ms) => {
-    @Injectable()
-    class Listening {
-      @OnQueueEvent('completed', { queue: 'work' })
-      hear() {}
-    }
-    @Processor('planned')
-    class Planned {
-      @Handle('tick')
-      @Schedule({ every: '1h' })
-      tick() {}
-    }
     const started = latch('the handler');
     const cut = await startCut(redis.url);
     const app = await bootQueue(redis, {

@@ -1,9 +1,4 @@
-import { Injectable } from '@nestjs/common';
 import { expect, it } from 'vitest';
-import { Handle } from '#lib/decorators/handle.decorator.js';
-import { OnQueueEvent } from '#lib/decorators/on-queue-event.decorator.js';
-import { Processor } from '#lib/decorators/processor.decorator.js';
-import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueMetricsModule } from '#lib/subpaths/prometheus.js';
 import { atEnd } from '../support/cleanup.js';
@@ -11,24 +6,12 @@ import { startCut, type Cut } from '../support/cut.js';
 import { bootQueue, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
+import { Listening, Planned } from './support/listening.js';
 
 const server = useServer();
 const redis = useRedis({ server, rights: 'all' });
 /** However long `shutdown.timeout` is: it is for jobs that run, and none does. */
 const STOP_MS = 2_000;
-
-@Injectable()
-class Listening {
-  @OnQueueEvent('completed', { queue: 'work' })
-  hear() {}
-}
-
-@Processor('planned')
-class Planned {
-  @Handle('tick')
-  @Schedule({ every: '1h' })
-  tick() {}
-}
 
 function stall(): void {
   process.kill(server.pid!, 'SIGSTOP');

@@ -1,7 +1,7 @@
 import type { Duplicate, EnqueueAnswer } from '../../contract/engine.js';
 import type { JobState } from '../../job/job-state.js';
 import { lines } from '../codec/replies.js';
-import { LETTERED_JOBS } from '../keys.js';
+import { LETTERED_JOBS, WAITING_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 /** The end of a text for `struct.unpack`. */
@@ -34,9 +34,7 @@ export const enqueue = defineScript({
   keys: [
     'meta',
     'jobs',
-    'wait',
-    'suspects',
-    'prioritized',
+    ...WAITING_KEYS,
     'delayed',
     'priorities',
     'unique',

@@ -1,7 +1,7 @@
 import type { StoredJob, UpdateAnswer } from '../../contract/admin-verbs.js';
 import type { JobCounts } from '../../job/job-state.js';
 import { type RawStoredJob, placeOf, storedJob } from '../codec/replies.js';
-import { LETTERED_JOBS, QUEUE_KEYS, STORED_KEYS, TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, QUEUE_KEYS, STORED_KEYS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
@@ -30,9 +30,7 @@ export const page = defineScript({
   memory: 'read',
   keys: [
     'jobs',
-    'wait',
-    'suspects',
-    'prioritized',
+    ...WAITING_KEYS,
     'delayed',
     'active',
     'completed',
@@ -67,7 +65,7 @@ type RawCounts = ['again'] | ['counts', number, number, number, number, number, 
 export const counts = defineScript({
   name: 'counts',
   memory: 'read',
-  keys: ['meta', 'workers', 'wait', 'suspects', 'prioritized', 'delayed', 'completed', 'dead', 'grouped'],
+  keys: ['meta', 'workers', ...WAITING_KEYS, 'delayed', 'completed', 'dead', 'grouped'],
   args: { workers: 'text' },
   moreKeys: true,
   reply: (raw: RawCounts): 'again' | (JobCounts & { paused: boolean }) => {
@@ -80,18 +78,7 @@ export const counts = defineScript({
 export const oldest = defineScript({
   name: 'oldest',
   memory: 'read',
-  keys: [
-    'jobs',
-    'wait',
-    'suspects',
-    'prioritized',
-    'grouped',
-    'lines',
-    'lineStates',
-    'ready',
-    'attempts',
-    ...LETTERED_JOBS,
-  ],
+  keys: ['jobs', ...WAITING_KEYS, 'grouped', 'lines', 'lineStates', 'ready', 'attempts', ...LETTERED_JOBS],
   args: { look: 'int' },
   reply: ([now, heads]: readonly [number, readonly string[]]) => ({ now, heads }),
 });
@@ -125,9 +112,7 @@ export const cancel = defineScript({
     'meta',
     'jobs',
     'workers',
-    'wait',
-    'suspects',
-    'prioritized',
+    ...WAITING_KEYS,
     'delayed',
     ...TRACE_KEYS,
     'completed',
@@ -151,9 +136,7 @@ export const remove = defineScript({
     'meta',
     'jobs',
     'workers',
-    'wait',
-    'suspects',
-    'prioritized',
+    ...WAITING_KEYS,
     'delayed',
     'dead',
     'completed',
@@ -185,9 +168,7 @@ export const update = defineScript({
     'meta',
     'jobs',
     'workers',
-    'wait',
-    'suspects',
-    'prioritized',
+    ...WAITING_KEYS,
     'delayed',
     'priorities',
     'dead',

@@ -1,6 +1,6 @@
 import type { BreakerState, RunReportAnswer, ShareAnswer } from '../../contract/limit-verbs.js';
 import { lines } from '../codec/replies.js';
-import { LETTERED_JOBS } from '../keys.js';
+import { LETTERED_JOBS, LINE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 type RowLimits = readonly [string, string, string, number, string, number, number, number, string, string];
@@ -25,7 +25,7 @@ export interface RawLimit {
 export const limits = defineScript({
   name: 'limits',
   memory: 'read',
-  keys: ['limits', 'limitStates', 'grouped', 'lines', 'lineStates', 'ready', 'resting', 'slots', 'shares'],
+  keys: ['limits', 'limitStates', 'grouped', ...LINE_KEYS, 'slots', 'shares'],
   args: { kind: 'text', field: 'text', cursor: 'text', limit: 'int' },
   reply: ([cursor, rows, ready, resting]: readonly [string, readonly RowLimits[], number, number]) => ({
     cursor,
@@ -50,19 +50,7 @@ export const limits = defineScript({
 export const setLimits = defineScript({
   name: 'set-limits',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    'workers',
-    'limits',
-    'lines',
-    'lineStates',
-    'ready',
-    'resting',
-    'slots',
-    'doorbell',
-    ...LETTERED_JOBS,
-  ],
+  keys: ['meta', 'jobs', 'workers', 'limits', ...LINE_KEYS, 'slots', 'doorbell', ...LETTERED_JOBS],
   args: { field: 'text', part: 'text', rule: 'text', flags: 'text', workers: 'text' },
   /** The active set of each of `workers`. */
   moreKeys: true,
@@ -114,18 +102,7 @@ export interface Reported {
 export const report = defineScript({
   name: 'report',
   memory: 'allow',
-  keys: [
-    'meta',
-    'limits',
-    'limitStates',
-    'lines',
-    'lineStates',
-    'ready',
-    'resting',
-    'shares',
-    'doorbell',
-    'events',
-  ],
+  keys: ['meta', 'limits', 'limitStates', ...LINE_KEYS, 'shares', 'doorbell', 'events'],
   args: { maxEvents: 'int' },
   /**
    * reports: field of the limit, how many runs completed, how many failed, how many of these are retried. told: events of shared
@@ -143,7 +120,7 @@ export const report = defineScript({
 export const charge = defineScript({
   name: 'charge',
   memory: 'allow',
-  keys: ['meta', 'limits', 'limitStates', 'lines', 'lineStates', 'ready', 'resting', 'doorbell'],
+  keys: ['meta', 'limits', 'limitStates', ...LINE_KEYS, 'doorbell'],
   args: {},
   /** changes: field of the limit, ms to hold starts back (below 0: a hold ends), the amount to add to the count of its rate. */
   lists: ['changes'],

@@ -49,7 +49,7 @@ export const recordAction = defineScript({
   name: 'record-action',
   memory: 'allow',
   keys: ['actions'],
-  /** An empty `queue` is none, and an empty `count` is not known. */
+  /** An empty `queue` means none; an empty `count` means unknown. */
   args: { actor: 'text', action: 'text', queue: 'text', target: 'text', count: 'text', result: 'text' },
   reply: () => undefined,
 });

@@ -1,7 +1,7 @@
 import type { DeclareAnswer, PutOutcome, RenewAnswer } from '../../contract/declaration-verbs.js';
 import type { DueAnswer, FireAnswer } from '../../contract/schedule-verbs.js';
 import { type RawSchedule, ms, readSchedule } from '../codec/replies.js';
-import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const putSchedule = defineScript({
@@ -105,9 +105,7 @@ export const fire = defineScript({
   keys: [
     'meta',
     'jobs',
-    'wait',
-    'suspects',
-    'prioritized',
+    ...WAITING_KEYS,
     'delayed',
     ...TRACE_KEYS,
     'dead',

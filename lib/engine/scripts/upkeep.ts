@@ -1,6 +1,6 @@
 import type { KeptOut } from '../../contract/upkeep-verbs.js';
 import { type RawWalked, walked } from '../codec/replies.js';
-import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
@@ -43,9 +43,7 @@ export const clean = defineScript({
   keys: [
     'meta',
     'jobs',
-    'wait',
-    'suspects',
-    'prioritized',
+    ...WAITING_KEYS,
     'delayed',
     'dead',
     'completed',

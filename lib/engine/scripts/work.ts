@@ -1,7 +1,7 @@
 import type { AdoptAnswer, ClaimAnswer, ClaimedJob, ExchangeAnswer, Supply } from '../../contract/engine.js';
 import { RULES } from '../../job/rules.js';
 import { bodiesOf, claims, lines, ms } from '../codec/replies.js';
-import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
+import { LETTERED_JOBS, LINE_KEYS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 type RawExchange =
@@ -34,9 +34,7 @@ export const exchange = defineScript({
   keys: [
     'meta',
     'jobs',
-    'wait',
-    'suspects',
-    'prioritized',
+    ...WAITING_KEYS,
     'delayed',
     ...TRACE_KEYS,
     'workers',
@@ -104,9 +102,7 @@ export const claim = defineScript({
   keys: [
     'meta',
     'jobs',
-    'wait',
-    'suspects',
-    'prioritized',
+    ...WAITING_KEYS,
     'attempts',
     'stalls',
     'workers',
@@ -159,9 +155,7 @@ export const claimLimited = defineScript({
   keys: [
     'meta',
     'jobs',
-    'wait',
-    'suspects',
-    'prioritized',
+    ...WAITING_KEYS,
     'delayed',
     'attempts',
     'stalls',
@@ -170,10 +164,7 @@ export const claimLimited = defineScript({
     'limits',
     'limitStates',
     'grouped',
-    'lines',
-    'lineStates',
-    'ready',
-    'resting',
+    ...LINE_KEYS,
     'slots',
     'workers',
     'worker',

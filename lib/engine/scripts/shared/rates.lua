@@ -1,4 +1,4 @@
--- Rate limits. A rule allows `max` starts per `per` ms. Its state is a text, empty at first. What the text holds depends on the window:
+-- Rate limits. A rule allows `max` starts per `per` ms. Its state is a text, empty at first. Its form depends on the window:
 -- `sliding`, the default: never more than `max` starts in any time span of `per` ms. Starts are counted in slices of a hundredth of
 -- `per`. A slice counts until its end is older than `per`. The text is the sum of all slices, and behind it each as ` slice:count`.
 -- With a `burst` below `max`, at most that many start at once. The next ones start after half of the time in which the rate allows
