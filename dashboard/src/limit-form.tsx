@@ -6,7 +6,7 @@ import { queuePath } from './state.js';
 import { Card } from './widgets.js';
 
 type Limit = QueueDetail['limits'][number];
-/** What is limited. */
+/** The target of the limit. */
 export type Limited = Pick<Limit, 'of' | 'name'> & Partial<Limit>;
 
 interface FormProps {

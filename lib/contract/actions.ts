@@ -13,9 +13,9 @@ export interface ActionVerbs {
 export interface QueueAction {
   /** When it ended, or started, by the clock of Redis. */
   readonly at: Date;
-  /** Who did it: the actor of `queue.as`, `createInspector` or the dashboard; `cli:<user>@<host>` for the command `godwit`. */
+  /** The actor: that of `queue.as`, `createInspector` or the dashboard; `cli:<user>@<host>` for the command `godwit`. */
   readonly actor: string;
-  /** What was done: `job.retry`, `queue.pause`, `schedule.run`, … */
+  /** The action: `job.retry`, `queue.pause`, `schedule.run`, … */
   readonly action: string;
   /** Name of the queue; null for orders to a process that are about all its queues. */
   readonly queue: string | null;

@@ -138,7 +138,7 @@ export class QueueInspector {
   }
 
   /**
-   * What people did, the newest first: through `queue.as(actor)` and `createInspector({ actor })`, with the command `godwit`, and
+   * The actions of people and programs, newest first: through `queue.as(actor)` and `createInspector({ actor })`, with the command `godwit`, and
    * on the dashboard. About the last 10,000 actions of the prefix are kept. They never contain data of jobs.
    *
    * @throws {InvalidOptionError | InvalidQueueNameError}

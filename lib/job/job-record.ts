@@ -99,7 +99,7 @@ interface OptionsOnWire {
   cost?: number;
   /** Digest of the key. */
   unique?: string;
-  /** Which option gave the key. The previous version does not write it. */
+  /** The option that set the key. The previous version does not write it. */
   key?: 'unique';
   /** Name of a named backoff. */
   backoff?: string;

@@ -73,8 +73,8 @@ export type Outcome =
   | {
       readonly kind: 'completed';
       readonly keep?: KeptResult & { readonly forMs: number };
-      /** What the event says of the result. */
-      readonly told?: KeptResult;
+      /** The result in the event. */
+      readonly eventResult?: KeptResult;
     }
   | {
       readonly kind: 'retried';

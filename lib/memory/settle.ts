@@ -190,8 +190,8 @@ function sayingOf({ id, name, attempt, durationUs, outcome }: SettledRun) {
         type: outcome.kind,
         ...common,
         durationUs,
-        progress: outcome.told?.result,
-        reason: outcome.told?.resultFault,
+        progress: outcome.eventResult?.result,
+        reason: outcome.eventResult?.resultFault,
       };
     case 'retried': {
       const delayMs = Math.ceil(outcome.delayMs);

@@ -54,7 +54,7 @@ export interface RetryBudgetInfo {
 
 /** A limit at the time of the call: its rule and how much of it is used. */
 export interface LimitInfo {
-  /** What is limited. */
+  /** The target of the limit. */
   readonly of: 'queue' | 'name' | 'groups' | 'group' | 'shared';
   /** Name of the job, group or shared limit; null for the limits of the queue and of all groups. */
   readonly name: string | null;

@@ -82,14 +82,14 @@ export class Runner implements NoteWriter {
   private readonly unknownJobs: UnknownJobs;
   private readonly missing = new Set<string>();
   /** Whether `completed` events contain results. */
-  private readonly tellsResults: boolean;
+  private readonly hasResultEvents: boolean;
   private readonly policies = new WeakMap<HandlerEntry, JobPolicy>();
   private onEnd: (() => void) | undefined;
 
   constructor(private readonly parts: RunnerParts) {
     const { name, maxPayloadBytes, payloads, events, unknownJob, unknownJobTimeoutMs } = parts.queue;
     this.queue = name;
-    this.tellsResults = events.results && events.max > 0;
+    this.hasResultEvents = events.results && events.max > 0;
     this.maxPayloadBytes = maxPayloadBytes;
     this.payloads = payloads;
     this.failureLog = new FailureLog(name, parts.queue.log);
@@ -286,7 +286,11 @@ export class Runner implements NoteWriter {
   protected completed(run: Run, result: unknown): void {
     this.parts.reports?.completed(run.name);
     const forMs = run.policy.retentionMs;
-    this.end(run, forMs > 0 || this.tellsResults ? this.withResult(run, result, forMs) : COMPLETED, result);
+    this.end(
+      run,
+      forMs > 0 || this.hasResultEvents ? this.withResult(run, result, forMs) : COMPLETED,
+      result,
+    );
   }
 
   protected failed(run: Run, error: unknown): void {
@@ -393,10 +397,14 @@ export class Runner implements NoteWriter {
   private withResult(run: Run, value: unknown, forMs: number): Outcome {
     const kept = this.encode(run, value);
     const keep = forMs > 0 ? { forMs, ...kept } : undefined;
-    return { kind: 'completed', keep, told: this.tellsResults ? this.told(kept) : undefined };
+    return {
+      kind: 'completed',
+      keep,
+      eventResult: this.hasResultEvents ? this.eventResult(kept) : undefined,
+    };
   }
 
-  private told(kept: KeptResult): KeptResult {
+  private eventResult(kept: KeptResult): KeptResult {
     const bytes = Buffer.byteLength(kept.result ?? '');
     const max = maxResultBytes(this.parts.queue.events);
     if (bytes <= max) return kept;

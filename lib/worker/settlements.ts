@@ -64,7 +64,7 @@ function countWithin(runs: readonly SettledRun[]): number {
 
 function charsOf(outcome: Outcome): number {
   if (outcome.kind !== 'completed') return 0;
-  return (outcome.keep?.result?.length ?? 0) + (outcome.told?.result?.length ?? 0);
+  return (outcome.keep?.result?.length ?? 0) + (outcome.eventResult?.result?.length ?? 0);
 }
 
 /** One of the two sequences of exchanges of a worker. Each has its own numbers and one call in flight. */

@@ -3,7 +3,7 @@ import { usePoll } from '../api.js';
 import { go, href, me, query, queuePath } from '../state.js';
 import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
 
-/** What people did: who, what, which, and the result. */
+/** Actions of people: actor, action, target and result. */
 export function ActionsPage() {
   const [queue, actor, cursor] = ['queue', 'actor', 'cursor'].map((name) => query.value.get(name));
   const { data, error } = usePoll<ActionsView>(href('actions', { queue, actor, cursor }), 10_000);

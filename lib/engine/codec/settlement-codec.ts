@@ -81,7 +81,7 @@ function say(runs: readonly SettledRun[], { kept, said }: SettlementLists): void
     const { outcome } = run;
     switch (outcome.kind) {
       case 'completed':
-        sayCompleted(into(groups, 'completed', run).with('us', run.durationUs), outcome.told);
+        writeCompleted(into(groups, 'completed', run).with('us', run.durationUs), outcome.eventResult);
         break;
       case 'retried': {
         const group = into(groups, outcome.counted ? 'retrying' : 'delayed', run);
@@ -103,9 +103,9 @@ function say(runs: readonly SettledRun[], { kept, said }: SettlementLists): void
   for (const type of SAID) groups[type]?.writeTo(said, type !== 'completed' || kept.length > 0);
 }
 
-/** The runs of a queue all have `told`, or none has. */
-function sayCompleted(group: EventColumns, told: KeptResult | undefined): void {
-  if (told) group.with('result', told.result ?? '').with('reason', told.resultFault ?? '');
+/** Either all runs of a queue have an `eventResult`, or none has. */
+function writeCompleted(group: EventColumns, kept: KeptResult | undefined): void {
+  if (kept) group.with('result', kept.result ?? '').with('reason', kept.resultFault ?? '');
 }
 
 function into(groups: Groups, type: keyof Groups, run: SettledRun): EventColumns {

@@ -8,7 +8,7 @@ const NAME_LENGTH = 40;
 /** From this width on, there is room for the time in full. */
 const WIDE = 120;
 
-/** Who acts: the user of the system who runs the command. */
+/** The actor of the command: the user of the system who runs it. */
 export function actorOf(): string {
   return `cli:${clean(userName())}@${clean(hostname())}`;
 }

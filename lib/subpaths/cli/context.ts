@@ -41,7 +41,7 @@ export interface Context {
   readonly values: Readonly<Record<string, string | boolean | undefined>>;
   /** Changes made through it are recorded. */
   readonly inspector: Inspector;
-  /** Who acts. */
+  /** The actor of recorded actions. */
   readonly actor: string;
   readonly print: Printer;
   readonly url: string;

@@ -64,7 +64,7 @@ function lineOf({ actor, action, queue, target, count, result }: NewAction): str
   return `${quoted(actor)} ${did} ${action} in queue '${queue}': ${target || 'the queue'}${more}`;
 }
 
-/** What answers of the API say about how many things were changed. */
+/** The fields of API answers from which the number of changed things is read. */
 type Counted =
   | {
       readonly done?: number;

@@ -9,7 +9,7 @@ const MAX_ACTIONS = 200;
 /** Pages of the record that one call reads, if this person may see few of the actions. */
 const MAX_PAGES = 20;
 
-/** What people did in the queues whose actions this person may see. */
+/** The actions in the queues whose record this person may see. */
 export const listActions: Route = async (call, parts): Promise<ActionsView> => {
   const { limit: given = '100', ...match } = call.query;
   const limit = wholeNumber('limit', MAX_ACTIONS)(given);

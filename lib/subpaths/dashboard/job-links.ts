@@ -5,7 +5,7 @@ import { fieldsOf, hasFields } from '../../job/fields.js';
 import { decodeBody } from '../../job/job-record.js';
 import type { JobState } from '../../job/job-state.js';
 
-/** What a link of a job may contain. */
+/** The values that a link of a job can contain. */
 export interface LinkedJob {
   /** Name of the queue. */
   readonly queue: string;

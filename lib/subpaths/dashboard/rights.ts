@@ -70,7 +70,7 @@ export type DashboardVerdict =
   | {
       /** Whether it is allowed, or the role of the person. */
       readonly allow: boolean | DashboardRole;
-      /** Who it is, for the record of actions. */
+      /** The name of this person in the record of actions. */
       readonly actor?: string;
     };
 
