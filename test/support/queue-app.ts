@@ -18,6 +18,7 @@ import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import type { TestingModuleBuilder } from '@nestjs/testing';
 import { describe, it } from 'vitest';
 import { bootApp, type BootedApp } from './app.js';
+import { atEnd } from './cleanup.js';
 import type { TestRedis } from './redis.js';
 import { collect, until, type Collected } from './wait.js';
 
@@ -80,6 +81,10 @@ export async function bootQueue(
   const { queue, queues = [], root, handlers, concurrency, providers = [], imports = [] } = options;
   const logs = options.logs ?? new Logs();
   const worker = handlers && processorOf('work', handlers, concurrency === undefined ? {} : { concurrency });
+  // Without a listener, Godwit warns after 3 s, which tests that expect no warning would reach on a busy machine.
+  const exit = () => process.exit(143);
+  process.on('SIGTERM', exit);
+  atEnd(() => void process.off('SIGTERM', exit));
   const booted = await bootApp({
     imports: [
       QueueModule.forRoot({
