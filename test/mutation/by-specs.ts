@@ -1,12 +1,13 @@
-import { appendFileSync, readdirSync, readFileSync } from 'node:fs';
-import { afterAll, beforeAll, beforeEach, describe } from 'vitest';
+import { appendFileSync, readdirSync } from 'node:fs';
+import { afterAll, beforeAll, beforeEach, describe, type RunnerTask } from 'vitest';
 import '#lib/engine/redis-engine.js';
 import { allScripts } from '#lib/engine/script.js';
-import { FLOW_CONTROL, mutantOf } from './mutants.js';
+import { allMutants, FLOW_CONTROL, mutantOf, type Mutant } from './mutants.js';
 
-// What the model has left over, against the specs of the scripts: each spec is loaded once for each mutant, into a suite of its
-// own, which ends with the first test that fails. Writes a line for each mutant to a file.
-const { MUTATION_IDS = '', MUTATION_OUT = '/dev/stdout', MUTATION_SHARD = '0/1' } = process.env;
+// One share of the mutants against the specs of the scripts: each spec is loaded once for each mutant, into a suite of its own,
+// which ends with the first test that fails. Writes a line for each mutant to a file; `main.mjs` starts this, gives what survives to
+// the model, and adds up.
+const { MUTATION_ONLY = '', MUTATION_OUT = '/dev/stdout', MUTATION_SHARD = '0/1' } = process.env;
 const [shard, shards] = MUTATION_SHARD.split('/').map(Number) as [number, number];
 
 const FOLDER = new URL('../scripts/', import.meta.url);
@@ -16,6 +17,8 @@ const ALL = readdirSync(FOLDER)
   .map((name) => name.slice(0, -'.spec.ts'.length));
 /** Specs that look at several scripts; what an exchange tells of schedules is in `due-schedules`. */
 const MORE = ['letters', 'undeclared-workers', 'events', 'due-schedules', 'planted'];
+/** Fragments whose functions have a spec of their own. It takes no time, so it is first. */
+const WITH_FUNCTIONS = ['shared/rates', 'shared/limits', 'shared/breakers'];
 const ofBothEngines = (names: readonly string[]) => names.map((name) => `../conformance/${name}`);
 
 /**
@@ -23,39 +26,53 @@ const ofBothEngines = (names: readonly string[]) => names.map((name) => `../conf
  * so there it is only its own spec, and those of what it decides.
  */
 function specsOf(id: string): readonly string[] {
-  if (id === 'none') return [...ALL, ...ofBothEngines([...new Set(Object.values(FLOW_CONTROL).flat())])];
   const { file, patch } = mutantOf(id);
   const ofFlowControl = FLOW_CONTROL[file];
-  if (ofFlowControl) return [...ofBothEngines(ofFlowControl), ...ALL.filter((spec) => spec === file)];
+  if (ofFlowControl) {
+    const functions = WITH_FUNCTIONS.includes(file) ? ['limit-functions'] : [];
+    return [...functions, ...ALL.filter((spec) => spec === file), ...ofBothEngines(ofFlowControl)];
+  }
   const scripts = allScripts().flatMap(({ name, text }) => (patch(name, text) === text ? [] : [name]));
   const isOwn = (spec: string) => scripts.some((name) => spec === name || spec.startsWith(`${name}-`));
   return [...ALL.filter(isOwn), ...MORE.filter((spec) => !isOwn(spec))];
 }
 
-const ids = readFileSync(MUTATION_IDS, 'utf8')
-  .split('\n')
-  .filter(Boolean)
-  .filter((_, i) => i % shards === shard);
+const asked = MUTATION_ONLY === '' ? null : MUTATION_ONLY.split(',');
+/** Files, or single mutants. */
+const isAsked = ({ id, file }: Mutant) => !asked || asked.includes(file) || asked.includes(id);
+const tried = allMutants()
+  .filter(isAsked)
+  .filter((_, i) => i % shards === shard)
+  .map(({ id }) => id);
 
-for (const id of ids) {
+/** Tests that have run already are not touched. A test that skips itself would still set up and clean up. */
+function skip(task: RunnerTask): void {
+  if (task.type === 'suite') for (const each of task.tasks) skip(each);
+  else if (!task.result) task.mode = 'skip';
+}
+
+for (const id of ['none', ...tried]) {
+  const specs = id === 'none' ? [...new Set(tried.flatMap(specsOf))] : specsOf(id);
   describe(`mutant ${id}`, async () => {
     let killedBy: string | null = null;
     beforeAll(() => {
       process.env['GODWIT_MUTANT'] = id;
     });
     beforeEach((context) => {
-      if (killedBy !== null) context.skip();
       context.onTestFailed(({ task }) => {
         killedBy ??= `${task.file.name === task.suite?.name ? '' : `${task.suite?.name ?? ''} > `}${task.name}`;
+        let whole: RunnerTask = task;
+        while (whole.suite && whole.name !== `mutant ${id}`) whole = whole.suite;
+        skip(whole);
       });
     });
     afterAll(() => {
       appendFileSync(
         MUTATION_OUT,
-        `${JSON.stringify({ id, killedBy: killedBy && `specs, ${killedBy.slice(0, 90)}` })}\n`,
+        `${JSON.stringify({ id, key: mutantOf(id).key, killedBy: killedBy && `specs, ${killedBy.slice(0, 90)}` })}\n`,
       );
     });
-    for (const spec of specsOf(id))
+    for (const spec of specs)
       await import(/* @vite-ignore */ `${FOLDER.pathname}${spec}.spec.ts?mutant=${id}`);
   });
 }

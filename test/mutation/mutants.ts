@@ -109,10 +109,17 @@ export const FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   'shared/unique': ['unique', 'aggregate'],
 };
 
+let made: readonly Mutant[] | undefined;
+
 /**
  * All mutants: each call of Redis in each script left out, and each done wrongly; in flow control also each operator replaced.
+ * Made once: each test of each spec asks for its mutant.
  */
-export function allMutants(): Mutant[] {
+export function allMutants(): readonly Mutant[] {
+  return (made ??= makeMutants());
+}
+
+function makeMutants(): Mutant[] {
   const files = [
     ...luaIn('').map((name) => ({ name, file: name })),
     ...luaIn('shared/').map((name) => ({ name: `shared/${name}`, file: `shared/${name}` })),
