@@ -75,7 +75,7 @@ export class ShareBook {
         inside.setUse(`s:${limit}`, useCharged(rule, use, now, counted, kept));
       mine.count = running + (kept === null ? granted : 0);
       mine.till = now + leaseMs;
-      if (want > granted && places < want) {
+      if (places < want) {
         isFull = true;
         this.waiting.set(limit, (this.waiting.get(limit) ?? new Set()).add(queue));
       } else if (mine.count < before) {

@@ -95,6 +95,21 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(events.map(({ name }) => name)).toEqual(['sync', 'sync']);
   });
 
+  it('stays as it is where no run has ended, and books no retry then', async () => {
+    const retryBudget = { max: 1, per: 10_000 };
+    await set('q', { breaker: BREAKER, retryBudget });
+    await t.add('a', 'b');
+    await report({ failed: 3 });
+    await t.advance(500);
+    expect((await take(1)).ids).toEqual(['a']);
+    expect(await report({})).toBe('');
+    expect(await state()).toBe('half-open');
+    const [answer] = await t.engine.limits.report(QUEUE, [
+      { field: 'q', completed: 0, failed: 0, retries: 0 },
+    ]);
+    expect(answer).toMatchObject({ firstMs: 0, eachMs: 0 });
+  });
+
   it('is closed by a release, beside a hold and a rate', async () => {
     const rate = { max: 4, per: 1_000, window: 'fixed', burst: 4 } as const;
     await set('q', { breaker: BREAKER, rate });
@@ -161,6 +176,29 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
         { type: 'breakerOpened', name: '', reason: 'api', delayMs: 500 },
         { type: 'breakerClosed', name: '', reason: 'api' },
       ]);
+  });
+
+  it('of a limit that queues share tells also those that wait for a place, and have no lease any more', async () => {
+    const [OTHER] = OTHERS;
+    await set('s:api', { breaker: BREAKER, concurrency: 1 });
+    const ask = (queue: string) =>
+      t.engine.limits.share(queue, {
+        limits: ['api'],
+        worker: queue,
+        seq: 1,
+        running: 0,
+        want: 1,
+        kept: null,
+        leaseMs: 1_000,
+      });
+    expect(await ask(QUEUE)).toMatchObject({ granted: 1 });
+    expect(await ask(OTHER)).toMatchObject({ granted: 0, isFull: true });
+    await t.advance(1_001);
+    expect(await report({ failed: 3 }, 's:api')).toBe('opened');
+    await t.engine.openEvents();
+    const batches = await t.engine.readEvents(new Map([[OTHER, 0]]), 5);
+    const types = batches.flatMap(({ events }) => events.map(({ type }) => type));
+    expect(types).toContain('breakerOpened');
   });
 
   it('gives retries places, `max` at once and then one by one', async () => {

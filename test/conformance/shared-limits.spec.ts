@@ -4,7 +4,7 @@ import type { LimitRule } from '#lib/job/limit-rule.js';
 import { LEASE_MS, QUEUE } from '../scripts/support.js';
 import { ENGINES, OTHERS, useEngine } from './support.js';
 
-const [OTHER] = OTHERS;
+const [OTHER, THIRD] = OTHERS;
 
 describe.each(ENGINES)('limits that queues share on %s', (kind) => {
   const t = useEngine(kind);
@@ -70,6 +70,23 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ want: 2, seq: 2, running: 1 }, OTHER)).toMatchObject({ granted: 0, isFull: true });
     expect(await ask({ running: 1 })).toEqual({ ...nothing, granted: 0, woken: [OTHER] });
     expect(await ask({ want: 2, seq: 3, running: 1 }, OTHER)).toMatchObject({ granted: 1 });
+  });
+
+  it('wake all queues that found no place, once', async () => {
+    await set('api', { concurrency: 1 });
+    expect(await ask({ want: 1 })).toMatchObject({ granted: 1, isFull: false });
+    for (const queue of [OTHER, THIRD, OTHER])
+      expect(await ask({ want: 1 }, queue)).toMatchObject({ granted: 0, isFull: true });
+    expect((await ask({})).woken.toSorted()).toEqual([OTHER, THIRD].toSorted());
+    expect(await ask({ want: 1, seq: 2 })).toMatchObject({ granted: 1 });
+    expect(await ask({ seq: 2 })).toMatchObject({ woken: [] });
+  });
+
+  it('are full for a worker that runs fewer jobs, but wants more than there are places', async () => {
+    await set('api', { concurrency: 2 });
+    expect(await ask({ want: 2 })).toMatchObject({ granted: 2 });
+    expect(await ask({ want: 1 }, OTHER)).toMatchObject({ granted: 0, isFull: true });
+    expect(await ask({ want: 2, seq: 2, running: 1 })).toMatchObject({ granted: 1, isFull: true, woken: [] });
   });
 
   it('free the places of a worker that is gone once its lease is over, and count one that renews it', async () => {

@@ -17,8 +17,14 @@ const ALL = readdirSync(FOLDER)
   .map((name) => name.slice(0, -'.spec.ts'.length));
 /** Specs that look at several scripts; what an exchange tells of schedules is in `due-schedules`. */
 const MORE = ['letters', 'undeclared-workers', 'events', 'due-schedules', 'planted'];
-/** Fragments whose functions have a spec of their own. It takes no time, so it is first. */
-const WITH_FUNCTIONS = ['shared/rates', 'shared/limits', 'shared/breakers'];
+/** Specs of `test/scripts` for fragments of flow control. Those of functions are short, so they are first. */
+const OF_FRAGMENTS: Readonly<Record<string, readonly string[]>> = {
+  'shared/rates': ['limit-functions'],
+  'shared/limits': ['limit-functions'],
+  'shared/breakers': ['limit-functions'],
+  'shared/lines': ['claim-limited', 'wake-lines'],
+  'shared/slots': ['claim-limited'],
+};
 const ofBothEngines = (names: readonly string[]) => names.map((name) => `../conformance/${name}`);
 
 /**
@@ -29,8 +35,8 @@ function specsOf(id: string): readonly string[] {
   const { file, patch } = mutantOf(id);
   const ofFlowControl = FLOW_CONTROL[file];
   if (ofFlowControl) {
-    const functions = WITH_FUNCTIONS.includes(file) ? ['limit-functions'] : [];
-    return [...functions, ...ALL.filter((spec) => spec === file), ...ofBothEngines(ofFlowControl)];
+    const ofScripts = OF_FRAGMENTS[file] ?? ALL.filter((spec) => spec === file);
+    return [...ofScripts, ...ofBothEngines(ofFlowControl)];
   }
   const scripts = allScripts().flatMap(({ name, text }) => (patch(name, text) === text ? [] : [name]));
   const isOwn = (spec: string) => scripts.some((name) => spec === name || spec.startsWith(`${name}-`));

@@ -92,20 +92,20 @@ end
  */
 export const FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   charge: ['limits', 'breakers', 'shared-limits'],
-  'claim-limited': ['limits', 'breakers'],
+  'claim-limited': ['limits', 'lines', 'breakers'],
   'free-keys': ['unique'],
   limits: ['limits', 'breakers', 'shared-limits'],
   report: ['breakers'],
   'set-limits': ['limits', 'breakers'],
-  share: ['shared-limits'],
+  share: ['shared-limits', 'breakers'],
   'wake-lines': ['limits'],
   'shared/aggregate': ['aggregate'],
   'shared/breakers': ['breakers'],
   'shared/limits': ['limits', 'breakers', 'shared-limits'],
-  'shared/lines': ['limits'],
+  'shared/lines': ['lines', 'limits'],
   'shared/rates': ['limits', 'shared-limits'],
-  'shared/shares': ['shared-limits'],
-  'shared/slots': ['limits'],
+  'shared/shares': ['shared-limits', 'breakers'],
+  'shared/slots': ['lines', 'limits'],
   'shared/unique': ['unique', 'aggregate'],
 };
 

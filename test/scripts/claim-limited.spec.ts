@@ -4,7 +4,8 @@ import type { RedisStore } from '#lib/engine/redis-store.js';
 import { SEPARATOR } from '#lib/engine/codec/replies.js';
 import { claimLimited } from '#lib/engine/scripts/work.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { completed, job, LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';
+import { RULES } from '#lib/job/rules.js';
+import { completed, job, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { until } from '../support/wait.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
@@ -53,6 +54,64 @@ it('answers the last call again, of each of the two sequences, and refuses an ol
   expect(idsOf(await changingNothing(q, () => claim(2, { want: 1 })))).toEqual(['a']);
   expect(idsOf(await changingNothing(q, () => claim(1, { want: 1, pipelined: true })))).toEqual(['b']);
   expect(idsOf(await changingNothing(q, () => claim(1)))).toBe('stale');
+});
+
+it('tells again whether the last call found all it wanted', async () => {
+  await q.exchange({ want: 0 });
+  await q.add(...['a', 'b', 'c'].map((id) => member(id, id)));
+  for (const [seq, want, supply] of [
+    [2, 2, 'more'],
+    [3, 2, 'empty'],
+    [4, 2, 'empty'],
+  ] as const) {
+    expect(await claim(seq, { want })).toMatchObject({ supply });
+    expect(await claim(seq, { want })).toMatchObject({ supply });
+  }
+});
+
+it('tells of each job how often it failed, and how many workers it lost', async () => {
+  await q.exchange({ want: 0 });
+  await q.add(member('a', 'g'), member('b', 'g'), member('c', 'g'));
+  await claim(2);
+  await q.exchange({ seq: 2, want: 0, settled: [retried('a'), retried('b', { counted: false })] });
+  await q.admin.hset(q.key('stalls'), 'b', '2');
+  const told = async (seq: number) => {
+    const answer = await claim(seq);
+    return answer.kind === 'claimed' && answer.claimed.map(({ id, failed, stalls }) => [id, failed, stalls]);
+  };
+  // One that failed no attempt comes back first.
+  const both = [
+    ['b', 0, 2],
+    ['a', 1, 0],
+  ];
+  expect(await told(3)).toEqual(both);
+  expect(await told(3)).toEqual(both);
+});
+
+it('gives each new group a number that no other has, also once numbers start again', async () => {
+  await q.add(member('a', 'a'), member('b', 'b'));
+  await q.admin.hset(q.key('meta'), 'lines', '0');
+  await q.add(member('c', 'c'), member('d', 'd'));
+  expect(new Set(Object.values(await q.hash('lines'))).size).toBe(4);
+});
+
+it('looks again at the line with the lowest number once a slot of it is free', async () => {
+  await q.exchange({ want: 0 });
+  await q.engine.limits.set(QUEUE, 'g', 'live', { concurrency: 1 });
+  await q.admin.hset(q.key('meta'), 'lines', String(RULES.linesMax - 1));
+  await q.add(member('a', 'g'), member('b', 'g'));
+  expect(await q.hash('lines')).toEqual({ 'g:g': '0000001' });
+  expect(idsOf(await claim(2))).toEqual(['a']);
+  await q.exchange({ seq: 2, want: 0, settled: [completed('a')] });
+  expect(idsOf(await claim(3))).toEqual(['b']);
+});
+
+it('buries a job without a body that was put into the line by hand', async () => {
+  await q.exchange({ want: 0 });
+  await q.add(member('a', 'g'));
+  await q.admin.rpush(q.key('wait'), 'ghost');
+  expect(idsOf(await claim(2))).toEqual(['a']);
+  expect(await q.zset('dead')).toEqual(['ghost']);
 });
 
 it('leaves what there is no room for in the answer, with its turn and its tokens', async () => {

@@ -19,6 +19,18 @@ it('lets all groups go on when their common rule changes', async () => {
   expect((await q.claim(9)).toSorted()).toEqual(['a2', 'b2', 'c2']);
 });
 
+it('makes no line ready that holds only the jobs of one priority of a group', async () => {
+  const first = job('a1', {
+    group: 'a',
+    priority: 1,
+    body: encodeBody('work', 1, { group: 'a', priority: 1 }, ''),
+  });
+  await q.add(member('a0', 'a'), first);
+  await q.exchange({ want: 0 });
+  await q.engine.limits.wakeLines(QUEUE);
+  expect(await q.zset('ready')).toEqual([(await q.hash('lines'))['g:a']]);
+});
+
 describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: wakeLines.keys,

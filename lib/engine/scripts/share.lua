@@ -38,7 +38,7 @@ for _, take in ipairs(takes) do
   if counted ~= 0 then charge_rate(take.field, take.rule, take.state, now, counted, arg_keep >= 0 and arg_keep or nil) end
   mine.count, mine.till = arg_running + (arg_keep < 0 and granted or 0), now + arg_leaseMs
   put_shares(take.limit, take.rows)
-  if arg_want > granted and take.places < arg_want then
+  if take.places < arg_want then
     is_full = 1
     wait_for_share(take.limit, arg_queue)
   elseif mine.count < before then

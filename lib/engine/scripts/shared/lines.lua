@@ -133,14 +133,13 @@ end
 -- How many jobs of a line hold a slot.
 local function running_of(number) return redis.call('ZCOUNT', key_slots, line_text(number), '(' .. line_text(number + 1)) end
 
--- Removes a line. No job waits in it, and no job of it holds a slot.
+-- Removes a line. No job waits in it, no job of it holds a slot, and it has left `ready`.
 local function drop_line(line, number)
   for _, each in ipairs(numbers_in(line, number)) do redis.call('HDEL', key_lineStates, line_text(each)) end
   redis.call('HDEL', key_lines, line.name)
   for each in string.gmatch(line.priorities, '%d+') do
     if each ~= '0' then redis.call('HDEL', key_lines, line.name .. '\n' .. each) end
   end
-  redis.call('ZREM', key_ready, line_text(number))
   redis.call('ZREM', key_resting, line_text(number))
 end
 

@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import type { LimitRule } from '#lib/contract/limit-verbs.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { completed, QUEUE } from '../scripts/support.js';
+import { ENGINES, useEngine } from './support.js';
+
+// When groups become ready, rest, wait for a slot, and are served. What the limits allow is in `limits.spec.ts`.
+describe.each(ENGINES)('groups on %s', (kind) => {
+  const t = useEngine(kind);
+  const set = (field: string, rule: LimitRule | null, part: 'code' | 'live' = 'live') =>
+    t.engine.limits.set(QUEUE, field, part, rule);
+
+  /** A job with an id like `tenant.3`, of that group. */
+  const grouped = (id: string, more: { priority?: number } = {}) => {
+    const group = id.split('.')[0]!;
+    const body = encodeBody('job', t.now, { group, ...more }, '');
+    return { id, name: 'job', hasOwnId: true, group, ...more, body };
+  };
+  const some = (group: string, count: number) =>
+    Array.from({ length: count }, (_, i) => grouped(`${group}.${i}`));
+
+  /** What is claimed, and until when nothing more is. */
+  async function take(want: number) {
+    const { claimed, supply } = await t.exchanged({ want });
+    return { ids: claimed.map(({ id }) => id), supply };
+  }
+
+  it('count those of their jobs that run already', async () => {
+    await set('g', { concurrency: 3 });
+    await t.add(...some('a', 6), ...some('b', 6));
+    expect((await take(6)).ids).toEqual(['a.0', 'a.1', 'a.2', 'b.0', 'b.1', 'b.2']);
+    await t.settle(completed('a.0'), completed('b.0'), completed('b.1'));
+    expect((await take(9)).ids).toEqual(['a.3', 'b.3', 'b.4']);
+    await t.settle(completed('a.1'));
+    expect((await take(1)).ids).toEqual(['a.4']);
+    expect((await take(9)).ids).toEqual([]);
+  });
+
+  it('that are new begin at the turn of the others', async () => {
+    await t.add(...some('a', 9));
+    for (let i = 0; i < 4; i++) await take(1);
+    await t.add(...some('b', 9));
+    const ids = [];
+    for (let i = 0; i < 6; i++) ids.push((await take(1)).ids[0]!.charAt(0));
+    expect(ids.filter((group) => group === 'a').length).toBeGreaterThanOrEqual(2);
+    expect(ids.filter((group) => group === 'b').length).toBeGreaterThanOrEqual(2);
+  });
+
+  it('go on when they get a job while their last one runs', async () => {
+    await set('g', { concurrency: 2 });
+    await t.add(...some('a', 1), ...some('b', 1));
+    expect((await take(9)).ids).toEqual(['a.0', 'b.0']);
+    await t.add(grouped('a.1'), grouped('b.1', { priority: 2 }));
+    expect((await take(9)).ids).toEqual(['a.1', 'b.1']);
+  });
+
+  it('wait for nothing once their rate is gone and they are empty', async () => {
+    await set('g', { rate: { max: 1, per: 1_000, window: 'fixed', burst: 1 } });
+    await t.add(...some('a', 2));
+    expect(await take(9)).toEqual({ ids: ['a.0'], supply: { limitedForMs: 1_000 } });
+    await set('g', { weight: 1 });
+    await t.add(grouped('a.2'));
+    expect((await take(9)).ids).toEqual(['a.1', 'a.2']);
+    expect((await take(9)).supply).toBe('empty');
+  });
+
+  it('wait for nothing once their rule was changed while they rested', async () => {
+    await set('g:a', { rate: { max: 1, per: 60_000, window: 'fixed', burst: 1 } });
+    await t.add(...some('a', 2));
+    expect(await take(9)).toEqual({ ids: ['a.0'], supply: { limitedForMs: 60_000 } });
+    await set('g:a', { concurrency: 5 });
+    expect(await take(9)).toEqual({ ids: ['a.1'], supply: 'empty' });
+  });
+
+  it('wait for nothing once they have rested and have room', async () => {
+    await set('g', { rate: { max: 2, per: 1_000, window: 'fixed', burst: 2 }, concurrency: 5 });
+    await t.add(...some('a', 3));
+    expect(await take(9)).toEqual({ ids: ['a.0', 'a.1'], supply: { limitedForMs: 1_000 } });
+    await t.advance(1_000);
+    expect(await take(9)).toEqual({ ids: ['a.2'], supply: 'empty' });
+  });
+
+  it('each keep their own turn if they wake together', async () => {
+    await set('g', { concurrency: 1 }, 'code');
+    await set('g:a', { weight: 0.25 });
+    await t.add(...some('a', 2), ...some('b', 2));
+    expect((await take(9)).ids).toEqual(['a.0', 'b.0']);
+    await t.settle(completed('a.0'), completed('b.0'));
+    expect((await take(1)).ids).toEqual(['b.1']);
+  });
+});
