@@ -30,7 +30,10 @@ export interface LimitsOverview {
   readonly groups: GroupCounts;
 }
 
-/** Numbers of groups. A group that is paused, or whose concurrency is used up, is in neither. */
+/**
+ * Numbers of groups. A group that is paused, or whose concurrency is used up, is in neither; if many groups are ready, some whose
+ * concurrency is used up count as ready.
+ */
 export interface GroupCounts {
   /** Jobs of the group wait, and its own limits let one start. */
   readonly ready: number;

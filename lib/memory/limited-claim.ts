@@ -45,6 +45,10 @@ export class LimitedClaim {
   private readonly in: LimitBook['inside'];
   private readonly choices: Choice[] = [];
   private readonly candidates = new Map<MemoryLine, Candidate>();
+  /** Whether a line may stay in `ready` while it waits for a slot, because many lines are ready. */
+  private mayStay = false;
+  /** Whether lines were not looked at because so many before them gave no job. */
+  private hasUnseen = false;
 
   private readonly book: LimitBook;
 
@@ -101,6 +105,7 @@ export class LimitedClaim {
     }
     const left = () => Math.min(want, tokens) - this.choices.length;
     if (hasLines) {
+      this.mayStay = book.ready().length > 4 * Math.min(this.call.want, RULES.claimMax);
       for (const job of own.slice(0, Math.max(0, left()))) this.choices.push({ job, of: null });
       this.chooseOfLines(Math.min(left(), free));
       return free;
@@ -156,8 +161,16 @@ export class LimitedClaim {
           of.tokens = of.nextMs > 0 ? 0 : 1;
         }
       }
+      const stays =
+        this.mayStay &&
+        of.count > 0 &&
+        of.most < Infinity &&
+        of.tokens >= 1 &&
+        !of.isEmpty &&
+        !of.rule.paused;
       of.room = of.rule.paused ? 0 : Math.min(of.most - of.running - of.count, of.tokens);
-      if (of.room < 1 || ((of.count > 0 || of.isEmpty) && sizeOf(of.line) === 0)) aside.push(of);
+      if (stays) of.line.ready = of.line.turn;
+      else if (of.room < 1 || ((of.count > 0 || of.isEmpty) && sizeOf(of.line) === 0)) aside.push(of);
       else if (of.count > 0) of.line.ready = of.line.turn;
     }
     for (const of of aside) this.putAside(of);
@@ -169,7 +182,7 @@ export class LimitedClaim {
     const rests = [...this.in.lines.values()].flatMap(({ restsUntil }) => restsUntil ?? []);
     const first = rests.length > 0 ? Math.min(...rests) - this.now : null;
     if (count === 0 && tokens >= 1 && first === null) this.in.turnOff();
-    const opens = tokens < 1 ? nextMs : first;
+    const opens = this.hasUnseen ? 0 : tokens < 1 ? nextMs : first;
     return opens === null ? 'empty' : { limitedForMs: Math.max(1, Math.ceil(opens)) };
   }
 
@@ -260,10 +273,11 @@ export class LimitedClaim {
     let left = most;
     for (let behind = 0; left > 0 && behind < RULES.claimMax;) {
       const rows = this.book.ready().slice(behind, behind + Math.min(left, RULES.sortMax));
-      if (rows.length === 0) return;
+      if (rows.length === 0) break;
       behind += rows.length;
       const alive = rows.map((line) => this.load(line)).filter(({ room }) => room >= 1);
       left = this.takeTurns(alive, left);
+      this.hasUnseen = left > 0 && behind >= RULES.claimMax && this.book.ready().length > behind;
     }
   }
 

@@ -80,6 +80,33 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     expect(await take(9)).toEqual({ ids: ['a.2'], supply: 'empty' });
   });
 
+  it('keep their turns and strict order while many others are ready', async () => {
+    await set('g', { order: 'strict' });
+    const groups = Array.from({ length: 12 }, (_, i) => `g${i + 10}`);
+    const idsOf = (n: number) => groups.map((group) => `${group}.${n}`);
+    await t.add(...[0, 1].flatMap(idsOf).map((id) => grouped(id)));
+    const started: string[] = [];
+    for (let i = 0; i < 6; i += 1) started.push(...(await take(2)).ids);
+    expect(started).toEqual(idsOf(0));
+    expect(await take(2)).toEqual({ ids: [], supply: 'empty' });
+    await t.settle(completed('g12.0'));
+    expect((await take(2)).ids).toEqual(['g12.1']);
+    const others = (n: number) => idsOf(n).filter((id) => !id.startsWith('g12'));
+    await t.settle(...others(0).map(completed));
+    expect((await take(20)).ids).toEqual(others(1));
+  });
+
+  it('are found behind many groups without jobs', async () => {
+    await set('g', { order: 'strict' });
+    const ids = Array.from({ length: 1_001 }, (_, i) => `g${i}.0`);
+    await t.add(...[...ids, 'last.0', 'last.1'].map((id) => grouped(id)));
+    for (let i = 0; i < 10; i += 1) expect((await take(100)).ids).toEqual(ids.slice(100 * i, 100 * i + 100));
+    expect((await take(100)).ids).toEqual(['g1000.0', 'last.0']);
+    await t.settle(...[...ids, 'last.0'].map(completed));
+    expect(await take(500)).toEqual({ ids: [], supply: { limitedForMs: 1 } });
+    expect((await take(500)).ids).toEqual(['last.1']);
+  });
+
   it('each keep their own turn if they wake together', async () => {
     await set('g', { concurrency: 1 }, 'code');
     await set('g:a', { weight: 0.25 });

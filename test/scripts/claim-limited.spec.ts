@@ -165,6 +165,18 @@ it.each(['sliding', 'fixed', 'bucket'] as const)(
   },
 );
 
+it('leaves a group in `ready` while its job runs if many others are ready, and takes it out when it has no slot', async () => {
+  await q.exchange({ want: 0 });
+  await q.engine.limits.set(QUEUE, 'g', 'live', { order: 'strict' });
+  const ids = ['a', 'b', 'c', 'd', 'e'];
+  await q.add(...ids.flatMap((id) => [member(id, id), member(id.repeat(2), id)]));
+  for (const [i, id] of ids.entries()) expect(idsOf(await claim(i + 2, { want: 1 }))).toEqual([id]);
+  expect(await q.zset('ready')).toHaveLength(5);
+  await q.exchange({ want: 0, settled: [completed('e')] });
+  expect(idsOf(await claim(7, { want: 1 }))).toEqual(['ee']);
+  expect(await q.zset('ready')).toHaveLength(1);
+});
+
 it('claims what somebody put into the line by hand, in a line that all such jobs share', async () => {
   await q.exchange({ want: 0 });
   await q.add(member('a', 'g'), job('x'), job('y', { priority: 3 }));

@@ -81,8 +81,7 @@ local function sort_arrivals()
     else
       if scores[seen] then first[#first + 1], first[id] = id, true end
       local body = body_of(id)
-      bytes = bytes + (body and #body or 0)
-      moved[#moved + 1], names[#names + 1] = id, line_of(body)
+      bytes, moved[#moved + 1], names[#names + 1] = bytes + (body and #body or 0), id, line_of(body)
       priorities[#priorities + 1] = seen > plain and not first[id] and math.floor(tonumber(ranked[2 * (seen - plain)]) / rule_ranks) or 0
     end
   end
@@ -98,8 +97,7 @@ local ids, keys, counts_for, lines, line_by = {}, {}, {}, {}, {}
 
 local function choose(id, key, line) ids[#ids + 1], keys[#ids + 1], counts_for[#ids + 1] = id, key, line or false end
 
-local running_by = has_lines and running_by_line(4 * want)
-local reached = has_lines and math.max(turn_now(), 1)
+local running_by, reached = has_lines and running_by_line(4 * want), has_lines and math.max(turn_now(), 1)
 
 -- Reads a line. The caller may have read its turn and state already. Nil if the line does not exist.
 local function load_line(text, turn, state)
@@ -124,18 +122,15 @@ local function load_line(text, turn, state)
   return line
 end
 
--- For a line that has left `ready` because no more of its jobs may start. It waits for its rate, for a slot or for jobs. A line
--- that waits for nothing is removed.
+-- For a line that has left `ready` because no more of its jobs may start. It waits for its rate, for a slot or for jobs. Returns
+-- whether it waits for nothing, so that it can be removed.
 local function put_aside(line)
   if line.tokens < 1 then return rest_until(now + line.next_in, line.text) end
   local running = line.most < math.huge and line.running + line.count or running_of(line.number)
-  if running > 0 or size_of_line(line.numbers or { line.number }) > 0 then return end
+  if running > 0 or not (line.is_empty and line.got == 0) and size_of_line(line.numbers or { line.number }) > 0 then return false end
   local over_at = state_over_at(line.rule, line.state, now)
-  if over_at > now then return over_at < math.huge and rest_until(over_at, line.text) end
-  drop_line(line, line.number)
-  redis.call('HDEL', key_limitStates, line.name)
-  -- An ended hold or a removed rule has left this.
-  if redis.call('HGET', key_limits, line.name) == '{}' then redis.call('HDEL', key_limits, line.name) end
+  if over_at > now and over_at < math.huge then rest_until(over_at, line.text) end
+  return over_at <= now
 end
 
 -- Goes to the next job of a priority. Its place in the line is the time when its wait began, plus the lead of its priority.
@@ -195,15 +190,14 @@ end
 local function take_turns(alive, left)
   while left > 0 and #alive > 0 do
     local share, first, still = math.ceil(left / #alive), math.huge, {}
-    for _, line in ipairs(alive) do first = math.min(first, line.turn) end
+    for _, line in ipairs(alive) do if line.turn < first then first = line.turn end end
     for _, line in ipairs(alive) do
       if line.turn >= first + share * 1024 then
         still[#still + 1] = line
       elseif left > 0 then
-        local count = math.min(left, line.room, math.max(1, math.floor(share * 1024 / line.step + 0.5)))
+        local count = line.room == 1 and 1 or math.min(left, line.room, math.max(1, math.floor(share * 1024 / line.step + 0.5)))
         local taken = count >= 1 and take_of(line, count) or 0
-        line.is_empty = taken < count
-        left = left - taken
+        line.is_empty, left = taken < count, left - taken
         if taken == count and line.room >= 1 then still[#still + 1] = line end
       end
     end
@@ -212,6 +206,7 @@ local function take_turns(alive, left)
   return left
 end
 
+-- Returns whether lines were not looked at because so many before them gave no job.
 local function choose_of_lines(most)
   wake_rested(now, rule_sortMax)
   give_turns(rule_claimMax, reached)
@@ -219,7 +214,7 @@ local function choose_of_lines(most)
   while left > 0 and behind < rule_claimMax do
     local alive, names = {}, {}
     local rows = redis.call('ZRANGE', key_ready, behind, behind + math.min(left, rule_sortMax) - 1, 'WITHSCORES')
-    if #rows == 0 then return end
+    if #rows == 0 then return false end
     for i = 1, #rows, 2 do names[#names + 1] = rows[i] end
     behind = behind + #names
     local states = redis.call('HMGET', key_lineStates, unpack(names))
@@ -234,11 +229,15 @@ local function choose_of_lines(most)
     end
     left = take_turns(alive, left)
   end
+  return left > 0 and redis.call('ZCARD', key_ready) > behind
 end
 
 local own = has_lines and redis.call('EXISTS', key_wait, key_prioritized) > 0 and sort_arrivals() or 0
--- How many jobs may start by the concurrency of the queue. A job that has a slot already does not count.
-local free = math.max(0, most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0))
+-- How many jobs may start by the concurrency of the queue. A job that has a slot already does not count. And whether a line may stay
+-- in `ready` while it waits for a slot. If many lines are ready, it has its slot when its turn comes, and the end of its job need not
+-- write `ready` again. A claim that finds no slot takes the line out.
+local free, may_stay = math.max(0, most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0)),
+  has_lines and redis.call('ZCARD', key_ready) > 4 * want
 local suspect = arg_maySuspect == 1 and tokens >= 1 and redis.call('LINDEX', key_suspects, 0)
 if suspect then
   local slot = redis.call('ZSCORE', key_slots, suspect)
@@ -255,11 +254,11 @@ if suspect then
     end
   end
 end
-local most = math.min(want - #ids, tokens - #ids)
+local most, has_unseen = math.min(want - #ids, tokens - #ids), false
 if has_lines then
   local count = math.min(own, most)
   for _, id in ipairs(count > 0 and redis.call('LRANGE', key_wait, 0, count - 1) or {}) do choose(id, key_wait) end
-  choose_of_lines(math.min(want - #ids, tokens - #ids, free))
+  has_unseen = choose_of_lines(math.min(want - #ids, tokens - #ids, free))
 elseif math.min(most, free) > 0 then
   most = math.min(most, free)
   for _, id in ipairs(redis.call('LRANGE', key_wait, 0, most - 1)) do choose(id, key_wait) end
@@ -315,7 +314,7 @@ if #broken > 0 then
   say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
 end
 
-local turn, states, kept, aside, leaving = 0, {}, {}, {}, {}
+local turn, states, kept, aside, leaving, over, names = 0, {}, {}, {}, {}, {}, {}
 for _, line in ipairs(lines) do
   local next_turn = line.count > 0 and turn_text(line.began + line.count * line.step)
   if next_turn then
@@ -325,9 +324,10 @@ for _, line in ipairs(lines) do
       line.tokens = line.next_in > 0 and 0 or 1
     end
   end
+  local stays = may_stay and next_turn and line.most < math.huge and line.tokens >= 1 and not line.is_empty and not line.rule.paused
   -- Chosen jobs that do not start now are still in the line.
-  line.room = line.rule.paused and 0 or math.min(line.most - line.running - line.count, line.tokens)
-  if line.room < 1 or (line.count > 0 or line.is_empty) and size_of_line(line.numbers or { line.number }) == 0 then
+  local room = stays and 1 or line.rule.paused and 0 or math.min(line.most - line.running - line.count, line.tokens)
+  if room < 1 or not stays and (line.count > 0 or line.is_empty) and size_of_line(line.numbers or { line.number }) == 0 then
     aside[#aside + 1], leaving[#leaving + 1] = line, line.text
   elseif next_turn then
     kept[#kept + 1], kept[#kept + 2] = next_turn, line.text
@@ -335,7 +335,13 @@ for _, line in ipairs(lines) do
 end
 keep_turns(states, kept)
 leave_ready(leaving)
-for _, line in ipairs(aside) do put_aside(line) end
+for _, line in ipairs(aside) do if put_aside(line) then over[#over + 1], names[#names + 1] = line, line.name end end
+drop_lines(over)
+if #over > 0 then redis.call('HDEL', key_limitStates, unpack(names)) end
+-- An ended hold or a removed rule has left this.
+for i, rule in ipairs(#over > 0 and redis.call('HMGET', key_limits, unpack(names)) or {}) do
+  if rule == '{}' then redis.call('HDEL', key_limits, names[i]) end
+end
 if turn > 0 then advance_turn(turn) end
 opens_in = used > 0 and charge_rate('q', queue, state_of_queue, now, used) or opens_in
 tokens, free = used > 0 and opens_in > 0 and 0 or tokens - used, free - #whole
@@ -357,7 +363,7 @@ if (is_cut or #whole >= want) and tokens >= 1 and free >= 1 and redis.call('EXIS
 local supply = is_cut and rule_supplyCut or rule_supplyMore
 if not is_cut and #whole < want then
   local first = redis.call('ZRANGE', key_resting, 0, 0, 'WITHSCORES')[2]
-  local opens = tokens < 1 and opens_in or first and tonumber(first) - now
+  local opens = has_unseen and 0 or tokens < 1 and opens_in or first and tonumber(first) - now
   supply = opens and math.max(1, math.ceil(opens)) or rule_supplyEmpty
   -- Nothing limits this queue any more. From now on the exchange claims its jobs.
   if #whole == 0 and tokens >= 1 and redis.call('EXISTS', key_limits, key_grouped, string.find(limited, 'g', 1, true) and key_delayed

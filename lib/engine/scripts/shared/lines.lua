@@ -5,7 +5,7 @@
 -- `lineStates`: number -> turn, priorities, name.
 -- `ready` has the lines whose jobs may start, by turn. The turn 0 means that a claim must look at the line first.
 -- `resting` has the lines whose rate is used up, by the time at which it opens.
--- A line that is in neither waits for a slot, or is paused.
+-- A line that is in neither waits for a slot, or is paused. If many lines are in `ready`, some that wait for a slot are too.
 
 -- Where the jobs of a line begin and end in `grouped`.
 local function range_of(number) return string.format('%d', number * rule_ranks), string.format('(%d', (number + 1) * rule_ranks) end
@@ -133,14 +133,15 @@ end
 -- How many jobs of a line hold a slot.
 local function running_of(number) return redis.call('ZCOUNT', key_slots, line_text(number), '(' .. line_text(number + 1)) end
 
--- Removes a line. No job waits in it, no job of it holds a slot, and it has left `ready`.
-local function drop_line(line, number)
-  for _, each in ipairs(numbers_in(line, number)) do redis.call('HDEL', key_lineStates, line_text(each)) end
-  redis.call('HDEL', key_lines, line.name)
-  for each in string.gmatch(line.priorities, '%d+') do
-    if each ~= '0' then redis.call('HDEL', key_lines, line.name .. '\n' .. each) end
+-- Removes lines that are not in `ready`. No job waits in them, and none of their jobs holds a slot.
+local function drop_lines(lines)
+  local texts, fields = {}, {}
+  for _, line in ipairs(lines) do
+    for _, number in ipairs(line.numbers or { line.number }) do texts[#texts + 1] = line_text(number) end
+    for each in string.gmatch(line.priorities, '%d+') do fields[#fields + 1] = each == '0' and line.name or line.name .. '\n' .. each end
   end
-  redis.call('ZREM', key_resting, line_text(number))
+  in_steps(texts, function(...) redis.call('HDEL', key_lineStates, ...) redis.call('ZREM', key_resting, ...) end)
+  in_steps(fields, function(...) redis.call('HDEL', key_lines, ...) end)
 end
 
 local function leave_ready(texts) in_steps(texts, function(...) redis.call('ZREM', key_ready, ...) end) end
