@@ -27,8 +27,18 @@ export default {
   disableSources: true,
   highlightLanguages: ['typescript', 'javascript', 'json', 'bash', 'mermaid'],
   treatWarningsAsErrors: true,
-  // Steps of the types for Queue<Jobs>; the words of a union tell its members apart.
-  intentionallyNotExported: ['First', 'Input', 'Listed', 'Named', 'Result', 'Returning', 'TemplateOf'],
+  // Steps of the types for Queue<Jobs>, and the names that ScheduledJobOptions leaves out.
+  intentionallyNotExported: [
+    'First',
+    'Input',
+    'Listed',
+    'Named',
+    'NOT_OF_SCHEDULES',
+    'Result',
+    'Returning',
+    'TemplateOf',
+  ],
+  // The words of a union tell its members apart.
   intentionallyNotDocumented: [
     'godwit.EventsStatus.__type.state',
     'godwit.DispatcherStatus.__type.state',

@@ -1,6 +1,6 @@
 import type { EndedState, JobState } from '../job/job-state.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
-import type { Replication } from '../options/job-options.js';
+import type { Placement, Replication } from '../options/job-options.js';
 import type { ActionVerbs } from './actions.js';
 import type { AdminVerbs } from './admin-verbs.js';
 import type { DeclarationVerbs } from './declaration-verbs.js';
@@ -132,7 +132,7 @@ export interface LinkEvent {
   readonly config?: string;
 }
 
-export interface EnqueueJob {
+export interface EnqueueJob extends Readonly<Placement> {
   readonly id: string;
   /** The body that `job-record.ts` wrote. The store reads only its first lines. */
   readonly body: string;
@@ -141,16 +141,6 @@ export interface EnqueueJob {
   readonly hasOwnId?: boolean;
   /** States in which a job that has ended keeps the id. @default none */
   readonly idHeldBy?: readonly EndedState[];
-  /** Wait this long before the first run. */
-  readonly delayMs?: number;
-  /** Or wait until this time (ms since 1970). */
-  readonly dueAt?: number;
-  /** 1 (first) to 2,097,151 (last). Jobs without a priority, or with 0, come before all of them. */
-  readonly priority?: number;
-  /** Adds the job at the head of the line. Not with a time or a priority. */
-  readonly lifo?: boolean;
-  /** The group of the job. */
-  readonly group?: string;
   /** A key that only one job can have at a time. Such a job has a generated id. The options in its body contain the digest. */
   readonly unique?: KeyClaim;
 }

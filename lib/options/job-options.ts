@@ -150,7 +150,7 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly aggregate?: AggregateOptions;
   /**
    * Last in, first out: the job is placed before all waiting jobs. The last job of a bulk runs first. Retries are placed as
-   * usual. Not together with `priority`, `delay` or `runAt`.
+   * usual. Not together with `priority`, `group`, `delay`, `runAt`, `debounce` or `aggregate`.
    *
    * @default false
    */
@@ -184,15 +184,31 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly signal?: AbortSignal;
 }
 
-/** `JobOptions` after checking: milliseconds and plain values, and only the given fields. */
-export interface CheckedJobOptions {
-  id?: string;
+/** The checked options that decide where a new job is placed. Engines read them. */
+export interface Placement {
+  /** Wait this long before the first run. */
   delayMs?: number;
+  /** Or wait until this time (ms since 1970). */
   dueAt?: number;
+  /** 1 (first) to 2,097,151 (last). Jobs without a priority, or with 0, come before all of them. */
   priority?: number;
   group?: string;
-  cost?: number;
+  /** Adds the job at the head of the line. Not with a time or a priority. */
   lifo?: boolean;
+}
+
+const PLACEMENT = ['delayMs', 'dueAt', 'priority', 'group', 'lifo'] as const satisfies (keyof Placement)[];
+
+export function placementOf(checked: CheckedJobOptions): Placement {
+  const placement: Placement = {};
+  for (const name of PLACEMENT) if (checked[name] !== undefined) placement[name] = checked[name] as never;
+  return placement;
+}
+
+/** `JobOptions` after checking: milliseconds and plain values, and only the given fields. */
+export interface CheckedJobOptions extends Placement {
+  id?: string;
+  cost?: number;
   unique?: CheckedKey;
   debounce?: CheckedKey;
   throttle?: CheckedKey;
@@ -328,6 +344,22 @@ const JOB_FIELDS = {
   durability: field('durability', readDurability),
   signal: field('signal', rule(checkSignal)),
 } as const;
+
+/** Options of `add` that the template of a schedule must not have, each with the reason. */
+export const NOT_OF_SCHEDULES = {
+  id: 'left out: the id of each job is made from the schedule and its time',
+  delay: 'left out: the schedule decides when; give it another time, or jitter',
+  runAt: 'left out: the schedule decides when; give the rule startAt',
+  deadline: 'left out: it is one moment, and each occurrence has another; use expiresIn',
+  idHeldBy: 'left out: each occurrence has an id of its own',
+  durability: 'left out: no caller waits until such a job is stored',
+  unique: 'left out: each occurrence has an id of its own',
+  debounce: 'left out: the schedule decides when',
+  throttle: 'left out: the schedule decides when',
+  signal: 'left out: a schedule never waits for room',
+  aggregate: 'left out: the schedule decides when',
+  lifo: 'left out: jobs of schedules go to the end of the line, or by their priority',
+} as const satisfies { readonly [Name in keyof JobOptions]?: string };
 
 /** The names of the options of `add`. */
 export const JOB_OPTION_NAMES: readonly string[] = Object.keys(JOB_FIELDS);

@@ -1,7 +1,7 @@
 import { InvalidOptionError } from '../errors.js';
 import type { Duration } from '../job/duration.js';
 import { boolean, duration, field, integer, oneOf, refuse, rule, shape, type Report } from './check.js';
-import { checkMoment, type JobOptions } from './job-options.js';
+import { checkMoment, type JobOptions, type NOT_OF_SCHEDULES } from './job-options.js';
 
 /** Occurrences at the times of a cron expression. */
 export interface CronTiming {
@@ -71,21 +71,7 @@ export type Missed = 'skip' | 'once' | 'all';
 export type ScheduleRule = (CronTiming | EveryTiming) & ScheduleLimits;
 
 /** `JobOptions` without those that the schedule decides. */
-export type ScheduledJobOptions = Omit<
-  JobOptions,
-  | 'id'
-  | 'idHeldBy'
-  | 'delay'
-  | 'runAt'
-  | 'deadline'
-  | 'durability'
-  | 'lifo'
-  | 'unique'
-  | 'debounce'
-  | 'throttle'
-  | 'aggregate'
-  | 'signal'
->;
+export type ScheduledJobOptions = Omit<JobOptions, keyof typeof NOT_OF_SCHEDULES>;
 
 /** The job that a schedule adds. */
 export interface ScheduleTemplate<Data = unknown, Name extends string = string> {

@@ -8,6 +8,7 @@ import { pathInside, pathText, type Path, quoted } from '../job/text.js';
 import { encodePayload } from '../job/payload.js';
 import {
   checkJobOptions,
+  placementOf,
   type CheckedJobOptions,
   type JobOptions,
   type Replication,
@@ -90,7 +91,7 @@ export function makeJob(
   const { durability: replication } = queue;
   if (checked === NO_OPTIONS)
     return { id: generateId(createdAt), name, body, hasOwnId: false, replication, given: options };
-  const { id, delayMs, dueAt, priority, group, lifo, durability, signal } = checked;
+  const { id, durability, signal } = checked;
   const { idHeldBy = queue.policy.idHeldBy } = checked;
   return {
     id: id ?? generateId(createdAt),
@@ -99,14 +100,10 @@ export function makeJob(
     hasOwnId: id !== undefined,
     replication: durability === undefined ? replication : durability,
     given: options,
-    ...(delayMs !== undefined && { delayMs }),
+    ...placementOf(checked),
     ...delayOf(unique),
     ...(unique && { unique }),
     ...(asked?.on === 'error' && { isExclusive: true }),
-    ...(dueAt !== undefined && { dueAt }),
-    ...(priority !== undefined && { priority }),
-    ...(group !== undefined && { group }),
-    ...(lifo && { lifo }),
     ...(signal && { signal }),
     ...(id !== undefined && idHeldBy.length > 0 && { idHeldBy }),
   };

@@ -3,7 +3,12 @@ import { checkJobName } from '../job/job-id.js';
 import type { RecordOptions } from '../job/job-record.js';
 import { InvalidOptionError } from '../errors.js';
 import { copyFields, field, readable, refuse, shape } from '../options/check.js';
-import { checkJobOptions, JOB_OPTION_NAMES, type CheckedJobOptions } from '../options/job-options.js';
+import {
+  checkJobOptions,
+  JOB_OPTION_NAMES,
+  NOT_OF_SCHEDULES,
+  type CheckedJobOptions,
+} from '../options/job-options.js';
 import { withLimits } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
@@ -51,22 +56,6 @@ export const RULE_FIELDS = [
   'missed',
   'maxMissed',
 ] as const;
-
-/** Job options that a template must not have, and why. */
-const REFUSED = {
-  id: 'left out: the id of each job is made from the schedule and its time',
-  delay: 'left out: the schedule decides when; give it another time, or jitter',
-  runAt: 'left out: the schedule decides when; give the rule startAt',
-  deadline: 'left out: it is one moment, and each occurrence has another; use expiresIn',
-  idHeldBy: 'left out: each occurrence has an id of its own',
-  durability: 'left out: no caller waits until such a job is stored',
-  unique: 'left out: each occurrence has an id of its own',
-  debounce: 'left out: the schedule decides when',
-  throttle: 'left out: the schedule decides when',
-  signal: 'left out: a schedule never waits for room',
-  aggregate: 'left out: the schedule decides when',
-  lifo: 'left out: jobs of schedules go to the end of the line, or by their priority',
-} as const;
 
 /**
  * Checks a schedule by the rules that its jobs must follow, and builds the record that is stored.
@@ -130,7 +119,7 @@ function checkTemplateOptions(
   backoffs: Parameters<typeof checkJobOptions>[2],
 ): CheckedJobOptions {
   if (typeof options === 'object' && options !== null) {
-    for (const [name, why] of Object.entries(REFUSED)) {
+    for (const [name, why] of Object.entries(NOT_OF_SCHEDULES)) {
       const value = readable(options, path, () => (options as Record<string, unknown>)[name]);
       if (value !== undefined) throw new InvalidOptionError(`${path}.${name}`, why, value);
     }

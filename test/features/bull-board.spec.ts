@@ -308,7 +308,7 @@ describe('the adapter', () => {
     const { queue } = await boot('express');
     const adapter = new GodwitAdapter(queue);
     await expect(adapter.addJob('done', 1, { repeat: {} } as never)).rejects.toThrow(
-      'addJob().options.repeat',
+      'add().options.repeat is not an option; use @Schedule',
     );
     expect(await queue.counts()).toMatchObject({ waiting: 0, delayed: 0 });
   });

@@ -422,26 +422,12 @@ function defined<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[
   ) as never;
 }
 
-/** The words of the form of the board. */
-function toJobOptions(given: Record<string, unknown>): JobOptions {
-  const { jobId, delay, attempts, priority, backoff, removeOnComplete, lifo, ...rest } = given;
-  const path = 'addJob().options';
-  const [unknown] = Object.keys(rest);
-  if (unknown !== undefined)
-    throw new InvalidOptionError(
-      `${path}.${unknown}`,
-      'one of jobId, delay, attempts, priority, lifo, backoff and removeOnComplete',
-      rest[unknown],
-    );
+/** Options of the form of the board that Godwit calls differently. `add` checks all others. */
+function toJobOptions({ jobId, removeOnComplete, ...options }: Record<string, unknown>): JobOptions {
   return defined({
+    ...options,
     id: jobId,
-    delay,
-    attempts,
-    priority,
-    // The form of the board always sends this option.
-    lifo: lifo === false ? undefined : lifo,
-    backoff,
-    retention: retentionOf(removeOnComplete, `${path}.removeOnComplete`),
+    retention: retentionOf(removeOnComplete, 'addJob().options.removeOnComplete'),
   }) as JobOptions;
 }
 
