@@ -10,6 +10,7 @@ import type { FailureRecord, Outcome, SettledRun } from '#lib/job/outcome.js';
 import { atEnd } from '../support/cleanup.js';
 import { connectionTo } from '../support/mutant.js';
 import { useRedis, type TestRedis, type UseRedisOptions } from '../support/redis.js';
+import { until } from '../support/wait.js';
 import { dump, type Dump } from './unchanged.js';
 
 export const QUEUE = 'q';
@@ -18,6 +19,14 @@ export const HOUR = Date.now() - (Date.now() % HOUR_MS);
 export const WORKER = 'w1';
 export const LANE = 'lane';
 export const LEASE_MS = 8_000;
+
+const DAY_MS = 24 * HOUR_MS;
+
+/** The counters of each day have their own key. A test that begins in the last seconds of a day (UTC) waits for the next day. */
+async function afterMidnight(): Promise<void> {
+  const left = DAY_MS - (Date.now() % DAY_MS);
+  if (left < 5_000) await until(() => Date.now() % DAY_MS < DAY_MS / 2, { timeout: left + 1_000 });
+}
 
 /** What the specs of scripts leave behind: they play processes by hand. */
 const LEAVES = ['active', 'worker', 'workers', 'processes', 'toCancel', 'declarers'];
@@ -99,6 +108,7 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
   };
 
   beforeEach(async () => {
+    await afterMidnight();
     const keys = new QueueKeys(redis.prefix, QUEUE);
     state = { engine: engineWith({}), keys, lane: 0, workers: new Map() };
     await state.engine.open();
