@@ -226,7 +226,16 @@ function encodeJobs(
   withEvents: boolean,
   now: number,
 ): Record<
-  'plain' | 'head' | 'ranked' | 'later' | 'grouped' | 'times' | 'priorities' | 'unique' | 'holds' | 'said',
+  | 'plain'
+  | 'head'
+  | 'ranked'
+  | 'later'
+  | 'grouped'
+  | 'times'
+  | 'priorities'
+  | 'unique'
+  | 'holds'
+  | 'eventFields',
   Value[]
 > {
   const lists = {
@@ -239,7 +248,7 @@ function encodeJobs(
     priorities: [] as Value[],
     unique: [] as Value[],
     holds: [] as Value[],
-    said: [] as Value[],
+    eventFields: [] as Value[],
   };
   for (const job of jobs) {
     if (job.unique) {
@@ -261,7 +270,7 @@ function encodeJobs(
       lists.plain.push(job.id, job.body);
     }
   }
-  if (withEvents) say(jobs, lists.said, now);
+  if (withEvents) say(jobs, lists.eventFields, now);
   return lists;
 }
 

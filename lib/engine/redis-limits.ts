@@ -80,20 +80,23 @@ export class RedisLimits implements LimitVerbs {
       failed,
       retries,
     ]);
-    return this.runReport(place, { reports: list, told: [] });
+    return this.runReport(place, { reports: list, sharedEvents: [] });
   }
 
   /** Writes the event of a shared breaker to each queue that uses the limit. If that fails, only the event is missing. */
   private async tellUsers(queue: string, field: LimitField, { answer, users, openForMs }: Reported) {
     if (answer.breaker !== 'opened' && answer.breaker !== 'closed') return;
-    const told =
+    const sharedEvents =
       answer.breaker === 'opened' ? ['breakerOpened', field, openForMs] : ['breakerClosed', field, 0];
     await Promise.allSettled(
-      [...new Set([queue, ...users])].map((one) => this.runReport(one, { reports: [], told })),
+      [...new Set([queue, ...users])].map((one) => this.runReport(one, { reports: [], sharedEvents })),
     );
   }
 
-  private runReport(place: string, lists: { reports: (string | number)[]; told: (string | number)[] }) {
+  private runReport(
+    place: string,
+    lists: { reports: (string | number)[]; sharedEvents: (string | number)[] },
+  ) {
     const { maxEvents } = this.settings.limitsOf(place);
     return this.store.run(report, this.store.keysOf(place).fixed, { maxEvents }, lists);
   }

@@ -196,19 +196,20 @@ class Interception {
   watch(values: Observable<unknown>): Observable<unknown> {
     return new Observable((subscriber) => {
       this.subscriber = subscriber;
-      let said = false;
+      let hasValue = false;
       return values.subscribe({
         next: (value) => {
-          said = true;
+          hasValue = true;
           subscriber.next(value);
         },
         error: (error) => {
-          const isSilent = !said && this.job.stage === 'before' && isNoStream(error);
+          const isSilent = !hasValue && this.job.stage === 'before' && isNoStream(error);
           subscriber.error(isSilent ? this.returnedNothing(error) : error);
         },
         complete: () => {
           // Otherwise the job would be completed although its handler was never called.
-          if (!said && this.job.stage === 'before') subscriber.error(new HandlerNotCalledError(this.handler));
+          if (!hasValue && this.job.stage === 'before')
+            subscriber.error(new HandlerNotCalledError(this.handler));
           else subscriber.complete();
         },
       });

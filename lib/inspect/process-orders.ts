@@ -107,8 +107,8 @@ export class ProcessOrders {
     );
     const order = { id: generateId(Date.now()), kind, queue: queue ?? null, by };
     const able = found.filter(({ obeyed }) => obeyed !== null);
-    const told = await Promise.all(able.map(({ id }) => this.processes.order(id, order)));
-    const ordered = able.filter((_, at) => told[at]);
+    const accepted = await Promise.all(able.map(({ id }) => this.processes.order(id, order)));
+    const ordered = able.filter((_, at) => accepted[at]);
     if (ordered.length === 0)
       throw new ProcessNotFoundError({ process, host, queue }, found.length > able.length);
     return ordered.map(({ id, host: at, pid }) => ({ id, host: at, pid }));

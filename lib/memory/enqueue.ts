@@ -111,8 +111,8 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
     queue.ring();
 
   const over = maxWaiting?.dropOldest ? oldest(queue, Math.min(queue.waiting - maxWaiting.limit, 1_000)) : [];
-  const told = [...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job)));
-  if (isAny) queue.say([...sayAll('removed', replaced, { reason: 'replaced' }), ...told], limits);
+  const events = [...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job)));
+  if (isAny) queue.say([...sayAll('removed', replaced, { reason: 'replaced' }), ...events], limits);
   queue.say([...sayAll('updated', updated), ...sayAll('removed', over, { reason: 'dropped' })], limits);
   return [...duplicates.values()];
 }

@@ -34,14 +34,14 @@ export function claimOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueL
   const last = worker.recordAt(queue.now)?.[which] ?? null;
   if (last && seq < last.seq) return null;
   if (last?.seq === seq) {
-    const claimed = last.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
-    const isLess = last.gave.length < Math.min(call.want, RULES.claimMax);
+    const claimed = last.claimedIds.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
+    const isLess = last.claimedIds.length < Math.min(call.want, RULES.claimMax);
     return { claimed, isCut: false, supply: isLess ? ('empty' as const) : ('more' as const) };
   }
   const answer = new LimitedClaim(queue, worker, call, limits).run();
-  const gave = answer.claimed.map(({ id }) => id);
+  const claimedIds = answer.claimed.map(({ id }) => id);
   const { leaseMs } = call;
-  worker.note({ [which]: { seq, gave }, leaseMs, until: queue.now + workerRecordMs(leaseMs) });
+  worker.note({ [which]: { seq, claimedIds }, leaseMs, until: queue.now + workerRecordMs(leaseMs) });
   return answer;
 }
 
@@ -56,10 +56,10 @@ export function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: Que
   if (call.pipelined && !record?.last) return { kind: 'unknown-worker' };
   if (last !== null && seq < last.seq) return { kind: 'stale' };
   if (last?.seq === seq) {
-    const still = last.gave.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
+    const still = last.claimedIds.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
     return answer(queue, worker, last.lost, still, {
       isCut: false,
-      supply: supplyOf(queue, call, last.gave),
+      supply: supplyOf(queue, call, last.claimedIds),
     });
   }
 
@@ -75,12 +75,12 @@ export function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: Que
     queue.ringSooner();
   if (claimed.length > 0 || heldBefore > 0)
     worker.leaseAt = worker.held.size > 0 ? queue.now + leaseMs : null;
-  const gave = claimed.map(({ id }) => id);
-  worker.note({ [which]: { seq, gave, lost }, leaseMs, until: queue.now + workerRecordMs(leaseMs) });
+  const claimedIds = claimed.map(({ id }) => id);
+  worker.note({ [which]: { seq, claimedIds, lost }, leaseMs, until: queue.now + workerRecordMs(leaseMs) });
   queue.say(says, limits);
   return answer(queue, worker, lost, claimed, {
     isCut,
-    supply: isCut ? 'more' : supplyOf(queue, call, gave),
+    supply: isCut ? 'more' : supplyOf(queue, call, claimedIds),
   });
 }
 
@@ -125,9 +125,9 @@ export function claim(
   return { claimed, isCut };
 }
 
-function supplyOf(queue: MemoryQueue, { want }: ExchangeCall, gave: readonly string[]): Supply {
+function supplyOf(queue: MemoryQueue, { want }: ExchangeCall, claimedIds: readonly string[]): Supply {
   if (queue.pausedAt !== null) return 'paused';
-  return gave.length < Math.min(want, RULES.claimMax) ? 'empty' : 'more';
+  return claimedIds.length < Math.min(want, RULES.claimMax) ? 'empty' : 'more';
 }
 
 function answer(

@@ -20,7 +20,7 @@ export interface Surroundings {
   ringSooner(): void;
   clearBells(): void;
   /** Called when events were written. */
-  said(): void;
+  eventsWritten(): void;
 }
 
 /** A job that ends as cancelled. */
@@ -104,7 +104,7 @@ export class MemoryQueue {
   say(sayings: readonly (Saying | null)[], { maxEvents, eventsMaxBytes }: QueueLimits): void {
     if (maxEvents === 0 || sayings.length === 0) return;
     this.events.say(this.now, sayings, maxEvents, eventsMaxBytes);
-    this.around.said();
+    this.around.eventsWritten();
   }
 
   // ------------------------------------------------------------------------------------------------------------- times

@@ -44,7 +44,7 @@ export class MemoryStore {
         ring: () => this.bells.ring(name),
         ringSooner: () => this.bells.ringSooner(name),
         clearBells: () => this.bells.clear(name),
-        said: () => this.wakeReaders((reader) => reader.after.has(name)),
+        eventsWritten: () => this.wakeReaders((reader) => reader.after.has(name)),
       });
       this.queues.set(name, queue);
     }

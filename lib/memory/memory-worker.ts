@@ -4,14 +4,14 @@ import type { MemoryJob } from './memory-job.js';
 export interface LastExchange {
   readonly seq: number;
   /** Ids that it claimed, and settled ids that were lost. */
-  readonly gave: readonly string[];
+  readonly claimedIds: readonly string[];
   readonly lost: readonly string[];
 }
 
 /** The last claim of a queue with limits. It has its own number. */
 export interface LastClaim {
   readonly seq: number;
-  readonly gave: readonly string[];
+  readonly claimedIds: readonly string[];
 }
 
 /** The record of a worker. */

@@ -21,20 +21,20 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
   const { digest, on } = claim;
   const { now } = queue;
   const { row, holder, state, waits, isOver, isHeld, next } = standingOf(queue, claim);
-  const told = (id: string, of: MemoryJob | undefined): Duplicate => ({
+  const duplicateOf = (id: string, of: MemoryJob | undefined): Duplicate => ({
     id: job.id,
     ...(of && { state: of.state }),
     holder: id,
   });
   const changed = (of: MemoryJob, body: string): Met => {
-    const before = told(of.id, of);
+    const before = duplicateOf(of.id, of);
     of.body = body;
     return { duplicate: { ...before, replaced: true }, updated: of };
   };
   if (next && on === 'keepLast' && !isOver) return changed(next, job.body);
   if (on === 'again') {
     const rival = rivalOf(queue, job.id, digest);
-    return rival ? { duplicate: told(rival.id, rival) } : {};
+    return rival ? { duplicate: duplicateOf(rival.id, rival) } : {};
   }
   let isWork = false;
   if (next && (isOver || !isHeld)) {
@@ -42,7 +42,7 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
     isWork = true;
     if (isOver)
       return on === 'skip'
-        ? { duplicate: told(next.id, next), isWork }
+        ? { duplicate: duplicateOf(next.id, next), isWork }
         : { ...changed(next, job.body), isWork };
   }
   if (!isHeld) return { isWork };
@@ -61,7 +61,7 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
   }
   if (on !== 'skip' && waits && optionsLineOf(holder!.body) !== null)
     return changed(holder!, withLines(holder!.body, undefined, dataOf(job.body)));
-  return { duplicate: told(row.holder, holder) };
+  return { duplicate: duplicateOf(row.holder, holder) };
 }
 
 /** The other job that has not ended and has this key: then the job with `unique` does not run again. */

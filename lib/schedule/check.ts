@@ -17,22 +17,22 @@ export function checkScheduleRule(
   report: Report = refuse,
 ): CheckedRule | undefined {
   let isSound = true;
-  const told: Report = (fault) => {
+  const fail: Report = (fault) => {
     isSound = false;
     report(fault);
   };
-  const rule = readScheduleRule(given, path, told);
+  const rule = readScheduleRule(given, path, fail);
   if (rule === undefined) return undefined;
   if (rule.cron !== undefined) {
     const fault = faultOfCron(rule.cron, rule.tz!);
-    if (fault) told(new InvalidOptionError(`${path}.${fault.field}`, fault.rule, rule[fault.field]));
+    if (fault) fail(new InvalidOptionError(`${path}.${fault.field}`, fault.rule, rule[fault.field]));
   }
   // A time in the past is valid: the same program runs before and after it.
   if (isSound && rule.startAt !== undefined && nextAfter(rule, rule.startAt - 1) === null) {
     const [start, end] = [rule.startAt, rule.endAt ?? rule.startAt].map((at) => new Date(at).toISOString());
     const place = `${path}.endAt`;
     const sentence = `${place} must be late enough for one occurrence: there is none from ${start} to ${end}`;
-    told(new InvalidOptionError(place, 'late enough for one occurrence', rule.endAt, sentence));
+    fail(new InvalidOptionError(place, 'late enough for one occurrence', rule.endAt, sentence));
   }
   return isSound ? rule : undefined;
 }

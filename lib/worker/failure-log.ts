@@ -26,13 +26,13 @@ export class FailureLog {
     private readonly queue: string,
     options: { readonly failures: boolean; readonly deaths: boolean },
   ) {
-    const said = (more: number, what: string) =>
+    const summary = (more: number, what: string) =>
       `queue '${queue}': ${more.toLocaleString('en')} more ${what} within a second, not logged one by one`;
     this.failures = options.failures
-      ? new Cap((more) => this.logger.warn(said(more, `failed attempt${more === 1 ? '' : 's'}`)))
+      ? new Cap((more) => this.logger.warn(summary(more, `failed attempt${more === 1 ? '' : 's'}`)))
       : null;
     this.deaths = options.deaths
-      ? new Cap((more) => this.logger.error(said(more, `dead job${more === 1 ? '' : 's'}`)))
+      ? new Cap((more) => this.logger.error(summary(more, `dead job${more === 1 ? '' : 's'}`)))
       : null;
   }
 

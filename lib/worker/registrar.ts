@@ -146,8 +146,8 @@ export class Registrar {
 
   private timeOf(one: { readonly begunAt: number }): number {
     const time = Math.round(this.engine.now() - (performance.now() - one.begunAt));
-    const said = this.times.get(one);
-    if (said !== undefined && Math.abs(time - said) < CLOCK_ERROR_MS) return said;
+    const before = this.times.get(one);
+    if (before !== undefined && Math.abs(time - before) < CLOCK_ERROR_MS) return before;
     this.times.set(one, time);
     return time;
   }

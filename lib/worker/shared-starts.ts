@@ -23,7 +23,7 @@ export interface SharedStartsParts {
 export class SharedStarts {
   private worker = '';
   /** The number of places that was last reported to the limits. */
-  private told = 0;
+  private reportedPlaces = 0;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly parts: SharedStartsParts) {}
@@ -31,9 +31,9 @@ export class SharedStarts {
   async exchange(call: ExchangeCall): Promise<ExchangeAnswer> {
     const { engine, queue, running } = this.parts;
     const { want, seq } = call;
-    if (this.worker !== call.worker) this.told = 0;
+    if (this.worker !== call.worker) this.reportedPlaces = 0;
     this.worker = call.worker;
-    if (want === 0 && running() >= this.told) return engine.exchange(queue, call);
+    if (want === 0 && running() >= this.reportedPlaces) return engine.exchange(queue, call);
     const share = await this.ask(seq, want, null);
     const answer = await engine.exchange(queue, { ...call, want: share.granted });
     if (answer.kind !== 'exchanged') return answer;
@@ -65,17 +65,17 @@ export class SharedStarts {
     const { engine, queue, limits, leaseMs } = this.parts;
     const { worker } = this;
     const share = await engine.limits.share(queue, { limits, worker, seq, running, want, kept, leaseMs });
-    if (worker === this.worker) this.told = running + share.granted;
+    if (worker === this.worker) this.reportedPlaces = running + share.granted;
     this.renewLater();
     for (const other of share.woken) engine.ring(other).catch(() => undefined);
     return share;
   }
 
   private renewLater(): void {
-    if (this.timer !== undefined || this.told === 0) return;
+    if (this.timer !== undefined || this.reportedPlaces === 0) return;
     this.timer = setTimeout(() => {
       this.timer = undefined;
-      if (this.told > 0) this.ask(0, 0, null).catch(() => this.renewLater());
+      if (this.reportedPlaces > 0) this.ask(0, 0, null).catch(() => this.renewLater());
     }, this.parts.leaseMs / 4).unref();
   }
 }

@@ -56,7 +56,7 @@ export interface WorkerPoolParts {
   readonly heard: (
     queue: string,
     worker: string,
-    told: Pick<QueueLook, 'leaseInMs' | 'scheduleInMs'>,
+    answer: Pick<QueueLook, 'leaseInMs' | 'scheduleInMs'>,
   ) => void;
 }
 

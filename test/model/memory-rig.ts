@@ -50,10 +50,10 @@ export class MemoryRig {
       return { kind: 'claimed', claimed: [], isCut: false, held: worker.held.size };
     }
     const { claimed, isCut } = claim(queue, worker, call);
-    const gave = claimed.map(({ id }) => id);
+    const claimedIds = claimed.map(({ id }) => id);
     const { seq, leaseMs } = call;
     worker.leaseAt = queue.now + leaseMs;
-    worker.note({ last: { seq, gave, lost: [] }, leaseMs, until: queue.now + RECORD_MS });
+    worker.note({ last: { seq, claimedIds, lost: [] }, leaseMs, until: queue.now + RECORD_MS });
     queue.say(claimed.map(activated), LIMITS);
     return { kind: 'claimed', claimed: claimed.map((job) => job.claim), isCut, held: null };
   }
@@ -317,8 +317,12 @@ function addWorkers(queue: MemoryQueue, out: Record<string, KeyValue>, put: Put)
     if (doubt) fields.push(['doubt', `${doubt.lease} ${doubt.since}`]);
     const add = (one: LastExchange | null, which: string) => {
       if (!one) return;
-      const { seq, gave, lost } = one;
-      fields.push([`gave${which}`, gave.join('\n')], [`lost${which}`, lost.join('\n')], [`seq${which}`, seq]);
+      const { seq, claimedIds, lost } = one;
+      fields.push(
+        [`gave${which}`, claimedIds.join('\n')],
+        [`lost${which}`, lost.join('\n')],
+        [`seq${which}`, seq],
+      );
     };
     add(last, '');
     add(pipelined, '2');
@@ -326,7 +330,7 @@ function addWorkers(queue: MemoryQueue, out: Record<string, KeyValue>, put: Put)
       [limited, ''],
       [limitedPipelined, '2'],
     ] as const)
-      if (one) fields.push([`limited${which}`, one.gave.join('\n')], [`limitedSeq${which}`, one.seq]);
+      if (one) fields.push([`limited${which}`, one.claimedIds.join('\n')], [`limitedSeq${which}`, one.seq]);
     if (ms !== null) fields.push(['lease', ms]);
     put(`worker:${name}`, 'hash', fields);
   }

@@ -3,7 +3,10 @@ import { attemptOf, deadRecord } from '../../contract/upkeep-verbs.js';
 import { EventColumns } from './event-codec.js';
 import type { Value } from '../script.js';
 
-export type SettlementLists = Record<'kept' | 'retried' | 'dead' | 'released' | 'names' | 'said', Value[]>;
+export type SettlementLists = Record<
+  'kept' | 'retried' | 'dead' | 'released' | 'names' | 'eventFields',
+  Value[]
+>;
 
 /** The lists of one exchange: runs by outcome, the counts per job name, and the events. */
 export function encodeSettled(
@@ -18,7 +21,7 @@ export function encodeSettled(
     dead: [],
     released: [],
     names,
-    said: [],
+    eventFields: [],
   };
   let completed = '';
   for (const run of runs) {
@@ -70,12 +73,12 @@ function endRecord(run: SettledRun, { result, resultFault }: KeptResult): string
 }
 
 /** The types of the events of settlements, in the order in which they are written. */
-const SAID = ['completed', 'retrying', 'delayed', 'dead', 'released'] as const;
+const RUN_EVENTS = ['completed', 'retrying', 'delayed', 'dead', 'released'] as const;
 
 /** Groups are created when needed: usually all runs have completed. */
-type Groups = { [Type in (typeof SAID)[number]]?: EventColumns };
+type Groups = { [Type in (typeof RUN_EVENTS)[number]]?: EventColumns };
 
-function say(runs: readonly SettledRun[], { kept, said }: SettlementLists): void {
+function say(runs: readonly SettledRun[], { kept, eventFields }: SettlementLists): void {
   const groups: Groups = {};
   for (const run of runs) {
     const { outcome } = run;
@@ -100,7 +103,7 @@ function say(runs: readonly SettledRun[], { kept, said }: SettlementLists): void
     }
   }
   // The script already has the ids of the completed runs.
-  for (const type of SAID) groups[type]?.writeTo(said, type !== 'completed' || kept.length > 0);
+  for (const type of RUN_EVENTS) groups[type]?.writeTo(eventFields, type !== 'completed' || kept.length > 0);
 }
 
 /** Either all runs of a queue have an `eventResult`, or none has. */

@@ -72,9 +72,20 @@ export const enqueue = defineScript({
    * plain, head, later: id, body. ranked: id, body, priority. grouped: id, body, line, priority. times, one for each of `later`:
    * due ms, or `+` and ms from now. priorities: id, priority of those of `later` that have one. unique: id, digest of the key, ms
    * for which it counts in any case (0: by the state of its job), states that count, what to do with a duplicate, delay and
-   * longest wait of a debounce (0: none), and for `aggregate` the maximum of items and of bytes. holds: id, states of ended jobs that keep the id. said: field, value.
+   * longest wait of a debounce (0: none), and for `aggregate` the maximum of items and of bytes. holds: id, states of ended jobs that keep the id. eventFields: field, value.
    */
-  lists: ['plain', 'head', 'ranked', 'later', 'grouped', 'times', 'priorities', 'unique', 'holds', 'said'],
+  lists: [
+    'plain',
+    'head',
+    'ranked',
+    'later',
+    'grouped',
+    'times',
+    'priorities',
+    'unique',
+    'holds',
+    'eventFields',
+  ],
   /** The active set of each of `workers`. */
   moreKeys: true,
   /** Or the workers to name in the next call. Then nothing has changed. */

@@ -350,11 +350,11 @@ if #whole > 0 then
   hold(whole)
   lease_until(now + arg_leaseMs, arg_worker)
 end
-local gave = table.concat(whole, '\n')
-redis.call('HSET', key_worker, 'limitedSeq' .. suffix, arg_seq, 'limited' .. suffix, gave, 'lease', arg_leaseMs)
+local claimed_ids = table.concat(whole, '\n')
+redis.call('HSET', key_worker, 'limitedSeq' .. suffix, arg_seq, 'limited' .. suffix, claimed_ids, 'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 if #whole > 0 and arg_maxEvents > 0 then
-  say_active(events, whole, gave, nil, whole_bodies, redis.call('HLEN', key_attempts) > 0 and redis.call('HMGET', key_attempts, unpack(whole)) or {})
+  say_active(events, whole, claimed_ids, nil, whole_bodies, redis.call('HLEN', key_attempts) > 0 and redis.call('HMGET', key_attempts, unpack(whole)) or {})
 end
 write_events(events, now)
 

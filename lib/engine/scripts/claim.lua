@@ -47,8 +47,8 @@ if type(leased) ~= 'number' then
   return 0
 end
 if plain < #ids then redis.call('ZREM', key_prioritized, unpack(ids, plain + 1)) end
-local gave = table.concat(ids, '\n')
-redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', gave, 'lost', '', 'lease', arg_leaseMs)
+local claimed_ids = table.concat(ids, '\n')
+redis.call('HSET', key_worker, 'seq', arg_seq, 'gave', claimed_ids, 'lost', '', 'lease', arg_leaseMs)
 -- The ring that woke this worker may have been the only one.
 if is_more and redis.call('EXISTS', key_wait, key_prioritized) > 0 then
   ring()
@@ -61,7 +61,7 @@ if has_traces then
 end
 if arg_maxEvents > 0 then
   local events = { count = 0 }
-  say_active(events, ids, gave, name, bodies, failed)
+  say_active(events, ids, claimed_ids, name, bodies, failed)
   write_events(events, now)
 end
-return { now, gave, bodies_in(bodies), -1, failed, stalled, is_cut and 1 or 0 }
+return { now, claimed_ids, bodies_in(bodies), -1, failed, stalled, is_cut and 1 or 0 }

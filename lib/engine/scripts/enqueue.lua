@@ -349,7 +349,7 @@ if added > 0 then
   if arg_groups == 1 then flag_limits('g') end
   if #replaced > 0 then say_removed(events, replaced, replaced_names, 'replaced') end
   events.count = events.count + arg_jobs
-  for i = said_first, said_last do events[#events + 1] = ARGV[i] end
+  for i = eventFields_first, eventFields_last do events[#events + 1] = ARGV[i] end
   if #duplicates > 0 then say(events, 'skip', 0, table.concat(duplicate_ids, '\n')) end
   write_events(events, now)
 end

@@ -52,7 +52,7 @@ end
 
 -- `count`: how many jobs the answer gave. The answer to a repetition counts the remaining jobs in the same way, but does not know
 -- whether the first answer was cut.
-local function answer(lost, gave, ids, bodies, count, is_cut)
+local function answer(lost, claimed_ids, ids, bodies, count, is_cut)
   local failed, stalled, due_in, lease_of_another = {}, {}, -1, -1
   if #ids > 0 and has_traces then
     if redis.call('HLEN', key_attempts) > 0 then failed = redis.call('HMGET', key_attempts, unpack(ids)) end
@@ -63,7 +63,7 @@ local function answer(lost, gave, ids, bodies, count, is_cut)
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
   return { 'exchanged', now, is_cut and rule_supplyCut or opens_in == rule_supplyMore and count < want and rule_supplyEmpty or opens_in,
     due_in, lease_of_another, scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held_now, lost,
-    gave, bodies_in(bodies), failed, stalled }
+    claimed_ids, bodies_in(bodies), failed, stalled }
 end
 
 if last_seq == seq then
@@ -101,7 +101,7 @@ if is_plain then
     finish_completed(completed_ids, traces)
     tally_name('processed', ARGV[names_first], done, day)
     if arg_settledEvents > 0 then
-      for i = said_first, said_last do events[#events + 1] = ARGV[i] end
+      for i = eventFields_first, eventFields_last do events[#events + 1] = ARGV[i] end
       events[2], events.count = arg_completed, arg_settledEvents
     end
   end
@@ -130,7 +130,7 @@ if want > 0 and left > 0 then
   left = left - #ids
 end
 
-local gave, refusal, is_cut = '', nil, false
+local claimed_ids, refusal, is_cut = '', nil, false
 if #ids > 0 then
   local name, missing
   bodies, name, missing = bodies_and_name(ids, arg_maxBytes)
@@ -157,11 +157,11 @@ if #ids > 0 then
   end
   if #ids > 0 then
     held_now = held_now + hold(ids)
-    gave = table.concat(ids, '\n')
+    claimed_ids = table.concat(ids, '\n')
     if arg_maxEvents > 0 then
       local failed = has_traces and redis.call('HLEN', key_attempts) > 0
         and redis.call('HMGET', key_attempts, unpack(ids)) or {}
-      say_active(events, ids, gave, name, bodies, failed)
+      say_active(events, ids, claimed_ids, name, bodies, failed)
     end
   end
 end
@@ -174,9 +174,9 @@ if soonest < math.huge and opens_in ~= rule_supplyPaused and next_due(now) >= so
 if #ids > 0 or held_before > 0 then
   if held_now > 0 then lease_until(now + arg_leaseMs, arg_worker) elseif #leases > 0 then end_lease(arg_worker) end
 end
-redis.call('HSET', key_worker, 'seq' .. suffix, arg_seq, 'gave' .. suffix, gave, 'lost' .. suffix, table.concat(lost, '\n'),
+redis.call('HSET', key_worker, 'seq' .. suffix, arg_seq, 'gave' .. suffix, claimed_ids, 'lost' .. suffix, table.concat(lost, '\n'),
   'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 
 write_events(events, now)
-return refusal or answer(lost, gave, ids, bodies, #ids, is_cut)
+return refusal or answer(lost, claimed_ids, ids, bodies, #ids, is_cut)

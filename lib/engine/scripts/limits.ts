@@ -105,10 +105,10 @@ export const report = defineScript({
   keys: ['meta', 'limits', 'limitStates', ...LINE_KEYS, 'shares', 'doorbell', 'events'],
   args: { maxEvents: 'int' },
   /**
-   * reports: field of the limit, how many runs completed, how many failed, how many of these are retried. told: events of shared
+   * reports: field of the limit, how many runs completed, how many failed, how many of these are retried. sharedEvents: events of shared
    * limits.
    */
-  lists: ['reports', 'told'],
+  lists: ['reports', 'sharedEvents'],
   reply: (rows: readonly RowReport[]): Reported[] =>
     rows.map(([breaker, firstMs, eachMs, users, openForMs]) => ({
       answer: { breaker, firstMs: Number(firstMs), eachMs: Number(eachMs) },

@@ -2,18 +2,18 @@
 -- Reports to circuit breakers and retry budgets how runs ended. Arguments: fields of `limits`, each with the number of completed
 -- runs, of failed runs, and of failed runs that will be retried. Returns for each whether its breaker opened or closed, when the
 -- first retry may run, and how much later each further one. If the breaker of a shared limit (`s:`) changes, also the queues that use
--- the limit. The caller then calls this script for each of them with `told`, because their keys may be on other nodes: types of
+-- the limit. The caller then calls this script for each of them with `sharedEvents`, because their keys may be on other nodes: types of
 -- events, each with the field of the limit and for how long nothing starts.
 check_types(key_meta, key_limits, key_limitStates, key_lines, key_lineStates, key_ready, key_resting, key_shares, key_doorbell)
 local now, events, answers = clock(), { count = 0 }, {}
 
-local function tell(kind, field, ms)
+local function write_event(kind, field, ms)
   local whose = string.sub(field, 1, 2) == 's:' and 'limit' or 'name'
   say(events, kind, 1, '', whose, string.sub(field, 3), 'delay', string.format('%.0f', ms))
   if kind == 'breakerClosed' then ring() end
 end
 
-for i = told_first, told_last, 3 do tell(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])) end
+for i = sharedEvents_first, sharedEvents_last, 3 do write_event(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])) end
 
 -- The queues of workers that have places of a shared limit or wait for one, one per line.
 local function users_of(limit)
@@ -45,9 +45,9 @@ for i = reports_first, reports_last, 4 do
       if kind == 's:' then
         users = users_of(string.sub(field, 3))
       elseif change == 'opened' then
-        tell('breakerOpened', field, breaker.openFor)
+        write_event('breakerOpened', field, breaker.openFor)
       elseif change == 'closed' then
-        tell('breakerClosed', field, 0)
+        write_event('breakerClosed', field, 0)
         if number then look_at_line(number) end
       end
     end

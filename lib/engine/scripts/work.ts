@@ -72,9 +72,9 @@ export const exchange = defineScript({
   },
   /**
    * released: id, whether it had started. kept: id, for ms, record. retried: id, delay ms, failure, counted, priority. dead: id,
-   * failure, counted. names: name, completed, failed, dead. said: field, value of the events of all these jobs.
+   * failure, counted. names: name, completed, failed, dead. eventFields: field, value of the events of all these jobs.
    */
-  lists: ['kept', 'retried', 'dead', 'released', 'names', 'said'],
+  lists: ['kept', 'retried', 'dead', 'released', 'names', 'eventFields'],
   reply: (raw: RawExchange): ExchangeAnswer & { now: number } => {
     if (raw[0] !== 'exchanged') return { kind: raw[0], now: raw[1] };
     const [, now, supply, due, lease, schedule, held, lost, ids, bodies, failed, stalls] = raw;

@@ -152,7 +152,7 @@ export class Link implements Sender {
     client.on('close', () => this.down(client));
     client.on('end', () => this.replace(client));
     if (client.status === 'ready') void this.ready(client);
-    else if (client.status === 'wait') this.apart(() => client.connect()).catch(() => undefined); // told through 'error'
+    else if (client.status === 'wait') this.apart(() => client.connect()).catch(() => undefined); // reported by 'error'
   }
 
   /** The socket, and what ioredis sends on it by itself, keep the context in which it was opened. */
@@ -196,11 +196,11 @@ export class Link implements Sender {
     this.pending.add(command);
     try {
       const { internal } = this;
-      const told = (
+      const answer = (
         internal ? internal(() => client.sendCommand(command)) : client.sendCommand(command)
       ) as Promise<unknown>;
       this.traffic.sent(command.size);
-      if (told !== command.promise) return this.answeredBy(told, command);
+      if (answer !== command.promise) return this.answeredBy(answer, command);
     } catch (error) {
       command.reject(error as Error);
     }
@@ -208,11 +208,11 @@ export class Link implements Sender {
   }
 
   /** A tool that wraps ioredis may answer instead of it. Then its answer counts, with the same deadlines. */
-  private answeredBy(told: Promise<unknown>, sent: FlatCommand): Promise<unknown> {
+  private answeredBy(answer: Promise<unknown>, sent: FlatCommand): Promise<unknown> {
     sent.leaveSender();
     const command = new FlatCommand(sent.name, [], sent.verb, sent.silentMs, sent.until, this);
     this.pending.add(command);
-    Promise.resolve(told).then(
+    Promise.resolve(answer).then(
       (reply) => command.give(reply),
       (error: Error) => command.reject(error),
     );

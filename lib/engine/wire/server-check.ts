@@ -24,7 +24,7 @@ export function nameOfServer(info: string): string | null {
 
 /** Reports each warning once, even if several servers cause it. */
 export class ServerWarnings {
-  private readonly told = new Set<ServerWarning['code']>();
+  private readonly reportedCodes = new Set<ServerWarning['code']>();
   private readonly listeners = new Set<(warning: ServerWarning) => void>();
 
   constructor(private readonly replicasAsked: () => number = () => 0) {}
@@ -32,8 +32,8 @@ export class ServerWarnings {
   /** @throws {UnsupportedRedisError} */
   check(info: string): void {
     for (const warning of checkServer(info, this.replicasAsked())) {
-      if (this.told.has(warning.code)) continue;
-      this.told.add(warning.code);
+      if (this.reportedCodes.has(warning.code)) continue;
+      this.reportedCodes.add(warning.code);
       for (const listener of this.listeners) listener(warning);
     }
   }

@@ -59,18 +59,18 @@ class Planner {
   }
 
   async plan(place: Place, mark: ScheduleMark): Promise<void> {
-    const said = showSchedule(mark);
-    const label = `${said} of ${place.label}`;
+    const text = showSchedule(mark);
+    const label = `${text} of ${place.label}`;
     const before = this.faults.length;
     const given = this.split(mark.given, label);
     if (given === undefined) return;
     this.faults.push(...collectFaults((report) => checkScheduleRule(given.rule, label, report)).faults);
-    if (place.method.marks.length === 0) this.faults.push(faults.scheduleWithoutHandler(said, place.label));
-    const queue = this.queueOf(place, given, said);
-    const name = this.nameOf(place, given, said);
+    if (place.method.marks.length === 0) this.faults.push(faults.scheduleWithoutHandler(text, place.label));
+    const queue = this.queueOf(place, given, text);
+    const name = this.nameOf(place, given, text);
     if (this.faults.length > before || queue === undefined || name === undefined) return;
     if (this.isForOthers(place, queue, name)) {
-      this.faults.push(faults.scheduleForOthers(said, place.label, name));
+      this.faults.push(faults.scheduleForOthers(text, place.label, name));
       return;
     }
     try {
@@ -120,30 +120,30 @@ class Planner {
     }
   }
 
-  private queueOf({ label, queues }: Place, { queue }: Given, said: string): string | undefined {
+  private queueOf({ label, queues }: Place, { queue }: Given, text: string): string | undefined {
     if (queue === undefined) {
-      if (queues.length > 1) this.faults.push(faults.scheduleQueue(said, label, queues));
+      if (queues.length > 1) this.faults.push(faults.scheduleQueue(text, label, queues));
       return queues[0];
     }
     const known = queues.find((one) => one === queue);
     if (known === undefined && queues.length > 0)
-      this.faults.push(faults.scheduleOtherQueue(said, label, show(queue), queues));
+      this.faults.push(faults.scheduleOtherQueue(text, label, show(queue), queues));
     return known;
   }
 
   /** The name of its jobs: the given name, or that of the handler if the method handles exactly one. */
-  private nameOf({ label, method }: Place, { name }: Given, said: string): string | undefined {
+  private nameOf({ label, method }: Place, { name }: Given, text: string): string | undefined {
     if (typeof name === 'string') return name;
     if (name !== undefined) {
-      this.faults.push(faults.scheduleNameType(said, label, show(name)));
+      this.faults.push(faults.scheduleNameType(text, label, show(name)));
       return undefined;
     }
     const [first, ...others] = method.marks;
-    if (others.length > 0) this.faults.push(faults.scheduleName(said, label, 'handles several names'));
+    if (others.length > 0) this.faults.push(faults.scheduleName(text, label, 'handles several names'));
     else if (first?.jobName === null || first?.jobName === ANY_NAME)
-      this.faults.push(faults.scheduleName(said, label, 'handles every other name'));
+      this.faults.push(faults.scheduleName(text, label, 'handles every other name'));
     else if (first && isByPattern(first))
-      this.faults.push(faults.scheduleName(said, label, 'handles names by pattern'));
+      this.faults.push(faults.scheduleName(text, label, 'handles names by pattern'));
     else return typeof first?.jobName === 'string' ? first.jobName : undefined;
     return undefined;
   }
@@ -161,9 +161,9 @@ class Planner {
   }
 
   private addFault(label: string, error: unknown): void {
-    const said = messageOf(error);
+    const text = messageOf(error);
     // Errors of options name a path. Here the fields of rule and template are on one level, so the path is shortened.
-    const message = said.replace(`${label}.rule`, label).replace(`${label}.template`, label);
+    const message = text.replace(`${label}.rule`, label).replace(`${label}.template`, label);
     this.faults.push(message.startsWith(label) ? message : faults.argument(label, message));
   }
 }

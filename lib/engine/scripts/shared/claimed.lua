@@ -1,9 +1,9 @@
 --@needs names, count, event
 -- Writes the event of claimed jobs. `failed`: earlier attempts of each job, or empty if none has failed.
-local function say_active(events, ids, gave, name, bodies, failed)
+local function say_active(events, ids, claimed_ids, name, bodies, failed)
   local names = name or table.concat(add_names({}, bodies), '\n')
-  if #failed == 0 then return say(events, 'active', #ids, gave, 'name', names) end
+  if #failed == 0 then return say(events, 'active', #ids, claimed_ids, 'name', names) end
   local attempts = {}
   for i = 1, #failed do attempts[i] = count_in(failed[i]) + 1 end
-  say(events, 'active', #ids, gave, 'name', names, 'attempt', table.concat(attempts, '\n'))
+  say(events, 'active', #ids, claimed_ids, 'name', names, 'attempt', table.concat(attempts, '\n'))
 end

@@ -98,7 +98,7 @@ end
 local function say_settled(batch, events)
   local lost, cancelled = batch.lost, batch.cancelled.ids
   if arg_settledEvents <= #lost + #cancelled then return end
-  for i = said_first, said_last do events[#events + 1] = ARGV[i] end
+  for i = eventFields_first, eventFields_last do events[#events + 1] = ARGV[i] end
   -- The ids of the first group are those of the argument `completed`.
   if events[1] == 'completed' and events[2] == '' then events[2] = arg_completed end
   events.count = events.count + arg_settledEvents
