@@ -450,7 +450,7 @@ class BoundedEnqueuer extends Enqueuer {
         if (!(error instanceof QueueFullError)) throw error;
         if (onFull === 'dropNew') return none();
         const ms = Math.min(FIRST_MS * 2 ** Math.min(tries, 10), LONGEST_MS) * (0.5 + Math.random() / 2);
-        // A bulk larger than the limit would wait in vain.
+        // A bulk larger than the limit never fits.
         if (onFull !== 'wait' || jobs.length > limit || performance.now() + ms > until) throw error;
         // oxlint-disable-next-line no-await-in-loop
         await pause(ms, AbortSignal.any(signals));

@@ -17,8 +17,8 @@ export function isObservable(value: unknown): value is ObservableLike {
 
 /**
  * Follows an Observable: each value is reported as progress, and the last value is the result. A value is reported when the next
- * one arrives, or if the end does not follow at once. So progress of a slow stream is not late, and a single value is only the
- * result. If the run is aborted, it fails with the reason, and the Observable is unsubscribed.
+ * one arrives, or if the end does not follow at once. So progress of a slow stream is reported in time, and a single value
+ * is only the result. If the run is aborted, it fails with the reason, and the Observable is unsubscribed.
  */
 export function followStream(
   job: HandledJob,

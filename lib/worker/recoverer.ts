@@ -123,11 +123,11 @@ export class Recoverer {
     const { count, dead, cancelled } = taken;
     const process = await this.processOf(worker).catch(() => null);
     const place = process ? ` (host ${quoted(process.host)}, pid ${process.pid})` : '';
-    const fate =
+    const others =
       (dead > 0 ? `, ${dead} of them dead as stalled` : '') +
       (cancelled > 0 ? `; ${counted(cancelled, 'cancelled job')} ended` : '');
     this.logger.warn(
-      `queue '${queue}': worker ${worker}${place} went silent; ${counted(count, 'job')} of it recovered${fate}`,
+      `queue '${queue}': worker ${worker}${place} went silent; ${counted(count, 'job')} of it recovered${others}`,
     );
   }
 }

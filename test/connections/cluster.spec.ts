@@ -80,7 +80,7 @@ it.each(['in order', 'by weight'])('runs one pool on queues of every master, %s'
   expect(new Set(began)).toEqual(new Set(names));
   for (const [i, name] of names.entries()) {
     await queueOf(name).add('one', 2, i === 1 ? { delay: 50 } : {});
-    // Without its bell it would look after five seconds only.
+    // Without its doorbell it would look after five seconds only.
     await until(() => began.length === 61 + i, { timeout: 4_000 });
   }
 });
@@ -90,14 +90,14 @@ it('wakes idle workers of every queue at once', async () => {
   for (let round = 0; round < 20; round++) {
     for (const name of names) {
       const { id } = await queueOf(name).add('one', null);
-      // Without its bell a worker would look after five seconds only.
+      // Without its doorbell a worker would look after five seconds only.
       await until(() => runs.has(id), { timeout: 4_000 });
     }
   }
   expect([...runs.values()].every((times) => times === 1)).toBe(true);
 });
 
-it('tells the events of every queue in their order', async () => {
+it('emits the events of every queue in their order', async () => {
   const { names, queueOf, events } = await bootEverywhere();
   const all = names.map((name) => collect(events.of(name)));
   await Promise.all(names.map((name) => events.ready(name)));
@@ -111,7 +111,7 @@ it('tells the events of every queue in their order', async () => {
   }
 });
 
-it('serves every act of people', async () => {
+it('pauses, counts, reads, removes, resumes and obliterates', async () => {
   const gate = latch('the gate');
   const { names, queueOf } = await bootEverywhere((job) => (job.name === 'held' ? gate.promise : undefined));
   for (const name of names) {
@@ -132,7 +132,7 @@ it('serves every act of people', async () => {
   }
 });
 
-it('knows every worker process, whatever masters have its queues', async () => {
+it('lists every worker process, whatever masters have its queues', async () => {
   const end = latch('the end of the jobs');
   const { names, queueOf, workers, close } = await bootEverywhere(() => end.promise);
   await Promise.all(names.map((name) => queueOf(name).add('one', null)));
@@ -170,7 +170,7 @@ it('puts every key of a queue into one slot, whatever it is called', () => {
   );
 });
 
-it('says what to do to whoever connects to one node as if it were alone', async () => {
+it('explains the mistake if the connection names one node and no cluster', async () => {
   const [, elsewhere] = cluster.queuePerMaster();
   const { queueOf } = await bootQueue(
     { url: cluster.running.urls[0]!, prefix: cluster.prefix },
@@ -183,7 +183,7 @@ it('says what to do to whoever connects to one node as if it were alone', async 
   });
 });
 
-it('keeps the queues whole and their adds confirmed by replicas, at whatever master', async () => {
+it('keeps queues consistent, and replicas confirm their adds, on every master', async () => {
   const { names, queueOf, runs } = await bootEverywhere();
   for (const name of names) {
     const queue = queueOf(name);

@@ -47,7 +47,7 @@ async function bootMany(count: number, handle: () => void) {
   return { app, names };
 }
 
-describe('what it costs to add', () => {
+describe('the cost of adding', () => {
   const expectAdds = (what: string, jobs: number, add: (queue: Queue) => Promise<void>) =>
     expectCommitted(what, async () => {
       const { queue } = await bootStill(redis);
@@ -79,7 +79,7 @@ describe('what it costs to add', () => {
   });
 });
 
-describe('what it costs to work off', () => {
+describe('the cost of running jobs', () => {
   // At the end the bell may wake the worker once more, or ring while the worker asks anyway.
   const expectWork = (what: string, work: Work, spareCalls = 1) =>
     expectCommitted(what, () => measureWork(redis, work, { spareCalls }));
@@ -153,7 +153,7 @@ describe('what it costs to work off', () => {
   });
 });
 
-describe('what it costs to be there', () => {
+describe('the cost of an idle process', () => {
   const STEP_MS = 1_000;
 
   it.each([1, 100])('idle for a minute, with %i queues', async (count) => {
@@ -185,7 +185,7 @@ describe('what it costs to be there', () => {
     }
   });
 
-  it('a sign of life of a worker with jobs', async () => {
+  it('a heartbeat of a worker with jobs', async () => {
     const started = latch();
     const gate = latch();
     const handle = () => {
@@ -207,7 +207,7 @@ describe('what it costs to be there', () => {
     });
   });
 
-  it('a sign of life of an idle process', async () => {
+  it('a heartbeat of an idle process', async () => {
     await expectCommitted('renewal of an idle process', async () => {
       await bootQuiet(redis, { root: { lease: { duration: 400 } }, handlers: { noop: () => {} } });
       const each: number[] = [];
@@ -238,7 +238,7 @@ describe('what it costs to be there', () => {
   });
 });
 
-describe('what is kept in Redis', () => {
+describe('the memory in Redis', () => {
   // So many that Redis has enlarged the hash of the bodies and has finished moving it.
   const JOBS = 15_000;
   const note = 'x'.repeat(200);

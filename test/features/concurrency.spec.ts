@@ -275,7 +275,7 @@ describe('a full worker', () => {
     const added = await queue.addBulk(jobs(10));
     const before = await callsOf('bzpopmin', 'evalsha');
     await pause(500);
-    // It may have waited at the bell, and may pass that on once.
+    // The worker may have been blocked at the doorbell, and may ring once for another worker.
     expect((await callsOf('bzpopmin', 'evalsha')) - before).toBeLessThanOrEqual(4);
     gate.open();
     for (const { id } of added) await ended(id);

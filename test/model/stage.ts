@@ -25,7 +25,7 @@ interface Verb {
 /** Verbs of several steps, with other calls in between. */
 const WALKS = ['audit', 'clean'];
 
-/** Which moves of jobs a script may make; `gone` is nowhere. An ended job stays ended. */
+/** Which moves of jobs a script may make; `gone`: the job is deleted. An ended job stays ended. */
 const MOVES: Readonly<Record<string, readonly string[]>> = {
   enqueue: ['gone', 'completed', 'dead', 'cancelled'].flatMap((from) => [
     `${from} waiting`,

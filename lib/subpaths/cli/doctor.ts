@@ -73,7 +73,7 @@ async function examineQueues(context: Context): Promise<Finding[]> {
     findings.push(warn('queues', `none with the prefix ${context.prefix}; check --prefix`));
   findings.push(...queues.flatMap((queue) => queueFindings(queue, workers)), ...workerFindings(workers));
   for (const { name } of queues) {
-    // oxlint-disable-next-line no-await-in-loop -- one queue after another: a diagnosis must not be a load
+    // oxlint-disable-next-line no-await-in-loop -- one queue after another, so that the diagnosis adds little load
     findings.push(...(await leases(context, name)), ...(await schedules(context, name, workers)));
     // oxlint-disable-next-line no-await-in-loop -- as before
     if (values['deep'] === true) findings.push(await audit(context, name));

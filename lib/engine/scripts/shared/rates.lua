@@ -2,7 +2,7 @@
 -- `sliding`, the default: never more than `max` starts in any time span of `per` ms. Starts are counted in slices of a hundredth of
 -- `per`. A slice counts until its end is older than `per`. The text is the sum of all slices, and behind it each as ` slice:count`.
 -- With a `burst` below `max`, at most that many start at once. The next ones start after half of the time in which the rate allows
--- them, so that late ones are made up for. Slices are then a thousandth of `per`.
+-- them, so that the rate is reached although some start late. Slices are then a thousandth of `per`.
 -- `fixed`: `start count`. A window begins with the first start after the window before it has ended.
 -- `bucket`: the theoretical arrival time of the next start in ms, as in the generic cell rate algorithm (ITU-T I.371).
 
