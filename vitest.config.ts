@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Specs that take a minute or two. */
 const LONG =
-  /\/test\/(chaos|failover|model)\/|-pages\.spec|\/(dispatch|narrow-line|releases|time-and-shape|worker-death)\.spec/;
+  /\/test\/(chaos|failover|model)\/|-pages\.spec|\/(narrow-line|releases|time-and-shape|worker-death|counters|dispatch|embedded-process|forged|lost-reply|queues|side-by-side|stopping)\.spec/;
 
 /** Without times of an earlier run Vitest takes large files first; a small one that takes a minute would then end long after all others. */
 class LongFirst extends BaseSequencer {
