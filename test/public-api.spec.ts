@@ -2,26 +2,31 @@ import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { ENTRIES } from './support/entries.js';
 
-/** What users can import, from the published types: one line for each name, with what it is. */
-function publicNames(path: string): string[] {
-  const program = ts.createProgram([path], {
+/** One program for all entry points, because each would load the types of Nest again. */
+const program = ts.createProgram(
+  ENTRIES.map(({ types }) => types),
+  {
     module: ts.ModuleKind.NodeNext,
     moduleResolution: ts.ModuleResolutionKind.NodeNext,
     target: ts.ScriptTarget.ES2022,
     skipLibCheck: true,
     noEmit: true,
-  });
-  const checker = program.getTypeChecker();
+  },
+);
+const checker = program.getTypeChecker();
+
+/** What users can import, from the published types: one line for each name, with what it is. */
+function publicNames(path: string): string[] {
   const source = program.getSourceFile(path);
   const module = source && checker.getSymbolAtLocation(source);
   if (!module) throw new Error(`${path} is not there or exports nothing: build first`);
   return checker
     .getExportsOfModule(module)
-    .map((symbol) => `${kindOf(resolve(checker, symbol))} ${symbol.name}`)
+    .map((symbol) => `${kindOf(resolve(symbol))} ${symbol.name}`)
     .toSorted();
 }
 
-function resolve(checker: ts.TypeChecker, symbol: ts.Symbol): ts.Symbol {
+function resolve(symbol: ts.Symbol): ts.Symbol {
   return symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol;
 }
 

@@ -1,7 +1,5 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import ts from 'typescript';
-import { ROOT } from '../support/sources.js';
+import { compile } from '../support/page-code.js';
 
 /** An `@example` of a docstring. */
 export interface Example {
@@ -103,31 +101,12 @@ export function compileExamples(
   publics: PublicNames,
   folder: string,
 ): string[] {
-  const place = join(ROOT, folder);
-  mkdirSync(place, { recursive: true });
-  try {
-    const files = new Map(examples.map((example, i) => [join(place, `example-${i}.ts`), example]));
-    for (const [file, { text }] of files) writeFileSync(file, moduleOf(codeOf(text), publics));
-    const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.base.json'), (path) =>
-      readFileSync(path, 'utf8'),
-    );
-    const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT);
-    const program = ts.createProgram([...files.keys()], {
-      ...options,
-      rootDir: ROOT,
-      noEmit: true,
-      lib: ['lib.es2023.d.ts', 'lib.dom.d.ts'],
-    });
-    return ts.getPreEmitDiagnostics(program).map((fault) => {
-      const words = ts.flattenDiagnosticMessageText(fault.messageText, '\n');
-      const example = fault.file && files.get(fault.file.fileName);
-      if (!example) return `${fault.file?.fileName ?? 'options'}: ${words}`;
-      const at = ts.getLineAndCharacterOfPosition(fault.file!, fault.start ?? 0).line;
-      return `${example.of}: ${words} at ${fault.file!.text.split('\n')[at]!.trim()}`;
-    });
-  } finally {
-    rmSync(place, { recursive: true, force: true });
-  }
+  const sources = examples.map(({ of, text }) => {
+    const module = moduleOf(codeOf(text), publics);
+    const lines = module.split('\n');
+    return { text: module, at: (line: number) => `${of}, \`${lines[line]!.trim()}\`:` };
+  });
+  return compile(sources, folder);
 }
 
 function codeOf(text: string): string {
