@@ -7,30 +7,12 @@ import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { latch, until } from '../support/wait.js';
 import { Listening, Planned } from './support/listening.js';
+import { timed } from './support/timed.js';
 
 const server = useServer();
 const redis = useRedis({ server });
 /** The promises of `waitTimeout`, `enqueueTimeout` and `shutdown`, whatever Redis does. */
 const EXACT_MS = 200;
-
-/** How long an act takes, without the time in which this process was not scheduled, and the error it ends with. */
-async function timed(act: () => Promise<unknown>) {
-  const since = performance.now();
-  let starvedMs = 0;
-  let tickedAt = since;
-  const tick = () => {
-    starvedMs += Math.max(0, performance.now() - tickedAt - 15);
-    tickedAt = performance.now();
-  };
-  const ticker = setInterval(tick, 5);
-  const error = await act().then(
-    () => undefined,
-    (reason: unknown) => reason,
-  );
-  tick();
-  clearInterval(ticker);
-  return { error, ms: performance.now() - since, starvedMs };
-}
 
 /** An act that Redis does not answer fails when its time is over. */
 async function expectEndAfter(ms: number, act: () => Promise<unknown>) {
