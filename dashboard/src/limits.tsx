@@ -61,6 +61,7 @@ export function Limits({ queue }: { queue: QueueDetail }) {
               {one.retryBudget && (
                 <div class="faint">
                   {count(one.retryBudget.max)} retries in {span(one.retryBudget.perMs)}
+                  {one.retryBudget.percent !== null && `, and ${one.retryBudget.percent} % of first attempts`}
                 </div>
               )}
             </td>

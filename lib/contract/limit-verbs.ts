@@ -51,6 +51,8 @@ export interface RunReport {
   readonly failed: number;
   /** How many of the failed runs will be retried. */
   readonly retries: number;
+  /** How many runs were first attempts. 0 unless the retry budget of the limit has a percentage. */
+  readonly firsts: number;
 }
 
 export interface RunReportAnswer {

@@ -74,11 +74,12 @@ export class RedisLimits implements LimitVerbs {
 
   private async reportAt(place: string, reports: readonly RunReport[]): Promise<Reported[]> {
     if (reports.length === 0) return [];
-    const list = reports.flatMap(({ field, completed, failed, retries }) => [
+    const list = reports.flatMap(({ field, completed, failed, retries, firsts }) => [
       field,
       completed,
       failed,
       retries,
+      firsts,
     ]);
     return this.runReport(place, { reports: list, sharedEvents: [] });
   }

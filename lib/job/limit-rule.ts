@@ -54,6 +54,8 @@ export interface RetryBudgetRule {
   readonly max: number;
   /** In this time, in ms. */
   readonly per: number;
+  /** Further retries, in percent of the first attempts. */
+  readonly percent?: number;
 }
 
 /** A waiting job moves up by `by` priorities every `everyMs`. */

@@ -2,7 +2,7 @@ import type { BreakerState, LimitField, RunReport } from '../contract/limit-verb
 import type { BreakerRule, RetryBudgetRule } from '../job/limit-rule.js';
 import type { LimitUse } from './rates.js';
 
-/** How many runs completed and failed in a tenth of the window of a breaker. */
+/** How many runs completed and failed in a tenth of a window. */
 interface Tenth {
   readonly tenth: number;
   completed: number;
@@ -18,10 +18,12 @@ interface Change {
 /** Counts of closed breakers, and the times of the next retries by retry budgets. Like `shared/breakers.lua`. */
 export class BreakerBook {
   private readonly counts = new Map<LimitField, Tenth[]>();
+  private readonly firsts = new Map<LimitField, Tenth[]>();
   private readonly due = new Map<LimitField, number>();
 
   clear(): void {
     this.counts.clear();
+    this.firsts.clear();
     this.due.clear();
   }
 
@@ -34,7 +36,9 @@ export class BreakerBook {
   ): Change | null {
     const till = now + breaker.openFor;
     if (use.mark === '') {
-      if (!this.mustOpen(field, breaker, now, completed, failed)) return null;
+      const counted = countRuns(this.counts, field, breaker.window, now, { completed, failed });
+      const all = counted.completed + counted.failed;
+      if (counted.failed < breaker.failures || counted.failed < breaker.ratio * all) return null;
       this.counts.delete(field);
       return { kind: 'opened', use: { ...use, mark: '!', till } };
     }
@@ -43,34 +47,40 @@ export class BreakerBook {
     return completed > 0 ? { kind: 'closed', use: { ...use, mark: '' } } : null;
   }
 
-  private mustOpen(
-    field: LimitField,
-    breaker: BreakerRule,
-    now: number,
-    completed: number,
-    failed: number,
-  ): boolean {
-    const current = Math.floor(now / (breaker.window / 10));
-    const kept = (this.counts.get(field) ?? []).filter(
-      ({ tenth }) => tenth > current - 10 && tenth <= current,
-    );
-    if (kept.at(-1)?.tenth !== current) kept.push({ tenth: current, completed: 0, failed: 0 });
-    const last = kept.at(-1)!;
-    last.completed += completed;
-    last.failed += failed;
-    this.counts.set(field, kept);
-    const allFailed = kept.reduce((sum, one) => sum + one.failed, 0);
-    const all = kept.reduce((sum, one) => sum + one.completed, allFailed);
-    return allFailed >= breaker.failures && allFailed >= breaker.ratio * all;
-  }
-
-  /** Assigns times to this many retries. */
-  book(field: LimitField, { max, per }: RetryBudgetRule, now: number, count: number) {
+  /** Assigns times to retries. First attempts bring the next time forward. */
+  book({ field, retries, firsts }: RunReport, { max, per, percent }: RetryBudgetRule, now: number) {
     const eachMs = per / max;
-    const from = Math.max(now, this.due.get(field) ?? 0);
-    this.due.set(field, from + count * eachMs);
+    let [from, earned] = [this.due.get(field) ?? 0, 0];
+    if (percent !== undefined) {
+      from -= (firsts * eachMs * percent) / 100;
+      const counted = countRuns(this.firsts, field, per, now, { completed: firsts, failed: 0 });
+      earned = (counted.completed * eachMs * percent) / 100;
+    }
+    from = Math.max(now - earned, from);
+    this.due.set(field, from + retries * eachMs);
     return { firstMs: from + eachMs - per - now, eachMs };
   }
+}
+
+/** Counts runs by tenths of a window. Returns how many completed and failed in that window. */
+function countRuns(
+  counts: Map<LimitField, Tenth[]>,
+  field: LimitField,
+  window: number,
+  now: number,
+  { completed, failed }: Pick<Tenth, 'completed' | 'failed'>,
+): Pick<Tenth, 'completed' | 'failed'> {
+  const current = Math.floor(now / (window / 10));
+  const kept = (counts.get(field) ?? []).filter(({ tenth }) => tenth > current - 10 && tenth <= current);
+  if (kept.at(-1)?.tenth !== current) kept.push({ tenth: current, completed: 0, failed: 0 });
+  const last = kept.at(-1)!;
+  last.completed += completed;
+  last.failed += failed;
+  counts.set(field, kept);
+  return {
+    completed: kept.reduce((sum, one) => sum + one.completed, 0),
+    failed: kept.reduce((sum, one) => sum + one.failed, 0),
+  };
 }
 
 export function stateOfBreaker({ mark, till }: LimitUse, now: number): BreakerState {

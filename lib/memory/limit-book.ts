@@ -161,7 +161,7 @@ export class LimitBook {
     const { now } = this.queue;
     const says: Saying[] = [];
     const answers = reports.map((report): RunReportAnswer => {
-      const { field, retries } = report;
+      const { field, retries, firsts } = report;
       const { breaker, retryBudget } = this.rule(field);
       const change = breaker ? this.breakers.report(report, breaker, this.use(field), now) : null;
       if (change) {
@@ -184,8 +184,8 @@ export class LimitBook {
         }
       }
       const places =
-        retryBudget && retries > 0
-          ? this.breakers.book(field, retryBudget, now, retries)
+        retryBudget && retries + firsts > 0
+          ? this.breakers.book(report, retryBudget, now)
           : { firstMs: 0, eachMs: 0 };
       return { breaker: change?.kind ?? '', ...places };
     });

@@ -95,10 +95,12 @@ export interface BreakerOptions {
 
 /** How many failed jobs may be retried in a time. Further retries wait until the budget has room, and then for their backoff. */
 export interface RetryBudgetOptions {
-  /** Maximum number of retries in the time `per`; 1 to 1,000,000,000. */
+  /** Maximum number of retries in the time `per`, in addition to those of `percent`; 1 to 1,000,000,000. */
   readonly max: number;
   /** The time: 10 ms to 24 days. */
   readonly per: Duration;
+  /** Allows further retries, in percent of the first attempts that end in the time `per`; 0.01 to 100. @default none */
+  readonly percent?: number;
 }
 
 /** A limit that several queues share. */
@@ -174,7 +176,7 @@ export interface SharedLimitChange extends LimitChange {
 
 /** Limits of a queue or a job name, set at run time. */
 export interface QueueLimitChange extends SharedLimitChange {
-  /** The retry budget. It only applies if the code of the workers has one too. @default as the code says */
+  /** The retry budget. It only applies if the code of the workers has one too, also its `percent`. @default as the code says */
   readonly retryBudget?: RetryBudgetOptions | null;
 }
 
@@ -214,6 +216,13 @@ export interface ResolvedLimits {
   readonly isStrict: boolean;
 }
 
+function numberBetween(min: number, max: number): Rule<number> {
+  return rule((value, path) => {
+    if (typeof value === 'number' && value >= min && value <= max) return value;
+    throw new InvalidOptionError(path, `a number from ${min} to ${max}`, value);
+  });
+}
+
 const MANY = 1_000_000_000;
 const MOST_RUNNING = 1_000_000;
 
@@ -222,8 +231,14 @@ const RATE_FIELDS = {
   per: field('per', duration(10, MAX_TIMER_MS)),
 } as const;
 
-/** How many in a time: a rate without a window, and a retry budget. */
+/** How many in a time: a rate without a window. */
 export const readPlainRate = shapeWith(RATE_FIELDS, 'max', 'per');
+
+const readRetryBudget = shapeWith(
+  { ...RATE_FIELDS, percent: field('percent', numberBetween(0.01, 100)) },
+  'max',
+  'per',
+);
 
 const readRateFields = shapeWith(
   {
@@ -255,7 +270,7 @@ const LIMIT_FIELDS = {
 
 const BREAKER_FIELDS = {
   failures: field('failures', integer(1, 1_000_000)),
-  ratio: field('ratio', rule(checkRatio)),
+  ratio: field('ratio', numberBetween(0.01, 1)),
   window: field('window', duration(100, MAX_TIMER_MS)),
   openFor: field('openFor', duration(10, MAX_TIMER_MS)),
   probes: field('probes', integer(1, 1_000)),
@@ -266,11 +281,6 @@ const readBreaker = shapeWith(
   { ...BREAKER_FIELDS, isFailure: field('isFailure', rule(checkIsFailure)) },
   'failures',
 );
-
-function checkRatio(value: unknown, path: string): number {
-  if (typeof value === 'number' && value >= 0.01 && value <= 1) return value;
-  throw new InvalidOptionError(path, 'a number from 0.01 to 1', value);
-}
 
 function checkIsFailure(value: unknown, path: string): IsFailure {
   if (typeof value === 'function') return value as IsFailure;
@@ -292,7 +302,7 @@ const readSharedLimit = shape(SHARED_FIELDS);
 
 const NAME_FIELDS = {
   ...SHARED_FIELDS,
-  retryBudget: field('retryBudget', readPlainRate),
+  retryBudget: field('retryBudget', readRetryBudget),
 } as const;
 
 const readNameLimit = shape(NAME_FIELDS);
@@ -510,20 +520,15 @@ export const readSharedLimitChange: Rule<LimitRule> = shape(SHARED_CHANGE_FIELDS
 
 export const readQueueLimitChange: Rule<LimitRule> = shape({
   ...SHARED_CHANGE_FIELDS,
-  retryBudget: field('retryBudget', orNull<RetryBudgetRule>(readPlainRate)),
+  retryBudget: field('retryBudget', orNull<RetryBudgetRule>(readRetryBudget)),
 });
 
 export const readGroupChange: Rule<LimitRule> = shape({
   ...CHANGE_FIELDS,
   maxSize: field('maxSize', orNull(integer(1, MANY))),
-  weight: field('weight', rule(checkWeight)),
+  weight: field('weight', numberBetween(0.01, 1_000)),
   paused: field('paused', boolean),
 });
-
-function checkWeight(value: unknown, path: string): number {
-  if (typeof value === 'number' && value >= 0.01 && value <= 1_000) return value;
-  throw new InvalidOptionError(path, 'a number from 0.01 to 1000', value);
-}
 
 const MAX_GROUP_BYTES = 256;
 const GROUP_TEXT = `a text of 1 to ${MAX_GROUP_BYTES} bytes without control characters`;

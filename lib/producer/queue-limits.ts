@@ -50,6 +50,8 @@ export interface RetryBudgetInfo {
   readonly max: number;
   /** The time in ms. */
   readonly perMs: number;
+  /** Further retries, in percent of the first attempts that end in this time; null if there are none. */
+  readonly percent: number | null;
 }
 
 /** A limit at the time of the call: its rule and how much of it is used. */
@@ -505,7 +507,9 @@ function infoOf({
             probes: breaker.probes,
           }
         : null,
-    retryBudget: retryBudget ? { max: retryBudget.max, perMs: retryBudget.per } : null,
+    retryBudget: retryBudget
+      ? { max: retryBudget.max, perMs: retryBudget.per, percent: retryBudget.percent ?? null }
+      : null,
     maxSize: maxSize || null,
     weight,
     paused,

@@ -116,7 +116,7 @@ const CHANGE_FIELDS = ['concurrency', 'maxSize', 'weight', 'paused'] as const;
 const RULE_FIELDS = {
   rate: ['max', 'per', 'window', 'burst'],
   breaker: ['failures', 'ratio', 'window', 'openFor', 'probes'],
-  retryBudget: ['max', 'per'],
+  retryBudget: ['max', 'per', 'percent'],
 } as const;
 
 function changeText(given: any): string {

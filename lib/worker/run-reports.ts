@@ -4,14 +4,19 @@ import { messageOf } from '../errors/thrown.js';
 import type { LimitField, LimitRule } from '../job/limit-rule.js';
 import type { Outcome } from '../job/outcome.js';
 import type { ResolvedLimits } from '../options/limit-options.js';
+import type { Run } from './run.js';
 
 /** How runs that count for one limit ended since the last report, and the callers that wait for the answer. */
 interface Collected {
   completed: number;
   failed: number;
+  firsts: number;
   readonly retries: ((delayMs: number) => void)[];
   readonly failures: ((delayMs: number) => void)[];
 }
+
+/** A run that has ended. */
+type Ended = Pick<Run, 'name' | 'attempt'>;
 
 /**
  * Reports to the circuit breakers and retry budgets of a queue how its runs ended, in one call per tick. A failed run is settled
@@ -42,16 +47,18 @@ export class RunReports {
     return rules.length > 0 ? new RunReports(queue, limits, new Map(rules), declared.isFailure) : undefined;
   }
 
-  completed(name: string): void {
-    for (const field of this.fieldsOf(name))
+  completed({ name, attempt }: Ended): void {
+    for (const field of this.fieldsOf(name)) {
       if (this.rules.get(field)!.breaker) this.of(field).completed += 1;
+      if (attempt === 1 && this.hasPercent(field)) this.of(field).firsts += 1;
+    }
   }
 
   /**
    * Resolves to the time by which the retry must be delayed beyond its backoff. Undefined if this failure does not count. Never
    * rejects.
    */
-  failed(name: string, outcome: Outcome, error: unknown): Promise<number> | undefined {
+  failed({ name, attempt }: Ended, outcome: Outcome, error: unknown): Promise<number> | undefined {
     const isRetry = outcome.kind === 'retried' && outcome.counted;
     if (!isRetry && !(outcome.kind === 'dead' && outcome.reason === 'retries-exhausted')) return undefined;
     const delays: Promise<number>[] = [];
@@ -59,6 +66,7 @@ export class RunReports {
       const { breaker, retryBudget } = this.rules.get(field)!;
       const counts = Boolean(breaker) && this.isFault(field, error);
       const books = isRetry && Boolean(retryBudget);
+      if (attempt === 1 && this.hasPercent(field)) this.of(field).firsts += 1;
       if (!counts && !books) continue;
       const of = this.of(field);
       if (counts) of.failed += 1;
@@ -70,6 +78,11 @@ export class RunReports {
 
   private fieldsOf(name: string): LimitField[] {
     return ['q', `n:${name}`, ...this.shared].filter((field) => this.rules.has(field));
+  }
+
+  private hasPercent(field: LimitField): boolean {
+    const { retryBudget } = this.rules.get(field)!;
+    return Boolean(retryBudget && retryBudget.percent);
   }
 
   private isFault(field: LimitField, error: unknown): boolean {
@@ -87,7 +100,8 @@ export class RunReports {
 
   private of(field: LimitField): Collected {
     let of = this.collected.get(field);
-    if (!of) this.collected.set(field, (of = { completed: 0, failed: 0, retries: [], failures: [] }));
+    if (!of)
+      this.collected.set(field, (of = { completed: 0, failed: 0, firsts: 0, retries: [], failures: [] }));
     if (!this.isPlanned) {
       this.isPlanned = true;
       setImmediate(() => void this.send());
@@ -99,10 +113,11 @@ export class RunReports {
     this.isPlanned = false;
     const all = [...this.collected];
     this.collected.clear();
-    const reports = all.map(([field, { completed, failed, retries }]) => ({
+    const reports = all.map(([field, { completed, failed, firsts, retries }]) => ({
       field,
       completed,
       failed,
+      firsts,
       retries: retries.length,
     }));
     let answers: readonly RunReportAnswer[] = [];

@@ -284,7 +284,7 @@ export class Runner implements NoteWriter {
   }
 
   protected completed(run: Run, result: unknown): void {
-    this.parts.reports?.completed(run.name);
+    this.parts.reports?.completed(run);
     const forMs = run.policy.retentionMs;
     this.end(
       run,
@@ -318,7 +318,7 @@ export class Runner implements NoteWriter {
 
   /** Reports a failed run to circuit breakers and retry budgets, and then returns its outcome. */
   private counted(run: Run, outcome: Outcome, error: unknown): Outcome | Promise<Outcome> {
-    const later = this.parts.reports?.failed(run.name, outcome, error);
+    const later = this.parts.reports?.failed(run, outcome, error);
     if (!later) return outcome;
     return later.then((ms) =>
       outcome.kind === 'retried' && ms > 0 ? { ...outcome, delayMs: outcome.delayMs + ms } : outcome,

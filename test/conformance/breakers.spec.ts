@@ -14,7 +14,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     t.engine.limits.set(QUEUE, field, part, rule);
   const report = async (counts: Partial<RunReport>, field = 'q') => {
     const [answer] = await t.engine.limits.report(QUEUE, [
-      { field, completed: 0, failed: 0, retries: 0, ...counts },
+      { field, completed: 0, failed: 0, retries: 0, firsts: 0, ...counts },
     ]);
     return answer!.breaker;
   };
@@ -105,7 +105,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await report({})).toBe('');
     expect(await state()).toBe('half-open');
     const [answer] = await t.engine.limits.report(QUEUE, [
-      { field: 'q', completed: 0, failed: 0, retries: 0 },
+      { field: 'q', completed: 0, failed: 0, retries: 0, firsts: 0 },
     ]);
     expect(answer).toMatchObject({ firstMs: 0, eachMs: 0 });
   });
@@ -204,7 +204,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
   it('gives retries places, `max` at once and then one by one', async () => {
     await set('q', { retryBudget: { max: 2, per: 1_000 } });
     const book = (retries: number) =>
-      t.engine.limits.report(QUEUE, [{ field: 'q', completed: 0, failed: 0, retries }]);
+      t.engine.limits.report(QUEUE, [{ field: 'q', completed: 0, failed: 0, retries, firsts: 9 }]);
     expect(await book(3)).toEqual([{ breaker: '', firstMs: -500, eachMs: 500 }]);
     expect(await book(1)).toEqual([{ breaker: '', firstMs: 1_000, eachMs: 500 }]);
     await t.advance(10_000);
@@ -216,12 +216,34 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await book(9)).toEqual([{ breaker: '', ...NOTHING }]);
   });
 
+  it('gives more places to retries by a percentage of the first attempts', async () => {
+    await set('q', { retryBudget: { max: 2, per: 1_000, percent: 20 } });
+    const book = async (retries: number, firsts: number) => {
+      const runs = { field: 'q', completed: 0, failed: 0, retries, firsts };
+      return (await t.engine.limits.report(QUEUE, [runs]))[0]!.firstMs;
+    };
+    expect(await book(0, 10)).toBe(-1_500);
+    // 2 of `max` and 2 of 10 first attempts may run now, the next one by one.
+    expect(await book(4, 0)).toBe(-1_500);
+    expect(await book(1, 0)).toBe(500);
+    // 20 more first attempts bring the time forward, which is 1,000 ms ahead without them.
+    expect(await book(1, 20)).toBe(-1_000);
+    expect(await book(0, 0)).toBe(0);
+    await t.advance(500);
+    expect(await book(1, 0)).toBe(-1_000);
+    // What first attempts allowed is over after `per`.
+    await t.advance(1_100);
+    expect(await book(1, 0)).toBe(-500);
+    await set('q', { retryBudget: { max: 2, per: 1_000 } }, 'live');
+    expect(await book(0, 90)).toBe(0);
+  });
+
   it('answers for each report, also of what has no rule', async () => {
     await set('n:a', { breaker: { ...BREAKER, failures: 1 } });
     expect(
       await t.engine.limits.report(QUEUE, [
-        { field: 'q', completed: 1, failed: 1, retries: 1 },
-        { field: 'n:a', completed: 0, failed: 1, retries: 1 },
+        { field: 'q', completed: 1, failed: 1, retries: 1, firsts: 1 },
+        { field: 'n:a', completed: 0, failed: 1, retries: 1, firsts: 1 },
       ]),
     ).toEqual([
       { breaker: '', ...NOTHING },

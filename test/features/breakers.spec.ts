@@ -208,7 +208,9 @@ describe('a retry budget', () => {
     } as const;
     const { queue } = await bootQueue(redis, options);
     await bootQueue(redis, options);
-    expect(await queue.limits.list()).toMatchObject([{ retryBudget: { max: 10, perMs: 200 } }]);
+    expect(await queue.limits.list()).toMatchObject([
+      { retryBudget: { max: 10, perMs: 200, percent: null } },
+    ]);
     const begun = performance.now();
     await queue.addBulk(Array.from({ length: 40 }, () => ({ name: 'job', data: null })));
     await until(() => retries.length === 40, { ...PATIENT, what: () => `${retries.length} of 40 retries` });
@@ -217,5 +219,32 @@ describe('a retry budget', () => {
     const first = retries.toSorted((a, b) => a - b);
     expect(first[20]! - begun).toBeGreaterThanOrEqual(10 * 20);
     expect((await queue.counts()).dead).toBe(0);
+  });
+
+  it('allows a percentage of the first attempts more', async () => {
+    const retried: string[] = [];
+    const { queue } = await bootQueue(redis, {
+      handlers: {
+        job: ({ data, attempt }: Job<string>) => {
+          if (attempt > 1) retried.push(data);
+          else if (data !== 'good') throw new Error('once');
+        },
+      },
+      queue: {
+        limits: { retryBudget: { percent: 50, max: 1, per: '1h' } },
+        defaults: { attempts: 2, backoff: 0 },
+      },
+      watch: false,
+    });
+    expect(await queue.limits.list()).toMatchObject([{ retryBudget: { max: 1, percent: 50 } }]);
+    const add = (data: string, length: number) =>
+      queue.addBulk(Array.from({ length }, () => ({ name: 'job', data })));
+    await add('good', 6);
+    await add('bad', 8);
+    // 1, and half of the 14 first attempts.
+    await until(() => retried.length === 8);
+    await add('bad', 1);
+    await until(async () => (await queue.counts()).delayed === 1);
+    expect(retried).toHaveLength(8);
   });
 });

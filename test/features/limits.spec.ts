@@ -491,6 +491,10 @@ describe('bad limits', () => {
     [{ limits: { breaker: { failures: 1, isFailure: 5 } } }, 'limits.breaker.isFailure must be a function'],
     [{ limits: { names: { a: { breaker: { failures: 1, openFor: 'x' } } } } }, 'names.a.breaker.openFor'],
     [{ limits: { retryBudget: { max: 5 } } }, 'limits.retryBudget.per must be a duration'],
+    [
+      { limits: { retryBudget: { max: 5, per: '1s', percent: 0 } } },
+      'limits.retryBudget.percent must be a number from 0.01 to 100',
+    ],
     [{ limits: { retryBudget: { per: '1s' } } }, 'limits.retryBudget.max must be an integer'],
     [{ groups: { breaker: { failures: 1 } } }, "registerQueue('work').groups"],
     [{ uses: 'openai' }, "registerQueue('work').uses must be a list of names"],

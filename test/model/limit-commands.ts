@@ -15,7 +15,10 @@ const breaker = fc.record({
   openFor: fc.constantFrom(500, 5_000),
   probes: fc.constantFrom(1, 2),
 });
-const retryBudget = fc.record({ max: fc.constantFrom(1, 2, 4), per: fc.constantFrom(1_000, 10_000) });
+const retryBudget = fc.record(
+  { max: fc.constantFrom(1, 2, 4), per: fc.constantFrom(1_000, 10_000), percent: fc.constantFrom(25, 100) },
+  { requiredKeys: ['max', 'per'] },
+);
 const rule = fc.record(
   {
     breaker: fc.oneof(
@@ -87,6 +90,7 @@ const runsOf = (...fields: string[]) =>
       completed: fc.nat({ max: 2 }),
       failed: fc.nat({ max: 3 }),
       retries: fc.nat({ max: 3 }),
+      firsts: fc.nat({ max: 4 }),
     }),
     { minLength: 1, maxLength: 3 },
   );

@@ -223,7 +223,10 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['wake-lines', () => engine.limits.set(QUEUE, 'g', 'live', { concurrency: 5 })],
     ['charge', () => engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 1, count: 0 }])],
     ['limits', () => engine.limits.list(QUEUE)],
-    ['report', () => engine.limits.report(QUEUE, [{ field: 'q', completed: 1, failed: 1, retries: 1 }])],
+    [
+      'report',
+      () => engine.limits.report(QUEUE, [{ field: 'q', completed: 1, failed: 1, retries: 1, firsts: 1 }]),
+    ],
     [
       'share',
       () =>

@@ -174,16 +174,23 @@ describe('functions of a limit', () => {
 
 describe('functions of a circuit breaker and of a retry budget', () => {
   const body = `
-  local opens = count_runs(case.field, case.breaker, case.now, case.completed, case.failed)
+  local opens = must_open(case.field, case.breaker, case.now, case.completed, case.failed)
   if opens then redis.call('HDEL', KEYS[1], 'b:' .. case.field) end
-  local first, each = book_retries(case.field, case.budget, case.now, case.failed)
+  local first, each = book_retries(case.field, case.budget, case.now, case.failed, case.completed)
   answers[i] = { opens and 1 or 0, exact(first), exact(each) }`;
 
   it('answer what those of the memory engine do', async () => {
     const drawn = fc.sample(
       fc.record({
         breaker,
-        budget: fc.record({ max: fc.constantFrom(1, 2, 5), per: fc.constantFrom(1_000, 10_000) }),
+        budget: fc.record(
+          {
+            max: fc.constantFrom(1, 2, 5),
+            per: fc.constantFrom(1_000, 10_000),
+            percent: fc.constantFrom(25, 100),
+          },
+          { requiredKeys: ['max', 'per'] },
+        ),
         all: fc.array(
           fc.record({
             // In tenths of the window.
@@ -204,8 +211,10 @@ describe('functions of a circuit breaker and of a retry budget', () => {
       const field = `n:${at}` as const;
       return all.map(({ move, completed, failed }) => {
         now += (move * its.window) / 10;
-        const change = book.report({ field, completed, failed, retries: 0 }, its, unused, now);
-        const { firstMs, eachMs } = book.book(field, budget, now, failed);
+        // All runs that completed are first attempts, and all that failed are retried.
+        const report = { field, completed, failed, retries: failed, firsts: completed };
+        const change = book.report(report, its, unused, now);
+        const { firstMs, eachMs } = book.book(report, budget, now);
         const one = { field, breaker: its, budget, now, completed, failed };
         expected.push({ ...one, answer: [change === null ? 0 : 1, firstMs, eachMs] });
         return one;

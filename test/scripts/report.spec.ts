@@ -6,7 +6,7 @@ import { itRefusesWrongTypes } from './unchanged.js';
 const q = useQueue();
 const BREAKER = { failures: 3, ratio: 0.5, window: 60_000, openFor: 60_000, probes: 1 };
 const runs = (failed: number, field = 'q') =>
-  q.engine.limits.report(QUEUE, [{ field, completed: 1, failed, retries: failed }]);
+  q.engine.limits.report(QUEUE, [{ field, completed: 1, failed, retries: failed, firsts: failed }]);
 
 it('keeps what a closed breaker counts by tenths of its window, and drops it when it opens', async () => {
   await q.engine.limits.set(QUEUE, 'q', 'code', { breaker: BREAKER });
@@ -16,9 +16,33 @@ it('keeps what a closed breaker counts by tenths of its window, and drops it whe
   expect(await q.admin.hgetall(q.key('limitStates'))).toEqual({ q: expect.stringMatching(/^0!\d+ $/) });
 });
 
+it('keeps first attempts by tenths of the time of a budget with a percentage', async () => {
+  const retryBudget = { max: 9, per: 60_000, percent: 10 };
+  await q.engine.limits.set(QUEUE, 'q', 'code', { retryBudget });
+  await runs(2);
+  await runs(3);
+  expect(await q.admin.hgetall(q.key('limitStates'))).toEqual({
+    'f:q': expect.stringMatching(/^\d+:5:0$/),
+    'r:q': expect.stringMatching(/^\d+\.\d{3}$/),
+  });
+});
+
 it('reads past counts that others wrote', async () => {
-  await q.engine.limits.set(QUEUE, 'q', 'code', { breaker: BREAKER, retryBudget: { max: 9, per: 1_000 } });
-  await q.admin.hset(q.key('limitStates'), 'b:q', 'nonsense', 'r:q', 'nonsense', 'q', 'nonsense');
+  await q.engine.limits.set(QUEUE, 'q', 'code', {
+    breaker: BREAKER,
+    retryBudget: { max: 9, per: 1_000, percent: 1 },
+  });
+  await q.admin.hset(
+    q.key('limitStates'),
+    'b:q',
+    'nonsense',
+    'f:q',
+    'nonsense',
+    'r:q',
+    'nonsense',
+    'q',
+    'nonsense',
+  );
   expect(await runs(3)).toMatchObject([{ breaker: 'opened' }]);
 });
 

@@ -105,8 +105,8 @@ export const report = defineScript({
   keys: ['meta', 'limits', 'limitStates', ...LINE_KEYS, 'shares', 'doorbell', 'events'],
   args: { maxEvents: 'int' },
   /**
-   * reports: field of the limit, how many runs completed, how many failed, how many of these are retried. sharedEvents: events of shared
-   * limits.
+   * reports: field of the limit, how many runs completed, how many failed, how many of these are retried, how many were first
+   * attempts. sharedEvents: events of shared limits.
    */
   lists: ['reports', 'sharedEvents'],
   reply: (rows: readonly RowReport[]): Reported[] =>

@@ -1,6 +1,6 @@
 --@needs types, clock, lines, limits, breakers, shares, bell, event
 -- Reports to circuit breakers and retry budgets how runs ended. Arguments: fields of `limits`, each with the number of completed
--- runs, of failed runs, and of failed runs that will be retried. Returns for each whether its breaker opened or closed, when the
+-- runs, of failed runs, of failed runs that will be retried, and of first attempts. Returns for each whether its breaker opened or closed, when the
 -- first retry may run, and how much later each further one. If the breaker of a shared limit (`s:`) changes, also the queues that use
 -- the limit. The caller then calls this script for each of them with `sharedEvents`, because their keys may be on other nodes: types of
 -- events, each with the field of the limit and for how long nothing starts.
@@ -22,15 +22,16 @@ local function users_of(limit)
   return users
 end
 
-for i = reports_first, reports_last, 4 do
-  local field, completed, failed, retries = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
+for i = reports_first, reports_last, 5 do
+  local field, completed, failed = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
+  local retries, firsts = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
   local rule, change, first, each = limits_in(redis.call('HGET', key_limits, field)), '', 0, 0
   local kind, users = string.sub(field, 1, 2), ''
   local breaker = rule.breaker
   if breaker then
     local blocked, rate, mark, till = limit_state(redis.call('HGET', key_limitStates, field))
     if mark == '' then
-      if count_runs(field, breaker, now, completed, failed) then change, mark, till = 'opened', '!', now + breaker.openFor end
+      if must_open(field, breaker, now, completed, failed) then change, mark, till = 'opened', '!', now + breaker.openFor end
     elseif mark == '?' and failed > 0 then
       change, mark, till = 'tried', '!', now + breaker.openFor
     elseif mark == '?' and completed > 0 then
@@ -52,7 +53,7 @@ for i = reports_first, reports_last, 4 do
       end
     end
   end
-  if rule.retryBudget and retries > 0 then first, each = book_retries(field, rule.retryBudget, now, retries) end
+  if rule.retryBudget and retries + firsts > 0 then first, each = book_retries(field, rule.retryBudget, now, retries, firsts) end
   answers[#answers + 1] = { change, string.format('%.3f', first), string.format('%.3f', each), users, breaker and breaker.openFor or 0 }
 end
 write_events(events, now)
