@@ -58,6 +58,11 @@ export class LimitBook {
     return this.flags !== '';
   }
 
+  /** Whether jobs wait in lines: because of groups, limits of names, or aging. */
+  get hasLines(): boolean {
+    return /[agn]/.test(this.flags);
+  }
+
   get hasSlots(): boolean {
     return this.slots.size > 0;
   }

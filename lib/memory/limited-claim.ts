@@ -89,16 +89,19 @@ export class LimitedClaim {
   /** Chooses the jobs that start. Returns how many more the concurrency limit allows, not counting a suspect. */
   private choose(want: number, tokens: number, rule: LimitRule): number {
     const { queue, book } = this;
-    const hasLines = /[agn]/.test(book.flags);
+    const { hasLines } = book;
     const own = hasLines ? this.sortArrivals() : [];
     let free = Math.max(0, mostRunning(rule) - (rule.concurrency ? this.in.slots.size : 0));
-    const suspect = this.call.maySuspect && tokens >= 1 ? queue.suspects.first : null;
-    if (suspect && this.in.slots.has(suspect)) {
-      if (!this.isPaused(suspect)) this.choices.push({ job: suspect, of: null });
-    } else if (suspect && free >= 1) {
-      const of = hasLines ? this.load(this.in.lineNamed(this.in.lineNameOf(suspect))) : null;
-      if (!of || of.room >= 1) {
-        this.choices.push({ job: suspect, of });
+    const mayStart = this.call.maySuspect && tokens >= 1 ? [...queue.suspects].slice(0, RULES.sortMax) : [];
+    // The suspects of paused or full groups do not hold back the others.
+    for (const job of mayStart) {
+      if (this.choices.length > 0) break;
+      if (this.in.slots.has(job)) {
+        if (!this.isPaused(job)) this.choices.push({ job, of: null });
+      } else if (free >= 1) {
+        const of = hasLines ? this.load(this.in.lineNamed(this.in.lineNameOf(job))) : null;
+        if (of && of.room < 1) continue;
+        this.choices.push({ job, of });
         if (of) of.room -= 1;
         free -= 1;
       }
@@ -194,7 +197,7 @@ export class LimitedClaim {
   }
 
   /** Sorts jobs of `wait` and `prioritized` into their lines. Returns the jobs that already have a slot: these are not moved. Jobs
-   * whose worker was lost go to the front. */
+   * whose worker was lost, or gave them back, go to the front. */
   private sortArrivals(): MemoryJob[] {
     const { queue } = this;
     const entries: { job: MemoryJob; name: string; priority: number; isFirst: boolean }[] = [];
@@ -207,7 +210,12 @@ export class LimitedClaim {
       if (hasSlot && !this.isPaused(job)) own.push(job);
       else {
         const priority = hasSlot || job.place === 'wait' ? 0 : Math.floor(job.score / RULES.ranks);
-        entries.push({ job, name: this.in.lineNameOf(job), priority, isFirst: hasSlot || job.stalls > 0 });
+        entries.push({
+          job,
+          name: this.in.lineNameOf(job),
+          priority,
+          isFirst: hasSlot || job.isReturned || job.stalls > 0,
+        });
         bytes += Buffer.byteLength(job.body);
       }
     }
@@ -218,6 +226,7 @@ export class LimitedClaim {
     for (const { job } of entries) {
       queue.leave(job);
       queue.limits.release(job, 'gone');
+      job.isReturned = false;
     }
     queue.toLines(entries);
     return own;

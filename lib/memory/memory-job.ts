@@ -72,6 +72,8 @@ export class MemoryJob {
   started = false;
   /** How many workers it has lost. */
   stalls = 0;
+  /** Whether a worker gave it back in a queue with lines. The next claim moves it to the front of its line. */
+  isReturned = false;
   failure: { readonly at: number; readonly json: string } | null = null;
   /** The last failed attempts, the latest last. */
   failures: readonly AttemptRecord[] = [];
@@ -133,6 +135,7 @@ export class MemoryJob {
     this.failed = 0;
     this.started = false;
     this.stalls = 0;
+    this.isReturned = false;
     this.failure = null;
     this.failures = [];
     this.progress = null;

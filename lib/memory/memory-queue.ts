@@ -209,8 +209,10 @@ export class MemoryQueue {
 
   /** Puts jobs back at the head of the line, in the given order. Jobs that stalled twice or more become suspects. */
   toHead(jobs: readonly MemoryJob[]): void {
-    for (const job of jobs.toReversed())
+    for (const job of jobs.toReversed()) {
       (job.stalls >= RULES.suspectAfter ? this.suspects : this.wait).unshift(job);
+      job.isReturned ||= this.limits.hasLines;
+    }
   }
 
   hold(job: MemoryJob, worker: MemoryWorker): void {
@@ -248,6 +250,7 @@ export class MemoryQueue {
     job.failed = 0;
     job.started = false;
     job.stalls = 0;
+    job.isReturned = false;
     this.completed.add(job, untilMs);
   }
 

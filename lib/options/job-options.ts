@@ -288,7 +288,8 @@ export function isSame(a: Replication | null, b: Replication | null): boolean {
   return a === b || (a?.replicas === b?.replicas && a?.timeoutMs === b?.timeoutMs);
 }
 
-const MAX_ATTEMPTS = 1_000_000;
+/** In BullMQ, jobs that are retried forever have this number. */
+const MAX_ATTEMPTS = Number.MAX_SAFE_INTEGER;
 /** The last moment a `Date` can hold. */
 const MAX_TIME_MS = 8_640_000_000_000_000;
 

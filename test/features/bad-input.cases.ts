@@ -308,7 +308,7 @@ export const cases: Case[] = [
   [
     'negative attempts',
     OPTION,
-    'add().options.attempts must be an integer from 1 to 1000000, got -1 (number)',
+    'add().options.attempts must be an integer from 1 to 9007199254740991, got -1 (number)',
     withOptions({ attempts: -1 }),
   ],
   ['no attempts', OPTION, 'got 0 (number)', withOptions({ attempts: 0 })],

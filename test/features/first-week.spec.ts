@@ -105,7 +105,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a number as text',
-    `registerQueue('email').defaults.attempts must be an integer from 1 to 1000000, got "3" (string)`,
+    `registerQueue('email').defaults.attempts must be an integer from 1 to 9007199254740991, got "3" (string)`,
     withQueue({ defaults: { attempts: '3' } }),
   ],
   [
@@ -353,12 +353,12 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'attempts 0',
-    'add().options.attempts must be an integer from 1 to 1000000, got 0 (number)',
+    'add().options.attempts must be an integer from 1 to 9007199254740991, got 0 (number)',
     adding({ attempts: 0 }),
   ],
   [
     'attempts as text',
-    'add().options.attempts must be an integer from 1 to 1000000, got "3" (string)',
+    'add().options.attempts must be an integer from 1 to 9007199254740991, got "3" (string)',
     adding({ attempts: '3' }),
   ],
   [

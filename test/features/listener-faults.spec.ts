@@ -91,7 +91,7 @@ describe('a listener is refused at the start', () => {
       '@OnQueueEvent() of Wrong.five.concurrency must be an integer from 1 to 1000, got 0 (number)',
       `@OnQueueEvent("dead") of Wrong.six.queue: queue 'quiet' writes no events (events: false); switch them on, or leave the queue out`,
       '@OnQueueEvent("dead") of Wrong.seven.queues is not an option; did you mean queue?',
-      '@OnQueueEvent("dead") of Wrong.eight must be an object, got "email" (string)',
+      `@OnQueueEvent("dead") of Wrong.eight: the second argument must be an object such as { queue: 'email' }, got "email" (string)`,
     ]);
   });
 

@@ -57,6 +57,10 @@ const PLANTED: Record<string, Patch> = {
   'lets another job go first at release': instead('release', [/'LPUSH'/, "'RPUSH'"]),
 };
 const PLANTED_IN_LIMITS: Record<string, Patch> = {
+  'puts jobs that were given back behind their group': instead('exchange', [
+    /'HSETNX', (\S+), id, '0'/,
+    "'HEXISTS', $1, id",
+  ]),
   'puts jobs of a lost worker behind their group': instead('claim-limited', [
     'if stalls[i] or first[ids[i]] then',
     'if false then',

@@ -74,11 +74,17 @@ describe('checkJobOptions', () => {
     [{ runAt: 8.64e15 + 1 }, `${moment}, got`],
     [{ runAt: '2026-01-01' }, `${moment}, got "2026-01-01" (string)`],
     [{ delay: 0, runAt: 5 }, 'add().runAt must be left out if delay is given, got 5 (number)'],
-    [{ attempts: 0 }, 'add().attempts must be an integer from 1 to 1000000, got 0 (number)'],
-    [{ attempts: -1 }, 'add().attempts must be an integer from 1 to 1000000, got -1 (number)'],
-    [{ attempts: 1.5 }, 'add().attempts must be an integer from 1 to 1000000, got 1.5 (number)'],
-    [{ attempts: Number.NaN }, 'add().attempts must be an integer from 1 to 1000000, got NaN (number)'],
-    [{ attempts: Infinity }, 'add().attempts must be an integer from 1 to 1000000, got Infinity (number)'],
+    [{ attempts: 0 }, 'add().attempts must be an integer from 1 to 9007199254740991, got 0 (number)'],
+    [{ attempts: -1 }, 'add().attempts must be an integer from 1 to 9007199254740991, got -1 (number)'],
+    [{ attempts: 1.5 }, 'add().attempts must be an integer from 1 to 9007199254740991, got 1.5 (number)'],
+    [
+      { attempts: Number.NaN },
+      'add().attempts must be an integer from 1 to 9007199254740991, got NaN (number)',
+    ],
+    [
+      { attempts: Infinity },
+      'add().attempts must be an integer from 1 to 9007199254740991, got Infinity (number)',
+    ],
     [{ priority: -1 }, 'add().priority must be an integer from 0 to 2097151, got -1 (number)'],
     [{ priority: 2_097_152 }, 'add().priority must be an integer from 0 to 2097151, got 2097152 (number)'],
     [{ timeout: 0 }, 'add().timeout must be a duration from 1 ms to 2147483647 ms, got 0 (number)'],
@@ -136,7 +142,9 @@ describe('readDefaults', () => {
     expect(defaults({ delay: 5 })).toThrow(
       `${path}.delay is not an option; it is an option of a single job: set it in add()`,
     );
-    expect(defaults({ attempts: 0 })).toThrow(`${path}.attempts must be an integer from 1 to 1000000, got 0`);
+    expect(defaults({ attempts: 0 })).toThrow(
+      `${path}.attempts must be an integer from 1 to 9007199254740991, got 0`,
+    );
     expect(defaults({ backoff: 'x y' })).toThrow(
       `${path}.backoff must be a duration in ms or like '10s', got "x y"`,
     );

@@ -71,6 +71,7 @@ const DOORS: Readonly<
     others: {
       note: 'what a run says of itself',
       repair: 'numbers that cannot be read',
+      'shared/front': 'the mark of a job that was given back',
       'shared/large-values': 'progress beyond its bytes',
     },
   },

@@ -199,7 +199,7 @@ describe('resolveModuleOptions', () => {
     [{ dead: { age: 'x' } }, 'forRoot().dead.age must be a duration in ms or like \'10s\', got "x" (string)'],
     [
       { defaults: { attempts: -1 } },
-      'forRoot().defaults.attempts must be an integer from 1 to 1000000, got -1 (number)',
+      'forRoot().defaults.attempts must be an integer from 1 to 9007199254740991, got -1 (number)',
     ],
     [null, 'forRoot() must be an object, got null (null)'],
   ])('refuses %j', (options, message) => {
@@ -358,7 +358,7 @@ describe('resolveQueueOptions', () => {
     const options = { name: 'a b', defaults: { attempts: 0 } };
     const { faults } = collectFaults((report) => resolveQueueOptions(options, root({}), report));
     expect(faults).toEqual([
-      'registerQueue().defaults.attempts must be an integer from 1 to 1000000, got 0 (number)',
+      'registerQueue().defaults.attempts must be an integer from 1 to 9007199254740991, got 0 (number)',
       'registerQueue().name: a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "a b" (string)',
     ]);
   });

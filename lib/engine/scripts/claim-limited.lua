@@ -93,7 +93,7 @@ local function sort_arrivals()
 end
 
 -- The chosen ids in the order in which they start. For each also the key that it is in, and the line that it counts for, if any.
-local ids, keys, counts_for, lines, line_by = {}, {}, {}, {}, {}
+local ids, keys, counts_for, lines, line_by, skipped = {}, {}, {}, {}, {}, {}
 
 local function choose(id, key, line) ids[#ids + 1], keys[#ids + 1], counts_for[#ids + 1] = id, key, line or false end
 
@@ -238,8 +238,7 @@ local own = has_lines and redis.call('EXISTS', key_wait, key_prioritized) > 0 an
 -- write `ready` again. A claim that finds no slot takes the line out.
 local free, may_stay = math.max(0, most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0)),
   has_lines and redis.call('ZCARD', key_ready) > 4 * want
-local suspect = arg_maySuspect == 1 and tokens >= 1 and redis.call('LINDEX', key_suspects, 0)
-if suspect then
+for _, suspect in ipairs(arg_maySuspect == 1 and tokens >= 1 and redis.call('LRANGE', key_suspects, 0, rule_sortMax - 1) or {}) do
   local slot = redis.call('ZSCORE', key_slots, suspect)
   if slot and not is_paused(slot) then
     choose(suspect, key_suspects)
@@ -253,6 +252,8 @@ if suspect then
       free = free - 1
     end
   end
+  -- The suspects of paused or full groups do not hold back the others.
+  if #ids > 0 then break else skipped[#skipped + 1] = suspect end
 end
 local most, has_unseen = math.min(want - #ids, tokens - #ids), false
 if has_lines then
@@ -268,7 +269,7 @@ end
 
 local bodies = bodies_and_name(ids, arg_maxBytes)
 if bodies.err then return bodies end
-local is_cut, used = #bodies < #ids, 0
+local is_cut, used, has_rate = #bodies < #ids, 0, tokens < math.huge or string.find(limited, '[rb]') ~= nil
 
 -- How much a job counts against a rate.
 local function cost_of(body)
@@ -277,7 +278,6 @@ local function cost_of(body)
   return type(cost) == 'number' and cost or 1
 end
 
-local has_rate = tokens < math.huge or string.find(limited, '[rb]') ~= nil
 local events, broken, whole, whole_bodies, slots = { count = 0 }, {}, {}, {}, {}
 local leaving_from = { [key_grouped] = {}, [key_prioritized] = {}, [key_suspects] = {}, [key_wait] = {} }
 for i = 1, math.min(#ids, #bodies) do
@@ -304,8 +304,8 @@ for i = 1, math.min(#ids, #bodies) do
   end
 end
 for key, some in pairs(leaving_from) do
-  if #some > 0 and (key == key_wait or key == key_suspects) then leave_head(key, #some, {}) end
-  if #some > 0 and (key == key_grouped or key == key_prioritized) then leave_ranked(key, some) end
+  if #some > 0 and key == key_suspects then leave_head(key, #skipped + 1, skipped) end
+  if #some > 0 and key ~= key_suspects then if key == key_wait then leave_head(key, #some, {}) else leave_ranked(key, some) end end
 end
 if #slots > 0 then take_slots(slots) end
 for i, id in ipairs(broken) do broken[i] = finish_corrupt(id, '', rule_corruptRecord, now) end

@@ -13,6 +13,7 @@ finish_cancelled(cancelled, 1, events, traces, now)
 free_slots(released, traces, 'moved')
 if #released > 0 then
   to_head(released)
+  mark_returned(released)
   ring()
   say(events, 'released', #released, table.concat(released, '\n'), 'name', names_of(released))
 end

@@ -2,7 +2,7 @@ import { showListener, type ListenerMark } from '../../decorators/metadata.js';
 import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
 import { InvalidOptionError, UnknownQueueError } from '../../errors.js';
 import { show } from '../../errors/show.js';
-import { checkQueueName } from '../../job/job-id.js';
+import { checkQueueName, isPlainName } from '../../job/job-id.js';
 import {
   collectFaults,
   field,
@@ -73,6 +73,14 @@ function readMark(
   const ofAll = given.length === 0 || isOptions(first, place);
   const types = ofAll ? EVENT_TYPES : readTypes(first, place, report);
   const options = ofAll ? first : second;
+  if (options !== undefined && !isOptions(options, place)) {
+    const queue = isPlainName(options, 64) ? options : 'emails';
+    throw new InvalidOptionError(
+      `${place}: the second argument`,
+      `an object such as { queue: '${queue}' }`,
+      options,
+    );
+  }
   const readOptions = shape({
     queue: field('queues', queuesRule(known, tellsEvents)),
     concurrency: field('concurrency', integer(1, 1_000)),

@@ -1,8 +1,8 @@
 --@needs lines
--- Jobs whose worker was lost are the next of their lines again.
+-- Jobs whose worker was lost, or gave them back, are the next of their lines again.
 
--- Puts jobs into their lines: those that have lost a worker, or are in `first`, to the front of the jobs with their priority, in the
--- given order, the others at the end.
+-- Puts jobs into their lines: those that have lost a worker, were given back, or are in `first`, to the front of the jobs with their
+-- priority, in the given order, the others at the end.
 local function to_lines_again(ids, names, priorities, first)
   to_lines(ids, names, priorities)
   local stalls = redis.call('HMGET', key_stalls, unpack(ids))
@@ -11,6 +11,7 @@ local function to_lines_again(ids, names, priorities, first)
       local low, high = range_of(math.floor(redis.call('ZSCORE', key_grouped, ids[i]) / rule_ranks))
       local head = redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
       redis.call('ZADD', key_grouped, string.format('%d', math.max(tonumber(low), head - 1)), ids[i])
+      if stalls[i] == '0' then redis.call('HDEL', key_stalls, ids[i]) end
     end
   end
 end

@@ -92,6 +92,7 @@ local function settle_released(batch, places, traces)
   if #released == 0 then return end
   free_slots(released, traces, 'moved')
   to_head(released)
+  mark_returned(released)
   count_lists(places)
 end
 

@@ -62,8 +62,13 @@ local function mark_started(ids)
   in_steps(fields, function(...) redis.call('HSET', key_attempts, ...) end)
 end
 
-local function add_stall(id)
-  return add_to(key_stalls, id, 1)
+local function add_stall(id) return add_to(key_stalls, id, 1) end
+
+-- Marks jobs that were given back by a worker of a queue with lines, with 0 stalls. The next claim moves them to the front of their
+-- lines. It cannot see that from their place in `wait`.
+local function mark_returned(ids)
+  if not string.find(redis.call('HGET', key_meta, 'limited') or '', '[agn]') then return end
+  for _, id in ipairs(ids) do redis.call('HSETNX', key_stalls, id, '0') end
 end
 
 -- Marks a running job as cancelled. Its worker learns of it. Unless the job completes, it ends as cancelled. The first reason

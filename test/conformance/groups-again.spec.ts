@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+import type { LimitRule } from '#lib/contract/limit-verbs.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { completed, LEASE_MS, QUEUE, released, retried } from '../scripts/support.js';
+import { ENGINES, useEngine } from './support.js';
+
+const recovering = { beatMs: 2_000, leaseMs: LEASE_MS, maxStalls: 5 };
+
+describe.each(ENGINES)('groups on %s', (kind) => {
+  const t = useEngine(kind);
+  const set = (field: string, rule: LimitRule, part: 'code' | 'live' = 'live') =>
+    t.engine.limits.set(QUEUE, field, part, rule);
+  const some = (group: string, count: number) =>
+    Array.from({ length: count }, (_, i) => ({
+      id: `${group}.${i}`,
+      name: 'job',
+      hasOwnId: true,
+      group,
+      body: encodeBody('job', t.now, { group }, ''),
+    }));
+  async function take(want: number, worker?: string) {
+    const { claimed } = await t.exchanged({ want, ...(worker && { worker }) });
+    return { ids: claimed.map(({ id }) => id) };
+  }
+
+  it.each([['of'], ['without']])(
+    'get the jobs that a worker gives back at the front, in a queue %s slots',
+    async (slots) => {
+      await set('g', slots === 'of' ? { concurrency: 3 } : { weight: 1 }, 'code');
+      await t.add(...some('a', 5));
+      expect((await take(3)).ids).toEqual(['a.0', 'a.1', 'a.2']);
+      await t.settle(released('a.0'), released('a.1'));
+      await t.engine.release(QUEUE, { worker: 'w1', ids: ['a.2'], leave: false });
+      expect((await take(1)).ids).toEqual(['a.2']);
+      // It goes to the end when it has failed.
+      await t.settle(retried('a.2', { delayMs: 0 }));
+      const started: (readonly string[])[] = [];
+      for (let i = 0; i < 5; i++) {
+        const { ids } = await take(1);
+        started.push(ids);
+        await t.settle(...ids.map(completed));
+      }
+      expect(started.flat()).toEqual(['a.0', 'a.1', 'a.3', 'a.4', 'a.2']);
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    },
+  );
+
+  it.each([['strict'], ['fair']] as const)(
+    'that are paused hold back no suspect of another group, in %s order',
+    async (order) => {
+      await set('g', { order }, 'code');
+      await t.add(...some('a', 1), ...some('b', 1), ...some('c', 1));
+      for (const worker of ['lost', 'lost too']) {
+        // A worker holds one suspect at most.
+        for (let found = 1; found > 0;) found = (await take(9, worker)).ids.length;
+        for (const ms of [LEASE_MS + 1, 2_000]) {
+          await t.advance(ms);
+          await t.engine.recover(QUEUE, { worker, ...recovering });
+        }
+      }
+      await set('g:a', { paused: true });
+      await set('g:b', { paused: true });
+      expect((await take(9)).ids).toEqual(['c.0']);
+      await set('g:b', { paused: false });
+      await t.settle(completed('c.0'));
+      expect((await take(9)).ids).toEqual(['b.0']);
+      await t.settle(completed('b.0'));
+      await set('g:a', { paused: false });
+      expect((await take(9)).ids).toEqual(['a.0']);
+      await t.settle(completed('a.0'));
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    },
+  );
+});
