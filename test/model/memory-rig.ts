@@ -91,7 +91,7 @@ type FieldOf = (job: MemoryJob) => string | number | null | undefined | false;
 const FIELDS_OF_JOBS: Readonly<Record<string, FieldOf>> = {
   jobs: ({ body }) => body,
   attempts: ({ failed, started }) => (failed > 0 || started) && failed,
-  stalls: ({ stalls }) => stalls > 0 && stalls,
+  stalls: ({ stalls, isReturned }) => (stalls > 0 || isReturned) && stalls,
   failures: ({ failure, failures }) => {
     if (!failure || failures.length === 0) return failure && `${failure.at}\n${failure.json}`;
     return `${failure.at}\n{"log":${JSON.stringify(failures.toReversed())},${failure.json.slice(1)}`;
@@ -204,12 +204,22 @@ interface Inside {
     readonly waiting: ReadonlyMap<string, ReadonlySet<string>>;
   };
   readonly breakers: {
-    readonly counts: ReadonlyMap<string, readonly { tenth: number; completed: number; failed: number }[]>;
+    readonly counts: ReadonlyMap<string, readonly Tenth[]>;
+    readonly firsts: ReadonlyMap<string, readonly Tenth[]>;
     readonly due: ReadonlyMap<string, number>;
   };
   readonly lines: ReadonlyMap<string, MemoryLine>;
   readonly slots: ReadonlyMap<MemoryJob, Slot>;
 }
+
+interface Tenth {
+  readonly tenth: number;
+  readonly completed: number;
+  readonly failed: number;
+}
+
+const tenthsText = (tenths: readonly Tenth[]) =>
+  tenths.map(({ tenth, completed, failed }) => `${tenth}:${completed}:${failed}`).join(' ');
 
 const KEPT = { '': 0, strict: 0.25, block: 0.5 };
 
@@ -232,10 +242,8 @@ function addLimits(queue: MemoryQueue, put: Put): void {
       field,
       `${blocked}${mark}${mark === '' ? '' : till} ${rate}`,
     ]),
-    ...[...breakers.counts].map(([field, tenths]): [string, string] => [
-      `b:${field}`,
-      tenths.map(({ tenth, completed, failed }) => `${tenth}:${completed}:${failed}`).join(' '),
-    ]),
+    ...[...breakers.counts].map(([field, tenths]): [string, string] => [`b:${field}`, tenthsText(tenths)]),
+    ...[...breakers.firsts].map(([field, tenths]): [string, string] => [`f:${field}`, tenthsText(tenths)]),
     ...[...breakers.due].map(([field, at]): [string, string] => [`r:${field}`, at.toFixed(3)]),
   ]);
   put('shares', 'hash', [
