@@ -252,8 +252,8 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(line).not.toContain('ada@');
   });
 
-  it('changes nothing where it is read-only', async () => {
-    const { queue, api } = await boot({ access: 'public', readOnly: true });
+  it('changes nothing and records nothing where it is read-only', async () => {
+    const { queue, api, logs } = await boot({ access: 'public', readOnly: true });
     await queue.add('a', 1, { id: 'a' });
     for (const [method, path, body] of [
       ['DELETE', 'queues/work/jobs/a', {}],
@@ -263,6 +263,8 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     ] as const)
       expect([path, (await api(method, path, body)).status]).toEqual([path, 403]);
     expect((await queue.counts()).waiting).toBe(1);
+    expect((await api('GET', 'actions')).body.actions).toEqual([]);
+    expect(logs.lines.filter(({ text }) => text.includes('failed to do'))).toEqual([]);
     expect((await api('GET', 'me')).body.rights).toEqual(['read', 'read-data', 'read-actions']);
   });
 

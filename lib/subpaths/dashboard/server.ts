@@ -135,7 +135,7 @@ export class DashboardServer {
       if (decision.isAllowed) return;
       if (action === 'read' && place.queue !== undefined) throw noQueue(place.queue);
       const isOff = this.options.readOnly && !READS.includes(action);
-      throw isOff ? new HttpFault(403, 'FORBIDDEN', 'this dashboard is read-only') : forbidden(action);
+      throw isOff ? readOnly() : forbidden(action);
     };
     return {
       params,
@@ -144,7 +144,9 @@ export class DashboardServer {
       require,
       rightsOf: (place) => this.rightsOf(request, place),
       canSee: async (queue) => (await this.decide(request, 'read', { queue })).isAllowed,
-      perform: ({ needs, ...what }, run) => {
+      perform: async ({ needs, ...what }, run) => {
+        // Nobody is refused a right here, and such refusals could displace the record of what was done.
+        if (this.options.readOnly) throw readOnly();
         const actorOf = () => actor ?? NOBODY;
         return this.actions.perform(what, actorOf, async () => {
           // oxlint-disable-next-line no-await-in-loop -- the first missing right is the one that is reported
@@ -242,6 +244,10 @@ export class DashboardServer {
       fault ?? new HttpFault(500, 'INTERNAL', 'an error that the log describes');
     sendJson(response, status, { error: { code, message } });
   }
+}
+
+function readOnly(): HttpFault {
+  return new HttpFault(403, 'FORBIDDEN', 'this dashboard is read-only');
 }
 
 function forbidden(action: DashboardAction): HttpFault {
