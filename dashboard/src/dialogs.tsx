@@ -100,7 +100,7 @@ export function Dialog() {
               >
                 {RATES.map((rate) => (
                   <option key={rate} value={rate}>
-                    {rate === 0 ? 'as fast as it goes' : count(rate)}
+                    {rate === 0 ? 'no limit' : count(rate)}
                   </option>
                 ))}
               </select>

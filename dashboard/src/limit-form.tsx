@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks';
 import type { QueueDetail } from '../../lib/subpaths/dashboard/views.js';
 import { del, post } from './api.js';
 import { attempt } from './dialogs.js';
+import { duration } from './format.js';
 import { queuePath } from './state.js';
 import { Card } from './widgets.js';
 
@@ -12,17 +13,21 @@ export type Limited = Pick<Limit, 'of' | 'name'> & Partial<Limit>;
 interface FormProps {
   queue: string;
   title: string;
+  /** A limit of a name without the name: the form asks for it. */
   limit: Limited;
+  /** Names to choose from. */
+  names: readonly string[];
   onEnd: () => void;
 }
 
 /** A form for the limit of the queue, of a name or of a group. */
-export function LimitForm({ queue, title, limit, onEnd }: FormProps) {
-  const { of, name, rate = null } = limit;
+export function LimitForm({ queue, title, limit, names, onEnd }: FormProps) {
+  const { of, rate = null } = limit;
+  const [name, setName] = useState(limit.name);
   const given = {
     concurrency: String(limit.concurrency ?? ''),
     max: String(rate?.max ?? ''),
-    per: rate ? `${rate.perMs}ms` : '',
+    per: rate ? duration(rate.perMs) : '',
   };
   const [form, setForm] = useState(given);
   const at =
@@ -60,6 +65,22 @@ export function LimitForm({ queue, title, limit, onEnd }: FormProps) {
       <form onSubmit={(event) => void save(event)}>
         <p class="faint">It counts at once and in all processes. An empty field is no limit.</p>
         <div class="filters">
+          {of === 'name' && limit.name === null && (
+            <label>
+              <span>Name of the job</span>
+              <input
+                required
+                list="job-names"
+                value={name ?? ''}
+                onInput={(event) => setName(event.currentTarget.value.trim())}
+              />
+              <datalist id="job-names">
+                {names.map((one) => (
+                  <option key={one} value={one} />
+                ))}
+              </datalist>
+            </label>
+          )}
           {input('concurrency', 'Jobs at the same time')}
           {input('max', 'Starts')}
           {input('per', 'in, such as 1s or 10m')}

@@ -15,14 +15,28 @@ export function Limits({ queue }: { queue: QueueDetail }) {
   const canEdit = queue.rights.includes('limit.edit');
   const [edited, setEdited] = useState<Limited | null>(null);
   const hasOwn = queue.limits.some(({ of }) => of === 'queue');
+  const limited = new Set(queue.limits.map(({ of, name }) => of === 'name' && name));
   if (edited)
     return (
-      <LimitForm queue={queue.name} title={ofWhat(edited)} limit={edited} onEnd={() => setEdited(null)} />
+      <LimitForm
+        queue={queue.name}
+        title={ofWhat(edited)}
+        limit={edited}
+        names={Object.keys(queue.byName).filter((name) => name !== '' && !limited.has(name))}
+        onEnd={() => setEdited(null)}
+      />
     );
-  const start = canEdit && !hasOwn && (
-    <button type="button" class="small" onClick={() => setEdited({ of: 'queue', name: null })}>
-      Limit the queue
-    </button>
+  const start = canEdit && (
+    <span class="row">
+      {!hasOwn && (
+        <button type="button" class="small" onClick={() => setEdited({ of: 'queue', name: null })}>
+          Limit the queue
+        </button>
+      )}
+      <button type="button" class="small" onClick={() => setEdited({ of: 'name', name: null })}>
+        Limit a name
+      </button>
+    </span>
   );
   if (queue.limits.length === 0) return start ? <p>{start}</p> : null;
   return (
@@ -149,7 +163,7 @@ function ofWhat({ of, name }: Limited): string {
     case 'shared':
       return `shared limit ${name ?? ''}`;
     default:
-      return `name ${name ?? ''}`;
+      return name === null ? 'a name' : `name ${name}`;
   }
 }
 

@@ -130,7 +130,7 @@ function App() {
       </header>
       {trouble.value !== null && (
         <p class="notice bad away" role="alert">
-          <strong>The data is not fresh.</strong> {trouble.value} It is tried again every few seconds.
+          <strong>The data is out of date.</strong> {trouble.value} Retrying every few seconds.
         </p>
       )}
       <main id="main" tabIndex={-1}>

@@ -29,8 +29,8 @@ export function DeadPage() {
       )}
       <Card>
         {groups.length === 0 ? (
-          <Empty title="Nothing is dead.">
-            Jobs that used up their attempts are gathered here by what went wrong.
+          <Empty title="No dead jobs.">
+            Jobs that failed for good are grouped here by reason, name and error.
           </Empty>
         ) : (
           <Table

@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks';
 import type { QueueTimes, SeriesView } from '../../../lib/subpaths/dashboard/series.js';
 import type { Attention, OverviewView, QueueView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
-import { compact, plural, span } from '../format.js';
+import { compact, percentiles, plural, span } from '../format.js';
 import { JobsChart, useSeries } from '../history.js';
 import { rates, sample, waitingOf } from '../samples.js';
 import { pauseOrResume } from '../queue-acts.js';
@@ -43,7 +43,7 @@ export function Overview() {
         <Tile
           label="Waiting"
           value={compact(sum('waiting'))}
-          note={oldest === null ? 'nothing waits long' : `oldest ${span(oldest)}`}
+          note={`oldest ${oldest === null ? '–' : span(oldest)}`}
         />
         <Tile
           label="Running"
@@ -55,7 +55,7 @@ export function Overview() {
         <Tile
           label="Dead"
           value={compact(sum('dead'))}
-          note="did not make it"
+          note="failed for good"
           to="dead"
           {...(sum('dead') > 0 && { tone: 'bad' as const })}
         />
@@ -64,7 +64,7 @@ export function Overview() {
       </div>
       <Card title="Needs attention" id="attention">
         {attention.length === 0 ? (
-          <Empty title="All is well.">
+          <Empty title="Nothing needs attention.">
             Queues without workers, old jobs, dead jobs, late schedules and risky settings of Redis are listed
             here.
           </Empty>
@@ -181,7 +181,7 @@ function QueueTable({ queues, series }: { queues: readonly QueueView[]; series: 
         'Delayed',
         'Dead',
         'Oldest',
-        ...(times ? ['Per min', 'Run, 95 %', 'Wait, 95 %'] : []),
+        ...(times ? ['Per min', 'Run: 50, 95, 99 %', 'Wait: 50, 95, 99 %'] : []),
         'Done today',
         'Failed',
         'Workers',
@@ -208,7 +208,8 @@ function QueueTable({ queues, series }: { queues: readonly QueueView[]; series: 
   );
 }
 
-const NO_TIMES: QueueTimes = { perMinute: 0, runP95: null, waitP95: null, runP95ByName: {} };
+const NONE = { p50: null, p95: null, p99: null };
+const NO_TIMES: QueueTimes = { perMinute: 0, run: NONE, wait: NONE, runByName: {} };
 
 /** Queues whose names have the same part before the first dot, in the order of the first of each. */
 function byPrefix(queues: readonly QueueView[]): [string, QueueView[]][] {
@@ -287,8 +288,8 @@ function QueueRow({
       {times && (
         <>
           <td class="num">{compact(Math.round(times.perMinute))}</td>
-          <td class="num">{times.runP95 === null ? '–' : span(times.runP95)}</td>
-          <td class="num">{times.waitP95 === null ? '–' : span(times.waitP95)}</td>
+          <td class="num">{percentiles(times.run)}</td>
+          <td class="num">{percentiles(times.wait)}</td>
         </>
       )}
       <td class="num">{compact(today.processed)}</td>

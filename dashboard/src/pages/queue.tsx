@@ -1,8 +1,7 @@
-import type { Percentiles } from '../../../lib/subpaths/dashboard/series.js';
 import type { QueueDetail } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
-import { compact, count, plural, span } from '../format.js';
+import { compact, count, percentiles, plural, span } from '../format.js';
 import { JobsChart, TimesChart, useSeries } from '../history.js';
 import { go, href, queuePath } from '../state.js';
 import { Limits } from '../limits.js';
@@ -60,7 +59,7 @@ export function QueuePage({ queue }: { queue: string }) {
             {...(state === 'active' && {
               note: `${plural(data.slots, 'slot')}, ${data.consumers === 1 ? '1 process' : `${data.consumers} processes`}`,
             })}
-            {...(state === 'completed' && { note: 'kept ones' })}
+            {...(state === 'completed' && { note: 'kept by retention' })}
           />
         ))}
       </div>
@@ -96,8 +95,8 @@ export function QueuePage({ queue }: { queue: string }) {
                 <td class="num">{count(of.processed)}</td>
                 <td class="num">{count(of.failed)}</td>
                 <td class={`num ${of.dead > 0 ? 'bad' : ''}`}>{count(of.dead)}</td>
-                <td class="num">{times(series?.byName[name]?.run)}</td>
-                <td class="num">{times(series?.byName[name]?.wait)}</td>
+                <td class="num">{percentiles(series?.byName[name]?.run)}</td>
+                <td class="num">{percentiles(series?.byName[name]?.wait)}</td>
                 <td>
                   {name !== '' && (
                     <>
@@ -125,15 +124,10 @@ export function QueuePage({ queue }: { queue: string }) {
         </Table>
       </Card>
       {today.processed + today.failed === 0 && counts.waiting === 0 && (
-        <Empty title="This queue is quiet.">Add a job with queue.add(name, data).</Empty>
+        <Empty title="This queue is empty.">Add a job with queue.add(name, data).</Empty>
       )}
     </>
   );
-}
-
-function times(of: Percentiles<number | null> | undefined): string {
-  const all = of ? [of.p50, of.p95, of.p99] : [];
-  return all.some((ms) => ms !== null) ? all.map((ms) => span(ms ?? 0)).join(' · ') : '–';
 }
 
 interface Report {
@@ -149,7 +143,7 @@ async function check(queue: string): Promise<void> {
   if (!isDone || !found) return;
   const sure = await ask({
     title: `${count(found)} jobs are not where they should be`,
-    text: 'Repair queues jobs again that are in no list, and buries those whose data is gone.',
+    text: 'Repair queues jobs again that are in no list, and marks jobs as dead whose data is gone.',
     button: 'Repair them',
   });
   if (sure !== null) await attempt('Repaired.', () => post(`${queuePath(queue)}/repair`));

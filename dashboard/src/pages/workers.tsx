@@ -1,8 +1,8 @@
 import type { WorkersView, WorkerView } from '../../../lib/subpaths/dashboard/views.js';
-import type { SeriesView } from '../../../lib/subpaths/dashboard/series.js';
+import type { Percentiles, SeriesView } from '../../../lib/subpaths/dashboard/series.js';
 import { post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
-import { plural, span } from '../format.js';
+import { percentiles, plural, span } from '../format.js';
 import { jobPath, me, now, queuePath } from '../state.js';
 import { Card, Empty, Table, Waiting } from '../widgets.js';
 
@@ -19,7 +19,7 @@ export function WorkersPage() {
       </p>
       {data.workers.length === 0 ? (
         <Card>
-          <Empty title="No process works.">
+          <Empty title="No worker processes.">
             Start the application with the role worker or both, and a @Processor.
           </Empty>
         </Card>
@@ -65,13 +65,13 @@ function Process({ worker, series }: { worker: WorkerView; series: SeriesView | 
         {worker.morePools > 0 && ` and ${worker.morePools} more pools`}
       </p>
       {jobs.length === 0 ? (
-        <p class="faint">It runs nothing now.</p>
+        <p class="faint">No running jobs.</p>
       ) : (
         <Table
           label={`Running jobs of process ${pid}`}
           head={[
             'Runs since',
-            ...(series?.isCounted ? ['Usually'] : []),
+            ...(series?.isCounted ? ['Usually: 50, 95, 99 %'] : []),
             'Job',
             'Queue',
             'Id',
@@ -86,7 +86,7 @@ function Process({ worker, series }: { worker: WorkerView; series: SeriesView | 
                 <td class="num">
                   <Usual
                     ms={now.value - job.since}
-                    p95={series.byQueue?.[job.queue]?.runP95ByName[job.name] ?? null}
+                    usual={series.byQueue?.[job.queue]?.runByName[job.name]}
                   />
                 </td>
               )}
@@ -121,14 +121,15 @@ function Process({ worker, series }: { worker: WorkerView; series: SeriesView | 
   );
 }
 
-/** How long 95 % of the runs of such a job took, and how far this one is above it. */
-function Usual({ ms, p95 }: { ms: number; p95: number | null }) {
+/** How long half, 95 % and 99 % of the runs of such a job took at most, and how far this run is above the 95 %. */
+function Usual({ ms, usual }: { ms: number; usual: Percentiles<number | null> | undefined }) {
+  const { p95 = null } = usual ?? {};
   if (p95 === null) return <span class="faint">–</span>;
-  // A run of less than a second is not looked at by anybody.
+  // Nobody acts on a run of less than a second.
   const times = ms < 1_000 ? 0 : ms / Math.max(1, p95);
   return (
     <>
-      ≤ {span(p95)}{' '}
+      {percentiles(usual)}{' '}
       {times >= 1.5 && (
         <span class={`badge ${times >= 3 ? 'bad' : 'warn'}`}>
           {times < 10 ? times.toFixed(1) : Math.round(times)} × as long
@@ -166,13 +167,13 @@ async function makeQuiet(worker: WorkerView): Promise<void> {
 async function cancel(queue: string, id: string): Promise<void> {
   const reason = await ask({
     title: 'Cancel this run?',
-    text: `Job ${id} of queue ${queue}: its signal aborts within some seconds. If its handler returns all the same, the job is completed.`,
+    text: `Job ${id} of queue ${queue}: its signal aborts within some seconds. If its handler returns anyway, the job is completed.`,
     button: 'Cancel the job',
     isDanger: true,
     field: { label: 'Reason', value: 'cancelled on the dashboard' },
   });
   if (reason === null) return;
-  await attempt('It was told to stop.', () =>
+  await attempt('The job was told to stop.', () =>
     post(`${jobPath(queue, id)}/cancel`, reason === '' ? {} : { reason }),
   );
 }

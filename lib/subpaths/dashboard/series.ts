@@ -32,10 +32,10 @@ export interface QueueTimes {
   /** Ended runs per minute, over the last minutes that are complete. */
   readonly perMinute: number;
   /** Over the whole time, in ms; null if nothing ran. */
-  readonly runP95: number | null;
-  readonly waitP95: number | null;
-  /** 95th percentile of runs by job name, in ms. */
-  readonly runP95ByName: Readonly<Record<string, number | null>>;
+  readonly run: Percentiles<number | null>;
+  readonly wait: Percentiles<number | null>;
+  /** Times of runs by job name. */
+  readonly runByName: Readonly<Record<string, Percentiles<number | null>>>;
 }
 
 export interface NameSeries {
@@ -109,9 +109,9 @@ function timesOf({ points, stepMs, total, byName }: QueueSeries, now: number): Q
   const runs = last.reduce((sum, { completed, failed }) => sum + completed + failed, 0);
   return {
     perMinute: (runs * 60_000) / (stepMs * Math.max(1, last.length)),
-    runP95: total.run.p95,
-    waitP95: total.wait.p95,
-    runP95ByName: Object.fromEntries(Object.entries(byName).map(([name, { run }]) => [name, run.p95])),
+    run: percentileOf(total.run),
+    wait: percentileOf(total.wait),
+    runByName: Object.fromEntries(Object.entries(byName).map(([name, { run }]) => [name, percentileOf(run)])),
   };
 }
 
