@@ -41,6 +41,7 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
 
 export const get = <T>(path: string): Promise<T> => call<T>('GET', path);
 export const post = <T = unknown>(path: string, body: object = {}): Promise<T> => call<T>('POST', path, body);
+export const put = <T = unknown>(path: string, body: object): Promise<T> => call<T>('PUT', path, body);
 export const del = <T = unknown>(path: string, body: object = {}): Promise<T> =>
   call<T>('DELETE', path, body);
 

@@ -8,9 +8,9 @@ import { quoted } from '../job/text.js';
 import { field, integer, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
-import { checkScheduleId } from '../schedule/check.js';
-import { makeSchedule, readRecord, nextOf, remaining } from '../schedule/record.js';
-import { nextAfter, nextTimes } from '../schedule/times.js';
+import { checkScheduleId, checkScheduleRule } from '../schedule/check.js';
+import { makeSchedule, readRecord, nextOf, occurrencesFrom, remaining } from '../schedule/record.js';
+import { nextAfter } from '../schedule/times.js';
 import type { AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
 import { startTimes, toSnapshot, type JobSnapshot } from './job-snapshot.js';
@@ -220,12 +220,16 @@ export class Schedules<Jobs = any> {
   async nextRuns(id: string, count: number): Promise<Date[]> {
     checkCount(count, 'schedules.nextRuns().count', refuse);
     const { stored, schedule } = await this.read(id, 'schedules.nextRuns().id');
-    const { nextAt, fired } = stored;
-    if (nextAt === null) return [];
-    // Later occurrences depend on when the runs end, so they are not known.
-    if (schedule.rule.afterEnd) return [new Date(nextAt)];
-    const left = Math.min(count, remaining(schedule.rule, fired));
-    return [nextAt, ...nextTimes(schedule.rule, left - 1, nextAt)].slice(0, left).map((at) => new Date(at));
+    return occurrencesFrom(schedule.rule, stored.fired, stored.nextAt, count).map((at) => new Date(at));
+  }
+
+  /** @internal The next `count` occurrences, if the schedule had this rule; of a paused one, if it were resumed. */
+  async preview(id: string, given: unknown, count: number): Promise<Date[]> {
+    const rule = checkScheduleRule(given, 'rule')!;
+    const { now, stored } = await this.read(id, 'id');
+    const next = nextOf({ rule }, stored, now);
+    const nextAt = next === 'keep' ? (stored.nextAt ?? nextAfter(rule, now)) : next;
+    return occurrencesFrom(rule, stored.fired, nextAt, count).map((at) => new Date(at));
   }
 
   private upserted(id: string, outcome: UpsertResult['outcome'], nextAt: number | null): UpsertResult {

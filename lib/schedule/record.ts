@@ -14,7 +14,7 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleRule } from './check.js';
 import { withoutOwner } from '../contract/declaration-verbs.js';
-import { nextAfter } from './times.js';
+import { nextAfter, nextTimes } from './times.js';
 
 /** A schedule after checking. */
 export interface Schedule {
@@ -156,13 +156,31 @@ interface KnownSchedule {
 }
 
 /** The next time of a schedule after this change. `keep` if its times do not change. */
-export function nextOf(made: Schedule, there: KnownSchedule | null, now: number): number | null | 'keep' {
+export function nextOf(
+  made: Pick<Schedule, 'rule'>,
+  there: KnownSchedule | null,
+  now: number,
+): number | null | 'keep' {
   const before = there && readRecord(there.record);
   const isKept = before !== null && isSameTiming(before.rule, made.rule);
   // A running schedule without a next time was changed by hand.
   if (isKept && (there!.mode !== 'running' || there!.nextAt !== null)) return 'keep';
   if (there === null && made.rule.immediately) return now;
   return remaining(made.rule, there?.fired ?? 0) === 0 ? null : nextAfter(made.rule, now);
+}
+
+/** The first `count` occurrences from `nextAt` on, without jitter. Fewer if the schedule ends before. */
+export function occurrencesFrom(
+  rule: CheckedRule,
+  fired: number,
+  nextAt: number | null,
+  count: number,
+): number[] {
+  if (nextAt === null) return [];
+  // Later occurrences depend on when the runs end, so they are not known.
+  if (rule.afterEnd) return [nextAt];
+  const left = Math.min(count, remaining(rule, fired));
+  return [nextAt, ...nextTimes(rule, left - 1, nextAt)].slice(0, left);
 }
 
 /** How many more jobs the schedule may make. */

@@ -33,7 +33,7 @@ const told = async (inspector: QueueInspector, options = {}) =>
 /** Methods that change nothing in Redis, and those that are not called by users. */
 const READS: Readonly<Record<string, string>> = {
   Queue: 'addDefined audit constructor counts enqueuer get groups isPaused jobs stats',
-  Schedules: 'constructor count find get history list nextRuns read upserted',
+  Schedules: 'constructor count find get history list nextRuns preview read upserted',
   DeadJobs: 'constructor list refuse retryFound',
   QueueLimits: 'constructor holding list listShared',
   SharedLimit: 'constructor state',

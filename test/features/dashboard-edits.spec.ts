@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { bootDashboard, OWN } from '../support/dashboard.js';
 import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
 
 const redis = useRedis();
 
@@ -70,5 +75,110 @@ describe('limits on the dashboard', () => {
     expect(await status('limit.edit', 'POST', 'work/groups/g/limits', '{"weight":2}')).toBe(200);
     expect(await queue.limits.list()).toMatchObject([{ of: 'queue', concurrency: null, isLive: false }]);
     expect(await queue.group('g').state()).toMatchObject({ paused: false, weight: 2 });
+  });
+});
+
+describe('schedules on the dashboard', () => {
+  const boot = (
+    authorize: QueueDashboardOptions['authorize'] = () => ({ allow: 'operator', actor: 'ada' }),
+  ) => bootDashboard(redis, { dashboard: { authorize, redact: { fields: /token/, paths: [] } } });
+
+  it('are edited, with the next five times before, and recorded', async () => {
+    const { api, queue } = await boot();
+    const data = { token: 't', n: 1 };
+    await queue.schedules.upsert('daily', { cron: '0 7 * * *', limit: 9 }, { name: 'a', data });
+    const [{ version, rule, next }] = (await api('GET', 'schedules')).body;
+    const at = 'queues/work/schedules/daily';
+    const preview = async (of: object) => (await api('POST', `${at}/preview`, { rule: of })).body;
+    expect((await preview(rule)).next).toEqual(next);
+    const hourly = (await preview({ ...rule, cron: '30 * * * *', tz: 'Asia/Kolkata' })).next as number[];
+    // Kolkata is 5 h 30 min ahead of UTC.
+    expect(hourly.map((time) => time % 3_600_000)).toEqual([0, 0, 0, 0, 0]);
+    expect((await preview({ every: '1h', limit: 2 })).next).toHaveLength(2);
+    expect((await preview({ every: '1h', afterEnd: true })).next).toHaveLength(1);
+    expect((await queue.schedules.get('daily'))?.rule).toEqual({ cron: '0 7 * * *', limit: 9 });
+    // Without data and options they stay as they are.
+    expect((await api('PUT', at, { version, rule: { every: '5m' }, name: 'b' })).status).toBe(200);
+    const [changed] = (await api('GET', 'schedules')).body;
+    const edit = changed.data.json.replace('"n":1', '"n":2');
+    const body = { version: changed.version, data: edit, options: '{"attempts":2}' };
+    expect((await api('PUT', at, body)).body).toEqual({ changed: true });
+    expect(await queue.schedules.get('daily')).toMatchObject({
+      rule: { every: '5m' },
+      template: { name: 'b', data: { token: 't', n: 2 }, options: { attempts: 2 } },
+    });
+    await queue.schedules.pause('daily');
+    expect((await preview({ every: '5m' })).next).toHaveLength(5);
+    const { actions } = (await api('GET', 'actions')).body as { actions: Record<string, string>[] };
+    expect(actions.map(({ actor, action, target, result }) => [actor, action, target, result])).toEqual([
+      ['ada', 'schedule.upsert', 'daily', 'ok'],
+      ['ada', 'schedule.upsert', 'daily', 'ok'],
+    ]);
+  });
+
+  it('are not edited without the right, from an old page, or with wrong values', async () => {
+    const { api, queue, ask } = await boot((request, action) =>
+      request.headers['x-user'] === 'bob'
+        ? ['read', 'schedule.edit'].includes(action)
+        : request.headers['x-user'] !== 'eve' || action === 'read',
+    );
+    await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'a', data: { token: 't', to: '' } });
+    const [{ version, data }] = (await api('GET', 'schedules')).body;
+    const at = 'queues/work/schedules/daily';
+    const as = async (user: string, method: string, path: string, body: object) =>
+      (
+        await ask(method, `api/v1/${path}`, {
+          headers: { ...OWN, 'x-user': user },
+          body: JSON.stringify(body),
+        })
+      ).status;
+    expect(await as('eve', 'PUT', at, { version })).toBe(403);
+    expect(await as('eve', 'POST', `${at}/preview`, { rule: { every: '1h' } })).toBe(403);
+    expect(await as('bob', 'PUT', at, { version, data: '{}' })).toBe(403);
+    expect(await as('bob', 'PUT', at, { version, name: 'a' })).toBe(200);
+    const hidden = JSON.parse(data.json).token as string;
+    for (const [status, body] of [
+      [409, { version: 'other', name: 'b' }],
+      [409, { name: 'b' }],
+      [400, { version, rule: { cron: '61 * * * *' } }],
+      [400, { version, rule: { cron: '0 7 * * *', tz: 'Mars/Olympus' } }],
+      [400, { version, name: '' }],
+      [400, { version, data: '{' }],
+      [400, { version, data: 7 }],
+      [400, { version, data: '{"n":12345678901234567890}' }],
+      // A hidden value may not move to a field that is shown.
+      [400, { version, data: JSON.stringify({ to: hidden }) }],
+      [400, { version, options: '{"delay":5}' }],
+      [400, { version, options: '7' }],
+    ] as const)
+      expect([body, (await api('PUT', at, body)).status]).toEqual([body, status]);
+    expect((await api('POST', `${at}/preview`, { rule: { every: '1ms' } })).status).toBe(400);
+    expect((await api('POST', 'queues/work/schedules/none/preview', { rule: { every: '1h' } })).status).toBe(
+      404,
+    );
+    expect((await api('PUT', 'queues/work/schedules/none', { version })).status).toBe(404);
+    expect((await queue.schedules.get('daily'))?.template).toEqual({
+      name: 'a',
+      data: { token: 't', to: '' },
+    });
+  });
+
+  it('are not edited where the code declares them', async () => {
+    @Processor('work')
+    class Work {
+      @Schedule({ every: '1h' })
+      @Handle('a')
+      a(): void {}
+    }
+    const { api } = await bootDashboard(redis, { providers: [Work] });
+    const [one] = await until(async () => {
+      const { body } = await api('GET', 'schedules');
+      return body.length > 0 && body;
+    });
+    const { status, body } = await api('PUT', `queues/work/schedules/${encodeURIComponent(one.id)}`, {
+      version: one.version,
+      rule: { every: '2h' },
+    });
+    expect([status, body.error.message]).toEqual([409, expect.stringContaining('declared in the code of')]);
   });
 });

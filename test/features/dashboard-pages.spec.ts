@@ -304,9 +304,43 @@ describe('the pages', () => {
     await page.getByText('0 of 3').waitFor({ state: 'detached' });
     expect(await queue.limits.list()).toMatchObject([{ concurrency: null, rate: { max: 50 } }]);
     await press('Edit the limit of the queue');
+    expect(await page.getByLabel('in, such as').inputValue()).toBe('1m');
     await press('As in the code');
     await page.getByRole('button', { name: 'Limit the queue' }).waitFor();
     expect(await queue.limits.list()).toMatchObject([{ rate: null, isLive: false }]);
+    await press('Limit a name');
+    await page.getByLabel('Name of the job').fill('digest');
+    await page.getByLabel('Jobs at the same time').fill('2');
+    await press('Set it');
+    await page.getByRole('button', { name: 'Edit the limit of name digest' }).waitFor();
+    expect(await queue.limits.list()).toMatchObject([
+      { of: 'queue' },
+      { of: 'name', name: 'digest', concurrency: 2, isLive: true },
+    ]);
+    expect(faults.filter((fault) => !/400/.test(fault))).toEqual([]);
+  });
+
+  it('edit a schedule, with its next times before it is saved', async () => {
+    const dashboard = await bootDashboard(redis);
+    const { queue } = dashboard;
+    await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'a', data: { token: 't', n: 1 } });
+    const { page, faults } = await open(dashboard, 'schedules');
+    await page.getByRole('button', { name: 'Edit daily' }).click();
+    await page.getByLabel('Cron, such as').fill('61 * * * *');
+    await page.getByText('rule.cron').waitFor();
+    expect(await page.getByRole('button', { name: 'Save it' }).isDisabled()).toBe(true);
+    await page.getByLabel('Cron, such as').fill('15 9 * * *');
+    await page.getByLabel('Time zone').fill('Asia/Tokyo');
+    const times = page.getByRole('region', { name: 'Schedule daily' }).getByRole('listitem');
+    await times.filter({ hasText: '00:15 UTC' }).nth(4).waitFor();
+    const data = page.getByLabel('Data of its jobs');
+    await data.fill((await data.inputValue()).replace('"n": 1', '"n": 2'));
+    await page.getByRole('button', { name: 'Save it' }).click();
+    await page.getByText('every day at 09:15').waitFor();
+    expect(await queue.schedules.get('daily')).toMatchObject({
+      rule: { cron: '15 9 * * *', tz: 'Asia/Tokyo' },
+      template: { data: { token: 't', n: 2 } },
+    });
     expect(faults.filter((fault) => !/400/.test(fault))).toEqual([]);
   });
 
@@ -497,7 +531,7 @@ describe('the pages', () => {
           })
         : route.continue(),
     );
-    await page.getByRole('alert').getByText('The data is not fresh.').waitFor();
+    await page.getByRole('alert').getByText('The data is out of date.').waitFor();
     expect(await page.getByRole('link', { name: 'work', exact: true }).count()).toBe(1);
     isAway = false;
     await page.getByRole('alert').waitFor({ state: 'detached' });

@@ -2,16 +2,22 @@ import { useState } from 'preact/hooks';
 import type { ScheduleHistory, ScheduleView } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
-import { count, micros, moment, span } from '../format.js';
+import { EditSchedule } from '../edit-schedule.js';
+import { count, micros, span } from '../format.js';
+import { NextTimes } from '../next-times.js';
 import { jobPath, queuePath } from '../state.js';
 import { Card, Empty, Json, State, Table, Time, Waiting } from '../widgets.js';
 
 export function SchedulesPage() {
   const { data, error } = usePoll<ScheduleView[]>('schedules', 10_000);
+  const [edited, setEdited] = useState<ScheduleView | null>(null);
   if (!data) return <Waiting error={error} />;
   return (
     <>
       <h1>Schedules</h1>
+      {edited && (
+        <EditSchedule key={`${edited.queue}/${edited.id}`} one={edited} onEnd={() => setEdited(null)} />
+      )}
       <Card>
         {data.length === 0 ? (
           <Empty title="There is no schedule.">
@@ -20,7 +26,7 @@ export function SchedulesPage() {
         ) : (
           <Table label="Schedules" head={['Schedule', 'When', 'Next', 'Last', 'Jobs', '']}>
             {data.map((one) => (
-              <Row key={`${one.queue}/${one.id}`} one={one} />
+              <Row key={`${one.queue}/${one.id}`} one={one} onEdit={() => setEdited(one)} />
             ))}
           </Table>
         )}
@@ -29,7 +35,7 @@ export function SchedulesPage() {
   );
 }
 
-function Row({ one }: { one: ScheduleView }) {
+function Row({ one, onEdit }: { one: ScheduleView; onEdit: () => void }) {
   const { queue, id, rights, paused } = one;
   const at = `${queuePath(queue)}/schedules/${encodeURIComponent(id)}`;
   return (
@@ -57,15 +63,7 @@ function Row({ one }: { one: ScheduleView }) {
             <summary>
               <Time at={one.next[0]!} />
             </summary>
-            <ol class="plain">
-              {one.next.map((time) => (
-                <li key={time}>
-                  {moment(time)}{' '}
-                  <span class="faint">{new Date(time).toISOString().slice(0, 16).replace('T', ' ')} UTC</span>
-                  {inZone(time, one.rule?.['tz'])}
-                </li>
-              ))}
-            </ol>
+            <NextTimes times={one.next} zone={one.rule?.['tz']} />
           </details>
         )}
       </td>
@@ -97,6 +95,11 @@ function Row({ one }: { one: ScheduleView }) {
               }
             >
               {paused ? 'Resume' : 'Pause'}
+            </button>
+          )}
+          {rights.includes('schedule.edit') && one.owner === null && one.rule && (
+            <button type="button" aria-label={`Edit ${id}`} onClick={onEdit}>
+              Edit
             </button>
           )}
           {rights.includes('schedule.remove') && (
@@ -153,15 +156,6 @@ function History({ queue, at }: { queue: string; at: string }) {
       )}
     </details>
   );
-}
-
-function inZone(time: number, zone: unknown): string {
-  if (typeof zone !== 'string' || zone === 'UTC') return '';
-  try {
-    return ` · ${new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short', timeZone: zone }).format(time)} ${zone}`;
-  } catch {
-    return '';
-  }
 }
 
 /** `every 5 min`, `0 7 * * MON-FRI in Europe/Berlin`. */

@@ -126,7 +126,7 @@ export async function addJob(queue: Queue, body: Readonly<Record<string, unknown
 }
 
 /** It uses `Queue.add`, so numbers that JavaScript would round are refused. */
-function checkJsonText(value: unknown, path: string): string {
+export function checkJsonText(value: unknown, path: string): string {
   const tree = typeof value === 'string' ? parseExact(value) : null;
   if (tree === null)
     throw new InvalidOptionError(path, 'JSON that is nested at most 200 deep, as a text', value);

@@ -18,6 +18,7 @@ import { isJobId, jobsOfSchedule, placesOf, waitReasons } from './lookups.js';
 import { attentionOf } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
 import type { DashboardAction } from './rights.js';
+import { editSchedule, NEXT_RUNS, previewSchedule } from './schedule-edits.js';
 import {
   toDetail,
   toQueueView,
@@ -38,7 +39,6 @@ import {
 } from './views.js';
 
 const MAX_SCHEDULES = 200;
-const NEXT_RUNS = 5;
 const MAX_GROUPS = 100;
 
 async function viewQueues(
@@ -447,6 +447,8 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
       'schedule.resume',
     ),
   ],
+  ['POST', 'queues/:queue/schedules/:id/preview', previewSchedule],
+  ['PUT', 'queues/:queue/schedules/:id', editSchedule],
   [
     'DELETE',
     'queues/:queue/schedules/:id',

@@ -71,10 +71,10 @@ export class Redactor {
    *
    * @throws {InvalidOptionError} for a text that is no JSON, and for a hidden value in a place that is not hidden.
    */
-  restore(edited: string, original: string): string {
+  restore(edited: string, original: string, field = 'data'): string {
     const tree = parseExact(edited);
     if (tree === null)
-      throw new InvalidOptionError('data', 'JSON that is nested at most 200 deep', edited.slice(0, 200));
+      throw new InvalidOptionError(field, 'JSON that is nested at most 200 deep', edited.slice(0, 200));
     const hidden: JsonNode[] = [];
     const there = parseExact(original);
     if (there)
@@ -91,7 +91,7 @@ export class Redactor {
       const isInPlace = path.some((_, at) => this.isHidden(path.slice(0, at + 1)));
       if (of !== version || value === undefined || !isInPlace)
         throw new InvalidOptionError(
-          `data.${path.join('.')}`,
+          [field, ...path].join('.'),
           'a value of its own: a hidden one can only stay in a field that is hidden',
           '[hidden]',
         );

@@ -16,6 +16,7 @@ export const DASHBOARD_ACTIONS = [
   'queue.obliterate',
   'schedule.run',
   'schedule.pause',
+  'schedule.edit',
   'schedule.remove',
 ] as const;
 
@@ -40,11 +41,12 @@ const OPERATOR: readonly DashboardAction[] = [
   'limit.edit',
   'schedule.run',
   'schedule.pause',
+  'schedule.edit',
 ];
 
 /**
  * Rights by role: a viewer reads; an operator also adds, retries, edits, promotes and cancels jobs, one or many, pauses queues
- * and schedules, sets limits, and runs schedules; an admin does everything.
+ * and schedules, sets limits, runs and edits schedules; an admin does everything.
  */
 export const ROLES: Readonly<Record<DashboardRole, readonly DashboardAction[]>> = {
   viewer: VIEWER,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { DayStats, NameStats, StatsCounts } from '../../contract/stats.js';
 import type { QueueAction } from '../../contract/actions.js';
@@ -147,6 +148,10 @@ export interface ScheduleView {
   readonly rule: Readonly<Record<string, unknown>> | null;
   readonly jobName: string;
   readonly data: ShownJson | null;
+  /** Options of its jobs; null without the right to see data. */
+  readonly options: ShownJson | null;
+  /** Changes with the rule and the job. */
+  readonly version: string;
   readonly nextAt: number | null;
   readonly lastAt: number | null;
   readonly lastJobId: string | null;
@@ -156,6 +161,11 @@ export interface ScheduleView {
   readonly owner: string | null;
   readonly next: readonly number[];
   readonly rights: readonly DashboardAction[];
+}
+
+/** The next occurrences of a schedule with another rule. */
+export interface NextView {
+  readonly next: readonly number[];
 }
 
 /** The jobs of a schedule that still exist, the latest first. */
@@ -359,6 +369,8 @@ export function toScheduleView(
     rule: one.rule && { ...one.rule },
     jobName: template?.name ?? '',
     data: canSeeData && template ? redactor.show(JSON.stringify(template.data ?? null)) : null,
+    options: canSeeData && template ? redactor.show(JSON.stringify(template.options ?? {})) : null,
+    version: versionOfSchedule(one),
     nextAt: one.nextAt?.getTime() ?? null,
     lastAt: one.lastAt?.getTime() ?? null,
     lastJobId: one.lastJobId,
@@ -369,6 +381,14 @@ export function toScheduleView(
     next: next.map((at) => at.getTime()),
     rights,
   };
+}
+
+/** A digest of what a person can edit: it changes with the schedule. */
+export function versionOfSchedule({ rule, template }: Pick<ScheduleSnapshot, 'rule' | 'template'>): string {
+  return createHash('sha256')
+    .update(JSON.stringify([rule, template]))
+    .digest('hex')
+    .slice(0, 16);
 }
 
 /** A worker, with its work for the queues that this person may see. */

@@ -1,0 +1,63 @@
+import { InvalidOptionError, ScheduleNotFoundError, WrongStateError } from '../../errors.js';
+import { quoted } from '../../job/text.js';
+import type { ScheduleRule } from '../../options/schedule-options.js';
+import { checkJsonText } from './acts.js';
+import { onQueue, queueOf, type ApiCall, type Route } from './call.js';
+import { HttpFault } from './http.js';
+import { versionOfSchedule, type NextView } from './views.js';
+
+/** Changes of schedules that were created at run time. */
+
+export const NEXT_RUNS = 5;
+
+/** The next occurrences, if the schedule had this rule. Changes nothing, so it is not recorded. */
+export const previewSchedule: Route = async (call, parts): Promise<NextView> => {
+  const { name: queue, schedules } = await queueOf(call, parts);
+  await call.require('schedule.edit', { queue });
+  const next = await schedules.preview(call.params['id']!, call.body['rule'], NEXT_RUNS);
+  return { next: next.map((at) => at.getTime()) };
+};
+
+/** Saves a rule, and the name, data and options of the job. A field that is left out stays as it is. */
+export const editSchedule: Route = onQueue(
+  'schedule.edit',
+  async (queue, call, parts) => {
+    const id = call.params['id']!;
+    const there = await queue.schedules.get(id);
+    if (!there) throw new ScheduleNotFoundError(queue.name, id);
+    const { rule, template, owner } = there;
+    const refused = (state: string, advice: string) =>
+      new WrongStateError(queue.name, `schedule ${quoted(id)}`, state, advice);
+    if (owner !== null) throw refused(`declared in the code of ${quoted(owner)}`, 'change it there');
+    if (!template) throw refused('unreadable', 'write it again with schedules.upsert()');
+    if (call.body['version'] !== versionOfSchedule(there))
+      throw new HttpFault(409, 'CHANGED', 'this schedule has changed since you opened it; open it again');
+    const edited = await jsonOf(call, queue.name, (json, field) => {
+      const stored = JSON.stringify(template[field] ?? null);
+      return JSON.parse(checkJsonText(parts.redactor.restore(json, stored, field), field)) as unknown;
+    });
+    const { outcome } = await queue.schedules.upsert(id, (call.body['rule'] ?? rule) as ScheduleRule, {
+      ...template,
+      ...(call.body['name'] !== undefined && { name: call.body['name'] as string }),
+      ...edited,
+    });
+    return { changed: outcome !== 'unchanged' };
+  },
+  'schedule.upsert',
+);
+
+/** The edited data and options. Who may not see them may not replace them. */
+async function jsonOf(
+  { body, require }: ApiCall,
+  queue: string,
+  read: (json: string, field: 'data' | 'options') => unknown,
+): Promise<Record<string, unknown>> {
+  const fields = (['data', 'options'] as const).filter((field) => body[field] !== undefined);
+  if (fields.length > 0) await require('read-data', { queue });
+  const entries = fields.map((field) => {
+    const json = body[field];
+    if (typeof json !== 'string') throw new InvalidOptionError(field, 'JSON, as a text', json);
+    return [field, read(json, field) ?? (field === 'options' ? undefined : null)] as const;
+  });
+  return Object.fromEntries(entries);
+}
