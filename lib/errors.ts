@@ -33,6 +33,7 @@ export {
 export type { NestCopy } from './errors/setup.js';
 export {
   DuplicateJobError,
+  BulkActNotFoundError,
   ScheduleNotFoundError,
   JobNotFoundError,
   WrongStateError,

@@ -171,6 +171,8 @@ export type {
 export type { PayloadMode } from './job/payload.js';
 export type { DataMatch } from './contract/admin-verbs.js';
 export type { BulkPace, CancelFilter, JobFilter } from './producer/bulk-acts.js';
+export type { BulkAct, BulkKind } from './contract/bulk-act-verbs.js';
+export type { BulkActFilter, BulkActOptions, BulkActs } from './producer/bulk-act-runs.js';
 export { DeadJobs } from './producer/dead-jobs.js';
 export type { DeadFilter, DeadJob, DeadJobIn, DeadListOptions, DeadPage } from './producer/dead-jobs.js';
 export type { JobChanges, UpdateResult } from './producer/job-changes.js';

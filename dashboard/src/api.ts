@@ -1,5 +1,4 @@
 import { useEffect, useState } from 'preact/hooks';
-import type { BulkView } from '../../lib/subpaths/dashboard/views.js';
 import { frozen, refreshes, ROOT, trouble } from './state.js';
 
 /** The calls to the server. */
@@ -96,40 +95,4 @@ export function usePoll<T>(path: string | null, everyMs: number): Polled<T> {
     error: isFresh ? state.error : undefined,
     reload: () => setTurn((turn) => turn + 1),
   };
-}
-
-export interface BulkProgress {
-  readonly done: number;
-  readonly examined: number;
-}
-
-/** Acts on all jobs that match, in calls that are short; `report` answers whether to go on. */
-export async function actOnAll(
-  queue: string,
-  request: { readonly kind: string; readonly filter: object; readonly reason?: string },
-  report: (progress: BulkProgress) => boolean,
-  perSecond = 0,
-): Promise<BulkProgress> {
-  let done = 0;
-  let examined = 0;
-  let cursor: string | null = null;
-  let before: number | undefined;
-  do {
-    // At a rate: four steps a second, so that jobs do not come in bursts.
-    const limit = perSecond > 0 ? Math.min(Math.ceil(perSecond / 4), 500) : 500;
-    const started = Date.now();
-    const answer: BulkView = await post<BulkView>(`queues/${encodeURIComponent(queue)}/actions`, {
-      ...request,
-      limit,
-      ...(cursor !== null && { cursor }),
-      ...(before !== undefined && { before }),
-    });
-    done += answer.done;
-    examined += answer.examined;
-    ({ cursor, before } = answer);
-    if (!report({ done, examined })) break;
-    const wait = perSecond > 0 ? (answer.done / perSecond) * 1_000 - (Date.now() - started) : 0;
-    if (cursor !== null && wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
-  } while (cursor !== null);
-  return { done, examined };
 }

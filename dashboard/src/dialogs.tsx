@@ -1,10 +1,10 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { ApiError, actOnAll, type BulkProgress } from './api.js';
-import { count, plural } from './format.js';
-import { refreshes, say } from './state.js';
+import { ApiError, post } from './api.js';
+import { count } from './format.js';
+import { queuePath, refreshes, say } from './state.js';
 
-/** Questions before an act, and the progress of acts on many jobs. One at a time. */
+/** Questions before an act. */
 
 export interface Question {
   readonly title: string;
@@ -122,22 +122,7 @@ export function Dialog() {
 
 const RATES = [0, 1, 10, 50, 200, 1_000];
 
-interface Running extends BulkProgress {
-  readonly title: string;
-  /** How many jobs there are to look at; 0 if that is not known. */
-  readonly total: number;
-  readonly perSecond: number;
-}
-const running = signal<Running | null>(null);
-let isStopped = false;
-
 export const VERBS = { retry: 'Retry', promote: 'Run now', cancel: 'Cancel', remove: 'Remove' } as const;
-const PAST = {
-  retry: 'retried',
-  promote: 'moved to the front',
-  cancel: 'cancelled',
-  remove: 'removed',
-} as const;
 export type BulkKind = keyof typeof VERBS;
 
 export interface BulkTarget {
@@ -145,20 +130,14 @@ export interface BulkTarget {
   readonly filter: Readonly<Record<string, string>>;
   /** The jobs in words. */
   readonly about: string;
-  /** How many jobs there are to look at. */
-  readonly total: number;
 }
 
-/** Asks, and then acts on all jobs that match, with a bar that shows how far it is. */
-export async function bulk(kind: BulkKind, { queue, filter, about, total }: BulkTarget): Promise<void> {
-  if (running.value) {
-    say('Another action on many jobs is running. Wait for it, or stop it.', true);
-    return;
-  }
+/** Asks, and then starts the act on all jobs that match. The server works on it. */
+export async function bulk(kind: BulkKind, { queue, filter, about }: BulkTarget): Promise<void> {
   const isDanger = kind === 'remove' || kind === 'cancel';
   const answer = await askAll({
     title: `${VERBS[kind]} all that match?`,
-    text: `${VERBS[kind]} ${about} in queue ${queue}. Jobs that come later are left alone. It runs while this page is open.`,
+    text: `${VERBS[kind]} ${about} in queue ${queue}. Jobs that come later are left alone. The server does it; you can close this page.`,
     button: `${VERBS[kind]} them`,
     isDanger,
     hasRate: true,
@@ -166,43 +145,11 @@ export async function bulk(kind: BulkKind, { queue, filter, about, total }: Bulk
   });
   if (answer === null) return;
   const { text: reason, perSecond } = answer;
-  isStopped = false;
-  running.value = { title: `${VERBS[kind]} ${about}`, done: 0, examined: 0, total, perSecond };
-  await attempt('', async () => {
-    const request = { kind, filter, ...(kind === 'cancel' && { reason }) };
-    const report = (progress: BulkProgress) => {
-      if (running.value) running.value = { ...running.value, ...progress };
-      return !isStopped;
-    };
-    const { done } = await actOnAll(queue, request, report, perSecond);
-    setTimeout(() => say(`${plural(done, 'job')} ${PAST[kind]}${isStopped ? ', then stopped' : ''}.`));
-  });
-  running.value = null;
-}
-
-/** The browser asks before it leaves the page, because that would stop the act. */
-window.addEventListener('beforeunload', (event) => {
-  if (running.value) event.preventDefault();
-});
-
-export function BulkBar() {
-  const bar = running.value;
-  if (!bar) return null;
-  return (
-    <div class="bulkbar" role="status">
-      <span>
-        {bar.title}: {count(bar.done)} done, {count(bar.examined)}
-        {bar.total >= bar.examined && bar.total > 0 && ` of ${count(bar.total)}`} looked at
-        {bar.perSecond > 0 && `, at most ${count(bar.perSecond)} a second`}
-      </span>
-      {bar.total >= bar.examined && bar.total > 0 ? (
-        <progress aria-label="How far it is" max={bar.total} value={bar.examined} />
-      ) : (
-        <progress aria-label="It is running" />
-      )}
-      <button type="button" onClick={() => (isStopped = true)}>
-        Stop
-      </button>
-    </div>
-  );
+  const request = {
+    kind,
+    filter,
+    ...(kind === 'cancel' && { reason }),
+    ...(perSecond > 0 && { rate: { max: perSecond, per: '1s' } }),
+  };
+  await attempt('It is started.', () => post(`${queuePath(queue)}/bulk`, request));
 }

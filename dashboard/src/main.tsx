@@ -7,7 +7,7 @@ import { render } from 'preact';
 import { useEffect } from 'preact/hooks';
 import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 import { usePoll } from './api.js';
-import { BulkBar, Dialog } from './dialogs.js';
+import { Dialog } from './dialogs.js';
 import { isHelpOpen, SHORTCUTS } from './keys.js';
 import { ActionsPage } from './pages/actions.js';
 import { DeadPage } from './pages/dead.js';
@@ -136,7 +136,6 @@ function App() {
       <main id="main" tabIndex={-1}>
         <Page />
       </main>
-      <BulkBar />
       {toast.value?.text && (
         <p class={`toast ${toast.value.isBad ? 'bad' : ''}`} role={toast.value.isBad ? 'alert' : 'status'}>
           {toast.value.text}

@@ -2,6 +2,7 @@ import type { EndedState, JobState } from '../job/job-state.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import type { Placement, Replication } from '../options/job-options.js';
 import type { ActionVerbs } from './actions.js';
+import type { BulkActVerbs } from './bulk-act-verbs.js';
 import type { AdminVerbs } from './admin-verbs.js';
 import type { DeclarationVerbs } from './declaration-verbs.js';
 import type { UpkeepVerbs } from './upkeep-verbs.js';
@@ -85,6 +86,8 @@ export interface QueueEngine {
   readonly tasks: TaskVerbs;
   /** The record of what people did. */
   readonly actions: ActionVerbs;
+  /** The records of acts on many jobs. */
+  readonly bulkActs: BulkActVerbs;
 
   /** Resolves to the queue whose doorbell rang. Null after `interruptBell`, or when the time is over. */
   awaitBell(queues: readonly QueueRef[], maxMs: number): Promise<string | null>;

@@ -29,7 +29,7 @@ import { RedisDeclarations, RedisSchedules } from './redis-schedules.js';
 import { RedisExchanges } from './redis-exchanges.js';
 import { RedisLimits } from './redis-limits.js';
 import { RedisUpkeep } from './redis-upkeep.js';
-import { RedisActions, RedisProcesses } from './redis-processes.js';
+import { RedisActions, RedisBulkActs, RedisProcesses } from './redis-processes.js';
 import { Replicators } from './wire/replicator.js';
 import { RedisStore } from './redis-store.js';
 import { RedisTasks } from './redis-tasks.js';
@@ -51,6 +51,7 @@ export class RedisEngine implements QueueEngine {
   readonly processes: RedisProcesses;
   readonly tasks: RedisTasks;
   readonly actions: RedisActions;
+  readonly bulkActs: RedisBulkActs;
   readonly limits: RedisLimits;
   readonly enqueue: RedisAdds['enqueue'];
   readonly exchange: RedisExchanges['exchange'];
@@ -84,6 +85,7 @@ export class RedisEngine implements QueueEngine {
     this.processes = new RedisProcesses(prefix, this.store);
     this.tasks = new RedisTasks(this.store);
     this.actions = new RedisActions(prefix, this.store);
+    this.bulkActs = new RedisBulkActs(prefix, this.store);
     this.limits = new RedisLimits(this.store, this.settings);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.poller = new IdlePoller(this.store, () => this.bells.perQueue);

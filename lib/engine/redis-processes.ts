@@ -14,13 +14,16 @@ import {
   type ActionEntry,
   type ProcessEntry,
   actions,
+  bulkActs,
   lead,
   listWorkers,
   order,
+  putBulkAct,
   recordAction,
   register,
   unregister,
 } from './scripts/processes.js';
+import { KEEP_BULK_ACTS_MS, type BulkActChange, type BulkActVerbs } from '../contract/bulk-act-verbs.js';
 import { isQueueName } from '../job/job-id.js';
 import type {
   ActionsAnswer,
@@ -139,6 +142,26 @@ export class RedisActions implements ActionVerbs {
       ({ next } = page);
     } while (next !== '' && found.length < limit);
     return { actions: found, next: next === '' ? null : next };
+  }
+}
+
+/** The records of acts on many jobs, on Redis. */
+export class RedisBulkActs implements BulkActVerbs {
+  constructor(
+    private readonly prefix: string,
+    private readonly store: RedisStore,
+  ) {}
+
+  put({ id, before, after }: BulkActChange): Promise<boolean> {
+    const args = { id, before, after, keepMs: KEEP_BULK_ACTS_MS };
+    return this.store.run(putBulkAct, processKeys(this.prefix), args);
+  }
+
+  async list(): Promise<ReadonlyMap<string, string>> {
+    const raw = await this.store.run(bulkActs, processKeys(this.prefix), {});
+    const found = new Map<string, string>();
+    for (let i = 0; i < raw.length; i += 2) found.set(raw[i]!, raw[i + 1]!);
+    return found;
   }
 }
 

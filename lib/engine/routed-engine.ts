@@ -7,6 +7,7 @@ import type {
   QueueLook,
   ServerWarning,
 } from '../contract/engine.js';
+import type { BulkActVerbs } from '../contract/bulk-act-verbs.js';
 import { compareActionIds, type ActionVerbs } from '../contract/actions.js';
 import type { AdminVerbs } from '../contract/admin-verbs.js';
 import type { DeclarationVerbs } from '../contract/declaration-verbs.js';
@@ -62,6 +63,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
   readonly processes: ProcessVerbs;
   readonly limits: LimitVerbs;
   readonly actions: ActionVerbs;
+  readonly bulkActs: BulkActVerbs;
   private readonly bells: RoutedBells;
 
   constructor(routes: Routes) {
@@ -83,6 +85,7 @@ export class RoutedEngine extends QueueForwarder implements QueueEngine {
     this.limits = byQueue((queue) => of(queue).limits);
     this.processes = processesOf(routes);
     this.actions = actionsOf(routes);
+    this.bulkActs = bulkActsOf(routes);
     this.bells = new RoutedBells(routes);
   }
 
@@ -238,6 +241,17 @@ function processesOf(routes: Routes): ProcessVerbs {
         return names.filter((name) => routes.of(name) === engine);
       });
       return lists.flat();
+    },
+  };
+}
+
+/** A record is stored with its queue. */
+function bulkActsOf(routes: Routes): BulkActVerbs {
+  return {
+    put: (change) => routes.of(change.queue).bulkActs.put(change),
+    list: async () => {
+      const all = await routes.each((engine) => engine.bulkActs.list());
+      return new Map(all.flatMap((found) => [...found]));
     },
   };
 }

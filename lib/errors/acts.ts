@@ -215,3 +215,23 @@ export class ScheduleNotFoundError extends GodwitError {
     super(`queue '${queue}' has no schedule ${show(scheduleId)}; create it with schedules.upsert() first`);
   }
 }
+
+/**
+ * There is no act on many jobs with this id in the queue. Its record is removed 7 days after the last one of the prefix, or when 100
+ * later ones have ended.
+ *
+ * @example
+ * if (error instanceof BulkActNotFoundError) console.log(`the act ${error.bulkActId} is forgotten`);
+ */
+export class BulkActNotFoundError extends GodwitError {
+  readonly code = 'GODWIT_BULK_ACT_NOT_FOUND';
+
+  constructor(
+    /** Name of the queue. */
+    readonly queue: string,
+    /** Id of the act. */
+    readonly bulkActId: string,
+  ) {
+    super(`queue '${queue}' has no bulk act ${show(bulkActId)}; bulkActs.list() lists those that are kept`);
+  }
+}

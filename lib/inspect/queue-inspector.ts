@@ -1,5 +1,6 @@
 import { Log } from '../contract/log.js';
 import type { GroupCounts, LimitState } from '../contract/limit-verbs.js';
+import { bulkActsOf, type BulkAct } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
 import { InvalidOptionError, UnknownQueueError } from '../errors.js';
@@ -68,7 +69,7 @@ export class QueueInspector {
   constructor(
     private readonly engine: Pick<
       QueueEngine,
-      'actions' | 'admin' | 'limits' | 'processes' | 'schedules' | 'now'
+      'actions' | 'admin' | 'bulkActs' | 'limits' | 'processes' | 'schedules' | 'now'
     >,
     private readonly names: () => readonly string[],
     processes = new ProcessOrders(engine.processes),
@@ -151,6 +152,18 @@ export class QueueInspector {
   async actions(options: ActionsOptions = {}): Promise<ActionPage> {
     const { actions, next } = await this.engine.actions.list(readActionsCall(options));
     return { actions: actions.map(toAction), cursor: next };
+  }
+
+  /**
+   * Acts on many jobs in the background, of all queues of the prefix, the latest first: how far they are, and whether the process
+   * that works on them is alive. `queue.bulkActs` starts, stops and continues them.
+   *
+   * @throws {RedisUnavailableError | RedisRefusedError}
+   * @example
+   * for (const { kind, queue, state, done, total } of await inspector.bulkActs()) console.log(kind, queue, state, done, total);
+   */
+  async bulkActs(): Promise<BulkAct[]> {
+    return bulkActsOf(await this.engine.bulkActs.list(), this.engine.now());
   }
 
   /** @internal The limits of these queues, with their groups; the shared limits have the empty name. */

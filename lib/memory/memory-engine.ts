@@ -36,6 +36,7 @@ import { scheduleVerbs } from './memory-schedules.js';
 import { MemoryStore } from './memory-store.js';
 import { MemoryUpkeep } from './memory-upkeep.js';
 import { nextTurn, Verbs, type MemorySettings } from './verbs.js';
+import type { BulkActVerbs } from '../contract/bulk-act-verbs.js';
 import type { ActionVerbs } from '../contract/actions.js';
 import type { TaskVerbs } from '../contract/task-verbs.js';
 import { RULES } from '../job/rules.js';
@@ -68,6 +69,7 @@ export class MemoryEngine implements QueueEngine {
   readonly tasks: TaskVerbs;
   readonly limits: LimitVerbs;
   readonly actions: ActionVerbs;
+  readonly bulkActs: BulkActVerbs;
   readonly store: MemoryStore;
   private readonly verbs: Verbs;
   private readonly heartbeats = new Set<MemoryHeartbeat>();
@@ -85,6 +87,7 @@ export class MemoryEngine implements QueueEngine {
     this.tasks = taskVerbs(verbs);
     this.limits = limitVerbs(verbs);
     this.actions = actionVerbs(verbs);
+    this.bulkActs = bulkActVerbs(verbs);
   }
 
   // ------------------------------------------------------------------------------------------------------- lifecycle
@@ -274,6 +277,21 @@ function actionVerbs(verbs: Verbs): ActionVerbs {
   return {
     record: (action) => verbs.run('record', () => store.actions.record(action, store.clock.now())),
     list: (call) => verbs.run('actions', () => store.actions.list(call)),
+  };
+}
+
+/** The records of acts on many jobs, in memory. They end with the process, so none has to expire. */
+function bulkActVerbs(verbs: Verbs): BulkActVerbs {
+  const { bulkActs } = verbs.store;
+  return {
+    put: ({ id, before, after }) =>
+      verbs.run('putBulkAct', () => {
+        if ((bulkActs.get(id) ?? '') !== before) return false;
+        if (after === '') bulkActs.delete(id);
+        else bulkActs.set(id, after);
+        return true;
+      }),
+    list: () => verbs.run('bulkActs', () => new Map(bulkActs)),
   };
 }
 

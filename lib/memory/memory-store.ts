@@ -27,6 +27,8 @@ export class MemoryStore {
   readonly bells = new MemoryBells();
   readonly processes = new ProcessBook();
   readonly actions = new ActionBook();
+  /** id -> record: acts on many jobs. */
+  readonly bulkActs = new Map<string, string>();
   /** Queues that jobs were added to or that a process works on, until they are obliterated. */
   readonly known = new Set<string>();
   private readonly queues = new Map<string, MemoryQueue>();

@@ -100,25 +100,51 @@ const PAGE = 100;
 /** How much `engine.now()` may be behind the clock of Redis. Without it, jobs added just before the call could count as too young. */
 const CLOCK_MS = 100;
 
+/** Changes these jobs, and returns how many it changed. */
+export type Act = (ids: readonly string[]) => Promise<number>;
+
+/** An act that changes one job at a time. */
+export function each(one: (id: string) => Promise<boolean>): Act {
+  return async (ids) => (await Promise.all(ids.map(one))).filter(Boolean).length;
+}
+
+/** What an act in the background needs in addition to a pace. */
+export interface ActWalk {
+  /** Time since the ages of the filter were fixed, in ms. */
+  readonly passedMs: () => number;
+  /** Called after each step. `changed`: how many of the `matched` jobs it changed; `examined`: how many it has looked at, in all. */
+  readonly onStep: (step: {
+    readonly matched: number;
+    readonly changed: number;
+    readonly examined: number;
+  }) => void;
+  /** Whether a job also matches what the store cannot filter. */
+  readonly isMatch: (job: StoredJob) => boolean;
+}
+
 /**
- * Calls `act` for each matching job, in the order of the list and in small steps. Returns how many jobs it changed. At a pace, it
+ * Calls `act` for the matching jobs, in the order of the list and in small steps. Returns how many jobs it changed. At a pace, it
  * leaves jobs alone that were added or ended after it began: new ones could arrive faster than it works.
  */
 export async function actOnAll(
   engine: QueueEngine,
   queue: string,
   { states, limit, ...match }: CheckedFilter,
-  act: (id: string) => Promise<boolean>,
+  act: Act,
   pace?: CheckedPace,
+  walk?: ActWalk,
 ): Promise<number> {
   const pacer = new Pacer(pace, PAGE);
+  const passedMs = walk?.passedMs ?? (() => pacer.passedMs);
   let done = 0;
+  let examined = 0;
   for (const state of states) {
     let after = null;
     do {
       const ids: string[] = [];
+      const before = examined;
       do {
-        const aged = pace ? agedBy(match, Math.max(0, pacer.passedMs - CLOCK_MS)) : match;
+        const aged = pace ? agedBy(match, Math.max(0, passedMs() - CLOCK_MS)) : match;
         const page = await engine.admin.jobs(queue, {
           ...asked(state, aged),
           state,
@@ -126,15 +152,21 @@ export async function actOnAll(
           limit: PAGE,
           brief: true,
         });
-        const isMatch = (job: StoredJob) => isOfAge(job, aged, engine.now());
+        const isMatch = (job: StoredJob) => isOfAge(job, aged, engine.now()) && walk?.isMatch(job) !== false;
+        examined += page.examined;
         ids.push(...page.jobs.filter(isMatch).map(({ id }) => id));
         after = page.next;
-      } while (after !== null && ids.length < Math.min(CHUNK, limit - done));
+      } while (after !== null && ids.length < Math.min(CHUNK, limit - done) && !pacer.isStopped);
       for (let at = 0, some; (some = await pacer.step(ids, at, limit - done)); at += some.length) {
-        const count = (await Promise.all(some.map((id) => act(id)))).filter(Boolean).length;
+        const count = await act(some);
         done += count;
         pacer.add(count);
+        // Jobs of this chunk that it has read but not reached do not count yet.
+        const share = (at + some.length) / ids.length;
+        const reached = before + Math.round((examined - before) * share);
+        walk?.onStep({ matched: some.length, changed: count, examined: reached });
       }
+      if (!pacer.isStopped) walk?.onStep({ matched: 0, changed: 0, examined });
     } while (after !== null && done < limit && !pacer.isStopped);
   }
   return done;
@@ -154,7 +186,7 @@ export async function removeAll(
     true,
   );
   const pace = paceOf(givenPace, 'remove()');
-  const remove = async (id: string) => (await engine.admin.remove(queue, id)) === 'removed';
+  const remove = each(async (id) => (await engine.admin.remove(queue, id)) === 'removed');
   if (pace) return actOnAll(engine, queue, filter, remove, pace);
   const { states, contains, where, limit, ...match } = filter;
   const state = states[0] as CleanCall['state'];

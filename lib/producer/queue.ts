@@ -30,6 +30,7 @@ import {
   checkCancelReason,
   checkEvent,
   checkFilter,
+  each,
   isFilter,
   removeAll,
   type CancelFilter,
@@ -55,6 +56,7 @@ import { makeJob } from './job-maker.js';
 import { startTimes, toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
 import { listGroups, QueueGroup, QueueLimits, type GroupPage } from './queue-limits.js';
 import { recordedQueue } from './recorded-queue.js';
+import { BulkActs } from './bulk-act-runs.js';
 import { Schedules } from './schedules.js';
 
 export type { AddResult, BulkItem, BulkJob, BulkJobIn, DetailedWaitOptions, WaitAnswer, WaitOptions };
@@ -97,6 +99,8 @@ export class Queue<Jobs = any> {
   readonly schedules: Schedules<Jobs>;
   /** Dead jobs: list, retry or remove them. */
   readonly dead: DeadJobs<Jobs>;
+  /** Acts on many jobs in the background: start, watch and stop them. */
+  readonly bulkActs: BulkActs<Jobs>;
   /** Limits of how often jobs start and how many run at once, across all processes: list and change them. */
   readonly limits: QueueLimits;
   private ownEnqueuer: Enqueuer | undefined;
@@ -111,6 +115,7 @@ export class Queue<Jobs = any> {
   ) {
     this.name = options.name;
     this.dead = new DeadJobs<Jobs>(engine, options);
+    this.bulkActs = new BulkActs<Jobs>(engine, options.name);
     this.limits = new QueueLimits(engine, options.name, options);
     this.factory = new JobFactory(options, () => engine.now());
     this.schedules = new Schedules<Jobs>(engine, options, (job) => this.enqueuer.add(job));
@@ -414,7 +419,7 @@ export class Queue<Jobs = any> {
     const { admin } = this.engine;
     if (!isFilter(which)) return admin.cancel(this.name, checkJobId(which), text);
     const filter = checkFilter(which, 'cancel()', ['waiting', 'delayed', 'active']);
-    const cancel = async (id: string) => (await admin.cancel(this.name, id, text)) !== 'not-found';
+    const cancel = each(async (id) => (await admin.cancel(this.name, id, text)) !== 'not-found');
     return actOnAll(this.engine, this.name, filter, cancel, paceOf(pace, 'cancel()'));
   }
 
@@ -461,8 +466,8 @@ export class Queue<Jobs = any> {
     const promote = (id: string) => this.engine.admin.promoteNow(this.name, id);
     if (isFilter(which)) {
       const filter = checkFilter(which, 'promote()', ['delayed']);
-      const isDone = async (id: string) => (await promote(id)) === 'promoted';
-      return actOnAll(this.engine, this.name, filter, isDone, paceOf(pace, 'promote()'));
+      const act = each(async (id) => (await promote(id)) === 'promoted');
+      return actOnAll(this.engine, this.name, filter, act, paceOf(pace, 'promote()'));
     }
     const answer = await promote(checkJobId(which));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, which);

@@ -68,10 +68,21 @@ const GROUP: RecordedMethods = {
   release: { action: 'group.release' },
 };
 
+const BULK_ACTS: RecordedMethods = {
+  start: {
+    action: 'bulk.start',
+    target: ([kind, filter]) => `${String(kind)} ${filterText(filter ?? {})}`,
+    count: () => 1,
+  },
+  stop: byId('bulk.stop'),
+  resume: byId('bulk.resume'),
+};
+
 interface QueueParts {
   readonly schedules: object;
   readonly dead: object;
   readonly limits: { shared(name: string): object };
+  readonly bulkActs: { for(host: { readonly actor: string }): object };
   group(name: string): object;
   as(actor: string): object;
 }
@@ -85,6 +96,7 @@ export function recordedQueue<Handle extends QueueParts>(base: Handle, recorder:
     recorded(base.limits.shared(name), LIMITS, { ...recorder, prefix: `shared ${name}` }),
   );
   part(handle, 'limits', limits);
+  part(handle, 'bulkActs', recorded(base.bulkActs.for({ actor: recorder.actor }), BULK_ACTS, recorder));
   part(handle, 'dead', recorded(base.dead, DEAD, recorder));
   part(handle, 'schedules', recorded(base.schedules, SCHEDULES, recorder));
   part(handle, 'group', (name: string) => recorded(base.group(name), GROUP, { ...recorder, prefix: name }));

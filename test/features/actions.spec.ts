@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { InvalidOptionError, Queue, QueueInspector, QueueModule, getQueueToken } from '#lib/index.js';
+import { BulkActs } from '#lib/producer/bulk-act-runs.js';
 import { DeadJobs } from '#lib/producer/dead-jobs.js';
 import { QueueGroup, QueueLimits, SharedLimit } from '#lib/producer/queue-limits.js';
 import { Schedules } from '#lib/producer/schedules.js';
@@ -34,6 +35,7 @@ const told = async (inspector: QueueInspector, options = {}) =>
 const READS: Readonly<Record<string, string>> = {
   Queue: 'addDefined audit constructor counts enqueuer get groups isPaused jobs stats',
   Schedules: 'constructor count find get history list nextRuns preview read upserted',
+  BulkActs: 'begin constructor for get list matcherOf prune put read totalOf',
   DeadJobs: 'constructor list refuse retryFound',
   QueueLimits: 'constructor holding list listShared',
   SharedLimit: 'constructor state',
@@ -290,6 +292,7 @@ it('every method that changes something is recorded', () => {
   const handles: Record<string, [handle: object, base: { prototype: object }]> = {
     Queue: [queue, Queue],
     Schedules: [queue.schedules, Schedules],
+    BulkActs: [queue.bulkActs, BulkActs],
     DeadJobs: [queue.dead, DeadJobs],
     QueueLimits: [queue.limits, QueueLimits],
     SharedLimit: [queue.limits.shared('api'), SharedLimit],

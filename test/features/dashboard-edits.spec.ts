@@ -4,6 +4,7 @@ import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { bootDashboard, OWN } from '../support/dashboard.js';
+import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
@@ -75,6 +76,60 @@ describe('limits on the dashboard', () => {
     expect(await status('limit.edit', 'POST', 'work/groups/g/limits', '{"weight":2}')).toBe(200);
     expect(await queue.limits.list()).toMatchObject([{ of: 'queue', concurrency: null, isLive: false }]);
     expect(await queue.group('g').state()).toMatchObject({ paused: false, weight: 2 });
+  });
+});
+
+describe('acts on many jobs', () => {
+  it('acts on all that match in the background, and is stopped and continued', async () => {
+    const { queue, api } = await bootDashboard(redis, {
+      dashboard: { authorize: () => ({ allow: 'admin', actor: 'ada' }) },
+    });
+    await queue.pause();
+    const jobs = Array.from({ length: 30 }, (_, n) => ({
+      name: 'a',
+      data: { n },
+      options: { group: `g${n % 2}` },
+    }));
+    await queue.addBulk(jobs);
+    const order = { kind: 'remove', filter: { state: 'waiting', group: 'g1' }, rate: { max: 1, per: '1h' } };
+    const { id } = (await api('POST', 'queues/work/bulk', order)).body;
+    const act = async () => (await api('GET', 'bulk')).body.find((one: { id: string }) => one.id === id);
+    await until(async () => (await act()).done === 1, PATIENT);
+    expect(await act()).toMatchObject({
+      queue: 'work',
+      kind: 'remove',
+      filter: '{"state":"waiting","group":"g1"}',
+      state: 'running',
+      startedBy: 'ada',
+      total: 30,
+      canControl: true,
+    });
+    expect((await api('POST', `queues/work/bulk/${id}/stop`)).status).toBe(200);
+    await until(async () => (await act()).state === 'stopped', PATIENT);
+    // Only a dashboard knows this filter.
+    await expect(queue.bulkActs.resume(id)).rejects.toMatchObject({ code: 'GODWIT_WRONG_STATE' });
+    expect((await api('POST', `queues/work/bulk/${id}/resume`)).status).toBe(200);
+    await until(async () => (await act()).done === 2, PATIENT);
+    expect((await api('POST', `queues/work/bulk/${id}/resume`)).status).toBe(409);
+    await api('POST', `queues/work/bulk/${id}/stop`);
+    expect((await api('POST', 'queues/work/bulk/gone/stop')).status).toBe(404);
+    for (const [body, message] of [
+      [{ ...order, kind: 'explode' }, 'kind must be one of'],
+      [{ ...order, filter: {} }, 'filter.state'],
+      [{ ...order, filter: { state: 'active' } }, 'filter.state must be one of'],
+      [{ ...order, rate: { max: 0, per: '1s' } }, 'rate.max'],
+    ] as const) {
+      const answer = await api('POST', 'queues/work/bulk', body);
+      expect([answer.status, answer.body.error.message]).toEqual([400, expect.stringContaining(message)]);
+    }
+    const rest = { kind: 'remove', filter: { state: 'waiting', group: 'g1' } };
+    const all = (await api('POST', 'queues/work/bulk', rest)).body;
+    await until(async () => (await queue.bulkActs.get(all.id))?.state === 'done', PATIENT);
+    expect((await queue.counts()).waiting).toBe(15);
+    const { actions } = (await api('GET', 'actions')).body as { actions: Record<string, string>[] };
+    expect(
+      actions.filter(({ result }) => result !== 'GODWIT_INVALID_OPTION').map(({ action }) => action),
+    ).toEqual(['job.remove', 'bulk.stop', 'bulk.resume', 'bulk.resume', 'bulk.stop', 'job.remove']);
   });
 });
 

@@ -212,6 +212,8 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
         }),
     ],
     ['actions', () => engine.actions.list({ before: null, limit: 10 })],
+    ['put-bulk-act', () => engine.bulkActs.put({ id: 'b', queue: QUEUE, before: '', after: '{}' })],
+    ['bulk-acts', () => engine.bulkActs.list()],
     ['free-keys', () => engine.upkeep.freeKeys(QUEUE, ['key'])],
     ['list-workers', () => engine.processes.list()],
     ['unregister', () => engine.processes.unregister('p1')],

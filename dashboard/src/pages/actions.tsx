@@ -1,5 +1,6 @@
 import type { ActionsView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
+import { BulkActs } from '../bulk-acts.js';
 import { go, href, me, query, queuePath } from '../state.js';
 import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
 
@@ -36,6 +37,7 @@ export function ActionsPage() {
           />
         </label>
       </div>
+      <BulkActs queue={queue ?? undefined} hasAll />
       {data ? (
         <ActionList data={data} onNext={(next) => show({ cursor: next })} />
       ) : (

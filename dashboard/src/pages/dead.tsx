@@ -1,5 +1,6 @@
 import type { DeadGroup, DeadView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
+import { BulkActs } from '../bulk-acts.js';
 import { bulk } from '../dialogs.js';
 import { count, plural } from '../format.js';
 import { href, jobPath, query, queuePath } from '../state.js';
@@ -27,6 +28,7 @@ export function DeadPage() {
           </a>
         </p>
       )}
+      <BulkActs queue={only ?? undefined} />
       <Card>
         {groups.length === 0 ? (
           <Empty title="No dead jobs.">
@@ -42,7 +44,6 @@ export function DeadPage() {
                 key={JSON.stringify([group.queue, group.reason, group.name, group.error])}
                 group={group}
                 rights={data.rights[group.queue] ?? []}
-                total={data.examined[group.queue]?.total ?? 0}
               />
             ))}
           </Table>
@@ -63,10 +64,10 @@ export function DeadPage() {
   );
 }
 
-function Group({ group, rights, total }: { group: DeadGroup; rights: readonly string[]; total: number }) {
+function Group({ group, rights }: { group: DeadGroup; rights: readonly string[] }) {
   const { queue, reason, name, error } = group;
   const filter = { state: 'dead', ...(name && { name }), ...(reason && { reason }), error };
-  const target = { queue, filter, about: `dead jobs ${name || ''} with ${error}`, total };
+  const target = { queue, filter, about: `dead jobs ${name || ''} with ${error}` };
   return (
     <tr data-row>
       <td class="num">

@@ -2,6 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { JobListView, JobRow } from '../../../lib/subpaths/dashboard/views.js';
 import { AddJob } from '../add-job.js';
 import { post, usePoll } from '../api.js';
+import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
 import { compact, count, micros, plural, span } from '../format.js';
 import { go, href, jobPath, now, query, queuePath } from '../state.js';
@@ -94,6 +95,7 @@ export function JobsPage({ queue }: { queue: string }) {
           <State state={data.withId.state} />
         </p>
       )}
+      <BulkActs queue={queue} />
       <Card>
         {acts.length > 0 && data && data.jobs.length > 0 && (
           <div class="row acts">
@@ -118,9 +120,7 @@ export function JobsPage({ queue }: { queue: string }) {
                   key={kind}
                   type="button"
                   class={kind === 'remove' ? 'danger' : ''}
-                  onClick={() =>
-                    void bulk(kind, { queue, filter: { state, ...filter }, about, total: data.total })
-                  }
+                  onClick={() => void bulk(kind, { queue, filter: { state, ...filter }, about })}
                 >
                   {VERBS[kind]} {about}
                 </button>

@@ -1,5 +1,6 @@
 import type { QueueDetail } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
+import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt } from '../dialogs.js';
 import { compact, count, percentiles, plural, span } from '../format.js';
 import { JobsChart, TimesChart, useSeries } from '../history.js';
@@ -66,6 +67,7 @@ export function QueuePage({ queue }: { queue: string }) {
       {data.consumers === 0 && (
         <p class="notice bad">No process works on this queue. Start one that has a @Processor('{queue}').</p>
       )}
+      <BulkActs queue={queue} />
       {series?.isCounted && (
         <>
           <JobsChart series={series} />

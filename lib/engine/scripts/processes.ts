@@ -65,6 +65,22 @@ export const actions = defineScript({
   reply: ([entries, next]: readonly [readonly ActionEntry[], string]) => ({ entries, next }),
 });
 
+export const putBulkAct = defineScript({
+  name: 'put-bulk-act',
+  memory: 'allow',
+  keys: ['bulkActs'],
+  args: { id: 'text', before: 'text', after: 'text', keepMs: 'int' },
+  reply: (raw: number) => raw === 1,
+});
+
+export const bulkActs = defineScript({
+  name: 'bulk-acts',
+  memory: 'read',
+  keys: ['bulkActs'],
+  args: {},
+  reply: (raw: readonly string[]) => raw,
+});
+
 export const lead = defineScript({
   name: 'lead',
   memory: 'allow',

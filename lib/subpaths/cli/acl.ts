@@ -107,6 +107,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
     `~{${prefix}}:queues`,
     `~{${prefix}}:alerts`,
     `~{${prefix}}:actions`,
+    `~{${prefix}}:bulk-acts`,
     ...[...commands].toSorted().map((command) => `+${command}`),
   ];
 }

@@ -34,8 +34,10 @@ export class ActionLog {
       if (!this.hasTooMany(actor)) await this.record({ ...what, actor, count: null, result: code });
       throw error;
     }
+    const actor = actorOf();
     const count = countOf(answer as Counted);
-    if (count !== null) await this.record({ ...what, actor: actorOf(), count, result: 'ok' });
+    if ((answer as Counted)?.isStarted) await this.record({ ...what, actor, count: null, result: 'started' });
+    else if (count !== null) await this.record({ ...what, actor, count, result: 'ok' });
     return answer;
   }
 
@@ -59,14 +61,18 @@ export class ActionLog {
 }
 
 function lineOf({ actor, action, queue, target, count, result }: NewAction): string {
-  const did = result === 'ok' ? 'did' : 'failed to do';
-  const more = result !== 'ok' ? ` (${result})` : count === 1 ? '' : `, ${count} changed`;
+  const isGood = result === 'ok' || result === 'started';
+  const did = result === 'ok' ? 'did' : isGood ? 'started' : 'failed to do';
+  const more =
+    result === 'started' ? '' : result !== 'ok' ? ` (${result})` : count === 1 ? '' : `, ${count} changed`;
   return `${quoted(actor)} ${did} ${action} in queue '${queue}': ${target || 'the queue'}${more}`;
 }
 
 /** The fields of API answers from which the number of changed things is read. */
 type Counted =
   | {
+      /** It goes on in the background. */
+      readonly isStarted?: boolean;
       readonly done?: number;
       readonly examined?: number;
       readonly changed?: boolean;

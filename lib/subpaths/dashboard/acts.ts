@@ -1,3 +1,4 @@
+import { BULK_KINDS, BULK_STATES, type BulkKind } from '../../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import { InvalidOptionError, JobNotFoundError, PayloadTooLargeError, WrongStateError } from '../../errors.js';
 import { checkJobId, checkJobName } from '../../job/job-id.js';
@@ -21,8 +22,7 @@ import { dataTextOf, type BulkView } from './views.js';
 const BULK = 500;
 const AT_ONCE = 100;
 
-export const BULK_KINDS = ['retry', 'promote', 'cancel', 'remove'] as const;
-const readKind = oneOf(...BULK_KINDS);
+export const readKind = oneOf(...BULK_KINDS);
 
 /** The right that a bulk act needs in addition to `bulk`. */
 export function actionOf(kind: unknown): DashboardAction {
@@ -56,15 +56,8 @@ export async function actOnMany(
   return { done: await inGroups(ids, act), examined, cursor, before };
 }
 
-const STATES = {
-  retry: ['dead'],
-  promote: ['delayed'],
-  cancel: ['waiting', 'delayed', 'active'],
-  remove: ['waiting', 'delayed', 'completed', 'dead', 'cancelled'],
-} as const;
-
-function checkState(kind: (typeof BULK_KINDS)[number], state: string): void {
-  const states: readonly string[] = STATES[kind];
+export function checkState(kind: BulkKind, state: string): void {
+  const states: readonly string[] = BULK_STATES[kind];
   if (!states.includes(state))
     throw new InvalidOptionError('filter.state', `one of ${states.join(', ')} to ${kind} jobs`, state);
 }
@@ -78,12 +71,7 @@ function readIds(value: unknown): string[] {
 /** Returns how many jobs it changed. */
 type Act = (ids: readonly string[]) => Promise<number>;
 
-function actOf(
-  engine: QueueEngine,
-  queue: Queue,
-  kind: (typeof BULK_KINDS)[number],
-  reason: string | undefined,
-): Act {
+function actOf(engine: QueueEngine, queue: Queue, kind: BulkKind, reason: string | undefined): Act {
   const { name } = queue;
   const each =
     (one: (id: string) => Promise<boolean>): Act =>

@@ -3,13 +3,12 @@ import type { ProcessOrder } from '../../contract/process-verbs.js';
 import { JobNotFoundError } from '../../errors.js';
 import type { WorkerInfo } from '../../inspect/queue-inspector.js';
 import { checkJobId } from '../../job/job-id.js';
-import { quoted } from '../../job/text.js';
 import { boolean, refuse } from '../../options/check.js';
 import { startTimes } from '../../producer/job-snapshot.js';
 import type { LimitInfo } from '../../producer/queue-limits.js';
-import { filterText } from '../../producer/recorded-queue.js';
 import { listActions } from './actions.js';
-import { actionOf, actOnMany, addJob, replaceData } from './acts.js';
+import { addJob, replaceData } from './acts.js';
+import { actOnPage, allowSearch, listBulkActs, resumeBulkAct, startBulkAct, stopBulkAct } from './bulk.js';
 import { onJob, onQueue, queueOf, visible, type ApiCall, type ApiParts, type Route } from './call.js';
 import { HttpFault } from './http.js';
 import { findJobs, fingerprintOf, readSearch } from './job-search.js';
@@ -130,20 +129,6 @@ const listJobs: Route = async (call, parts): Promise<JobListView> => {
   return { jobs: jobs.map(row), cursor, examined, total, counts, rights, withId: withId && row(withId) };
 };
 
-/** A search by a field of the data tells its value, so it needs the right to see data, and the field must not be hidden. */
-async function allowSearch(call: ApiCall, parts: ApiParts, queue: string, where: unknown): Promise<void> {
-  if (typeof where !== 'string') return;
-  await call.require('read-data', { queue });
-  const field = fieldOf(where);
-  if (!parts.redactor.hides(field)) return;
-  throw new HttpFault(403, 'FORBIDDEN', `field ${quoted(field)} is hidden here, so it cannot be searched`);
-}
-
-/** The field in `tenant.id=7`. */
-function fieldOf(where: string): string {
-  return where.split('=', 1)[0]!;
-}
-
 const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   const queue = await queueOf(call, parts);
   const { name } = queue;
@@ -184,26 +169,6 @@ const add: Route = async (call, parts) => {
   return call.perform({ needs, action: 'job.add', queue: name, target }, async () => {
     const { id, duplicate } = await addJob(queue, call.body);
     return { id, duplicate };
-  });
-};
-
-const bulk: Route = async (call, parts) => {
-  const queue = await queueOf(call, parts);
-  const { name } = queue;
-  const action = actionOf(call.body['kind']);
-  const needs = [
-    ['bulk', { queue: name }],
-    [action, { queue: name }],
-  ] as const;
-  const { filter, ids } = call.body;
-  const where = (filter as { readonly where?: unknown } | null | undefined)?.where;
-  // The value in `where` is data of jobs, so only its field is recorded.
-  const target = filter
-    ? filterText({ ...filter, where: typeof where === 'string' ? { [fieldOf(where)]: '' } : undefined })
-    : (JSON.stringify(ids) ?? '');
-  return call.perform({ needs, action, queue: name, target }, async () => {
-    await allowSearch(call, parts, name, where);
-    return actOnMany(parts.engine, queue, call.body, parts.redactor);
   });
 };
 
@@ -399,7 +364,11 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
   ['GET', 'queues/:queue/series', queueSeries],
   ['GET', 'queues/:queue/jobs', listJobs],
   ['POST', 'queues/:queue/jobs', add],
-  ['POST', 'queues/:queue/actions', bulk],
+  ['POST', 'queues/:queue/actions', actOnPage],
+  ['GET', 'bulk', listBulkActs],
+  ['POST', 'queues/:queue/bulk', startBulkAct],
+  ['POST', 'queues/:queue/bulk/:id/stop', stopBulkAct],
+  ['POST', 'queues/:queue/bulk/:id/resume', resumeBulkAct],
   ['GET', 'queues/:queue/jobs/:id', jobDetail],
   ['DELETE', 'queues/:queue/jobs/:id', onJob('job.remove', (queue, id) => queue.remove(id))],
   ['POST', 'queues/:queue/jobs/:id/promote', onJob('job.promote', (queue, id) => queue.promote(id))],

@@ -35,11 +35,11 @@ const readFilter = shape(FILTER);
 export interface JobSearch {
   readonly state: JobState;
   readonly name?: string;
-  readonly contains?: string;
+  readonly contains?: string | undefined;
   readonly where?: DataMatch;
-  readonly group?: string;
+  readonly group?: string | undefined;
   readonly reason?: (typeof DEAD_REASONS)[number];
-  readonly error?: string;
+  readonly error?: string | undefined;
   readonly olderThanMs?: number;
   readonly newerThanMs?: number;
   readonly after: JobsPlace | null;
@@ -112,14 +112,11 @@ export async function findJobs(
 ): Promise<FoundJobs> {
   const { error, group, contains, after: start, limit, ...rest } = search;
   const asked = { ...rest, ...(!shown.hidesText && { contains }) };
-  const text = shown.hidesText ? contains?.toLowerCase() : undefined;
-  const isOwn = (error ?? group ?? text) !== undefined;
+  const own = { error, group, contains: shown.hidesText ? contains : undefined };
+  const isOwn = Object.values(own).some((value) => value !== undefined);
   // A page must not be cut, because its cursor is after its last job.
   const step = isOwn ? Math.min(limit, 50) : limit;
-  const isMatch = ({ id, failure, body }: StoredJob) =>
-    (text === undefined || searchedText(id, body, failure, shown.text).includes(text)) &&
-    (error === undefined || fingerprintOf(failure, shown.text) === error) &&
-    (group === undefined || decodeBody(`${body}null`)?.options.group === group);
+  const isMatch = matcherOf(own, shown.text);
   const jobs: StoredJob[] = [];
   let after = start;
   let examined = 0;
@@ -130,6 +127,18 @@ export async function findJobs(
     examined += page.examined;
   } while (after !== null && examined < MOST_EXAMINED && jobs.length + step <= limit);
   return { jobs, cursor: encodeCursor(after), examined };
+}
+
+/** Whether a job matches what the store cannot filter. */
+export function matcherOf(
+  { error, group, contains }: Pick<JobSearch, 'error' | 'group' | 'contains'>,
+  show: Redactor['text'],
+): (job: StoredJob) => boolean {
+  const text = contains?.toLowerCase();
+  return ({ id, failure, body }) =>
+    (text === undefined || searchedText(id, body, failure, show).includes(text)) &&
+    (error === undefined || fingerprintOf(failure, show) === error) &&
+    (group === undefined || decodeBody(`${body}null`)?.options.group === group);
 }
 
 function searchedText(

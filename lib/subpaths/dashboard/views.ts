@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { BulkAct } from '../../contract/bulk-act-verbs.js';
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { DayStats, NameStats, StatsCounts } from '../../contract/stats.js';
 import type { QueueAction } from '../../contract/actions.js';
@@ -161,6 +162,16 @@ export interface ScheduleView {
   readonly owner: string | null;
   readonly next: readonly number[];
   readonly rights: readonly DashboardAction[];
+}
+
+/** An act on many jobs in the background. */
+export interface BulkActView extends Omit<BulkAct, 'filter' | 'reason' | 'startedAt' | 'updatedAt'> {
+  /** The filter as it is recorded: without values of data. */
+  readonly filter: string;
+  readonly startedAt: number;
+  readonly updatedAt: number;
+  /** Whether this person may stop and continue it. */
+  readonly canControl: boolean;
 }
 
 /** The next occurrences of a schedule with another rule. */

@@ -1,0 +1,79 @@
+import type { BulkActView } from '../../lib/subpaths/dashboard/views.js';
+import { post, usePoll } from './api.js';
+import { attempt, VERBS } from './dialogs.js';
+import { count, span } from './format.js';
+import { now, queuePath } from './state.js';
+import { Card, Table, Time } from './widgets.js';
+
+const POLL_MS = 2_000;
+/** Acts that ended longer ago are only shown on the page Actions. */
+const RECENT_MS = 600_000;
+
+/** Acts on many jobs that run in the background: how far they are, with a button to stop or continue each. */
+export function BulkActs({ queue, hasAll = false }: { queue?: string | undefined; hasAll?: boolean }) {
+  const { data = [] } = usePoll<BulkActView[]>('bulk', POLL_MS);
+  const acts = data.filter(
+    (one) =>
+      (queue === undefined || one.queue === queue) &&
+      (hasAll || one.state === 'running' || now.value - one.updatedAt < RECENT_MS),
+  );
+  if (acts.length === 0) return null;
+  return (
+    <Card title="Acts on many jobs" id="bulk-acts">
+      <Table label="Acts on many jobs" head={['Act', 'Queue', 'State', 'Progress', 'Started', '']}>
+        {acts.map((one) => (
+          <Row key={one.id} one={one} />
+        ))}
+      </Table>
+    </Card>
+  );
+}
+
+const TONES = { running: '', done: 'good', stopped: 'warn', interrupted: 'warn', failed: 'bad' } as const;
+
+function Row({ one }: { one: BulkActView }) {
+  const { id, queue, kind, state, done, unchanged, examined, total, rate } = one;
+  const at = `${queuePath(queue)}/bulk/${encodeURIComponent(id)}`;
+  const canContinue = state === 'interrupted' || state === 'stopped' || state === 'failed';
+  return (
+    <tr data-row>
+      <th scope="row">
+        {VERBS[kind]} <code>{one.filter}</code>
+      </th>
+      <td>
+        <a href={queuePath(queue)}>{queue}</a>
+      </td>
+      <td>
+        <span class={`badge ${TONES[state]}`}>{state}</span>
+        {one.stoppedBy !== null && one.stoppedBy !== '' && <div class="faint">by {one.stoppedBy}</div>}
+        {one.error !== null && <div class="error">{one.error}</div>}
+      </td>
+      <td>
+        <progress
+          aria-label={`Progress of ${VERBS[kind]} in ${queue}`}
+          max={Math.max(1, total)}
+          value={state === 'done' ? Math.max(1, total) : Math.min(examined, total)}
+        />{' '}
+        {count(done)} done, {count(examined)} of {count(total)} examined
+        {unchanged > 0 && `, ${count(unchanged)} not changed`}
+        {rate && `, at most ${count(rate.max)} in ${span(rate.per)}`}
+      </td>
+      <td>
+        <Time at={one.startedAt} />
+        {one.startedBy !== null && <div class="faint">by {one.startedBy}</div>}
+      </td>
+      <td>
+        {one.canControl && state === 'running' && (
+          <button type="button" onClick={() => void attempt('It stops.', () => post(`${at}/stop`))}>
+            Stop
+          </button>
+        )}
+        {one.canControl && canContinue && (
+          <button type="button" onClick={() => void attempt('It continues.', () => post(`${at}/resume`))}>
+            Continue
+          </button>
+        )}
+      </td>
+    </tr>
+  );
+}

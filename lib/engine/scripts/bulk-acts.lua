@@ -1,0 +1,4 @@
+--@needs types
+-- The records of acts on many jobs: ids and records in turn.
+check_types(key_bulkActs)
+return redis.call('HGETALL', key_bulkActs)

@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest';
+import type { BulkAct } from '#lib/index.js';
+import { QueueInspector } from '#lib/index.js';
+import { createInspector } from '#lib/subpaths/inspector.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { atEnd } from '../support/cleanup.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+const SLOW = { max: 1, per: '1h' } as const;
+
+describe.each(['redis', 'memory'] as const)('acts on many jobs in the background (%s)', (kind) => {
+  const boot = async () => {
+    const app = await bootQueue(redis, {
+      watch: false,
+      ...(kind === 'memory' && { root: { connection: 'memory' } }),
+    });
+    await app.queue.pause();
+    return app;
+  };
+  const ended = (acts: { get(id: string): Promise<BulkAct | null> }, id: string) =>
+    until(async () => {
+      const act = await acts.get(id);
+      return act?.state !== 'running' && act;
+    }, PATIENT);
+  const addMany = (queue: Awaited<ReturnType<typeof boot>>['queue'], count: number) =>
+    queue.addBulk(Array.from({ length: count }, (_, n) => ({ name: n % 3 ? 'a' : 'b', data: { n } })));
+
+  it('change all jobs that match, and tell how many of which', async () => {
+    const { queue, get } = await boot();
+    await addMany(queue, 300);
+    const { id, state } = await queue.bulkActs.start('remove', { state: 'waiting', name: 'a' });
+    expect(state).toBe('running');
+    const act = await ended(queue.bulkActs, id);
+    expect(act).toMatchObject({ kind: 'remove', queue: 'work', state: 'done', total: 300, examined: 300 });
+    expect(act).toMatchObject({ done: 200, unchanged: 0, startedBy: null, stoppedBy: null, error: null });
+    expect((await queue.counts()).waiting).toBe(100);
+    await queue.add('b', { n: 1 }, { delay: '1h' });
+    const promoted = await queue.bulkActs.start('promote');
+    expect(await ended(queue.bulkActs, promoted.id)).toMatchObject({ state: 'done', done: 1 });
+    const cancelled = await queue.bulkActs.start('cancel', { where: { n: 3 } }, { reason: 'not needed' });
+    expect(await ended(queue.bulkActs, cancelled.id)).toMatchObject({ done: 1, reason: 'not needed' });
+    expect((await get(QueueInspector).bulkActs()).map((one) => one.id)).toEqual([
+      cancelled.id,
+      promoted.id,
+      id,
+    ]);
+  });
+
+  it('leave later jobs alone, are stopped from elsewhere, and continue', async () => {
+    const { queue } = await boot();
+    await addMany(queue, 30);
+    const ada = queue.as('ada').bulkActs;
+    const { id } = await ada.start('remove', { state: 'waiting' }, { rate: SLOW });
+    await until(async () => (await queue.bulkActs.get(id))?.done === 1, PATIENT);
+    await queue.add('later', null);
+    await queue.as('bob').bulkActs.stop(id);
+    expect(await ended(queue.bulkActs, id)).toMatchObject({
+      state: 'stopped',
+      done: 1,
+      startedBy: 'ada',
+      stoppedBy: 'bob',
+    });
+    await expect(queue.bulkActs.resume('gone')).rejects.toMatchObject({ code: 'GODWIT_BULK_ACT_NOT_FOUND' });
+    await expect(queue.bulkActs.stop('gone')).rejects.toMatchObject({ code: 'GODWIT_BULK_ACT_NOT_FOUND' });
+    await queue.bulkActs.resume(id);
+    await until(async () => (await queue.bulkActs.get(id))?.done === 2, PATIENT);
+    await expect(queue.bulkActs.resume(id)).rejects.toMatchObject({ code: 'GODWIT_WRONG_STATE' });
+    await queue.bulkActs.stop(id);
+    expect(await ended(queue.bulkActs, id)).toMatchObject({ state: 'stopped', done: 2 });
+    const rest = await queue.bulkActs.start('remove', { state: 'waiting', name: ['a', 'b'] });
+    expect(await ended(queue.bulkActs, rest.id)).toMatchObject({ state: 'done', done: 28 });
+    expect((await queue.jobs({ state: 'waiting' })).jobs.map(({ name }) => name)).toEqual(['later']);
+  });
+
+  it('are interrupted when their process is silent, and another process continues them', async () => {
+    const { queue, get } = await boot();
+    await addMany(queue, 20);
+    const { id } = await queue.bulkActs.start('remove', { state: 'waiting' }, { rate: SLOW });
+    await until(async () => (await queue.bulkActs.get(id))?.done === 1, PATIENT);
+    const engine = get<QueueEngine>(QUEUE_ENGINE);
+    // As another process would have left it: silent for a minute.
+    await until(async () => {
+      const before = (await engine.bulkActs.list()).get(id)!;
+      const record = JSON.parse(before) as { updatedAt: number };
+      const after = { ...record, runner: 'gone', rate: null, updatedAt: record.updatedAt - 60_000 };
+      return engine.bulkActs.put({ id, queue: 'work', before, after: JSON.stringify(after) });
+    }, PATIENT);
+    expect(await queue.bulkActs.get(id)).toMatchObject({ state: 'interrupted', done: 1 });
+    await queue.add('later', null);
+    await queue.bulkActs.resume(id);
+    expect(await ended(queue.bulkActs, id)).toMatchObject({ state: 'done', done: 20 });
+    expect((await queue.counts()).waiting).toBe(1);
+  });
+
+  it('are refused with wrong arguments, and forgotten after 100 later ones', async () => {
+    const { queue } = await boot();
+    for (const [args, message] of [
+      [['explode'], 'bulkActs.start().kind must be one of'],
+      [['remove'], 'bulkActs.start().filter.state must be one of'],
+      [['retry', { state: 'waiting' }], 'bulkActs.start().filter.state must be one of'],
+      [['retry', { nmae: 'a' }], 'nmae'],
+      [['retry', {}, { rate: 5 }], 'bulkActs.start().options.rate must be an object'],
+      [['cancel', {}, { reason: '' }], 'bulkActs.start().options.reason must be'],
+    ] as const)
+      await expect(queue.bulkActs.start(...(args as unknown as ['retry']))).rejects.toThrow(message);
+    expect(await queue.bulkActs.list()).toEqual([]);
+    const first = await queue.bulkActs.start('retry');
+    await ended(queue.bulkActs, first.id);
+    for (let n = 0; n < 100; n += 1) {
+      const { id } = await queue.bulkActs.start('retry');
+      await ended(queue.bulkActs, id);
+    }
+    expect(await queue.bulkActs.list()).toHaveLength(100);
+    expect(await queue.bulkActs.get(first.id)).toBeNull();
+  });
+});
+
+it('an inspector sees and stops an act of an application, and it is recorded', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.pause();
+  await queue.addBulk([1, 2, 3].map((data) => ({ name: 'a', data })));
+  const { id } = await queue.as('ada').bulkActs.start('remove', { state: 'waiting' }, { rate: SLOW });
+  const inspector = createInspector({ connection: redis.url, prefix: redis.prefix, actor: 'bob' });
+  atEnd(() => inspector.close());
+  await inspector.queue('work').bulkActs.stop(id);
+  await until(async () => (await inspector.bulkActs())[0]?.state === 'stopped', PATIENT);
+  const { actions } = await inspector.actions();
+  expect(actions.map(({ actor, action, target }) => [actor, action, target])).toEqual([
+    ['bob', 'bulk.stop', id],
+    ['ada', 'bulk.start', 'remove {"state":"waiting"}'],
+  ]);
+});
