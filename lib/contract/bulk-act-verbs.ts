@@ -28,10 +28,10 @@ export const BULK_STATES = {
   promote: ['delayed'],
   cancel: ['waiting', 'delayed', 'active'],
   remove: ['waiting', 'delayed', 'completed', 'dead', 'cancelled'],
-} as const satisfies Readonly<Record<string, readonly JobState[]>>;
+} as const satisfies Readonly<Record<BulkKind, readonly JobState[]>>;
 
 /** What an act in the background does with each job. */
-export type BulkKind = keyof typeof BULK_STATES;
+export type BulkKind = 'retry' | 'promote' | 'cancel' | 'remove';
 
 export const BULK_KINDS = Object.keys(BULK_STATES) as BulkKind[];
 
@@ -46,7 +46,12 @@ export interface BulkAct {
   /** The filter that it was started with. Ages count from `startedAt`. */
   readonly filter: Readonly<Record<string, unknown>>;
   /** Its rate; null: as fast as Redis answers. */
-  readonly rate: { readonly max: number; readonly per: number } | null;
+  readonly rate: {
+    /** At most this many jobs ... */
+    readonly max: number;
+    /** ... in this many ms. */
+    readonly per: number;
+  } | null;
   /** Reason of a `cancel`. */
   readonly reason: string | null;
   /** Who started it: the actor of `queue.as(actor)` or of the dashboard; null without one. */

@@ -194,7 +194,7 @@ const KEYS_OF_PROCESSES = {
   /** Who did what, and how it ended; the id of an entry begins with the time of Redis in ms. */
   actions: { type: 'stream', suffix: 'actions' },
   /** id -> JSON: acts on many jobs that run or have ended. */
-  bulkActs: { type: 'hash', suffix: 'bulk-acts' },
+  bulkActs: { type: 'hash', suffix: 'bulkActs' },
 } as const satisfies Readonly<Record<string, { type: KeyType; suffix: string }>>;
 
 export type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;

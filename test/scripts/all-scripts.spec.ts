@@ -65,6 +65,7 @@ it('only what takes memory is refused when it is full, and only what reads is ma
     'actions',
     'audit',
     'audit-page',
+    'bulk-acts',
     'counts',
     'dead-that-fit',
     'due-schedules',

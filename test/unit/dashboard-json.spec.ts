@@ -123,12 +123,12 @@ describe('the redactor', () => {
 
 describe('a verdict', () => {
   it.each([
-    [true, 17],
+    [true, 18],
     ['viewer', 2],
-    ['operator', 13],
-    ['admin', 17],
+    ['operator', 14],
+    ['admin', 18],
     [{ allow: 'viewer', actor: 'ada' }, 2],
-    [{ allow: true }, 17],
+    [{ allow: true }, 18],
     [false, 0],
     [undefined, 0],
     [null, 0],

@@ -107,7 +107,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
     `~{${prefix}}:queues`,
     `~{${prefix}}:alerts`,
     `~{${prefix}}:actions`,
-    `~{${prefix}}:bulk-acts`,
+    `~{${prefix}}:bulkActs`,
     ...[...commands].toSorted().map((command) => `+${command}`),
   ];
 }
