@@ -41,7 +41,9 @@ describe('the line that makes the minimal user', () => {
     expect(
       rules.filter(
         (rule) =>
-          !/^(~\{shop:\*|~\{shop\}:(bell:\*|processes\*|queues|alerts|actions|bulkActs)|\+[a-z|]+)$/.test(rule),
+          !/^(~\{shop:\*|~\{shop\}:(bell:\*|processes\*|queues|alerts|actions|bulkActs)|\+[a-z|]+)$/.test(
+            rule,
+          ),
       ),
     ).toEqual([]);
     for (const command of ['keys', 'config', 'flushall', 'debug', 'script', 'function', 'acl'])
