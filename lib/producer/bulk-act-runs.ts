@@ -12,7 +12,7 @@ import {
 import type { QueueEngine } from '../contract/engine.js';
 import type { StoredJob } from '../contract/admin-verbs.js';
 import { BulkActNotFoundError, NotRunningError, WrongStateError } from '../errors.js';
-import { generateId } from '../job/job-id.js';
+import { checkJobId, generateId } from '../job/job-id.js';
 import type { NameIn } from '../job/queue-jobs.js';
 import { quoted } from '../job/text.js';
 import { field, oneOf, refuse, rule, shape } from '../options/check.js';
@@ -140,15 +140,16 @@ export class BulkActs<Jobs = any> {
     );
   }
 
-  /** One act; null if there is none with this id. @throws {RedisUnavailableError | RedisRefusedError} */
+  /** One act; null if there is none with this id. @throws {InvalidJobIdError | RedisUnavailableError | RedisRefusedError} */
   async get(id: string): Promise<BulkAct | null> {
+    checkJobId(id);
     return (await this.list()).find((act) => act.id === id) ?? null;
   }
 
   /**
    * Stops an act, in whatever process it runs; it ends within a second. One that has ended stays as it is.
    *
-   * @throws {BulkActNotFoundError}
+   * @throws {BulkActNotFoundError | InvalidJobIdError}
    */
   async stop(id: string): Promise<void> {
     for (;;) {
@@ -169,7 +170,7 @@ export class BulkActs<Jobs = any> {
    * Continues an act that was interrupted or stopped, or has failed, in this process. The filter is the same, and ages still count
    * from `startedAt`.
    *
-   * @throws {BulkActNotFoundError}
+   * @throws {BulkActNotFoundError | InvalidJobIdError}
    * @throws {WrongStateError} if it is running or done
    */
   async resume(id: string): Promise<void> {
@@ -199,6 +200,7 @@ export class BulkActs<Jobs = any> {
   }
 
   private async read(id: string): Promise<{ readonly text: string; readonly record: BulkActRecord }> {
+    checkJobId(id);
     const text = (await this.engine.bulkActs.list()).get(id);
     const record = text === undefined ? null : readBulkAct(text);
     if (text === undefined || record?.queue !== this.queue) throw new BulkActNotFoundError(this.queue, id);

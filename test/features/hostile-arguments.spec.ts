@@ -86,6 +86,13 @@ const CALLS: Readonly<Record<string, Calls>> = {
     nextRuns: [['s', 1]],
   },
   DeadJobs: { list: [[{}]], retry: [[{}]] },
+  BulkActs: {
+    start: [['promote', {}, {}]],
+    list: [[]],
+    get: [['nobody']],
+    stop: [['nobody']],
+    resume: [['nobody']],
+  },
   QueueLimits: {
     list: [[]],
     set: [[{ concurrency: 1 }, { name: 'a' }]],
@@ -108,7 +115,13 @@ const CALLS: Readonly<Record<string, Calls>> = {
     close: [[]],
   },
   ProcessOrders: { pause: [[{ queue: 'work' }]], resume: [[{ queue: 'work' }]], quiet: [[{ process: 'p' }]] },
-  QueueInspector: { workers: [[]], queues: [[['work']]], series: [['work', {}]], actions: [[{}]] },
+  QueueInspector: {
+    workers: [[]],
+    queues: [[['work']]],
+    series: [['work', {}]],
+    actions: [[{}]],
+    bulkActs: [[]],
+  },
   QueueRuntime: {
     start: [[]],
     stop: [[]],
@@ -168,6 +181,7 @@ async function boot() {
     Queue: queue,
     Schedules: queue.schedules,
     DeadJobs: queue.dead,
+    BulkActs: queue.bulkActs,
     QueueLimits: queue.limits,
     QueueGroup: queue.group('a'),
     SharedLimit: queue.limits.shared('api'),
