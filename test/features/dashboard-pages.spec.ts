@@ -505,14 +505,14 @@ describe('the pages', () => {
     await page.getByRole('link', { name: 'Actions' }).click();
     const row = (text: string) => page.getByRole('row').filter({ hasText: text });
     await row('queue.pause').filter({ hasText: 'ada' }).waitFor();
-    expect(await row('cron').count()).toBe(99);
+    await expect.poll(() => row('cron').count()).toBe(99);
     await page.getByRole('button', { name: 'Older' }).click();
     await row('ada').waitFor({ state: 'detached' });
-    expect(await row('cron').count()).toBe(1);
+    await expect.poll(() => row('cron').count()).toBe(1);
     await page.getByLabel('Actor').fill('ada');
     await page.keyboard.press('Enter');
     await row('ada').waitFor();
-    expect(await row('queue.pause').count()).toBe(1);
+    await expect.poll(() => row('queue.pause').count()).toBe(1);
     await page.getByLabel('Queue').selectOption('other');
     await page.getByText('No actions.').waitFor();
     expect(new URL(page.url()).search).toBe('?queue=other&actor=ada');
