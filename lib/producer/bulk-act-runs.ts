@@ -18,11 +18,10 @@ import { quoted } from '../job/text.js';
 import { field, oneOf, refuse, rule, shape } from '../options/check.js';
 import { readPlainRate, type RateOptions } from '../options/limit-options.js';
 import {
+  actOf,
   actOnAll,
   checkCancelReason,
   checkFilter,
-  each,
-  type Act,
   type CheckedFilter,
   type JobFilter,
 } from './bulk-acts.js';
@@ -112,7 +111,7 @@ export class BulkActs<Jobs = any> {
       kind,
       filter: plainFilter(checked),
       rate,
-      reason: kind === 'cancel' ? checkCancelReason(reason ?? undefined, 'reason') : null,
+      reason: kind === 'cancel' ? (reason ?? checkCancelReason(undefined, 'reason')) : null,
       startedBy: this.host.actor ?? null,
       startedAt: at,
       state: 'running',
@@ -270,12 +269,13 @@ class BulkRun {
 
   /** Never rejects: if the store is away, the act is interrupted. */
   async work(filter: CheckedFilter, isMatch: (job: StoredJob) => boolean): Promise<void> {
-    const { queue, rate, startedAt } = this.record;
+    const { queue, kind, reason, rate, startedAt } = this.record;
+    const act = actOf(this.engine, queue, kind, reason ?? undefined);
     const timer = setInterval(() => void this.report(), REPORT_MS);
     let end: Partial<BulkActRecord>;
     try {
       const pace = { ...(rate && { rate }), signal: this.abort.signal } as Parameters<typeof actOnAll>[4];
-      await actOnAll(this.engine, queue, filter, this.act(), pace, {
+      await actOnAll(this.engine, queue, filter, act, pace, {
         passedMs: () => Math.max(0, this.engine.now() - startedAt),
         isMatch,
         onStep: ({ matched, changed, examined }) => {
@@ -334,21 +334,6 @@ class BulkRun {
       if (there?.runner !== this.record.runner) return this.lose();
       if (there.stoppedBy !== null) this.abort.abort();
       this.text = text!;
-    }
-  }
-
-  private act(): Act {
-    const { admin, upkeep } = this.engine;
-    const { queue, kind, reason } = this.record;
-    switch (kind) {
-      case 'retry':
-        return async (ids) => (await upkeep.retryDead(queue, { ids })).retried.length;
-      case 'promote':
-        return each(async (id) => (await admin.promoteNow(queue, id)) === 'promoted');
-      case 'remove':
-        return each(async (id) => (await admin.remove(queue, id)) === 'removed');
-      default:
-        return each(async (id) => (await admin.cancel(queue, id, reason!)) !== 'not-found');
     }
   }
 }

@@ -1,4 +1,5 @@
 import type { DataMatch, StoredJob } from '../contract/admin-verbs.js';
+import { BULK_STATES, type BulkKind } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { CleanCall, DeadMatch } from '../contract/upkeep-verbs.js';
 import { InvalidOptionError, WrongStateError } from '../errors.js';
@@ -97,14 +98,33 @@ export function checkFilter(
 /** Number of ids that are read before the first change. A cursor whose job has left its list is expensive to resume from. */
 const CHUNK = 10_000;
 const PAGE = 100;
+const NO_REASON = 'no reason was given';
 /** How much `engine.now()` may be behind the clock of Redis. Without it, jobs added just before the call could count as too young. */
 const CLOCK_MS = 100;
 
 /** Changes these jobs, and returns how many it changed. */
 export type Act = (ids: readonly string[]) => Promise<number>;
 
-/** An act that changes one job at a time. */
-export function each(one: (id: string) => Promise<boolean>): Act {
+/** What an act of this kind does. `reason`: that of a `cancel`. */
+export function actOf(
+  { admin, upkeep }: Pick<QueueEngine, 'admin' | 'upkeep'>,
+  queue: string,
+  kind: BulkKind,
+  reason = NO_REASON,
+): Act {
+  switch (kind) {
+    case 'retry':
+      return async (ids) => (await upkeep.retryDead(queue, { ids })).retried.length;
+    case 'promote':
+      return each(async (id) => (await admin.promoteNow(queue, id)) === 'promoted');
+    case 'remove':
+      return each(async (id) => (await admin.remove(queue, id)) === 'removed');
+    case 'cancel':
+      return each(async (id) => (await admin.cancel(queue, id, reason)) !== 'not-found');
+  }
+}
+
+function each(one: (id: string) => Promise<boolean>): Act {
   return async (ids) => (await Promise.all(ids.map(one))).filter(Boolean).length;
 }
 
@@ -179,14 +199,9 @@ export async function removeAll(
   given: unknown,
   givenPace?: unknown,
 ): Promise<number> {
-  const filter = checkFilter(
-    given,
-    'remove()',
-    ['waiting', 'delayed', 'completed', 'dead', 'cancelled'],
-    true,
-  );
+  const filter = checkFilter(given, 'remove()', BULK_STATES.remove, true);
   const pace = paceOf(givenPace, 'remove()');
-  const remove = each(async (id) => (await engine.admin.remove(queue, id)) === 'removed');
+  const remove = actOf(engine, queue, 'remove');
   if (pace) return actOnAll(engine, queue, filter, remove, pace);
   const { states, contains, where, limit, ...match } = filter;
   const state = states[0] as CleanCall['state'];
@@ -216,7 +231,6 @@ function isOfAge(job: StoredJob, { olderThanMs = 0, newerThanMs }: DeadMatch, no
 }
 
 const MAX_REASON_BYTES = 1000;
-const NO_REASON = 'no reason was given';
 
 export function checkCancelReason(reason: unknown, path: string): string {
   if (reason === undefined) return NO_REASON;

@@ -1,4 +1,5 @@
 import type { CancelAnswer } from '../contract/admin-verbs.js';
+import { BULK_STATES } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { checkActor } from '../contract/actions.js';
 import { realPause } from '../contract/retry.js';
@@ -26,11 +27,11 @@ import type {
 import type { AddResult } from './add-result.js';
 import { addInChunks } from './bulk.js';
 import {
+  actOf,
   actOnAll,
   checkCancelReason,
   checkEvent,
   checkFilter,
-  each,
   isFilter,
   removeAll,
   type CancelFilter,
@@ -418,8 +419,8 @@ export class Queue<Jobs = any> {
     const text = checkCancelReason(reason, 'cancel().reason');
     const { admin } = this.engine;
     if (!isFilter(which)) return admin.cancel(this.name, checkJobId(which), text);
-    const filter = checkFilter(which, 'cancel()', ['waiting', 'delayed', 'active']);
-    const cancel = each(async (id) => (await admin.cancel(this.name, id, text)) !== 'not-found');
+    const filter = checkFilter(which, 'cancel()', BULK_STATES.cancel);
+    const cancel = actOf(this.engine, this.name, 'cancel', text);
     return actOnAll(this.engine, this.name, filter, cancel, paceOf(pace, 'cancel()'));
   }
 
@@ -463,13 +464,12 @@ export class Queue<Jobs = any> {
     which: string | Omit<JobFilter, 'state' | 'reason'>,
     pace?: BulkPace,
   ): Promise<number | void> {
-    const promote = (id: string) => this.engine.admin.promoteNow(this.name, id);
     if (isFilter(which)) {
-      const filter = checkFilter(which, 'promote()', ['delayed']);
-      const act = each(async (id) => (await promote(id)) === 'promoted');
-      return actOnAll(this.engine, this.name, filter, act, paceOf(pace, 'promote()'));
+      const filter = checkFilter(which, 'promote()', BULK_STATES.promote);
+      const promote = actOf(this.engine, this.name, 'promote');
+      return actOnAll(this.engine, this.name, filter, promote, paceOf(pace, 'promote()'));
     }
-    const answer = await promote(checkJobId(which));
+    const answer = await this.engine.admin.promoteNow(this.name, checkJobId(which));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, which);
     if (answer === 'not-delayed')
       throw new WrongStateError(

@@ -7,6 +7,7 @@ import { quoted } from '../../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
 import { checkGroup } from '../../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
+import { actOf, checkCancelReason, type Act } from '../../producer/bulk-acts.js';
 import { keptOut } from '../../producer/dead-jobs.js';
 import type { AddResult, Queue } from '../../producer/queue.js';
 import { changeExact, parseExact } from './exact-json.js';
@@ -42,7 +43,12 @@ export async function actOnMany(
     body['before'] === undefined
       ? Math.floor(engine.now())
       : integer(0, Number.MAX_SAFE_INTEGER)(body['before'], 'before', refuse)!;
-  const act = actOf(engine, queue, kind, reason);
+  const act = actOf(
+    engine,
+    queue.name,
+    kind,
+    kind === 'cancel' ? checkCancelReason(reason, 'cancel().reason') : undefined,
+  );
   if (body['ids'] !== undefined) {
     const ids = readIds(body['ids']);
     return { done: await inGroups(ids, act), examined: ids.length, cursor: null, before };
@@ -66,27 +72,6 @@ function readIds(value: unknown): string[] {
   if (Array.isArray(value) && value.length > 0 && value.length <= BULK)
     return value.map((id) => checkJobId(id));
   throw new InvalidOptionError('ids', `a list of 1 to ${BULK} ids`, value);
-}
-
-/** Returns how many jobs it changed. */
-type Act = (ids: readonly string[]) => Promise<number>;
-
-function actOf(engine: QueueEngine, queue: Queue, kind: BulkKind, reason: string | undefined): Act {
-  const { name } = queue;
-  const each =
-    (one: (id: string) => Promise<boolean>): Act =>
-    async (ids) =>
-      (await Promise.all(ids.map(one))).filter(Boolean).length;
-  switch (kind) {
-    case 'retry':
-      return async (ids) => (await engine.upkeep.retryDead(name, { ids })).retried.length;
-    case 'promote':
-      return each(async (id) => (await engine.admin.promoteNow(name, id)) === 'promoted');
-    case 'remove':
-      return each(async (id) => (await engine.admin.remove(name, id)) === 'removed');
-    default:
-      return each(async (id) => (await queue.cancel(id, reason)) !== 'not-found');
-  }
 }
 
 async function inGroups(ids: readonly string[], act: Act): Promise<number> {

@@ -57,7 +57,7 @@ export const startBulkAct: Route = async (call, parts) => {
     } = readChoice(filter, null, 1);
     checkState(kind, state);
     const { hidesText } = parts.redactor;
-    // What the store cannot filter.
+    // Fields by which the store cannot filter.
     const more = defined({ group, error, contains: hidesText ? contains : undefined });
     const { id } = await actsOf(queue, parts, actor).begin(
       kind,
@@ -91,7 +91,7 @@ export const listBulkActs: Route = async (call, parts): Promise<BulkActView[]> =
     error: error && parts.redactor.text(error),
     startedAt: startedAt.getTime(),
     updatedAt: updatedAt.getTime(),
-    canControl: (['bulk', actionOf(act.kind)] as const).every((one) => rights.get(act.queue)!.includes(one)),
+    canControl: needsOf(act.kind, act.queue).every(([right]) => rights.get(act.queue)!.includes(right)),
   }));
 };
 
@@ -106,15 +106,22 @@ function control(action: string, order: (acts: BulkActs, id: string) => Promise<
     const { id } = call.params;
     const act = await queue.bulkActs.get(id!);
     if (!act) throw new BulkActNotFoundError(name, id!);
-    const needs = [
-      ['bulk', { queue: name }],
-      [actionOf(act.kind), { queue: name }],
-    ] as const;
-    return call.perform({ needs, action, queue: name, target: id! }, async (actor) => {
-      await order(actsOf(queue, parts, actor), id!);
-      return { done: 1 };
-    });
+    return call.perform(
+      { needs: needsOf(act.kind, name), action, queue: name, target: id! },
+      async (actor) => {
+        await order(actsOf(queue, parts, actor), id!);
+        return { done: 1 };
+      },
+    );
   };
+}
+
+/** The rights for an act of this kind in a queue. */
+function needsOf(kind: unknown, queue: string) {
+  return [
+    ['bulk', { queue }],
+    [actionOf(kind), { queue }],
+  ] as const;
 }
 
 function actsOf(queue: Queue, { redactor }: ApiParts, actor: string): BulkActs {
@@ -129,24 +136,23 @@ function perform<T>(
   { name: queue }: Queue,
   run: (actor: string) => Promise<T>,
 ): Promise<T> {
-  const action = actionOf(call.body['kind']);
-  const needs = [
-    ['bulk', { queue }],
-    [action, { queue }],
-  ] as const;
+  const { kind } = call.body;
   const { filter, ids } = call.body;
   const where = (filter as { readonly where?: unknown } | null | undefined)?.where;
   // The value in `where` is data of jobs, so only its field is recorded.
   const target = filter
     ? filterText({ ...filter, where: typeof where === 'string' ? { [fieldOf(where)]: '' } : undefined })
     : (JSON.stringify(ids) ?? '');
-  return call.perform({ needs, action, queue, target }, async (actor) => {
-    await allowSearch(call, parts, queue, where);
-    return run(actor);
-  });
+  return call.perform(
+    { needs: needsOf(kind, queue), action: actionOf(kind), queue, target },
+    async (actor) => {
+      await allowSearch(call, parts, queue, where);
+      return run(actor);
+    },
+  );
 }
 
-/** Without the fields that are not given. */
+/** The fields that are given. */
 function defined<T extends object>(fields: T): { [Field in keyof T]?: NonNullable<T[Field]> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never;
 }
