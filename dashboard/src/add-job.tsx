@@ -3,7 +3,7 @@ import { parseExact } from '../../lib/subpaths/dashboard/exact-json.js';
 import { post } from './api.js';
 import { attempt } from './dialogs.js';
 import { go, jobPath, queuePath, say } from './state.js';
-import { Card } from './widgets.js';
+import { Card, FormEnd } from './widgets.js';
 
 /** A form for a new job. */
 export function AddJob({ queue, name: known, onEnd }: { queue: string; name: string; onEnd: () => void }) {
@@ -57,15 +57,7 @@ export function AddJob({ queue, name: known, onEnd }: { queue: string; name: str
             onInput={(event) => setData(event.currentTarget.value)}
           />
         </label>
-        <div class="row end">
-          {!isGood && <span class="badge bad">this is no JSON</span>}
-          <button type="button" onClick={onEnd}>
-            Close
-          </button>
-          <button type="submit" class="primary" disabled={!isGood}>
-            Add it
-          </button>
-        </div>
+        <FormEnd button="Add it" isJson={isGood} onEnd={onEnd} />
       </form>
     </Card>
   );

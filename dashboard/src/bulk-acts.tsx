@@ -64,12 +64,12 @@ function Row({ one }: { one: BulkActView }) {
       </td>
       <td>
         {one.canControl && state === 'running' && (
-          <button type="button" onClick={() => void attempt('It stops.', () => post(`${at}/stop`))}>
+          <button type="button" onClick={() => void attempt('Stopping.', () => post(`${at}/stop`))}>
             Stop
           </button>
         )}
         {one.canControl && canContinue && (
-          <button type="button" onClick={() => void attempt('It continues.', () => post(`${at}/resume`))}>
+          <button type="button" onClick={() => void attempt('Continued.', () => post(`${at}/resume`))}>
             Continue
           </button>
         )}

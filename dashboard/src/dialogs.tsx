@@ -137,7 +137,7 @@ export async function bulk(kind: BulkKind, { queue, filter, about }: BulkTarget)
   const isDanger = kind === 'remove' || kind === 'cancel';
   const answer = await askAll({
     title: `${VERBS[kind]} all that match?`,
-    text: `${VERBS[kind]} ${about} in queue ${queue}. Jobs that come later are left alone. The server does it; you can close this page.`,
+    text: `${VERBS[kind]} ${about} in queue ${queue}. Jobs that are added later are not affected. The server does the work, so you can close this page.`,
     button: `${VERBS[kind]} them`,
     isDanger,
     hasRate: true,
@@ -151,5 +151,5 @@ export async function bulk(kind: BulkKind, { queue, filter, about }: BulkTarget)
     ...(kind === 'cancel' && { reason }),
     ...(perSecond > 0 && { rate: { max: perSecond, per: '1s' } }),
   };
-  await attempt('It is started.', () => post(`${queuePath(queue)}/bulk`, request));
+  await attempt('Started.', () => post(`${queuePath(queue)}/bulk`, request));
 }

@@ -6,7 +6,7 @@ import { attempt } from './dialogs.js';
 import { duration } from './format.js';
 import { NextTimes } from './next-times.js';
 import { queuePath } from './state.js';
-import { Card } from './widgets.js';
+import { Card, FormEnd } from './widgets.js';
 
 /** Time without a key press before the server computes the next times. */
 const TYPING_MS = 300;
@@ -90,15 +90,7 @@ export function EditSchedule({ one, onEnd }: { one: ScheduleView; onEnd: () => v
             <NextTimes times={preview.next} zone={isCron ? form.tz.trim() : undefined} />
           )}
         </div>
-        <div class="row end">
-          {!isGood && <span class="badge bad">this is no JSON</span>}
-          <button type="button" onClick={onEnd}>
-            Close
-          </button>
-          <button type="submit" class="primary" disabled={!isGood || preview.fault !== null}>
-            Save it
-          </button>
-        </div>
+        <FormEnd button="Save it" isJson={isGood} isValid={isGood && preview.fault === null} onEnd={onEnd} />
       </form>
     </Card>
   );

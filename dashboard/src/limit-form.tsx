@@ -4,7 +4,7 @@ import { del, post } from './api.js';
 import { attempt } from './dialogs.js';
 import { duration } from './format.js';
 import { queuePath } from './state.js';
-import { Card } from './widgets.js';
+import { Card, FormEnd } from './widgets.js';
 
 type Limit = QueueDetail['limits'][number];
 /** The target of the limit. */
@@ -85,19 +85,13 @@ export function LimitForm({ queue, title, limit, names, onEnd }: FormProps) {
           {input('max', 'Starts')}
           {input('per', 'in, such as 1s or 10m')}
         </div>
-        <div class="row end">
+        <FormEnd button="Set it" onEnd={onEnd}>
           {limit.isLive === true && (
             <button type="button" onClick={() => void clear()}>
               As in the code
             </button>
           )}
-          <button type="button" onClick={onEnd}>
-            Close
-          </button>
-          <button type="submit" class="primary">
-            Set it
-          </button>
-        </div>
+        </FormEnd>
       </form>
     </Card>
   );

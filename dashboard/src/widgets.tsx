@@ -400,3 +400,31 @@ export function Chart({
     </figure>
   );
 }
+
+interface FormEndProps {
+  /** Text of the button that sends the form. */
+  button: string;
+  /** Whether the texts of the form are JSON where they must be. */
+  isJson?: boolean;
+  /** Whether the form can be sent. */
+  isValid?: boolean;
+  onEnd: () => void;
+  /** Further buttons, before the others. */
+  children?: ComponentChildren;
+}
+
+/** The buttons at the end of a form. */
+export function FormEnd({ button, isJson = true, isValid = isJson, onEnd, children }: FormEndProps) {
+  return (
+    <div class="row end">
+      {!isJson && <span class="badge bad">this is not JSON</span>}
+      {children}
+      <button type="button" onClick={onEnd}>
+        Close
+      </button>
+      <button type="submit" class="primary" disabled={!isValid}>
+        {button}
+      </button>
+    </div>
+  );
+}

@@ -224,7 +224,7 @@ function Editor({ job, onEnd }: { job: JobDetail; onEnd: () => void }) {
         />
       </label>
       <div class="row end">
-        {!isGood && <span class="badge bad">this is no JSON</span>}
+        {!isGood && <span class="badge bad">this is not JSON</span>}
         <button type="button" onClick={onEnd}>
           Keep as it is
         </button>

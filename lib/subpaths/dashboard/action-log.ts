@@ -61,11 +61,11 @@ export class ActionLog {
 }
 
 function lineOf({ actor, action, queue, target, count, result }: NewAction): string {
-  const isGood = result === 'ok' || result === 'started';
-  const did = result === 'ok' ? 'did' : isGood ? 'started' : 'failed to do';
-  const more =
-    result === 'started' ? '' : result !== 'ok' ? ` (${result})` : count === 1 ? '' : `, ${count} changed`;
-  return `${quoted(actor)} ${did} ${action} in queue '${queue}': ${target || 'the queue'}${more}`;
+  const who = quoted(actor);
+  const what = `${action} in queue '${queue}': ${target || 'the queue'}`;
+  if (result === 'started') return `${who} started ${what}`;
+  if (result !== 'ok') return `${who} failed to do ${what} (${result})`;
+  return `${who} did ${what}${count === 1 ? '' : `, ${count} changed`}`;
 }
 
 /** The fields of API answers from which the number of changed things is read. */

@@ -46,7 +46,7 @@ export const editSchedule: Route = onQueue(
   'schedule.upsert',
 );
 
-/** The edited data and options. Who may not see them may not replace them. */
+/** The edited data and options. A person who may not see them may not replace them. */
 async function jsonOf(
   { body, require }: ApiCall,
   queue: string,

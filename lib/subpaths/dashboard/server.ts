@@ -145,7 +145,7 @@ export class DashboardServer {
       rightsOf: (place) => this.rightsOf(request, place),
       canSee: async (queue) => (await this.decide(request, 'read', { queue })).isAllowed,
       perform: async ({ needs, ...what }, run) => {
-        // Nobody is refused a right here, and such refusals could displace the record of what was done.
+        // Everybody is refused here. Records of that could push out the records of what was done.
         if (this.options.readOnly) throw readOnly();
         const actorOf = () => actor ?? NOBODY;
         return this.actions.perform(what, actorOf, async () => {
