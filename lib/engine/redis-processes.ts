@@ -158,17 +158,20 @@ export class RedisBulkActs implements BulkActVerbs {
   }
 
   async list(): Promise<ReadonlyMap<string, string>> {
-    const raw = await this.store.run(bulkActs, processKeys(this.prefix), {});
-    const found = new Map<string, string>();
-    for (let i = 0; i < raw.length; i += 2) found.set(raw[i]!, raw[i + 1]!);
-    return found;
+    return mapOf(await this.store.run(bulkActs, processKeys(this.prefix), {}));
   }
+}
+
+/** The map of a list of names and values in turn. */
+function mapOf(list: readonly string[]): Map<string, string> {
+  const found = new Map<string, string>();
+  for (let i = 0; i < list.length; i += 2) found.set(list[i]!, list[i + 1]!);
+  return found;
 }
 
 /** Null for an entry that another program wrote. */
 function decodeAction([id, fields]: ActionEntry): StoredAction | null {
-  const read = new Map<string, string>();
-  for (let i = 0; i < fields.length; i += 2) read.set(fields[i]!, fields[i + 1]!);
+  const read = mapOf(fields);
   const actor = read.get('actor');
   const action = read.get('action');
   const result = read.get('result');

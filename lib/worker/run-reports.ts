@@ -50,7 +50,7 @@ export class RunReports {
   completed({ name, attempt }: Ended): void {
     for (const field of this.fieldsOf(name)) {
       if (this.rules.get(field)!.breaker) this.of(field).completed += 1;
-      if (attempt === 1 && this.hasPercent(field)) this.of(field).firsts += 1;
+      if (attempt === 1) this.countFirst(field);
     }
   }
 
@@ -66,7 +66,7 @@ export class RunReports {
       const { breaker, retryBudget } = this.rules.get(field)!;
       const counts = Boolean(breaker) && this.isFault(field, error);
       const books = isRetry && Boolean(retryBudget);
-      if (attempt === 1 && this.hasPercent(field)) this.of(field).firsts += 1;
+      if (attempt === 1) this.countFirst(field);
       if (!counts && !books) continue;
       const of = this.of(field);
       if (counts) of.failed += 1;
@@ -80,9 +80,10 @@ export class RunReports {
     return ['q', `n:${name}`, ...this.shared].filter((field) => this.rules.has(field));
   }
 
-  private hasPercent(field: LimitField): boolean {
+  /** Only a retry budget with a percentage needs this count. */
+  private countFirst(field: LimitField): void {
     const { retryBudget } = this.rules.get(field)!;
-    return Boolean(retryBudget && retryBudget.percent);
+    if (retryBudget && retryBudget.percent) this.of(field).firsts += 1;
   }
 
   private isFault(field: LimitField, error: unknown): boolean {
