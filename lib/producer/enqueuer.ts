@@ -59,11 +59,14 @@ export interface AddLimits extends AddTime {
   readonly maxBuffered: number;
 }
 
-interface Waiting {
-  readonly job: MadeJob;
-  readonly deadline: number;
-  readonly resolve: (result: AddResult) => void;
-  readonly reject: (error: Error) => void;
+/** An add that waits for its answer. A class for the same reason as `PlainJob`. */
+class Waiting {
+  constructor(
+    readonly job: MadeJob,
+    readonly deadline: number,
+    readonly resolve: (result: AddResult) => void,
+    readonly reject: (error: Error) => void,
+  ) {}
 }
 
 /**
@@ -109,7 +112,7 @@ export class Enqueuer {
     if (!this.flushing) this.deadline = performance.now() + timeoutMs;
     return new Promise((resolve, reject) => {
       const { buffer } = this;
-      buffer.push({ job, deadline: this.deadline, resolve, reject });
+      buffer.push(new Waiting(job, this.deadline, resolve, reject));
       if (buffer.length === maxBuffered) setImmediate(() => this.lookIfFull());
       // A call that waits for replicas is never sent early: a tick is short compared with that wait, and adds of one tick share
       // it.

@@ -42,6 +42,22 @@ export interface MadeJob extends EnqueueJob {
 }
 
 /**
+ * A job without options. It is a class, and not an object literal, because it lives until the store has answered: V8 then takes
+ * literals for long-lived, makes them in the old generation, and adds with 100 calls in flight take twice as long.
+ */
+class PlainJob implements MadeJob {
+  readonly hasOwnId = false;
+
+  constructor(
+    readonly id: string,
+    readonly name: string,
+    readonly body: string,
+    readonly replication: Replication | null,
+    readonly given: object | undefined,
+  ) {}
+}
+
+/**
  * Checks a request and encodes the job for the store. A wrong request throws a typed error that names the place.
  *
  * @param json the data, if it is encoded already.
@@ -89,8 +105,7 @@ export function makeJob(
       : checked;
   const body = encodeBody(name, createdAt, stored, text);
   const { durability: replication } = queue;
-  if (checked === NO_OPTIONS)
-    return { id: generateId(createdAt), name, body, hasOwnId: false, replication, given: options };
+  if (checked === NO_OPTIONS) return new PlainJob(generateId(createdAt), name, body, replication, options);
   const { id, durability, signal } = checked;
   const { idHeldBy = queue.policy.idHeldBy } = checked;
   return {
