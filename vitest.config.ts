@@ -23,7 +23,7 @@ export const QUICK = ['test/{unit,scripts,conformance}/**/*.spec.ts'];
  * files. `embedded` looks at its process as a whole, `otel` registers an SDK for all of it, and `conformance/features` sets the engine for all of its process.
  */
 const SHARED = [
-  'test/{unit,scripts,memory,history,bench}/**/*.spec.ts',
+  'test/{unit,scripts,memory,history,bench,testing,connections,fuzz,docs}/**/*.spec.ts',
   'test/conformance/!(features*).spec.ts',
   'test/features/!(embedded*|otel*).spec.ts',
 ];
@@ -34,7 +34,10 @@ const SHARED = [
  */
 const PROOFS = [
   'test/{chaos,failover,model}/**/*.spec.ts',
-  'test/faults/{clocks,half-open,narrow-line,releases,slow-line,worker-death}.spec.ts',
+  'test/faults/{clocks,forged,half-open,narrow-line,registry,releases,slow-line,worker-death}.spec.ts',
+  'test/versions/**/*.spec.ts',
+  'test/cli/dispatch.spec.ts',
+  'test/features/embedded-process.spec.ts',
   'test/bench/time-and-shape.spec.ts',
   'test/features/*-pages.spec.ts',
   'sample/*/e2e/page.e2e-spec.ts',

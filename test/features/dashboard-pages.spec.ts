@@ -1,66 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import axe from 'axe-core';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findChromium } from '../../tools/chromium.mjs';
-import { atEnd } from '../support/cleanup.js';
-import { bootDashboard, type DashboardApp } from '../support/dashboard.js';
+import { describe, expect, it } from 'vitest';
+import { useBrowser } from '../support/browser.js';
+import { bootDashboard } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
-import { gated, oneOfEach } from '../support/queue-states.js';
+import { gated } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { ROOT } from '../support/sources.js';
 import { until } from '../support/wait.js';
 
 const UI = join(ROOT, 'dist/subpaths/dashboard/ui');
 
-// Chromium as root needs the first flag. The others stop its own requests.
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
-
 const redis = useRedis();
-let browser: Browser;
-
-beforeAll(async () => {
-  browser = await chromium.launch({ executablePath: await findChromium(), args: FLAGS });
-});
-afterAll(() => browser.close());
-
-interface Opened {
-  readonly page: Page;
-  /** Errors in the page, and requests to other origins. */
-  readonly faults: string[];
-}
-
-async function open(
-  { url }: Pick<DashboardApp, 'url'>,
-  path = '',
-  options: { width?: number; colorScheme?: 'light' | 'dark' } = {},
-): Promise<Opened> {
-  const { width = 1280, colorScheme = 'light' } = options;
-  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme });
-  atEnd(() => context.close());
-  const page = await context.newPage();
-  const faults: string[] = [];
-  page.on('pageerror', (error) => faults.push(error.message));
-  page.on('console', (message) => {
-    if (message.type() === 'error') faults.push(message.text());
-  });
-  page.on('request', (request) => {
-    if (!request.url().startsWith(new URL(url).origin)) faults.push(request.url());
-  });
-  page.on('dialog', (dialog) => faults.push(`a dialog of the browser: ${dialog.message()}`));
-  await page.goto(`${url}${path}`);
-  return { page, faults };
-}
+const open = useBrowser();
 
 describe('what the browser loads', () => {
   const script = readFileSync(join(UI, 'app.js'));
@@ -71,7 +24,7 @@ describe('what the browser loads', () => {
       handlers: { a: () => {} },
       root: { lease: { duration: '1s' } },
     });
-    const { page, faults } = await open(dashboard, 'workers');
+    const { page, faults } = await open(`${dashboard.url}workers`);
     const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
     await press('Pause');
     await page.getByText('paused here').waitFor();
@@ -115,7 +68,7 @@ describe('the pages', () => {
     });
     await dashboard.queue.add('pay', { order: 7 }, { id: 'pay-7', attempts: 1, retention: '1h' });
     await until(async () => (await dashboard.queue.get('pay-7'))?.state === 'dead', PATIENT);
-    const { page, faults } = await open(dashboard);
+    const { page, faults } = await open(dashboard.url);
     await page.getByRole('link', { name: /1 job died today/ }).click();
     await page.getByRole('link', { name: 'pay', exact: true }).click();
     await page.getByRole('link', { name: 'pay-7' }).click();
@@ -141,7 +94,7 @@ describe('the pages', () => {
     });
     await dashboard.queue.add('sync', 1, { id: 'a', attempts: 2, backoff: 0 });
     await until(async () => (await dashboard.queue.get('a'))?.state === 'dead', PATIENT);
-    const { page, faults } = await open(dashboard, 'queues/work/jobs/a');
+    const { page, faults } = await open(`${dashboard.url}queues/work/jobs/a`);
     const attempts = page.locator('details.log');
     await attempts.nth(1).waitFor();
     expect(await attempts.locator('summary').allInnerTexts()).toEqual([
@@ -158,7 +111,7 @@ describe('the pages', () => {
     const dashboard = await bootDashboard(redis);
     await dashboard.queue.pause();
     await dashboard.queue.add('a', { token: 's3cret', city: 'Bonn' }, { id: 'a' });
-    const { page, faults } = await open(dashboard, 'queues/work/jobs/a');
+    const { page, faults } = await open(`${dashboard.url}queues/work/jobs/a`);
     await page.locator('.hidden').waitFor();
     expect(await page.content()).not.toContain('s3cret');
     await page.getByRole('button', { name: 'Edit' }).click();
@@ -174,7 +127,7 @@ describe('the pages', () => {
   it('add a job, and show it', async () => {
     const dashboard = await bootDashboard(redis);
     await dashboard.queue.pause();
-    const { page, faults } = await open(dashboard, 'queues/work/jobs');
+    const { page, faults } = await open(`${dashboard.url}queues/work/jobs`);
     await page.getByRole('button', { name: 'Add a job' }).click();
     await page.getByLabel('Name of the job').fill('welcome');
     await page.getByLabel('Own id').fill('new-1');
@@ -190,7 +143,7 @@ describe('the pages', () => {
     const { queue } = dashboard;
     await queue.pause();
     await queue.addBulk(Array.from({ length: 120 }, (_, n) => ({ name: n % 2 ? 'odd' : 'even', data: n })));
-    const { page, faults } = await open(dashboard, 'queues/work/jobs?state=waiting');
+    const { page, faults } = await open(`${dashboard.url}queues/work/jobs?state=waiting`);
     await page.getByText('50 of 120 jobs').waitFor();
     await page.getByRole('link', { name: 'Next page' }).click();
     await page.getByRole('link', { name: 'First page' }).waitFor();
@@ -217,7 +170,7 @@ describe('the pages', () => {
     const { queue } = dashboard;
     await queue.pause();
     await queue.addBulk(Array.from({ length: 300 }, (_, n) => ({ name: 'a', data: { tenant: n % 2 } })));
-    const { page, faults } = await open(dashboard, 'queues/work/jobs?where=tenant%3D1');
+    const { page, faults } = await open(`${dashboard.url}queues/work/jobs?where=tenant%3D1`);
     await page.getByRole('button', { name: 'Remove all waiting jobs with data tenant=1' }).click();
     await page.getByLabel('At most per second').selectOption('10');
     await page.getByRole('button', { name: 'Remove them' }).click();
@@ -238,7 +191,7 @@ describe('the pages', () => {
     const dashboard = await bootDashboard(redis, { queues: ['shop.mail', 'shop.media'] });
     await dashboard.queueOf('shop.mail').addBulk([1, 2, 3].map((data) => ({ name: 'a', data })));
     await dashboard.queueOf('shop.media').add('a', 1);
-    const { page, faults } = await open(dashboard, 'queues');
+    const { page, faults } = await open(`${dashboard.url}queues`);
     const group = page.getByRole('row').filter({ hasText: 'shop.*' });
     expect(await group.getByRole('cell').first().textContent()).toBe('4');
     expect(await page.getByText('work.*').count()).toBe(0);
@@ -264,7 +217,7 @@ describe('the pages', () => {
       dashboard: { access: 'public', jobLinks: { Shop: 'https://shop.example/{id}' } },
     });
     await dashboard.queue.add('a', 1, { id: 'slow' });
-    const { page, faults } = await open(dashboard, 'workers');
+    const { page, faults } = await open(`${dashboard.url}workers`);
     await page
       .getByRole('row')
       .filter({ hasText: 'slow' })
@@ -288,7 +241,7 @@ describe('the pages', () => {
   it('set a limit, change it, and go back to that of the code', async () => {
     const dashboard = await bootDashboard(redis);
     const { queue } = dashboard;
-    const { page, faults } = await open(dashboard, 'queues/work');
+    const { page, faults } = await open(`${dashboard.url}queues/work`);
     const press = (name: string) => page.getByRole('button', { name }).click();
     await press('Limit the queue');
     await page.getByLabel('Jobs at the same time').fill('3');
@@ -326,7 +279,7 @@ describe('the pages', () => {
     const dashboard = await bootDashboard(redis);
     const { queue } = dashboard;
     await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'a', data: { n: 1 } });
-    const { page, faults } = await open(dashboard, 'schedules');
+    const { page, faults } = await open(`${dashboard.url}schedules`);
     await page.getByRole('button', { name: 'Edit daily' }).click();
     await page.getByLabel('Cron, such as').fill('61 * * * *');
     await page.getByText('rule.cron').waitFor();
@@ -354,7 +307,7 @@ describe('the pages', () => {
     await queue.limits.hold('1h');
     await queue.add('a', 1, { group: 'tenant-7' });
     await queue.group('tenant-7').set({ concurrency: 1 });
-    const { page, faults } = await open(dashboard, 'schedules');
+    const { page, faults } = await open(`${dashboard.url}schedules`);
     await page.getByText('History').click();
     await page.locator(`ul a[href*="${encodeURIComponent(id)}"]`).waitFor();
     await page.goto(`${dashboard.url}queues/work`);
@@ -374,7 +327,7 @@ describe('the pages', () => {
     await queue.add('die', 1, { attempts: 1 });
     await until(async () => (await queue.counts()).dead === 1, PATIENT);
     await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'a' });
-    const { page, faults } = await open(dashboard, '', { width: 360 });
+    const { page, faults } = await open(dashboard.url, { viewport: { width: 360, height: 900 } });
     for (const [path, name] of [
       ['dead', 'Remove'],
       ['schedules', 'Remove'],
@@ -409,7 +362,7 @@ describe('the pages', () => {
     await queue.add(name, data, { id: hostile, attempts: 1 });
     await queue.schedules.upsert(hostile, { every: '1h' }, { name, data });
     await until(async () => (await queue.get(hostile))?.state === 'dead', PATIENT);
-    const { page, faults } = await open(dashboard, 'live');
+    const { page, faults } = await open(`${dashboard.url}live`);
     await page.locator('.badge.good', { hasText: 'live' }).waitFor();
     const { id: again } = await queue.add(name, data, { attempts: 1 });
     await page.getByText(again).first().waitFor();
@@ -434,7 +387,7 @@ describe('the pages', () => {
     const dashboard = await bootDashboard(redis, { dashboard: { authorize: () => 'viewer' } });
     await dashboard.queue.pause();
     await dashboard.queue.add('a', 1, { id: 'a' });
-    const { page, faults } = await open(dashboard, 'queues/work/jobs/a');
+    const { page, faults } = await open(`${dashboard.url}queues/work/jobs/a`);
     await page.getByRole('heading', { name: 'Timeline' }).waitFor();
     for (const name of ['Cancel', 'Remove', 'Edit'])
       expect(await page.getByRole('button', { name }).count()).toBe(0);
@@ -448,7 +401,7 @@ describe('the pages', () => {
   it('refuse a change that another origin sends', async () => {
     const dashboard = await bootDashboard(redis);
     const other = await bootDashboard(redis);
-    const { page } = await open({ url: other.url.replace('127.0.0.1', 'localhost') });
+    const { page } = await open(other.url.replace('127.0.0.1', 'localhost'));
     const sent = await page.evaluate(
       (url) =>
         fetch(`${url}api/v1/queues/work/pause`, { method: 'POST', mode: 'no-cors', body: '{}' }).then(
@@ -468,7 +421,7 @@ describe('the pages', () => {
     await dashboard.queue.addBulk(
       [1, 2, 3].map((n) => ({ name: 'a', data: n, options: { id: `job-${n}` } })),
     );
-    const { page, faults } = await open(dashboard);
+    const { page, faults } = await open(dashboard.url);
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.keyboard.press('g');
     await page.keyboard.press('d');
@@ -498,7 +451,7 @@ describe('the pages', () => {
     });
     const cron = dashboard.queueOf('other').as('cron');
     for (let at = 0; at < 100; at += 1) await cron.pause();
-    const { page, faults } = await open(dashboard, 'queues/work');
+    const { page, faults } = await open(`${dashboard.url}queues/work`);
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByRole('button', { name: 'Pause it' }).click();
     await page.getByRole('button', { name: 'Resume' }).waitFor();
@@ -521,7 +474,7 @@ describe('the pages', () => {
 
   it('say that Redis is away, and recover by themselves', async () => {
     const dashboard = await bootDashboard(redis);
-    const { page } = await open(dashboard, 'queues');
+    const { page } = await open(`${dashboard.url}queues`);
     await page.getByRole('link', { name: 'work', exact: true }).waitFor();
     let isAway = true;
     await page.route('**/api/v1/**', (route) =>
@@ -536,65 +489,5 @@ describe('the pages', () => {
     expect(await page.getByRole('link', { name: 'work', exact: true }).count()).toBe(1);
     isAway = false;
     await page.getByRole('alert').waitFor({ state: 'detached' });
-  });
-});
-
-describe.each([
-  ['light', 1280],
-  ['dark', 1280],
-  ['light', 360],
-] as const)('every page, %s, %i px wide', (colorScheme, width) => {
-  it('is accessible (WCAG 2.1 AA) and does not scroll sideways', async () => {
-    const { gate, handlers } = gated();
-    const dashboard = await bootDashboard(redis, {
-      handlers,
-      dashboard: { access: 'public', environment: 'test' },
-    });
-    const { queue } = dashboard;
-    await oneOfEach(queue);
-    await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'done', data: { a: 1 } });
-    await queue.schedules.pause('daily');
-    await queue.as('ada@example.org').limits.set({ rate: { max: 5, per: '1s' }, concurrency: 2 });
-    const { page, faults } = await open(dashboard, '', { width, colorScheme });
-    for (const [path, shown] of [
-      ['', 'Needs attention'],
-      ['queues', 'Oldest'],
-      ['queues/work', 'set at run time'],
-      ['queues/work/jobs?state=waiting', 'ranked'],
-      ['queues/work/jobs?state=dead', 'no luck'],
-      ['queues/work/jobs?state=cancelled', 'No job is cancelled'],
-      ['queues/work/jobs/dead', 'Timeline'],
-      ['queues/work/jobs/nobody', 'There is no such job'],
-      ['dead', 'Error: no luck'],
-      ['schedules', 'daily'],
-      ['workers', 'slots in use'],
-      ['live', 'Events of jobs'],
-      ['redis', 'Round trip'],
-      ['actions', 'limit.set'],
-      ['nothing', ''],
-    ] as const) {
-      if (shown === '') continue;
-      await page.goto(`${dashboard.url}${path}`);
-      await page.getByText(shown).first().waitFor();
-      await page.addScriptTag({ content: axe.source }).catch(() => page.evaluate(axe.source));
-      const found = await page.evaluate(() =>
-        (window as unknown as { axe: typeof axe }).axe.run({
-          runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'],
-        }),
-      );
-      expect([path, found.violations.map(({ id, nodes }) => [id, nodes[0]?.html])]).toEqual([path, []]);
-      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
-      expect([path, overflow <= 0]).toEqual([path, true]);
-      const cut = await page.evaluate(() =>
-        [...document.querySelectorAll('td')]
-          .filter((cell) => getComputedStyle(cell).overflowX === 'hidden')
-          .filter((cell) => cell.scrollWidth > cell.clientWidth)
-          .map((cell) => cell.textContent),
-      );
-      expect([path, cut]).toEqual([path, []]);
-    }
-    gate.open();
-    // A missing job is answered with 404, and axe is a script without the nonce.
-    expect(faults.filter((fault) => !/404|Content Security Policy/.test(fault))).toEqual([]);
   });
 });

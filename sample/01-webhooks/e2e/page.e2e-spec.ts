@@ -1,32 +1,15 @@
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { findChromium } from '../../../tools/chromium.mjs';
-import { atEnd } from '../../../test/support/cleanup.js';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { type Opened, useBrowser } from '../../../test/support/browser.js';
 import { useRedis } from '../../../test/support/redis.js';
 import { startSample, startTarget, type Sample } from './support/sample.js';
 
-// As root Chromium needs the first, the others keep it from calling home.
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
-
 const redis = useRedis();
-let browser: Browser;
-
-beforeAll(async () => {
-  browser = await chromium.launch({ executablePath: await findChromium(), args: FLAGS });
-});
-afterAll(() => browser.close());
+const openPage = useBrowser();
 
 test('one of each: a retry, a delivered and a dead row appear live, and a reload shows them again', async () => {
   const sample = await startSample(redis);
-  const { page, errors } = await open(sample);
+  const { page, faults } = await open(sample);
   await page.getByText('Nothing has been sent yet.').waitFor();
 
   await page.getByRole('button', { name: 'Send one of each' }).click();
@@ -55,14 +38,14 @@ test('one of each: a retry, a delivered and a dead row appear live, and a reload
 
   await page.getByRole('button', { name: /^Gone/ }).click();
   await page.locator('#counts [data-state=dead] dd', { hasText: '3' }).waitFor();
-  expect(errors).toEqual([]);
+  expect(faults).toEqual([]);
 });
 
 test('a dead delivery is tried again at the press of a button', async () => {
   let healed = false;
   const target = await startTarget((response) => response.writeHead(healed ? 200 : 410).end());
   const sample = await startSample(redis, [target.host]);
-  const { page, errors } = await open(sample);
+  const { page, faults } = await open(sample);
   await sample.send(target.url);
   await row(page, 'order.paid', 'dead').locator('summary').click();
   await page.getByText('the answer says that another attempt cannot help').waitFor();
@@ -72,14 +55,14 @@ test('a dead delivery is tried again at the press of a button', async () => {
   await row(page, 'order.paid', 'completed').waitFor();
   await page.getByText('asked for by a person').waitFor();
   expect(await page.locator('.timeline li').count()).toBe(2);
-  expect(errors).toEqual([]);
+  expect(faults).toEqual([]);
 });
 
 test('what comes from outside stays text', async () => {
   const hostile = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
   const target = await startTarget((response) => response.writeHead(410).end(hostile));
   const sample = await startSample(redis, [target.host]);
-  const { page, errors } = await open(sample);
+  const { page, faults } = await open(sample);
   await page.getByText('Send your own').click();
   await page.getByLabel('URL').fill(`${target.url}?${hostile}`);
   await page.getByLabel('Body, as JSON').fill(JSON.stringify({ [hostile]: hostile }));
@@ -90,7 +73,7 @@ test('what comes from outside stays text', async () => {
   expect(await page.locator('pre').textContent()).toBe(JSON.stringify({ [hostile]: hostile }, null, 2));
   expect(await page.locator('#deliveries img, #deliveries script').count()).toBe(0);
   expect(await page.title()).toBe('Webhooks');
-  expect(errors).toEqual([]);
+  expect(faults).toEqual([]);
 });
 
 test('a refusal is told on the page', async () => {
@@ -131,20 +114,13 @@ test('it fits a narrow phone', async () => {
 });
 
 /** The page, once it is live, with everything that its console says is wrong. */
-async function open(sample: Sample, width = 1_100): Promise<{ page: Page; errors: string[] }> {
-  const context = await browser.newContext({ viewport: { width, height: 800 }, locale: 'en-GB' });
-  atEnd(() => context.close());
-  context.setDefaultTimeout(15_000);
-  const page = await context.newPage();
-  const errors: string[] = [];
-  page.on('pageerror', (error) => errors.push(String(error)));
-  page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') errors.push(message.text());
-  });
-  await page.goto(sample.url);
+async function open(sample: Sample, width = 1_100): Promise<Opened> {
+  const opened = await openPage(sample.url, { viewport: { width, height: 800 }, locale: 'en-GB' });
+  const { page } = opened;
+  page.setDefaultTimeout(15_000);
   await page.getByRole('status').getByText('Live').waitFor();
   await page.locator('[data-example]').first().waitFor();
-  return { page, errors };
+  return opened;
 }
 
 function row(page: Page, event: string, state: string) {

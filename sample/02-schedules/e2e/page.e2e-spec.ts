@@ -1,32 +1,15 @@
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { findChromium } from '../../../tools/chromium.mjs';
-import { atEnd } from '../../../test/support/cleanup.js';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { type Opened, useBrowser } from '../../../test/support/browser.js';
 import { useRedis } from '../../../test/support/redis.js';
 import { startSample, type Sample } from './support/sample.js';
 
-// As root Chromium needs the first, the others keep it from calling home.
-const FLAGS = [
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
-
 const redis = useRedis();
-let browser: Browser;
-
-beforeAll(async () => {
-  browser = await chromium.launch({ executablePath: await findChromium(), args: FLAGS });
-});
-afterAll(() => browser.close());
+const openPage = useBrowser();
 
 test('it shows every schedule with its next run, and runs as they come', { timeout: 60_000 }, async () => {
   const sample = await startSample(redis);
-  const { page, errors } = await open(sample);
+  const { page, faults } = await open(sample);
   expect(await page.locator('.schedule strong').allTextContents()).toEqual([
     'ask-suppliers',
     'fetch-rates',
@@ -49,12 +32,12 @@ test('it shows every schedule with its next run, and runs as they come', { timeo
   // A reload knows what has been.
   await page.reload();
   await runs.nth(1).waitFor();
-  expect(errors).toEqual([]);
+  expect(faults).toEqual([]);
 });
 
 test('one is run by hand', async () => {
   const sample = await startSample(redis);
-  const { page, errors } = await open(sample);
+  const { page, faults } = await open(sample);
   await row(page, 'report-berlin').getByText('no run yet').waitFor();
   await row(page, 'report-berlin').getByRole('button', { name: 'Run now' }).click();
   await row(page, 'report-berlin')
@@ -67,25 +50,25 @@ test('one is run by hand', async () => {
     .locator('.run', { hasText: 'report-berlin' })
     .getByText(/^run by hand · took/)
     .waitFor();
-  expect(errors).toEqual([]);
+  expect(faults).toEqual([]);
 });
 
 test('one is paused and resumed', async () => {
   const sample = await startSample(redis);
-  const { page, errors } = await open(sample);
+  const { page, faults } = await open(sample);
   await row(page, 'ask-suppliers').getByRole('button', { name: 'Pause' }).click();
   await row(page, 'ask-suppliers').getByText('until resumed').waitFor();
   expect(await sample.show('ask-suppliers')).toMatchObject({ paused: true });
   await row(page, 'ask-suppliers').getByRole('button', { name: 'Resume' }).click();
   await row(page, 'ask-suppliers').getByRole('button', { name: 'Pause' }).waitFor();
   expect(await sample.show('ask-suppliers')).toMatchObject({ paused: false });
-  expect(errors).toEqual([]);
+  expect(faults).toEqual([]);
 });
 
 test('what comes from outside stays text, and one made elsewhere appears', async () => {
   const hostile = '<img src=x onerror="document.title=1">';
   const sample = await startSample(redis);
-  const { page, errors } = await open(sample);
+  const { page, faults } = await open(sample);
   await sample.chores.schedules.upsert(
     hostile,
     { every: '1h' },
@@ -99,7 +82,7 @@ test('what comes from outside stays text, and one made elsewhere appears', async
   // One that is removed goes as well.
   await sample.chores.schedules.remove(hostile);
   await page.locator('.schedule strong', { hasText: hostile }).waitFor({ state: 'detached' });
-  expect(errors).toEqual([]);
+  expect(faults).toEqual([]);
 });
 
 test('a refusal is told on the page', async () => {
@@ -142,20 +125,13 @@ test('it fits a narrow phone', async () => {
 });
 
 /** The page, once it is live, with everything that its console says is wrong. */
-async function open(sample: Sample, width = 1_100): Promise<{ page: Page; errors: string[] }> {
-  const context = await browser.newContext({ viewport: { width, height: 800 }, locale: 'en-GB' });
-  atEnd(() => context.close());
-  context.setDefaultTimeout(15_000);
-  const page = await context.newPage();
-  const errors: string[] = [];
-  page.on('pageerror', (error) => errors.push(String(error)));
-  page.on('console', (message) => {
-    if (message.type() === 'error' || message.type() === 'warning') errors.push(message.text());
-  });
-  await page.goto(sample.url);
+async function open(sample: Sample, width = 1_100): Promise<Opened> {
+  const opened = await openPage(sample.url, { viewport: { width, height: 800 }, locale: 'en-GB' });
+  const { page } = opened;
+  page.setDefaultTimeout(15_000);
   await page.getByRole('status').getByText('Live').waitFor();
   await page.locator('.schedule').nth(4).waitFor();
-  return { page, errors };
+  return opened;
 }
 
 function row(page: Page, id: string) {
