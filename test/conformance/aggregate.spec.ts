@@ -112,9 +112,9 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
     // Two brackets, two texts and a comma.
     expect(await add(item(text(49), bytes))).toEqual([[first, 2]]);
     const other = { ...bytes, digest: 'L' };
-    await add(item(text(30), other), item(text(30), other));
-    // One byte more than 100.
-    expect((await add(item(text(37), other)))[0]![1]).toBe(1);
+    // One byte more than 100, in one call.
+    const sizes = await add(...[30, 30, 37].map((length) => item(text(length), other)));
+    expect(sizes[2]![1]).toBe(1);
     const [[second]] = (await add(item(text(1_000), bytes))) as [[string, number]];
     expect(await stateOf(first)).toBe('waiting');
     const [[third]] = (await add(item('3', bytes))) as [[string, number]];
