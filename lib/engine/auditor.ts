@@ -60,7 +60,7 @@ export class Auditor {
     const { ids } = subjects(violations);
     // Repair the newest jobs first: each batch goes to the head of the line, so the oldest end up first.
     const batches = await this.batches(queue, ids.toSorted().toReversed());
-    for (const batch of batches) repairs.push(...(await this.mend(queue, batch.toReversed())));
+    for (const batch of batches) repairs.push(...(await this.repairBatch(queue, batch.toReversed())));
     return { repairs, checked };
   }
 
@@ -119,7 +119,7 @@ export class Auditor {
     } while (cursor !== '0');
   }
 
-  private async mend(queue: string, ids: readonly string[]): Promise<Repair[]> {
+  private async repairBatch(queue: string, ids: readonly string[]): Promise<Repair[]> {
     const { leaseMs, maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
     const { acts, orphans } = await this.withHolders(queue, (workers, keys, more) =>
       this.store.run(

@@ -5,7 +5,7 @@ import { escaped } from './show.js';
  * The queue is not registered.
  *
  * @example
- * if (error instanceof UnknownQueueError) console.error(`${error.queue} is none of ${error.known.join(', ')}`);
+ * if (error instanceof UnknownQueueError) console.error(`${error.queue} must be one of ${error.known.join(', ')}`);
  */
 export class UnknownQueueError extends GodwitError {
   readonly code = 'GODWIT_UNKNOWN_QUEUE';

@@ -150,7 +150,8 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly aggregate?: AggregateOptions;
   /**
    * Last in, first out: the job is placed before all waiting jobs. The last job of a bulk runs first. Retries are placed as
-   * usual. Not together with `priority`, `group`, `delay`, `runAt`, `debounce` or `aggregate`.
+   * usual. No effect on a job whose group is taken from its data. Not together with `priority`, `group`, `delay`, `runAt`,
+   * `debounce` or `aggregate`.
    *
    * @default false
    */

@@ -140,7 +140,7 @@ describe('acts on jobs', () => {
     expect(await run('add', 'work', 'bad', '--wait')).toMatchObject({ code: 1 });
     expect(await run('add', 'work', 'echo', '-d', '{')).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/--data is no JSON/),
+      err: expect.stringMatching(/--data is not valid JSON/),
     });
     await app.queue.pause();
     await run('add', 'work', 'echo', '--id', 'same', '--delay', '1h');
@@ -184,7 +184,7 @@ describe('acts on jobs', () => {
     expect((await queue.counts()).waiting).toBe(1);
     expect(await run('clean', 'work', 'active', '--yes')).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/"active" is none of waiting, delayed/),
+      err: expect.stringMatching(/"active" must be one of waiting, delayed/),
     });
     expect((await run('clean', 'none', 'dead', '--yes')).code).toBe(3);
     expect((await run('clean', 'work', 'dead', '--reason', 'tired', '--yes')).code).toBe(2);

@@ -48,7 +48,7 @@ const SENT = {
   /** Listing jobs by number of the page. */
   listing: ['lindex', 'llen', 'smembers', 'zcard'],
   /** Auditing and repairing. SCAN lists the names of all keys, including those of other programs. */
-  mending: ['llen', 'scan'],
+  repairing: ['llen', 'scan'],
   /** Finding the owners of slots, and following a slot that migrates. */
   cluster: ['asking', 'cluster|slots'],
   /** Sent to every server; older ones do not have this command. */
@@ -95,7 +95,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
     ...SENT.always,
     ...SENT.adding,
     ...SENT.listing,
-    ...(works ? [...SENT.working, ...SENT.mending] : []),
+    ...(works ? [...SENT.working, ...SENT.repairing] : []),
     ...(cluster ? SENT.cluster : []),
     ...(atLeast72(redis) ? SENT.since72 : []),
     ...scripts.flatMap(({ text }) => commandsOf(text)),

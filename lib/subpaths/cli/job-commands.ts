@@ -220,7 +220,7 @@ function jsonOf(option: string, json: string): unknown {
   try {
     return JSON.parse(json) as unknown;
   } catch (error) {
-    throw new UsageError(`--${option} is no JSON: ${(error as Error).message}`, '');
+    throw new UsageError(`--${option} is not valid JSON: ${(error as Error).message}`, '');
   }
 }
 
@@ -341,7 +341,7 @@ const dead: Command = {
     const { inspector, words, values, print } = context;
     const [name, act = 'list'] = words as [string, string?];
     if (!['list', 'retry', 'remove'].includes(act))
-      throw new UsageError(`dead: ${JSON.stringify(act)} is none of list, retry, remove`, '');
+      throw new UsageError(`dead: ${JSON.stringify(act)} must be one of list, retry, remove`, '');
     const pace = paceOf(context, act === 'retry' ? 'retried' : 'removed');
     await inspector.queues([name]);
     const queue = inspector.queue(name);
@@ -421,7 +421,7 @@ const clean: Command = {
     const { inspector, words, print } = context;
     const [name, state] = words as [string, CleanState];
     if (!CLEAN_STATES.includes(state))
-      throw new UsageError(`clean: ${JSON.stringify(state)} is none of ${CLEAN_STATES.join(', ')}`, '');
+      throw new UsageError(`clean: ${JSON.stringify(state)} must be one of ${CLEAN_STATES.join(', ')}`, '');
     const filter = {
       state,
       ...readFilter(context, 'name', 'contains', 'reason', 'older-than', 'newer-than'),

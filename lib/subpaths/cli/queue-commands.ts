@@ -214,7 +214,7 @@ async function actOnSchedule(
       return removed ? DONE : 3;
     }
     default:
-      throw new UsageError(`schedules: ${JSON.stringify(act)} is none of run, pause, resume, remove`, '');
+      throw new UsageError(`schedules: ${JSON.stringify(act)} must be one of run, pause, resume, remove`, '');
   }
 }
 

@@ -151,7 +151,7 @@ function parse(text: string): unknown {
   try {
     return text === '' ? {} : JSON.parse(text);
   } catch {
-    throw new HttpFault(400, 'BAD_BODY', 'the body is no JSON');
+    throw new HttpFault(400, 'BAD_BODY', 'the body is not valid JSON');
   }
 }
 

@@ -56,7 +56,7 @@ export class Redactor {
     const tree = parseExact(text);
     const shown = tree
       ? printExact(this.hide(tree, version))
-      : JSON.stringify('[not shown: it is no JSON, or is nested too deep]');
+      : JSON.stringify('[not shown: it is not valid JSON, or is nested too deep]');
     const isCut = !isFull && shown.length > PREVIEW_BYTES;
     return {
       json: isCut ? shown.slice(0, PREVIEW_BYTES) : shown,
@@ -69,7 +69,7 @@ export class Redactor {
   /**
    * The edited text with the hidden values of the original in their places.
    *
-   * @throws {InvalidOptionError} for a text that is no JSON, and for a hidden value in a place that is not hidden.
+   * @throws {InvalidOptionError} for a text that is not valid JSON, and for a hidden value in a place that is not hidden.
    */
   restore(edited: string, original: string, field = 'data'): string {
     const tree = parseExact(edited);

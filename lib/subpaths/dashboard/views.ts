@@ -122,7 +122,7 @@ export interface JobDetail extends JobRow {
   /** The last failed attempts, the latest last. */
   readonly failures: readonly AttemptRecord[];
   readonly data: ShownJson | null;
-  /** The codec of data that is no JSON. */
+  /** The codec of data that is not JSON. */
   readonly codec: string | null;
   readonly result: ShownJson | null;
   readonly resultFault: string | null;
