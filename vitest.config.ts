@@ -23,7 +23,7 @@ export const QUICK = ['test/{unit,scripts,conformance}/**/*.spec.ts'];
  * files. `embedded` looks at its process as a whole, `otel` registers an SDK for all of it, and `conformance/features` sets the engine for all of its process.
  */
 const SHARED = [
-  'test/{unit,scripts,memory,history,bench,testing,connections,fuzz,docs}/**/*.spec.ts',
+  'test/{unit,scripts,memory,history,bench,connections,fuzz,docs}/**/*.spec.ts',
   'test/conformance/!(features*).spec.ts',
   'test/features/!(embedded*|otel*).spec.ts',
 ];

@@ -19,7 +19,7 @@ export interface HeartbeatStart {
   readonly callMs: number;
   /**
    * Int32 values. At 0: a number that increases while the event loop runs. After it, for each slot: whether its worker holds
-   * jobs.
+   * jobs. Last: 0 while the thread loads, 1 when it has begun, 2 if it was closed before that.
    */
   readonly shared: SharedArrayBuffer;
 }
@@ -54,7 +54,7 @@ export function openHeartbeatThread(
 ): Heartbeat | null {
   const { connection = DEFAULT_CONNECTION, prefix, callMs } = settings;
   if (typeof connection === 'function') return null;
-  const shared = new SharedArrayBuffer(4 * (1 + MAX_SLOTS));
+  const shared = new SharedArrayBuffer(4 * (2 + MAX_SLOTS));
   const { leaseMs, beatMs, maxBlockMs } = plan;
   const start: HeartbeatStart = {
     connection,
@@ -161,7 +161,10 @@ class ThreadHeartbeat implements Heartbeat {
       this.closed = true;
       clearInterval(this.ticker);
       this.thread.ref();
-      this.say({ kind: 'close' });
+      // Loading takes the thread a fifth of a second. Until then it has written nothing, so nobody need wait for it.
+      const isLoading = Atomics.compareExchange(this.shared, this.shared.length - 1, 0, 2) === 0;
+      if (isLoading) void this.thread.terminate();
+      else this.say({ kind: 'close' });
     }
     await this.exited;
   }

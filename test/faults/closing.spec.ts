@@ -1,5 +1,7 @@
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
+import { openHeartbeatThread } from '#lib/engine/heartbeat.js';
+import { QueueKeys } from '#lib/engine/keys.js';
 import { Link } from '#lib/engine/wire/link.js';
 import { startCut } from '../support/cut.js';
 import { bootQueue } from '../support/queue-app.js';
@@ -33,3 +35,25 @@ it('does not say that limits could not be written if Redis was away from start t
   await app.app.close();
   expect(app.logs.complaints.filter((text) => text.includes('limits'))).toEqual([]);
 });
+
+it('ends a heartbeat thread that is still loading, which then never connects', async () => {
+  const told: unknown[] = [];
+  const tell = (event: unknown) => void told.push(event);
+  const plan = { leaseMs: 8_000, beatMs: 2_000, maxBlockMs: 30_000 };
+  const heartbeat = openHeartbeatThread(
+    { ...plan, onReady: () => tell('ready'), onBeat: tell, onOrders: tell, onFailure: tell },
+    { connection: redis.url, prefix: redis.prefix, callMs: 5_000, limitsOf: () => never() },
+    (queue) => new QueueKeys(redis.prefix, queue),
+    tell,
+  )!;
+  heartbeat.follow('work', 'w1', plan);
+  heartbeat.holds('work', true);
+  await heartbeat.close();
+  expect(told).toEqual([]);
+  expect(await redis.clients()).toEqual([]);
+  expect(await redis.keys()).toEqual([]);
+});
+
+function never(): never {
+  throw new Error('nobody asks for limits');
+}

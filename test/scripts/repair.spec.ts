@@ -392,7 +392,7 @@ describe('a worker that holds jobs', () => {
 
   it('or holds none, is left alone, known or not', async () => {
     await q.admin.zadd(q.key('workers'), (await q.now()) + 5_000, 'idle');
-    expect(await changingNothing(q, () => mending().mend(QUEUE, []))).toEqual([]);
+    expect(await changingNothing(q, () => repairer().repairBatch(QUEUE, []))).toEqual([]);
   });
 
   it('whose lease is over is left to be recovered', async () => {
@@ -411,7 +411,7 @@ describe('refused', () => {
       await q.hold('x', 'y');
       await q.admin.hset(q.key('jobs'), 'lost', job('lost').body);
       await q.admin.hdel(q.key('jobs'), 'y');
-      return () => mending().mend(QUEUE, ['x', 'y', 'lost']);
+      return () => repairer().repairBatch(QUEUE, ['x', 'y', 'lost']);
     },
   });
 
@@ -422,7 +422,7 @@ describe('refused', () => {
     await q.admin.hset(q.keys.worker('w1'), 'seq', 1);
     await q.admin.set(q.keys.active('w2'), 'not ours');
     await changingNothing(q, () =>
-      expect(mending().mend(QUEUE, [])).rejects.toMatchObject({
+      expect(repairer().repairBatch(QUEUE, [])).rejects.toMatchObject({
         code: 'GODWIT_REDIS_REFUSED',
         reply: 'WRONGTYPE',
       }),
@@ -431,7 +431,7 @@ describe('refused', () => {
 });
 
 /** The script without the audit before it, so that it must look for itself. */
-function mending(): Mending {
+function repairer(): Mending {
   const { auditor } = q.engine.admin as unknown as { auditor: (stalls: number) => Mending };
   return auditor.call(q.engine.admin, MAX_STALLS);
 }
