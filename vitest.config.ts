@@ -26,6 +26,7 @@ const SHARED = [
   'test/{unit,scripts,memory,history,bench,connections,fuzz,docs}/**/*.spec.ts',
   'test/conformance/!(features*).spec.ts',
   'test/features/!(embedded*|otel*).spec.ts',
+  'test/{faults,cli}/**/*.spec.ts',
 ];
 
 /**
