@@ -149,7 +149,7 @@ function ratio(times: number): string {
 }
 
 function digits(times: number): string {
-  if (times >= 10) return Math.round(times).toLocaleString('en');
+  if (times >= 9.95) return Math.round(times).toLocaleString('en');
   return times < 0.1 ? String(Number(times.toPrecision(1))) : times.toFixed(1);
 }
 
