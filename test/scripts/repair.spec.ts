@@ -12,7 +12,7 @@ const run = () => q.engine.admin.repair(QUEUE, MAX_STALLS);
  * Repairs. Expects that nothing is wrong afterwards and that a second repair changes nothing. Returns in short what
  * was done.
  */
-async function mended(): Promise<string[]> {
+async function repaired(): Promise<string[]> {
   const report = await run();
   expect((await q.engine.admin.audit(QUEUE)).violations).toEqual([]);
   const nothing: RepairReport = { ...report, repairs: [], checked: expect.any(Number) as number };
@@ -50,7 +50,7 @@ describe('a job without a body', () => {
     await q.bury('other');
     await places[kind]?.();
     await q.admin.hdel(q.key('jobs'), 'x');
-    expect(await mended()).toEqual(kind === 'delayed' ? ['buried x', 'swept x'] : ['buried x']);
+    expect(await repaired()).toEqual(kind === 'delayed' ? ['buried x', 'swept x'] : ['buried x']);
     expect(await q.engine.admin.get(QUEUE, 'x')).toMatchObject({
       state: 'dead',
       body: '',
@@ -67,7 +67,7 @@ describe('a job without a body', () => {
     await q.settle(kept('k', 60_000, '{"n":1}'), dead('d'));
     const events = await q.events();
     await q.admin.hdel(q.key('jobs'), 'k', 'd');
-    expect(await mended()).toEqual(['emptied d', 'emptied k']);
+    expect(await repaired()).toEqual(['emptied d', 'emptied k']);
     expect(await q.engine.admin.get(QUEUE, 'k')).toMatchObject({
       state: 'completed',
       body: '',
@@ -95,7 +95,7 @@ describe('a job in no place', () => {
     await q.admin.lrem(q.key('wait'), 0, 'b');
     await q.admin.lrem(q.key('wait'), 0, 'c');
     await q.wasRung();
-    expect(await mended()).toEqual(['lined-up a', 'lined-up b', 'lined-up c']);
+    expect(await repaired()).toEqual(['lined-up a', 'lined-up b', 'lined-up c']);
     expect(await q.wasRung()).toBe(true);
     expect(await saidOf('a')).toEqual(['added', 'added']);
     expect((await q.events()).at(-1)).toMatchObject({ type: 'added', id: 'c', name: 'work' });
@@ -106,7 +106,7 @@ describe('a job in no place', () => {
     const ids = Array.from({ length: 450 }, (_, i) => `j${1_000 + i}`);
     await q.add(...ids);
     await q.admin.del(q.key('wait'));
-    expect(await mended()).toEqual(ids.map((id) => `lined-up ${id}`));
+    expect(await repaired()).toEqual(ids.map((id) => `lined-up ${id}`));
     expect(await q.claim(500)).toEqual(ids);
   });
 
@@ -114,7 +114,7 @@ describe('a job in no place', () => {
     await q.add('x');
     await q.admin.hset(q.key('stalls'), 'x', 2);
     await q.admin.del(q.key('wait'));
-    expect(await mended()).toEqual(['lined-up x']);
+    expect(await repaired()).toEqual(['lined-up x']);
     expect(await q.list('suspects')).toEqual(['x']);
   });
 
@@ -122,7 +122,7 @@ describe('a job in no place', () => {
     await q.hold('x');
     await q.settle(kept('x', 60_000, '1'));
     await q.admin.del(q.key('completed'));
-    expect(await mended()).toEqual(['kept-ended x']);
+    expect(await repaired()).toEqual(['kept-ended x']);
     expect(await q.engine.admin.get(QUEUE, 'x')).toMatchObject({ state: 'completed', result: '1' });
     const keptUntil = Number(await q.admin.zscore(q.key('completed'), 'x'));
     expect(keptUntil - (await q.now())).toBeGreaterThan(86_000_000);
@@ -144,7 +144,7 @@ describe('a job in no place', () => {
       retried('y', { delayMs: 60_000, failure: { ...FAILURE, message: 'no "reason":"at all"' } }),
     );
     await q.admin.del(q.key('dead'), q.key('delayed'));
-    expect(await mended()).toEqual(['kept-ended x', 'lined-up y']);
+    expect(await repaired()).toEqual(['kept-ended x', 'lined-up y']);
     const stored = await q.engine.admin.get(QUEUE, 'x');
     expect(stored).toMatchObject({ state: 'dead' });
     expect(stored!.endedAt).toBeGreaterThan((await q.now()) - 60_000);
@@ -155,7 +155,7 @@ describe('a job in no place', () => {
     await q.add('x');
     await q.admin.hset(q.key('jobs'), 'x', '');
     await q.admin.del(q.key('wait'));
-    expect(await mended()).toEqual(['buried x']);
+    expect(await repaired()).toEqual(['buried x']);
     expect((await saidOf('x')).at(-1)).toBe('dead corrupt');
   });
 });
@@ -191,7 +191,7 @@ describe('an id that nobody can name', () => {
       await q.admin.hset(q.key('progress'), id, '1');
       const hex = `\n${id.toString('hex')}`;
       expect((await q.engine.admin.audit(QUEUE)).violations).toMatchObject([{ kind: 'unreadable', id: hex }]);
-      const [buried, ...more] = await mended();
+      const [buried, ...more] = await repaired();
       expect(buried).toMatch(/^buried unreadable-[0-9a-f]{40}$/);
       expect(more).toEqual([`swept ${hex}`]);
       const as = buried!.slice('buried '.length);
@@ -208,7 +208,7 @@ describe('an id that nobody can name', () => {
 
   it('and that is of no job, is removed', async () => {
     for (const id of Object.values(IDS)) await q.admin.hset(q.key('failures'), id, '1');
-    expect(await mended()).toEqual(['swept \n', 'swept \n0a', 'swept \n61ff']);
+    expect(await repaired()).toEqual(['swept \n', 'swept \n0a', 'swept \n61ff']);
     expect(await q.hash('failures')).toEqual({});
   });
 
@@ -235,7 +235,7 @@ describe('a body in the hash of other ids', () => {
     await q.admin.hset(q.keys.fixed.jobsQ, '~x', job('~x').body);
     const { violations } = await q.engine.admin.audit(QUEUE);
     expect(violations.map(({ kind }) => kind)).toContain('unreadable');
-    expect(await mended()).toEqual(place === 'wait' ? ['swept ~x'] : ['lined-up ~x', 'swept ~x']);
+    expect(await repaired()).toEqual(place === 'wait' ? ['swept ~x'] : ['lined-up ~x', 'swept ~x']);
     expect(await q.claim()).toEqual(['~x']);
   });
 
@@ -245,13 +245,13 @@ describe('a body in the hash of other ids', () => {
     await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, job(id).body]));
     await q.add('x');
     await q.admin.hset(q.keys.fixed.jobsQ, 'x', 'forged');
-    expect(await mended()).toEqual(['swept x']);
+    expect(await repaired()).toEqual(['swept x']);
   });
 
   it('goes, where the job has another one', async () => {
     await q.add('x');
     await q.admin.hset(q.keys.fixed.jobsQ, 'x', 'forged');
-    expect(await mended()).toEqual(['swept x']);
+    expect(await repaired()).toEqual(['swept x']);
     expect(await q.engine.admin.get(QUEUE, 'x')).toMatchObject({ state: 'waiting', body: job('x').body });
     expect(await q.hash('jobsQ')).toEqual({});
   });
@@ -280,7 +280,7 @@ describe('a job in two places', () => {
     await put[first]?.('x');
     await put[second]?.('x');
     await q.admin.hset(q.key('jobs'), 'x', job('x').body);
-    expect(await mended()).toEqual(['kept-one x']);
+    expect(await repaired()).toEqual(['kept-one x']);
     const at: Record<string, string> = { suspects: 'waiting', wait: 'waiting', prioritized: 'waiting' };
     expect(await stateOf('x')).toBe(at[first] ?? first);
     const key = first === 'active' ? `active:${WORKER}` : first;
@@ -292,7 +292,7 @@ describe('a job in two places', () => {
     // Before the other in any order of workers: its lease ends first.
     await q.admin.sadd(q.keys.active('w0'), 'x');
     await q.admin.zadd(q.key('workers'), (await q.now()) + 6_000, 'w0');
-    expect(await mended()).toEqual(['kept-one x']);
+    expect(await repaired()).toEqual(['kept-one x']);
     expect(await q.engine.admin.get(QUEUE, 'x')).toMatchObject({ state: 'active', worker: WORKER });
   });
 
@@ -302,7 +302,7 @@ describe('a job in two places', () => {
       await q.add('x', 'y');
       await q.admin.rpush(q.key('wait'), 'x', 'x');
       if (kind === 'suspects') await q.admin.rename(q.key('wait'), q.key('suspects'));
-      expect(await mended()).toEqual(['kept-one x']);
+      expect(await repaired()).toEqual(['kept-one x']);
       expect(await q.list(kind)).toEqual(['x', 'y']);
     },
   );
@@ -323,7 +323,7 @@ describe('what does not belong to a job is removed', () => {
     await q.add(kind === 'priorities' ? job('other', { delayMs: 60_000, priority: 1 }) : 'other');
     if (kind === 'toCancel') await q.claim();
     const strays = kind === 'results' ? ['swept gone', 'swept other'] : ['swept gone'];
-    expect(await mended()).toEqual(strays);
+    expect(await repaired()).toEqual(strays);
     expect(Object.keys(await q.hash(kind))).toEqual(kind === 'results' ? [] : ['other']);
   });
 
@@ -335,7 +335,7 @@ describe('what does not belong to a job is removed', () => {
     await q.admin.hset(q.key('priorities'), 'h', 1);
     await q.add('waits');
     await q.admin.hset(q.key('toCancel'), { h: 'a reason', k: 'too late', waits: 'too early' });
-    expect(await mended()).toEqual(['swept h', 'swept k', 'swept waits']);
+    expect(await repaired()).toEqual(['swept h', 'swept k', 'swept waits']);
     expect(await q.hash('toCancel')).toEqual({ h: 'a reason' });
     expect(await q.engine.admin.get(QUEUE, 'k')).toMatchObject({ state: 'completed', result: '1' });
     expect(await q.engine.admin.get(QUEUE, 'h')).toMatchObject({ state: 'active' });
@@ -348,7 +348,7 @@ describe('a worker that holds jobs', () => {
   it('and has lost its lease has one again', async () => {
     await q.hold('x');
     await q.admin.del(q.key('workers'));
-    expect(await mended()).toEqual([`leased ${WORKER}`]);
+    expect(await repaired()).toEqual([`leased ${WORKER}`]);
     expect(await leaseMs()).toBeGreaterThan(LEASE_MS - 5_000);
     expect(await leaseMs()).toBeLessThanOrEqual(LEASE_MS);
     expect(await stateOf('x')).toBe('active');
@@ -357,7 +357,7 @@ describe('a worker that holds jobs', () => {
   it('under a lease too far ahead has one of the right length', async () => {
     await q.hold('x');
     await q.admin.zadd(q.key('workers'), (await q.now()) + 3_600_000, WORKER);
-    expect(await mended()).toEqual([`leased ${WORKER}`]);
+    expect(await repaired()).toEqual([`leased ${WORKER}`]);
     expect(await leaseMs()).toBeLessThanOrEqual(LEASE_MS);
   });
 
@@ -365,7 +365,7 @@ describe('a worker that holds jobs', () => {
     await q.add('x');
     await q.exchange({ want: 1, leaseMs: LEASE_MS * 10 });
     await q.admin.del(q.key('workers'));
-    expect(await mended()).toEqual([`leased ${WORKER}`]);
+    expect(await repaired()).toEqual([`leased ${WORKER}`]);
     expect(await leaseMs()).toBeGreaterThan(LEASE_MS * 9);
     expect(await stateOf('x')).toBe('active');
   });
@@ -377,7 +377,7 @@ describe('a worker that holds jobs', () => {
       await q.admin.hset(q.key('stalls'), 'y', 1, 'z', MAX_STALLS);
       await q.admin.del(q.key('worker'));
       if (how === 'without a lease') await q.admin.del(q.key('workers'));
-      expect(await mended()).toEqual(['recovered x', 'recovered y', 'recovered z']);
+      expect(await repaired()).toEqual(['recovered x', 'recovered y', 'recovered z']);
       expect(await q.list('wait')).toEqual(['x']);
       expect(await q.list('suspects')).toEqual(['y']);
       expect(await q.engine.admin.get(QUEUE, 'z')).toMatchObject({
@@ -431,11 +431,11 @@ describe('refused', () => {
 });
 
 /** The script without the audit before it, so that it must look for itself. */
-function repairer(): Mending {
-  const { auditor } = q.engine.admin as unknown as { auditor: (stalls: number) => Mending };
+function repairer(): Repairer {
+  const { auditor } = q.engine.admin as unknown as { auditor: (stalls: number) => Repairer };
   return auditor.call(q.engine.admin, MAX_STALLS);
 }
 
-interface Mending {
-  mend(queue: string, ids: readonly string[]): Promise<unknown>;
+interface Repairer {
+  repairBatch(queue: string, ids: readonly string[]): Promise<unknown>;
 }
