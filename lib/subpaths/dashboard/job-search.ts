@@ -111,7 +111,7 @@ export async function findJobs(
   shown: Pick<Redactor, 'text' | 'hidesText'>,
 ): Promise<FoundJobs> {
   const { error, group, contains, after: start, limit, ...rest } = search;
-  const asked = { ...rest, ...(!shown.hidesText && { contains }) };
+  const asked = { ...rest, ...(!shown.hidesText && { contains: contains ?? pieceOf(error) }) };
   const own = { error, group, contains: shown.hidesText ? contains : undefined };
   const isOwn = Object.values(own).some((value) => value !== undefined);
   // A page must not be cut, because its cursor is after its last job.
@@ -141,6 +141,17 @@ export function matcherOf(
     (group === undefined || decodeBody(`${body}null`)?.options.group === group);
 }
 
+/**
+ * A text that each error with this fingerprint contains. The store looks for it, so that few other jobs are sent. Without `"`, `\`
+ * and what is not ASCII, which are different in a stored record, where the name is also apart from the message.
+ */
+function pieceOf(fingerprint: string | undefined): string | undefined {
+  if (fingerprint === undefined || fingerprint === UNKNOWN) return undefined;
+  const pieces = fingerprint.split(/[#"\\]|: |[^\x20-\x7e]/);
+  const longest = pieces.reduce((a, b) => (b.length > a.length ? b : a));
+  return longest.length >= 3 ? longest : undefined;
+}
+
 function searchedText(
   id: string,
   body: string,
@@ -158,12 +169,15 @@ export function timeOf(job: StoredJob): number | null {
   return hasEnded ? job.endedAt : (decodeBody(`${job.body}null`)?.createdAt ?? null);
 }
 
+/** The fingerprint of jobs without a failure. */
+const UNKNOWN = 'unknown';
+
 /**
  * The error, as it is shown, without the parts that differ between jobs, such as ids, times and numbers. So equal faults have equal
  * fingerprints.
  */
 export function fingerprintOf(failure: FailureRecord | null, show: Redactor['text']): string {
-  if (!failure) return 'unknown';
+  if (!failure) return UNKNOWN;
   const [line = ''] = show(failure.message).split('\n');
   const words = line
     .slice(0, 300)
