@@ -284,28 +284,27 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
 
   it('gathers dead jobs by what went wrong, and retries one kind', async () => {
     let isWell = false;
-    const texts = ['other', 'the "file" C:\\temp\\7', 'größe 7', ''];
     const { queue, api } = await boot(undefined, {
       handlers: {
         '*': ({ name, data }) => {
-          if (!isWell)
-            throw new Error(name === 'a' ? `order ${String(data)} is closed` : texts[data as number]);
+          if (!isWell) throw new Error(name === 'a' ? `order ${String(data)} is closed` : 'other');
         },
       },
     });
-    const add = (name: string, data: number) => ({ name, data, options: { attempts: 1 } });
-    await queue.addBulk([...[1, 2, 3].map((n) => add('a', n)), ...texts.map((_, n) => add('b', n))]);
-    await until(async () => (await queue.counts()).dead === 7, PATIENT);
+    await queue.addBulk([1, 2, 3].map((n) => ({ name: 'a', data: n, options: { attempts: 1 } })));
+    await queue.add('b', 1, { attempts: 1 });
+    await until(async () => (await queue.counts()).dead === 4, PATIENT);
     const { body } = await api('GET', 'dead');
-    expect(body.groups[0]).toMatchObject({ queue: 'work', name: 'a', reason: 'retries-exhausted', count: 3 });
-    const found = async (error: string) =>
-      (await api('GET', `queues/work/jobs?${new URLSearchParams({ state: 'dead', error })}`)).body.jobs
-        .length;
-    for (const { error, count } of body.groups) expect([error, await found(error)]).toEqual([error, count]);
+    expect(body.groups).toMatchObject([
+      { queue: 'work', name: 'a', reason: 'retries-exhausted', error: 'Error: order # is closed', count: 3 },
+      { name: 'b', error: 'Error: other', count: 1 },
+    ]);
     const filter = { state: 'dead', error: 'Error: order # is closed' };
+    const query = new URLSearchParams(filter).toString();
+    expect((await api('GET', `queues/work/jobs?${query}`)).body.jobs).toHaveLength(3);
     isWell = true;
     expect((await api('POST', 'queues/work/actions', { kind: 'retry', filter })).body.done).toBe(3);
-    await until(async () => (await queue.counts()).dead === 4, PATIENT);
+    await until(async () => (await queue.counts()).dead === 1, PATIENT);
   });
 
   it('shows schedules with their next five times, runs, pauses and removes them', async () => {
