@@ -52,8 +52,7 @@ describe('over a line with little bandwidth', () => {
       await far.runtime.start();
       await done.wait({ timeout: 30_000 });
     });
-    // That nothing is sent twice shows in the bytes below. This only finds a worker that stands still between its claims.
-    expect(ms).toBeLessThan(((count * bytes) / bandwidth) * 1_250 + 3 * LATE_MS);
+    expect(ms).toBeLessThan(((count * bytes) / bandwidth) * 1_250 + LATE_MS);
     await until(async () => Object.values(await near.queue.counts()).every((n) => n === 0), PATIENT);
     expect(runs.toSorted()).toEqual(Array.from({ length: count }, (__, i) => `job-${i}`).toSorted());
     // No connection was cut, so nothing arrived twice.
