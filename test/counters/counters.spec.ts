@@ -64,11 +64,8 @@ describe('the cost of adding', () => {
 
   it('with a hundred calls in flight', async () => {
     await expectAdds('add, 100 calls in flight', 2_000, async (queue) => {
-      let left = 2_000;
-      const lane = async () => {
-        while (left-- > 0) await queue.add('noop', payload());
-      };
-      await Promise.all(Array.from({ length: 100 }, lane));
+      for (let i = 0; i < 20; i++)
+        await Promise.all(Array.from({ length: 100 }, () => queue.add('noop', payload())));
     });
   });
 

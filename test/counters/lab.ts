@@ -9,10 +9,10 @@ import { Meter, type Spent } from './meter.js';
 const ROUNDS = 3;
 const NODE = 'promises and timers of Node per 1,000 jobs';
 /**
- * This many promises and timers may be those of the test runner, which lives in the same process and reports now and then, or come
- * from an answer that arrived in two parts. One more for each call of a worker is a hundred.
+ * The test runner lives in the same process and reports now and then, so this many promises and timers may be its
+ * own.
  */
-const OF_RUNNER = 14;
+const OF_RUNNER = 6;
 /** One more command in each call of a worker is 3 % and more. */
 const SAME_CALLS = 0.015;
 /** Every number has the same count of digits, so every job has the same size. */
