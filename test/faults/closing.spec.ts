@@ -42,7 +42,7 @@ it('ends a heartbeat thread that is still loading, which then never connects', a
   const plan = { leaseMs: 8_000, beatMs: 2_000, maxBlockMs: 30_000 };
   const heartbeat = openHeartbeatThread(
     { ...plan, onReady: () => tell('ready'), onBeat: tell, onOrders: tell, onFailure: tell },
-    { connection: redis.url, prefix: redis.prefix, callMs: 5_000, limitsOf: () => never() },
+    { connection: redis.url, prefix: redis.prefix, callMs: 5_000, limitsOf: never },
     (queue) => new QueueKeys(redis.prefix, queue),
     tell,
   )!;

@@ -390,6 +390,26 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect((await blind.api('GET', 'queues/work/jobs')).status).toBe(200);
   });
 
+  it('finds dead jobs by their error, whatever characters it has', async () => {
+    const texts = ['other', 'the "file" C:\\temp\\7', 'größe 7', ''];
+    const { api, queue } = await boot(undefined, {
+      handlers: {
+        a: ({ data }) => {
+          throw new Error(texts[data as number]);
+        },
+      },
+    });
+    await queue.addBulk(texts.map((_, data) => ({ name: 'a', data, options: { attempts: 1 } })));
+    await until(async () => (await queue.counts()).dead === texts.length, PATIENT);
+    const { groups } = (await api('GET', 'dead')).body as { groups: { error: string }[] };
+    expect(groups).toHaveLength(texts.length);
+    for (const { error } of groups) {
+      const query = new URLSearchParams({ state: 'dead', error }).toString();
+      const { jobs } = (await api('GET', `queues/work/jobs?${query}`)).body;
+      expect([error, jobs.length]).toEqual([error, 1]);
+    }
+  });
+
   it('links a job to other pages, with http and https only, and with data for those who may see it', async () => {
     const { ask, queue, logs } = await boot({
       authorize: (request, action) => request.headers['x-user'] === 'boss' || action === 'read',
