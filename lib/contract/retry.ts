@@ -26,6 +26,9 @@ export const BLOCK_MARGIN_MS = 2000;
  */
 export const LAST_WORDS_MS = 100;
 
+/** How long a stop waits for one last call. If the call fails, leases and expiry times have the same effect later. */
+export const FAREWELL_MS = 1000;
+
 /** How long a stop may take once no handler runs any more: all its last calls to the store share this time. */
 export const STOP_MS = 1700;
 

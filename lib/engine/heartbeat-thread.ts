@@ -6,15 +6,13 @@ import { inFull } from './wire/fixed-args.js';
 import type { AnyScript, Value } from './script.js';
 import { beat } from './scripts/leases.js';
 import { isBeatDue } from '../contract/engine.js';
-import { isForgotten, within } from '../contract/retry.js';
+import { FAREWELL_MS, isForgotten, within } from '../contract/retry.js';
 
 /*
  * The heartbeat thread renews leases. It has its own event loop and its own connection, so it goes on while a handler blocks the
  * main event loop. After `maxBlockMs` it stops, so that the jobs of a handler in an endless loop are recovered.
  */
 const MIN_CALL_MS = 100;
-/** How long the end waits for a renewal in flight. On a busy machine it takes longer than a last call of others may. */
-const END_MS = 1_000;
 const start = workerData as HeartbeatStart;
 const port = parentPort!;
 const shared = new Int32Array(start.shared);
@@ -46,7 +44,7 @@ const stillMs = Math.max(start.beatMs * 0.9, 500);
 let lastTick = -1;
 let movedAt = performance.now();
 
-// It was closed meanwhile.
+// It was closed while it loaded.
 if (Atomics.compareExchange(shared, shared.length - 1, 0, 1) === 2) process.exit();
 link.open();
 const timer = setInterval(beatAll, start.beatMs);
@@ -118,7 +116,7 @@ async function run(script: Pick<AnyScript, 'name' | 'text'>, args: Value[]): Pro
 async function close(): Promise<void> {
   clearInterval(timer);
   // A renewal that arrives after `unregister` would write the record again.
-  if (link.isUp) await within(END_MS, renewal.end());
+  if (link.isUp) await within(FAREWELL_MS, renewal.end());
   await connections.close();
   port.close();
 }

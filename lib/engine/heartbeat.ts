@@ -161,7 +161,7 @@ class ThreadHeartbeat implements Heartbeat {
       this.closed = true;
       clearInterval(this.ticker);
       this.thread.ref();
-      // Loading takes the thread a fifth of a second. Until then it has written nothing, so nobody need wait for it.
+      // A thread needs 0.2 s to load. It has written nothing before that, so it can be terminated.
       const isLoading = Atomics.compareExchange(this.shared, this.shared.length - 1, 0, 2) === 0;
       if (isLoading) void this.thread.terminate();
       else this.say({ kind: 'close' });

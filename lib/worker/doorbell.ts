@@ -1,11 +1,9 @@
 import type { QueueEngine } from '../contract/engine.js';
 import { Log } from '../contract/log.js';
-import { isPassing, pause, repeatDelay, within } from '../contract/retry.js';
+import { FAREWELL_MS, isPassing, pause, repeatDelay, within } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';
 import type { Claimer } from './claimer.js';
 
-/** How long `stop` waits for a blocking call that nothing interrupts. Closing the engine ends the call. */
-const FAREWELL_MS = 1000;
 /** After this idle time a sleeping pool starts its sleep again, so that its next exchange can wait at the doorbell. */
 const REST_MS = 10;
 /** How long to wait before a look at the queues if the store refuses blocking calls. */
@@ -78,6 +76,7 @@ export class Doorbell {
       this.signal?.();
       if (this.blocking) this.engine.interruptBell();
     }
+    // If nothing interrupts the blocking call, closing the engine ends it.
     if (this.running) await within(FAREWELL_MS, this.running);
   }
 

@@ -9,7 +9,7 @@ import type {
   ProcessState,
   RunningJob,
 } from '../contract/process-verbs.js';
-import { within } from '../contract/retry.js';
+import { FAREWELL_MS, within } from '../contract/retry.js';
 import { quoted } from '../job/text.js';
 import type { LeaseKeeper } from './lease-keeper.js';
 import type { Run } from './run.js';
@@ -17,8 +17,6 @@ import type { WorkerPool } from './worker-pool.js';
 
 /** Most running jobs in the record of a pool. */
 const MAX_JOBS = 50;
-/** How long `leave` may take. If it fails, the record ends with its lease. */
-const FAREWELL_MS = 1000;
 /** The clock of the store is known to within a round trip. A start time is not changed for less than this. */
 const CLOCK_ERROR_MS = 1000;
 
@@ -102,7 +100,7 @@ export class Registrar {
     clearInterval(this.timer);
   }
 
-  /** Deletes the record, after its renewal has stopped. Never rejects. */
+  /** Deletes the record, after its renewal has stopped. If that fails, the record ends with its lease. Never rejects. */
   async leave(): Promise<void> {
     if (this.timer) await within(FAREWELL_MS, this.engine.processes.unregister(this.id));
   }

@@ -1,7 +1,7 @@
 import type { BeatAnswer, QueueEngine, QueueLook, Supply } from '../contract/engine.js';
 import type { ObservedRun } from '../contract/observer.js';
 import { Log } from '../contract/log.js';
-import { LAST_WORDS_MS, within } from '../contract/retry.js';
+import { FAREWELL_MS, LAST_WORDS_MS, within } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { counted, jobText, quoted } from '../job/text.js';
@@ -22,11 +22,6 @@ import { EndedKeys } from './settlements.js';
 import { SharedStarts } from './shared-starts.js';
 import type { Slots } from './slots.js';
 
-/**
- * How long a drain waits for the last confirmations, within the shutdown time. After that, other workers run the rest when the
- * lease ends.
- */
-const FAREWELL_MS = 1000;
 /** When a pool first reports which names it handles, and when it tries again after a failure. */
 const SAY_HANDLES_MS = 1000;
 /** After this time without a held-back job, limits no longer hold jobs back. */
@@ -277,7 +272,7 @@ export class WorkerPool {
     await this.finished(graceMs);
     for (const run of this.runs) runner.giveUp(run);
     runner.drained();
-    // This includes runs that failed because they were told to stop.
+    // This includes runs that failed because their signal was aborted.
     const released = late
       .filter((run) => run.outcome?.kind === 'released' && run.aborted?.reason !== 'cancelled')
       .map((run) => run.id);
@@ -292,6 +287,7 @@ export class WorkerPool {
       .idle()
       .then(() => this.keys.idle())
       .then(() => this.parts.engine.release(this.queue, { worker: this.worker, ids: [], leave: true }));
+    // If they are not confirmed by then, other workers run the rest when the lease ends.
     await within(Math.min(FAREWELL_MS, end - ranUntil), farewell);
     const heardUntil = await this.heard(end);
     const unsettled = claimer.unconfirmed();
