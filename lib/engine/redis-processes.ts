@@ -10,6 +10,7 @@ import type {
   ProcessVerbs,
 } from '../contract/process-verbs.js';
 import type { RedisStore } from './redis-store.js';
+import { mapOf } from './script.js';
 import {
   type ActionEntry,
   type ProcessEntry,
@@ -160,13 +161,6 @@ export class RedisBulkActs implements BulkActVerbs {
   async list(): Promise<ReadonlyMap<string, string>> {
     return mapOf(await this.store.run(bulkActs, processKeys(this.prefix), {}));
   }
-}
-
-/** The map of a list of names and values in turn. */
-function mapOf(list: readonly string[]): Map<string, string> {
-  const found = new Map<string, string>();
-  for (let i = 0; i < list.length; i += 2) found.set(list[i]!, list[i + 1]!);
-  return found;
 }
 
 /** Null for an entry that another program wrote. */

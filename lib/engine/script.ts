@@ -133,6 +133,13 @@ export function defineScript<
   return script;
 }
 
+/** The map of a list of names and values in turn, as Redis sends the fields of a hash. */
+export function mapOf(list: readonly string[]): Map<string, string> {
+  const found = new Map<string, string>();
+  for (let i = 0; i < list.length; i += 2) found.set(list[i]!, list[i + 1]!);
+  return found;
+}
+
 /** How Redis reports where a script failed: `… script: <sha>, on @user_script:12.` */
 const PLACE = / script: ([0-9a-f]{40}), on @user_script:(\d+)\.?$/;
 

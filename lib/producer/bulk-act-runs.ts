@@ -22,6 +22,7 @@ import {
   actOnAll,
   checkCancelReason,
   checkFilter,
+  NO_REASON,
   type CheckedFilter,
   type JobFilter,
 } from './bulk-acts.js';
@@ -111,7 +112,7 @@ export class BulkActs<Jobs = any> {
       kind,
       filter: plainFilter(checked),
       rate,
-      reason: kind === 'cancel' ? (reason ?? checkCancelReason(undefined, 'reason')) : null,
+      reason: kind === 'cancel' ? (reason ?? NO_REASON) : null,
       startedBy: this.host.actor ?? null,
       startedAt: at,
       state: 'running',

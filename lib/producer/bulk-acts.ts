@@ -98,7 +98,7 @@ export function checkFilter(
 /** Number of ids that are read before the first change. A cursor whose job has left its list is expensive to resume from. */
 const CHUNK = 10_000;
 const PAGE = 100;
-const NO_REASON = 'no reason was given';
+export const NO_REASON = 'no reason was given';
 /** How much `engine.now()` may be behind the clock of Redis. Without it, jobs added just before the call could count as too young. */
 const CLOCK_MS = 100;
 

@@ -1,6 +1,6 @@
 import type { BeatAnswer, RecoverAnswer } from '../../contract/engine.js';
 import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
-import { defineScript } from '../script.js';
+import { defineScript, mapOf } from '../script.js';
 
 type RawBeat = ['alive', number, number, string[]] | ['unknown-worker'];
 
@@ -12,9 +12,7 @@ export const beat = defineScript({
   reply: (raw: RawBeat): BeatAnswer => {
     if (raw[0] !== 'alive') return { kind: 'unknown-worker' };
     const [kind, held, exchanges, marks] = raw;
-    const cancels = new Map<string, string>();
-    for (let i = 0; i < marks.length; i += 2) cancels.set(marks[i]!, marks[i + 1]!);
-    return { kind, held, exchanges, cancels };
+    return { kind, held, exchanges, cancels: mapOf(marks) };
   },
 });
 
