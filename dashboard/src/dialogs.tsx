@@ -128,7 +128,7 @@ export type BulkKind = keyof typeof VERBS;
 export interface BulkTarget {
   readonly queue: string;
   readonly filter: Readonly<Record<string, string>>;
-  /** The jobs in words. */
+  /** The jobs, as the dialog names them. */
   readonly about: string;
 }
 

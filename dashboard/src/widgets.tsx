@@ -262,7 +262,7 @@ function Leaf({ node }: { node: Exclude<JsonNode, { kind: 'object' | 'list' }> }
   );
 }
 
-/** A small line without axes; its values are in the table beside it. */
+/** A small line without axes; its values are in the table next to it. */
 export function Spark({ values, label }: { values: readonly number[]; label: string }) {
   const width = 96;
   const height = 22;
@@ -404,6 +404,8 @@ export function Chart({
 interface FormEndProps {
   /** Text of the button that sends the form. */
   button: string;
+  /** Text of the button that closes the form. */
+  close?: string;
   /** Whether the texts of the form are JSON where they must be. */
   isJson?: boolean;
   /** Whether the form can be sent. */
@@ -414,13 +416,20 @@ interface FormEndProps {
 }
 
 /** The buttons at the end of a form. */
-export function FormEnd({ button, isJson = true, isValid = isJson, onEnd, children }: FormEndProps) {
+export function FormEnd({
+  button,
+  close = 'Close',
+  isJson = true,
+  isValid = isJson,
+  onEnd,
+  children,
+}: FormEndProps) {
   return (
     <div class="row end">
       {!isJson && <span class="badge bad">this is not JSON</span>}
       {children}
       <button type="button" onClick={onEnd}>
-        Close
+        {close}
       </button>
       <button type="submit" class="primary" disabled={!isValid}>
         {button}

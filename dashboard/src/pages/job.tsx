@@ -7,7 +7,7 @@ import { del, get, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { micros, moment, plural, span } from '../format.js';
 import { go, href, jobPath, queuePath } from '../state.js';
-import { Card, CopyButton, Empty, Json, State, Time, Waiting } from '../widgets.js';
+import { Card, CopyButton, Empty, FormEnd, Json, State, Time, Waiting } from '../widgets.js';
 
 export function JobPage({ queue, id }: { queue: string; id: string }) {
   const at = jobPath(queue, id);
@@ -204,7 +204,8 @@ function Editor({ job, onEnd }: { job: JobDetail; onEnd: () => void }) {
   const [data] = useState(job.data);
   const isGood = parseExact(text) !== null;
   const isDead = job.state === 'dead';
-  const save = async () => {
+  const save = async (event: Event) => {
+    event.preventDefault();
     const isDone = await attempt(isDead ? 'It waits again, with the new data.' : 'It has the new data.', () =>
       post(`${jobPath(job.queue, job.id)}/data`, { data: text, version: data?.version ?? '' }),
     );
@@ -212,26 +213,25 @@ function Editor({ job, onEnd }: { job: JobDetail; onEnd: () => void }) {
   };
   return (
     <Card title={isDead ? 'Edit and retry' : 'Edit the data'} id="editor">
-      <label class="field">
-        <span>Data as JSON. Hidden values keep their marks and come back unchanged.</span>
-        <textarea
-          class="code"
-          spellcheck={false}
-          rows={Math.min(24, text.split('\n').length + 1)}
-          value={text}
-          aria-invalid={!isGood}
-          onInput={(event) => setText(event.currentTarget.value)}
+      <form onSubmit={(event) => void save(event)}>
+        <label class="field">
+          <span>Data as JSON. Hidden values keep their marks and come back unchanged.</span>
+          <textarea
+            class="code"
+            spellcheck={false}
+            rows={Math.min(24, text.split('\n').length + 1)}
+            value={text}
+            aria-invalid={!isGood}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        </label>
+        <FormEnd
+          button={isDead ? 'Save and retry' : 'Save'}
+          close="Keep as it is"
+          isJson={isGood}
+          onEnd={onEnd}
         />
-      </label>
-      <div class="row end">
-        {!isGood && <span class="badge bad">this is not JSON</span>}
-        <button type="button" onClick={onEnd}>
-          Keep as it is
-        </button>
-        <button type="button" class="primary" disabled={!isGood} onClick={() => void save()}>
-          {isDead ? 'Save and retry' : 'Save'}
-        </button>
-      </div>
+      </form>
     </Card>
   );
 }
