@@ -148,8 +148,8 @@ export class AuditFacts {
       });
       const hasBody = (marks & BIT.jobs) !== 0;
       if (id.startsWith('\n')) {
-        const beside = AUDITED.filter((key) => marks & BIT[key] && !places.includes(key));
-        yield about('unreadable', [...places, ...beside], 'has an id that cannot be read');
+        const others = AUDITED.filter((key) => marks & BIT[key] && !places.includes(key));
+        yield about('unreadable', [...places, ...others], 'has an id that cannot be read');
         continue;
       }
       if (!hasBody && places.length > 0)

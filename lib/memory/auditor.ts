@@ -56,11 +56,11 @@ export function repair(queue: MemoryQueue, settings: RepairSettings): RepairRepo
   const { violations, checked } = audit(queue, settings.limits.leaseMs);
   const names = new Set(violations.map(({ worker }) => worker));
   const broken = [...queue.workers.values()].filter(({ name }) => names.has(name));
-  return { repairs: broken.flatMap((worker) => mend(queue, worker, settings)), checked };
+  return { repairs: broken.flatMap((worker) => repairWorker(queue, worker, settings)), checked };
 }
 
 /** Gives a known worker a lease of normal length. An unknown worker cannot settle its jobs, so they are taken back. */
-function mend(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSettings): Repair[] {
+function repairWorker(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSettings): Repair[] {
   const { now } = queue;
   const { leaseMs } = settings.limits;
   if (worker.held.size > 0 && !isKnown(queue, worker)) return takeBack(queue, worker, settings);

@@ -74,7 +74,7 @@ export type EventsOption =
       readonly maxBytes?: number;
       /**
        * Whether `completed` events contain the `result` of the handler. A result of more than `maxBytes / max` bytes of JSON is
-       * left out, and `resultFault` says so.
+       * left out; the event then has `resultFault`.
        *
        * @default false
        */

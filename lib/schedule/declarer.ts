@@ -75,7 +75,7 @@ class QueueDeclaration {
   private mayBeDeclared = false;
   private stopped = false;
   private tries = 0;
-  /** Redis was away at the first try, and the log says so. */
+  /** Redis was away at the first try, which was logged. */
   private isLate = false;
 
   constructor(

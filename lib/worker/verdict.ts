@@ -69,7 +69,7 @@ export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff)
   const failure = failureOf(run, thrown);
   if (run.aborted?.reason === 'deadline') return dead('expired', failure);
   if (isFinal(thrown)) return dead('unrecoverable', failure);
-  // The handler was told to stop and stopped. A shutdown is not a failure of the job.
+  // The handler stopped because its signal was aborted. A shutdown is not a failure of the job.
   if (run.aborted?.reason === 'shutdown') return RELEASED;
   if (run.attempt >= run.attempts) return dead('retries-exhausted', failure);
   const retried = (delayMs: number | null): Outcome => {

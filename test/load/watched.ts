@@ -22,6 +22,7 @@ const STEP = 1_000;
 
 const { values } = parseArgs({
   options: {
+    // Some ten seconds. In a shorter run the first answers of a new process, which compile, cost the most.
     jobs: { type: 'string', default: '3000000' },
     rounds: { type: 'string', default: '3' },
     worker: { type: 'string' },
@@ -29,7 +30,6 @@ const { values } = parseArgs({
     by: { type: 'string', default: 'metrics,overview,jobs,live' },
   },
 });
-/** Enough for some ten seconds: the first answers of a new process compile, which is most of the cost in a shorter run. */
 const JOBS = Number(values.jobs);
 interface Run {
   readonly rate: number;

@@ -186,7 +186,7 @@ function time(value: unknown): string {
   return number === undefined ? word(value) : `${number} ${unit === 'm' ? 'min' : unit}`;
 }
 
-/** The commonest forms in words, and any other as it is. */
+/** The most common forms as a sentence, and any other unchanged. */
 export function cronInWords(cron: string): string {
   const [minute = '', hour = '', day, month, week] = cron.split(' ');
   const isDaily = day === '*' && month === '*';

@@ -29,7 +29,7 @@ export const serve: Command = {
     user: { type: 'string', about: 'user name of the login; the password is $GODWIT_PASSWORD' },
     'read-only': { type: 'boolean', about: 'no page can change anything' },
     title: { type: 'string', about: 'heading of the pages (default: Queues)' },
-    environment: { type: 'string', about: 'a word beside the heading, e.g. production' },
+    environment: { type: 'string', about: 'a word next to the heading, e.g. production' },
   },
   async run(context) {
     const { values, print, signal } = context;

@@ -136,8 +136,7 @@ function perform<T>(
   { name: queue }: Queue,
   run: (actor: string) => Promise<T>,
 ): Promise<T> {
-  const { kind } = call.body;
-  const { filter, ids } = call.body;
+  const { kind, filter, ids } = call.body;
   const where = (filter as { readonly where?: unknown } | null | undefined)?.where;
   // The value in `where` is data of jobs, so only its field is recorded.
   const target = filter

@@ -33,7 +33,7 @@ const CONTROLLER = 'godwit:dashboard-controller';
 
 /**
  * A dashboard of the queues of this application, served by the application itself on Express and Fastify: overview, queues, jobs,
- * dead jobs, schedules, workers, live events, Redis. Import it beside `QueueModule.forRoot`.
+ * dead jobs, schedules, workers, live events, Redis. Import it next to `QueueModule.forRoot`.
  *
  * It is closed by default: it needs `guards`, `authorize` or `access: 'public'`. Its controller is one of the application, so the
  * global prefix and global guards apply.

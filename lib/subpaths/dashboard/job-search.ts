@@ -142,8 +142,8 @@ export function matcherOf(
 }
 
 /**
- * A text that each error with this fingerprint contains. The store looks for it, so that few other jobs are sent. Without `"`, `\`
- * and what is not ASCII, which are different in a stored record, where the name is also apart from the message.
+ * A text that each error with this fingerprint contains: the store searches for it, so it sends few other jobs. The store searches the
+ * record, in which `"`, `\` and characters that are not ASCII may be escaped, and the name and the message are separate fields.
  */
 function pieceOf(fingerprint: string | undefined): string | undefined {
   if (fingerprint === undefined || fingerprint === UNKNOWN) return undefined;

@@ -33,7 +33,7 @@ export interface QueueDashboardOptions {
   readonly redact?: DashboardRedaction | false;
   /** Heading of the pages, up to 60 characters. @default 'Queues' */
   readonly title?: string;
-  /** Shown beside the heading, such as `'production'`, up to 30 characters. @default none */
+  /** Shown next to the heading, such as `'production'`, up to 30 characters. @default none */
   readonly environment?: string;
   /**
    * Links on the page of a job, by label: to its trace, or to what it is about. Only http and https addresses become links.

@@ -63,7 +63,7 @@ function readPath(value: unknown, path: string): string | false {
 @Module({})
 export class QueueMetricsModule {
   /**
-   * Serves the page and makes `QueueMetrics` injectable everywhere. Import it once, beside `QueueModule.forRoot()`.
+   * Serves the page and makes `QueueMetrics` injectable everywhere. Import it once, next to `QueueModule.forRoot()`.
    *
    * @throws {InvalidOptionError}
    */

@@ -16,5 +16,5 @@ if (!isInMemory) {
 }
 console.log(`\n  The dashboard: http://127.0.0.1:${port}/queues   user ops, password ${password}\n`);
 console.log(
-  `  ${isInMemory ? 'Everything runs in this process' : 'Two workers run beside this process'}. Ctrl-C ends it.\n`,
+  `  ${isInMemory ? 'Everything runs in this process' : 'Two workers run in processes of their own'}. Ctrl-C ends it.\n`,
 );
