@@ -24,15 +24,16 @@ export interface ListenOptions {
 const BLOCK_MS = 1_000;
 /** For a read that should not block. Redis takes 0 as "no limit". */
 const GLANCE_MS = 1;
+/** How long the connection stays open without listeners, so that listeners that come and go do not cost a connection each. */
+const LINGER_MS = 1_000;
 /** How often one queue is checked for numbers that started again. A read does not show that. */
 const COMPARE_MS = 5_000;
 const BACKOFF_MS = { first: 100, most: 1_000, jitter: 0.3 };
 
 /**
  * Reads the events of all queues that have listeners, in one loop over the one events connection. The loop runs from the first listener
- * to the last; the connection is closed when the last read has ended, so listeners that come and go do not cost a connection
- * each. Listeners get events and never errors of Redis: the loop tries again and continues where it was, and `status` reports the
- * state.
+ * until a second after the last. Listeners get events and never errors of Redis: the loop tries again and continues where it was, and
+ * `status` reports the state.
  */
 export class StoreEventReader {
   readonly status = new StatusReporter();
@@ -176,7 +177,7 @@ export class StoreEventReader {
     const unlink = this.engine.onLink((event) => this.onLink(event));
     let connected = false;
     let failures = 0;
-    while (this.cursors.size > 0) {
+    while (this.cursors.size > 0 || (connected && (await this.lingered()))) {
       try {
         if (!connected) await this.open();
         connected = true;
@@ -193,6 +194,12 @@ export class StoreEventReader {
     unlink();
     await this.shut();
     this.status.set('closed');
+  }
+
+  /** Whether there is a listener again. */
+  private async lingered(): Promise<boolean> {
+    if (!this.stopped) await this.changed.wait(LINGER_MS);
+    return this.cursors.size > 0;
   }
 
   private async open(): Promise<void> {

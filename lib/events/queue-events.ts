@@ -20,7 +20,7 @@ export interface SinceOption {
 /**
  * Events of the queues, of all processes, as hot, shared observables.
  *
- * The first subscriber opens one connection for all queues, the last one closes it. If Redis goes away, the observables do not end
+ * The first subscriber opens one connection for all queues; it is closed a second or two after the last one has left. If Redis goes away, the observables do not end
  * or fail: they continue when it is back, and `status$` reports the state. After a long absence the oldest events may have been
  * trimmed (`status$` reports a `gap`), so draw no conclusion from a missing event. All observables complete when the application
  * stops.

@@ -16,7 +16,7 @@ describe('the connection', () => {
     await vi.advanceTimersByTimeAsync(3_000);
     expect(bench.engine.connections).toBe(1);
     second.leave();
-    await vi.advanceTimersByTimeAsync(1_000);
+    await vi.advanceTimersByTimeAsync(2_000);
     expect(bench.engine.connections).toBe(0);
     expect([bench.engine.count('openEvents'), bench.engine.count('closeEvents')]).toEqual([1, 1]);
     expect(bench.states).toEqual(['closed', 'connecting', 'live', 'closed']);
@@ -38,9 +38,23 @@ describe('the connection', () => {
     expect(bench.engine.mostConnections).toBe(1);
   });
 
+  it('is kept for a second after the last listener, also while events come', async () => {
+    const events = setInterval(() => bench.engine.push('email', { type: 'added' }), 100);
+    for (let n = 0; n < 10; n++) {
+      const { seen, leave } = bench.listen('email');
+      await vi.advanceTimersByTimeAsync(300);
+      expect(seen.length).toBeGreaterThan(0);
+      leave();
+      await vi.advanceTimersByTimeAsync(700);
+    }
+    clearInterval(events);
+    expect([bench.engine.count('openEvents'), bench.engine.count('closeEvents')]).toEqual([1, 0]);
+    expect(bench.states).toEqual(['closed', 'connecting', 'live']);
+  });
+
   it('is opened anew for those who come later', async () => {
     bench.listen('email').leave();
-    await vi.advanceTimersByTimeAsync(1_000);
+    await vi.advanceTimersByTimeAsync(2_000);
     const { seen } = bench.listen('email');
     await soon();
     bench.engine.push('email', { type: 'added' });
