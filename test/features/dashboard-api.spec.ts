@@ -440,40 +440,6 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect(await history('none')).toEqual({ jobs: [], isPartial: false });
   });
 
-  it('streams events, goes on where a reader stopped, and ends with the application', async () => {
-    const { app, queue, ask, follow } = await boot();
-    await queue.add('a', 1, { id: 'one' });
-    const first = await follow('work:0');
-    expect(first.headers).toMatchObject({
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-cache, no-transform',
-      'x-accel-buffering': 'no',
-    });
-    const id = /^id: (work:\d+)$/m.exec(await first.until('"one"'))![1]!;
-    first.close();
-    await queue.add('a', 1, { id: 'two' });
-    const second = await follow(id);
-    expect(await second.until('"two"')).not.toContain('"one"');
-    const headers = { 'last-event-id': 'nonsense' };
-    expect((await ask('GET', 'api/v1/events', { headers })).status).toBe(400);
-    expect((await ask('GET', 'api/v1/events?queue=nobody')).status).toBe(404);
-    await Promise.all([second.ended, app.close()]);
-  });
-
-  it('bounds how many follow the events at once', async () => {
-    const { ask, follow } = await boot({ access: 'public', maxStreams: 1 });
-    const first = await follow('work:0');
-    await first.until('retry: 2000');
-    const { status, body } = await ask('GET', 'api/v1/events');
-    expect([status, body.error.code]).toEqual([503, 'TOO_MANY_STREAMS']);
-    first.close();
-    await until(async () => {
-      const next = await follow('work:0');
-      next.close();
-      return next.headers['content-type'] === 'text/event-stream; charset=utf-8';
-    }, PATIENT);
-  });
-
   it('tells what happened by minute, of one queue and of all', async () => {
     const { api } = await boot();
     expect((await api('GET', 'series')).body.isCounted).toBe(false);

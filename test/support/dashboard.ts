@@ -32,8 +32,8 @@ export interface DashboardApp {
   readonly ask: (method: string, path: string, options?: AskOptions) => Promise<Answer>;
   /** A call of the API, like the page makes it. */
   readonly api: (method: string, path: string, body?: unknown) => Promise<Answer>;
-  /** Follows the events after the given one. */
-  readonly follow: (since: string) => Promise<Stream>;
+  /** Follows the events after the given one; `query` begins with `?`. */
+  readonly follow: (since: string, query?: string) => Promise<Stream>;
 }
 
 /** An open stream of events. */
@@ -113,7 +113,7 @@ export async function bootDashboard(
     queueOf: (name) => app.get(getQueueToken(name)),
     logs,
     ask,
-    follow: (since) => follow(port, `${at}api/v1/events`, since),
+    follow: (since, query = '') => follow(port, `${at}api/v1/events${query}`, since),
     api: (method, path, body) =>
       ask(
         method,

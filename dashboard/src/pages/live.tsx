@@ -29,8 +29,8 @@ interface Row extends LiveEvent {
 }
 let nextKey = 0;
 
-/** Events as they come, while the page is visible. When it is visible again, it continues where it stopped. */
-function useEvents(queue: string | null) {
+/** Events as they come, while the page is visible. */
+function useEvents(queue: string | null, type: string | null) {
   const [rows, setRows] = useState<readonly Row[]>([]);
   const [status, setStatus] = useState<'connecting' | 'live' | 'lost'>('connecting');
   const [skipped, setSkipped] = useState(0);
@@ -38,7 +38,7 @@ function useEvents(queue: string | null) {
     let source: EventSource | undefined;
     const open = () => {
       setStatus('connecting');
-      source = new EventSource(new URL(href('api/v1/events', { queue }), ROOT));
+      source = new EventSource(new URL(href('api/v1/events', { queue, type }), ROOT));
       source.addEventListener('open', () => setStatus('live'));
       source.addEventListener('error', () => setStatus('lost'));
       source.addEventListener('message', (message) => {
@@ -59,14 +59,14 @@ function useEvents(queue: string | null) {
       document.removeEventListener('visibilitychange', onVisible);
       source?.close();
     };
-  }, [queue]);
+  }, [queue, type]);
   return { rows, status, skipped, clear: () => setRows([]) };
 }
 
 export function LivePage() {
   const queue = query.value.get('queue');
   const type = query.value.get('type');
-  const { rows, status, skipped, clear } = useEvents(queue);
+  const { rows, status, skipped, clear } = useEvents(queue, type);
   const shown = rows.filter((row) => type === null || row.type === type);
   const choose = (change: Record<string, string>) => go(href('live', { queue, type, ...change }), true);
   return (
@@ -132,7 +132,9 @@ export function LivePage() {
             ))}
           </Table>
         )}
-        {skipped > 0 && <p class="faint">{count(skipped)} events came too fast to be shown.</p>}
+        {skipped > 0 && (
+          <p class="faint">{count(skipped)} further events are not shown, because there were too many.</p>
+        )}
       </Card>
     </>
   );

@@ -1,5 +1,5 @@
-import type { Subscription } from 'rxjs';
-import type { QueueEvent } from '../../events/queue-event.js';
+import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
+import { numberOfEvent, type QueueEvent } from '../../events/queue-event.js';
 import type { QueueEvents } from '../../events/queue-events.js';
 import { HttpFault, type RawResponse } from './http.js';
 import type { Redactor } from './redaction.js';
@@ -18,12 +18,20 @@ export interface LiveEvent {
 /** One message of the stream. */
 export interface LiveBatch {
   readonly events: readonly LiveEvent[];
-  /** How many further events there were in this quarter of a second. */
+  /** How many events before these were not sent, because there were too many. */
   readonly skipped: number;
 }
 
+interface FollowedQueue {
+  readonly name: string;
+  readonly canSeeData: boolean;
+}
+
 const EVERY_MS = 250;
+/** Most events that are sent each time, shared by the queues, so that a busy queue does not hide the others. */
 const MAX_EVENTS = 200;
+/** Each queue may send as many, however many queues there are. */
+const LEAST_SHARE = 10;
 const BEAT_MS = 15_000;
 /** After this time the reader reconnects, so guards and rights are checked again. */
 const MAX_MS = 600_000;
@@ -40,11 +48,15 @@ export class LiveStreams {
     private readonly max: number,
   ) {}
 
-  /** @param since the last event that the reader saw of each queue: `email:123,media:45`. */
+  /**
+   * @param since the last event that the reader saw of each queue: `email:123,media:45`.
+   * @param type only events of this type.
+   */
   start(
     response: RawResponse,
-    queues: readonly { readonly name: string; readonly canSeeData: boolean }[],
+    queues: readonly FollowedQueue[],
     since: string | undefined,
+    type: string | undefined,
   ): void {
     if (this.open.size >= this.max)
       throw new HttpFault(
@@ -53,6 +65,7 @@ export class LiveStreams {
         `${this.max} people follow the events already (maxStreams)`,
       );
     const last = readSince(since);
+    const types = readType(type);
     response.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache, no-transform',
@@ -60,15 +73,16 @@ export class LiveStreams {
       'x-content-type-options': 'nosniff',
     });
     response.write('retry: 2000\n\n');
-    let events: LiveEvent[] = [];
-    let skipped = 0;
+    const most = Math.max(LEAST_SHARE, Math.floor(MAX_EVENTS / queues.length));
+    const taps = queues.map((queue) => new Tap(this.events, queue, types, most, last.get(queue.name)));
     const flush = () => {
+      const taken = taps.map((tap) => tap.take());
+      const events = taken.flatMap((one) => one.events.map((event) => this.view(event, one.canSeeData)));
       if (events.length === 0) return;
+      const skipped = taken.reduce((sum, one) => sum + one.skipped, 0);
       const batch: LiveBatch = { events, skipped };
-      const id = [...last].map(([queue, event]) => `${queue}:${event}`).join(',');
+      const id = taps.flatMap((tap) => (tap.last === undefined ? [] : [`${tap.name}:${tap.last}`])).join(',');
       response.write(`id: ${id}\ndata: ${JSON.stringify(batch)}\n\n`);
-      events = [];
-      skipped = 0;
       if (response.writableLength > MAX_PENDING_BYTES) response.destroy();
     };
     const timers = [
@@ -76,18 +90,10 @@ export class LiveStreams {
       setInterval(() => response.write(': still here\n\n'), BEAT_MS),
       setTimeout(() => stop(), MAX_MS),
     ];
-    const subscriptions: Subscription[] = queues.map(({ name, canSeeData }) => {
-      const from = last.get(name);
-      return this.events.of(name, from === undefined ? {} : { since: from }).subscribe((event) => {
-        last.set(name, event.eventId);
-        if (events.length < MAX_EVENTS) events.push(this.view(event, canSeeData));
-        else skipped += 1;
-      });
-    });
     const stop = () => {
       if (!this.open.delete(stop)) return;
       timers.forEach(clearInterval);
-      for (const one of subscriptions) one.unsubscribe();
+      for (const tap of taps) tap.close();
       response.end();
     };
     this.open.add(stop);
@@ -131,12 +137,83 @@ export class LiveStreams {
   }
 }
 
-function readSince(text: string | undefined): Map<string, string> {
-  const last = new Map<string, string>();
+/**
+ * The events of one queue for one reader. When it has as many as are sent, it stops to listen until they are sent: reading all events of
+ * a fast queue, to show a few, would slow the jobs of this process down.
+ */
+class Tap {
+  readonly name: string;
+  private events: QueueEvent[] = [];
+  /** How many events were not kept since the last ones were taken. */
+  private skipped = 0;
+  private leave: (() => void) | undefined;
+
+  constructor(
+    private readonly source: QueueEvents,
+    private readonly queue: FollowedQueue,
+    private readonly types: ReadonlySet<EventType> | undefined,
+    private readonly most: number,
+    /** Number of the last event that was heard. */
+    public last: number | undefined,
+  ) {
+    this.name = queue.name;
+    this.listen(last);
+  }
+
+  /** Takes the events so far, the oldest first. */
+  take(): { readonly events: readonly QueueEvent[]; readonly skipped: number; readonly canSeeData: boolean } {
+    const taken = { events: this.events, skipped: this.skipped, canSeeData: this.queue.canSeeData };
+    if (taken.events.length > 0) {
+      this.events = [];
+      this.skipped = 0;
+    }
+    if (!this.leave) this.listen();
+    return taken;
+  }
+
+  close(): void {
+    this.leave?.();
+  }
+
+  private listen(since?: number): void {
+    const { source, types } = this;
+    this.leave = source.reader.listen(
+      this.name,
+      { ...(types && { types }), ...(since !== undefined && { since }) },
+      (event) => this.hear(event),
+    );
+  }
+
+  private hear(event: QueueEvent): void {
+    const before = this.last;
+    this.last = numberOfEvent(event.eventId)!;
+    const isFull = this.events.length === this.most;
+    if (!isFull) this.events.push(event);
+    if (this.types) {
+      // It listens on: the numbers between also count events of other types, so only what is heard can be counted.
+      this.skipped += isFull ? 1 : 0;
+      return;
+    }
+    if (before !== undefined) this.skipped += Math.max(0, this.last - before - 1);
+    if (this.events.length < this.most) return;
+    this.leave?.();
+    this.leave = undefined;
+  }
+}
+
+function readType(type: string | undefined): ReadonlySet<EventType> | undefined {
+  if (type === undefined || type === '') return undefined;
+  if (!EVENT_TYPES.includes(type as EventType))
+    throw new HttpFault(400, 'BAD_EVENT_TYPE', `type is one of ${EVENT_TYPES.join(', ')}`);
+  return new Set([type as EventType]);
+}
+
+function readSince(text: string | undefined): Map<string, number> {
+  const last = new Map<string, number>();
   for (const part of text ? text.split(',') : []) {
     const [, queue, id] = /^([A-Za-z0-9._-]{1,128}):(\d{1,16})$/.exec(part) ?? [];
     if (queue === undefined) throw new HttpFault(400, 'BAD_EVENT_ID', 'last-event-id is queue:id, …');
-    last.set(queue, id!);
+    last.set(queue, Number(id));
   }
   return last;
 }

@@ -197,7 +197,8 @@ export class DashboardServer {
     if (wanted !== undefined && queues.length === 0) throw noQueue(wanted.slice(0, 128));
     if (queues.length === 0 && !(await this.decide(request, 'read', {})).isAllowed) throw forbidden('read');
     const last = request.headers['last-event-id'];
-    this.live.start(response, queues, typeof last === 'string' && last !== '' ? last : undefined);
+    const since = typeof last === 'string' && last !== '' ? last : undefined;
+    this.live.start(response, queues, since, query['type']);
   }
 
   /** Calls `authorize` once if it returns a role. */

@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest';
+import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
+import type { LiveBatch } from '#lib/subpaths/dashboard/live.js';
+import { bootDashboard } from '../support/dashboard.js';
+import { PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+
+/** The batches in the text of a stream. */
+const batchesOf = (text: string): LiveBatch[] =>
+  [...text.matchAll(/^data: (.*)$/gm)].map(([, json]) => JSON.parse(json!) as LiveBatch);
+
+describe.each(['express', 'fastify'] as const)('live events on %s', (platform) => {
+  const boot = (dashboard?: QueueDashboardOptions, more: Partial<Parameters<typeof bootDashboard>[1]> = {}) =>
+    bootDashboard(redis, { platform, ...(dashboard && { dashboard }), ...more });
+
+  it('streams events, goes on where a reader stopped, and ends with the application', async () => {
+    const { app, queue, ask, follow } = await boot();
+    await queue.add('a', 1, { id: 'one' });
+    const first = await follow('work:0');
+    expect(first.headers).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+    });
+    const id = /^id: (work:\d+)$/m.exec(await first.until('"one"'))![1]!;
+    first.close();
+    await queue.add('a', 1, { id: 'two' });
+    const second = await follow(id);
+    expect(await second.until('"two"')).not.toContain('"one"');
+    const headers = { 'last-event-id': 'nonsense' };
+    expect((await ask('GET', 'api/v1/events', { headers })).status).toBe(400);
+    expect((await ask('GET', 'api/v1/events?queue=nobody')).status).toBe(404);
+    await Promise.all([second.ended, app.close()]);
+  });
+
+  it('bounds how many follow the events at once', async () => {
+    const { ask, follow } = await boot({ access: 'public', maxStreams: 1 });
+    const first = await follow('work:0');
+    await first.until('retry: 2000');
+    const { status, body } = await ask('GET', 'api/v1/events');
+    expect([status, body.error.code]).toEqual([503, 'TOO_MANY_STREAMS']);
+    first.close();
+    await until(async () => {
+      const next = await follow('work:0');
+      next.close();
+      return next.headers['content-type'] === 'text/event-stream; charset=utf-8';
+    }, PATIENT);
+  });
+
+  it('shows some events of a busy queue, all of another, and counts the rest', async () => {
+    const { queue, queueOf, follow } = await boot(undefined, { queues: ['calm'] });
+    await queue.add('first', 0, { id: 'first' });
+    const live = await follow('work:0');
+    await live.until('"first"');
+    const total = 20_000;
+    for (let from = 0; from < total; from += 1_000)
+      await queue.addBulk(Array.from({ length: 1_000 }, (_, n) => ({ name: 'burst', data: from + n })));
+    for (let n = 0; n < 5; n++) await queueOf('calm').add('calm', n, { id: `calm-${n}` });
+    await live.until('"calm-4"');
+    // It goes on with events that come after the burst.
+    let isOver = false;
+    const over = live.until('"last"').finally(() => (isOver = true));
+    while (!isOver) await queue.add('last', 0);
+    const text = await over;
+    const batches = batchesOf(text);
+    const events = batches.flatMap((batch) => batch.events);
+    const skipped = batches.reduce((sum, batch) => sum + batch.skipped, 0);
+    expect(events.filter((event) => event.queue === 'calm')).toHaveLength(5);
+    const shown = events.filter((event) => event.queue === 'work');
+    expect(new Set(shown.map(({ jobId }) => jobId)).size).toBe(shown.length);
+    // Each event of the queue has a number, from 1.
+    const [last] = [...text.matchAll(/^id: .*work:(\d+)/gm)].map(([, number]) => Number(number)).toReversed();
+    expect(shown.length + skipped).toBe(last);
+    expect(skipped).toBeGreaterThan(total / 2);
+    expect(Math.max(...batches.map((batch) => batch.events.length))).toBeLessThanOrEqual(200);
+  });
+
+  it('sends events of one type, however many others there are', async () => {
+    const { queue, ask, follow } = await boot();
+    const live = await follow('work:0', '?type=removed');
+    for (let n = 0; n < 5; n++) {
+      const added = await queue.addBulk(Array.from({ length: 1_000 }, (_, i) => ({ name: 'a', data: i })));
+      await queue.remove(added[0]!.id);
+    }
+    await queue.add('a', 0, { id: 'end' });
+    await queue.remove('end');
+    const batches = batchesOf(await live.until('"end"'));
+    expect(batches.flatMap(({ events }) => events.map(({ type }) => type))).toEqual(Array(6).fill('removed'));
+    expect(batches.every(({ skipped }) => skipped === 0)).toBe(true);
+    const { status, body } = await ask('GET', 'api/v1/events?type=deleted');
+    expect([status, body.error.code]).toEqual([400, 'BAD_EVENT_TYPE']);
+  });
+});
