@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Injectable } from '@nestjs/common';
-import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
+import { context, createContextKey, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
 import {
   AggregationTemporality,
   InMemoryMetricExporter,
@@ -213,6 +213,77 @@ it('listeners of the end of a run are in its trace', async () => {
   await queue.add('job', 1);
   const [heard] = await spansOf('heard', 1);
   expect(heard!.parentSpanContext?.spanId).toBe(idOf(spans('process work')[0]!));
+});
+
+describe('with a ratio', () => {
+  it('a run that is not chosen has no span, and neither has what its handler calls, here or elsewhere', async () => {
+    const carried: Record<string, string>[] = [];
+    const handler = async () => {
+      for (const name of ['first', 'second']) {
+        await inSpan(name, async () => {
+          const headers: Record<string, string> = {};
+          propagation.inject(context.active(), headers);
+          carried.push(headers);
+        });
+      }
+      const key = createContextKey('own');
+      return context.with(context.active().setValue(key, 1).deleteValue(key), () =>
+        trace.getActiveSpan()!.isRecording(),
+      );
+    };
+    const { queue } = await boot(
+      { handlers: { '*': handler }, root: { events: { results: true } } },
+      otel({ ratio: 0 }),
+    );
+    const baggage = propagation.createBaggage({ tenant: { value: 'acme' } });
+    const options = { retention: { completed: '1m' } };
+    expect(await queue.addAndWait('waits', 1, options)).toBe(true);
+    const [child] = await spansOf('process work', 1);
+    expect(traceOf(child!)).toBe(traceOf(spans('add work')[0]!));
+    exporter.reset();
+    carried.length = 0;
+    for (const id of ['a', 'b'])
+      await context.with(propagation.setBaggage(context.active(), baggage), () =>
+        queue.add('job', 1, { id, ...options }),
+      );
+    const results = () => Promise.all(['a', 'b'].map(async (id) => (await queue.get(id))?.result));
+    await until(async () => (await results()).every((one) => one === false), PATIENT);
+    expect(exporter.getFinishedSpans().map(({ name }) => name)).toEqual(['add work', 'add work']);
+    const parents = carried.map(({ traceparent }) => /^00-(\w{32})-\w{16}-00$/.exec(traceparent!)?.[1]);
+    expect(parents).toEqual([parents[0], parents[0], parents[2], parents[2]]);
+    expect(parents[0]).not.toBe(parents[2]);
+    expect(carried.every((headers) => headers['baggage'] === 'tenant=acme')).toBe(true);
+  });
+
+  it('a function decides for each run', async () => {
+    const ratio = ({ name }: { name: string }) => (name === 'rare' ? 1 : 0);
+    const { queue, said } = await boot({ handlers: { '*': () => 1 } }, otel({ ratio }));
+    await queue.addBulk(['often', 'rare', 'often'].map((name) => ({ name, data: 1 })));
+    await said.take(3, ({ type }) => type === 'completed', PATIENT);
+    expect(spans('process work').map(({ attributes }) => attributes['godwit.job.name'])).toEqual(['rare']);
+  });
+
+  it('a function that throws stops no run, and is logged once', async () => {
+    const fail = () => {
+      throw new Error('no ratio');
+    };
+    const { queue, said, logs } = await boot(
+      { handlers: { '*': () => 1 } },
+      otel({ ratio: fail, relation: fail }),
+    );
+    await queue.addBulk([1, 2].map((data) => ({ name: 'a', data })));
+    await said.take(2, ({ type }) => type === 'completed', PATIENT);
+    expect(spans('process work')).toHaveLength(2);
+    const lines = logs.lines.map((line) => line.text).filter((text) => text.includes('no ratio'));
+    expect(lines.map((line) => /otel\(\)\.(\w+) threw/.exec(line)?.[1])).toEqual(['relation', 'ratio']);
+  });
+
+  it('is a share, or a function', () => {
+    for (const ratio of [-0.1, 1.1, Number.NaN, '1', null])
+      expect(() => otel({ ratio: ratio as number })).toThrow(
+        /otel\(\)\.ratio.*a number from 0 to 1, or a function/,
+      );
+  });
 });
 
 describe('what is not asked for', () => {

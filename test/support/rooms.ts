@@ -126,7 +126,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     packages: ['@nestjs/common', '@nestjs/core'],
   },
   /** `godwit/otel`: it runs without Nest. */
-  'subpaths/otel': { lib: STAGE, packages: ['@opentelemetry/api'] },
+  'subpaths/otel': { lib: STAGE, packages: ['@opentelemetry/api', 'node:crypto'] },
   /** `godwit/alerts`. */
   'subpaths/alerts': {
     lib: [...STAGE, 'inspect', 'subpaths/inspector.ts', 'decorators/metadata.ts', 'module/core.module.ts'],

@@ -1,4 +1,5 @@
 import {
+  createNoopMeter,
   metrics,
   type Attributes,
   type Counter,
@@ -22,12 +23,17 @@ export class WorkMeter {
   private readonly sent: Counter;
   private readonly consumed: Counter;
   private readonly outcomes: Counter;
-  private readonly meter: Meter;
 
-  /** Create the meter only when the global provider exists: unlike tracers, meters of the API do not wait for it. */
-  constructor(provider: MeterProvider = metrics.getMeterProvider()) {
+  /**
+   * Null if nobody records metrics. Call it only when the global provider exists: unlike tracers, meters of the API do not wait for
+   * it.
+   */
+  static of(provider: MeterProvider = metrics.getMeterProvider()): WorkMeter | null {
     const meter = provider.getMeter(LIBRARY);
-    this.meter = meter;
+    return meter === createNoopMeter() ? null : new WorkMeter(meter);
+  }
+
+  private constructor(private readonly meter: Meter) {
     const seconds = (description: string, bounds: number[]) => ({
       unit: 's',
       description,

@@ -1,5 +1,7 @@
 import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
+import { Log } from '../../contract/log.js';
 import { InvalidOptionError } from '../../errors.js';
+import { messageOf } from '../../errors/thrown.js';
 import { boolean, field, oneOf, refuse, rule, shape, type Rule } from '../../options/check.js';
 import type { TracedRun } from '../../options/telemetry.js';
 
@@ -17,6 +19,13 @@ export interface OtelOptions {
    * @default 'link'
    */
   readonly relation?: TraceRelation | ((run: TracedRun) => TraceRelation);
+  /**
+   * Share of the runs that have a span, from 0 to 1; a function decides for each run. Spans in the handlers of other runs are not
+   * sampled. The sampler of the SDK decides about the runs that are left. It gets to know a run only when there is a span, which
+   * costs several times as much. Runs that are children of the call that added the job always have a span.
+   * @default 1
+   */
+  readonly ratio?: number | ((run: TracedRun) => number);
   /**
    * Adds a span `create` for each of the first 100 jobs of `addBulk`, so that each run links to the span of its job.
    *
@@ -41,6 +50,8 @@ export interface CheckedOtel {
   readonly relationOf: (run: TracedRun) => TraceRelation;
   /** Whether every run is linked. Then the context of a span that is not sampled need not be stored. */
   readonly onlyLinks: boolean;
+  /** Undefined if all runs have a span. */
+  readonly ratioOf: ((run: TracedRun) => number) | undefined;
   readonly createSpans: boolean;
   readonly global: boolean;
   readonly tracerProvider: TracerProvider | undefined;
@@ -48,10 +59,18 @@ export interface CheckedOtel {
 }
 
 const PLACE = 'otel()';
+const logger = new Log('QueueTelemetry');
 
 const readRelation: Rule<OtelOptions['relation'] & {}> = (value, path, report) =>
   typeof value === 'function' ? (value as () => TraceRelation) : readWord(value, path, report);
 const readWord = oneOf('link', 'parent');
+
+const readRatio: Rule<OtelOptions['ratio'] & {}> = (value, path, report) =>
+  typeof value === 'function' ? (value as () => number) : readShare(value, path, report);
+const readShare = rule((value: unknown, path: string): number => {
+  if (typeof value === 'number' && value >= 0 && value <= 1) return value;
+  throw new InvalidOptionError(path, 'a number from 0 to 1, or a function that returns one', value);
+});
 
 const having = <T>(method: string, phrase: string) =>
   rule((value: unknown, path: string): T => {
@@ -62,6 +81,7 @@ const readMeterProvider = having<MeterProvider>('getMeter', 'a MeterProvider of 
 
 const readOptions = shape({
   relation: field('relation', readRelation),
+  ratio: field('ratio', readRatio),
   createSpans: field('createSpans', boolean),
   global: field('global', boolean),
   tracerProvider: field(
@@ -76,13 +96,29 @@ const readOptions = shape({
 /** @throws {InvalidOptionError} */
 export function checkOtel(options: OtelOptions): CheckedOtel {
   const given = readOptions(options, PLACE, refuse)!;
-  const { relation = 'link', createSpans = false, global = false, tracerProvider, meterProvider } = given;
+  const { relation = 'link', ratio = 1, createSpans = false, global = false } = given;
+  const { tracerProvider, meterProvider } = given;
   return {
-    relationOf: typeof relation === 'function' ? relation : () => relation,
+    relationOf: typeof relation === 'function' ? guarded('relation', relation, 'link') : () => relation,
     onlyLinks: relation === 'link',
+    ratioOf: typeof ratio === 'function' ? guarded('ratio', ratio, 1) : ratio < 1 ? () => ratio : undefined,
     createSpans,
     global,
     tracerProvider,
     meterProvider,
+  };
+}
+
+/** An error of the function of a user must not stop a worker. The first one is logged. */
+function guarded<T extends string | number>(name: string, decide: (run: TracedRun) => T, otherwise: T): (run: TracedRun) => T {
+  let isLogged = false;
+  return (run) => {
+    try {
+      return decide(run);
+    } catch (error) {
+      if (!isLogged) logger.warn(`${PLACE}.${name} threw, so ${otherwise} applies: ${messageOf(error)}`);
+      isLogged = true;
+      return otherwise;
+    }
   };
 }

@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
 import {
   context,
   createContextKey,
+  INVALID_SPAN_CONTEXT,
   isSpanContextValid,
   propagation,
   ROOT_CONTEXT,
@@ -38,6 +40,17 @@ const INTERNAL = ROOT_CONTEXT.setValue(SUPPRESSED, true);
 /** Context key for an `addBulk` with a span for each job: the number of spans created so far. */
 const CREATED = createContextKey('godwit spans of one bulk');
 const MAX_CREATED = 100;
+/** The key under which a context holds its span. The API does not export it. */
+const SPAN_KEY = (() => {
+  let found: symbol | undefined;
+  const probe: Context = {
+    getValue: () => undefined,
+    deleteValue: () => probe,
+    setValue: (key) => ((found = key), probe),
+  };
+  trace.setSpan(probe, trace.wrapSpanContext(INVALID_SPAN_CONTEXT));
+  return found;
+})();
 /** Context key that marks a call of `addAndWait`. */
 const AWAITED = createContextKey('godwit caller that waits');
 
@@ -56,7 +69,8 @@ export function otel(options: OtelOptions = {}): QueueTelemetry {
 
 class OpenTelemetry implements QueueTelemetry {
   private readonly tracer: Tracer;
-  private work: WorkMeter | undefined;
+  /** Null if nobody records metrics. */
+  private work: WorkMeter | null | undefined;
 
   constructor(private readonly options: CheckedOtel) {
     this.tracer = (options.tracerProvider ?? trace.getTracerProvider()).getTracer(LIBRARY);
@@ -121,6 +135,8 @@ class OpenTelemetry implements QueueTelemetry {
     const isKnown = creation !== undefined && isSpanContextValid(creation);
     const isChild = isKnown && (run.awaited || this.options.relationOf(run) === 'parent');
     const base = isChild || !creation ? carried : trace.deleteSpan(carried);
+    this.meter?.began(run);
+    if (!isChild && !this.isChosen(run)) return new UntracedRun(base);
     const attributes = messaging(queue, 'process', 'process');
     attributes['messaging.message.id'] = id;
     attributes['messaging.client.id'] = worker;
@@ -135,7 +151,6 @@ class OpenTelemetry implements QueueTelemetry {
       { kind: SpanKind.CONSUMER, attributes, links },
       base,
     );
-    this.meter?.began(run);
     return new SpanOfRun(span, trace.setSpan(base, span));
   }
 
@@ -153,9 +168,16 @@ class OpenTelemetry implements QueueTelemetry {
 
   /** Created at the first use, because the SDK is registered by then. */
   private get meter(): WorkMeter | undefined {
-    const { meterProvider } = this.options;
-    if (meterProvider === false) return undefined;
-    return (this.work ??= new WorkMeter(meterProvider));
+    if (this.work === undefined) {
+      const { meterProvider } = this.options;
+      this.work = meterProvider === false ? null : WorkMeter.of(meterProvider);
+    }
+    return this.work ?? undefined;
+  }
+
+  private isChosen(run: TracedRun): boolean {
+    const { ratioOf } = this.options;
+    return ratioOf === undefined || Math.random() < ratioOf(run);
   }
 
   private contextOf({ count, awaits }: TracedAdd, active: Context): Context {
@@ -187,6 +209,43 @@ class SpanOfRun implements RunTrace {
     if (reason !== null) span.setAttribute('godwit.dead.reason', reason);
     if (failure !== null) fail(span, failure.name, failure);
     span.end();
+  }
+}
+
+/**
+ * A run without a span, and its context. Spans in its handler are not sampled, here and in the services that it calls. Most handlers
+ * look for no span, so it is made when one does: a usual context would cost as much as the run.
+ */
+class UntracedRun implements RunTrace, Context {
+  private made: Context | undefined;
+
+  constructor(private readonly base: Context) {}
+
+  call<T>(work: () => T): T {
+    return context.with(this, work);
+  }
+
+  ended(): void {}
+
+  getValue(key: symbol): unknown {
+    return (key === SPAN_KEY ? this.whole : this.base).getValue(key);
+  }
+
+  setValue(key: symbol, value: unknown): Context {
+    return this.whole.setValue(key, value);
+  }
+
+  deleteValue(key: symbol): Context {
+    return this.whole.deleteValue(key);
+  }
+
+  private get whole(): Context {
+    if (this.made === undefined) {
+      const [traceId, spanId] = [randomBytes(16).toString('hex'), randomBytes(8).toString('hex')];
+      const span = trace.wrapSpanContext({ traceId, spanId, traceFlags: TraceFlags.NONE });
+      this.made = trace.setSpan(this.base, span);
+    }
+    return this.made;
   }
 }
 
