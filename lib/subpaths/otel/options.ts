@@ -110,7 +110,11 @@ export function checkOtel(options: OtelOptions): CheckedOtel {
 }
 
 /** An error of the function of a user must not stop a worker. The first one is logged. */
-function guarded<T extends string | number>(name: string, decide: (run: TracedRun) => T, otherwise: T): (run: TracedRun) => T {
+function guarded<T extends string | number>(
+  name: string,
+  decide: (run: TracedRun) => T,
+  otherwise: T,
+): (run: TracedRun) => T {
   let isLogged = false;
   return (run) => {
     try {
