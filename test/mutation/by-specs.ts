@@ -17,8 +17,9 @@ const ALL = readdirSync(FOLDER)
   .map((name) => name.slice(0, -'.spec.ts'.length));
 /** Specs that look at several scripts; what an exchange tells of schedules is in `due-schedules`. */
 const MORE = ['letters', 'undeclared-workers', 'events', 'due-schedules', 'planted'];
-/** Specs of `test/scripts` for fragments of flow control. Those of functions are short, so they are first. */
-const OF_FRAGMENTS: Readonly<Record<string, readonly string[]>> = {
+/** Specs of `test/scripts` for flow control; for other scripts the spec with their name. Those of functions are short, so they are first. */
+const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
+  'set-limits': ['set-limits', 'undeclared-workers'],
   'shared/rates': ['limit-functions'],
   'shared/limits': ['limit-functions'],
   'shared/breakers': ['limit-functions'],
@@ -35,7 +36,7 @@ function specsOf(id: string): readonly string[] {
   const { file, patch } = mutantOf(id);
   const ofFlowControl = FLOW_CONTROL[file];
   if (ofFlowControl) {
-    const ofScripts = OF_FRAGMENTS[file] ?? ALL.filter((spec) => spec === file);
+    const ofScripts = OF_FLOW_CONTROL[file] ?? ALL.filter((spec) => spec === file);
     return [...ofScripts, ...ofBothEngines(ofFlowControl)];
   }
   const scripts = allScripts().flatMap(({ name, text }) => (patch(name, text) === text ? [] : [name]));

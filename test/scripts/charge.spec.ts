@@ -22,6 +22,24 @@ it('corrects a rate by what a job has really cost, in both directions', async ()
 it('of what has no rate counts nothing', async () => {
   const charge = () => q.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 0, count: 4 }]);
   expect(await changingNothing(q, charge)).toBeUndefined();
+  // Nor does it touch a state, also one that it cannot read.
+  await q.admin.hset(q.key('limitStates'), 'q', 'what a later version wrote');
+  expect(await changingNothing(q, charge)).toBeUndefined();
+});
+
+it('that corrects a rate ends no hold, and wakes nobody', async () => {
+  await q.engine.limits.set(QUEUE, 'n:mail', 'live', {
+    rate: { max: 10, per: 600_000, window: 'fixed', burst: 10 },
+  });
+  await q.engine.limits.charge(QUEUE, [{ field: 'n:mail', holdMs: 60_000, count: 0 }]);
+  await q.add(job('m', { name: 'mail' }));
+  await q.wasRung();
+  await q.engine.limits.charge(QUEUE, [{ field: 'n:mail', holdMs: 0, count: -1 }]);
+  expect(await q.wasRung()).toBe(false);
+  expect(await q.claim(9)).toEqual([]);
+  await q.engine.limits.charge(QUEUE, [{ field: 'n:mail', holdMs: -1, count: 0 }]);
+  expect(await q.wasRung()).toBe(true);
+  expect(await q.claim(9)).toEqual(['m']);
 });
 
 it('holds back the jobs of one name, and no others', async () => {

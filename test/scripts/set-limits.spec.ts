@@ -35,6 +35,31 @@ it('counts running jobs once, by their group', async () => {
   expect(await q.zset('slots')).toEqual(['plain', 'a']);
 });
 
+/** Jobs that count against a concurrency, with the number of their line. */
+const slots = () => q.admin.zrange(q.key('slots'), '0', '-1', 'WITHSCORES');
+
+it('leaves the slot of a job that counts already, whatever changes then', async () => {
+  const body = encodeBody('work', 1, { group: 'g' }, '');
+  await q.hold(job('a', { body }), 'plain');
+  // The next line gets the lowest number.
+  await q.admin.hset(q.key('meta'), 'lines', 2_097_149);
+  await q.engine.limits.set(QUEUE, 'g', 'live', { concurrency: 2 });
+  expect(await slots()).toEqual(['a', '1']);
+  await q.engine.limits.set(QUEUE, 'q', 'live', { concurrency: 9 });
+  expect(await slots()).toEqual(['plain', '0', 'a', '1']);
+  await q.engine.limits.set(QUEUE, 'g', 'live', { order: 'strict' });
+  expect(await slots()).toEqual(['plain', '0', 'a', '1']);
+});
+
+it('counts running jobs of the name, and no others', async () => {
+  await q.hold(job('m', { name: 'mail', body: encodeBody('mail', 1, {}, '') }));
+  await q.hold(job('p', { name: 'page', body: encodeBody('page', 1, {}, '') }));
+  await q.engine.limits.set(QUEUE, 'n:mail', 'live', { concurrency: 1 });
+  expect(await slots()).toEqual(['m', String(Number((await q.hash('lines'))['n:mail']))]);
+  await q.add(job('m2', { name: 'mail' }), job('p2', { name: 'page' }));
+  expect(await q.claim(9)).toEqual(['p2']);
+});
+
 describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: setLimits.keys,

@@ -15,7 +15,9 @@ it('lets all groups go on when their common rule changes', async () => {
   );
   expect((await q.claim(9)).length).toBe(3);
   expect(await q.claim(9)).toEqual([]);
+  expect(await q.zset('resting')).toHaveLength(3);
   await q.engine.limits.set(QUEUE, 'g', 'live', null);
+  expect(await q.zset('resting')).toEqual([]);
   expect((await q.claim(9)).toSorted()).toEqual(['a2', 'b2', 'c2']);
 });
 
