@@ -25,7 +25,7 @@ const BLOCK_MS = 1_000;
 /** For a read that should not block. Redis takes 0 as "no limit". */
 const GLANCE_MS = 1;
 /** How long the connection stays open without listeners, so that listeners that come and go do not cost a connection each. */
-const LINGER_MS = 1_000;
+const KEEP_OPEN_MS = 1_000;
 /** How often one queue is checked for numbers that started again. A read does not show that. */
 const COMPARE_MS = 5_000;
 const BACKOFF_MS = { first: 100, most: 1_000, jitter: 0.3 };
@@ -177,7 +177,7 @@ export class StoreEventReader {
     const unlink = this.engine.onLink((event) => this.onLink(event));
     let connected = false;
     let failures = 0;
-    while (this.cursors.size > 0 || (connected && (await this.lingered()))) {
+    while (this.cursors.size > 0 || (connected && (await this.isNeededAgain()))) {
       try {
         if (!connected) await this.open();
         connected = true;
@@ -197,8 +197,8 @@ export class StoreEventReader {
   }
 
   /** Whether there is a listener again. */
-  private async lingered(): Promise<boolean> {
-    if (!this.stopped) await this.changed.wait(LINGER_MS);
+  private async isNeededAgain(): Promise<boolean> {
+    if (!this.stopped) await this.changed.wait(KEEP_OPEN_MS);
     return this.cursors.size > 0;
   }
 

@@ -16,7 +16,7 @@ const MIN_SCORE = 95;
 
 const only = process.argv.slice(2);
 /** A process loads the specs once for each of its mutants, so it gets a hundred of them at most. */
-const SHARES = only.length === 0 ? 20 : CHILDREN;
+const SHARES = CHILDREN * (only.length || 10);
 const children = new Set();
 const temp = mkdtempSync(join(tmpdir(), 'godwit-mutation-'));
 process.on('exit', () => {

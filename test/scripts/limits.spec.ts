@@ -25,6 +25,7 @@ it('of a queue without limits tells that there are none', async () => {
 it('tells groups page by page', async () => {
   const groups = Array.from({ length: 1_000 }, (_, i) => `tenant ${i}`);
   await q.add(...groups.map((group) => job(`of ${group}`, { group })));
+  await q.add(...groups.slice(0, 500).map((group) => job(`more of ${group}`, { group })));
   const seen: string[] = [];
   let pages = 0;
   for (let cursor: string | null = '0'; cursor !== null; pages++) {
@@ -32,6 +33,8 @@ it('tells groups page by page', async () => {
       q.engine.limits.groups(QUEUE, cursor!, 100),
     );
     seen.push(...page.groups.map(({ field }) => field.slice(2)));
+    for (const { field, waiting } of page.groups)
+      expect(waiting).toBe(groups.indexOf(field.slice(2)) < 500 ? 2 : 1);
     cursor = page.next;
   }
   expect(seen.toSorted()).toEqual(groups.toSorted());

@@ -74,14 +74,20 @@ export class LiveStreams {
     });
     response.write('retry: 2000\n\n');
     const most = Math.max(LEAST_SHARE, Math.floor(MAX_EVENTS / queues.length));
-    const taps = queues.map((queue) => new Tap(this.events, queue, types, most, last.get(queue.name)));
+    const followed = queues.map(
+      (queue) => new LiveQueue(this.events, queue, types, most, last.get(queue.name)),
+    );
     const flush = () => {
-      const taken = taps.map((tap) => tap.take());
-      const events = taken.flatMap((one) => one.events.map((event) => this.view(event, one.canSeeData)));
+      const taken = followed.map((queue) => queue.take());
+      const events = taken
+        .flatMap((one) => one.events.map((event) => this.view(event, one.canSeeData)))
+        .toSorted((a, b) => a.at - b.at);
       if (events.length === 0) return;
       const skipped = taken.reduce((sum, one) => sum + one.skipped, 0);
       const batch: LiveBatch = { events, skipped };
-      const id = taps.flatMap((tap) => (tap.last === undefined ? [] : [`${tap.name}:${tap.last}`])).join(',');
+      const id = followed
+        .flatMap((queue) => (queue.last === undefined ? [] : [`${queue.name}:${queue.last}`]))
+        .join(',');
       response.write(`id: ${id}\ndata: ${JSON.stringify(batch)}\n\n`);
       if (response.writableLength > MAX_PENDING_BYTES) response.destroy();
     };
@@ -93,7 +99,7 @@ export class LiveStreams {
     const stop = () => {
       if (!this.open.delete(stop)) return;
       timers.forEach(clearInterval);
-      for (const tap of taps) tap.close();
+      for (const queue of followed) queue.close();
       response.end();
     };
     this.open.add(stop);
@@ -138,10 +144,10 @@ export class LiveStreams {
 }
 
 /**
- * The events of one queue for one reader. When it has as many as are sent, it stops to listen until they are sent: reading all events of
+ * The events of one queue for one reader. When it has as many as are sent, it stops listening until they are sent: reading all events of
  * a fast queue, to show a few, would slow the jobs of this process down.
  */
-class Tap {
+class LiveQueue {
   readonly name: string;
   private events: QueueEvent[] = [];
   /** How many events were not kept since the last ones were taken. */
