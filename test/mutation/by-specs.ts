@@ -1,5 +1,6 @@
-import { appendFileSync, readdirSync } from 'node:fs';
-import { afterAll, beforeAll, beforeEach, describe, type RunnerTask } from 'vitest';
+import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, beforeEach, describe, inject, type RunnerTask } from 'vitest';
 import '#lib/engine/redis-engine.js';
 import { allScripts } from '#lib/engine/script.js';
 import { allMutants, FLOW_CONTROL, mutantOf, type Mutant } from './mutants.js';
@@ -51,6 +52,21 @@ const tried = allMutants()
   .filter(isAsked)
   .filter((_, i) => i % shards === shard)
   .map(({ id }) => id);
+/** Those that an earlier process of this share has tried. */
+const done = existsSync(MUTATION_OUT) ? readFileSync(MUTATION_OUT, 'utf8') : '';
+const left = ['none', ...tried].filter((id) => !done.includes(`"id":${JSON.stringify(id)},`));
+
+/** Whether a script has not ended. Then its server answers nobody any more. */
+async function isStuck(): Promise<boolean> {
+  const admin = new Redis(inject('redisUrl'), { retryStrategy: null, commandTimeout: 3_000 });
+  admin.on('error', () => {});
+  const isWell = await admin.dbsize().then(
+    () => true,
+    () => false,
+  );
+  admin.disconnect();
+  return !isWell;
+}
 
 /** Tests that have run already are not touched. A test that skips itself would still set up and clean up. */
 function skip(task: RunnerTask): void {
@@ -58,7 +74,7 @@ function skip(task: RunnerTask): void {
   else if (!task.result) task.mode = 'skip';
 }
 
-for (const id of ['none', ...tried]) {
+for (const id of left) {
   const specs = id === 'none' ? [...new Set(tried.flatMap(specsOf))] : specsOf(id);
   describe(`mutant ${id}`, async () => {
     let killedBy: string | null = null;
@@ -73,11 +89,15 @@ for (const id of ['none', ...tried]) {
         skip(whole);
       });
     });
-    afterAll(() => {
+    afterAll(async () => {
+      const hangs = await isStuck();
+      if (hangs) killedBy = 'it never ends';
       appendFileSync(
         MUTATION_OUT,
         `${JSON.stringify({ id, key: mutantOf(id).key, killedBy: killedBy && `specs, ${killedBy.slice(0, 90)}` })}\n`,
       );
+      // The rest needs another server, which the next process of this share starts.
+      if (hangs) process.kill(process.pid, 'SIGKILL');
     });
     for (const spec of specs)
       await import(/* @vite-ignore */ `${FOLDER.pathname}${spec}.spec.ts?mutant=${id}`);
