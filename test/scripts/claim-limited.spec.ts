@@ -86,6 +86,50 @@ it('tells of each job how often it failed, and how many workers it lost', async 
   ];
   expect(await told(3)).toEqual(both);
   expect(await told(3)).toEqual(both);
+  const started = (await q.events())
+    .filter(({ type }) => type === 'active')
+    .map(({ id, attempt }) => [id, attempt]);
+  expect(started.slice(-2)).toEqual([
+    ['b', 1],
+    ['a', 2],
+  ]);
+});
+
+it('gives a suspect of a group when its group has a place, and passes over one whose group is paused', async () => {
+  await q.engine.limits.set(QUEUE, 'g', 'live', { concurrency: 1 });
+  await q.exchange({ want: 0 });
+  await q.add(
+    ...['a', 'b'].flatMap((group) => [member(`${group}1`, group), member(`${group}2`, group)]),
+    'plain',
+  );
+  // Two were lost twice by workers that fell silent.
+  for (const id of ['a1', 'b1']) {
+    const line = (await q.hash('lines'))[`g:${id[0]}`]!;
+    await q.admin.zrem(q.key('grouped'), id);
+    await q.admin.rpush(q.key('suspects'), id);
+    await q.admin.zadd(q.key('ready'), 0, line);
+  }
+  await q.engine.limits.set(QUEUE, 'g:a', 'live', { paused: true });
+  // A worker that takes no suspects.
+  const first = await claim(2, { maySuspect: false });
+  expect(new Set(idsOf(first))).toEqual(new Set(['b2', 'plain']));
+  expect(idsOf(await claim(3))).toEqual([]);
+  await q.exchange({ seq: 3, want: 0, settled: [completed('b2')] });
+  expect(idsOf(await claim(4))).toEqual(['b1']);
+  expect(await q.list('suspects')).toEqual(['a1']);
+  await q.engine.limits.set(QUEUE, 'g:a', 'live', null);
+  await q.add('other');
+  expect(idsOf(await claim(5))).toEqual(['a1', 'other']);
+});
+
+it('keeps the record of its worker for the time that it is given', async () => {
+  await q.exchange({ want: 0 });
+  await q.add(member('a', 'g'));
+  await q.admin.persist(q.key('worker'));
+  await claim(2);
+  const left = await q.admin.pttl(q.key('worker'));
+  expect(left).toBeGreaterThan(590_000);
+  expect(left).toBeLessThanOrEqual(600_000);
 });
 
 it('gives each new group a number that no other has, also once numbers start again', async () => {
