@@ -55,7 +55,7 @@ describe('of', () => {
     expect(seen).toEqual(['1 added', '2 added', '3 added']);
     expect(engine.count('lastEvent')).toBe(1);
     for (const subscription of subscriptions) subscription.unsubscribe();
-    await vi.advanceTimersByTimeAsync(1_000);
+    await vi.advanceTimersByTimeAsync(2_000);
     expect([engine.count('openEvents'), engine.count('closeEvents')]).toEqual([1, 1]);
   });
 

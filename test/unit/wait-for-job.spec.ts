@@ -405,7 +405,7 @@ describe('the subscription', () => {
     await vi.advanceTimersByTimeAsync(15_000);
     expect(engine.connections).toBe(1);
     second.cancel();
-    await vi.advanceTimersByTimeAsync(11_000);
+    await vi.advanceTimersByTimeAsync(12_000);
     expect(engine.connections).toBe(0);
   });
 });
