@@ -30,7 +30,7 @@ interface FollowedQueue {
 const EVERY_MS = 250;
 /** Most events that are sent each time, shared by the queues, so that a busy queue does not hide the others. */
 const MAX_EVENTS = 200;
-/** Each queue may send as many, however many queues there are. */
+/** Each queue may send at least this many, even if there are many queues. */
 const LEAST_SHARE = 10;
 const BEAT_MS = 15_000;
 /** After this time the reader reconnects, so guards and rights are checked again. */
@@ -78,7 +78,7 @@ export class LiveStreams {
       (queue) => new LiveQueue(this.events, queue, types, most, last.get(queue.name)),
     );
     const flush = () => {
-      const taken = followed.map((queue) => queue.take());
+      const taken = followed.map((one) => one.take());
       const events = taken
         .flatMap((one) => one.events.map((event) => this.view(event, one.canSeeData)))
         .toSorted((a, b) => a.at - b.at);
@@ -145,7 +145,7 @@ export class LiveStreams {
 
 /**
  * The events of one queue for one reader. When it has as many as are sent, it stops listening until they are sent: reading all events of
- * a fast queue, to show a few, would slow the jobs of this process down.
+ * a fast queue to show a few would slow down the jobs of this process.
  */
 class LiveQueue {
   readonly name: string;
@@ -217,9 +217,11 @@ function readType(type: string | undefined): ReadonlySet<EventType> | undefined 
 function readSince(text: string | undefined): Map<string, number> {
   const last = new Map<string, number>();
   for (const part of text ? text.split(',') : []) {
-    const [, queue, id] = /^([A-Za-z0-9._-]{1,128}):(\d{1,16})$/.exec(part) ?? [];
-    if (queue === undefined) throw new HttpFault(400, 'BAD_EVENT_ID', 'last-event-id is queue:id, …');
-    last.set(queue, Number(id));
+    const [, queue, id] = /^([A-Za-z0-9._-]{1,128}):(.*)$/.exec(part) ?? [];
+    const number = numberOfEvent(id);
+    if (queue === undefined || number === undefined)
+      throw new HttpFault(400, 'BAD_EVENT_ID', 'last-event-id is queue:id, …');
+    last.set(queue, number);
   }
   return last;
 }
