@@ -57,6 +57,11 @@ export function oneOf<const T extends string>(...words: readonly T[]): Rule<T> {
     words.includes(value as T) ? (value as T) : fail(path, phrase, value, report);
 }
 
+/** A function, which is not called here, or what the other rule accepts. */
+export function orFunction<T, F extends (...args: never[]) => unknown>(read: Rule<T>): Rule<T | F> {
+  return (value, path, report) => (typeof value === 'function' ? (value as F) : read(value, path, report));
+}
+
 /** A list of these words; each may occur once. */
 export function someOf<const T extends string>(...words: readonly T[]): Rule<readonly T[]> {
   const phrase = `a list of ${words.map((word) => `'${word}'`).join(', ')}`;

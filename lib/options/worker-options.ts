@@ -8,6 +8,7 @@ import {
   duration,
   field,
   integer,
+  orFunction,
   readable,
   refuse,
   rule,
@@ -204,8 +205,7 @@ const readScope: Rule<number> = (value, path, report) => {
 const readProcessor = shape({
   concurrency: field<'concurrency', NonNullable<ProcessorOptions['concurrency']>>(
     'concurrency',
-    (value, path, report) =>
-      typeof value === 'function' ? (value as () => number) : readConcurrency(value, path, report),
+    orFunction<number, () => number>(readConcurrency),
   ),
   inject: field('inject', rule(readInject)),
   scope: field('scope', readScope),

@@ -2,7 +2,7 @@ import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
 import { Log } from '../../contract/log.js';
 import { InvalidOptionError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
-import { boolean, field, oneOf, refuse, rule, shape, type Rule } from '../../options/check.js';
+import { boolean, field, oneOf, orFunction, refuse, rule, shape } from '../../options/check.js';
 import type { TracedRun } from '../../options/telemetry.js';
 
 /**
@@ -21,8 +21,8 @@ export interface OtelOptions {
   readonly relation?: TraceRelation | ((run: TracedRun) => TraceRelation);
   /**
    * Share of the runs that have a span, from 0 to 1; a function decides for each run. Spans in the handlers of other runs are not
-   * sampled. The sampler of the SDK decides about the runs that are left. It gets to know a run only when there is a span, which
-   * costs several times as much. Runs that are children of the call that added the job always have a span.
+   * sampled. The sampler of the SDK then decides about the chosen runs. It needs a span to decide, which costs several times as
+   * much. Runs that are children of the call that added the job always have a span.
    * @default 1
    */
   readonly ratio?: number | ((run: TracedRun) => number);
@@ -61,12 +61,6 @@ export interface CheckedOtel {
 const PLACE = 'otel()';
 const logger = new Log('QueueTelemetry');
 
-const readRelation: Rule<OtelOptions['relation'] & {}> = (value, path, report) =>
-  typeof value === 'function' ? (value as () => TraceRelation) : readWord(value, path, report);
-const readWord = oneOf('link', 'parent');
-
-const readRatio: Rule<OtelOptions['ratio'] & {}> = (value, path, report) =>
-  typeof value === 'function' ? (value as () => number) : readShare(value, path, report);
 const readShare = rule((value: unknown, path: string): number => {
   if (typeof value === 'number' && value >= 0 && value <= 1) return value;
   throw new InvalidOptionError(path, 'a number from 0 to 1, or a function that returns one', value);
@@ -80,8 +74,11 @@ const having = <T>(method: string, phrase: string) =>
 const readMeterProvider = having<MeterProvider>('getMeter', 'a MeterProvider of OpenTelemetry, or false');
 
 const readOptions = shape({
-  relation: field('relation', readRelation),
-  ratio: field('ratio', readRatio),
+  relation: field(
+    'relation',
+    orFunction<TraceRelation, (run: TracedRun) => TraceRelation>(oneOf('link', 'parent')),
+  ),
+  ratio: field('ratio', orFunction<number, (run: TracedRun) => number>(readShare)),
   createSpans: field('createSpans', boolean),
   global: field('global', boolean),
   tracerProvider: field(

@@ -213,8 +213,8 @@ class SpanOfRun implements RunTrace {
 }
 
 /**
- * A run without a span, and its context. Spans in its handler are not sampled, here and in the services that it calls. Most handlers
- * look for no span, so it is made when one does: a usual context would cost as much as the run.
+ * A run that is not traced, and its context. Spans in its handler are not sampled, here and in the services that it calls. The context
+ * gets its span, which is not sampled, when something first reads it. Few handlers do, and creating it would take as long as a short run.
  */
 class UntracedRun implements RunTrace, Context {
   private made: Context | undefined;
