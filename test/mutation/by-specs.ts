@@ -56,8 +56,8 @@ const tried = allMutants()
 const done = existsSync(MUTATION_OUT) ? readFileSync(MUTATION_OUT, 'utf8') : '';
 const left = ['none', ...tried].filter((id) => !done.includes(`"id":${JSON.stringify(id)},`));
 
-/** Whether a script has not ended. Then its server answers nobody any more. */
-async function isStuck(): Promise<boolean> {
+/** Whether a script still runs. Then its server answers no command. */
+async function hasStuckScript(): Promise<boolean> {
   const admin = new Redis(inject('redisUrl'), { retryStrategy: null, commandTimeout: 3_000 });
   admin.on('error', () => {});
   const isWell = await admin.dbsize().then(
@@ -90,14 +90,17 @@ for (const id of left) {
       });
     });
     afterAll(async () => {
-      const hangs = await isStuck();
-      if (hangs) killedBy = 'it never ends';
-      appendFileSync(
-        MUTATION_OUT,
-        `${JSON.stringify({ id, key: mutantOf(id).key, killedBy: killedBy && `specs, ${killedBy.slice(0, 90)}` })}\n`,
-      );
+      const isStuck = await hasStuckScript();
+      if (isStuck) killedBy = 'it never ends';
+      const line = {
+        id,
+        key: mutantOf(id).key,
+        killedBy: killedBy && `specs, ${killedBy.slice(0, 90)}`,
+        isStuck,
+      };
+      appendFileSync(MUTATION_OUT, `${JSON.stringify(line)}\n`);
       // The rest needs another server, which the next process of this share starts.
-      if (hangs) process.kill(process.pid, 'SIGKILL');
+      if (isStuck) process.kill(process.pid, 'SIGKILL');
     });
     for (const spec of specs)
       await import(/* @vite-ignore */ `${FOLDER.pathname}${spec}.spec.ts?mutant=${id}`);

@@ -13,8 +13,6 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const CHILDREN = 2;
 const MIN_SCORE = 95;
-/** As `by-specs.ts` writes it. */
-const NEVER_ENDS = 'specs, it never ends';
 
 const only = process.argv.slice(2);
 /** A process loads the specs once for each of its mutants, so it gets a hundred of them at most. */
@@ -44,7 +42,7 @@ async function run(by, env) {
       do {
         before = readLines(out).length;
         texts.push(await vitest({ ...env, ...share }));
-      } while (readLines(out).length > before && readLines(out).at(-1).killedBy === NEVER_ENDS);
+      } while (readLines(out).length > before && readLines(out).at(-1).isStuck);
     }
   }
   await Promise.all(Array.from({ length: CHILDREN }, work));
