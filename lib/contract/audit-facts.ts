@@ -29,7 +29,7 @@ export type AuditedKey = (typeof AUDITED)[number];
 const PLACES = ['wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'dead', 'completed'] as const;
 /** Only for jobs that have not completed. */
 const UNFINISHED = ['attempts', 'stalls'] as const;
-const BESIDE = [
+const MORE_KEYS = [
   ...UNFINISHED,
   'failures',
   'results',
@@ -159,7 +159,7 @@ export class AuditFacts {
       for (const line of ['wait', 'suspects'] as const) {
         if (marks & TWICE[line]) yield about('repeated', [line], `is more than once in ${line}`);
       }
-      const strays = BESIDE.filter(
+      const strays = MORE_KEYS.filter(
         (key) => marks & BIT[key] && !belongs(key, marks, hasBody, this.holdersOf.has(id)),
       );
       if (strays.length > 0)
@@ -202,7 +202,7 @@ export class AuditFacts {
 }
 
 /** Whether a job in these places may have data in this key. */
-function belongs(key: (typeof BESIDE)[number], marks: number, hasBody: boolean, isHeld: boolean): boolean {
+function belongs(key: (typeof MORE_KEYS)[number], marks: number, hasBody: boolean, isHeld: boolean): boolean {
   const isCompleted = (marks & BIT.completed) !== 0;
   if (key === 'results') return isCompleted;
   if (key === 'priorities') return (marks & BIT.delayed) !== 0;

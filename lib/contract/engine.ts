@@ -325,7 +325,7 @@ export interface ClaimedJob {
   readonly failed: number;
   /** How many workers the job has lost. */
   readonly stalls: number;
-  /** Set if it has run before without a failed attempt, or was retried by a person. Then it does not expire. */
+  /** Set if it has run before without a failed attempt, or was retried by a call. Then it does not expire. */
   readonly started?: true;
   /** Set if a stored counter of the job cannot be read. It counts as 0 until `repair` resets it. */
   readonly unreadable?: true;
@@ -504,7 +504,7 @@ export interface QueueLimits {
   /** About how many bytes dead jobs may take. */
   readonly deadMaxBytes: number;
   readonly deadAgeMs: number;
-  /** How many ms cancelled jobs are kept if they do not say so themselves. @default 0 */
+  /** How many ms cancelled jobs are kept if they have no retention of their own. @default 0 */
   readonly cancelledMs?: number;
   /** Completed and cancelled jobs kept, however long their retention. */
   readonly completedMax: number;

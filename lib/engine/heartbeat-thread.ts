@@ -9,7 +9,7 @@ import { isBeatDue } from '../contract/engine.js';
 import { FAREWELL_MS, isForgotten, within } from '../contract/retry.js';
 
 /*
- * The heartbeat thread renews leases. It has its own event loop and its own connection, so it goes on while a handler blocks the
+ * The heartbeat thread renews leases. It has its own event loop and its own connection, so it continues while a handler blocks the
  * main event loop. After `maxBlockMs` it stops, so that the jobs of a handler in an endless loop are recovered.
  */
 const MIN_CALL_MS = 100;

@@ -33,7 +33,7 @@ export function encodeRegistration(
 
 /**
  * Keeps this process registered. The full record is written when it has changed, and from time to time. Otherwise only its expiry
- * is renewed, which costs next to nothing. It is renewed every half lease, so one renewal may be lost.
+ * is renewed, which costs little. It is renewed every half lease, so one renewal may be lost.
  */
 export class ProcessRenewal {
   private shown: ShownRecord = { process: '', info: '', obeyed: '' };

@@ -2,7 +2,7 @@ import type { DeadMatch, Place } from '../contract/upkeep-verbs.js';
 
 /** Arguments of scripts that walk through jobs, as used by `shared/walk.lua` and `shared/dead.lua`. */
 export const DEAD_WALK = {
-  /** The place after which the walk goes on: a score and an id. Both are empty at the beginning. */
+  /** The place after which the walk continues: a score and an id. Both are empty at the beginning. */
   afterAt: 'text',
   afterId: 'text',
   /** The most jobs to find, the most to look at, and about how many bytes to read of them. The last job may exceed the bytes. */

@@ -27,7 +27,7 @@ it.each<AnyScript>([audit, cancel, counts, get, obliterate, remove, repair, setL
         workers.map((worker) => q.keys.active(worker)),
       );
     expect(await changingNothing(q, () => askedBy())).toBe('again');
-    // As many, but others.
+    // The same number, but other workers.
     expect(await changingNothing(q, () => askedBy('other'))).toBe('again');
   },
 );

@@ -46,7 +46,7 @@ export const auditPage = defineScript({
   memory: 'read',
   keys: [...AUDITED, ...LETTERED_JOBS],
   args: { kind: 'text', type: 'text', cursor: 'text', count: 'int' },
-  /** The active set. Used if `kind` is none of the other keys. */
+  /** The active set. Used if `kind` is not one of the other keys. */
   moreKeys: true,
   reply: ([cursor, ids, unreadable]: readonly [string, readonly string[], readonly string[]]) => ({
     cursor,

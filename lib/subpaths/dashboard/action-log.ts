@@ -71,7 +71,7 @@ function lineOf({ actor, action, queue, target, count, result }: NewAction): str
 /** The fields of API answers from which the number of changed things is read. */
 type Counted =
   | {
-      /** It goes on in the background. */
+      /** It continues in the background. */
       readonly isStarted?: boolean;
       readonly done?: number;
       readonly examined?: number;
