@@ -69,7 +69,7 @@ export class LimitedClaim {
     if (queue.pausedAt !== null) return { claimed: [], isCut: false, supply: 'paused' };
     const rule = this.in.rule('q');
     let { left: tokens, nextMs } = roomOf(rule, this.in.use('q'), now);
-    const free = this.choose(want, tokens, rule);
+    this.choose(want, tokens, rule);
     const { claimed, isCut, used } = this.take(rule, tokens);
     this.settleLines();
     if (used > 0 && isCharged(rule, this.in.use('q'))) {
@@ -81,17 +81,22 @@ export class LimitedClaim {
     if (claimed.length > 0) queue.say(claimed.map(activated), this.limits);
     const ready = [...this.in.lines.values()].some((line) => line.ready !== null);
     const waits = queue.wait.size + queue.prioritized.size > 0 || ready;
-    const mayMore = tokens >= 1 && free - claimed.length >= 1;
+    const mayMore = tokens >= 1 && this.freeSlots(rule) >= 1;
     if ((isCut || claimed.length >= want) && mayMore && waits) queue.ring();
     return { claimed, isCut, supply: this.supplyOf(isCut, claimed.length, want, tokens, nextMs) };
   }
 
-  /** Chooses the jobs that start. Returns how many more the concurrency limit allows, not counting a suspect. */
-  private choose(want: number, tokens: number, rule: LimitRule): number {
+  /** How many jobs may start by the concurrency of the queue. A job that has a slot already does not count. */
+  private freeSlots(rule: LimitRule): number {
+    return mostRunning(rule) - (rule.concurrency ? this.in.slots.size : 0);
+  }
+
+  /** Chooses the jobs that start. */
+  private choose(want: number, tokens: number, rule: LimitRule): void {
     const { queue, book } = this;
     const { hasLines } = book;
     const own = hasLines ? this.sortArrivals() : [];
-    let free = Math.max(0, mostRunning(rule) - (rule.concurrency ? this.in.slots.size : 0));
+    let free = this.freeSlots(rule);
     const mayStart = this.call.maySuspect && tokens >= 1 ? [...queue.suspects].slice(0, RULES.sortMax) : [];
     // The suspects of paused or full groups do not hold back the others.
     for (const job of mayStart) {
@@ -111,7 +116,7 @@ export class LimitedClaim {
       this.mayStay = book.ready().length > 4 * Math.min(this.call.want, RULES.claimMax);
       for (const job of own.slice(0, Math.max(0, left()))) this.choices.push({ job, of: null });
       this.chooseOfLines(Math.min(left(), free));
-      return free;
+      return;
     }
     let most = Math.min(left(), free);
     for (const job of [...queue.wait, ...queue.prioritized.sorted()]) {
@@ -119,7 +124,6 @@ export class LimitedClaim {
       this.choices.push({ job, of: null });
       most -= 1;
     }
-    return free;
   }
 
   /** Takes the chosen jobs, as far as their bytes and costs allow. */

@@ -92,7 +92,7 @@ end
  */
 export const FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   charge: ['limits', 'breakers', 'shared-limits'],
-  'claim-limited': ['limits', 'lines', 'breakers', 'groups-again'],
+  'claim-limited': ['limits', 'limited-claims', 'lines', 'breakers', 'groups-again'],
   'free-keys': ['unique'],
   limits: ['limits', 'breakers', 'shared-limits'],
   report: ['breakers'],

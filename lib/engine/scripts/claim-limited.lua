@@ -233,11 +233,11 @@ local function choose_of_lines(most)
 end
 
 local own = has_lines and redis.call('EXISTS', key_wait, key_prioritized) > 0 and sort_arrivals() or 0
--- How many jobs may start by the concurrency of the queue. A job that has a slot already does not count. And whether a line may stay
--- in `ready` while it waits for a slot. If many lines are ready, it has its slot when its turn comes, and the end of its job need not
--- write `ready` again. A claim that finds no slot takes the line out.
-local free, may_stay = math.max(0, most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0)),
-  has_lines and redis.call('ZCARD', key_ready) > 4 * want
+-- How many jobs may start by the concurrency of the queue. A job that has a slot already does not count.
+local function free_slots() return most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0) end
+-- Whether a line may stay in `ready` while it waits for a slot. If many lines are ready, it has its slot when its turn comes, and the
+-- end of its job need not write `ready` again. A claim that finds no slot takes the line out.
+local free, may_stay = free_slots(), has_lines and redis.call('ZCARD', key_ready) > 4 * want
 for _, suspect in ipairs(arg_maySuspect == 1 and tokens >= 1 and redis.call('LRANGE', key_suspects, 0, rule_sortMax - 1) or {}) do
   local slot = redis.call('ZSCORE', key_slots, suspect)
   if slot and not is_paused(slot) then
@@ -255,16 +255,15 @@ for _, suspect in ipairs(arg_maySuspect == 1 and tokens >= 1 and redis.call('LRA
   -- The suspects of paused or full groups do not hold back the others.
   if #ids > 0 then break else skipped[#skipped + 1] = suspect end
 end
-local most, has_unseen = math.min(want - #ids, tokens - #ids), false
+local most, has_unseen = math.min(want, tokens), false
 if has_lines then
-  local count = math.min(own, most)
+  local count = math.min(own, most - #ids)
   for _, id in ipairs(count > 0 and redis.call('LRANGE', key_wait, 0, count - 1) or {}) do choose(id, key_wait) end
-  has_unseen = choose_of_lines(math.min(want - #ids, tokens - #ids, free))
-elseif math.min(most, free) > 0 then
-  most = math.min(most, free)
-  for _, id in ipairs(redis.call('LRANGE', key_wait, 0, most - 1)) do choose(id, key_wait) end
-  most = most - #ids
-  for _, id in ipairs(most > 0 and redis.call('ZRANGE', key_prioritized, 0, most - 1) or {}) do choose(id, key_prioritized) end
+  has_unseen = choose_of_lines(math.min(most - #ids, free))
+else
+  most = math.min(most, #ids + free)
+  for _, id in ipairs(#ids < most and redis.call('LRANGE', key_wait, 0, most - #ids - 1) or {}) do choose(id, key_wait) end
+  for _, id in ipairs(#ids < most and redis.call('ZRANGE', key_prioritized, 0, most - #ids - 1) or {}) do choose(id, key_prioritized) end
 end
 
 local bodies = bodies_and_name(ids, arg_maxBytes)
@@ -344,7 +343,7 @@ for i, rule in ipairs(#over > 0 and redis.call('HMGET', key_limits, unpack(names
 end
 if turn > 0 then advance_turn(turn) end
 opens_in = used > 0 and charge_rate('q', queue, state_of_queue, now, used) or opens_in
-tokens, free = used > 0 and opens_in > 0 and 0 or tokens - used, free - #whole
+tokens = used > 0 and opens_in > 0 and 0 or tokens - used
 
 if #whole > 0 then
   hold(whole)
@@ -359,7 +358,7 @@ end
 write_events(events, now)
 
 -- The ring that woke this worker may have been the only one. If more jobs may start, another worker is woken.
-if (is_cut or #whole >= want) and tokens >= 1 and free >= 1 and redis.call('EXISTS', key_wait, key_prioritized, key_ready) > 0 then ring() end
+if (is_cut or #whole >= want) and tokens >= 1 and free_slots() >= 1 and redis.call('EXISTS', key_wait, key_prioritized, key_ready) > 0 then ring() end
 local supply = is_cut and rule_supplyCut or rule_supplyMore
 if not is_cut and #whole < want then
   local first = redis.call('ZRANGE', key_resting, 0, 0, 'WITHSCORES')[2]

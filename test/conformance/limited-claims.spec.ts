@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest';
+import type { LimitRule } from '#lib/contract/limit-verbs.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { completed, job, LEASE_MS, QUEUE, retried } from '../scripts/support.js';
+import { ENGINES, useEngine } from './support.js';
+
+const recovering = { beatMs: 2_000, leaseMs: LEASE_MS, maxStalls: 5 };
+
+// How many jobs one claim takes, and which, where a limit, a suspect or a job with a slot is in the way.
+describe.each(ENGINES)('a claim under limits on %s', (kind) => {
+  const t = useEngine(kind);
+  const set = (field: string, rule: LimitRule | null, part: 'code' | 'live' = 'live') =>
+    t.engine.limits.set(QUEUE, field, part, rule);
+  const fixed = (max: number) => ({ rate: { max, per: 1_000, window: 'fixed', burst: max } }) as const;
+  const wasRung = async () => (await t.engine.awaitBell([QUEUE], 5)) === QUEUE;
+
+  /** A job with an id like `tenant.3`, of that group. */
+  const grouped = (id: string, cost?: number) => {
+    const group = id.split('.')[0]!;
+    return job(id, { group, body: encodeBody('work', t.now, { group, ...(cost && { cost }) }, '') });
+  };
+
+  /** What is claimed, and until when nothing more is. */
+  async function take(want: number, worker?: string) {
+    const { claimed, supply } = await t.exchanged({ want, ...(worker && { worker }) });
+    return { ids: claimed.map(({ id }) => id), supply };
+  }
+
+  /** Adds jobs that two workers are lost with. */
+  async function addSuspects(...jobs: Parameters<typeof t.add>) {
+    await t.add(...jobs);
+    for (const worker of ['lost', 'lost too']) {
+      expect((await take(9, worker)).ids).toHaveLength(jobs.length);
+      for (const ms of [LEASE_MS + 1, 2_000]) {
+        await t.advance(ms);
+        await t.engine.recover(QUEUE, { worker, ...recovering });
+      }
+    }
+  }
+
+  it.each([
+    ['plain ones', 0],
+    ['ones with a priority', 1],
+  ])('takes a suspect first, then %s, together no more than it wants', async (_, priority) => {
+    await addSuspects('s', 's2');
+    await set('q', { concurrency: 9 });
+    await t.add(...['a', 'b', 'c'].map((id) => job(id, { priority })));
+    expect((await take(1)).ids).toEqual(['s']);
+    expect((await take(2)).ids).toEqual(['s2', 'a']);
+    expect((await take(9)).ids).toEqual(['b', 'c']);
+  });
+
+  it('takes jobs with a priority only where it wants more than there are plain ones', async () => {
+    await set('q', { concurrency: 9 });
+    await t.add('a', 'b', job('low', { priority: 2 }), job('high', { priority: 1 }), 'c');
+    expect((await take(2)).ids).toEqual(['a', 'b']);
+    expect((await take(2)).ids).toEqual(['c', 'high']);
+  });
+
+  it('starts no suspect beyond the concurrency of the queue, and counts one that it starts', async () => {
+    await addSuspects('s');
+    await set('q', { concurrency: 1 });
+    await t.add('a', 'b');
+    const { claimed } = await t.exchanged({ want: 1, maySuspect: false });
+    expect(claimed.map(({ id }) => id)).toEqual(['a']);
+    expect((await take(9)).ids).toEqual([]);
+    await t.settle(completed('a'));
+    expect((await take(9)).ids).toEqual(['s']);
+    await set('q', { concurrency: 2 });
+    expect((await take(9)).ids).toEqual(['b']);
+  });
+
+  it('starts a suspect with the last start of a rate, and none without', async () => {
+    await addSuspects('s', 's2');
+    await set('q', fixed(1));
+    expect(await take(9)).toEqual({ ids: ['s'], supply: { limitedForMs: 1_000 } });
+    expect(await take(9)).toEqual({ ids: [], supply: { limitedForMs: 1_000 } });
+    await t.advance(1_000);
+    expect((await take(9)).ids).toEqual(['s2']);
+  });
+
+  it('wakes another worker if one more job may start, also where a suspect started', async () => {
+    await addSuspects('s');
+    await set('q', { concurrency: 3 });
+    await t.add('a', 'b', 'c');
+    while (await wasRung());
+    expect((await take(2)).ids).toEqual(['s', 'a']);
+    expect(await wasRung()).toBe(true);
+    expect((await take(1)).ids).toEqual(['b']);
+    expect(await wasRung()).toBe(false);
+  });
+
+  it('takes no more jobs that kept their slot than it wants, and others behind them', async () => {
+    await addSuspects(grouped('s.0'));
+    await set('g', { order: 'strict' }, 'code');
+    await t.add(grouped('a.0'), grouped('b.0'));
+    await t.exchanged({ want: 2, maySuspect: false });
+    await t.settle(retried('a.0', { delayMs: 0 }), retried('b.0', { delayMs: 0 }));
+    await t.add(grouped('c.0'), grouped('d.0'));
+    expect((await take(1)).ids).toEqual(['s.0']);
+    expect((await take(1)).ids).toEqual(['a.0']);
+    expect((await take(2)).ids).toEqual(['b.0', 'c.0']);
+    expect((await take(9)).ids).toEqual(['d.0']);
+  });
+
+  it.each([['q'], ['g:a']])(
+    'starts no job once the costs of others have used up the rate of %s',
+    async (field) => {
+      await set(field, fixed(5));
+      await t.add(grouped('a.0', 2), grouped('a.1', 3), grouped('a.2', 1));
+      expect(await take(9)).toEqual({ ids: ['a.0', 'a.1'], supply: { limitedForMs: 1_000 } });
+    },
+  );
+
+  it('of an empty queue says nothing about a rate that is not used up, and does not begin its window', async () => {
+    await set('q', fixed(2));
+    expect(await take(9)).toEqual({ ids: [], supply: 'empty' });
+    await t.advance(900);
+    await t.add('a');
+    expect(await take(9)).toEqual({ ids: ['a'], supply: 'empty' });
+    expect(await take(9)).toEqual({ ids: [], supply: 'empty' });
+    await t.add('b', 'c');
+    expect(await take(9)).toEqual({ ids: ['b'], supply: { limitedForMs: 1_000 } });
+  });
+
+  it('forgets what a rate has counted, once its rule is gone and nothing else is limited', async () => {
+    await set('q', fixed(1));
+    await t.add('a', 'b');
+    expect((await take(1)).ids).toEqual(['a']);
+    await set('q', null);
+    expect((await take(9)).ids).toEqual(['b']);
+    await take(9);
+    expect(await t.exchanged({ want: 1 })).not.toHaveProperty('isLimited');
+    await set('q', fixed(1));
+    await t.add('c');
+    expect((await take(9)).ids).toEqual(['c']);
+  });
+});
