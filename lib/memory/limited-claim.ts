@@ -104,7 +104,7 @@ export class LimitedClaim {
       if (this.in.slots.has(job)) {
         if (!this.isPaused(job)) this.choices.push({ job, of: null });
       } else if (free >= 1) {
-        const of = hasLines ? this.load(this.in.lineNamed(this.in.lineNameOf(job))) : null;
+        const of = hasLines ? this.load(this.in.lineNamed(this.in.lineNameOf(job)), 0) : null;
         if (of && of.room < 1) continue;
         this.choices.push({ job, of });
         if (of) of.room -= 1;
@@ -181,7 +181,8 @@ export class LimitedClaim {
       else if (of.count > 0) of.line.ready = of.line.turn;
     }
     for (const of of aside) this.putAside(of);
-    if (turn > 0) this.in.advanceTurn(turn);
+    // 1 is the first turn of all.
+    if (turn > 1) this.in.advanceTurn(turn);
   }
 
   private supplyOf(isCut: boolean, count: number, want: number, tokens: number, nextMs: number): Supply {
@@ -242,7 +243,8 @@ export class LimitedClaim {
     return line ? this.in.ruleOf(line.name).paused === true : false;
   }
 
-  private load(line: MemoryLine): Candidate {
+  /** @param ready its turn among the lines that are ready */
+  private load(line: MemoryLine, ready: number): Candidate {
     const known = this.candidates.get(line);
     if (known) return known;
     const rule = this.in.ruleOf(line.name);
@@ -250,7 +252,7 @@ export class LimitedClaim {
     const running = most < Infinity ? this.in.runningOf(line) : 0;
     const free = Math.max(0, most - running);
     // `ready` is 0 if more lines were woken than one claim gives turns to.
-    const turn = line.ready === 0 ? Math.max(line.turn, this.in.turn(), 1) : (line.ready ?? line.turn);
+    const turn = ready === 0 ? Math.max(line.turn, this.in.turn(), 1) : ready;
     const { left, nextMs } = roomOf(rule, this.in.use(line.name), this.now);
     const of: Candidate = {
       line,
@@ -288,7 +290,7 @@ export class LimitedClaim {
       const rows = this.book.ready().slice(behind, behind + Math.min(left, RULES.sortMax));
       if (rows.length === 0) break;
       behind += rows.length;
-      const alive = rows.map((line) => this.load(line)).filter(({ room }) => room >= 1);
+      const alive = rows.map((line) => this.load(line, line.ready!)).filter(({ room }) => room >= 1);
       left = this.takeTurns(alive, left);
       this.hasUnseen = left > 0 && behind >= RULES.claimMax && this.book.ready().length > behind;
     }

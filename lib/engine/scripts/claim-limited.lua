@@ -9,11 +9,13 @@ if not record[1] then return { 'unknown-worker', now } end
 local seq, last_seq = tonumber(arg_seq), count_in(record[2])
 if seq < last_seq then return { 'stale', now } end
 
-local function answer(ids, bodies, supply)
-  local failed, stalled = {}, {}
-  if #ids > 0 and redis.call('EXISTS', key_attempts, key_stalls) > 0 then
-    failed, stalled = redis.call('HMGET', key_attempts, unpack(ids)), redis.call('HMGET', key_stalls, unpack(ids))
-  end
+-- How often each job failed, and how many workers it lost.
+local function counts_of(ids)
+  if #ids == 0 or redis.call('EXISTS', key_attempts, key_stalls) == 0 then return {}, {} end
+  return redis.call('HMGET', key_attempts, unpack(ids)), redis.call('HMGET', key_stalls, unpack(ids))
+end
+
+local function answer(ids, bodies, supply, failed, stalled)
   return { 'claimed', now, supply, held(), table.concat(ids, '\n'), bodies_in(bodies), failed, stalled }
 end
 
@@ -25,10 +27,10 @@ if last_seq == seq then
     local body = redis.call('SISMEMBER', key_active, id) == 1 and body_of(id)
     if body then ids[#ids + 1], bodies[#bodies + 1] = id, body end
   end
-  return answer(ids, bodies, count < want and rule_supplyEmpty or rule_supplyMore)
+  return answer(ids, bodies, count < want and rule_supplyEmpty or rule_supplyMore, counts_of(ids))
 end
 local paused, limited = unpack(redis.call('HMGET', key_meta, 'paused', 'limited'))
-if paused then return answer({}, {}, rule_supplyPaused) end
+if paused then return answer({}, {}, rule_supplyPaused, {}, {}) end
 -- Nothing limits the queue any more, so the exchange claims.
 if not limited then return { 'plain', now } end
 
@@ -99,15 +101,15 @@ local function choose(id, key, line) ids[#ids + 1], keys[#ids + 1], counts_for[#
 
 local running_by, reached = has_lines and running_by_line(4 * want), has_lines and math.max(turn_now(), 1)
 
--- Reads a line. The caller may have read its turn and state already. Nil if the line does not exist.
+-- Reads a line. `turn` is its turn in `ready`. The caller may have read its state already. Nil if the line does not exist.
 local function load_line(text, turn, state)
   if line_by[text] then return line_by[text] end
   local at, priorities, name = string.match(state or redis.call('HGET', key_lineStates, text) or '', '^(%d+) ([%d,]+) (.*)$')
   if not at then return nil end
   local number, rule = tonumber(text), line_rule(name)
   local most = most_running(rule)
-  local running = most < math.huge and (running_by and (running_by[number] or 0) or not running_by and running_of(number)) or 0
-  at = turn ~= '0' and tonumber(turn or at) or math.max(tonumber(at), reached)
+  local running = most < math.huge and (running_by and (running_by[number] or 0) or running_of(number)) or 0
+  at = turn ~= '0' and tonumber(turn) or math.max(tonumber(at), reached)
   -- One constructor with all fields: a table that grows field by field takes several times as long, and so does one with more than 16.
   local line = { number = number, text = text, name = name, priorities = priorities, rule = rule, most = most, running = running,
     room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, turn = at, began = at, step = 1024 / (rule.weight or 1),
@@ -129,8 +131,8 @@ local function put_aside(line)
   local running = line.most < math.huge and line.running + line.count or running_of(line.number)
   if running > 0 or not (line.is_empty and line.got == 0) and size_of_line(line.numbers or { line.number }) > 0 then return false end
   local over_at = state_over_at(line.rule, line.state, now)
-  if over_at > now and over_at < math.huge then rest_until(over_at, line.text) end
-  return over_at <= now
+  if over_at <= now then return true end
+  return over_at < math.huge and rest_until(over_at, line.text)
 end
 
 -- Goes to the next job of a priority. Its place in the line is the time when its wait began, plus the lead of its priority.
@@ -190,7 +192,7 @@ end
 local function take_turns(alive, left)
   while left > 0 and #alive > 0 do
     local share, first, still = math.ceil(left / #alive), math.huge, {}
-    for _, line in ipairs(alive) do if line.turn < first then first = line.turn end end
+    for _, line in ipairs(alive) do first = math.min(first, line.turn) end
     for _, line in ipairs(alive) do
       if line.turn >= first + share * 1024 then
         still[#still + 1] = line
@@ -245,7 +247,7 @@ for _, suspect in ipairs(arg_maySuspect == 1 and tokens >= 1 and redis.call('LRA
   elseif not slot and free >= 1 then
     local name = has_lines and line_of(body_of(suspect))
     local text = name and line_text(numbers_of({ name })[name])
-    local line = text and load_line(text, redis.call('ZSCORE', key_ready, text))
+    local line = text and load_line(text, '0')
     if not line or line.room >= 1 then
       choose(suspect, key_suspects, line)
       if line then line.room = line.room - 1 end
@@ -272,8 +274,7 @@ local is_cut, used, has_rate = #bodies < #ids, 0, tokens < math.huge or string.f
 
 -- How much a job counts against a rate.
 local function cost_of(body)
-  local options = body and options_line_of(body)
-  local cost = options and string.find(options, '"cost":', 1, true) and options_of(body).cost
+  local cost = string.find(options_line_of(body) or '', '"cost":', 1, true) and options_of(body).cost
   return type(cost) == 'number' and cost or 1
 end
 
@@ -313,7 +314,7 @@ if #broken > 0 then
   say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
 end
 
-local turn, states, kept, aside, leaving, over, names = 0, {}, {}, {}, {}, {}, {}
+local turn, states, kept, aside, leaving, over, names = reached, {}, {}, {}, {}, {}, {}
 for _, line in ipairs(lines) do
   local next_turn = line.count > 0 and turn_text(line.began + line.count * line.step)
   if next_turn then
@@ -341,9 +342,11 @@ if #over > 0 then redis.call('HDEL', key_limitStates, unpack(names)) end
 for i, rule in ipairs(#over > 0 and redis.call('HMGET', key_limits, unpack(names)) or {}) do
   if rule == '{}' then redis.call('HDEL', key_limits, names[i]) end
 end
-if turn > 0 then advance_turn(turn) end
-opens_in = used > 0 and charge_rate('q', queue, state_of_queue, now, used) or opens_in
-tokens = used > 0 and opens_in > 0 and 0 or tokens - used
+if turn ~= reached then advance_turn(turn) end
+if used > 0 then
+  opens_in = charge_rate('q', queue, state_of_queue, now, used)
+  tokens = opens_in > 0 and 0 or 1
+end
 
 if #whole > 0 then
   hold(whole)
@@ -352,9 +355,8 @@ end
 local claimed_ids = table.concat(whole, '\n')
 redis.call('HSET', key_worker, 'limitedSeq' .. suffix, arg_seq, 'limited' .. suffix, claimed_ids, 'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
-if #whole > 0 and arg_maxEvents > 0 then
-  say_active(events, whole, claimed_ids, nil, whole_bodies, redis.call('HLEN', key_attempts) > 0 and redis.call('HMGET', key_attempts, unpack(whole)) or {})
-end
+local failed, stalled = counts_of(whole)
+if #whole > 0 and arg_maxEvents > 0 then say_active(events, whole, claimed_ids, nil, whole_bodies, failed) end
 write_events(events, now)
 
 -- The ring that woke this worker may have been the only one. If more jobs may start, another worker is woken.
@@ -371,4 +373,4 @@ if not is_cut and #whole < want then
     redis.call('HDEL', key_meta, 'limited')
   end
 end
-return answer(whole, whole_bodies, supply)
+return answer(whole, whole_bodies, supply, failed, stalled)
