@@ -107,6 +107,36 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     expect((await take(500)).ids).toEqual(['last.1']);
   });
 
+  it('use all of their concurrency in one claim, also behind another group and across priorities', async () => {
+    await set('g', { concurrency: 3 });
+    const priorities = [0, 1, 2, 2].map((priority, i) => grouped(`a.${i}`, { priority }));
+    await t.add(...priorities, grouped('b.0'));
+    expect((await take(4)).ids).toEqual(['a.0', 'a.1', 'b.0', 'a.2']);
+  });
+
+  it('let others catch up within a claim, unless they are ahead by less than their share of it', async () => {
+    await t.add(...some('b', 9));
+    expect((await take(5)).ids).toHaveLength(5);
+    await t.add(...some('a', 9));
+    expect((await take(7)).ids).toEqual(['a.0', 'a.1', 'a.2', 'a.3', 'a.4', 'a.5', 'b.5']);
+    expect((await take(1)).ids).toEqual(['b.6']);
+    expect((await take(4)).ids).toEqual(['a.6', 'a.7', 'b.7', 'b.8']);
+  });
+
+  it('are no longer ready after their last job, however many others are', async () => {
+    await t.add(...['a.0', 'b.0', 'c.0', 'd.0', 'e.0'].map((id) => grouped(id)));
+    expect((await take(1)).ids).toEqual(['a.0']);
+    expect((await t.engine.limits.overview(QUEUE)).groups).toEqual({ ready: 4, resting: 0 });
+  });
+
+  it('that are empty are gone as soon as their rate no longer counts a start', async () => {
+    await set('g', { rate: { max: 1, per: 1_000, window: 'fixed', burst: 1 } });
+    await t.add(...some('a', 1));
+    expect(await take(9)).toEqual({ ids: ['a.0'], supply: { limitedForMs: 1_000 } });
+    await t.advance(1_000);
+    expect(await take(9)).toEqual({ ids: [], supply: 'empty' });
+  });
+
   it('each keep their own turn if they wake together', async () => {
     await set('g', { concurrency: 1 }, 'code');
     await set('g:a', { weight: 0.25 });

@@ -192,6 +192,26 @@ it('does not stop at a job whose body is gone', async () => {
   expect(await q.zset('dead')).toEqual(['a']);
 });
 
+it('counts no start of a group for a job whose body is gone', async () => {
+  await q.exchange({ want: 0 });
+  await q.engine.limits.set(QUEUE, 'g', 'live', {
+    rate: { max: 1, per: 60_000, window: 'fixed', burst: 1 },
+  });
+  await q.add(member('a', 'g'));
+  await q.admin.hdel(q.keys.bodies('a'), 'a');
+  expect(await claim(2)).toMatchObject({ claimed: [], supply: 'empty' });
+  expect(await q.zset('dead')).toEqual(['a']);
+  expect(await q.admin.exists(q.key('limitStates'), q.key('lines'))).toBe(0);
+});
+
+it('passes over lines in `ready` that do not exist, and takes them out', async () => {
+  await q.exchange({ want: 0 });
+  await q.add(member('a', 'g'), member('b', 'g'));
+  await q.admin.zadd(q.key('ready'), 0.5, '0000098', 0.6, '0000099');
+  expect(idsOf(await claim(2, { want: 1 }))).toEqual(['a']);
+  expect(await q.zset('ready')).toEqual(Object.values(await q.hash('lines')));
+});
+
 it.each(['sliding', 'fixed', 'bucket'] as const)(
   'drops an empty line and the state of its rate once its starts no longer count, by a %s window',
   async (window) => {
