@@ -104,7 +104,7 @@ export class LimitedClaim {
       if (this.in.slots.has(job)) {
         if (!this.isPaused(job)) this.choices.push({ job, of: null });
       } else if (free >= 1) {
-        const of = hasLines ? this.load(this.in.lineNamed(this.in.lineNameOf(job)), 0) : null;
+        const of = hasLines ? this.load(this.in.lineNamed(this.in.lineNameOf(job))) : null;
         if (of && of.room < 1) continue;
         this.choices.push({ job, of });
         if (of) of.room -= 1;
@@ -162,7 +162,8 @@ export class LimitedClaim {
       if (of.count > 0) {
         of.turn = of.began + of.count * of.step;
         of.line.turn = Math.round(of.turn);
-        turn = Math.max(turn, of.began);
+        // A suspect starts before its turn.
+        if (of.got > 0) turn = Math.max(turn, of.began);
         if (of.used > 0 && isCharged(of.rule, this.in.use(of.line.name))) {
           of.nextMs = this.charged(of.line.name, of.rule, of.used);
           of.tokens = of.nextMs > 0 ? 0 : 1;
@@ -243,16 +244,14 @@ export class LimitedClaim {
     return line ? this.in.ruleOf(line.name).paused === true : false;
   }
 
-  /** @param ready its turn among the lines that are ready */
-  private load(line: MemoryLine, ready: number): Candidate {
+  private load(line: MemoryLine): Candidate {
     const known = this.candidates.get(line);
     if (known) return known;
     const rule = this.in.ruleOf(line.name);
     const most = mostRunning(rule);
     const running = most < Infinity ? this.in.runningOf(line) : 0;
     const free = Math.max(0, most - running);
-    // `ready` is 0 if more lines were woken than one claim gives turns to.
-    const turn = ready === 0 ? Math.max(line.turn, this.in.turn(), 1) : ready;
+    const turn = Math.max(line.turn, this.in.turn(), 1);
     const { left, nextMs } = roomOf(rule, this.in.use(line.name), this.now);
     const of: Candidate = {
       line,
@@ -290,7 +289,7 @@ export class LimitedClaim {
       const rows = this.book.ready().slice(behind, behind + Math.min(left, RULES.sortMax));
       if (rows.length === 0) break;
       behind += rows.length;
-      const alive = rows.map((line) => this.load(line, line.ready!)).filter(({ room }) => room >= 1);
+      const alive = rows.map((line) => this.load(line)).filter(({ room }) => room >= 1);
       left = this.takeTurns(alive, left);
       this.hasUnseen = left > 0 && behind >= RULES.claimMax && this.book.ready().length > behind;
     }

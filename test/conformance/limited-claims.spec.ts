@@ -90,6 +90,27 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     expect(await wasRung()).toBe(false);
   });
 
+  it('starts a suspect before its turn, and leaves the turns of other groups as they are', async () => {
+    await addSuspects(grouped('b.9'));
+    const some = (group: string) => [0, 1, 2, 3, 4, 5].map((n) => grouped(`${group}.${n}`));
+    await t.add(...some('b'));
+    expect((await t.exchanged({ want: 5, maySuspect: false })).claimed).toHaveLength(5);
+    await t.add(...some('a'));
+    expect((await take(1)).ids).toEqual(['b.9']);
+    await t.add(...some('c'));
+    // No job of these two has started yet, so they come before the other group.
+    expect((await take(7)).ids).toEqual(['a.0', 'a.1', 'a.2', 'c.0', 'c.1', 'c.2', 'a.3']);
+  });
+
+  it('says that nothing more may start until a job ends, where groups wait for the concurrency of the queue', async () => {
+    await set('q', { concurrency: 1 });
+    await t.add(grouped('a.0'), grouped('b.0'), grouped('c.0'));
+    expect(await take(9)).toEqual({ ids: ['a.0'], supply: 'empty' });
+    expect(await take(9)).toEqual({ ids: [], supply: 'empty' });
+    await t.settle(completed('a.0'));
+    expect(await take(9)).toEqual({ ids: ['b.0'], supply: 'empty' });
+  });
+
   it('takes no more jobs that kept their slot than it wants, and others behind them', async () => {
     await addSuspects(grouped('s.0'));
     await set('g', { order: 'strict' }, 'code');

@@ -101,15 +101,16 @@ local function choose(id, key, line) ids[#ids + 1], keys[#ids + 1], counts_for[#
 
 local running_by, reached = has_lines and running_by_line(4 * want), has_lines and math.max(turn_now(), 1)
 
--- Reads a line. `turn` is its turn in `ready`. The caller may have read its state already. Nil if the line does not exist.
-local function load_line(text, turn, state)
+-- Reads a line. The caller may have read its state already. Nil if the line does not exist. No line in `ready` is behind the turn that
+-- is reached, so this is also its turn there.
+local function load_line(text, state)
   if line_by[text] then return line_by[text] end
   local at, priorities, name = string.match(state or redis.call('HGET', key_lineStates, text) or '', '^(%d+) ([%d,]+) (.*)$')
   if not at then return nil end
   local number, rule = tonumber(text), line_rule(name)
   local most = most_running(rule)
   local running = most < math.huge and (running_by and (running_by[number] or 0) or running_of(number)) or 0
-  at = turn ~= '0' and tonumber(turn) or math.max(tonumber(at), reached)
+  at = math.max(tonumber(at), reached)
   -- One constructor with all fields: a table that grows field by field takes several times as long, and so does one with more than 16.
   local line = { number = number, text = text, name = name, priorities = priorities, rule = rule, most = most, running = running,
     room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, turn = at, began = at, step = 1024 / (rule.weight or 1),
@@ -214,14 +215,12 @@ local function choose_of_lines(most)
   give_turns(rule_claimMax, reached)
   local left, behind = most, 0
   while left > 0 and behind < rule_claimMax do
-    local alive, names = {}, {}
-    local rows = redis.call('ZRANGE', key_ready, behind, behind + math.min(left, rule_sortMax) - 1, 'WITHSCORES')
-    if #rows == 0 then return false end
-    for i = 1, #rows, 2 do names[#names + 1] = rows[i] end
+    local alive, names = {}, redis.call('ZRANGE', key_ready, behind, behind + math.min(left, rule_sortMax) - 1)
+    if #names == 0 then return false end
     behind = behind + #names
     local states = redis.call('HMGET', key_lineStates, unpack(names))
     for i, text in ipairs(names) do
-      local line = load_line(text, rows[2 * i], states[i])
+      local line = load_line(text, states[i])
       if not line then
         leave_ready({ text })
         behind = behind - 1
@@ -247,7 +246,7 @@ for _, suspect in ipairs(arg_maySuspect == 1 and tokens >= 1 and redis.call('LRA
   elseif not slot and free >= 1 then
     local name = has_lines and line_of(body_of(suspect))
     local text = name and line_text(numbers_of({ name })[name])
-    local line = text and load_line(text, '0')
+    local line = text and load_line(text)
     if not line or line.room >= 1 then
       choose(suspect, key_suspects, line)
       if line then line.room = line.room - 1 end
@@ -318,7 +317,9 @@ local turn, states, kept, aside, leaving, over, names = reached, {}, {}, {}, {},
 for _, line in ipairs(lines) do
   local next_turn = line.count > 0 and turn_text(line.began + line.count * line.step)
   if next_turn then
-    turn, states[#states + 1], states[#states + 2] = math.max(turn, line.began), line.text, next_turn .. ' ' .. line.priorities .. ' ' .. line.name
+    -- A suspect starts before its turn.
+    turn = line.got > 0 and math.max(turn, line.began) or turn
+    states[#states + 1], states[#states + 2] = line.text, next_turn .. ' ' .. line.priorities .. ' ' .. line.name
     if line.used > 0 and line.state ~= nil then
       line.next_in, line.state = charge_rate(line.name, line.rule, line.state, now, line.used)
       line.tokens = line.next_in > 0 and 0 or 1
@@ -348,15 +349,14 @@ if used > 0 then
   tokens = opens_in > 0 and 0 or 1
 end
 
+local claimed_ids, failed, stalled = table.concat(whole, '\n'), counts_of(whole)
 if #whole > 0 then
   hold(whole)
   lease_until(now + arg_leaseMs, arg_worker)
+  if arg_maxEvents > 0 then say_active(events, whole, claimed_ids, nil, whole_bodies, failed) end
 end
-local claimed_ids = table.concat(whole, '\n')
 redis.call('HSET', key_worker, 'limitedSeq' .. suffix, arg_seq, 'limited' .. suffix, claimed_ids, 'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
-local failed, stalled = counts_of(whole)
-if #whole > 0 and arg_maxEvents > 0 then say_active(events, whole, claimed_ids, nil, whole_bodies, failed) end
 write_events(events, now)
 
 -- The ring that woke this worker may have been the only one. If more jobs may start, another worker is woken.
