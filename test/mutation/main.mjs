@@ -107,9 +107,11 @@ const left = mutants.filter(({ killedBy }) => killedBy === null);
 console.error(`${mutants.length - left.length} of ${mutants.length} mutants were killed by the specs`);
 
 const list = join(temp, 'ids');
-writeFileSync(list, left.map(({ id }) => id).join('\n'));
+writeFileSync(list, ['none', ...left.map(({ id }) => id)].join('\n'));
 const byModel = await run('model', { MUTATION_IDS: list });
 const answers = new Map(byModel.lines.map(({ id, killedBy }) => [id, killedBy]));
+if (answers.get('none') !== null)
+  throw new Error(`the model fails on scripts without a mistake:\n${byModel.text}`);
 for (const mutant of left) {
   if (!answers.has(mutant.id)) throw new Error(`the model did not try ${mutant.id}:\n${byModel.text}`);
   mutant.killedBy = answers.get(mutant.id);
