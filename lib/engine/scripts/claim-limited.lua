@@ -114,7 +114,7 @@ local function load_line(text, state)
   -- One constructor with all fields: a table that grows field by field takes several times as long, and so does one with more than 16.
   local line = { number = number, text = text, name = name, priorities = priorities, rule = rule, most = most, running = running,
     room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, turn = at, began = at, step = 1024 / (rule.weight or 1),
-    got = 0, used = 0, count = 0, is_empty = false }
+    got = 0, used = 0, count = 0, is_empty = false, has_more = false }
   if priorities ~= '0' then line.numbers = numbers_in(line, number) end
   if rule.rate or has_blocks then
     line.state = redis.call('HGET', key_limitStates, name)
@@ -163,11 +163,14 @@ local function take_aged(line, count)
   end
 end
 
--- Chooses up to `count` jobs of one priority of a line, after the first `skip`.
+-- Chooses up to `count` jobs of one priority of a line, after the first `skip`. Asks for one more, which costs less than to count the
+-- line.
 local function take_some(line, number, skip, count)
   local low, high = range_of(number)
-  local some = redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', string.format('%d', skip), string.format('%d', count))
-  for _, id in ipairs(some) do choose(id, key_grouped, line) end
+  local some = redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', skip == 0 and '0' or string.format('%d', skip),
+    count == 1 and '2' or string.format('%d', count + 1))
+  for i = 1, math.min(count, #some) do choose(some[i], key_grouped, line) end
+  line.has_more = #some > count
 end
 
 -- Chooses up to `count` jobs of a line, in the order of priorities. Returns how many.
@@ -267,7 +270,7 @@ else
   for _, id in ipairs(#ids < most and redis.call('ZRANGE', key_prioritized, 0, most - #ids - 1) or {}) do choose(id, key_prioritized) end
 end
 
-local bodies = bodies_and_name(ids, arg_maxBytes)
+local bodies, name = bodies_and_name(ids, arg_maxBytes)
 if bodies.err then return bodies end
 local is_cut, used, has_rate = #bodies < #ids, 0, tokens < math.huge or string.find(limited, '[rb]') ~= nil
 
@@ -328,7 +331,7 @@ for _, line in ipairs(lines) do
   local stays = may_stay and next_turn and line.most < math.huge and line.tokens >= 1 and not line.is_empty and not line.rule.paused
   -- Chosen jobs that do not start now are still in the line.
   local room = stays and 1 or line.rule.paused and 0 or math.min(line.most - line.running - line.count, line.tokens)
-  if room < 1 or not stays and (line.count > 0 or line.is_empty) and size_of_line(line.numbers or { line.number }) == 0 then
+  if room < 1 or not stays and not line.has_more and (line.count > 0 or line.is_empty) and size_of_line(line.numbers or { line.number }) == 0 then
     aside[#aside + 1], leaving[#leaving + 1] = line, line.text
   elseif next_turn then
     kept[#kept + 1], kept[#kept + 2] = next_turn, line.text
@@ -353,7 +356,7 @@ local claimed_ids, failed, stalled = table.concat(whole, '\n'), counts_of(whole)
 if #whole > 0 then
   hold(whole)
   lease_until(now + arg_leaseMs, arg_worker)
-  if arg_maxEvents > 0 then say_active(events, whole, claimed_ids, nil, whole_bodies, failed) end
+  if arg_maxEvents > 0 then say_active(events, whole, claimed_ids, name, whole_bodies, failed) end
 end
 redis.call('HSET', key_worker, 'limitedSeq' .. suffix, arg_seq, 'limited' .. suffix, claimed_ids, 'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
