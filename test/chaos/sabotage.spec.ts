@@ -43,15 +43,18 @@ describe('an engine that', () => {
     const meanwhile = () => pause(afterMs);
     const given = {
       connections,
-      prefix: redis.prefix,
-      seed: 2,
       calls: CALLS,
       meanwhile,
       drainMs: 2_500,
       leaseMs: 1_000,
     };
-    const { findings } = await shortRun({ ...given, sabotage: mutate });
-    expect(findings.map(({ promise }) => promise)).toContain(breaks);
+    const found = new Set<string>();
+    // Whether a run meets what the engine does wrong is partly up to chance.
+    for (let seed = 2; seed < 5 && !found.has(breaks); seed++) {
+      const { findings } = await shortRun({ ...given, prefix: `${redis.prefix}-${seed}`, seed, sabotage: mutate });
+      for (const { promise } of findings) found.add(promise);
+    }
+    expect([...found]).toContain(breaks);
   });
 
   it('settles for a worker that has lost its lease is found out', async () => {
