@@ -20,11 +20,11 @@ export const QUICK = ['test/{unit,scripts,conformance}/**/*.spec.ts'];
 
 /**
  * Specs that change nothing of their process. Sharing one takes a quarter off their time, as Nest and lib are loaded once for many
- * files. `embedded` looks at its process as a whole, `otel` registers an SDK for all of it, and `conformance/features` sets the engine for all of its process.
+ * files. `embedded` looks at its process as a whole, `otel` registers an SDK for all of it, and `memory/features` sets the engine for all of its process.
  */
 const SHARED = [
-  'test/{unit,scripts,memory,history,bench,connections,fuzz,docs}/**/*.spec.ts',
-  'test/conformance/!(features*).spec.ts',
+  'test/{unit,scripts,conformance,history,bench,connections,fuzz,docs}/**/*.spec.ts',
+  'test/memory/!(features*).spec.ts',
   'test/features/!(embedded*|otel*).spec.ts',
   'test/{faults,cli}/**/*.spec.ts',
 ];

@@ -51,7 +51,12 @@ describe('an engine that', () => {
     const found = new Set<string>();
     // Whether a run meets what the engine does wrong is partly up to chance.
     for (let seed = 2; seed < 5 && !found.has(breaks); seed++) {
-      const { findings } = await shortRun({ ...given, prefix: `${redis.prefix}-${seed}`, seed, sabotage: mutate });
+      const { findings } = await shortRun({
+        ...given,
+        prefix: `${redis.prefix}-${seed}`,
+        seed,
+        sabotage: mutate,
+      });
       for (const { promise } of findings) found.add(promise);
     }
     expect([...found]).toContain(breaks);

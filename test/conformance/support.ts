@@ -16,7 +16,7 @@ import { MemoryStore } from '#lib/memory/memory-store.js';
 import { callOf, dead, LEASE_MS, LIMITS, QUEUE, WORKER } from '../scripts/support.js';
 import { atEnd } from '../support/cleanup.js';
 import { mutated } from '../support/mutant.js';
-import { patchedClient, virtualClock } from '../support/patched-client.js';
+import { after, patchedClient, virtualClock } from '../support/patched-client.js';
 import { useRedis, type TestRedis } from '../support/redis.js';
 
 /** Whatever is behind `QueueEngine`, each case of these specs holds for it. A mutant is in the scripts, so only on Redis. */
@@ -173,7 +173,7 @@ export function redisGround({ url, prefix, admin }: TestRedis): Ground {
   const all = ['', QUEUE, ...OTHERS].map(clockIn);
   all.push(clockOf(processKeys(prefix).processes));
   const connection = patchedClient(url, {
-    patch: (name, text) => virtualClock(name, mutated(name, text)),
+    patch: after(mutated(), virtualClock),
   }) as never;
   return {
     make: (limits) =>

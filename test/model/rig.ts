@@ -7,7 +7,7 @@ import { SHARED } from '#lib/contract/limit-verbs.js';
 import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { claim } from '#lib/engine/scripts/work.js';
-import { patchedClient, virtualClock, type Around, type Patch } from '../support/patched-client.js';
+import { after, patchedClient, virtualClock, type Around, type Patch } from '../support/patched-client.js';
 import { readState, type Snapshot } from './state.js';
 
 export const PREFIX = 'model';
@@ -63,7 +63,7 @@ export class Rig {
     const admin = new Redis(url, { connectionName: 'model-admin' });
     const engines: RedisEngine[] = [];
     const rig = new Rig(admin, engines);
-    const patch: Patch = (name, text) => virtualClock(name, more.patch ? more.patch(name, text) : text);
+    const patch = after(more.patch, virtualClock);
     const around = more.around ?? ((_, send) => rig.suffer(send));
     const connection = patchedClient(url, {
       patch,

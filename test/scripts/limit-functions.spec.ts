@@ -27,7 +27,7 @@ const parameters = { numRuns: 100, seed: 1 };
 function functionsOf(name: string, ...fragments: readonly string[]): string {
   const { text } = allScripts().find((script) => script.name === name)!;
   const count = text.split('\n').length;
-  const changed = mutated(name, text).split('\n');
+  const changed = (mutated()?.(name, text) ?? text).split('\n');
   // A mutant may have further lines behind the first one.
   return changed
     .filter((_, i) => {

@@ -9,32 +9,57 @@ export type Dump = Readonly<Record<string, { readonly value: unknown; readonly e
 
 export async function dump(redis: TestRedis, queue: QueueKeys): Promise<Dump> {
   const tag = queue.fixed.meta.slice(0, -'meta'.length);
+  // Written once, beside the first add.
+  const keys = (await redis.keys()).filter((key) => key !== processKeys(redis.prefix).queues);
+  const types = await answers<string>(
+    redis.admin,
+    keys.map((key) => ['TYPE', key]),
+  );
+  const [values, ends] = await Promise.all([
+    answers(
+      redis.admin,
+      keys.map((key, i) => readerOf(types[i]!, key)),
+    ),
+    answers<number>(
+      redis.admin,
+      keys.map((key) => ['PEXPIRETIME', key]),
+    ),
+  ]);
   const all: Record<string, Dump[string]> = {};
-  for (const key of await redis.keys()) {
-    // Written once, beside the first add.
-    if (key === processKeys(redis.prefix).queues) continue;
-    const expiresAt = Number(await redis.admin.call('PEXPIRETIME', key));
-    all[key.replace(tag, '')] = { value: await readKey(redis.admin, key), expiresAt };
+  for (const [i, key] of keys.entries()) {
+    const type = types[i]!;
+    const value = type === 'set' ? (values[i] as string[]).toSorted() : values[i];
+    all[key.replace(tag, '')] = { value: { type, value }, expiresAt: ends[i]! };
   }
   return all;
 }
 
-async function readKey(admin: Redis, key: string): Promise<unknown> {
-  const type = await admin.type(key);
+/** Sends all commands at once. */
+async function answers<T>(admin: Redis, commands: readonly Reader[]): Promise<T[]> {
+  const replies = await admin.pipeline(commands.map((command) => ['call', ...command])).exec();
+  return replies!.map(([error, reply]) => {
+    if (error) throw error;
+    return reply as T;
+  });
+}
+
+type Reader = readonly (string | number)[];
+
+function readerOf(type: string, key: string): Reader {
   switch (type) {
     case 'string':
-      return { type, value: await admin.get(key) };
+      return ['GET', key];
     case 'list':
-      return { type, value: await admin.lrange(key, 0, -1) };
+      return ['LRANGE', key, 0, -1];
     case 'set':
-      return { type, value: (await admin.smembers(key)).toSorted() };
+      return ['SMEMBERS', key];
     case 'zset':
-      return { type, value: await admin.zrange(key, '0', '-1', 'WITHSCORES') };
+      return ['ZRANGE', key, 0, -1, 'WITHSCORES'];
     case 'hash':
       // Entries, not an object: '__proto__' is a valid id.
-      return { type, value: await admin.call('HGETALL', key) };
+      return ['HGETALL', key];
     case 'stream':
-      return { type, value: await admin.xrange(key, '-', '+') };
+      return ['XRANGE', key, '-', '+'];
     default:
       throw new Error(`${key} is of type ${type}, which no queue uses`);
   }

@@ -60,6 +60,10 @@ function urlOf(serverUrl: string, user: string): string {
   return url.href;
 }
 
+const versions = new WeakMap<Redis, string>();
+
 async function versionOf(admin: Redis): Promise<string> {
-  return /^redis_version:(\S+)/m.exec(await admin.info('server'))![1]!;
+  const known = versions.get(admin) ?? /^redis_version:(\S+)/m.exec(await admin.info('server'))![1]!;
+  versions.set(admin, known);
+  return known;
 }

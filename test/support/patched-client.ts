@@ -34,10 +34,10 @@ interface Patched {
  * the published code is tested, except for what the patch changes.
  */
 export function patchedClient(url: string, options: PatchedClientOptions): (role: string) => Redis {
-  let table: Map<string, Patched> | undefined;
+  const { patch = unchanged } = options;
   return (role) => {
     // Patch here, so that a patch that no longer applies fails at the start of the engine and not at each call.
-    const patches = (table ??= patchTable(options.patch ?? ((_, text) => text)));
+    const patches = tableOf(patch);
     const client = new Redis(url, { connectionName: `patched-${role}`, lazyConnect: true, ...options.redis });
     const send = client.sendCommand.bind(client);
     client.sendCommand = (command: Command, stream) => {
@@ -50,7 +50,17 @@ export function patchedClient(url: string, options: PatchedClientOptions): (role
   };
 }
 
+const unchanged: Patch = (_, text) => text;
+/** A patch always does the same, and to patch all scripts takes longer than most tests of one. */
+const tables = new WeakMap<Patch, Map<string, Patched>>();
+
 /** Scripts by the hash and by the text that the library sends. */
+function tableOf(patch: Patch): Map<string, Patched> {
+  let table = tables.get(patch);
+  if (!table) tables.set(patch, (table = patchTable(patch)));
+  return table;
+}
+
 function patchTable(patch: Patch): Map<string, Patched> {
   const table = new Map<string, Patched>();
   for (const { name, text, sha } of allScripts()) {
@@ -67,6 +77,11 @@ function apply(table: Map<string, Patched>, command: Command): Patched | undefin
   const patched = table.get(String(command.args[0]));
   if (patched) command.args[0] = command.name === 'evalsha' ? patched.sha : patched.text;
   return patched;
+}
+
+/** The second patch, after the first one if there is one. */
+export function after(first: Patch | undefined, second: Patch): Patch {
+  return first ? (name, text) => second(name, first(name, text)) : second;
 }
 
 /**

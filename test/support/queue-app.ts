@@ -134,7 +134,7 @@ export async function bootQueue(
   };
 }
 
-/** Whether applications run without Redis: `test/conformance/features*.spec.ts` runs some specs in this way. */
+/** Whether applications run without Redis: `test/memory/features*.spec.ts` runs some specs in this way. */
 function inMemory(): boolean {
   return process.env['GODWIT_ENGINE'] === 'memory';
 }

@@ -2,7 +2,7 @@
  * Records which timers a test sets, and where. Node can count active timers, but Vitest always has some of its own;
  * Vitest took its functions from the globals before this file replaces them.
  */
-const set = new Map<NodeJS.Timeout, string>();
+const set = new Map<NodeJS.Timeout, Error>();
 const MANY = 10_000;
 
 for (const name of ['setTimeout', 'setInterval'] as const) {
@@ -10,7 +10,8 @@ for (const name of ['setTimeout', 'setInterval'] as const) {
   const remembering = (...args: unknown[]) => {
     const timer = original(...args);
     if (set.size > MANY) forgetEnded();
-    set.set(timer, new Error('timer').stack ?? '');
+    // Only the stack of a timer that is left is written out, which takes as long as a round trip to Redis.
+    set.set(timer, new Error('timer'));
     return timer;
   };
   // util.promisify finds the promise form of setTimeout in a property of the function.
@@ -31,7 +32,7 @@ const HARMLESS = /ioredis.*AbstractConnector\.js/;
 /** Timers that are set and keep the process alive, each with the line that set it. */
 export function timersLeft(): string[] {
   forgetEnded();
-  const places = [...set].filter(([timer]) => timer.hasRef()).map(([, stack]) => callerIn(stack));
+  const places = [...set].filter(([timer]) => timer.hasRef()).map(([, at]) => callerIn(at.stack ?? ''));
   return places.filter((place) => !HARMLESS.test(place)).map((place) => `timer set ${place}`);
 }
 

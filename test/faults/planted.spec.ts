@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { RedisEngine } from '#lib/engine/redis-engine.js';
 import type { SettledRun } from '#lib/job/outcome.js';
-import { newSet } from './declarations-support.js';
-import { firing, put, seen, tick } from './schedules-support.js';
+import { newSet } from '../scripts/declarations-support.js';
+import { firing, put, seen, tick } from '../scripts/schedules-support.js';
 import {
   callOf,
   completed,
@@ -16,7 +16,7 @@ import {
   snoozed,
   useQueue,
   WORKER,
-} from './support.js';
+} from '../scripts/support.js';
 
 // Someone overwrites one field of one hash. Whatever is in it, no call fails, all other jobs go where they should, and
 // `repair` mends what is left of it.
