@@ -72,7 +72,7 @@ it('keeps the lease of a running job from the thread, at whatever master owns it
     const { engine, queue: handle, close } = await bootWorking(root, () => end.promise, { queue });
     const leaseMs = async () => (await engine.overdue(queue, 60_000))[0]?.endsInMs;
     await handle.add('long', null);
-    await renewed(leaseMs);
+    await renewed(engine, leaseMs);
     // The event loop stands still: only the thread can renew it.
     for (const until = performance.now() + 2_500; performance.now() < until;);
     expect(await leaseMs()).toBeGreaterThan(0);

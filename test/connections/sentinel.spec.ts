@@ -35,7 +35,7 @@ it('finds the primary by its sentinels, with every connection and from the threa
   const { engine, queue } = await bootWorking({ connection: sentinel.connection, lease }, () => end.promise);
   const leaseMs = async () => (await engine.overdue('work', 60_000))[0]?.endsInMs;
   await queue.add('long', null);
-  await renewed(leaseMs);
+  await renewed(engine, leaseMs);
   for (const until = performance.now() + 2_000; performance.now() < until;);
   expect(await leaseMs()).toBeGreaterThan(0);
   end.open();

@@ -48,7 +48,7 @@ async function work(connection: ConnectionOption): Promise<number> {
   const app = await bootWorking({ connection, lease: { duration: '1s' } }, () => end.promise);
   await app.queue.add('one', null);
   const leaseMs = async () => (await app.engine.overdue('work', 60_000))[0]?.endsInMs;
-  await renewed(leaseMs);
+  await renewed(app.engine, leaseMs);
   for (const until = performance.now() + 2_000; performance.now() < until;);
   const left = await leaseMs();
   end.open();

@@ -1,3 +1,4 @@
+import type { QueueEngine } from '#lib/contract/engine.js';
 import { PATIENT } from '../../support/queue-app.js';
 import { until } from '../../support/wait.js';
 
@@ -7,10 +8,15 @@ import { until } from '../../support/wait.js';
 const LEAP_MS = 100;
 
 /**
- * Resolves once a beat has renewed the lease: the thread that sends it takes some time to start. `leaseMs` returns
- * what is left of the lease, or undefined if there is none.
+ * Resolves once the thread has renewed the lease. Until it is ready, which takes a second on a busy machine, a timer renews leases;
+ * the thread then registers the process. `leaseMs` returns what is left of the lease, or undefined if there is none.
  */
-export async function renewed(leaseMs: () => Promise<number | undefined>): Promise<void> {
+export async function renewed(
+  { processes }: Pick<QueueEngine, 'processes'>,
+  leaseMs: () => Promise<number | undefined>,
+): Promise<void> {
+  const isReady = async () => (await processes.list()).records.length > 0;
+  await until(isReady, { ...PATIENT, what: 'the heartbeat thread is ready' });
   let last = Infinity;
   const isMore = async () => {
     const left = (await leaseMs()) ?? Infinity;
