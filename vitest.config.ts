@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Specs that take a minute or two. `narrow-line` and `accessible-pages` start later: next to these they would miss their time limits. */
 const LONG =
-  /\/test\/(chaos|failover|model)\/|dashboard-pages\.spec|\/(releases|time-and-shape|worker-death|counters|dispatch|embedded-process|forged|lost-reply|queues|side-by-side|stopping)\.spec/;
+  /\/test\/(chaos|failover|model|memory)\/|dashboard-pages\.spec|\/(releases|time-and-shape|worker-death|counters|dispatch|embedded-process|forged|lost-reply|queues|side-by-side|stopping)\.spec/;
 
 /** Without times of an earlier run Vitest takes large files first; a small one that takes a minute would then end long after all others. */
 class LongFirst extends BaseSequencer {
@@ -30,16 +30,18 @@ const SHARED = [
 ];
 
 /**
- * Specs that take most of a minute: processes that are killed, servers that fail over, slow networks, random sequences, benches,
- * pages in a browser. `npm run test:proofs` runs them, and so does CI.
+ * Specs that take long: processes that are killed, servers that fail over or are silent, slow networks, random sequences, planted
+ * faults, benches, pages in a browser. `npm run test:proofs` runs them, and so does CI.
  */
 const PROOFS = [
-  'test/{chaos,failover,model}/**/*.spec.ts',
-  'test/faults/{clocks,half-open,narrow-line,registry,releases,slow-line,worker-death}.spec.ts',
+  'test/{chaos,failover,model,trials}/**/*.spec.ts',
+  'test/faults/{clocks,half-open,killed-groups,large-values,narrow-line,planted,registry,releases,replicated,slow-line,worker-death}.spec.ts',
+  'test/connections/{cluster-silent,replicated,sentinel}.spec.ts',
   'test/versions/**/*.spec.ts',
   'test/cli/dispatch.spec.ts',
   'test/features/embedded-process.spec.ts',
-  'test/bench/time-and-shape.spec.ts',
+  'test/bench/{flow-control,network,time-and-shape}.spec.ts',
+  'test/memory/features-schedules.spec.ts',
   'test/features/*-pages.spec.ts',
   'sample/*/e2e/page.e2e-spec.ts',
 ];
