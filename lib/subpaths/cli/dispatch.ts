@@ -166,7 +166,7 @@ function reasonOf(error: unknown): string {
 /** Lines between one header and the next. */
 const LINES = 50;
 const COLUMNS = ['dispatched', 'delayed', 'ready', 'backing-off (s)'] as const;
-/** Room for a million tasks and more; a wider number moves its neighbours, but stays whole. */
+/** Wide enough for a million tasks. A longer number is printed in full and shifts the columns after it. */
 const WIDTHS = COLUMNS.map((column) => Math.max(column.length, 10));
 
 interface Row {

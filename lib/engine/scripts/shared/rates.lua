@@ -9,7 +9,7 @@
 -- Whether starts of a sliding window are spread.
 local function is_paced(rate) return rate.window == 'sliding' and rate.burst < rate.max end
 
--- The starts that count, the last slice and its starts, when the first slice ends to count, the width of a slice and the current slice,
+-- The starts that count, the last slice and its starts, when the first slice stops counting, the width of a slice and the current slice,
 -- and the slices as text, with and without the last one. Only slices that no longer count, and the last one, are read.
 local function slices_in(rate, text, now)
   local slices, used, from = is_paced(rate) and 1000 or 100, string.match(text, '^(%-?[%d.]+)()')
