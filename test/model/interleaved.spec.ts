@@ -70,7 +70,7 @@ const WORSE: Record<string, Patch> = {
 /** More of them, for queues with limits and groups. */
 const WORSE_AT_GROUPS: Record<string, Patch> = {
   'counts no running jobs of a group': instead('claim-limited', [
-    'running_by and (running_by[number] or 0) or not running_by and running_of(number)',
+    'running_by and (running_by[number] or 0) or running_of(number)',
     '0',
   ]),
   'counts jobs that have ended': instead('exchange', [
