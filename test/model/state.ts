@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import type { Redis } from 'ioredis';
 import type { RawEvent } from '#lib/contract/engine.js';
 import { readEntry } from '#lib/engine/codec/event-codec.js';
+import { readKeys } from '../support/whole-keys.js';
 import { sortedJson } from './sorted-json.js';
 import { LETTERS, letterOf } from '#lib/job/job-id.js';
 
@@ -44,31 +45,10 @@ export function workersThatHold(state: State): string[] {
   return Object.keys(state).flatMap((key) => (key.startsWith(prefix) ? [key.slice(prefix.length)] : []));
 }
 
-/** One script reads everything, so nothing moves in between, and it costs one round trip. */
-const READ_ALL = `#!lua flags=no-writes
-local answer = {}
-local keys = redis.call('KEYS', '*')
-table.sort(keys)
-for _, key in ipairs(keys) do
-  local kind = redis.call('TYPE', key).ok
-  local value
-  if kind == 'string' then value = { redis.call('GET', key) }
-  elseif kind == 'list' then value = redis.call('LRANGE', key, 0, -1)
-  elseif kind == 'set' then value = redis.call('SMEMBERS', key)
-  elseif kind == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES')
-  elseif kind == 'hash' then value = redis.call('HGETALL', key)
-  elseif kind == 'stream' then value = redis.call('XRANGE', key, '(' .. ARGV[1] .. '-0', '+') end
-  answer[#answer + 1] = { key, kind, redis.call('PTTL', key), value }
-end
-return answer`;
-
-type RawKey = readonly [string, string, number, readonly (string | readonly [string, string[]])[]];
-
 export async function readState(admin: Redis, tag: string, after: number): Promise<Snapshot> {
-  const raw = (await admin.eval(READ_ALL, 0, String(after))) as readonly RawKey[];
   const state: Record<string, KeyValue> = {};
   const events: Snapshot['events'][number][] = [];
-  for (const [key, kind, ttl, value] of raw) {
+  for (const { key, kind, ttl, value } of await readKeys(admin, '*', after)) {
     const name = key.startsWith(tag) ? key.slice(tag.length) : key;
     // The list of queues belongs to no queue.
     if (name === 'clock' || name.endsWith('}:clock') || name.endsWith('}:queues')) continue;

@@ -1,7 +1,7 @@
-import type { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import { LETTERED_JOBS, processKeys, type KeyName, type QueueKeys } from '#lib/engine/keys.js';
 import type { TestRedis } from '../support/redis.js';
+import { readKeys } from '../support/whole-keys.js';
 import type { TestQueue } from './support.js';
 
 /** Every key of a test: its kind (the text after the hash tag), its whole value, and when it expires (-1: never). */
@@ -9,60 +9,18 @@ export type Dump = Readonly<Record<string, { readonly value: unknown; readonly e
 
 export async function dump(redis: TestRedis, queue: QueueKeys): Promise<Dump> {
   const tag = queue.fixed.meta.slice(0, -'meta'.length);
-  // Written once, beside the first add.
-  const keys = (await redis.keys()).filter((key) => key !== processKeys(redis.prefix).queues);
-  const types = await answers<string>(
-    redis.admin,
-    keys.map((key) => ['TYPE', key]),
-  );
-  const [values, ends] = await Promise.all([
-    answers(
-      redis.admin,
-      keys.map((key, i) => readerOf(types[i]!, key)),
-    ),
-    answers<number>(
-      redis.admin,
-      keys.map((key) => ['PEXPIRETIME', key]),
-    ),
-  ]);
+  // Written once, with the first add.
+  const { queues } = processKeys(redis.prefix);
   const all: Record<string, Dump[string]> = {};
-  for (const [i, key] of keys.entries()) {
-    const type = types[i]!;
-    const value = type === 'set' ? (values[i] as string[]).toSorted() : values[i];
-    all[key.replace(tag, '')] = { value: { type, value }, expiresAt: ends[i]! };
+  for (const { key, kind, value, expiresAt } of await readKeys(redis.admin, `*${redis.prefix}*`)) {
+    if (key === queues) continue;
+    // Entries of a hash, not an object: '__proto__' is a valid id.
+    all[key.replace(tag, '')] = {
+      value: { kind, value: kind === 'set' ? (value as string[]).toSorted() : value },
+      expiresAt,
+    };
   }
   return all;
-}
-
-/** Sends all commands at once. */
-async function answers<T>(admin: Redis, commands: readonly Reader[]): Promise<T[]> {
-  const replies = await admin.pipeline(commands.map((command) => ['call', ...command])).exec();
-  return replies!.map(([error, reply]) => {
-    if (error) throw error;
-    return reply as T;
-  });
-}
-
-type Reader = readonly (string | number)[];
-
-function readerOf(type: string, key: string): Reader {
-  switch (type) {
-    case 'string':
-      return ['GET', key];
-    case 'list':
-      return ['LRANGE', key, 0, -1];
-    case 'set':
-      return ['SMEMBERS', key];
-    case 'zset':
-      return ['ZRANGE', key, 0, -1, 'WITHSCORES'];
-    case 'hash':
-      // Entries, not an object: '__proto__' is a valid id.
-      return ['HGETALL', key];
-    case 'stream':
-      return ['XRANGE', key, '-', '+'];
-    default:
-      throw new Error(`${key} is of type ${type}, which no queue uses`);
-  }
 }
 
 /** Leaves out keys that may change. */
