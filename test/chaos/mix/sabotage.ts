@@ -7,6 +7,8 @@ interface Sabotage {
   readonly breaks: string;
   /** How long it takes until it shows, in ms. */
   readonly afterMs?: number;
+  /** How many runs it may take, if a run meets it only by chance. @default 1 */
+  readonly runs?: number;
   /** Makes the engine a worse one. */
   readonly mutate: (engine: QueueEngine) => void;
 }
@@ -90,6 +92,7 @@ export const SABOTAGES: Readonly<Record<string, Sabotage>> = {
   },
   'pauses before what was claimed has started': {
     breaks: 'paused',
+    runs: 3,
     mutate: (engine) => {
       const exchange = engine.exchange.bind(engine);
       engine.exchange = async (queue, call) => {
