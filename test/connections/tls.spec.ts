@@ -8,7 +8,7 @@ import { freePort } from '../../tools/free-port.mjs';
 import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
 import { startCluster } from '../../tools/redis/cluster.mjs';
 import { bootWorking } from '../faults/support/app.js';
-import { renewed } from '../faults/support/beating.js';
+import { leaseMs, renewed } from '../faults/support/beating.js';
 import { atEnd } from '../support/cleanup.js';
 import { latch, until } from '../support/wait.js';
 
@@ -47,10 +47,9 @@ async function work(connection: ConnectionOption): Promise<number> {
   atEnd(() => end.open());
   const app = await bootWorking({ connection, lease: { duration: '1s' } }, () => end.promise);
   await app.queue.add('one', null);
-  const leaseMs = async () => (await app.engine.overdue('work', 60_000))[0]?.endsInMs;
-  await renewed(app.engine, leaseMs);
+  await renewed(app.engine, 'work');
   for (const until = performance.now() + 2_000; performance.now() < until;);
-  const left = await leaseMs();
+  const left = await leaseMs(app.engine, 'work');
   end.open();
   await until(async () => (await app.queue.counts()).active === 0);
   await app.close();
