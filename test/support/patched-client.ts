@@ -51,18 +51,15 @@ export function patchedClient(url: string, options: PatchedClientOptions): (role
 }
 
 const unchanged: Patch = (_, text) => text;
-/** A patch always does the same, and to patch all scripts takes longer than most tests of one. */
+/** Patching all scripts takes longer than most tests of one, so it is done once for each patch. */
 const tables = new WeakMap<Patch, Map<string, Patched>>();
 
 /** Scripts by the hash and by the text that the library sends. */
 function tableOf(patch: Patch): Map<string, Patched> {
-  let table = tables.get(patch);
-  if (!table) tables.set(patch, (table = patchTable(patch)));
-  return table;
-}
-
-function patchTable(patch: Patch): Map<string, Patched> {
+  const known = tables.get(patch);
+  if (known) return known;
   const table = new Map<string, Patched>();
+  tables.set(patch, table);
   for (const { name, text, sha } of allScripts()) {
     const changed = patch(name, text);
     const entry = { name, text: changed, sha: createHash('sha1').update(changed).digest('hex') };

@@ -10,7 +10,7 @@ for (const name of ['setTimeout', 'setInterval'] as const) {
   const remembering = (...args: unknown[]) => {
     const timer = original(...args);
     if (set.size > MANY) forgetEnded();
-    // Only the stack of a timer that is left is written out, which takes as long as a round trip to Redis.
+    // Formatting a stack takes as long as a round trip to Redis, so it is done only for timers that are left.
     set.set(timer, new Error('timer'));
     return timer;
   };
