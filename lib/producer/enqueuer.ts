@@ -15,6 +15,7 @@ import {
   GroupFullError,
   QueueFullError,
   NotReplicatedError,
+  RedisRefusedError,
   RedisUnavailableError,
   type Applied,
 } from '../errors.js';
@@ -41,8 +42,10 @@ const LANES = 2;
  * They are also sent if a call with a single job is in flight. Otherwise two groups of callers would wait for each other in turn.
  */
 const EARLY_JOBS = 50;
-/** No repetition starts with less time than this left, because Redis ends a `WAIT` up to 100 ms late. */
-const SHORTEST_MS = 250;
+/** Time for the last try of an add that waits for replicas, because Redis ends a `WAIT` up to 100 ms late. */
+const LAST_WAIT_MS = 250;
+/** Time for the last try after a refusal. Without an answer in time, the add would no longer know that nothing was stored. */
+const LAST_TRY_MS = 100;
 const NOW = Promise.resolve();
 
 /** How long adds may take. */
@@ -373,11 +376,14 @@ export class Lane {
   private async untilAgain(sending: Sending, deadline: number, error: unknown): Promise<void> {
     if (error instanceof RedisUnavailableError && error.applied === 'unknown') sending.applied = 'unknown';
     const { shortage, applied, tries } = sending;
-    const left = deadline - performance.now();
+    const left = () => deadline - performance.now();
+    const lastMs = shortage ? LAST_WAIT_MS : error instanceof RedisRefusedError ? LAST_TRY_MS : 0;
+    if (isPassing(error) && left() > lastMs) {
+      await pause(Math.min(repeatDelay(error, tries), left() - lastMs));
+      if (left() >= lastMs / 2) return;
+    }
     // If an earlier try stored the jobs, that error is reported, not the outcome of the last repetition.
-    const enough = shortage === undefined ? 0 : SHORTEST_MS;
-    if (!isPassing(error) || left <= enough) throw shortage ?? honest(error, applied);
-    await pause(Math.min(repeatDelay(error, tries), left));
+    throw shortage ?? honest(error, applied);
   }
 }
 

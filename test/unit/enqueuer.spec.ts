@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { EnqueueAnswer, EnqueueCall, QueueEngine } from '#lib/contract/engine.js';
-import { EnqueueBufferFullError, NotRunningError, RedisUnavailableError } from '#lib/errors.js';
+import {
+  EnqueueBufferFullError,
+  NotRunningError,
+  RedisRefusedError,
+  RedisUnavailableError,
+} from '#lib/errors.js';
 import { Enqueuer } from '#lib/producer/enqueuer.js';
 import { addInChunks } from '#lib/producer/bulk.js';
 import type { MadeJob } from '#lib/producer/job-maker.js';
@@ -229,6 +234,18 @@ describe('the calls of adds', () => {
     expect(sizes).toEqual([33]);
     await addInChunks('work', jobs(34), enqueuer);
     expect(sizes).toEqual([33, ...Array(8).fill(4), 2]);
+  });
+
+  it('are not repeated with too little time for an answer after a refusal, so that its error is reported', async () => {
+    const times: number[] = [];
+    const refuse = async ({ withinMs }: EnqueueCall) => {
+      times.push(withinMs);
+      throw new RedisRefusedError('add', 'MISCONF', 'the disk is full');
+    };
+    const enqueuer = enqueuerOf(refuse, { timeoutMs: 1_000 });
+    await expect(enqueuer.add(jobOf('a'))).rejects.toMatchObject({ reply: 'MISCONF', applied: 'no' });
+    expect(times.length).toBeGreaterThan(2);
+    expect(Math.min(...times)).toBeGreaterThan(45);
   });
 
   it('never claim that nothing was stored after a try without an answer, also where the store was closed since', async () => {
