@@ -81,13 +81,13 @@ export class LimitedClaim {
     if (claimed.length > 0) queue.say(claimed.map(activated), this.limits);
     const ready = [...this.in.lines.values()].some((line) => line.ready !== null);
     const waits = queue.wait.size + queue.prioritized.size > 0 || ready;
-    const mayMore = tokens >= 1 && this.freeSlots(rule) >= 1;
+    const mayMore = tokens >= 1 && this.slotsLeft(rule) >= 1;
     if ((isCut || claimed.length >= want) && mayMore && waits) queue.ring();
     return { claimed, isCut, supply: this.supplyOf(isCut, claimed.length, want, tokens, nextMs) };
   }
 
   /** How many jobs may start by the concurrency of the queue. A job that has a slot already does not count. */
-  private freeSlots(rule: LimitRule): number {
+  private slotsLeft(rule: LimitRule): number {
     return mostRunning(rule) - (rule.concurrency ? this.in.slots.size : 0);
   }
 
@@ -96,7 +96,7 @@ export class LimitedClaim {
     const { queue, book } = this;
     const { hasLines } = book;
     const own = hasLines ? this.sortArrivals() : [];
-    let free = this.freeSlots(rule);
+    let free = this.slotsLeft(rule);
     const mayStart = this.call.maySuspect && tokens >= 1 ? [...queue.suspects].slice(0, RULES.sortMax) : [];
     // The suspects of paused or full groups do not hold back the others.
     for (const job of mayStart) {
@@ -162,7 +162,7 @@ export class LimitedClaim {
       if (of.count > 0) {
         of.turn = of.began + of.count * of.step;
         of.line.turn = Math.round(of.turn);
-        // A suspect starts before its turn.
+        // A suspect starts before the turn of its line, which does not change the turn that is reached.
         if (of.got > 0) turn = Math.max(turn, of.began);
         if (of.used > 0 && isCharged(of.rule, this.in.use(of.line.name))) {
           of.nextMs = this.charged(of.line.name, of.rule, of.used);

@@ -204,7 +204,7 @@ it('counts no start of a group for a job whose body is gone', async () => {
   expect(await q.admin.exists(q.key('limitStates'), q.key('lines'))).toBe(0);
 });
 
-it('passes over lines in `ready` that do not exist, and takes them out', async () => {
+it('skips and removes lines in `ready` that do not exist', async () => {
   await q.exchange({ want: 0 });
   await q.add(member('a', 'g'), member('b', 'g'));
   await q.admin.zadd(q.key('ready'), 0.5, '0000098', 0.6, '0000099');

@@ -9,12 +9,6 @@ if not record[1] then return { 'unknown-worker', now } end
 local seq, last_seq = tonumber(arg_seq), count_in(record[2])
 if seq < last_seq then return { 'stale', now } end
 
--- How often each job failed, and how many workers it lost.
-local function counts_of(ids)
-  if #ids == 0 or redis.call('EXISTS', key_attempts, key_stalls) == 0 then return {}, {} end
-  return redis.call('HMGET', key_attempts, unpack(ids)), redis.call('HMGET', key_stalls, unpack(ids))
-end
-
 local function answer(ids, bodies, supply, failed, stalled)
   return { 'claimed', now, supply, held(), table.concat(ids, '\n'), bodies_in(bodies), failed, stalled }
 end
@@ -101,8 +95,8 @@ local function choose(id, key, line) ids[#ids + 1], keys[#ids + 1], counts_for[#
 
 local running_by, reached = has_lines and running_by_line(4 * want), has_lines and math.max(turn_now(), 1)
 
--- Reads a line. The caller may have read its state already. Nil if the line does not exist. No line in `ready` is behind the turn that
--- is reached, so this is also its turn there.
+-- Reads a line. The caller may have read its state already. Nil if the line does not exist. Its turn is the one in its state, but at
+-- least the turn that is reached. So is its turn in `ready`.
 local function load_line(text, state)
   if line_by[text] then return line_by[text] end
   local at, priorities, name = string.match(state or redis.call('HGET', key_lineStates, text) or '', '^(%d+) ([%d,]+) (.*)$')
@@ -163,8 +157,8 @@ local function take_aged(line, count)
   end
 end
 
--- Chooses up to `count` jobs of one priority of a line, after the first `skip`. Asks for one more, which costs less than to count the
--- line.
+-- Chooses up to `count` jobs of one priority of a line, after the first `skip`. It asks for one more job, to know whether any is left:
+-- counting the line takes longer.
 local function take_some(line, number, skip, count)
   local low, high = range_of(number)
   local some = redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', skip == 0 and '0' or string.format('%d', skip),
@@ -238,10 +232,10 @@ end
 
 local own = has_lines and redis.call('EXISTS', key_wait, key_prioritized) > 0 and sort_arrivals() or 0
 -- How many jobs may start by the concurrency of the queue. A job that has a slot already does not count.
-local function free_slots() return most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0) end
+local function slots_left() return most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0) end
 -- Whether a line may stay in `ready` while it waits for a slot. If many lines are ready, it has its slot when its turn comes, and the
 -- end of its job need not write `ready` again. A claim that finds no slot takes the line out.
-local free, may_stay = free_slots(), has_lines and redis.call('ZCARD', key_ready) > 4 * want
+local free, may_stay = slots_left(), has_lines and redis.call('ZCARD', key_ready) > 4 * want
 for _, suspect in ipairs(arg_maySuspect == 1 and tokens >= 1 and redis.call('LRANGE', key_suspects, 0, rule_sortMax - 1) or {}) do
   local slot = redis.call('ZSCORE', key_slots, suspect)
   if slot and not is_paused(slot) then
@@ -320,7 +314,7 @@ local turn, states, kept, aside, leaving, over, names = reached, {}, {}, {}, {},
 for _, line in ipairs(lines) do
   local next_turn = line.count > 0 and turn_text(line.began + line.count * line.step)
   if next_turn then
-    -- A suspect starts before its turn.
+    -- A suspect starts before the turn of its line, which does not change the turn that is reached.
     turn = line.got > 0 and math.max(turn, line.began) or turn
     states[#states + 1], states[#states + 2] = line.text, next_turn .. ' ' .. line.priorities .. ' ' .. line.name
     if line.used > 0 and line.state ~= nil then
@@ -363,7 +357,7 @@ redis.call('PEXPIRE', key_worker, arg_recordMs)
 write_events(events, now)
 
 -- The ring that woke this worker may have been the only one. If more jobs may start, another worker is woken.
-if (is_cut or #whole >= want) and tokens >= 1 and free_slots() >= 1 and redis.call('EXISTS', key_wait, key_prioritized, key_ready) > 0 then ring() end
+if (is_cut or #whole >= want) and tokens >= 1 and slots_left() >= 1 and redis.call('EXISTS', key_wait, key_prioritized, key_ready) > 0 then ring() end
 local supply = is_cut and rule_supplyCut or rule_supplyMore
 if not is_cut and #whole < want then
   local first = redis.call('ZRANGE', key_resting, 0, 0, 'WITHSCORES')[2]

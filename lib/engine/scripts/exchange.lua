@@ -52,12 +52,8 @@ end
 
 -- `count`: how many jobs the answer gave. The answer to a repetition counts the remaining jobs in the same way, but does not know
 -- whether the first answer was cut.
-local function answer(lost, claimed_ids, ids, bodies, count, is_cut)
-  local failed, stalled, due_in, lease_of_another = {}, {}, -1, -1
-  if #ids > 0 and has_traces then
-    if redis.call('HLEN', key_attempts) > 0 then failed = redis.call('HMGET', key_attempts, unpack(ids)) end
-    if redis.call('HLEN', key_stalls) > 0 then stalled = redis.call('HMGET', key_stalls, unpack(ids)) end
-  end
+local function answer(lost, claimed_ids, bodies, count, is_cut, failed, stalled)
+  local due_in, lease_of_another = -1, -1
   if places.delayed > 0 then due_in = next_due(now) end
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
@@ -76,7 +72,7 @@ if last_seq == seq then
       ids[#ids + 1], bodies[#bodies + 1] = id, body
     end
   end
-  return answer(split(record[3]), table.concat(ids, '\n'), ids, bodies, #given, false)
+  return answer(split(record[3]), table.concat(ids, '\n'), bodies, #given, false, counts_of(ids))
 end
 
 local held_before, events, lost = held_now, { count = 0 }, {}
@@ -130,7 +126,7 @@ if want > 0 and left > 0 then
   left = left - #ids
 end
 
-local claimed_ids, refusal, is_cut = '', nil, false
+local claimed_ids, refusal, is_cut, failed, stalled = '', nil, false, {}, {}
 if #ids > 0 then
   local name, missing
   bodies, name, missing = bodies_and_name(ids, arg_maxBytes)
@@ -158,11 +154,8 @@ if #ids > 0 then
   if #ids > 0 then
     held_now = held_now + hold(ids)
     claimed_ids = table.concat(ids, '\n')
-    if arg_maxEvents > 0 then
-      local failed = has_traces and redis.call('HLEN', key_attempts) > 0
-        and redis.call('HMGET', key_attempts, unpack(ids)) or {}
-      say_active(events, ids, claimed_ids, name, bodies, failed)
-    end
+    if has_traces then failed, stalled = counts_of(ids) end
+    if arg_maxEvents > 0 then say_active(events, ids, claimed_ids, name, bodies, failed) end
   end
 end
 
@@ -179,4 +172,4 @@ redis.call('HSET', key_worker, 'seq' .. suffix, arg_seq, 'gave' .. suffix, claim
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 
 write_events(events, now)
-return refusal or answer(lost, claimed_ids, ids, bodies, #ids, is_cut)
+return refusal or answer(lost, claimed_ids, bodies, #ids, is_cut, failed, stalled)
