@@ -31,8 +31,8 @@ export interface Work {
 
 const BULK = 1_000;
 /**
- * How many more timers and immediates a worker sets on a busy machine: answers then come when all of its slots are free, and it
- * waits for the end of the turn before it asks again.
+ * How many more timers and immediates a worker sets on a busy machine: if an answer comes when all of its slots are free, it waits for
+ * the end of the turn before it asks again.
  */
 const BY_ANSWERS = 30;
 
@@ -126,5 +126,5 @@ export function measureWork(
     await consumer.close();
     return spent;
   };
-  return inRounds(redis, { jobs: work.jobs, round, spareNode: BY_ANSWERS, ...more });
+  return inRounds(redis, { jobs: work.jobs, round, spareTimers: BY_ANSWERS, ...more });
 }

@@ -7,11 +7,9 @@ import { CALLS, COMMANDS, type Measured } from './ledger.js';
 import { Meter, type Spent } from './meter.js';
 
 const ROUNDS = 3;
-const NODE = 'promises and timers of Node per 1,000 jobs';
-/**
- * The test runner lives in the same process and reports now and then, so this many promises and timers may be its
- * own.
- */
+const PROMISES = 'promises of Node per 1,000 jobs';
+const TIMERS = 'timers of Node per 1,000 jobs';
+/** The test runner lives in the same process and reports now and then, so this many promises or timers may be its own. */
 const OF_RUNNER = 6;
 /** One more command in each call of a worker is 3 % and more. */
 const SAME_CALLS = 0.015;
@@ -67,13 +65,13 @@ export interface Rounds {
   readonly tolerance?: number;
   /** By how many script calls a round may differ. @default 0 */
   readonly spareCalls?: number;
-  /** By how many promises and timers of Node a round may differ. @default those of the test runner */
-  readonly spareNode?: number;
+  /** By how many timers a round may differ. @default those of the test runner */
+  readonly spareTimers?: number;
 }
 
 /** The least value of several rounds for each counter: anything else that happens only adds to it. */
 export async function inRounds(redis: TestRedis, rounds: Rounds): Promise<Measured> {
-  const { jobs, round, countsNode = true, spareCalls = 0, spareNode = OF_RUNNER } = rounds;
+  const { jobs, round, countsNode = true, spareCalls = 0, spareTimers = OF_RUNNER } = rounds;
   const all: Spent[] = [];
   for (let i = 0; i < ROUNDS; i++) all.push(await round());
   const least = (of: (spent: Spent) => number) => Math.min(...all.map((spent) => of(spent)));
@@ -82,19 +80,24 @@ export async function inRounds(redis: TestRedis, rounds: Rounds): Promise<Measur
   const ofCalls = (1.25 * spareCalls) / least((spent) => spent.scriptCalls);
   const tolerance = rounds.tolerance ?? (spareCalls > 0 ? ofCalls : undefined);
   const promises = least((spent) => spent.promises);
+  const timers = least((spent) => spent.timers);
   const counters = {
     [COMMANDS]: perJob((spent) => spent.commands),
     [CALLS]: perJob((spent) => spent.scriptCalls) * 1_000,
     'bytes sent per job': perJob((spent) => spent.bytesSent),
     'bytes received per job': perJob((spent) => spent.bytesReceived),
-    ...(countsNode && { [NODE]: (promises / jobs) * 1_000 }),
+    ...(countsNode && { [PROMISES]: (promises / jobs) * 1_000, [TIMERS]: (timers / jobs) * 1_000 }),
   };
   const tolerances =
     tolerance === undefined ? {} : Object.fromEntries(Object.keys(counters).map((name) => [name, tolerance]));
   return {
     server: await new Meter(redis.admin).server(),
     counters,
-    tolerances: { ...tolerances, [NODE]: spareNode / promises + 2 * (tolerance ?? 0) },
+    tolerances: {
+      ...tolerances,
+      [PROMISES]: OF_RUNNER / promises + 2 * (tolerance ?? 0),
+      [TIMERS]: spareTimers / Math.max(timers, 1) + 2 * (tolerance ?? 0),
+    },
     ...(spareCalls > 0 && { toleranceOfSameCalls: SAME_CALLS }),
     detail: `${jobs} jobs took ${inWords(all.at(-1)!)}`,
   };

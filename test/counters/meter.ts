@@ -13,8 +13,9 @@ export interface Spent {
   readonly bytesSent: number;
   /** Bytes received from Redis. */
   readonly bytesReceived: number;
-  /** Promises, timers and other deferred work made in this process. */
+  /** Promises made in this process, and timers and immediates set. */
   readonly promises: number;
+  readonly timers: number;
 }
 
 interface Reading {
@@ -26,7 +27,8 @@ interface Reading {
 /** Commands of the meter itself. The library sends none of them while it is measured. */
 const OWN = new Set(['info', 'keys', 'client|list', 'client|unblock', 'memory|usage']);
 /** Names of Node. Work of sockets is left out: the machine decides how a reply is cut into packets. */
-const PUT_OFF = new Set(['PROMISE', 'Timeout', 'Immediate', 'Microtask']);
+const PROMISES = new Set(['PROMISE', 'Microtask']);
+const TIMERS = new Set(['Timeout', 'Immediate']);
 const SCRIPTS = ['eval', 'evalsha', 'fcall'];
 const PATIENT_MS = 15_000;
 
@@ -40,9 +42,9 @@ export class Meter {
     settled: () => Promise<unknown> = async () => {},
   ): Promise<Spent> {
     const before = await this.read();
-    const made = countPromises();
+    const made = countDeferred();
     await work();
-    const promises = made();
+    const { promises, timers } = made();
     await settled();
     const after = await this.read();
     const calls = new Map<string, number>();
@@ -57,6 +59,7 @@ export class Meter {
       bytesSent: after.bytesIn - before.bytesIn,
       bytesReceived: after.bytesOut - before.bytesOut,
       promises,
+      timers,
     };
   }
 
@@ -147,13 +150,19 @@ export class Meter {
   }
 }
 
-function countPromises(): () => number {
-  let made = 0;
-  const init = (_: number, type: string) => void (made += PUT_OFF.has(type) && !isOfRunner() ? 1 : 0);
+function countDeferred(): () => Pick<Spent, 'promises' | 'timers'> {
+  let promises = 0;
+  let timers = 0;
+  const init = (_: number, type: string) => {
+    const isPromise = PROMISES.has(type);
+    if ((!isPromise && !TIMERS.has(type)) || isOfRunner()) return;
+    if (isPromise) promises += 1;
+    else timers += 1;
+  };
   const hook = createHook({ init }).enable();
   return () => {
     hook.disable();
-    return made;
+    return { promises, timers };
   };
 }
 
