@@ -26,7 +26,10 @@ import type { Slots } from './slots.js';
 const SAY_HANDLES_MS = 1000;
 /** After this time without a held-back job, limits no longer hold jobs back. */
 const HELD_BACK_MS = 60_000;
-/** How much later a worker asks that did not get any of the starts of a fast rate for this long. With 8 processes that saves 20 % CPU of Redis. */
+/**
+ * If a worker gets none of the starts of a fast rate for this long, it asks this much later. With 8 processes that saves 20 % of the
+ * CPU of Redis.
+ */
 const OUTRUN_MS = 40;
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';
 

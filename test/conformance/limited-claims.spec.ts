@@ -6,7 +6,7 @@ import { ENGINES, useEngine } from './support.js';
 
 const recovering = { beatMs: 2_000, leaseMs: LEASE_MS, maxStalls: 5 };
 
-// How many jobs one claim takes, and which, where a limit, a suspect or a job with a slot is in the way.
+// How many jobs one claim takes, and which, if there are limits, suspects or jobs that kept their slot.
 describe.each(ENGINES)('a claim under limits on %s', (kind) => {
   const t = useEngine(kind);
   const set = (field: string, rule: LimitRule | null, part: 'code' | 'live' = 'live') =>
@@ -39,9 +39,9 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
   }
 
   it.each([
-    ['plain ones', 0],
-    ['ones with a priority', 1],
-  ])('takes a suspect first, then %s, together no more than it wants', async (_, priority) => {
+    ['jobs without a priority', 0],
+    ['jobs with a priority', 1],
+  ])('takes suspects first, then %s, together no more than it wants', async (_, priority) => {
     await addSuspects('s', 's2');
     await set('q', { concurrency: 9 });
     await t.add(...['a', 'b', 'c'].map((id) => job(id, { priority })));
@@ -50,7 +50,7 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     expect((await take(9)).ids).toEqual(['b', 'c']);
   });
 
-  it('takes jobs with a priority only where it wants more than there are plain ones', async () => {
+  it('takes jobs with a priority only if it wants more jobs than wait without one', async () => {
     await set('q', { concurrency: 9 });
     await t.add('a', 'b', job('low', { priority: 2 }), job('high', { priority: 1 }), 'c');
     expect((await take(2)).ids).toEqual(['a', 'b']);
@@ -79,7 +79,7 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     expect((await take(9)).ids).toEqual(['s2']);
   });
 
-  it('wakes another worker if one more job may start, also where a suspect started', async () => {
+  it('wakes another worker if one more job may start, also after it started a suspect', async () => {
     await addSuspects('s');
     await set('q', { concurrency: 3 });
     await t.add('a', 'b', 'c');
@@ -102,7 +102,7 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     expect((await take(7)).ids).toEqual(['a.0', 'a.1', 'a.2', 'c.0', 'c.1', 'c.2', 'a.3']);
   });
 
-  it('says that nothing more may start until a job ends, where groups wait for the concurrency of the queue', async () => {
+  it('answers "empty" while groups wait for the concurrency of the queue', async () => {
     await set('q', { concurrency: 1 });
     await t.add(grouped('a.0'), grouped('b.0'), grouped('c.0'));
     expect(await take(9)).toEqual({ ids: ['a.0'], supply: 'empty' });
@@ -111,7 +111,7 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     expect(await take(9)).toEqual({ ids: ['b.0'], supply: 'empty' });
   });
 
-  it('takes no more jobs that kept their slot than it wants, and others behind them', async () => {
+  it('takes no more jobs that kept their slot than it wants, and others after them', async () => {
     await addSuspects(grouped('s.0'));
     await set('g', { order: 'strict' }, 'code');
     await t.add(grouped('a.0'), grouped('b.0'));

@@ -100,7 +100,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
   it.each<[number, object[]]>([
     [1_000, []],
     [1_002, [{ ids: [], supply: { limitedForMs: 1 } }]],
-  ])('are found behind many groups without jobs, as the last of %d', async (count, before) => {
+  ])('are found after many groups without jobs, as the last of %d', async (count, before) => {
     await set('g', { order: 'strict' });
     const ids = [...Array.from({ length: count - 1 }, (_, i) => `g${i}.0`), 'last.0'];
     await t.add(...[...ids, 'last.1'].map((id) => grouped(id)));
@@ -110,7 +110,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     expect(await take(500)).toEqual({ ids: ['last.1'], supply: 'empty' });
   });
 
-  it('use all of their concurrency in one claim, also behind another group and across priorities', async () => {
+  it('use all of their concurrency in one claim, also after another group and across priorities', async () => {
     await set('g', { concurrency: 3 });
     const priorities = [0, 1, 2, 2].map((priority, i) => grouped(`a.${i}`, { priority }));
     await t.add(...priorities, grouped('b.0'));
@@ -132,7 +132,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     expect((await t.engine.limits.overview(QUEUE)).groups).toEqual({ ready: 4, resting: 0 });
   });
 
-  it('that are empty are gone as soon as their rate no longer counts a start', async () => {
+  it('that are empty are removed as soon as their rate counts no start any more', async () => {
     await set('g', { rate: { max: 1, per: 1_000, window: 'fixed', burst: 1 } });
     await t.add(...some('a', 1));
     expect(await take(9)).toEqual({ ids: ['a.0'], supply: { limitedForMs: 1_000 } });
