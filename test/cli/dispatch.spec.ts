@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { main } from '#lib/subpaths/cli/main.js';
 import { useRedis } from '../support/redis.js';
 import { KEEPING, useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
@@ -328,5 +329,19 @@ describe('SIGINT and SIGTERM end it within a second with code 0', () => {
     atEnd(() => process.kill(server.pid!, 'SIGCONT'));
     command.kill('SIGINT');
     await expectQuickEnd(command, 'SIGINT');
+  });
+
+  it('told again after its last call, it still ends by itself', async () => {
+    const heard = () => process.rawListeners('SIGTERM');
+    const before = new Set(heard());
+    const added = () => heard().filter((listener) => !before.has(listener)) as (() => void)[];
+    const result = main(['dispatch', '-u', server.url]);
+    const listeners = added();
+    expect(listeners).toHaveLength(1);
+    atEnd(() => ['SIGINT', 'SIGTERM'].forEach((signal) => process.off(signal, listeners[0]!)));
+    listeners[0]!();
+    expect(await result).toBe(0);
+    // Its listeners keep a second signal from ending the process.
+    expect(added()).toEqual(listeners);
   });
 });

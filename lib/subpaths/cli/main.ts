@@ -148,7 +148,10 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
   }
 }
 
-/** A controller that aborts at SIGINT and SIGTERM, and when the reader of the output is gone. `forget` removes its listeners. */
+/**
+ * A controller that aborts at SIGINT and SIGTERM, and when the reader of the output is gone. `forget` removes its listeners,
+ * unless a signal came: a second one must not kill the process before it has returned its exit code.
+ */
 function stopping(output: Output): { readonly stop: AbortController; readonly forget: () => void } {
   const stop = new AbortController();
   const abort = () => stop.abort();
@@ -156,6 +159,7 @@ function stopping(output: Output): { readonly stop: AbortController; readonly fo
   for (const signal of signals) process.on(signal, abort);
   const remove = output.onClosed(abort);
   const forget = () => {
+    if (stop.signal.aborted) return;
     for (const signal of signals) process.off(signal, abort);
     remove();
   };
