@@ -1,11 +1,8 @@
 --@needs names, count, event
 -- How often each of these jobs failed, and how many workers it lost. A list is empty if no job of the queue did.
 local function counts_of(ids)
-  local there = #ids > 0 and redis.call('EXISTS', key_attempts, key_stalls) or 0
-  if there == 0 then return {}, {} end
-  local has_stalls = redis.call('EXISTS', key_stalls) == 1
-  return (there == 2 or not has_stalls) and redis.call('HMGET', key_attempts, unpack(ids)) or {},
-    has_stalls and redis.call('HMGET', key_stalls, unpack(ids)) or {}
+  local function of(key) return #ids > 0 and redis.call('EXISTS', key) == 1 and redis.call('HMGET', key, unpack(ids)) or {} end
+  return of(key_attempts), of(key_stalls)
 end
 
 -- Writes the event of claimed jobs. `failed`: earlier attempts of each job, or empty if none has failed.
