@@ -79,25 +79,23 @@ export async function inRounds(redis: TestRedis, rounds: Rounds): Promise<Measur
   // A call may be a little dearer than others.
   const ofCalls = (1.25 * spareCalls) / least((spent) => spent.scriptCalls);
   const tolerance = rounds.tolerance ?? (spareCalls > 0 ? ofCalls : undefined);
-  const promises = least((spent) => spent.promises);
-  const timers = least((spent) => spent.timers);
   const counters = {
     [COMMANDS]: perJob((spent) => spent.commands),
     [CALLS]: perJob((spent) => spent.scriptCalls) * 1_000,
     'bytes sent per job': perJob((spent) => spent.bytesSent),
     'bytes received per job': perJob((spent) => spent.bytesReceived),
-    ...(countsNode && { [PROMISES]: (promises / jobs) * 1_000, [TIMERS]: (timers / jobs) * 1_000 }),
+    ...(countsNode && {
+      [PROMISES]: perJob((spent) => spent.promises) * 1_000,
+      [TIMERS]: perJob((spent) => spent.timers) * 1_000,
+    }),
   };
-  const tolerances =
-    tolerance === undefined ? {} : Object.fromEntries(Object.keys(counters).map((name) => [name, tolerance]));
+  const share = (name: string) => (name === PROMISES || name === TIMERS ? 2 : 1) * tolerance!;
+  const tolerances = Object.fromEntries(Object.keys(counters).map((name) => [name, share(name)]));
   return {
     server: await new Meter(redis.admin).server(),
     counters,
-    tolerances: {
-      ...tolerances,
-      [PROMISES]: OF_RUNNER / promises + 2 * (tolerance ?? 0),
-      [TIMERS]: spareTimers / Math.max(timers, 1) + 2 * (tolerance ?? 0),
-    },
+    ...(tolerance !== undefined && { tolerances }),
+    spares: { [PROMISES]: (OF_RUNNER / jobs) * 1_000, [TIMERS]: (spareTimers / jobs) * 1_000 },
     ...(spareCalls > 0 && { toleranceOfSameCalls: SAME_CALLS }),
     detail: `${jobs} jobs took ${inWords(all.at(-1)!)}`,
   };

@@ -68,6 +68,12 @@ describe('a counter', () => {
     expect(await answerTo(measured({ [COMMANDS]: 0.23 }, { tolerances }))).toContain('MORE by 15.0 %');
   });
 
+  it('may differ by its tolerance and its spare together, which does not depend on its size', async () => {
+    const more = { tolerances: { [COMMANDS]: 0.1 }, spares: { [COMMANDS]: 1 } };
+    expect(await answerTo(measured({ [COMMANDS]: 1.21 }, more))).toBe(null);
+    expect(await answerTo(measured({ [COMMANDS]: 1.23 }, more))).toContain('MORE');
+  });
+
   it('of commands may differ by less where there are as many calls as committed', async () => {
     const more = { tolerances: { [COMMANDS]: 0.1, [CALLS]: 0.1 }, toleranceOfSameCalls: 0.01 };
     const committed = { [COMMANDS]: 0.2, [CALLS]: 2 };

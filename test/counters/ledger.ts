@@ -14,6 +14,8 @@ export interface Measured {
    * By which share a counter may differ from the committed one. @default for each 0.005, a little more than rounding
    */
   readonly tolerances?: Counters;
+  /** By how much more a counter may differ, in its own unit. @default 0 for each */
+  readonly spares?: Counters;
   /**
    * By which share the commands may differ instead if there are as many script calls as committed. A tolerance with room for one
    * more call has room for one more command in each call too. @default `tolerances`
@@ -94,7 +96,7 @@ function faultsOf(measured: Measured, committed: Counters, committedServer: stri
     if (was === undefined || is === undefined) faults.push(said);
     else if (isElsewhere) {
       if (is > was * OTHER_SERVER) faults.push(`${said} on ${server}, more than servers differ by`);
-    } else if (Math.abs(is - was) > was * (tolerances[name] ?? TOLERANCE))
+    } else if (Math.abs(is - was) > was * (tolerances[name] ?? TOLERANCE) + (measured.spares?.[name] ?? 0))
       faults.push(said + direction(was, is));
   }
   return faults;
