@@ -10,7 +10,6 @@ import {
   type BulkKind,
 } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
-import type { StoredJob } from '../contract/admin-verbs.js';
 import { BulkActNotFoundError, NotRunningError, WrongStateError } from '../errors.js';
 import { checkJobId, generateId } from '../job/job-id.js';
 import type { NameIn } from '../job/queue-jobs.js';
@@ -25,6 +24,7 @@ import {
   NO_REASON,
   type CheckedFilter,
   type JobFilter,
+  type JobMatch,
 } from './bulk-acts.js';
 
 /** Selects the jobs of an act. `state` may be left out to retry (`dead`), promote (`delayed`) and cancel (all that have not ended). */
@@ -43,7 +43,7 @@ export interface BulkActOptions {
 export interface BulkActHost {
   readonly actor?: string | null;
   /** How to read `more` of a record. Without it, acts that have it are not continued here. */
-  readonly matcherOf?: (more: Readonly<Record<string, string>>) => (job: StoredJob) => boolean;
+  readonly matchOf?: (more: Readonly<Record<string, string>>) => JobMatch;
 }
 
 /** How often a running act is reported, and a stop is noticed. */
@@ -129,7 +129,7 @@ export class BulkActs<Jobs = any> {
     await this.prune();
     const run = new BulkRun(this.engine, id, record);
     await run.save({});
-    void run.work(checked, this.matcherOf(record));
+    void run.work(checked, this.matchOf(record));
     return bulkActOf(id, record, at);
   }
 
@@ -180,7 +180,7 @@ export class BulkActs<Jobs = any> {
       const { state } = bulkActOf(id, record, now);
       if (state === 'running' || state === 'done')
         throw new WrongStateError(this.queue, `bulk act ${quoted(id)}`, state, 'start another one');
-      const isMatch = this.matcherOf(record);
+      const match = this.matchOf(record);
       const filtered = checkBulkFilter(record.kind, record.filter);
       const checked = { ...filtered, limit: Math.max(0, filtered.limit - record.done) };
       const next: BulkActRecord = {
@@ -194,7 +194,7 @@ export class BulkActs<Jobs = any> {
         runner: generateId(now),
       };
       if (!(await this.put(id, text, next))) continue;
-      void new BulkRun(this.engine, id, next, JSON.stringify(next)).work(checked, isMatch);
+      void new BulkRun(this.engine, id, next, JSON.stringify(next)).work(checked, match);
       return;
     }
   }
@@ -211,10 +211,10 @@ export class BulkActs<Jobs = any> {
     return this.engine.bulkActs.put({ id, queue: this.queue, before, after: JSON.stringify(after) });
   }
 
-  private matcherOf({ more }: BulkActRecord): (job: StoredJob) => boolean {
-    if (more === null) return () => true;
-    const { matcherOf } = this.host;
-    if (matcherOf) return matcherOf(more);
+  private matchOf({ more }: BulkActRecord): JobMatch {
+    if (more === null) return { isMatch: () => true };
+    const { matchOf } = this.host;
+    if (matchOf) return matchOf(more);
     const advice = 'its filter can only be read by a dashboard; resume it there';
     throw new WrongStateError(this.queue, 'this bulk act', 'from a dashboard', advice);
   }
@@ -269,7 +269,7 @@ class BulkRun {
   }
 
   /** Never rejects: if the store is away, the act is interrupted. */
-  async work(filter: CheckedFilter, isMatch: (job: StoredJob) => boolean): Promise<void> {
+  async work(filter: CheckedFilter, match: JobMatch): Promise<void> {
     const { queue, kind, reason, rate, startedAt } = this.record;
     const act = actOf(this.engine, queue, kind, reason ?? undefined);
     const timer = setInterval(() => void this.report(), REPORT_MS);
@@ -278,7 +278,7 @@ class BulkRun {
       const pace = { ...(rate && { rate }), signal: this.abort.signal } as Parameters<typeof actOnAll>[4];
       await actOnAll(this.engine, queue, filter, act, pace, {
         passedMs: () => Math.max(0, this.engine.now() - startedAt),
-        isMatch,
+        match,
         onStep: ({ matched, changed, examined }) => {
           const { done, unchanged } = this.counts;
           this.counts = { examined, done: done + changed, unchanged: unchanged + matched - changed };

@@ -138,8 +138,14 @@ export interface ActWalk {
     readonly changed: number;
     readonly examined: number;
   }) => void;
-  /** Whether a job also matches what the store cannot filter. */
+  readonly match: JobMatch;
+}
+
+/** @internal What a job must also match that the store cannot filter. */
+export interface JobMatch {
   readonly isMatch: (job: StoredJob) => boolean;
+  /** A text that each match contains. The store searches for it, so it sends few other jobs. */
+  readonly contains?: string | undefined;
 }
 
 /**
@@ -156,6 +162,7 @@ export async function actOnAll(
 ): Promise<number> {
   const pacer = new Pacer(pace, PAGE);
   const passedMs = walk?.passedMs ?? (() => pacer.passedMs);
+  const contains = match.contains ?? walk?.match.contains;
   let done = 0;
   let examined = 0;
   for (const state of states) {
@@ -167,12 +174,14 @@ export async function actOnAll(
         const aged = pace ? agedBy(match, Math.max(0, passedMs() - CLOCK_MS)) : match;
         const page = await engine.admin.jobs(queue, {
           ...asked(state, aged),
+          contains,
           state,
           after,
           limit: PAGE,
           brief: true,
         });
-        const isMatch = (job: StoredJob) => isOfAge(job, aged, engine.now()) && walk?.isMatch(job) !== false;
+        const isMatch = (job: StoredJob) =>
+          isOfAge(job, aged, engine.now()) && walk?.match.isMatch(job) !== false;
         examined += page.examined;
         ids.push(...page.jobs.filter(isMatch).map(({ id }) => id));
         after = page.next;

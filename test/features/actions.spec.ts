@@ -35,7 +35,7 @@ const told = async (inspector: QueueInspector, options = {}) =>
 const READS: Readonly<Record<string, string>> = {
   Queue: 'addDefined audit constructor counts enqueuer get groups isPaused jobs stats',
   Schedules: 'constructor count find get history list nextRuns preview read upserted',
-  BulkActs: 'begin constructor for get list matcherOf prune put read totalOf',
+  BulkActs: 'begin constructor for get list matchOf prune put read totalOf',
   DeadJobs: 'constructor list refuse retryFound',
   QueueLimits: 'constructor holding list listShared',
   SharedLimit: 'constructor state',

@@ -131,6 +131,34 @@ describe('acts on many jobs', () => {
       actions.filter(({ result }) => result !== 'GODWIT_INVALID_OPTION').map(({ action }) => action),
     ).toEqual(['job.remove', 'bulk.stop', 'bulk.resume', 'bulk.resume', 'bulk.stop', 'job.remove']);
   });
+
+  it.each([
+    ['as it is', {}],
+    ['as it is shown', { redact: { text: (text: string) => text.replaceAll('refused', '***') } }],
+  ])('acts on the jobs of one error, %s', async (_, dashboard) => {
+    const fail = ({ data }: { readonly data: unknown }) => {
+      throw new Error(data as string);
+    };
+    const { queue, api } = await bootDashboard(redis, {
+      dashboard: { access: 'public', ...dashboard },
+      handlers: { '*': fail },
+    });
+    const errors = [
+      'order 17 "ä\\b" was refused',
+      'order 18 "ä\\b" was refused',
+      'the order was refused',
+      'no',
+    ];
+    await queue.addBulk(errors.map((data) => ({ name: 'a', data, options: { attempts: 1 } })));
+    await until(async () => (await queue.counts()).dead === errors.length, PATIENT);
+    const groups = (await api('GET', 'dead')).body.groups as { error: string; count: number }[];
+    const { error } = groups.find(({ count }) => count === 2)!;
+    const order = { kind: 'remove', filter: { state: 'dead', error } };
+    const { id } = (await api('POST', 'queues/work/bulk', order)).body;
+    await until(async () => (await queue.bulkActs.get(id))?.state === 'done', PATIENT);
+    expect(await queue.bulkActs.get(id)).toMatchObject({ done: 2, unchanged: 0 });
+    expect((await queue.counts()).dead).toBe(2);
+  });
 });
 
 describe('schedules on the dashboard', () => {

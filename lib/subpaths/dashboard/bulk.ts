@@ -6,7 +6,7 @@ import { filterText } from '../../producer/recorded-queue.js';
 import { actionOf, actOnMany, checkState, readKind } from './acts.js';
 import { queueOf, visible, type ApiCall, type ApiParts, type Route } from './call.js';
 import { HttpFault } from './http.js';
-import { matcherOf, readChoice } from './job-search.js';
+import { matchOf, readChoice } from './job-search.js';
 import { BulkActNotFoundError } from '../../errors.js';
 import { refuse } from '../../options/check.js';
 import type { DashboardAction } from './rights.js';
@@ -125,7 +125,7 @@ function needsOf(kind: unknown, queue: string) {
 }
 
 function actsOf(queue: Queue, { redactor }: ApiParts, actor: string): BulkActs {
-  const host: BulkActHost = { actor, matcherOf: (more) => matcherOf(more, redactor.text) };
+  const host: BulkActHost = { actor, matchOf: (more) => matchOf(more, redactor) };
   return queue.bulkActs.for(host);
 }
 

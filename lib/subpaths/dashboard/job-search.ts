@@ -8,6 +8,7 @@ import { DEAD_REASONS, type FailureRecord } from '../../job/outcome.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
 import { checkGroup } from '../../options/limit-options.js';
 import { checkText, checkWhere, encodeCursor, parseWhere, readCursor } from '../../producer/job-list.js';
+import type { JobMatch } from '../../producer/bulk-acts.js';
 import type { Redactor } from './redaction.js';
 
 const FILTER = {
@@ -111,34 +112,37 @@ export async function findJobs(
   shown: Pick<Redactor, 'text' | 'hidesText'>,
 ): Promise<FoundJobs> {
   const { error, group, contains, after: start, limit, ...rest } = search;
-  const asked = { ...rest, ...(!shown.hidesText && { contains: contains ?? pieceOf(error) }) };
   const own = { error, group, contains: shown.hidesText ? contains : undefined };
   const isOwn = Object.values(own).some((value) => value !== undefined);
+  const match = matchOf(own, shown);
+  const asked = { ...rest, contains: (shown.hidesText ? undefined : contains) ?? match.contains };
   // A page must not be cut, because its cursor is after its last job.
   const step = isOwn ? Math.min(limit, 50) : limit;
-  const isMatch = matcherOf(own, shown.text);
   const jobs: StoredJob[] = [];
   let after = start;
   let examined = 0;
   do {
     const page = await engine.admin.jobs(queue, { ...asked, after, limit: step, brief: true });
-    jobs.push(...(isOwn ? page.jobs.filter(isMatch) : page.jobs));
+    jobs.push(...(isOwn ? page.jobs.filter(match.isMatch) : page.jobs));
     after = page.next;
     examined += page.examined;
   } while (after !== null && examined < MOST_EXAMINED && jobs.length + step <= limit);
   return { jobs, cursor: encodeCursor(after), examined };
 }
 
-/** Whether a job matches what the store cannot filter. */
-export function matcherOf(
+/** What the store cannot filter. */
+export function matchOf(
   { error, group, contains }: Pick<JobSearch, 'error' | 'group' | 'contains'>,
-  show: Redactor['text'],
-): (job: StoredJob) => boolean {
+  { text: show, hidesText }: Pick<Redactor, 'text' | 'hidesText'>,
+): JobMatch {
   const text = contains?.toLowerCase();
-  return ({ id, failure, body }) =>
-    (text === undefined || searchedText(id, body, failure, show).includes(text)) &&
-    (error === undefined || fingerprintOf(failure, show) === error) &&
-    (group === undefined || decodeBody(`${body}null`)?.options.group === group);
+  return {
+    isMatch: ({ id, failure, body }) =>
+      (text === undefined || searchedText(id, body, failure, show).includes(text)) &&
+      (error === undefined || fingerprintOf(failure, show) === error) &&
+      (group === undefined || decodeBody(`${body}null`)?.options.group === group),
+    contains: hidesText ? undefined : pieceOf(error),
+  };
 }
 
 /**
