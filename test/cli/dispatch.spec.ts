@@ -292,7 +292,8 @@ $`),
   it('a name that nobody knows is said, and waited for', async () => {
     const command = godwit(['dispatch', '-u', 'redis://nowhere.invalid:6379']);
     await command.said(/cannot reach Redis at nowhere\.invalid:6379 \(.+\); retrying/, 'err');
-    await expectQuickEnd(command);
+    // Node ends no lookup that runs. How long it takes is up to the resolver.
+    await expectEnd(command);
   });
 });
 

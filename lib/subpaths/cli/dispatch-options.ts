@@ -23,8 +23,8 @@ While tasks are due, it calls again at once. When none is due it waits 0, 1, 1, 
 seconds, or until the next task is due if that is sooner. The waits start over once a task was moved.
 
 While Redis cannot be reached it prints that, and continues when Redis is back. It ends within a second
-of SIGINT or SIGTERM. Exit codes: 0 after such a signal, 1 if a key has another type or Redis refuses
-the user, 2 for wrong arguments.
+of SIGINT or SIGTERM, but not before the lookup of a host name has ended. Exit codes: 0 after such a
+signal, 1 if a key has another type or Redis refuses the user, 2 for wrong arguments.
 `;
 
 export interface DispatchOptions {
