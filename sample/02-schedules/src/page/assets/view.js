@@ -131,19 +131,17 @@ function inWords(at) {
   return `in ${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
-/** The moment as the wall clock of the schedule's zone shows it. */
+/** The moment as the wall clock of the schedule's zone shows it, without the day if it is less than an hour away. */
 function wallClock(at, zone) {
   const soon = at.getTime() - Date.now() < 3_600_000;
-  if (soon) return `at ${clock(at)}`;
+  if (soon && !zone) return `at ${clock(at)}`;
   const text = at.toLocaleString('en-GB', {
-    weekday: 'short',
-    day: 'numeric',
-    month: 'short',
+    ...(soon ? { second: '2-digit' } : { weekday: 'short', day: 'numeric', month: 'short' }),
     hour: '2-digit',
     minute: '2-digit',
     timeZone: zone ?? 'UTC',
   });
-  return `${text} in ${(zone ?? 'UTC').replace(/^.*\//, '').replaceAll('_', ' ')}`;
+  return `${soon ? 'at ' : ''}${text} in ${(zone ?? 'UTC').replace(/^.*\//, '').replaceAll('_', ' ')}`;
 }
 
 function took({ durationMs }) {
