@@ -89,12 +89,13 @@ export async function inRounds(redis: TestRedis, rounds: Rounds): Promise<Measur
       [TIMERS]: perJob((spent) => spent.timers) * 1_000,
     }),
   };
-  const share = (name: string) => (name === PROMISES || name === TIMERS ? 2 : 1) * tolerance!;
-  const tolerances = Object.fromEntries(Object.keys(counters).map((name) => [name, share(name)]));
+  const tolerances =
+    tolerance === undefined ? {} : Object.fromEntries(Object.keys(counters).map((name) => [name, tolerance]));
+  const ofNode = 2 * (tolerance ?? 0);
   return {
     server: await new Meter(redis.admin).server(),
     counters,
-    ...(tolerance !== undefined && { tolerances }),
+    tolerances: { ...tolerances, [PROMISES]: ofNode, [TIMERS]: ofNode },
     spares: { [PROMISES]: (OF_RUNNER / jobs) * 1_000, [TIMERS]: (spareTimers / jobs) * 1_000 },
     ...(spareCalls > 0 && { toleranceOfSameCalls: SAME_CALLS }),
     detail: `${jobs} jobs took ${inWords(all.at(-1)!)}`,

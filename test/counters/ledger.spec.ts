@@ -68,7 +68,7 @@ describe('a counter', () => {
     expect(await answerTo(measured({ [COMMANDS]: 0.23 }, { tolerances }))).toContain('MORE by 15.0 %');
   });
 
-  it('may differ by its tolerance and its spare together, which does not depend on its size', async () => {
+  it('may differ by its tolerance plus its spare', async () => {
     const more = { tolerances: { [COMMANDS]: 0.1 }, spares: { [COMMANDS]: 1 } };
     expect(await answerTo(measured({ [COMMANDS]: 1.21 }, more))).toBe(null);
     expect(await answerTo(measured({ [COMMANDS]: 1.23 }, more))).toContain('MORE');

@@ -13,8 +13,9 @@ export interface Spent {
   readonly bytesSent: number;
   /** Bytes received from Redis. */
   readonly bytesReceived: number;
-  /** Promises made in this process, and timers and immediates set. */
+  /** Promises made in this process. */
   readonly promises: number;
+  /** Timers and immediates set in this process. */
   readonly timers: number;
 }
 
