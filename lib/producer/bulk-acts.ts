@@ -141,7 +141,7 @@ export interface ActWalk {
   readonly match: JobMatch;
 }
 
-/** @internal What a job must also match that the store cannot filter. */
+/** @internal Conditions by which the store cannot filter. */
 export interface JobMatch {
   readonly isMatch: (job: StoredJob) => boolean;
   /** A text that each match contains. The store searches for it, so it sends few other jobs. */
@@ -155,14 +155,14 @@ export interface JobMatch {
 export async function actOnAll(
   engine: QueueEngine,
   queue: string,
-  { states, limit, ...match }: CheckedFilter,
+  { states, limit, ...filter }: CheckedFilter,
   act: Act,
   pace?: CheckedPace,
   walk?: ActWalk,
 ): Promise<number> {
   const pacer = new Pacer(pace, PAGE);
   const passedMs = walk?.passedMs ?? (() => pacer.passedMs);
-  const contains = match.contains ?? walk?.match.contains;
+  const match = { ...filter, contains: filter.contains ?? walk?.match.contains };
   let done = 0;
   let examined = 0;
   for (const state of states) {
@@ -174,7 +174,6 @@ export async function actOnAll(
         const aged = pace ? agedBy(match, Math.max(0, passedMs() - CLOCK_MS)) : match;
         const page = await engine.admin.jobs(queue, {
           ...asked(state, aged),
-          contains,
           state,
           after,
           limit: PAGE,

@@ -130,7 +130,7 @@ export async function findJobs(
   return { jobs, cursor: encodeCursor(after), examined };
 }
 
-/** What the store cannot filter. */
+/** Conditions by which the store cannot filter. */
 export function matchOf(
   { error, group, contains }: Pick<JobSearch, 'error' | 'group' | 'contains'>,
   { text: show, hidesText }: Pick<Redactor, 'text' | 'hidesText'>,
