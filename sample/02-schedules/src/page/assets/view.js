@@ -135,13 +135,14 @@ function inWords(at) {
 function wallClock(at, zone) {
   const soon = at.getTime() - Date.now() < 3_600_000;
   if (soon && !zone) return `at ${clock(at)}`;
+  const timeZone = zone ?? 'UTC';
   const text = at.toLocaleString('en-GB', {
     ...(soon ? { second: '2-digit' } : { weekday: 'short', day: 'numeric', month: 'short' }),
     hour: '2-digit',
     minute: '2-digit',
-    timeZone: zone ?? 'UTC',
+    timeZone,
   });
-  return `${soon ? 'at ' : ''}${text} in ${(zone ?? 'UTC').replace(/^.*\//, '').replaceAll('_', ' ')}`;
+  return `${soon ? 'at ' : ''}${text} in ${timeZone.replace(/^.*\//, '').replaceAll('_', ' ')}`;
 }
 
 function took({ durationMs }) {
