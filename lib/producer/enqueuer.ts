@@ -44,7 +44,7 @@ const LANES = 2;
 const EARLY_JOBS = 50;
 /** Time for the last try of an add that waits for replicas, because Redis ends a `WAIT` up to 100 ms late. */
 const LAST_WAIT_MS = 250;
-/** Time for the last try after a refusal. Without an answer in time, the add would no longer know that nothing was stored. */
+/** Time for the last try after a refusal. Without an answer to it, nobody knows whether the jobs are stored. */
 const LAST_TRY_MS = 100;
 const NOW = Promise.resolve();
 
@@ -380,6 +380,7 @@ export class Lane {
     const lastMs = shortage ? LAST_WAIT_MS : error instanceof RedisRefusedError ? LAST_TRY_MS : 0;
     if (isPassing(error) && left() > lastMs) {
       await pause(Math.min(repeatDelay(error, tries), left() - lastMs));
+      // On a busy machine the pause ends late. With less than half of the time, the last try would get no answer.
       if (left() >= lastMs / 2) return;
     }
     // If an earlier try stored the jobs, that error is reported, not the outcome of the last repetition.

@@ -292,7 +292,7 @@ $`),
   it('a name that nobody knows is said, and waited for', async () => {
     const command = godwit(['dispatch', '-u', 'redis://nowhere.invalid:6379']);
     await command.said(/cannot reach Redis at nowhere\.invalid:6379 \(.+\); retrying/, 'err');
-    // Node ends no lookup that runs. How long it takes is up to the resolver.
+    // Node waits for a running lookup before it exits. Only the resolver decides how long that takes.
     await expectEnd(command);
   });
 });
@@ -332,7 +332,7 @@ describe('SIGINT and SIGTERM end it within a second with code 0', () => {
     await expectQuickEnd(command, 'SIGINT');
   });
 
-  it('told again after its last call, it still ends by itself', async () => {
+  it('also if another signal comes after its last call', async () => {
     const heard = () => process.rawListeners('SIGTERM');
     const before = new Set(heard());
     const added = () => heard().filter((listener) => !before.has(listener)) as (() => void)[];
@@ -342,7 +342,7 @@ describe('SIGINT and SIGTERM end it within a second with code 0', () => {
     atEnd(() => ['SIGINT', 'SIGTERM'].forEach((signal) => process.off(signal, listeners[0]!)));
     listeners[0]!();
     expect(await result).toBe(0);
-    // Its listeners keep a second signal from ending the process.
+    // As long as it listens, a signal does not kill the process.
     expect(added()).toEqual(listeners);
   });
 });

@@ -15,7 +15,7 @@ it('runs all jobs of a name that only the new release of a rolling deploy handle
   await old.logs.complaint(/no @Handle\('renamed'\).*wait for a process that has one/);
   expect(old.logs.complaints.filter((text) => text.includes('renamed'))).toHaveLength(1);
   const recent = await bootQueue(redis, { handlers: { known: () => 1, renamed: () => 2 } });
-  // The old process claims about half of those that come back, and delays them again: six rounds, and now and then many more.
+  // The old process claims about half of the jobs each time, and delays them again. That takes six rounds or more.
   await until(async () => (await recent.queue.counts()).completed === 41, { timeout: 45_000 });
   expect(await recent.queue.counts()).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 0 });
 });

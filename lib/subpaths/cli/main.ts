@@ -150,7 +150,7 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
 
 /**
  * A controller that aborts at SIGINT and SIGTERM, and when the reader of the output is gone. `forget` removes its listeners,
- * unless a signal came: a second one must not kill the process before it has returned its exit code.
+ * unless it has aborted: a second signal must not kill the process before it exits with its code.
  */
 function stopping(output: Output): { readonly stop: AbortController; readonly forget: () => void } {
   const stop = new AbortController();
