@@ -200,7 +200,7 @@ export class Runner implements NoteWriter {
     }
     if (!handler) {
       const why = `no @Handle('${quoted(name).slice(1, -1)}') in the processors of queue '${this.queue}'`;
-      const outcome = this.unknownJobs.outcomeOf(job, body, policy, why);
+      const outcome = this.unknownJobs.outcomeOf(job, body, policy, why, now());
       this.complain(job.id, name, outcome, why);
       return this.cannotRun(job, name, outcome);
     }

@@ -181,7 +181,10 @@ function text(value: unknown, otherwise: string): string {
   return typeof value === 'string' && value !== '' ? value : otherwise;
 }
 
-const MIN_DELAY_MS = 1_000;
+const RETRY_DELAY_MS = 1_000;
+/** Limits of the delay of a waiting job. It is `MIN_DELAY_MS` for a new job, and may be above `AGED_DELAY_MS` only if nobody handles its name. */
+const MIN_DELAY_MS = 200;
+const AGED_DELAY_MS = 1_000;
 const MAX_DELAY_MS = 30_000;
 /** How recent the answer must be before a job is made dead. A process with a handler may have started since an older one. */
 const FRESH_MS = 5_000;
@@ -197,9 +200,9 @@ interface UnknownName {
 
 /**
  * Decides what happens to a job whose name has no handler in this process. In a rolling deploy another process has one, so by
- * default the job waits: it is delayed for a second at first and for longer later, until a process with a handler claims it. It
- * is dead only if no live process has handled its name for `unknownJobTimeout`. The store counts that time, so a restart does not
- * reset it.
+ * default the job waits: it is delayed for a fifth of a second at first and for longer later, until a process with a handler
+ * claims it. It is dead only if no live process has handled its name for `unknownJobTimeout`. The store counts that time, so a
+ * restart does not reset it.
  */
 export class UnknownJobs {
   private readonly names = new Map<string, UnknownName>();
@@ -211,20 +214,23 @@ export class UnknownJobs {
     private readonly unhandledMs: (name: string) => Promise<number>,
   ) {}
 
-  outcomeOf(job: ClaimedJob, body: DecodedBody, policy: JobPolicy, why: string): Outcome {
+  outcomeOf(job: ClaimedJob, body: DecodedBody, policy: JobPolicy, why: string, now: number): Outcome {
     if (this.rule === 'dead') return unrunnable('no-handler', why, job.failed);
-    return this.rule === 'retry' ? this.retry(job, body, policy, why) : this.wait(job, body, why);
+    if (this.rule === 'retry') return this.retry(job, body, policy, why);
+    return this.wait(job, body, why, now - body.createdAt);
   }
 
-  private wait(job: ClaimedJob, body: DecodedBody, why: string): Outcome {
+  private wait(job: ClaimedJob, body: DecodedBody, why: string, jobAgeMs: number): Outcome {
     const known = this.names.get(body.name) ?? this.meet(body.name);
     const { unhandledMs } = known;
     const isLate = unhandledMs >= this.timeoutMs;
     const age = performance.now() - known.at;
     if (isLate && age < FRESH_MS) return unrunnable('no-handler', why, job.failed);
     if (age > Math.min(FRESH_MS, this.timeoutMs / 4)) this.ask(body.name, known);
+    // Two processes share the jobs that come back, so a new one must come back soon and often until the right process has it.
+    const agedMs = Math.min(Math.max(jobAgeMs / 4, MIN_DELAY_MS), AGED_DELAY_MS);
+    const fullMs = isLate ? AGED_DELAY_MS : Math.min(Math.max(unhandledMs / 4, agedMs), MAX_DELAY_MS);
     // The delays are random, so that the same process does not claim the same jobs each time.
-    const fullMs = isLate ? MIN_DELAY_MS : Math.min(Math.max(unhandledMs / 4, MIN_DELAY_MS), MAX_DELAY_MS);
     const delayMs = fullMs * (0.5 + Math.random() / 2);
     const priority = body.options.priority ?? 0;
     return { kind: 'retried', delayMs, failure: null, priority, counted: false, started: false };
@@ -265,7 +271,7 @@ export class UnknownJobs {
     // A backoff function decides by the error of a handler, and there is none here.
     const delayMs =
       typeof backoff === 'function'
-        ? MIN_DELAY_MS * 2 ** Math.min(job.failed, 12)
+        ? RETRY_DELAY_MS * 2 ** Math.min(job.failed, 12)
         : (backoffDelay(backoff, attempt, undefined) as number);
     return { kind: 'retried', delayMs, failure, priority: body.options.priority ?? 0, counted: true };
   }
