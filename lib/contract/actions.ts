@@ -55,7 +55,7 @@ export interface ActionsAnswer {
 }
 
 /** Longest texts of an action, in characters. Longer ones are cut. */
-export const ACTOR_LENGTH = 256;
+const ACTOR_LENGTH = 256;
 export const TARGET_LENGTH = 500;
 
 /** Compares ids as numbers: `<ms>-<sequence>`. Positive if the first is later. */

@@ -179,7 +179,7 @@ const DYNAMIC_KEYS = {
   minutes: 'hash',
 } as const satisfies Readonly<Record<string, KeyType>>;
 
-export type DynamicKeyName = keyof typeof DYNAMIC_KEYS;
+type DynamicKeyName = keyof typeof DYNAMIC_KEYS;
 
 /** Keys of all processes of a prefix, not of a queue. They have their own hash tag. */
 const KEYS_OF_PROCESSES = {

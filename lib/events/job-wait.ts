@@ -55,7 +55,7 @@ const REPLACED = 'another job has taken its id since';
 type Cancelled = Awaited<ReturnType<AdminVerbs['cancelled']>>;
 type Result = { readonly value: unknown } | { readonly error: Error };
 
-export class JobWait implements PreparedWait {
+class JobWait implements PreparedWait {
   readonly ready: Promise<void>;
 
   private readonly leave: () => void;

@@ -189,7 +189,7 @@ export function isEnd(event: QueueEvent): event is EndEvent {
 }
 
 /** The id of an event as users see it. Only this function and `numberOfEvent` know its form. */
-export function toEventId(number: number): string {
+function toEventId(number: number): string {
   return String(number);
 }
 

@@ -191,7 +191,7 @@ export function ofType<Type extends EventType>(
 }
 
 /** @throws InvalidOptionError for a type that does not exist. */
-export function setOfTypes(types: readonly EventType[]): ReadonlySet<EventType> {
+function setOfTypes(types: readonly EventType[]): ReadonlySet<EventType> {
   const wanted = new Set(types);
   for (const type of wanted) {
     if (!EVENT_TYPES.includes(type)) {

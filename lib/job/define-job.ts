@@ -120,7 +120,7 @@ function checkSchema(queue: string, name: string, schema: unknown): StandardSche
 }
 
 /** How messages call the schema of a definition. */
-export function schemaPath(queue: string, name: string): string {
+function schemaPath(queue: string, name: string): string {
   return `the schema of defineJob('${queue}', ${JSON.stringify(name)})`;
 }
 

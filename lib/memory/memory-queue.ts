@@ -458,7 +458,7 @@ export function keptWhenCancelled({ body }: MemoryJob, { cancelledMs = 0 }: Queu
 }
 
 /** Counters of outcomes by day (UTC) and job name. */
-export class DayCounters {
+class DayCounters {
   /** `kind:name` or `cancelled`, for each day since 1970. */
   private readonly days = new Map<number, { readonly counts: Map<string, number>; names: Set<string> }>();
 

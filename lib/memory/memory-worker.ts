@@ -9,7 +9,7 @@ export interface LastExchange {
 }
 
 /** The last claim of a queue with limits. It has its own number. */
-export interface LastClaim {
+interface LastClaim {
   readonly seq: number;
   readonly claimedIds: readonly string[];
 }

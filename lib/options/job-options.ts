@@ -318,7 +318,7 @@ const HANDLER_FIELDS = {
 } as const;
 
 /** The fields that jobs, queues and the module share, each with its rule. */
-export const POLICY_FIELDS = {
+const POLICY_FIELDS = {
   ...HANDLER_FIELDS,
   expiresIn: field('expiresInMs', duration(1)),
   idHeldBy: field('idHeldBy', someOf(...ENDED_STATES)),

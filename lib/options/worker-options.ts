@@ -74,7 +74,7 @@ export interface LogsOptions {
 }
 
 /** `LeaseOptions` in ms. */
-export interface ResolvedLease {
+interface ResolvedLease {
   readonly leaseMs: number;
   readonly maxStalls: number;
   readonly maxBlockMs: number;

@@ -293,7 +293,7 @@ export interface ScheduleSnapshot<Data = unknown> {
   readonly createdAt: Date;
 }
 
-export function toScheduleSnapshot(queue: string, stored: StoredSchedule): ScheduleSnapshot {
+function toScheduleSnapshot(queue: string, stored: StoredSchedule): ScheduleSnapshot {
   const read = readRecord(stored.record);
   return {
     id: stored.id,

@@ -11,7 +11,7 @@ const ofMany = (results: readonly AddResult[]): readonly TracedJob[] => results;
 const ofNone = (): readonly TracedJob[] => [];
 
 /** A queue that traces its adds. It is used only if telemetry is configured, so other queues have no overhead. */
-export class TracedQueue extends Queue {
+class TracedQueue extends Queue {
   constructor(
     private readonly telemetry: QueueTelemetry,
     ...parts: ConstructorParameters<typeof Queue>

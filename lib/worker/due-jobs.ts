@@ -11,7 +11,7 @@ import type { Claimer } from './claimer.js';
 const SAME_MS = 50;
 
 /** A timer for the next delayed job. It never fires early: a call before the job is due finds nothing. */
-export class DueTimer {
+class DueTimer {
   private at = Infinity;
   private timer: NodeJS.Timeout | undefined;
 

@@ -7,7 +7,7 @@ import { defineScript } from '../script.js';
  * For a worker: the end of its lease, whether it is known, the length of its leases (empty: not known), how many jobs it holds,
  * and which of the ids asked for.
  */
-export type RawHolder = readonly [string, number, string, number, readonly string[]];
+type RawHolder = readonly [string, number, string, number, readonly string[]];
 
 type Raw =
   | readonly ['again']

@@ -22,7 +22,7 @@ type RawExchange =
   | ['stale', number]
   | ['unknown-worker', number];
 
-export function supplyOf(code: number): Supply {
+function supplyOf(code: number): Supply {
   if (code > 0) return { limitedForMs: code };
   if (code === RULES.supplyPaused) return 'paused';
   return code === RULES.supplyEmpty ? 'empty' : 'more';

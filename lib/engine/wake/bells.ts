@@ -177,7 +177,7 @@ export interface RungCall {
 }
 
 /** One blocking call for the doorbells of all idle queues of the process, and for a private doorbell that interrupts it. */
-export class SharedBell {
+class SharedBell {
   private readonly own: string;
 
   constructor(

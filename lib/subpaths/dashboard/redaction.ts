@@ -18,7 +18,7 @@ export interface DashboardRedaction {
 export const HIDDEN_FIELDS = /secret|token|passw(or)?d|authorization|api[-_]?key|cookie/i;
 const MARK = /^\[hidden (\d+) of ([0-9a-f]{8})\]$/;
 /** Longer values are cut, unless the whole value is requested. */
-export const PREVIEW_BYTES = 65_536;
+const PREVIEW_BYTES = 65_536;
 
 /** A JSON value as the dashboard shows it. */
 export interface ShownJson {

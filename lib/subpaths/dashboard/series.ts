@@ -38,7 +38,7 @@ export interface QueueTimes {
   readonly runByName: Readonly<Record<string, Percentiles<number | null>>>;
 }
 
-export interface NameSeries {
+interface NameSeries {
   readonly completed: number;
   readonly failed: number;
   readonly dead: number;
