@@ -16,9 +16,13 @@ export interface AdminVerbs {
   counts(queue: QueueRef): Promise<JobCounts & { paused: boolean }>;
   /** How long the oldest waiting job could have run already. Jobs that have failed before are ignored. Null if there is none. */
   oldestWaitingMs(queue: QueueRef): Promise<number | null>;
-  remove(queue: QueueRef, id: string): Promise<'removed' | 'not-found' | 'active'>;
+  remove(queue: QueueRef, id: string): Promise<RemoveAnswer>;
+  /** Removes many jobs, at best in the order of their list. Answers in the order of the ids. */
+  removeAll(queue: QueueRef, ids: readonly string[]): Promise<readonly RemoveAnswer[]>;
   /** Ends a job that has not started. A running job is marked: unless it completes, it ends as cancelled. */
   cancel(queue: QueueRef, id: string, reason: string): Promise<CancelAnswer>;
+  /** Cancels many jobs, at best in the order of their list. Answers in the order of the ids. */
+  cancelAll(queue: QueueRef, ids: readonly string[], reason: string): Promise<readonly CancelAnswer[]>;
   /** Why a job that is gone was cancelled, and how long ago. Kept for a minute, for at most `RULES.cancelledMax` jobs. */
   cancelled(queue: QueueRef, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;
   /** Counters of today and the days before, `days` in all. */
@@ -48,6 +52,8 @@ export interface AdminVerbs {
   /** Fixes what `audit` finds. A job that has lost more than `maxStalls` workers becomes dead. */
   repair(queue: QueueRef, maxStalls: number): Promise<RepairReport>;
 }
+
+export type RemoveAnswer = 'removed' | 'not-found' | 'active';
 
 /**
  * `cancelled`: the job had not started and is gone. `signalled`: it runs, and will end when its run does. `not-found`: there is

@@ -9,12 +9,13 @@ import {
   type DataMatch,
   type JobsAnswer,
   type JobsCall,
+  type RemoveAnswer,
   type StoredJob,
   type UpdateAnswer,
   type UpdateCall,
 } from '../contract/admin-verbs.js';
 import type { Place } from '../contract/upkeep-verbs.js';
-import { BEGINNING, LINES, walkArgs } from './walks.js';
+import { BEGINNING, BYTES, LINES, MOVE, walkArgs } from './walks.js';
 import {
   cancel,
   countMinutes,
@@ -113,19 +114,32 @@ export class RedisAdmin implements AdminVerbs {
     return oldestMs;
   }
 
-  remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'> {
+  async remove(queue: string, id: string): Promise<RemoveAnswer> {
+    return (await this.removeAll(queue, [id]))[0]!;
+  }
+
+  removeAll(queue: string, ids: readonly string[]): Promise<RemoveAnswer[]> {
     const { maxEvents } = this.settings.limitsOf(queue);
-    return this.store.withWorkers(queue, ({ workers, active }, keys) =>
-      this.store.run(remove, keys.fixed, { id, workers, maxEvents }, {}, active),
+    return answersFor(ids, (some) =>
+      this.store.withWorkers(queue, ({ workers, active }, keys) =>
+        this.store.run(remove, keys.fixed, { bytes: BYTES, workers, maxEvents }, { ids: some }, active),
+      ),
     );
   }
 
-  cancel(queue: string, id: string, reason: string): Promise<CancelAnswer> {
+  async cancel(queue: string, id: string, reason: string): Promise<CancelAnswer> {
+    return (await this.cancelAll(queue, [id], reason))[0]!;
+  }
+
+  cancelAll(queue: string, ids: readonly string[], reason: string): Promise<CancelAnswer[]> {
     const { maxEvents, cancelledMs: keep = 0 } = this.settings.limitsOf(queue);
-    return this.store.withWorkers(queue, ({ workers, active }, keys) => {
-      const named = { ...keys.fixed, stats: keys.stats(this.store.today()) };
-      return this.store.run(cancel, named, { id, reason, keep, workers, maxEvents }, {}, active);
-    });
+    return answersFor(ids, (some) =>
+      this.store.withWorkers(queue, ({ workers, active }, keys) => {
+        const named = { ...keys.fixed, stats: keys.stats(this.store.today()) };
+        const args = { reason, keep, bytes: BYTES, workers, maxEvents };
+        return this.store.run(cancel, named, args, { ids: some }, active);
+      }),
+    );
   }
 
   async cancelled(queue: string, id: string): Promise<{ reason: string; agoMs: number } | null> {
@@ -337,4 +351,23 @@ const AROUND = 2_000;
 function* elsewhere(at: number, length: number): Generator<number> {
   for (let nearer = at - 2 * AROUND; nearer > -AROUND; nearer -= 2 * AROUND) yield Math.max(0, nearer);
   for (let farther = at + 2 * AROUND; farther < length + AROUND; farther += 2 * AROUND) yield farther;
+}
+
+/** Asks for a part of the ids at a time, and again for those whose answer is empty, until there is an answer for each. */
+async function answersFor<Answer extends string>(
+  ids: readonly string[],
+  ask: (some: readonly string[]) => Promise<(Answer | '')[]>,
+): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (let left = [...ids.keys()]; left.length > 0;) {
+    const some = left.slice(0, MOVE);
+    const given = await ask(some.map((at) => ids[at]!));
+    const later = some.filter((at, i) => {
+      const answer = given[i]!;
+      if (answer !== '') answers[at] = answer;
+      return answer === '';
+    });
+    left = [...later, ...left.slice(MOVE)];
+  }
+  return answers;
 }

@@ -22,8 +22,8 @@ export const DEAD_WALK = {
 
 /** Limits of one call, so that it does not block Redis for long. Moving a job costs several times as much as looking at it. */
 const EXAMINE = 200;
-const MOVE = 100;
-const BYTES = 1_048_576;
+export const MOVE = 100;
+export const BYTES = 1_048_576;
 
 /** The place before the first job. */
 export const BEGINNING: Place = { at: '', id: '' };

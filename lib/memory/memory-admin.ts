@@ -8,6 +8,7 @@ import {
   type JobsAnswer,
   type JobsCall,
   type JobsPlace,
+  type RemoveAnswer,
   type StoredJob,
   type UpdateAnswer,
   type UpdateCall,
@@ -21,7 +22,8 @@ import type { MinuteRow, MinutesCall } from '../contract/history.js';
 import type { QueueStats } from '../contract/stats.js';
 import { audit, repair } from './auditor.js';
 import type { EndRecord, MemoryJob } from './memory-job.js';
-import { keptWhenCancelled, type MemoryQueue } from './memory-queue.js';
+import { keptWhenCancelled, type Ended, type MemoryQueue } from './memory-queue.js';
+import type { Saying } from './event-log.js';
 import { update } from './update.js';
 import type { Verbs } from './verbs.js';
 import { RULES } from '../job/rules.js';
@@ -98,28 +100,46 @@ export class MemoryAdmin implements AdminVerbs {
     });
   }
 
-  remove(queue: string, id: string): Promise<'removed' | 'not-found' | 'active'> {
-    return this.verbs.on('remove', queue, (q, limits) => {
-      const job = q.find(id);
-      if (!job) return 'not-found';
-      if (job.place === 'active') return 'active';
-      q.forget(job);
-      q.say([{ type: 'removed', id, name: job.name, reason: 'asked' }], limits);
-      return 'removed';
+  async remove(queue: string, id: string): Promise<RemoveAnswer> {
+    return (await this.removeAll(queue, [id]))[0]!;
+  }
+
+  removeAll(queue: string, ids: readonly string[]): Promise<RemoveAnswer[]> {
+    return this.verbs.on('removeAll', queue, (q, limits) => {
+      const removed: Saying[] = [];
+      const answers = ids.map((id): RemoveAnswer => {
+        const job = q.find(id);
+        if (!job) return 'not-found';
+        if (job.place === 'active') return 'active';
+        q.forget(job);
+        removed.push({ type: 'removed', id, name: job.name, reason: 'asked' });
+        return 'removed';
+      });
+      q.say(removed, limits);
+      return answers;
     });
   }
 
-  cancel(queue: string, id: string, reason: string): Promise<CancelAnswer> {
-    return this.verbs.on('cancel', queue, (q, limits): CancelAnswer => {
-      const job = q.find(id);
-      if (!job || job.place === 'dead' || job.place === 'completed') return 'not-found';
-      const keepMs = keptWhenCancelled(job, limits);
-      if (job.place === 'active') {
-        q.mark(job, reason, keepMs);
-        return 'signalled';
-      }
-      q.say(q.endCancelled([{ job, reason, keepMs }], 0), limits);
-      return 'cancelled';
+  async cancel(queue: string, id: string, reason: string): Promise<CancelAnswer> {
+    return (await this.cancelAll(queue, [id], reason))[0]!;
+  }
+
+  cancelAll(queue: string, ids: readonly string[], reason: string): Promise<CancelAnswer[]> {
+    return this.verbs.on('cancelAll', queue, (q, limits) => {
+      const ended = new Map<string, Ended>();
+      const answers = ids.map((id): CancelAnswer => {
+        const job = ended.has(id) ? undefined : q.find(id);
+        if (!job || job.place === 'dead' || job.place === 'completed') return 'not-found';
+        const keepMs = keptWhenCancelled(job, limits);
+        if (job.place === 'active') {
+          q.mark(job, reason, keepMs);
+          return 'signalled';
+        }
+        ended.set(id, { job, reason, keepMs });
+        return 'cancelled';
+      });
+      q.say(q.endCancelled([...ended.values()], 0), limits);
+      return answers;
     });
   }
 

@@ -116,16 +116,17 @@ export function actOf(
     case 'retry':
       return async (ids) => (await upkeep.retryDead(queue, { ids })).retried.length;
     case 'promote':
-      return each(async (id) => (await admin.promoteNow(queue, id)) === 'promoted');
+      return async (ids) =>
+        count(await Promise.all(ids.map((id) => admin.promoteNow(queue, id))), 'promoted');
     case 'remove':
-      return each(async (id) => (await admin.remove(queue, id)) === 'removed');
+      return async (ids) => count(await admin.removeAll(queue, ids), 'removed');
     case 'cancel':
-      return each(async (id) => (await admin.cancel(queue, id, reason)) !== 'not-found');
+      return async (ids) => count(await admin.cancelAll(queue, ids, reason), 'cancelled', 'signalled');
   }
 }
 
-function each(one: (id: string) => Promise<boolean>): Act {
-  return async (ids) => (await Promise.all(ids.map(one))).filter(Boolean).length;
+function count<Answer>(answers: readonly Answer[], ...changed: readonly Answer[]): number {
+  return answers.filter((answer) => changed.includes(answer)).length;
 }
 
 /** What an act in the background needs in addition to a pace. */

@@ -123,6 +123,25 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       await t.engine.admin.remove(QUEUE, 'b');
       expect(await t.claim()).toEqual(['a', 'c']);
     });
+
+    it('many jobs at once, wherever they are, and answers for each', async () => {
+      await oneOfEach();
+      const ids = ['none', 'waiting', 'active', 'dead', 'waiting', 'completed', 'delayed', 'prioritized'];
+      const answers = await t.engine.admin.removeAll(QUEUE, ids);
+      expect(answers.toSorted()).toEqual(['active', 'not-found', 'not-found', ...Array(5).fill('removed')]);
+      expect(await t.engine.admin.removeAll(QUEUE, ids)).toEqual(
+        ids.map((id) => (id === 'active' ? 'active' : 'not-found')),
+      );
+      expect(await t.engine.admin.removeAll(QUEUE, [])).toEqual([]);
+    });
+
+    it('many jobs out of a line, and leaves the others in their order', async () => {
+      const all = Array.from({ length: 301 }, (_, i) => `job-${i}`);
+      const chosen = all.filter((_, i) => i % 3 === 1 || i > 250);
+      await t.add(...all);
+      expect(await t.engine.admin.removeAll(QUEUE, chosen)).toEqual(chosen.map(() => 'removed'));
+      expect(await t.claim(301)).toEqual(all.filter((id) => !chosen.includes(id)));
+    });
   });
 
   describe('cancel', () => {
@@ -154,6 +173,24 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       expect(await t.engine.admin.cancelled(QUEUE, 'a')).toMatchObject({ reason: 'first' });
       const { total } = await t.engine.admin.stats(QUEUE, 1);
       expect(total).toMatchObject({ cancelled: 1, failed: 0, dead: 0 });
+    });
+
+    it('many jobs at once, wherever they are, and answers for each', async () => {
+      await oneOfEach();
+      const ids = ['delayed', 'none', 'prioritized', 'active', 'dead', 'completed', 'waiting', 'delayed'];
+      const answers = await t.engine.admin.cancelAll(QUEUE, ids, 'all');
+      expect(answers).toEqual([
+        'cancelled',
+        'not-found',
+        'cancelled',
+        'signalled',
+        'not-found',
+        'not-found',
+        'cancelled',
+        'not-found',
+      ]);
+      expect(await t.engine.admin.cancelled(QUEUE, 'waiting')).toMatchObject({ reason: 'all' });
+      expect((await t.engine.admin.stats(QUEUE, 1)).total.cancelled).toBe(3);
     });
 
     it('what completes all the same has completed', async () => {

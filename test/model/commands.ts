@@ -338,7 +338,14 @@ const onDead = (['retryDead', 'removeDead'] as const).map((verb) =>
     scene.both<unknown>((engine) => engine.upkeep[verb](QUEUE, drawn.which as never), { fate: drawn.fate }),
   ),
 );
-/** In several steps, each of which might be lost, so none is lost here. */
+const many = fc.array(id, { minLength: 1, maxLength: 5 });
+/** In several steps, each of which might be lost, so none is lost here, and in `clean`. */
+const onMany = [
+  command('remove-all', many, (scene, ids) => scene.both((engine) => engine.admin.removeAll(QUEUE, ids))),
+  command('cancel-all', many, (scene, ids) =>
+    scene.both((engine) => engine.admin.cancelAll(QUEUE, ids, 'all')),
+  ),
+];
 const clean = command(
   'clean',
   fc.record({ state: fc.constantFrom('waiting', 'delayed', 'completed', 'dead'), olderThanMs: ageMs, limit }),
@@ -440,6 +447,7 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
     update,
     trim,
     ...onJob,
+    ...onMany,
     ...onDead,
   ];
   const asks = [ask, ask, list];
@@ -515,7 +523,18 @@ export function sequencesOfLimits(
     cancel,
     ask,
   ];
-  const rare = [...onDead, ...onJob, trim, beat, pause, resume, resume, advance(-1_000, 65_000), obliterate];
+  const rare = [
+    ...onDead,
+    ...onJob,
+    ...onMany,
+    trim,
+    beat,
+    pause,
+    resume,
+    resume,
+    advance(-1_000, 65_000),
+    obliterate,
+  ];
   return fc.commands([...often, ...often, ...often, ...usual, ...usual, ...rare], {
     maxCommands,
     size: 'max',

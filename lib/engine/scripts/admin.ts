@@ -1,4 +1,4 @@
-import type { StoredJob, UpdateAnswer } from '../../contract/admin-verbs.js';
+import type { CancelAnswer, RemoveAnswer, StoredJob, UpdateAnswer } from '../../contract/admin-verbs.js';
 import type { JobCounts } from '../../job/job-state.js';
 import { type RawStoredJob, placeOf, storedJob } from '../codec/replies.js';
 import { LETTERED_JOBS, QUEUE_KEYS, STORED_KEYS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
@@ -123,10 +123,12 @@ export const cancel = defineScript({
     'grouped',
     ...LETTERED_JOBS,
   ],
-  /** keep: ms, for a job that does not say how long it is kept. */
-  args: { id: 'text', reason: 'text', keep: 'int', workers: 'text', maxEvents: 'int' },
+  /** keep: ms, for a job that does not say how long it is kept. bytes: about how much to read of the bodies. */
+  args: { reason: 'text', keep: 'int', bytes: 'int', workers: 'text', maxEvents: 'int' },
+  lists: ['ids'],
   moreKeys: true,
-  reply: (raw: 'again' | 'cancelled' | 'signalled' | 'not-found') => raw,
+  /** An empty answer: ask again for this job. */
+  reply: (raw: 'again' | (CancelAnswer | '')[]) => raw,
 });
 
 export const remove = defineScript({
@@ -146,9 +148,11 @@ export const remove = defineScript({
     'grouped',
     ...LETTERED_JOBS,
   ],
-  args: { id: 'text', workers: 'text', maxEvents: 'int' },
+  args: { bytes: 'int', workers: 'text', maxEvents: 'int' },
+  lists: ['ids'],
   moreKeys: true,
-  reply: (raw: 'again' | 'removed' | 'not-found' | 'active') => raw,
+  /** An empty answer: ask again for this job. */
+  reply: (raw: 'again' | (RemoveAnswer | '')[]) => raw,
 });
 
 export const promoteNow = defineScript({

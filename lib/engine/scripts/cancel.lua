@@ -1,22 +1,40 @@
 --@needs types, clock, bodies, body-lines, traces, line, ending, event, workers
--- Ends a job as cancelled, now or when its run ends. A job that has ended already is left as it is.
+-- Ends jobs as cancelled, now or when their runs end. A job that has ended already is left as it is. An empty answer means that the
+-- caller must ask again for this job: one call does not search for long, and reads few large bodies.
 check_bodies()
 local now = clock()
 local traces = read_traces()
 check_types(key_meta, key_wait, key_grouped, key_suspects, key_prioritized, key_delayed, key_stats, key_completed, key_results)
 local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
-local body = body_of(arg_id)
-if not body then return 'not-found' end
-local keep = kept_when_cancelled(body, arg_keep)
-for i = more_first, more_last do
-  if redis.call('SISMEMBER', KEYS[i], arg_id) == 1 then
-    mark_cancelled(arg_id, arg_reason, keep)
-    return 'signalled'
+local ids, answers, keep_of, waiting, bytes = { unpack(ARGV, ids_first, ids_last) }, {}, {}, {}, 0
+local active = active_among(ids)
+for i, id in ipairs(ids) do
+  answers[i] = ''
+  if bytes < arg_bytes then
+    local body = body_of(id) or nil
+    bytes = bytes + #(body or '')
+    answers[i] = 'not-found'
+    if body and active[id] then
+      answers[i] = 'signalled'
+      mark_cancelled(id, arg_reason, kept_when_cancelled(body, arg_keep))
+    elseif body and not keep_of[id] then
+      waiting[#waiting + 1], keep_of[id] = id, kept_when_cancelled(body, arg_keep)
+      answers[i] = 'cancelled'
+    end
   end
 end
-if not leave(arg_id, 1) then return 'not-found' end
-local events = { count = 0 }
-finish_cancelled({ ids = { arg_id }, reasons = { arg_reason }, keeps = { keep } }, 0, events, traces, now)
+local left, later = leave_some(waiting)
+local cancelled, events = { ids = {}, reasons = {}, keeps = {} }, { count = 0 }
+for i, id in ipairs(ids) do
+  if answers[i] == 'cancelled' then
+    answers[i] = later[id] and '' or left[id] and 'cancelled' or 'not-found'
+    if answers[i] == 'cancelled' then
+      local at = #cancelled.ids + 1
+      cancelled.ids[at], cancelled.reasons[at], cancelled.keeps[at] = id, arg_reason, keep_of[id]
+    end
+  end
+end
+finish_cancelled(cancelled, 0, events, traces, now)
 write_events(events, now)
-return 'cancelled'
+return answers

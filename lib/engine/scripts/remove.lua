@@ -1,21 +1,37 @@
 --@needs types, clock, bodies, names, traces, line, ending, event, workers
--- Removes a job in any state except active: a running job is not removed under its handler.
+-- Removes jobs in any state except active: a running job is not removed under its handler. An empty answer means that the caller must
+-- ask again for this job: one call does not search for long, and reads few large bodies.
 check_bodies()
 local now = clock()
 local traces = read_traces()
 check_types(key_meta, key_results)
 local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
-local body = body_of(arg_id)
-if not body then return 'not-found' end
--- The retention of the job is over, so it counts as gone.
-if is_retired(arg_id, now) then return 'not-found' end
-for i = more_first, more_last do
-  if redis.call('SISMEMBER', KEYS[i], arg_id) == 1 then return 'active' end
-end
 check_types(key_wait, key_grouped, key_suspects, key_prioritized, key_delayed, key_dead, key_completed)
-local ids, events = { arg_id }, { count = 0 }
-if leave_dead(ids) + leave_completed(ids) == 0 then leave(arg_id, 1) end
-finish_removed(ids, { name_of(body) }, 'asked', events, traces)
+local ids, answers, name_by, waiting, bytes = { unpack(ARGV, ids_first, ids_last) }, {}, {}, {}, 0
+local active = active_among(ids)
+for i, id in ipairs(ids) do
+  answers[i] = ''
+  if bytes < arg_bytes then
+    local body = body_of(id) or nil
+    bytes = bytes + #(body or '')
+    -- A job whose retention is over counts as gone.
+    if not body or name_by[id] or is_retired(id, now) then
+      answers[i] = 'not-found'
+    elseif active[id] then
+      answers[i] = 'active'
+    else
+      answers[i], name_by[id] = 'removed', name_of(body)
+      if leave_dead({ id }) + leave_completed({ id }) == 0 then waiting[#waiting + 1] = id end
+    end
+  end
+end
+local _, later = leave_some(waiting)
+local removed, names, events = {}, {}, { count = 0 }
+for i, id in ipairs(ids) do
+  if later[id] then answers[i] = '' end
+  if answers[i] == 'removed' then removed[#removed + 1], names[#names + 1] = id, name_by[id] end
+end
+if #removed > 0 then finish_removed(removed, names, 'asked', events, traces) end
 write_events(events, now)
-return 'removed'
+return answers

@@ -123,6 +123,48 @@ local function leave(id, direction)
   return found > 0
 end
 
+-- Removes the first of these jobs from `wait`, and those of the others that are among the next 4,000. The list is searched twice: for
+-- the first job, and for all entries to remove. To remove each job by itself, it would be searched as often as there are jobs.
+local function leave_wait(ids, left)
+  local first = redis.call('LPOS', key_wait, ids[1])
+  if not first then return end
+  local is_asked, mark, marked = {}, '\n' .. ids[1], 0
+  for _, id in ipairs(ids) do is_asked[id] = true end
+  for i, id in ipairs(redis.call('LRANGE', key_wait, first, first + 3999)) do
+    if is_asked[id] and not left[id] then
+      redis.call('LSET', key_wait, first + i - 1, mark)
+      left[id], marked = true, marked + 1
+    end
+  end
+  local is_late = 2 * first > redis.call('LLEN', key_wait)
+  redis.call('LREM', key_wait, is_late and -marked or marked, mark)
+end
+
+-- Like `leave` for many jobs. Returns, by id, which were found, and which must be asked for again: one call searches `wait` for one
+-- job and those behind it.
+local function leave_some(ids)
+  local left, later = {}, {}
+  if #ids == 0 then return left, later end
+  for _, key in ipairs({ key_delayed, key_prioritized, key_grouped }) do
+    local there = {}
+    for i, score in ipairs(redis.call('ZMSCORE', key, unpack(ids))) do
+      if score then there[#there + 1], left[ids[i]] = ids[i], true end
+    end
+    if #there > 0 then redis.call('ZREM', key, unpack(there)) end
+  end
+  local missing = {}
+  for _, id in ipairs(ids) do
+    left[id] = left[id] or redis.call('LREM', key_suspects, 1, id) == 1
+    if not left[id] then missing[#missing + 1] = id end
+  end
+  if #missing == 1 then left[missing[1]] = redis.call('LREM', key_wait, 1, missing[1]) == 1 end
+  if #missing > 1 then
+    leave_wait(missing, left)
+    for i = 2, #missing do later[missing[i]] = not left[missing[i]] end
+  end
+  return left, later
+end
+
 -- Removes many jobs from a sorted set. `leave_head` removes the first `seen` entries of a list, except those in `stay`.
 local function leave_ranked(key, ids) redis.call('ZREM', key, unpack(ids)) end
 

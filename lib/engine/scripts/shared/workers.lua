@@ -7,3 +7,14 @@ local function leased_workers()
   end
   return names
 end
+
+-- Which of these jobs run now, by id. More keys of the call are the active sets of the workers.
+local function active_among(ids)
+  local active = {}
+  for i = more_first, more_last do
+    for at, is_member in ipairs(redis.call('SMISMEMBER', KEYS[i], unpack(ids))) do
+      if is_member == 1 then active[ids[at]] = true end
+    end
+  end
+  return active
+end
