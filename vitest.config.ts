@@ -31,7 +31,7 @@ const SHARED = [
 
 /**
  * Specs that take long: processes that are killed, servers that fail over or are silent, slow networks, random sequences, planted
- * faults, benches, pages in a browser. `npm run test:proofs` runs them, and so does CI.
+ * faults, benches, pages in a browser, the tools of these tests. `npm run test:proofs` runs them, and so does CI.
  */
 const PROOFS = [
   'test/{chaos,failover,model,trials}/**/*.spec.ts',
@@ -43,6 +43,7 @@ const PROOFS = [
   'test/bench/{flow-control,network,time-and-shape}.spec.ts',
   'test/memory/features-schedules.spec.ts',
   'test/features/*-pages.spec.ts',
+  'test/support-specs/{leaks,npm-run-sample,redis-tool,run-specs}.spec.ts',
   'sample/*/e2e/page.e2e-spec.ts',
 ];
 
