@@ -205,6 +205,7 @@ export class QueueLimits {
   async set(change: QueueLimitChange, target: { readonly name?: string } = {}): Promise<void> {
     const { name } = readTarget(target, 'limits.set()', refuse)!;
     const given = readQueueLimitChange(change, 'limits.set()', refuse)!;
+    await checkTarget(this.engine, this.queue, name, 'limits.set()');
     await changeLimit(this.engine, this.queue, fieldOf(name), given);
   }
 
@@ -228,6 +229,7 @@ export class QueueLimits {
   async hold(time: Duration, target: { readonly name?: string } = {}): Promise<void> {
     const { name } = readTarget(target, 'limits.hold()', refuse)!;
     const holdMs = duration(1, MAX_TIMER_MS)(time, 'limits.hold()', refuse)!;
+    await checkTarget(this.engine, this.queue, name, 'limits.hold()');
     await holdLimit(this.engine, this.queue, fieldOf(name), holdMs);
   }
 
@@ -345,6 +347,20 @@ async function stateOf(
 }
 
 /** Merges the change into the fields that were set at run time before. */
+/** In a queue with groups, a limit of a job name would hold no job back. */
+async function checkTarget(
+  engine: QueueEngine,
+  queue: string,
+  name: string | undefined,
+  call: string,
+): Promise<void> {
+  if (name === undefined) return;
+  const { limits, groups } = await engine.limits.overview(queue);
+  const hasGroups = limits.some(({ field: one }) => one === 'g') || groups.ready + groups.resting > 0;
+  if (hasGroups)
+    throw new InvalidOptionError(`${call}.name`, 'left out with groups: a job waits in one line', name);
+}
+
 async function changeLimit(
   engine: QueueEngine,
   queue: string,

@@ -365,6 +365,30 @@ describe('groups', () => {
     expect(last).toBeLessThan(12);
   });
 
+  it.each([
+    ['with a limit', { concurrency: 2 }, undefined],
+    ['with waiting jobs', { by: 'of' }, { of: 'tenant-7' }],
+  ])(
+    '%s: a limit or hold of a job name is refused, as it would hold no job back',
+    async (_, groups, data) => {
+      const { queue } = await bootQueue(redis, {
+        handlers: { job: () => undefined },
+        queue: { groups, limits: { concurrency: 1 } },
+      });
+      await queue.limits.hold('1h');
+      if (data) await queue.add('job', data);
+      if (data) await until(async () => (await queue.groups()).groups.length === 1, PATIENT);
+      const rule = 'left out with groups: a job waits in one line, got "job"';
+      await expect(queue.limits.set({ concurrency: 1 }, { name: 'job' })).rejects.toThrow(
+        `limits.set().name must be ${rule}`,
+      );
+      await expect(queue.limits.hold('1s', { name: 'job' })).rejects.toThrow(
+        `limits.hold().name must be ${rule}`,
+      );
+      expect((await queue.limits.list()).filter(({ of }) => of === 'name')).toEqual([]);
+    },
+  );
+
   it('come from the data', async () => {
     const { queue } = await bootQueue(redis, { queue: { groups: { by: 'account.id' } }, watch: false });
     const { id } = await queue.add('job', { account: { id: 7 } });
