@@ -127,7 +127,7 @@ export class Recoverer {
       (dead > 0 ? `, ${dead} of them dead as stalled` : '') +
       (cancelled > 0 ? `; ${counted(cancelled, 'cancelled job')} ended` : '');
     this.logger.warn(
-      `queue '${queue}': worker ${worker}${place} went silent; ${counted(count, 'job')} of it recovered${others}`,
+      `queue '${queue}': worker ${worker}${place} went silent; ${counted(count, 'job')} recovered${others}`,
     );
   }
 }

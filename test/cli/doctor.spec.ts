@@ -127,7 +127,7 @@ const PLANTED: readonly Planted[] = [
     plant: async () => void (await redis.admin.lpush(key('wait'), 'ghost')),
     level: 'fail',
     what: /^audit work$/,
-    text: /^1 damages, such as: .*ghost.*; godwit repair work$/,
+    text: /^1 problem, such as: .*ghost.*; godwit repair work$/,
   },
   {
     fault: 'processes of different versions',

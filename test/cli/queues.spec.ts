@@ -210,7 +210,7 @@ describe('acts on jobs', () => {
     });
     expect(await run('jobs', 'work', '--where', 'i')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('--where: "i" is not a field, = and its value'),
+      err: expect.stringContaining('--where must be a field, = and a value, such as tenant.id=7, got "i"'),
     });
     expect(await json('dead', 'work', 'retry', '--limit', '1', '--yes')).toEqual({ act: 'retry', count: 1 });
     await until(async () => (await queue.counts()).dead === 3, PATIENT);
@@ -220,7 +220,7 @@ describe('acts on jobs', () => {
     });
     expect(await run('dead', 'work', 'retry', '--rate', '50', '--yes')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('--rate must be a number in a time, as 50/s or 100/5m, got "50"'),
+      err: expect.stringContaining('--rate must be a number per time, such as 50/s or 100/5m, got "50"'),
     });
     await until(async () => (await queue.counts()).dead === 3, PATIENT);
     expect(await json('dead', 'work', 'remove', '--rate', '50/s', '--yes')).toEqual({
@@ -395,7 +395,7 @@ describe('health and doctor', () => {
       /^warn +queue work +is paused; godwit resume work$/m,
       /^fail +queue work +1 schedules are late \(late\): start a worker$/m,
       /^fail +queue work +1 workers went silent/m,
-      /^fail +audit work +\d damages, such as: .*godwit repair work$/m,
+      /^fail +audit work +\d problems?, such as: .*godwit repair work$/m,
       /^warn +workers +there are no worker processes$/m,
     ])
       expect(out).toMatch(found);

@@ -166,7 +166,7 @@ describe('a batch handler', () => {
     const list =
       'BatchOutcomeError: Batcher.run returned a list of 1 outcomes for a batch of 3; return one for each job, in their order, or return nothing';
     const map =
-      'BatchOutcomeError: Batcher.run returned an outcome for "nobody", which is no job of the batch; the keys are the jobs, or their ids';
+      'BatchOutcomeError: Batcher.run returned an outcome for "nobody", which is not a job of the batch; the keys are the jobs, or their ids';
     const stream = 'BatchOutcomeError: Batcher.run returned an Observable; return a promise';
     const missing =
       'BatchOutcomeError: Batcher.run gave other jobs of the batch an outcome, but not job <id>; complete or fail each job';

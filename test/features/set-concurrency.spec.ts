@@ -88,7 +88,7 @@ describe('concurrency of a processor', () => {
     [
       { inject: [Config] },
       undefined,
-      expect.stringContaining(`${place}.inject must be left out if concurrency is no function`),
+      expect.stringContaining(`${place}.inject must be left out if concurrency is not a function`),
     ],
     [
       { concurrency: 4 },

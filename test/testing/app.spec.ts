@@ -223,7 +223,7 @@ describe('workers that run by themselves', () => {
   it('can be started by the test, and stopped', async () => {
     const { app, testing, outbox, post } = await start();
     await post('/signup', 'ada');
-    await expect(testing.idle()).rejects.toThrow('nothing runs by itself here');
+    await expect(testing.idle()).rejects.toThrow('no workers run here');
     await app.get(QueueRuntime).start();
     await testing.idle();
     expect(outbox.sent).toEqual(['welcome ada']);

@@ -90,13 +90,13 @@ describe('the redactor', () => {
     const mark = /\[hidden 1 of \w+\]/.exec(shown.json)![0];
     for (const edited of [`{"name":"${mark}"}`, `"${mark}"`, `{"password":"${mark.replace('1', '9')}"}`])
       expect(() => redactor.restore(edited, original)).toThrow(
-        'a hidden one can only stay in a field that is hidden',
+        'a hidden value can only stay in a hidden field',
       );
     expect(redactor.restore(`{"card":{"number":"${mark}"}}`, original)).toBe('{"card":{"number":"p1"}}');
   });
 
   it('does not take the mark of other data', () => {
-    expect(() => redactor.restore(shown.json, '{"password":"other"}')).toThrow('a hidden one');
+    expect(() => redactor.restore(shown.json, '{"password":"other"}')).toThrow('a hidden value');
   });
 
   it('shows nothing of what it cannot read', () => {
