@@ -60,8 +60,8 @@ export function recover(queue: MemoryQueue, call: RecoverCall, limits: QueueLimi
     return { kind: 'alive' };
   }
   if (lease > now + call.beatMs) return { kind: 'alive' };
-  // A clock that was set forward makes all leases look over at once. So a lease is over only if the worker does not renew it for
-  // one heartbeat interval after it was first in doubt. A much older doubt belongs to another jump of the clock.
+  // If the clock is set forward, all leases seem to end at once. So a lease is over only if the worker does not renew it for one
+  // heartbeat interval after it was first in doubt. A much older doubt belongs to another jump of the clock.
   const since = record?.doubt?.lease === lease ? record.doubt.since : null;
   if (since === null || since > now || now - since > 2 * longest) {
     worker.note({ doubt: { lease, since: now }, until: now + workerRecordMs(call.leaseMs) });

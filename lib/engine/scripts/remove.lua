@@ -1,5 +1,5 @@
 --@needs types, clock, bodies, names, traces, line, ending, event, workers
--- Removes a job in any state except active: a running job is not removed under its handler.
+-- Removes a job in any state except active: a job is not removed while its handler runs.
 check_bodies()
 local now = clock()
 local traces = read_traces()
