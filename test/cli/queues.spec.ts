@@ -58,7 +58,7 @@ describe('what there is', () => {
     end.open();
   });
 
-  it('a table fits the width, and has colours only where they are asked for', async () => {
+  it('a table fits the width, and has colours only on request', async () => {
     const name = `a-queue-with-a-long-name-${'x'.repeat(90)}`;
     const app = await producing({ queues: [{ name }] });
     await app.queueOf(name).add('x', null);
@@ -89,7 +89,7 @@ describe('what there is', () => {
     expect((await run('schedules', 'work', 'pause', 'daily')).code).toBe(3);
   });
 
-  it('the exit code tells wrong use from what is not there', async () => {
+  it('the exit code distinguishes wrong use from something that does not exist', async () => {
     await producing();
     // A process, for its real exit code.
     expect(await start('jobs', 'none').result()).toMatchObject({
@@ -258,7 +258,7 @@ describe('acts on jobs', () => {
     expect((await run('cancel', 'none', '--all', '--yes')).code).toBe(3);
   });
 
-  it('says how far an act at a rate is, and stops at a signal', async () => {
+  it('shows the progress of an act at a rate, and stops at a signal', async () => {
     const { queue } = await producing();
     await queue.addBulk(Array.from({ length: 1_000 }, (_, i) => ({ name: 'x', data: i })));
     const cleaning = start('clean', 'work', 'waiting', '--rate', '20/s', '--yes');
@@ -367,7 +367,7 @@ describe('limits and groups', () => {
 });
 
 describe('health and doctor', () => {
-  it('are content with a queue that is worked on', async () => {
+  it('report no problem for a queue with workers', async () => {
     const app = await withDeaths(0);
     await until(async () => (await json('workers')).length === 1, PATIENT);
     expect(await run('health')).toMatchObject({ code: 0, out: 'healthy, 1 queues\n' });
@@ -439,7 +439,7 @@ describe('commands without an end', () => {
     expect((await command.end('SIGTERM')).code).toBe(0);
   });
 
-  it('watch prints what changed, and nothing for a queue where nothing did', async () => {
+  it('watch prints queues that changed, and no others', async () => {
     const { queue, queueOf } = await producing({ queues: [{ name: 'still' }] });
     await queueOf('still').add('x', null);
     await queue.add('x', null);

@@ -47,7 +47,7 @@ describe.each(['redis', 'memory'] as const)('what an actor does (%s)', (kind) =>
   const boot = () =>
     bootQueue(redis, { watch: false, ...(kind === 'memory' && { root: { connection: 'memory' } }) });
 
-  it('is recorded: who, what, which, how many, and how it ended', async () => {
+  it('is recorded: actor, action, target, number of jobs and result', async () => {
     const { queue, get } = await boot();
     const ada = queue.as('ada');
     const { id } = await ada.add('one', { secret: 'canary' });
@@ -143,7 +143,7 @@ describe.each(['redis', 'memory'] as const)('what an actor does (%s)', (kind) =>
     expect(await queue.limits.list()).toMatchObject([{ of: 'queue' }]);
   });
 
-  it('has no entry without an actor, and only one for a call that makes others', async () => {
+  it('has no entry without an actor, and only one for a call that makes further calls', async () => {
     const { queue, get } = await boot();
     const { id } = await queue.add('one', null, { retention: '1h' });
     await queue.pause();
