@@ -26,7 +26,7 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     expect(await t.events()).toMatchObject([{ number: 1, type: 'added', id: 'a@1', name: 'work' }]);
   });
 
-  it('is one job, however many processes saw that it is due', async () => {
+  it('adds one job, however many processes see that it is due', async () => {
     const call = firing(await put(t, 'a'), [tick('a@1')]);
     const other = t.engineWith();
     const answers = await Promise.all([fires(call), other.schedules.fire(QUEUE, [call]), fires(call)]);

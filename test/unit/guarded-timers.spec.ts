@@ -27,7 +27,7 @@ function failing(times: number) {
   });
 }
 
-it('a process goes on telling what it does', () => {
+it('a process keeps updating its record', () => {
   const show = failing(2);
   const engine = {
     now: () => 1_000_000 + performance.now(),
