@@ -308,7 +308,7 @@ export interface RungClaim {
 /** One queue in the answer of `look`. */
 export interface QueueLook {
   readonly queue: QueueRef;
-  /** Whether to exchange now: jobs wait and the queue is not paused, or the look failed. */
+  /** Whether to exchange now: jobs wait and the queue is not paused, or the check failed. */
   readonly work: boolean;
   /** Ms until the next delayed job is due. */
   readonly dueInMs: number | null;

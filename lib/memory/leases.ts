@@ -15,9 +15,9 @@ import type { Ended, MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 import { RULES } from '../job/rules.js';
 
-/** The most jobs that one call takes back. */
+/** Maximum number of jobs that one call takes back. */
 const RECOVER = 500;
-/** The most leases that one answer names: of those that end soon, and of those that end too late. */
+/** Maximum number of leases in one answer, both of those that end soon and of those that end too late. */
 const OVERDUE = 100;
 
 /** Renews the one lease for all jobs of a worker. A worker without jobs needs none. */

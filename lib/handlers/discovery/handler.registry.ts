@@ -31,7 +31,7 @@ export interface PlannedHandler extends HandlerEntry {
   /** A name, or a pattern; `*` for `@Handle()`. */
   readonly jobName: string;
   readonly isPattern: boolean;
-  /** Most jobs of one call, if it takes batches. */
+  /** Maximum number of jobs of one call, if it takes batches. */
   readonly batchSize?: number;
 }
 

@@ -66,7 +66,7 @@ const watch: Command = {
     const times = numberOf(context, 'times', Infinity);
     const before = new Map<string, Watched>();
     for (let look = 1; !signal.aborted; look++) {
-      // oxlint-disable-next-line no-await-in-loop -- one look after another
+      // oxlint-disable-next-line no-await-in-loop -- one read after another
       for (const now of await watched(inspector, words)) {
         const last = before.get(now.queue);
         before.set(now.queue, now);
