@@ -22,7 +22,7 @@ const print = (...args: string[]) =>
   }).trim();
 
 describe('the line that makes the minimal user', () => {
-  it('is in the documentation as it is generated from the scripts', () => {
+  it('is in the documentation exactly as generated from the scripts', () => {
     const page = readFileSync(join(ROOT, 'docs/operating/redis.md'), 'utf8');
     const lines = page.split('\n').filter((line) => line.startsWith('ACL SETUSER'));
     expect(lines).toEqual([lineOf({ prefix: 'shop' })]);
@@ -92,7 +92,7 @@ describe('on a server of its own', () => {
     expect(forLinks.filter((rule) => !sent.includes(`cmdstat_${rule.slice(1)}:`))).toEqual([]);
   });
 
-  it('lets a producer do all but take jobs', async () => {
+  it('lets a producer do everything except take jobs', async () => {
     const { prefix, admin } = redis;
     const rules = aclRules({ prefix, role: 'producer' });
     await admin.call('ACL', 'SETUSER', 'producer', 'reset', 'on', '>secret', ...rules);

@@ -15,7 +15,7 @@ const written = ['lib', 'dashboard', 'test', 'bench', 'sample', 'tools'].flatMap
 );
 
 describe('the layout of the project', () => {
-  it('is what these tests read', () => {
+  it('is read by these tests', () => {
     expect(lib.map(({ path }) => path)).toContain('lib/errors.ts');
     expect(written.length).toBeGreaterThan(lib.length);
   });
@@ -24,7 +24,7 @@ describe('the layout of the project', () => {
     expect(forbiddenImports(lib)).toEqual([]);
   });
 
-  it('has no circle of imports', () => {
+  it('has no import cycle', () => {
     expect(importCycles(lib)).toEqual([]);
   });
 
@@ -34,7 +34,7 @@ describe('the layout of the project', () => {
     );
   });
 
-  it('has no file and no function too long to hold', () => {
+  it('has no file and no function that is too long', () => {
     expect(longFiles(written, MAX_FILE_LINES)).toEqual([]);
     const code = written.filter(({ path }) => /^(lib|tools)\/.*\.m?[jt]s$/.test(path));
     expect(longFunctions(code, MAX_FUNCTION_LINES)).toEqual([]);
@@ -103,7 +103,7 @@ describe('the rules of the layout', () => {
     expect(faultOf(path, text)).toEqual([]);
   });
 
-  it('finds circles', () => {
+  it('finds import cycles', () => {
     const a = file('lib/job/a.ts', "import { b } from './b.js';");
     const b = file('lib/job/b.ts', "import type { c } from './deep/c.js';");
     const c = file('lib/job/deep/c.ts', "import { a } from '../a.js';");
@@ -113,7 +113,7 @@ describe('the rules of the layout', () => {
     ]);
   });
 
-  it('finds what is too long', () => {
+  it('finds files and functions that are too long', () => {
     expect(longFiles([file('a', 'x\n'.repeat(3)), file('b', 'x\n'.repeat(4))], 3)).toEqual([
       'b has 4 lines, more than 3',
     ]);
@@ -130,7 +130,7 @@ describe('the rules of the layout', () => {
     expect(numberedSlots([script])).toEqual(['a.lua:2 says ARGV[ 2 ]', 'a.lua:4 says KEYS[12]']);
   });
 
-  it('finds scripts and descriptors that are alone', () => {
+  it('finds scripts without a descriptor and descriptors without a script', () => {
     const descriptors =
       "export const a = defineScript({\n  name: 'a',\n});\nexport const c = defineScript({ name: 'c' });";
     const found = strayScripts(

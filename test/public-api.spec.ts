@@ -41,13 +41,13 @@ function kindOf({ flags }: ts.Symbol): string {
 describe.each(ENTRIES)('$name', ({ name, types, load }) => {
   const names = publicNames(types);
 
-  it('exports these names; a change is a change for users, and belongs into the CHANGELOG', async () => {
+  it('exports these names; a change affects users, and belongs in the CHANGELOG', async () => {
     await expect(`${names.join('\n')}\n`).toMatchFileSnapshot(
       `${name.replace(/^[^/]+/, 'public-api').replace('/', '-')}.txt`,
     );
   });
 
-  it('exports the same values to programs as to the compiler', async () => {
+  it('exports the same values at run time as in its types', async () => {
     const values = names.filter((line) => !line.startsWith('type '));
     expect(new Set(Object.keys(await load()))).toEqual(new Set(values.map((line) => line.split(' ')[1])));
   });

@@ -149,7 +149,7 @@ export async function recordAction(actions: ActionVerbs, action: NewAction): Pro
     // Loaded only here, so that a producer without actors does not load it.
     const { Log } = await import('./log.js');
     new Log('QueueActions').warn(
-      `an action is not in the record: ${quoted(actor)} did ${what} in queue '${queue ?? ''}': ${target || 'the queue'} ` +
+      `an action could not be recorded: ${quoted(actor)} did ${what} in queue '${queue ?? ''}': ${target || 'the queue'} ` +
         `(${result}): ${(error as Error).message}`,
     );
   }

@@ -28,7 +28,7 @@ export interface QueueEngine {
    * `QueueFormatError` if a newer version wrote it.
    */
   checkQueue(queue: QueueRef): Promise<void>;
-  /** Closes every connection. May be called twice, and before `open`. */
+  /** Closes every connection. May be called more than once, and before `open`. */
   close(): Promise<void>;
   /** Calls the listener when a connection goes up or down. Returns a function that removes the listener. */
   onLink(listener: (event: LinkEvent) => void): () => void;
@@ -289,7 +289,7 @@ export interface ClaimAnswer {
   readonly isCut: boolean;
   /** How many jobs this worker holds now. Null if something was claimed: then it is not counted. */
   readonly held: number | null;
-  /** How old the answer is, in ms by the clock of the store. Absent: it is new. */
+  /** How old the answer is, in ms by the clock of the store. Absent if the answer is new. */
   readonly ageMs?: number;
 }
 
@@ -308,7 +308,7 @@ export interface RungClaim {
 /** One queue in the answer of `look`. */
 export interface QueueLook {
   readonly queue: QueueRef;
-  /** Whether to exchange now: jobs wait and the queue is not paused, or the look failed. */
+  /** Whether to exchange now: jobs wait and the queue is not paused, or the check failed. */
   readonly work: boolean;
   /** Ms until the next delayed job is due. */
   readonly dueInMs: number | null;

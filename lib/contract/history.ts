@@ -76,7 +76,7 @@ export interface MinuteRow {
   readonly row: CounterRow;
 }
 
-/** Most rows of an hour. Further names share the empty name. */
+/** Maximum number of rows of an hour. Further names share the empty name. */
 export const MAX_ROWS = 60 * RULES.namesPerDay;
 
 /** The field of a row: minute of the hour and name. */

@@ -21,8 +21,8 @@ const PASSING = new Set([
 export const BLOCK_MARGIN_MS = 2000;
 
 /**
- * How long a stop waits for its last calls to the store after its time is over. A store that answers needs no more. If it does
- * not answer, leases and expiry times have the same effect later.
+ * How long a stop still waits for its last calls to the store once its timeout is over. A store that answers needs less time. If
+ * the store does not answer, leases and expiry times have the same effect later.
  */
 export const LAST_WORDS_MS = 100;
 

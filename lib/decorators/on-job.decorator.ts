@@ -23,8 +23,8 @@ export type OnJobDecorator<Event> = <Method extends (event: Event) => unknown>(
  *   if an attempt failed. They come once Redis has confirmed it, so never for a job that this worker has lost.
  * - `stalled`: another worker went silent, and this process has taken its job back. If the job is dead then, `dead` follows.
  *
- * Returned promises are awaited before the application stops, within `shutdown.timeout`. If it throws or rejects, the error is
- * logged, and the outcome of the job does not change. Guards, interceptors, pipes and filters do not apply. The class must be a
+ * Returned promises are awaited before the application stops, within `shutdown.timeout`. If the method throws or rejects, the error
+ * is logged, and the outcome of the job does not change. Guards, interceptors, pipes and filters do not apply. The class must be a
  * singleton. Mistakes are reported at bootstrap in the `BootstrapError`.
  *
  * @param types one type, or several.

@@ -100,7 +100,7 @@ export class Dispatcher {
     this.running = { loop, ended: loop.run() };
   }
 
-  /** @internal Never rejects; safe twice, and before `start`. */
+  /** @internal Never rejects. May be called more than once, and before `start`. */
   async stop(): Promise<void> {
     const { running } = this;
     if (!running) return;

@@ -14,7 +14,7 @@ import { type RawFacts, audit, auditPage, repair } from './scripts/audit.js';
  */
 const AT_ONCE = 20_000;
 const PAGE = 1_000;
-/** Most ids that one script checks or repairs. */
+/** Maximum number of ids that one script checks or repairs. */
 const BATCH = 200;
 /**
  * Finding an id in a line takes time in proportion to its length. One script may pass this many entries, which takes about 10 ms.

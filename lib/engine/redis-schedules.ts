@@ -31,7 +31,7 @@ import type {
   RenewAnswer,
 } from '../contract/declaration-verbs.js';
 
-/** Most schedules that one call looks at. */
+/** Maximum number of schedules that one call looks at. */
 const DUE_LIMIT = 100;
 
 /** Schedules on Redis: one script each. */

@@ -15,7 +15,7 @@ import type {
 } from '../contract/upkeep-verbs.js';
 import { BEGINNING, LINES, walkArgs, walkOn, type Walked } from './walks.js';
 
-/** Most queues that one script looks at, so that it does not block Redis for long. */
+/** Maximum number of queues that one script looks at, so that it does not block Redis for long. */
 const LOOK_AT = 200;
 /** Users may generate job names. The times of more names are not stored, so jobs with other names wait. */
 const MAX_NAMES = 10_000;

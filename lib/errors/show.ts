@@ -29,7 +29,7 @@ function tryTo<T>(look: () => T): T | undefined {
 
 /** At most 120 characters of a text, as `escaped`. */
 export function oneLine(given: unknown): string {
-  // The message of a foreign error may not be a string.
+  // The message of an error from other code is not always a string.
   const text = typeof given === 'string' ? given : (tryTo(() => String(given)) ?? '');
   const clean = escaped(text.length > 120 ? `${text.slice(0, 117)}...` : text);
   return clean.length > 120 ? `${clean.slice(0, 117)}...` : clean;

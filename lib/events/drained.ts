@@ -19,7 +19,7 @@ export const MAY_DRAIN = ['completed', 'dead', 'cancelled', 'removed'] as const;
 
 /** Time between two looks at a queue whose jobs keep ending. */
 const LOOK_MS = 250;
-/** Time until the next look after a look that failed. */
+/** Time until the next check after a check that failed. */
 const RETRY_MS = 1_000;
 
 /** Whether no job of the queue waits, runs or is due. */
@@ -73,7 +73,7 @@ export class DrainedWatch {
   private async look(): Promise<void> {
     this.timer = undefined;
     this.isLooking = true;
-    // A job that ends during this look causes another look.
+    // A job that ends during this check causes another check.
     this.hasWorked = false;
     let found: boolean | null = null;
     try {

@@ -92,7 +92,7 @@ export class EventCursor {
     for (const listener of this.behind) this.join(listener, 0);
   }
 
-  /** The number after which a listener still needs older events; undefined if all are up to date. */
+  /** The lowest number after which some listener still needs older events; undefined if all listeners are up to date. */
   oldestNeeded(): number | undefined {
     if (this.position === undefined || this.behind.size === 0) return undefined;
     let oldest = this.position;
@@ -177,7 +177,8 @@ export class EventCursor {
 }
 
 /**
- * The event, decoded when the first listener wants it, since most events have none. Null: this version does not know its type.
+ * An event, decoded only when a listener wants it, because most events have no listener. Undefined: not decoded yet. Null: this
+ * version does not know the type of the event.
  */
 type Made = QueueEvent | null | undefined;
 

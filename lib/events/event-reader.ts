@@ -141,8 +141,8 @@ export class StoreEventReader {
   }
 
   /**
-   * A `since` above the last event read is either newer, or from before the store started its numbers again. Only the store
-   * knows.
+   * A `since` above the last event read belongs to a newer event, or to one from before the store restarted its numbers. Only the
+   * store knows which.
    */
   private async doubtSince(cursor: EventCursor, listener: Listener, since: number): Promise<void> {
     const last = await this.askLast(cursor);
@@ -231,7 +231,7 @@ export class StoreEventReader {
     if (cursors.length === 0) return this.cursors.size === 0 ? undefined : this.changed.wait();
     await this.compare(cursors);
     if (!this.stopped) await this.catchUp(cursors);
-    if (this.stopped) return; // a read after the closing would bring the connection back
+    if (this.stopped) return; // a read after the connection was closed would open it again
     // This includes queues that were added meanwhile.
     const all = this.begun();
     const hurry =

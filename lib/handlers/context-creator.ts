@@ -130,7 +130,7 @@ function fillWithoutPipes(params: readonly Param[]): Fill | null {
   };
 }
 
-/** If only some parameters have decorators, an undecorated first one is the job, and an undecorated second one the context. */
+/** If only some parameters have decorators, an undecorated first parameter gets the job, an undecorated second one the context. */
 function withPlainParameters(fill: Fill | null, params: readonly Param[]): Fill | null {
   const plain = [0, 1].filter((index) => params.every((one) => one.index !== index));
   if (fill === null || plain.length === 0) return fill;

@@ -41,7 +41,7 @@ const readOptions = shape({
 
 /**
  * Gives orders to worker processes. A process obeys when it next renews its entry: within half the lease of `forRoot`, 4 s by
- * default. `workers()` shows that it has obeyed. An order ends with the process: after a restart it works again.
+ * default. `workers()` shows that it has obeyed. An order ends with the process: a restarted process works again.
  *
  * @example
  * for (const { host, pid } of await inspector.processes.quiet({ host: 'worker-2' })) console.log(host, pid);

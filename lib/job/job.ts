@@ -126,9 +126,9 @@ export class RateLimited extends GodwitError {
   readonly limit: string | undefined;
 
   /**
-   * @param options `scope`: which jobs do not start; by default those of the whole queue, as is `'group'` for a job without a
-   * group. `limit`: a shared limit of the queue; then no job of any queue that uses this limit starts. A limit that the queue
-   * does not use is ignored.
+   * @param options `scope`: which jobs do not start; by default all jobs of the queue. `'group'` also means all jobs of the queue if
+   * this job has no group. `limit`: a shared limit of the queue; then no job of any queue that uses this limit starts. A limit that
+   * the queue does not use is ignored.
    * @throws {InvalidOptionError}
    */
   constructor(delay: Duration, options: { readonly scope?: RateLimitScope; readonly limit?: string } = {}) {

@@ -15,9 +15,9 @@ import type { Ended, MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 import { RULES } from '../job/rules.js';
 
-/** The most jobs that one call takes back. */
+/** Maximum number of jobs that one call takes back. */
 const RECOVER = 500;
-/** The most leases that one answer names: of those that end soon, and of those that end too late. */
+/** Maximum number of leases in one answer, both of those that end soon and of those that end too late. */
 const OVERDUE = 100;
 
 /** Renews the one lease for all jobs of a worker. A worker without jobs needs none. */
@@ -60,8 +60,8 @@ export function recover(queue: MemoryQueue, call: RecoverCall, limits: QueueLimi
     return { kind: 'alive' };
   }
   if (lease > now + call.beatMs) return { kind: 'alive' };
-  // A clock that was set forward makes all leases look over at once. So a lease is over only if the worker does not renew it for
-  // one heartbeat interval after it was first in doubt. A much older doubt belongs to another jump of the clock.
+  // If the clock is set forward, all leases seem to end at once. So a lease is over only if the worker does not renew it for one
+  // heartbeat interval after it was first in doubt. A much older doubt belongs to another jump of the clock.
   const since = record?.doubt?.lease === lease ? record.doubt.since : null;
   if (since === null || since > now || now - since > 2 * longest) {
     worker.note({ doubt: { lease, since: now }, until: now + workerRecordMs(call.leaseMs) });

@@ -408,8 +408,8 @@ export function inOrder({ jobs }: MemoryLine): MemoryJob[] {
 }
 
 /**
- * The jobs in the order of `aging`. Only the first job of each priority can be next. The job whose wait began first is next; for
- * each priority the wait counts as begun later, as `aging` says.
+ * The jobs in the order of `aging`. Only the first job of each priority can be next. The next job is the one whose wait began
+ * first, but a job with priority `p` counts as if its wait had begun `p * every / by` later.
  */
 export function agedOrder({ jobs }: MemoryLine, { every, by }: AgingRule): MemoryJob[] {
   const since = ({ body }: MemoryJob) => {

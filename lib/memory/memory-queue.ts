@@ -142,7 +142,7 @@ export class MemoryQueue {
     return { queue: this.name, work, dueInMs, leaseInMs, scheduleInMs };
   }
 
-  /** The workers that have a lease, the first to end first. A worker that holds jobs has one. */
+  /** The workers that have a lease, sorted by when the lease ends. A worker that holds jobs has one. */
   leased(): (MemoryWorker & { leaseAt: number })[] {
     const leased = [...this.workers.values()].filter((worker) => worker.leaseAt !== null);
     return (leased as (MemoryWorker & { leaseAt: number })[]).toSorted(

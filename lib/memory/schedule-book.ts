@@ -7,7 +7,7 @@ import type {
 } from '../contract/schedule-verbs.js';
 import { byBytes } from './lines.js';
 
-/** Most schedules per call. */
+/** Maximum number of schedules per call. */
 const DUE_LIMIT = 100;
 
 type Mutable<T> = { -readonly [Field in keyof T]: T[Field] };

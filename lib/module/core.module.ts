@@ -396,7 +396,7 @@ export class QueueCoreModule
       const lost = await this.inMemory.lossNotice(this.engine);
       if (lost !== null) this.logger.warn(lost);
     } catch (error) {
-      this.logger.error(`counting what is lost: ${messageOf(error)}`);
+      this.logger.error(`counting the jobs that are lost: ${messageOf(error)}`);
     }
   }
 

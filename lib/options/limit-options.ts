@@ -176,7 +176,7 @@ export interface SharedLimitChange extends LimitChange {
 
 /** Limits of a queue or a job name, set at run time. */
 export interface QueueLimitChange extends SharedLimitChange {
-  /** The retry budget. It only applies if the code of the workers has one too, also its `percent`. @default as the code says */
+  /** The retry budget, and its `percent`, only apply if the code of the workers sets them too. @default as the code says */
   readonly retryBudget?: RetryBudgetOptions | null;
 }
 

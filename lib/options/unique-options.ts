@@ -103,7 +103,7 @@ export interface CheckedKey {
 const MAX_KEY_BYTES = 256;
 const MAX_FIELDS = 10;
 const MANY_BYTES = 1_000_000_000;
-/** The most bytes that `aggregate` collects if it does not say. */
+/** The default for the maximum number of bytes that `aggregate` collects. */
 export const AGGREGATE_BYTES = 262_144;
 const WAITING = ['waiting', 'delayed'] as const;
 const UNSETTLED = [...WAITING, 'active'] as const;

@@ -229,7 +229,7 @@ export function checkProcessorOptions(
   }
   const { concurrency = DEFAULT_CONCURRENCY, inject } = given ?? {};
   if (inject && typeof concurrency !== 'function')
-    report(new InvalidOptionError(`${path}.inject`, 'left out if concurrency is no function', inject));
+    report(new InvalidOptionError(`${path}.inject`, 'left out if concurrency is not a function', inject));
   return { concurrency, ...(inject && { inject }) };
 }
 

@@ -299,7 +299,7 @@ class BulkRun {
       await this.save({});
       this.reportedAt = performance.now();
     } catch (error) {
-      // Other processes take the act for interrupted by now. A process that stops must not wait for it.
+      // By now, other processes treat the act as interrupted. A process that stops must not wait for it.
       const isSilent = performance.now() - this.reportedAt > SILENT_MS;
       if (isSilent || error instanceof NotRunningError) this.lose();
     }

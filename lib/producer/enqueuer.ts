@@ -38,8 +38,9 @@ const MAX_CALL_BYTES = 1024 * 1024;
 /** Number of calls in flight at once: while Redis works on one, the next is written. */
 const LANES = 2;
 /**
- * After this many adds in one tick, they are sent without waiting for its end, so that Redis works while the next are created.
- * They are also sent if a call with a single job is in flight. Otherwise two groups of callers would wait for each other in turn.
+ * After this many adds in one tick, they are sent before the tick ends, so that Redis works on them while the next jobs are
+ * created. They are also sent if a call with a single job is in flight. Otherwise two groups of callers would take turns waiting
+ * for each other.
  */
 const EARLY_JOBS = 50;
 /** Time for the last try of an add that waits for replicas, because Redis ends a `WAIT` up to 100 ms late. */

@@ -94,7 +94,7 @@ export async function updateJob(
           'update()',
           `the definition of ${job}`,
           definition!.name,
-          `update(): ${job} in queue '${queue}' is no ${quoted(definition!.name)}; pass the definition of its name, or only its id`,
+          `update(): ${job} in queue '${queue}' is not a ${quoted(definition!.name)} job; pass the definition of its name, or only its id`,
         );
       case 'unreadable':
         throw new WrongStateError(

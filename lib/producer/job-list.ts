@@ -48,7 +48,7 @@ export interface JobListOptions<Name extends string = string> {
 
 /** A page of jobs. */
 export interface JobPage<Entry> {
-  /** At most `limit` jobs. One call looks at up to 10,000 jobs, so it may have fewer before the last page. */
+  /** At most `limit` jobs. One call examines up to 10,000 jobs, so a page may have fewer than `limit` although more pages follow. */
   readonly jobs: readonly Entry[];
   /** Cursor of the next page; null on the last. */
   readonly cursor: string | null;

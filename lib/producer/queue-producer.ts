@@ -77,7 +77,7 @@ export class QueueProducer {
   }
 
   /**
-   * Adds many jobs, all or none up to 1,000: see `Queue.addBulk`.
+   * Adds many jobs. Up to 1,000 jobs are added all or none: see `Queue.addBulk`.
    *
    * @throws {UnknownQueueError} and everything `Queue.addBulk` throws
    */

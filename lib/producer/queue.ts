@@ -96,7 +96,7 @@ const ON_ITS_WAY_MS = 50;
 export class Queue<Jobs = any> {
   /** Its name. */
   readonly name: string;
-  /** Rules that add jobs at times: cron expressions and intervals. */
+  /** Rules that add jobs at certain times: cron expressions and intervals. */
   readonly schedules: Schedules<Jobs>;
   /** Dead jobs: list, retry or remove them. */
   readonly dead: DeadJobs<Jobs>;

@@ -33,7 +33,7 @@ export class QueueScheduleTimer {
   private hintedAt = Infinity;
   /** Due schedules at the head that this version cannot read; a process that can read them will fire them. */
   private unreadableCount = 0;
-  /** Hints of an earlier time are ignored until this time, because a look would find nothing new. */
+  /** Hints of an earlier time are ignored until this time, because a check would find nothing new. */
   private notBefore = 0;
   private tries = 0;
   private complainedAt = 0;

@@ -209,7 +209,7 @@ class Batch implements JobBatch<any> {
         return this.threw(
           new BatchOutcomeError(
             this.label,
-            `returned an outcome for ${quoted(String(id))}, which is no job of the batch; the keys are the jobs, or their ids`,
+            `returned an outcome for ${quoted(String(id))}, which is not a job of the batch; the keys are the jobs, or their ids`,
           ),
         );
     }

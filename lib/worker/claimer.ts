@@ -50,7 +50,7 @@ export interface ClaimerParts {
   readonly leases: LeaseKeeper;
   /** Called with every answer, after its jobs are taken and before they start. */
   readonly answered: (answer: Answered, supply: Supply) => void;
-  /** Called with what a look at the sleeping queue found. */
+  /** Called with the result of a check of the sleeping queue. */
   readonly looked: (look: QueueLook) => void;
   /** Called while the queue is empty. It may sleep at the doorbell if it has a free slot. */
   readonly rests: (hasFreeSlot: boolean) => void;
@@ -503,7 +503,7 @@ export class Claimer extends SlotUser {
     return true;
   }
 
-  /** Called with what a look found while this worker slept. */
+  /** Called with the result of a check while this worker slept. */
   looked(look: QueueLook): void {
     this.parts.looked(look);
     if (look.work) this.wake();

@@ -6,12 +6,12 @@ import type { Claimer } from './claimer.js';
 
 /** After this idle time a sleeping pool starts its sleep again, so that its next exchange can wait at the doorbell. */
 const REST_MS = 10;
-/** How long to wait before a look at the queues if the store refuses blocking calls. */
+/** How long to wait before the queues are checked if the store refuses blocking calls. */
 const UNHEARD_MS = 1000;
 /** Longest sleep. After it the process looks at the queues, even if no doorbell rang. */
 export const MAX_BLOCK_MS = 5000;
 
-/** What a look answers for a queue with nothing to do. */
+/** The result of a check for a queue with nothing to do. */
 const QUIET = { work: false, dueInMs: null, leaseInMs: null, scheduleInMs: null };
 
 /**

@@ -2,7 +2,7 @@ import { Log } from '../contract/log.js';
 import type { FailureRecord, Outcome } from '../job/outcome.js';
 import { jobText } from '../job/text.js';
 
-/** Most lines of one kind per queue and second. */
+/** Maximum number of lines of one kind per queue and second. */
 const MAX_LINES = 10;
 const WINDOW_MS = 1_000;
 /** Longest message in a line, in characters. The job keeps the whole error. */

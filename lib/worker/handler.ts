@@ -6,8 +6,8 @@ import type { CheckedDefaults } from '../options/job-options.js';
 import type { RunTrace } from '../options/telemetry.js';
 
 /**
- * How far a call through enhancers has come. `before`: the method was not called yet. `running`: the method works on a promise
- * and watches its signal itself. `after`: the method has ended.
+ * How far a call through enhancers has come. `before`: the method was not called yet. `running`: the method was called and its
+ * promise is pending; the method watches its signal itself. `after`: the method has ended.
  */
 export type CallStage = 'before' | 'running' | 'after';
 

@@ -55,8 +55,8 @@ export class HeldJobsReconciler {
     if (found.length > 0) {
       await this.engine.release(queue, { worker, ids: found, leave: false });
       this.logger.warn(
-        `queue '${queue}': ${counted(found.length, 'job')} held by this worker again after it had ended them, as after a ` +
-          'failover that lost the last writes; waiting again',
+        `queue '${queue}': gave back ${counted(found.length, 'job')} that Redis still counted as held by this worker ` +
+          '(a failover may have lost the last writes)',
       );
     }
     if (strays.length > 0) this.claimer.exchangeSoon();

@@ -5,7 +5,7 @@ import { RULES } from '../job/rules.js';
 const AHEAD_MS = 5;
 /** Longest round trip that prefetching makes up for. */
 const MAX_ROUND_TRIP_MS = 25;
-/** Most jobs per claim, so that the script does not take long. */
+/** Maximum number of jobs per claim, so that the script does not take long. */
 const MAX_CLAIM = 500;
 /**
  * Limits for the bodies of one claim, in bytes. `most` takes Redis about 2 ms. At first and on a slow connection the limit is
@@ -72,7 +72,7 @@ export class Prefetch {
       this.maxBytes = Math.min(CLAIM_BYTES.most, this.maxBytes * 2);
   }
 
-  /** The most jobs one claim may ask for. */
+  /** Maximum number of jobs one claim may ask for. */
   get most(): number {
     return Math.max(1, Math.min(MAX_CLAIM, Math.floor(this.maxBytes / Math.max(this.charsPerJob, 1))));
   }

@@ -28,7 +28,7 @@ export class Recoverer {
   /** The worker of this process, by queue. It is alive, so it is skipped. */
   private readonly own = new Map<string, string>();
   /**
-   * The earliest time of the next look, by queue. While a lease is in doubt every exchange reports it as over, but looking before
+   * The earliest time of the next check, by queue. While a lease is in doubt every exchange reports it as over, but looking before
    * the doubt can end is useless.
    */
   private readonly notBefore = new Map<string, number>();
@@ -72,7 +72,7 @@ export class Recoverer {
     if (this.stopped) return;
     const at = performance.now() + ms;
     const planned = this.timers.get(queue);
-    // The look that is already planned is earlier, and plans the next one.
+    // The check that is already planned comes earlier, and plans the next one.
     if (planned && planned.at <= at) return;
     if (planned) clearTimeout(planned.timer);
     const timer = setTimeout(() => {
@@ -127,7 +127,7 @@ export class Recoverer {
       (dead > 0 ? `, ${dead} of them dead as stalled` : '') +
       (cancelled > 0 ? `; ${counted(cancelled, 'cancelled job')} ended` : '');
     this.logger.warn(
-      `queue '${queue}': worker ${worker}${place} went silent; ${counted(count, 'job')} of it recovered${others}`,
+      `queue '${queue}': worker ${worker}${place} went silent; ${counted(count, 'job')} recovered${others}`,
     );
   }
 }

@@ -78,7 +78,7 @@ export class Registrar {
     show();
   }
 
-  /** Obeys new orders. The record then names the last one, and Redis deletes them. */
+  /** Carries out new orders. The record then names the last one, so that Redis deletes the orders up to it. */
   obey(orders: readonly ProcessOrder[]): void {
     // An answer may come while the process stops. Showing the record would start its renewal again.
     if (this.hasStopped) return;

@@ -35,7 +35,7 @@ export class RunReports {
     private readonly shared = [...rules.keys()].filter((field) => field.startsWith('s:')),
   ) {}
 
-  /** Undefined if the queue has neither. */
+  /** Undefined if no limit of the queue has a breaker or a retry budget. */
   static of(
     queue: string,
     limits: Pick<LimitVerbs, 'report'>,

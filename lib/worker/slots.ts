@@ -219,7 +219,7 @@ export class Slots {
     this.dealing = true;
     setImmediate(() => {
       this.dealing = false;
-      if (this.logger.guard('dealing slots to queues', () => this.deal())) return;
+      if (this.logger.guard('assigning slots to queues', () => this.deal())) return;
       // Queues that this distribution did not reach get their turn in the next one.
       setTimeout(() => this.changed(), DEAL_AGAIN_MS).unref();
     });
@@ -256,9 +256,9 @@ export interface Turns {
 }
 
 /**
- * Strict order: the first queue that has jobs takes all slots. Claimed jobs of later queues that have not started give way.
- * Queues that may be empty all claim at the same time. Jobs start only when it is known what all of them have, and jobs claimed
- * in excess go back.
+ * Strict order: the first queue that has jobs takes all slots, also those of claimed jobs of later queues that have not started.
+ * Queues that may be empty all claim at the same time. A job starts only when it is known that all earlier queues are empty. Jobs
+ * claimed in excess are given back.
  */
 export class StrictTurns implements Turns {
   shares(slots: Slots, users: readonly SlotUser[], asker?: SlotUser): number[] {

@@ -57,7 +57,7 @@ describe('the check of a contender', () => {
       why: /the last group was served as number 209 of the jobs, not within 20/,
     },
     { lie: 'rates', proof: 'rates', why: /all jobs started within \d+ ms, which takes at least 1997 ms/ },
-  ])('finds out one that lies about $lie', async ({ proof, lie, why }) => {
+  ])('detects one that lies about $lie', async ({ proof, lie, why }) => {
     await expect(prove(proof, lie)).rejects.toThrow(why);
   });
 
@@ -79,7 +79,7 @@ describe('the check of a contender', () => {
 });
 
 describe('the command line of the bench', () => {
-  it('checks instead of measuring where --check is given', () => {
+  it('checks instead of measuring if --check is given', () => {
     expect(readOptions(['--check', '--contenders', 'bee-queue,groupmq'])).toMatchObject({
       check: true,
       contenders: ['bee-queue', 'groupmq'],

@@ -33,7 +33,7 @@ describe('the plot of the comparison', () => {
     });
   });
 
-  it('leaves out who has no figure there, and panels without any', () => {
+  it('leaves out systems without a figure, and panels without any', () => {
     const panels = comparisonPanels(
       [row('add-bulk', 'perSecond', { godwit: 5 }), row('consume', 'redisCpu', {})],
       'godwit',
@@ -41,7 +41,7 @@ describe('the plot of the comparison', () => {
     expect(panels.map(({ bars }) => bars.map(({ name }) => name))).toEqual([['godwit']]);
   });
 
-  it('counts how many times as good, whichever way is better, once per scenario', () => {
+  it('shows how many times better it is, for figures where more is better and where less is, once per scenario', () => {
     const connections = [
       row('connections', 'one', { godwit: 3, other: 3 }, { unit: '', better: 'less' }),
       row('connections', 'many', { godwit: 3, other: 300 }, { unit: '', better: 'less' }),
@@ -60,7 +60,7 @@ describe('the plot of the comparison', () => {
 describe('the figures of the documentation', () => {
   const terms = { godwit: [], other: [], floor: [] };
 
-  it('are a row per figure that was measured, with a dash for who has none', () => {
+  it('are a row per measured figure, with a dash for systems that have none', () => {
     expect(figuresTable({ rows, terms }, 'godwit').split('\n')).toEqual([
       '| | godwit | other | floor |',
       '|---|---|---|---|',
@@ -108,7 +108,7 @@ describe('the figures of the documentation', () => {
     ]);
   });
 
-  it('are a sentence against one peer in the README', () => {
+  it('are one sentence in the README that compares with one peer', () => {
     const surroundings = { packages: { other: '1.2.3' } } as unknown as Result['surroundings'];
     expect(summary({ rows, surroundings }, 'godwit', 'other')).toBe(
       'Compared with `other` 1.2.3, Godwit consumes 10 × as many jobs per second and needs 1/25 of the Redis CPU per job.',
@@ -116,14 +116,14 @@ describe('the figures of the documentation', () => {
     expect(summary({ rows, surroundings }, 'godwit', 'absent')).toBe('');
   });
 
-  it('stand between their markers, and nothing else of the page changes', () => {
+  it('are written between their markers, and nothing else on the page changes', () => {
     const page = 'before\n<!-- figures: begin -->\nold\n<!-- figures: end -->\nafter';
     const filled = fillMarked(page, 'figures', 'new');
     expect(filled).toBe('before\n<!-- figures: begin -->\n\nnew\n\n<!-- figures: end -->\nafter');
     expect(fillMarked(filled, 'figures', 'new')).toBe(filled);
   });
 
-  it('are refused a page without markers', () => {
+  it('are not written to a page without markers', () => {
     expect(() => fillMarked('nothing', 'figures', 'new')).toThrow('the page has no lines');
   });
 });

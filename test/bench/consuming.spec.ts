@@ -56,7 +56,7 @@ describe('a measurement of working off', () => {
 });
 
 describe('a handler that takes time', () => {
-  it('bounds the throughput as the title says', async () => {
+  it('limits the throughput to what the title says', async () => {
     expect(burn.title).toContain('at most 5,000/s');
     expect((await take(burn)).figures['perSecond']).toBeLessThanOrEqual(5_000);
     expect(await1ms.title).toContain('at most 100,000/s');
@@ -69,7 +69,7 @@ describe('a measurement with retries', () => {
     await expect(take(failing, { twice: 10 })).rejects.toThrow('job 10 ran 3 times, not 2');
   });
 
-  it('tells who adds as well as who works how they are retried', async () => {
+  it('passes the retry options to the producer and to the worker', async () => {
     const { contender } = await take(failing);
     const retry = { attempts: 3, backoff: 'fixed', delayMs: 100 };
     expect(contender.opened.map((one) => one.retry)).toEqual([retry, retry]);
@@ -77,7 +77,7 @@ describe('a measurement with retries', () => {
 });
 
 describe('a measurement with a subscriber', () => {
-  it('fails when a completion is not heard, or heard twice', async () => {
+  it('fails when a completion event is missing or comes twice', async () => {
     await expect(take(watched, { stutter: 5 })).rejects.toThrow(
       `${ALL + 1} completions were heard, not ${ALL}`,
     );

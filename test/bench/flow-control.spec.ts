@@ -39,7 +39,7 @@ describe('starts in windows', () => {
 });
 
 describe('turns of groups', () => {
-  it('are even where each group is served once in a round', () => {
+  it('are even if each group is served once per round', () => {
     expect(turnsOf([0, 1, 2, 0, 1, 2, 0, 0], [4, 2, 2])).toEqual({ untilAll: 3, inFirstRound: 3, widest: 1 });
   });
 
@@ -76,7 +76,7 @@ describe('a measurement of flow control', { timeout: 60_000 }, () => {
     expect(largest).toBeLessThanOrEqual(1_000);
   });
 
-  it('fails when a start is not heard of', async () => {
+  it('fails when the event of a start is missing', async () => {
     await expect(expectAllHeard([1, 2], 3, 10)).rejects.toThrow('2 starts were heard of where 3 jobs ran');
   });
 });

@@ -180,7 +180,7 @@ describe('what is drawn', () => {
     ]);
   });
 
-  it('is nothing where nothing was measured', () => {
+  it('is empty if nothing was measured', () => {
     expect(newest([])).toEqual({ everyRow: [], growths: [] });
   });
 });

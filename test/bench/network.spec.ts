@@ -29,7 +29,7 @@ async function through(port: number): Promise<Socket> {
 }
 
 describe('the network of the suite', () => {
-  it('brings each chunk its time later, in order, and passes on the end', async () => {
+  it('delivers each chunk after the delay, in order, and passes on the end', async () => {
     const { server, port } = await echo();
     atEnd(() => void server.close());
     const socket = await through(port);
@@ -55,7 +55,7 @@ describe('the network of the suite', () => {
     await once(socket, 'close');
   });
 
-  it('closes where nobody listens behind it', async () => {
+  it('closes the connection if nothing listens at the target', async () => {
     const { server, port } = await echo();
     server.close();
     await once(server, 'close');

@@ -8,7 +8,7 @@ const labOf = useLab();
 
 const JOBS = 100;
 
-it('memory of results is what Redis grows by where they are kept', async () => {
+it('memory of results is by how much Redis grows if results are kept', async () => {
   await results.prepare!(labOf(godwit, JOBS));
   const { bytes, perSecond } = await results.measure(labOf(godwit, JOBS));
   expect(perSecond).toBeGreaterThan(0);
@@ -17,7 +17,7 @@ it('memory of results is what Redis grows by where they are kept', async () => {
   expect(bytes).toBeLessThan(2_000);
 });
 
-it('fails where no result is kept', async () => {
+it('fails if no result is kept', async () => {
   const lab = labOf(new MemoryContender(), JOBS);
   await results.prepare!(lab);
   await expect(results.measure(lab)).rejects.toThrow('less than its result is long');

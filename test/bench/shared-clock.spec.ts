@@ -29,7 +29,7 @@ describe('arrivals', () => {
     expect(nobody.count).toBe(0);
   });
 
-  it('fail where a job comes twice, or one that nobody added', async () => {
+  it('fail if a job comes twice or was never added', async () => {
     const twice = new Arrivals(2);
     const waiting = twice.reached(2);
     twice.handle(payload(1));

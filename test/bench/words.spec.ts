@@ -6,7 +6,7 @@ it.each([
   [0.5, '+50 %'],
   [0.001, '±0 %'],
   [999, '+99,900 %'],
-])('a change of %d is said as %s', (share, said) => {
+])('a change of %d is written as %s', (share, said) => {
   expect(signedPercent(share)).toBe(said);
 });
 
@@ -14,7 +14,7 @@ it.each([
   [-0.123, '−0.12'],
   [-0.001, '0.00'],
   [1, '1.00'],
-])('a slope of %d is said as %s', (slope, said) => {
+])('a slope of %d is written as %s', (slope, said) => {
   expect(short(slope)).toBe(said);
 });
 
@@ -25,7 +25,7 @@ it.each([
   [64, 'bytes', '64 B'],
   [1_024, 'bytes', '1 KiB'],
   [102_400, 'bytes', '100 KiB'],
-] as const)('a size of %d %s is said as %s', (size, unit, said) => {
+] as const)('a size of %d %s is written as %s', (size, unit, said) => {
   expect(sizeLabel(size, unit)).toBe(said);
 });
 
@@ -35,6 +35,6 @@ it.each([
   [51.26, '51.3'],
   [190_123.4, '190,123'],
   [3, '3'],
-])('beside a bar %d is said as %s', (value, said) => {
+])('next to a bar %d is written as %s', (value, said) => {
   expect(brief(value)).toBe(said);
 });

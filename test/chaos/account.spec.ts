@@ -36,7 +36,7 @@ const completed = (n: number, run: number, at = 100) => [...ran(n, run, at), `C 
 const well = (n: number) => ({ 'worker-0.1': completed(n, 1), 'watcher-0.2': [`c j${n}`] });
 
 describe('the account of a run', () => {
-  it('finds nothing where there is nothing', () => {
+  it('finds nothing in an empty history', () => {
     expect(accountOf({ 'producer-0.0': added(0), ...well(0) })).toMatchObject({
       intended: 1,
       added: 1,
@@ -67,7 +67,7 @@ describe('the account of a run', () => {
     expect(accountOf(files)).toMatchObject({ added: 2, lost: 1 });
   });
 
-  it('calls a job lost that ran though its add was never answered', () => {
+  it('calls a job lost that ran although its add was never answered', () => {
     expect(accountOf({ 'producer-0.0': ['I 0 1 q'], 'worker-0.1': ran(0, 1) })).toMatchObject({ lost: 1 });
   });
 
@@ -111,12 +111,12 @@ describe('the account of a run', () => {
     expect(accountOf(files)).toMatchObject({ unwitnessed: 1 });
   });
 
-  it('sees an end of which no worker was told', () => {
+  it('sees an end that was reported to no worker', () => {
     const files = { 'producer-0.0': added(0), 'worker-0.1': ran(0, 1), 'watcher-0.2': ['c j0'] };
     expect(accountOf(files)).toMatchObject({ unheardEnds: 1, rerunBound: 1, lost: 0 });
   });
 
-  it('splits what nobody heard of into what was applied and what was not, and sees a call applied in part', () => {
+  it('divides calls without an answer into applied and not applied, and sees a call applied in part', () => {
     const files = (runs: readonly number[]) => ({
       'producer-0.0': ['I 0 3'],
       'worker-0.1': runs.flatMap((n) => completed(n, n)),
@@ -155,7 +155,7 @@ describe('the account of a run', () => {
     expect(accountOf(stalls(5))).toMatchObject({ wrongEnds: 1, unlucky: 0 });
   });
 
-  it('sees what was accepted as a duplicate of nothing, missed events, and what nobody caught', () => {
+  it('sees a duplicate of a job that does not exist, missed events, and uncaught errors', () => {
     const files = {
       'producer-0.0': [...added(0), 'Q 0'],
       'worker-0.1': [...completed(0, 1), 'U Error: oh'],
@@ -209,7 +209,7 @@ describe('the account of recoveries', () => {
     ['dead', ['D worker-0.1 5000 kill'], { dead: 1, paused: 0, cutOff: 0 }],
     ['paused', ['K worker-stop 4000 11000 worker-0.1'], { dead: 0, paused: 1, cutOff: 0 }],
     ['cut off', ['K half-open 4000 9000 worker-0.1'], { dead: 0, paused: 0, cutOff: 1 }],
-  ])('tells that the worker was %s', (_, nemesis, sums) => {
+  ])('reports that the worker was %s', (_, nemesis, sums) => {
     expect(recovered(nemesis)).toMatchObject({ recoveries: sums, falseRecoveries: 0, stalled: 1 });
   });
 
@@ -219,7 +219,7 @@ describe('the account of recoveries', () => {
     ['it was paused long before', ['K worker-stop 1000 2000 worker-0.1']],
     ['Redis was stalled, which is no sign of death', ['K redis-stall 4000 9000 redis']],
     ['it died only afterwards', ['D worker-0.1 12000 kill']],
-  ])('calls it false where %s', (_, nemesis) => {
+  ])('calls it false if %s', (_, nemesis) => {
     expect(recovered(nemesis)).toMatchObject({ falseRecoveries: 1 });
   });
 
@@ -230,7 +230,7 @@ describe('the account of recoveries', () => {
   it.each([
     ['Redis was away', ['K redis-kill 4000 6000 redis', 'K redis-stall 5500 7000 redis']],
     ['no other worker was up', ['K worker-stop 4000 7000 worker-1.2']],
-  ])('leaves the time out in which %s', (_, nemesis) => {
+  ])('leaves out the time in which %s', (_, nemesis) => {
     const { longestRecovery } = recovered(['D worker-0.1 5000 kill', ...nemesis], 9_500);
     expect(longestRecovery).toBe(2_520);
   });

@@ -71,7 +71,7 @@ describe('a quarter of a minute of everything that can break', () => {
     expect(run.account).toMatchObject({ lost: 0, left: 0 });
   });
 
-  it('runs no job that nobody added, and none that was said to be not applied', () => {
+  it('runs no job that was never added, and none whose add was reported as not applied', () => {
     expect(run.account).toMatchObject({ phantom: 0, foreignEvents: 0 });
   });
 
@@ -105,7 +105,7 @@ describe('a quarter of a minute of everything that can break', () => {
     expect(run.mixed.runs).toBeGreaterThan(500);
   });
 
-  it('leaves no rejection unhandled, and no process that ends by itself or does not end when told', () => {
+  it('leaves no rejection unhandled, and no process that exits on its own or does not exit when told to', () => {
     expect(run.account.unhandled).toBe(0);
     expect(run.accidents).toEqual([]);
     expect(run.code).toBe(0);
@@ -114,7 +114,7 @@ describe('a quarter of a minute of everything that can break', () => {
 
 describe('a Redis that forgets', () => {
   it(
-    'loses nothing but what it acknowledged since the last write it kept, and nothing is in two places',
+    'loses only what it acknowledged after the last write it kept, and no job is in two places',
     async () => {
       const run = await chaos('aof-cut', ...'--jobs 0 --seconds 12 --lease 1000 --aof-cuts 3'.split(' '));
       expect(run.mixed.findings).toEqual([]);
@@ -139,7 +139,7 @@ describe('an engine that breaks its promise', () => {
   }
 
   it(
-    'is found out when it settles for a worker that has lost its lease',
+    'is detected when it settles for a worker that has lost its lease',
     async () => {
       const run = await untilItShows('no-fencing', ({ account }) => account.doubleSettled > 0);
       expect(run.account.doubleSettled).toBeGreaterThan(0);
@@ -149,7 +149,7 @@ describe('an engine that breaks its promise', () => {
   );
 
   it(
-    'is found out when it forgets what it has given out',
+    'is detected when it forgets which jobs it has handed out',
     async () => {
       const run = await untilItShows('pop-and-forget', ({ account }) => account.lost > 0);
       expect(run.account.lost).toBeGreaterThan(0);

@@ -32,7 +32,7 @@ describe('a second of mixed features', () => {
     expect(verdict.runs).toBeGreaterThan(50);
   });
 
-  it('breaks none where a worker loses its lease and goes on', async () => {
+  it('breaks none if a worker loses its lease and continues', async () => {
     const verdict = await withSilence((url) => url, 3);
     expect(verdict.findings).toEqual([]);
   });
@@ -40,7 +40,7 @@ describe('a second of mixed features', () => {
 
 describe('an engine that', () => {
   it.each(Object.entries(SABOTAGES))(
-    '%s is found out',
+    '%s is detected',
     async (_, { breaks, afterMs = 0, runs = 1, mutate }) => {
       const run = (seed: number) =>
         shortRun({
@@ -57,7 +57,7 @@ describe('an engine that', () => {
     },
   );
 
-  it('settles for a worker that has lost its lease is found out', async () => {
+  it('settles for a worker that has lost its lease is detected', async () => {
     const connect = (url: string) => patchedClient(url, { patch: scriptPatch('no-fencing') });
     // The silence meets running jobs only by chance.
     const found = await foundIn(12, (seed) => withSilence(connect, seed), 'settled once');

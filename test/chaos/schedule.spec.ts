@@ -24,7 +24,7 @@ describe('the schedule of the nemesis', () => {
     expect(acts.map(({ at }) => at)).toEqual(kills.concat(times('redis-kill')).toSorted((a, b) => a - b));
   });
 
-  it('has every kind in it where none is named', () => {
+  it('contains every kind if none is named', () => {
     const kinds = new Set(
       scheduleOf(...'--seed 7 --jobs 0 --full-disk 1 --aof-cuts 1 --all'.split(' ')).map(({ kind }) => kind),
     );

@@ -21,7 +21,7 @@ it('moves between keys of one slot, whichever node is named', async () => {
   }
 });
 
-it('says what to do where the keys lie in different slots', async () => {
+it('says what to do if the keys are in different slots', async () => {
   const command = godwit(['dispatch', '-u', cluster.running.urls[0]!]);
   expect(await command.ended()).toBe(1);
   expect(command.err).toBe(

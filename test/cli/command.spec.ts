@@ -52,7 +52,7 @@ it('a program that runs commands one after the other collects no listeners', asy
 
 describe('wrong arguments: usage and code 2', () => {
   it.each([
-    ['no command', [], 'there is no command'],
+    ['no command', [], 'the command is missing'],
     ['another command', ['dispatcher'], 'there is no command "dispatcher"'],
     ['an unknown option', ['dispatch', '--redis'], "Unknown option '--redis'"],
     ['an unknown short option', ['dispatch', '-x'], "Unknown option '-x'"],

@@ -164,7 +164,7 @@ describe('--verbose', () => {
     await expectEnd(command);
   });
 
-  it('ends quietly when nobody reads it any more, as with | head', async () => {
+  it('ends quietly when its output is no longer read, as with | head', async () => {
     const command = dispatch('-v');
     await command.said(/dispatched/);
     command.stdout.destroy();
@@ -172,7 +172,7 @@ describe('--verbose', () => {
     expect(command.err).toBe('');
   });
 
-  it('goes on moving, and ends, while its reader has stalled', async () => {
+  it('keeps moving tasks, and can be ended, while its reader stalls', async () => {
     const command = dispatch('-v', '-n', '1');
     await command.said(/dispatched/);
     command.stdout.pause();
@@ -185,7 +185,7 @@ describe('--verbose', () => {
   });
 });
 
-describe('a key of another type: the error in words, code 1, nothing moved', () => {
+describe('a key of another type: prints the error, code 1, nothing moved', () => {
   it('of the list', async () => {
     await put([1, 'due']);
     await redis.admin.set(LIST, 'a text');
@@ -208,7 +208,7 @@ describe('a key of another type: the error in words, code 1, nothing moved', () 
   });
 });
 
-describe('who may not: the error in words, code 1', () => {
+describe('no access: prints the error, code 1', () => {
   const as = (user: string) => server.url.replace('://', `://${user}@`);
   const addUser = (...rules: string[]) =>
     redis.admin.call('ACL', 'SETUSER', 'tasks', 'reset', 'on', ...rules);
@@ -227,13 +227,13 @@ describe('who may not: the error in words, code 1', () => {
     );
   });
 
-  it('no password where one is needed', async () => {
+  it('no password although one is needed', async () => {
     const other = await startRedis({ private: true, args: ['--requirepass', 's3cret'] });
     atEnd(() => other.stop());
     expect(await refused(other.url)).toMatch(/^godwit dispatch: .*NOAUTH.*\(check the user/);
   });
 
-  it('a database that is not there, and what is in another stays there', async () => {
+  it('a database that does not exist; nothing in another one changes', async () => {
     await put([1, 'due']);
     const text = await refused(`${server.url}/99`);
     expect(text).toMatch(
@@ -253,7 +253,7 @@ describe('who may not: the error in words, code 1', () => {
 });
 
 describe('Redis goes away', () => {
-  it('and comes back: it says both, reconnects, and goes on', async () => {
+  it('and comes back: it reports both, reconnects, and continues', async () => {
     const url = server.url.replace('://', '://default:s3cret@');
     const command = godwit(['dispatch', '-u', url, '-v']);
     await put([1, 'before']);
@@ -273,7 +273,7 @@ $`),
     expect(command.err).not.toContain('s3cret');
   });
 
-  it('or was never there: it says so once, and waits for it', async () => {
+  it('or was never there: it reports that once, and waits for it', async () => {
     const port = await freePort();
     const url = `redis://127.0.0.1:${port}`;
     const command = godwit(['dispatch', '-u', url]);
@@ -289,7 +289,7 @@ $`),
     expect(command.err.split('\n')).toHaveLength(3);
   });
 
-  it('a name that nobody knows is said, and waited for', async () => {
+  it('a host name that cannot be resolved is reported, and the command keeps trying', async () => {
     const command = godwit(['dispatch', '-u', 'redis://nowhere.invalid:6379']);
     await command.said(/cannot reach Redis at nowhere\.invalid:6379 \(.+\); retrying/, 'err');
     // Node waits for a running lookup before it exits. Only the resolver decides how long that takes.
@@ -322,7 +322,7 @@ describe('SIGINT and SIGTERM end it within a second with code 0', () => {
     await expectQuickEnd(command, signal);
   });
 
-  it('while a call hangs, also when it is told twice', async () => {
+  it('while a call hangs, also with a second signal', async () => {
     const command = dispatch('-v', '-n', '1');
     await command.said(/dispatched/);
     await put(...numbered(20_000));

@@ -127,7 +127,7 @@ const PLANTED: readonly Planted[] = [
     plant: async () => void (await redis.admin.lpush(key('wait'), 'ghost')),
     level: 'fail',
     what: /^audit work$/,
-    text: /^1 damages, such as: .*ghost.*; godwit repair work$/,
+    text: /^1 problem, such as: .*ghost.*; godwit repair work$/,
   },
   {
     fault: 'processes of different versions',
@@ -173,7 +173,7 @@ describe('doctor finds what is planted', () => {
     expect([level, after.code]).toEqual([level, hasFailed ? 4 : 0]);
   });
 
-  it('a prefix that nobody uses', async () => {
+  it('a prefix that is not in use', async () => {
     const { code, findings } = await doctor();
     expect(code).toBe(0);
     expect(findings).toContainEqual(

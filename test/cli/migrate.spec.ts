@@ -138,7 +138,7 @@ describe('a queue of a real BullMQ', () => {
     ]);
   });
 
-  it('tells what it cannot move, and why', async () => {
+  it('reports what it cannot move, and why', async () => {
     const app = await bootQueue(redis, { watch: false });
     const bull = bullQueue();
     const flow = new FlowProducer({ connection: connection() });

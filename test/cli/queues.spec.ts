@@ -58,7 +58,7 @@ describe('what there is', () => {
     end.open();
   });
 
-  it('a table fits the width, and has colours only where they are asked for', async () => {
+  it('a table fits the width, and has colours only on request', async () => {
     const name = `a-queue-with-a-long-name-${'x'.repeat(90)}`;
     const app = await producing({ queues: [{ name }] });
     await app.queueOf(name).add('x', null);
@@ -89,7 +89,7 @@ describe('what there is', () => {
     expect((await run('schedules', 'work', 'pause', 'daily')).code).toBe(3);
   });
 
-  it('the exit code tells wrong use from what is not there', async () => {
+  it('the exit code distinguishes wrong use from something that does not exist', async () => {
     await producing();
     // A process, for its real exit code.
     expect(await start('jobs', 'none').result()).toMatchObject({
@@ -210,7 +210,7 @@ describe('acts on jobs', () => {
     });
     expect(await run('jobs', 'work', '--where', 'i')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('--where: "i" is not a field, = and its value'),
+      err: expect.stringContaining('--where must be a field, = and a value, such as tenant.id=7, got "i"'),
     });
     expect(await json('dead', 'work', 'retry', '--limit', '1', '--yes')).toEqual({ act: 'retry', count: 1 });
     await until(async () => (await queue.counts()).dead === 3, PATIENT);
@@ -220,7 +220,7 @@ describe('acts on jobs', () => {
     });
     expect(await run('dead', 'work', 'retry', '--rate', '50', '--yes')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('--rate must be a number in a time, as 50/s or 100/5m, got "50"'),
+      err: expect.stringContaining('--rate must be a number per time, such as 50/s or 100/5m, got "50"'),
     });
     await until(async () => (await queue.counts()).dead === 3, PATIENT);
     expect(await json('dead', 'work', 'remove', '--rate', '50/s', '--yes')).toEqual({
@@ -258,7 +258,7 @@ describe('acts on jobs', () => {
     expect((await run('cancel', 'none', '--all', '--yes')).code).toBe(3);
   });
 
-  it('says how far an act at a rate is, and stops at a signal', async () => {
+  it('shows the progress of an act at a rate, and stops at a signal', async () => {
     const { queue } = await producing();
     await queue.addBulk(Array.from({ length: 1_000 }, (_, i) => ({ name: 'x', data: i })));
     const cleaning = start('clean', 'work', 'waiting', '--rate', '20/s', '--yes');
@@ -367,7 +367,7 @@ describe('limits and groups', () => {
 });
 
 describe('health and doctor', () => {
-  it('are content with a queue that is worked on', async () => {
+  it('report no problem for a queue with workers', async () => {
     const app = await withDeaths(0);
     await until(async () => (await json('workers')).length === 1, PATIENT);
     expect(await run('health')).toMatchObject({ code: 0, out: 'healthy, 1 queues\n' });
@@ -395,7 +395,7 @@ describe('health and doctor', () => {
       /^warn +queue work +is paused; godwit resume work$/m,
       /^fail +queue work +1 schedules are late \(late\): start a worker$/m,
       /^fail +queue work +1 workers went silent/m,
-      /^fail +audit work +\d damages, such as: .*godwit repair work$/m,
+      /^fail +audit work +\d problems?, such as: .*godwit repair work$/m,
       /^warn +workers +there are no worker processes$/m,
     ])
       expect(out).toMatch(found);
@@ -439,7 +439,7 @@ describe('commands without an end', () => {
     expect((await command.end('SIGTERM')).code).toBe(0);
   });
 
-  it('watch prints what changed, and nothing for a queue where nothing did', async () => {
+  it('watch prints queues that changed, and no others', async () => {
     const { queue, queueOf } = await producing({ queues: [{ name: 'still' }] });
     await queueOf('still').add('x', null);
     await queue.add('x', null);

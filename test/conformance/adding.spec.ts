@@ -22,7 +22,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
     expect(await t.claim()).toEqual(['c']);
   });
 
-  it('leaves a job alone that waits, is delayed or runs, and says in which state it is', async () => {
+  it('does not change a job that waits, is delayed or runs, and returns its state', async () => {
     await t.hold('active');
     await t.add('waiting', job('later', { delayMs: 5_000 }), job('ranked', { priority: 2 }));
     const again = { later: 'delayed', ranked: 'waiting', waiting: 'waiting', active: 'active' } as const;
@@ -32,13 +32,13 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       expect((await t.engine.admin.get(QUEUE, id))?.body).toBe(job(id).body);
   });
 
-  it('says who runs and who waits, also of jobs of several workers', async () => {
+  it('returns which jobs run and which wait, also for jobs of several workers', async () => {
     await t.add('a', 'b', 'c');
     expect([await t.claim(1, 'w1'), await t.claim(1, 'w2')]).toEqual([['a'], ['b']]);
     expect(await t.add('c', 'b', 'a')).toEqual(stored({ c: 'waiting', b: 'active', a: 'active' }));
   });
 
-  it('puts those that ask for it before all others, the last one first', async () => {
+  it('puts lifo jobs before all others, the last one first', async () => {
     await t.add('a', job('ranked', { priority: 1 }));
     expect(await t.add(job('x', { lifo: true }), 'b', job('y', { lifo: true }))).toEqual(stored());
     expect(await t.add(job('z', { lifo: true }), job('x', { lifo: true }))).toEqual(stored({ x: 'waiting' }));
@@ -53,7 +53,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
     expect((await t.events()).map(({ type, id }) => [type, id])).toEqual([['added', 'x']]);
   });
 
-  it('names duplicates by where they would have gone: the line, the priorities, the delayed', async () => {
+  it('lists duplicates by where they would have gone: the line, the priorities, the delayed jobs', async () => {
     const jobs = [job('d', { delayMs: 9 }), job('p', { priority: 1 }), job('w')];
     await t.add(...jobs);
     expect(await t.add(...jobs)).toEqual(stored({ w: 'waiting', p: 'waiting', d: 'delayed' }));
@@ -97,7 +97,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
     ]);
   });
 
-  it('leaves a job that has ended where the new one asks for it', async () => {
+  it('keeps a job that has ended if the new one asks for that', async () => {
     await t.hold('kept', 'dead', 'other');
     await t.settle(kept('kept', 60_000, '1'), dead('dead'), dead('other'));
     const again = [
@@ -134,7 +134,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
     expect((await t.events()).filter(({ type }) => type === 'removed')).toEqual([]);
   });
 
-  it('is told twice and done once, even when the job has run and gone since', async () => {
+  it('takes effect once if a call is repeated, even when the job has run and is gone by then', async () => {
     await t.engine.enqueue(QUEUE, callOf(['a'], 1));
     await t.engine.enqueue(QUEUE, callOf(['b', 'a'], 2));
     await t.claim();
@@ -182,7 +182,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
     expect(await t.claim()).toEqual(['past']);
   });
 
-  it('takes ids and lanes that are names of other things', async () => {
+  it('accepts ids and lanes that are names of other things', async () => {
     const ids = ['__proto__', 'constructor', 'meta', 'wait', '0', 'hasOwnProperty', 'ünï\u{1F600}'];
     expect(await t.engine.enqueue(QUEUE, callOf(ids, 1, '__proto__'))).toEqual(stored());
     expect(await t.engine.enqueue(QUEUE, callOf(ids, 2, '__proto__'))).toEqual({

@@ -140,7 +140,7 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
     await isClean();
   });
 
-  it('hold each item once, also where a call comes twice', async () => {
+  it('hold each item once, also if a call comes twice', async () => {
     const [[job]] = (await add(item('0'))) as [[string, number]];
     const call = callOf([item('1'), item('2'), item('3'), item('4')], 7);
     const answer = await t.engine.enqueue(QUEUE, call);
@@ -163,7 +163,7 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
     expect(new Set(await claim())).toEqual(new Set([a, b]));
   });
 
-  it('are told by events: one that is delayed, and one for each call that adds to it', async () => {
+  it('are reported by events: delayed for the first add, and one for each call that adds to it', async () => {
     const before = await t.engine.lastEvent(QUEUE);
     const [[job]] = (await add(item('1'), item('2'))) as [[string, number]];
     await add(item('3'), item('4'));
@@ -174,7 +174,7 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
     ]);
   });
 
-  it('leave no key behind when they have ended', async () => {
+  it('leave no key when they have ended', async () => {
     const [[job]] = (await add(item('1'))) as [[string, number]];
     await t.advance(3_000);
     await claim();
@@ -183,7 +183,7 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
     await isClean();
   });
 
-  it('that a person gave other data take no more', async () => {
+  it('whose data was edited take no more items', async () => {
     const [[job]] = (await add(item('1'))) as [[string, number]];
     await t.engine.admin.update(QUEUE, { id: job, data: '{"other":true}' });
     expect((await add(item('2')))[0]![0]).not.toBe(job);

@@ -95,7 +95,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(events.map(({ name }) => name)).toEqual(['sync', 'sync']);
   });
 
-  it('stays as it is where no run has ended, and books no retry then', async () => {
+  it('does not change if no run has ended, and reserves no retry then', async () => {
     const retryBudget = { max: 1, per: 10_000 };
     await set('q', { breaker: BREAKER, retryBudget });
     await t.add('a', 'b');
@@ -110,7 +110,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(answer).toMatchObject({ firstMs: 0, eachMs: 0 });
   });
 
-  it('is closed by a release, beside a hold and a rate', async () => {
+  it('is closed by a release, also with a hold and a rate', async () => {
     const rate = { max: 4, per: 1_000, window: 'fixed', burst: 4 } as const;
     await set('q', { breaker: BREAKER, rate });
     await t.add('a', 'b', 'c', 'd', 'e', 'f', 'g');
@@ -138,7 +138,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await report({ failed: 9 })).toBe('');
   });
 
-  it('of a limit that queues share lets none of them start, and tells all of them', async () => {
+  it('of a shared limit stops all queues that use it, and is reported by an event in each', async () => {
     const { limits } = t.engine;
     const [OTHER] = OTHERS;
     await set('s:api', { breaker: { ...BREAKER, probes: 1 } });
@@ -178,7 +178,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
       ]);
   });
 
-  it('of a limit that queues share tells also those that wait for a place, and have no lease any more', async () => {
+  it('of a shared limit is also reported in queues that wait for a place and have no lease any more', async () => {
     const [OTHER] = OTHERS;
     await set('s:api', { breaker: BREAKER, concurrency: 1 });
     const ask = (queue: string) =>
@@ -238,7 +238,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await book(0, 90)).toBe(0);
   });
 
-  it('answers for each report, also of what has no rule', async () => {
+  it('answers each report, also for a field without a rule', async () => {
     await set('n:a', { breaker: { ...BREAKER, failures: 1 } });
     expect(
       await t.engine.limits.report(QUEUE, [

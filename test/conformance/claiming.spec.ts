@@ -29,7 +29,7 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     expect(await t.exchanged({ want: 9 })).toMatchObject({ claimed: [], held: 4 });
   });
 
-  it('takes no more bytes of bodies than the worker asks for, but one job of any size, and leaves the others where they were', async () => {
+  it('takes at most as many bytes of bodies as the worker asks for, or one job of any size, and leaves the others in place', async () => {
     const large = (id: string, priority = 0) => ({
       ...job(id, priority > 0 ? { priority } : {}),
       body: `job\n1\n\n"${'x'.repeat(1_000)}"`,
@@ -45,7 +45,7 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     expect(await ids(100_000)).toEqual({ ids: ['later', 'q'], isCut: false, held: 6 });
   });
 
-  it('leaves a job that may have crashed a worker at the head of its line where another one has no room', async () => {
+  it('leaves a suspect at the head of its line if the worker may not take another one', async () => {
     await t.add('s');
     await stall(2, 's');
     await t.add('a', 'b');
@@ -58,7 +58,7 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     expect((await t.exchanged({ want: 5_000 })).claimed).toHaveLength(1_000);
   });
 
-  it('takes the line first, then by priority, and first in first out inside one', async () => {
+  it('takes the line first, then by priority, and first in first out within each', async () => {
     await t.add(job('b2', { priority: 2 }), job('a2', { priority: 2 }), job('max', { priority: 2_097_151 }));
     await t.add(job('one', { priority: 1 }), 'plain', job('c2', { priority: 2 }));
     expect(await t.claim()).toEqual(['plain', 'one', 'b2', 'a2', 'c2', 'max']);
@@ -96,7 +96,7 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     expect(await t.claim()).toEqual(['b', 'c', 'a']);
   });
 
-  it('orders more than fit one ms first in first out too', async () => {
+  it('keeps first in first out also for more jobs than fit in one ms', async () => {
     const ids = Array.from({ length: 5_000 }, (_, i) => `j${(i * 7_919) % 5_000}`);
     for (let at = 0; at < ids.length; at += 1_000)
       await t.add(...ids.slice(at, at + 1_000).map((id) => job(id, { dueAt: t.now + 10 })));
@@ -107,7 +107,7 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     expect(claimed).toEqual(ids);
   });
 
-  it('promotes 250 at most in one call, and comes to the others with the next', async () => {
+  it('promotes at most 250 in one call, and the others with the next calls', async () => {
     await t.add(...Array.from({ length: 300 }, (_, i) => job(`j${i}`, { delayMs: 1 })));
     await t.advance(1);
     expect(await t.exchanged({ want: 400 })).toMatchObject({ held: 250, dueInMs: 0 });
@@ -130,7 +130,7 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     expect(await t.exchanged({ want: 5 })).toMatchObject({ supply: 'empty', held: 2 });
   });
 
-  it('says whether more is there than it was asked for', async () => {
+  it('returns whether there are more jobs than it was asked for', async () => {
     await t.add('a', 'b', 'c');
     expect(await t.exchanged({ want: 2 })).toMatchObject({
       claimed: [{ id: 'a' }, { id: 'b' }],
@@ -143,7 +143,7 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     expect(await t.exchanged({ want: 0 })).toMatchObject({ claimed: [], supply: 'paused' });
   });
 
-  it('says when the first lease of another worker ends, never of its own', async () => {
+  it('returns when the first lease of another worker ends, never its own', async () => {
     await t.hold('a');
     expect((await t.exchanged()).leaseInMs).toBeNull();
     await t.advance(3_000);
@@ -184,7 +184,7 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     });
   });
 
-  it('leaves a job alone that snoozes until its time', async () => {
+  it('does not claim a snoozed job before its time', async () => {
     await t.hold('a');
     await t.settle(snoozed('a', 100));
     await t.advance(99);

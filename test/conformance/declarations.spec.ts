@@ -16,7 +16,7 @@ describe.each(ENGINES)('declarations (%s)', (kind) => {
   const get = async (id: string) => (await t.engine.schedules.get(QUEUE, id)).schedule;
   const NOTHING_NEW = { kind: 'renewed', removed: [], shifted: false, idle: false };
 
-  it('write the schedules of a set that are still as they were seen', async () => {
+  it('write those schedules of a set that have not changed since they were read', async () => {
     const written = { outcomes: ['written', 'written'], removed: [], idle: false };
     expect(await declaring(t, 'p1', ['a', 'b'])).toEqual(written);
     expect(await get('a')).toMatchObject({ record: 'app\n{"of":"a"}', mode: 'running', nextAt: 1, fired: 0 });
@@ -26,7 +26,7 @@ describe.each(ENGINES)('declarations (%s)', (kind) => {
     expect(await declaring(t, 'p1', ['a', 'b'], { puts: [] })).toEqual({ ...written, outcomes: [] });
   });
 
-  it('leave one paused that a person paused, and its next time where they are told to', async () => {
+  it('keep a schedule paused that a person paused, and keep its next time on request', async () => {
     await declaring(t, 'p1', ['a']);
     await t.engine.schedules.pause(QUEUE, 'a');
     const { revision } = (await get('a'))!;
@@ -57,7 +57,7 @@ describe.each(ENGINES)('declarations (%s)', (kind) => {
     expect(await scheduleIds(t)).toEqual(['a', 'b']);
   });
 
-  it('remove nothing that a person made, or made anew, nor what another owner has whose name begins the same', async () => {
+  it('do not remove schedules that a person created or replaced, or of an owner whose name has the same beginning', async () => {
     await declaring(t, 'p0', ['x'], { owner: 'app2' });
     await withdrawing(t, 'p0', ['x'], 'app2');
     await declaring(t, 'p1', ['a', 'b']);
@@ -80,7 +80,7 @@ describe.each(ENGINES)('declarations (%s)', (kind) => {
     expect(await scheduleIds(t)).toEqual([]);
   });
 
-  it('are left to another owner while a process of it lives, and taken over where none does', async () => {
+  it('belong to another owner while one of its processes lives, and are taken over if none does', async () => {
     await declaring(t, 'p1', ['a', 'b'], { owner: 'shop' });
     const { revision } = (await get('a'))!;
     const ours = { id: 'a', revision, record: ownedRecord(OWNER, '{}'), nextAt: 7 };
@@ -117,7 +117,7 @@ describe.each(ENGINES)('declarations (%s)', (kind) => {
     expect(await renewing(t, 'p1', ['a', 'b'])).toEqual({ kind: 'unknown' });
   });
 
-  it('of all have another chance where the one that renews comes too late itself', async () => {
+  it('of all processes are renewed if the renewing one is late itself', async () => {
     await declaring(t, 'p1', ['a', 'b']);
     await declaring(t, 'p2', ['a'], { puts: [] });
     await t.advance(TTL_MS + 1);
@@ -128,7 +128,7 @@ describe.each(ENGINES)('declarations (%s)', (kind) => {
     expect(await renewing(t, 'p2', ['a'])).toMatchObject({ removed: ['b'] });
   });
 
-  it('end sooner where the clock was stepped back than they would have by the old one', async () => {
+  it('end earlier if the clock was set back than they would have by the old clock', async () => {
     await declaring(t, 'p1', ['a', 'b']);
     await t.advance(-3_600_000);
     await declaring(t, 'p2', ['a'], { puts: [] });
@@ -139,7 +139,7 @@ describe.each(ENGINES)('declarations (%s)', (kind) => {
     expect(await renewing(t, 'p2', ['a'])).toMatchObject({ removed: ['b'] });
   });
 
-  it('of nothing leave nothing once there is nothing left to watch over', async () => {
+  it('of an empty set leave no keys once the owner has no schedules', async () => {
     expect(await declaring(t, 'p1', [])).toEqual({ outcomes: [], removed: [], idle: true });
     expect(await renewing(t, 'p1', [])).toEqual({ kind: 'unknown' });
     await declaring(t, 'p1', ['a']);

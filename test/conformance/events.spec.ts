@@ -25,7 +25,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
   const work = { ...nothing, name: 'work' };
   const told = async (after = 0) => (await t.events(after)).map(({ number: _, ...event }) => event);
 
-  it('say that jobs were added, or wait for a time', async () => {
+  it('report jobs that were added or delayed', async () => {
     await t.add('a', job('b', { delayMs: 500 }), job('c', { name: 'mail', priority: 3 }));
     await t.add(job('d', { dueAt: t.now - 5_000 }));
     expect(await told()).toEqual([
@@ -36,7 +36,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
     ]);
   });
 
-  it('say how runs ended, by outcome, with what went wrong but not where', async () => {
+  it('report how runs ended, by outcome, with the error but without its stack', async () => {
     const long = { ...FAILURE, message: 'x'.repeat(900), attempt: 2 };
     await t.hold('r', 'done', 'kept', 'dies', 'back', 'snoozes', 'again');
     const from = await t.engine.lastEvent(QUEUE);
@@ -67,7 +67,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
     ]);
   });
 
-  it('say which jobs run, and for the how manieth time', async () => {
+  it('report which jobs run, and in which attempt', async () => {
     await t.hold('a');
     await t.settle(retried('a'));
     await t.add(job('b', { name: 'mail' }));
@@ -79,7 +79,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
     ]);
   });
 
-  it('say what people did', async () => {
+  it('report what people did', async () => {
     await t.add('a', 'b');
     await t.bury('c', 'd');
     const { admin, upkeep } = t.engine;
@@ -114,7 +114,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
     ]);
   });
 
-  it('say what became of the jobs of a silent worker', async () => {
+  it('report what happened to the jobs of a silent worker', async () => {
     await t.hold('a', 'b', 'c');
     await t.engine.admin.cancel(QUEUE, 'c', 'off');
     const from = await t.engine.lastEvent(QUEUE);
@@ -132,7 +132,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
     ]);
   });
 
-  it('say progress, not logs', async () => {
+  it('report progress, not log lines', async () => {
     await t.hold('a');
     const from = await t.engine.lastEvent(QUEUE);
     const note = { worker: WORKER, id: 'a', name: 'work', attempt: 3 };
@@ -143,7 +143,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
     ]);
   });
 
-  it('say which dead jobs made room', async () => {
+  it('report which dead jobs were removed to make room', async () => {
     const engine = t.engineWith({ deadMax: 1 });
     await t.bury('old');
     await t.advance(1_000);
@@ -157,7 +157,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
   });
 
   describe('have numbers', () => {
-    it('that rise by one, and are left out for what did not happen', async () => {
+    it('that rise by one, with gaps for changes that did not happen', async () => {
       await t.add('a', 'b');
       await t.add('a', 'c');
       expect((await t.events()).map(({ number, id }) => `${number} ${id}`)).toEqual(['1 a', '2 b', '4 c']);
@@ -167,7 +167,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
       expect(await t.engine.lastEvent(QUEUE)).toBe(10);
     });
 
-    it('that nothing takes which changed nothing', async () => {
+    it('that calls without a change do not use up', async () => {
       await t.add('a');
       await t.add('a');
       await t.exchanged({ settled: [completed('never')] });
@@ -176,7 +176,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
       expect(await t.engine.lastEvent(QUEUE)).toBe(1);
     });
 
-    it('by which a batch tells where it begins and ends', async () => {
+    it('that give the first and last event of a batch', async () => {
       await t.add('a', 'b');
       await t.claim();
       await t.engine.openEvents();
@@ -189,7 +189,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
   });
 
   describe('are read', () => {
-    it('from behind any number on; of a batch that is behind it in part, the whole', async () => {
+    it('after any number; a batch that is only partly after it is read as a whole', async () => {
       await t.add('a', 'b', 'c');
       await t.add('d');
       await t.engine.openEvents();
@@ -248,7 +248,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
       );
     });
 
-    it('as soon as there is one, by everybody who waits', async () => {
+    it('as soon as there is one, by every waiting reader', async () => {
       const other = t.engineWith();
       await t.engine.openEvents();
       await other.openEvents();
@@ -272,7 +272,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
     });
   });
 
-  it('are not written where none are kept', async () => {
+  it('are not written if none are kept', async () => {
     const silent = t.engineWith({ maxEvents: 0 });
     await silent.enqueue(QUEUE, callOf(['a'], 1, 'silent'));
     await silent.admin.pause(QUEUE);

@@ -26,7 +26,7 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     expect(await t.events()).toMatchObject([{ number: 1, type: 'added', id: 'a@1', name: 'work' }]);
   });
 
-  it('is one job, however many processes saw that it is due', async () => {
+  it('adds one job, however many processes see that it is due', async () => {
     const call = firing(await put(t, 'a'), [tick('a@1')]);
     const other = t.engineWith();
     const answers = await Promise.all([fires(call), other.schedules.fire(QUEUE, [call]), fires(call)]);
@@ -40,14 +40,14 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     ['put anew', async (id) => put(t, id, { revision: (await seen(t, id)).revision, nextAt: 'keep' })],
     ['paused', (id) => t.engine.schedules.pause(QUEUE, id)],
     ['removed', (id) => t.engine.schedules.remove(QUEUE, id)],
-  ])('makes none where the schedule was %s meanwhile', async (_, change) => {
+  ])('adds no job if the schedule was %s meanwhile', async (_, change) => {
     const a = await put(t, 'a');
     await change('a');
     expect((await fires(firing(a, [tick('a@1')]))).made).toEqual([null]);
     expect(await get('a@1')).toBeNull();
   });
 
-  it('that is made already counts as made, and is made anew once its retention is over', async () => {
+  it('that was added already counts as added, and is added again once its retention is over', async () => {
     await t.hold('a@1');
     await t.settle(kept('a@1', 1_000, '1'));
     await put(t, 'a');
@@ -59,7 +59,7 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     expect(await get('a@1')).toMatchObject({ state: 'waiting', body: 'other\n', result: null });
   });
 
-  it('goes where its priority and its time say', async () => {
+  it('goes to the place for its priority and its due time', async () => {
     await put(t, 'a');
     const jobs = [
       tick('later-vip', { dueAt: t.now + 60_000, priority: 3 }),
@@ -106,7 +106,7 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     expect(await seen(t, 'a')).toMatchObject({ lastJob: 'a@3', fired: 2 });
   });
 
-  it('of nothing moves the time on, and nobody is woken', async () => {
+  it('without a job moves the next time, and wakes no worker', async () => {
     await put(t, 'a');
     await wasRung();
     expect(await firesNow('a', [], { nextAt: FAR })).toBe(0);
@@ -115,7 +115,7 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     expect(await t.events()).toEqual([]);
   });
 
-  it('of several schedules travels in one call, each by itself', async () => {
+  it('of several schedules is sent in one call, each on its own', async () => {
     const [a, b, c] = [await put(t, 'a'), await put(t, 'b'), await put(t, 'c', { nextAt: 1_500 })];
     await t.engine.schedules.pause(QUEUE, 'b');
     const answer = await fires(
@@ -222,7 +222,7 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     });
   });
 
-  it('overlapping takes nothing with replace that is not its own, and stands at the end of the line', async () => {
+  it('overlapping with replace removes only its own jobs, and adds at the end of the line', async () => {
     await t.add('before', job('vip', { priority: 1 }));
     await first();
     await t.add('behind');
@@ -230,17 +230,17 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     expect(await t.claim()).toEqual(['before', 'behind', 'a@2', 'vip']);
   });
 
-  it('overlapping adds beside whatever there is with allow', async () => {
+  it('overlapping with allow adds in any case', async () => {
     await first();
     expect(await firesNow('a', [tick('a@2')])).toBe(1);
     expect(await t.claim()).toEqual(['a@1', 'a@2']);
   });
 });
 
-describe.each(ENGINES)('an occurrence where no events are kept (%s)', (kind) => {
+describe.each(ENGINES)('an occurrence in a queue without events (%s)', (kind) => {
   const t = useEngine(kind, { maxEvents: 0 });
 
-  it('is made, and nothing is said', async () => {
+  it('adds its job, and writes no event', async () => {
     const call = firing(await put(t, 'a'), [tick('a@1')]);
     expect(await t.engine.schedules.fire(QUEUE, [call])).toMatchObject({ made: [1] });
     expect(await t.engine.lastEvent(QUEUE)).toBe(0);

@@ -55,7 +55,7 @@ describe.each(ENGINES)('what a newer version has written on %s', (kind) => {
     expect(await t.engine.admin.get(QUEUE, 'n')).toMatchObject({ result: '~z:BBBB' });
   });
 
-  it('stays as it is where a schedule makes the job, and where the next one replaces it', async () => {
+  it('is unchanged if a schedule adds the job, and if the next occurrence replaces it', async () => {
     const { schedules } = t.engine;
     await schedules.put(QUEUE, { id: 's', revision: 0, record: '{"v":2,"new":1}', nextAt: t.now });
     for (const at of [1, 2]) {

@@ -46,7 +46,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
   );
 
   it.each([['strict'], ['fair']] as const)(
-    'that are paused hold back no suspect of another group, in %s order',
+    'that are paused do not delay a suspect of another group, in %s order',
     async (order) => {
       await set('g', { order }, 'code');
       await t.add(...some('a', 1), ...some('b', 1), ...some('c', 1));

@@ -35,7 +35,7 @@ describe.each(ENGINES)('cancelled jobs that are kept on %s', (kind) => {
     await isWell();
   });
 
-  it('come from their workers, however these let go of them', async () => {
+  it('come from their workers, whether settled, released or lost', async () => {
     await t.hold('a', 'b', 'c', 'd', 'e');
     await t.engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 1, log: 'so far' });
     for (const id of ['a', 'b', 'c', 'd', 'e']) expect(await cancel(id)).toBe('signalled');

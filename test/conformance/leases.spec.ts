@@ -44,7 +44,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       expect(await t.engine.overdue(QUEUE, LEASE_MS * 9)).toEqual([]);
     });
 
-    it('tells which of its own jobs were cancelled, and why', async () => {
+    it('returns which of its own jobs were cancelled, and why', async () => {
       await t.hold('mine', 'other');
       await t.add('theirs');
       await t.claim(1, 'w2');
@@ -54,7 +54,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       });
     });
 
-    it('of a worker that is not known says so', async () => {
+    it('of an unknown worker returns that it is unknown', async () => {
       expect(await t.engine.beat(QUEUE, 'nobody', LEASE_MS)).toEqual({ kind: 'unknown-worker' });
       await t.hold('a');
       await expire();
@@ -64,7 +64,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
   });
 
   describe('overdue', () => {
-    it('names leases that end soon, the first first, and those that lie too far ahead', async () => {
+    it('lists leases that end soon, the earliest first, and those that are too far ahead', async () => {
       await t.add('a', 'b', 'c', 'd');
       await t.exchanged({ worker: 'later', want: 1, leaseMs: 3_000 });
       await t.exchanged({ worker: 'soon', want: 1, leaseMs: 1_000 });
@@ -84,7 +84,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
   });
 
   describe('recovering', () => {
-    it('doubts a lease that is over until a beat has passed since', async () => {
+    it('doubts an expired lease until one heartbeat interval has passed', async () => {
       await t.hold('a');
       expect(await recover()).toEqual({ kind: 'alive' });
       await t.advance(LEASE_MS - 500);
@@ -96,7 +96,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       expect(await recover()).toEqual({ kind: 'alive' });
     });
 
-    it('leaves a worker alone that has used the doubt to beat', async () => {
+    it('does not recover a worker that has sent a heartbeat since the doubt', async () => {
       await t.hold('a');
       await t.advance(LEASE_MS);
       await recover();
@@ -107,7 +107,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       expect(await recover()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
     });
 
-    it('begins anew with a doubt that is very old', async () => {
+    it('restarts a doubt that is very old', async () => {
       await t.hold('a');
       await t.advance(LEASE_MS);
       await recover();
@@ -115,7 +115,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       expect(await recover()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
     });
 
-    it('shortens a lease that lies too far ahead, since the clock was stepped back', async () => {
+    it('shortens a lease that is too far ahead, because the clock was set back', async () => {
       await t.hold('a');
       await t.advance(-60_000);
       expect(await recover()).toEqual({ kind: 'alive' });
@@ -135,7 +135,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       ]);
     });
 
-    it('tells a suspect at the second stall, and buries a job past the most', async () => {
+    it('makes a job a suspect at the second stall, and dead above maxStalls', async () => {
       await t.hold('a');
       const expected = [
         { ...taken, waiting: ['a'] },
@@ -165,7 +165,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       expect(await get('a')).toBeNull();
     });
 
-    it('takes 500 jobs in one call, and says that there are more', async () => {
+    it('takes 500 jobs in one call, and returns that there are more', async () => {
       const ids = Array.from({ length: 700 }, (_, i) => `j${i}`);
       await t.hold(...ids);
       await expire();
@@ -179,13 +179,13 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       expect(new Set(back)).toEqual(new Set(ids));
     });
 
-    it('says that nobody has a lease who is not known', async () => {
+    it('returns that an unknown worker has no lease', async () => {
       expect(await recover({ worker: 'nobody' })).toEqual({ kind: 'alive' });
     });
   });
 
   describe('adopting', () => {
-    it('tells what a worker holds and does not know, and what it knows and does not hold', async () => {
+    it('returns the jobs that a worker holds but does not know, and those that it knows but does not hold', async () => {
       await t.hold('a', 'b');
       await t.settle(retried('b'));
       await t.claim();
@@ -199,7 +199,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
   });
 
   describe('releasing', () => {
-    it('gives back what is held, in the order given, and names the rest', async () => {
+    it('gives back jobs that are held, in the given order, and returns the others', async () => {
       await t.hold('a', 'b', 'c');
       await t.add('waiting');
       const call = { worker: WORKER, ids: ['b', 'never', 'a'], leave: false };
@@ -241,7 +241,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
     const note = (more: object) =>
       t.engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 1, ...more });
 
-    it('keeps the last word of progress, and the last hundred lines of log', async () => {
+    it('keeps the latest progress, and the last hundred log lines', async () => {
       await t.hold('a');
       for (let i = 0; i < 105; i++) expect(await note({ log: `line ${i}`, progress: `${i}` })).toBe(true);
       await note({ log: 'two\nlines', attempt: 2 });
@@ -256,7 +256,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
       ]);
     });
 
-    it('of a job that is not held is not heard', async () => {
+    it('of a job that is not held is ignored', async () => {
       await t.hold('a');
       expect(await note({ worker: 'w2', progress: '1', log: 'x' })).toBe(false);
       expect(await note({ id: 'none', progress: '1' })).toBe(false);

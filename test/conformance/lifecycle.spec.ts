@@ -49,7 +49,7 @@ describe.each(ENGINES)('an engine on %s', (kind) => {
     expect(await t.engine.admin.get(QUEUE, 'a')).toBeNull();
   });
 
-  it('knows the time, about', () => {
+  it('knows the time approximately', () => {
     expect(Math.abs(t.engine.now() - t.now)).toBeLessThan(60_000);
   });
 });

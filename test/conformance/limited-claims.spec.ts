@@ -133,7 +133,7 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     },
   );
 
-  it('of an empty queue says nothing about a rate that is not used up, and does not begin its window', async () => {
+  it('of an empty queue does not mention a rate that is not used up, and does not begin its window', async () => {
     await set('q', fixed(2));
     expect(await take(9)).toEqual({ ids: [], supply: 'empty' });
     await t.advance(900);

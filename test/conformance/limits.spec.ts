@@ -38,7 +38,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
   }
 
   describe('rate', () => {
-    it('lets no more than its number start in any time as long as its own', async () => {
+    it('allows at most max starts in any period of its length', async () => {
       await set('q', slow(3));
       await t.add('a', 'b', 'c', 'd', 'e', 'f', 'g');
       expect(await take(2)).toEqual({ ids: ['a', 'b'], supply: 'more' });
@@ -89,7 +89,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await take(9)).toEqual({ ids: ['c'], supply: { limitedForMs: 100 } });
     });
 
-    it('begins anew when its window is another one', async () => {
+    it('starts again if its window is changed', async () => {
       const rate = { max: 1, per: 1_000, burst: 1 };
       await set('q', { rate: { ...rate, window: 'sliding' } });
       await t.add('a', 'b', 'c', 'd');
@@ -100,7 +100,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await take(9)).toEqual({ ids: ['c'], supply: { limitedForMs: 1_000 } });
     });
 
-    it('counts what a job costs; the last one may go beyond', async () => {
+    it('counts the cost of jobs; the last one may exceed the limit', async () => {
       await set('q', slow(5));
       const job = (id: string, cost: number) => ({
         ...named(`x.${id}`),
@@ -112,7 +112,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await take(9)).ids).toEqual(['x.c']);
     });
 
-    it('holds all back for as long as a handler says, whichever is longer', async () => {
+    it('holds all jobs for as long as a handler asks, or longer if a longer hold exists', async () => {
       await t.add('a');
       await t.engine.limits.charge(QUEUE, [
         { field: 'q', holdMs: 500, count: 0 },
@@ -123,7 +123,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await take(1)).ids).toEqual(['a']);
     });
 
-    it.each(['n:mail', 'g:a', 'q'])('leaves nothing of a hold of %s once that is over', async (field) => {
+    it.each(['n:mail', 'g:a', 'q'])('leaves no data of a hold of %s once that is over', async (field) => {
       const hold = () => t.engine.limits.charge(QUEUE, [{ field, holdMs: 500, count: 0 }]);
       await hold();
       const own = field.startsWith('g:') ? grouped('a.0') : named('mail.1');
@@ -139,7 +139,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await t.exchanged({ want: 1 })).not.toHaveProperty('isLimited');
     });
 
-    it('ends a hold before its time, and what has left no hold is not changed', async () => {
+    it('ends a hold early, and changes nothing without a hold', async () => {
       await t.add(named('mail.1'), named('page.1'));
       for (const field of ['n:mail', 'q', 'g:a'])
         await t.engine.limits.charge(QUEUE, [{ field, holdMs: -1, count: 0 }]);
@@ -153,7 +153,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await take(9)).ids).toEqual(['mail.1']);
     });
 
-    it('of a name whose rule has gone holds its line together until that is empty', async () => {
+    it('of a name whose rule was removed keeps its line until that is empty', async () => {
       await set('n:mail', slow(1));
       await t.add(named('mail.1'), named('mail.2'));
       expect((await take(9)).ids).toEqual(['mail.1']);
@@ -201,7 +201,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await take(9)).ids).toEqual(['d']);
     });
 
-    it('of each group, and of one group where it has its own', async () => {
+    it('of each group, and of one group that has its own', async () => {
       await set('g', { concurrency: 1 }, 'code');
       await set('g:b', { concurrency: 2 });
       await t.add(...some('a', 3), ...some('b', 3));
@@ -219,7 +219,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
     });
   });
 
-  it('tells how many groups are ready or rest', async () => {
+  it('returns how many groups are ready or resting', async () => {
     await set('g', slow(1), 'code');
     await set('n:mail', slow(1));
     await t.add(
@@ -254,7 +254,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       body: encodeBody('job', t.now, { ...(priority > 0 && { priority }), ...more }, ''),
     });
 
-    it('lets a job be passed only by those that are added so long after it', async () => {
+    it('lets a job be overtaken only by jobs added within the aging time', async () => {
       await aging(1_000);
       await t.add(ranked('low', 3));
       await t.advance(1_999);
@@ -272,7 +272,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await take(9)).ids).toEqual(order);
     });
 
-    it('is the same in claims of one job, and when by says how many priorities each step is', async () => {
+    it('is the same in claims of one job, and if by sets several priorities per step', async () => {
       await aging(1_000, 10);
       await t.add(ranked('low', 20));
       await t.advance(1_500);
@@ -315,7 +315,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await take(100)).ids).toEqual([...ids(low).slice(40), ...ids(late)]);
     });
 
-    it('is over once the code does not say it any more', async () => {
+    it('ends once the code no longer sets it', async () => {
       await aging(1_000);
       await t.add(ranked('low', 1));
       await t.advance(5_000);
@@ -326,7 +326,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
   });
 
   describe('groups', () => {
-    it('take turns, whatever one of them has waiting', async () => {
+    it('take turns, however many jobs wait in one of them', async () => {
       await t.add(...some('big', 50));
       await t.add(...some('a', 2), ...some('b', 2));
       expect((await take(3)).ids.toSorted()).toEqual(['a.0', 'b.0', 'big.0']);
@@ -334,7 +334,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await take(3)).ids).toEqual(['big.2', 'big.3', 'big.4']);
     });
 
-    it('share a claim that is larger than they are many', async () => {
+    it('share a claim that is larger than the number of groups', async () => {
       await t.add(...some('a', 9), ...some('b', 2), ...some('c', 9));
       const { ids } = await take(12);
       const of = (group: string) => ids.filter((id) => id.startsWith(group)).length;
@@ -360,7 +360,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(ids.filter((id) => id.startsWith('vip')).length).toBeGreaterThanOrEqual(11);
     });
 
-    it('keep the order of priorities and of adds inside', async () => {
+    it('keep the order of priorities and of adds within each group', async () => {
       await t.add(
         grouped('a.1', { priority: 5 }),
         grouped('a.2'),
@@ -383,7 +383,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
     });
 
-    it('that are paused give nothing until they are resumed', async () => {
+    it('that are paused start no jobs until they are resumed', async () => {
       await t.add(...some('a', 2), ...some('b', 1));
       await set('g:a', { paused: true });
       expect(await take(9)).toEqual({ ids: ['b.0'], supply: 'empty' });
@@ -391,7 +391,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await take(9)).ids).toEqual(['a.0', 'a.1']);
     });
 
-    it('refuse what would make one of them too large, the whole call', async () => {
+    it('refuse a whole call that would make one of them too large', async () => {
       await set('g', { maxSize: 3 }, 'code');
       await t.add(...some('a', 2));
       expect(await t.add(grouped('a.8'), grouped('b.1'), grouped('a.9'))).toEqual({
@@ -404,7 +404,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await t.add(grouped('a.8'))).toMatchObject({ kind: 'stored' });
     });
 
-    it('take duplicates however full they are, because those add nothing', async () => {
+    it('accept duplicates however full they are, because duplicates add nothing', async () => {
       await set('g', { maxSize: 2 }, 'code');
       const unique = { digest: 'D', forMs: 0, states: ['waiting'], on: 'skip' } as const;
       const keyed = (id: string) => ({ ...grouped(id), unique: { ...unique, delayMs: 0, longestMs: 0 } });
@@ -430,7 +430,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await take(9)).ids.toSorted()).toEqual(['a.1', 'b.1']);
     });
 
-    it('tell their state', async () => {
+    it('return their state', async () => {
       await set('g', { concurrency: 1 }, 'code');
       await set('g:a', { weight: 2 });
       await t.add(...some('a', 3));
@@ -579,7 +579,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
     expect((await t.engine.limits.list(QUEUE))[0]).toMatchObject({ field: 'q', left: 0, running: 2 });
   });
 
-  it('leaves nothing behind when all is over', async () => {
+  it('leaves no data when all jobs are done', async () => {
     await t.add(...some('a', 2));
     await take(9);
     await t.settle(completed('a.0'), completed('a.1'));

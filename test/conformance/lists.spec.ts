@@ -54,7 +54,7 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
     }
   });
 
-  it('begin behind a number of jobs, in either order', async () => {
+  it('begin after an offset, in either order', async () => {
     await waiting();
     const order = ['s1', 's2', 'a', 'b', 'c', 'early', 'late'];
     for (let offset = 0; offset <= order.length + 1; offset++) {
@@ -69,7 +69,7 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
     }
   });
 
-  it('pass over what has ended or is gone where they begin behind a number of jobs', async () => {
+  it('skip jobs that have ended or are gone if they begin after an offset', async () => {
     await t.hold('a', 'b', 'c', 'd', 'e');
     expect(await ids({ state: 'active', offset: 1, limit: 1 })).toEqual(['b']);
     expect(await ids({ state: 'active', offset: 1, backward: true })).toHaveLength(4);
@@ -130,19 +130,19 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
   describe('while jobs move between two pages, meet each job that stays exactly once', () => {
     const all = Array.from({ length: 12 }, (_, i) => `j${String(i).padStart(2, '0')}`);
 
-    it('where workers take the first ones', async () => {
+    it('when workers take the first ones', async () => {
       await t.add(...all);
       const found = await inPages({ state: 'waiting', limit: 3 }, () => t.claim(1));
       expect(found).toEqual(all);
     });
 
-    it('where workers take more than the page had', async () => {
+    it('when workers take more than the page had', async () => {
       await t.add(...all);
       const found = await inPages({ state: 'waiting', limit: 3 }, (pages) => t.claim(pages === 1 ? 5 : 0));
       expect(found).toEqual([...all.slice(0, 3), ...all.slice(5)]);
     });
 
-    it('where others are added, in either order', async () => {
+    it('when others are added, in either order', async () => {
       await t.add(...all);
       const more = (n: number) => (pages: number) => (pages < 3 ? t.add(`x${n}${pages}`) : Promise.resolve());
       const found = await inPages({ state: 'waiting', limit: 5 }, more(1));
@@ -152,7 +152,7 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
       expect(new Set(backward).size).toBe(backward.length);
     });
 
-    it('where the last one of a page is cancelled', async () => {
+    it('when the last one of a page is cancelled', async () => {
       await t.add(...all);
       const found = await inPages({ state: 'waiting', limit: 4 }, (pages) =>
         t.engine.admin.cancel(QUEUE, all[4 * pages - 1] ?? 'none', 'why'),
@@ -160,7 +160,7 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
       expect(found).toEqual(all);
     });
 
-    it('where they are sorted', async () => {
+    it('when they are sorted', async () => {
       await t.add(...all.map((id, i) => job(id, { delayMs: 1_000 + i })));
       const forward = await inPages({ state: 'delayed', limit: 4 }, (pages) =>
         t.engine.admin.promoteNow(QUEUE, all[4 * pages - 1]!),
@@ -213,7 +213,7 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
     }
   });
 
-  it('are read without data, progress, log and large results where they are to be brief', async () => {
+  it('are read without data, progress, log and large results if a brief list is requested', async () => {
     const body = encodeBody('work', 1, { priority: 3 }, '{"of":"a"}');
     await t.hold(job('a', { body }), 'b', 'c');
     await t.engine.note(QUEUE, {
@@ -243,7 +243,7 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
       expect(await page({ state })).toEqual({ jobs: [], next: null, examined: 0 });
   });
 
-  it('end a call that finds nothing behind 10,000 jobs, and say so', async () => {
+  it('end a call that finds nothing in 10,000 jobs, and report that', async () => {
     for (let from = 0; from < 10_500; from += 500)
       await t.add(...Array.from({ length: 500 }, (_, i) => job(`n${from + i}`)));
     await t.add(job('last', { name: 'rare' }));

@@ -193,7 +193,7 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       expect((await t.engine.admin.stats(QUEUE, 1)).total.cancelled).toBe(3);
     });
 
-    it('what completes all the same has completed', async () => {
+    it('a job that completes nevertheless is completed', async () => {
       await t.hold('a', 'b');
       await t.engine.admin.cancel(QUEUE, 'a', 'late');
       await t.engine.admin.cancel(QUEUE, 'b', 'late');
@@ -217,7 +217,7 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
     expect(await t.claim()).toEqual(['waiting', 'later', 'ranked']);
   });
 
-  it('pause and resume, and are told whether that changed anything', async () => {
+  it('pause and resume, and return whether that changed anything', async () => {
     const { admin } = t.engine;
     expect(await admin.resume(QUEUE)).toBe(false);
     expect(await admin.pause(QUEUE)).toBe(true);
@@ -261,14 +261,14 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
   });
 
   describe('audit and repair', () => {
-    it('find nothing in a queue that was only used', async () => {
+    it('find nothing in a queue after normal use', async () => {
       await oneOfEach();
       const counts = { waiting: 2, delayed: 1, active: 1, completed: 1, dead: 1, cancelled: 0 };
       expect(await t.engine.admin.audit(QUEUE)).toEqual({ violations: [], checked: 6, counts });
       expect(await t.engine.admin.repair(QUEUE, 5)).toEqual({ repairs: [], checked: 6 });
     });
 
-    it('find and mend a lease that lies too far ahead, since the clock was stepped back', async () => {
+    it('find and fix a lease that is too far ahead, because the clock was set back', async () => {
       await t.hold('a');
       await t.advance(-60_000);
       const text = `worker "w1" has a lease for ${LEASE_MS + 60_000} ms, more than ${LEASE_MS} ms`;

@@ -8,7 +8,7 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
   const register = (id: string, leaseMs = 1_000) =>
     t.engine.processes.register(processRecord({ id }), leaseMs);
 
-  it('are listed as they say, by every engine of the store, until they unregister', async () => {
+  it('are listed as they registered, by every engine of the store, until they unregister', async () => {
     expect(await t.engine.processes.list()).toEqual({ records: [], unreadable: [] });
     await register('p1');
     await register('__proto__');
@@ -23,13 +23,13 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     expect(await list()).toEqual([processRecord({ id: 'p1' })]);
   });
 
-  it('say something new in the place of what they said before', async () => {
+  it('replace their record when they register again', async () => {
     await register('p1');
     await t.engine.processes.register(processRecord({ id: 'p1', state: 'draining' }), 1_000);
     expect(await list()).toMatchObject([{ id: 'p1', state: 'draining' }]);
   });
 
-  it('are gone when their lease is over, and live on when they say it again', async () => {
+  it('are gone when their lease is over, and stay when they register again', async () => {
     await register('p1');
     await register('p2');
     await t.advance(999);
@@ -50,7 +50,7 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     expect(await t.engine.processes.ofWorker(worker)).toBeNull();
   });
 
-  it('let one lead at a time, for one lease from each call on, and tell all what it stored last', async () => {
+  it('let one process lead at a time, for one lease from each call, and return to all what it stored last', async () => {
     const lead = (owner: string, state = '', leaseMs = 1_000) =>
       t.engine.processes.lead({ owner, leaseMs, state });
     expect(await lead('a')).toEqual({ isLeader: true, state: '' });
@@ -66,7 +66,7 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     expect(await lead('a')).toEqual({ isLeader: true, state: 'two' });
   });
 
-  it('tell which queues there are: those with added jobs or a process that works on them, until they are obliterated', async () => {
+  it('list the queues with added jobs or a process that works on them, until they are obliterated', async () => {
     const { engine } = t;
     const queues = async () => [...(await t.engineWith().processes.queues())].toSorted();
     expect(await queues()).toEqual([]);
@@ -82,7 +82,7 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     expect(await queues()).toEqual(['q', 'q2']);
   });
 
-  it('get orders until they have obeyed, or end', async () => {
+  it('get orders until they have carried them out, or end', async () => {
     const { processes } = t.engine;
     const order = (id: string, process = 'p1') =>
       processes.order(process, { id, kind: 'pause', queue: null, by: 'ada' });
@@ -106,7 +106,7 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     expect(await ids()).toEqual([]);
   });
 
-  it('are what they were when they said it', async () => {
+  it('are copies of what was registered', async () => {
     const record = processRecord();
     await t.engine.processes.register(record, 1_000);
     (record as { host: string }).host = 'elsewhere';

@@ -10,7 +10,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
   const due = (offset = 0) => t.engine.schedules.due(QUEUE, offset);
   const wasRung = async () => (await t.engine.awaitBell([QUEUE], 20)) !== null;
 
-  it('are kept as they were put, with counters of their own', async () => {
+  it('are stored unchanged, each with its own counters', async () => {
     expect(await t.engine.schedules.get(QUEUE, 'a')).toEqual({ now: t.now, schedule: null });
     expect(await t.engine.schedules.put(QUEUE, putting('a', { record: '{"ü":1}\n' }))).toBe('written');
     const { now, schedule } = await t.engine.schedules.get(QUEUE, 'a');
@@ -30,7 +30,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
     expect(schedule!.revision).toBeGreaterThan(0);
   });
 
-  it('are written only as long as they are as they were seen', async () => {
+  it('are written only if they have not changed since they were read', async () => {
     const first = await put(t, 'a');
     expect(await t.engine.schedules.put(QUEUE, putting('a', { record: 'x' }))).toBe('changed');
     expect(await seen(t, 'a')).toEqual(first);
@@ -43,7 +43,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
     expect(await ids()).toEqual(['a']);
   });
 
-  it('made anew are never taken for those that were removed', async () => {
+  it('created again are never mistaken for removed ones', async () => {
     const first = await put(t, 'a');
     expect(await t.engine.schedules.remove(QUEUE, 'a')).toBe(true);
     expect(await t.engine.schedules.remove(QUEUE, 'a')).toBe(false);
@@ -53,7 +53,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
     expect(second).toMatchObject({ fired: 0, createdAt: t.now });
   });
 
-  it('pause, stay paused when they are put anew, and go on', async () => {
+  it('pause, stay paused when they are put again, and resume', async () => {
     const { pause, resume } = bound();
     await put(t, 'a');
     expect(await pause('a')).toBe('paused');
@@ -72,7 +72,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
     expect(await resume('nobody', 1, 9)).toBe('not-found');
   });
 
-  it('end where there is no next time, and begin again when they are put with one', async () => {
+  it('end if there is no next time, and start again when they are put with one', async () => {
     const { pause, resume } = bound();
     const ended = await put(t, 'a', { nextAt: null });
     expect(ended).toMatchObject({ mode: 'ended', nextAt: null });
@@ -85,7 +85,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
     expect(await seen(t, 'a')).toMatchObject({ mode: 'ended', nextAt: null });
   });
 
-  it('are listed in the order of making, in pages', async () => {
+  it('are listed in the order of their creation, in pages', async () => {
     for (const id of ['c', '__proto__', 'a']) {
       await put(t, id);
       await t.advance(1);
@@ -98,7 +98,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
     expect(await page(6, 2)).toEqual({ total: 6, schedules: [] });
   });
 
-  it('are due the most overdue first, behind those that are passed over', async () => {
+  it('are listed as due after an offset, the most overdue first', async () => {
     await put(t, 'late', { nextAt: t.now });
     await put(t, 'later', { nextAt: t.now + 1 });
     await put(t, 'b', { nextAt: 5 });
@@ -119,7 +119,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
     expect((await due(100)).due.map(({ id }) => id)).toEqual(['s100', 's101']);
   });
 
-  it('wake somebody by a first time that is sooner, and only by that', async () => {
+  it('wake a worker if the first time becomes earlier, and only then', async () => {
     await put(t, 'a', { nextAt: t.now + 5_000 });
     expect(await wasRung()).toBe(true);
     await put(t, 'b', { nextAt: t.now + 6_000 });
@@ -128,7 +128,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
     expect(await wasRung()).toBe(true);
   });
 
-  it('tell workers of the first time, those that ask for work and those that sleep', async () => {
+  it('report the first time to workers that ask for work and to those that sleep', async () => {
     expect(await t.exchanged()).toMatchObject({ scheduleInMs: null });
     await put(t, 'a', { nextAt: t.now + 5_000 });
     await put(t, 'b', { nextAt: t.now + 3_000 });
@@ -140,7 +140,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
     expect(await t.exchanged()).toMatchObject({ scheduleInMs: 0 });
   });
 
-  it('are of one queue, and those queues are told that have a next time', async () => {
+  it('belong to one queue; the queues that have a next time can be listed', async () => {
     const [other] = OTHERS;
     await put(t, 'a', { nextAt: null });
     expect(await t.engine.schedules.scheduled([QUEUE, other])).toEqual([]);
@@ -158,7 +158,7 @@ describe.each(ENGINES)('schedules (%s)', (kind) => {
     expect(await due()).toMatchObject({ due: [], nextInMs: null });
   });
 
-  it('are answered as copies: who changes one changes nothing', async () => {
+  it('are returned as copies: changing a copy changes nothing', async () => {
     await put(t, 'a');
     for (const one of [await seen(t, 'a'), (await page()).schedules[0]!, (await due()).due[0]!])
       Object.assign(one, { record: 'mine', nextAt: 0 });

@@ -94,7 +94,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
         expect(job!.failedAt).toBe(times.at(-1));
       });
 
-      it('whatever the messages say, cut to 500 characters', async () => {
+      it('with messages cut to 500 characters', async () => {
         const texts = [
           '"},{"at":1,"x":"',
           '}],"name":"y',
@@ -147,7 +147,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
       expect(await get('b')).toMatchObject({ ...died, failed: 0 });
     });
 
-    it('that was released: that it waits, before all others, in the order given', async () => {
+    it('that was released: it waits before all others, in the given order', async () => {
       await t.hold('a', 'b');
       await t.add('c');
       await t.settle(released('a'), released('b'));
@@ -155,7 +155,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
     });
   });
 
-  it('lets a retried job keep its priority, at once and after a wait', async () => {
+  it('lets a retried job keep its priority, without a delay and after one', async () => {
     await t.hold('low', 'lowLater', 'first');
     await t.add('line');
     await t.settle(
@@ -183,7 +183,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
       });
     });
 
-    it('against a job that is named twice: the first word counts', async () => {
+    it('against a job that is named twice: the first outcome counts', async () => {
       await t.hold('a', 'b');
       expect((await t.settle(retried('a'), dead('a'), completed('b'), completed('b'))).lost).toEqual(['a']);
       expect(await get('a')).toMatchObject({ state: 'waiting' });
@@ -194,7 +194,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
       });
     });
 
-    it('by the lease: a worker whose jobs were taken is not known', async () => {
+    it('by the lease: a worker whose jobs were taken back is unknown', async () => {
       await t.hold('a');
       await t.advance(LEASE_MS);
       const call = { worker: 'w1', beatMs: 2_000, leaseMs: LEASE_MS, maxStalls: 5 };
@@ -209,7 +209,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
   });
 
   describe('repeated', () => {
-    it('answers what it answered, and does nothing', async () => {
+    it('returns the same answer, and does nothing', async () => {
       await t.hold('a', 'b');
       await t.add('c', 'd');
       const call = {
@@ -223,7 +223,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 1, delayed: 1, active: 1 });
     });
 
-    it('gives out again what it gave, but for what was taken since', async () => {
+    it('returns the same jobs, except those that were taken back since', async () => {
       await t.add('a', 'b');
       await t.exchange({ seq: 1, want: 2 });
       await t.engine.release(QUEUE, { worker: 'w1', ids: ['a'], leave: false });
@@ -242,7 +242,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
   });
 
   describe('beside another one', () => {
-    it('has numbers of its own: each is repeated by itself, in whatever order', async () => {
+    it('has its own numbers: each can be repeated alone, in any order', async () => {
       await t.hold('a', 'b');
       await t.add('c', 'd', 'e');
       const call = { seq: 2, want: 1, settled: [completed('a')] };
@@ -257,7 +257,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 1, active: 2 });
     });
 
-    it('reaches the store before the other one, which is not late for that', async () => {
+    it('may reach the store first; the other one is still accepted', async () => {
       await t.exchange();
       await t.add('a', 'b');
       expect(await t.exchange({ seq: 1, pipelined: true, want: 1 })).toMatchObject({
@@ -282,7 +282,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ active: 1 });
     });
 
-    it('is of a worker that is not known, where that has made none by itself, or its jobs were taken', async () => {
+    it('is from an unknown worker if that has made no exchange alone, or if its jobs were taken back', async () => {
       const unknown = expect.objectContaining({ kind: 'unknown-worker' });
       await t.add('a');
       expect(await t.exchange({ worker: 'new', seq: 1, pipelined: true, want: 1 })).toEqual(unknown);
@@ -299,7 +299,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
     });
   });
 
-  it('says of a job that has run before that it has started, however it came back', async () => {
+  it('reports that a job has run before, however it came back', async () => {
     const started = async () => {
       const { claimed } = await t.exchanged({ want: 9 });
       return Object.fromEntries(claimed.map((claim) => [claim.id, claim.started ?? false]));
@@ -325,7 +325,7 @@ describe.each(ENGINES)('settling on %s', (kind) => {
     expect(await t.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'completed', stalls: 2 });
   });
 
-  it('knows a worker only from its first exchange on', async () => {
+  it('knows a worker only after its first exchange', async () => {
     expect(await t.exchange({ worker: 'new', seq: 2 })).toEqual(
       expect.objectContaining({ kind: 'unknown-worker' }),
     );

@@ -41,7 +41,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     },
   );
 
-  it('grant a repetition the same, and count it once', async () => {
+  it('grant a repeated call the same number, and count it once', async () => {
     await set('api', rate(4));
     expect(await ask({ want: 3 })).toMatchObject({ granted: 3 });
     expect(await ask({ want: 3 })).toMatchObject({ granted: 3 });
@@ -51,7 +51,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ want: 9, seq: 2 })).toMatchObject({ granted: 3 });
   });
 
-  it('count what jobs cost', async () => {
+  it('count the cost of jobs', async () => {
     await set('api', rate(10));
     await ask({ want: 2 });
     await ask({ kept: 8 });
@@ -60,7 +60,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ want: 1, seq: 2 })).toMatchObject({ granted: 0 });
   });
 
-  it('let no more run than a concurrency says, and wake the queue that found no place', async () => {
+  it('let at most concurrency jobs run, and wake the queue that found no place', async () => {
     await set('api', { concurrency: 3 });
     expect(await ask({ want: 2 })).toEqual({ ...nothing, granted: 2 });
     expect(await ask({ want: 4 }, OTHER)).toEqual({ ...nothing, granted: 1, isFull: true });
@@ -100,7 +100,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ want: 2, seq: 2 }, OTHER)).toMatchObject({ granted: 1 });
   });
 
-  it('are several for one queue: the tightest counts, and the others are charged no more', async () => {
+  it('may be several for one queue: the tightest decides, and the others are charged no more than that', async () => {
     await set('api', rate(10));
     await set('gpu', { concurrency: 2 });
     expect(await ask({ limits: ['api', 'gpu', 'undeclared'], want: 9 })).toMatchObject({ granted: 2 });
@@ -112,7 +112,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     );
   });
 
-  it('change while they hold, and are held back for a while', async () => {
+  it('can be changed while they apply, and can be held for a while', async () => {
     await set('api', { concurrency: 1 });
     await set('api', { concurrency: 5 }, 'live');
     expect(await ask({ want: 9 })).toMatchObject({ granted: 5 });

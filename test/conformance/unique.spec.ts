@@ -38,7 +38,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
   const stateOf = async (id: string) => (await t.engine.admin.get(QUEUE, id))?.state;
   const violations = async () => (await t.engine.admin.audit(QUEUE)).violations;
 
-  it('let one job with a key wait, be delayed or run, and tell which one and in which state', async () => {
+  it('let one job with a key wait, be delayed or run, and return its id and state', async () => {
     const first = await add(keyed('1'));
     expect(first.isNew).toBe(true);
     expect(await add(keyed('2'))).toMatchObject({ holder: first.id, state: 'waiting', isNew: false });
@@ -55,7 +55,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     ['completed', (id: string) => t.settle(completed(id))],
     ['completed and kept', (id: string) => t.settle(kept(id, 60_000))],
     ['dead', (id: string) => t.settle(dead(id))],
-  ])('are free again when the job is %s, whoever says so', async (_, end) => {
+  ])('are free again when the job is %s, by any call', async (_, end) => {
     const first = await add(keyed('1'));
     await t.claim();
     await end(first.id);
@@ -71,7 +71,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     expect((await add(keyed('3'))).isNew).toBe(true);
   });
 
-  it('count in the states that are asked for', async () => {
+  it('are held in the states that the option names', async () => {
     const first = await add(keyed('1'));
     await t.claim();
     const waits = { states: ['waiting', 'delayed'] } as const;
@@ -85,7 +85,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     expect((await add(keyed('5', { states: ['completed'] }))).isNew).toBe(true);
   });
 
-  it('count for a time whatever becomes of the job', async () => {
+  it('are held for a time, even if the job ends', async () => {
     const throttled = { forMs: 5_000, states: [] };
     const first = await add(keyed('1', throttled));
     await t.claim();
@@ -98,7 +98,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     expect((await add(keyed('3', throttled))).isNew).toBe(true);
   });
 
-  it('give the job that waits or is delayed the new data, in its place', async () => {
+  it('give the new data to the waiting or delayed job, which keeps its place', async () => {
     const replace = { on: 'replace' } as const;
     const first = await add(keyed('1', replace));
     await t.add('other');
@@ -121,7 +121,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     expect(await dataOf(first.id)).toBe('4');
   });
 
-  it('debounce: the last data, so long after the last add, and at most so long after the first', async () => {
+  it('debounce: run with the last data, a delay after the last add, and at most a maximum after the first', async () => {
     const debounce = { on: 'debounce', states: ['delayed'], delayMs: 1_000, longestMs: 2_500 } as const;
     const start = t.now;
     const first = await add(keyed('1', debounce));
@@ -195,7 +195,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
       expect(await violations()).toEqual([]);
     });
 
-    it.each(ends)('is found by the upkeep, if nobody has told that the first one is %s', async (_, end) => {
+    it.each(ends)('is found by the upkeep if no worker reported that the first one is %s', async (_, end) => {
       const { first, next } = await running();
       expect(await t.engine.upkeep.overgrown([QUEUE])).toEqual([QUEUE]);
       await t.engine.upkeep.trim(QUEUE);
@@ -214,7 +214,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
       expect(await dataOf(next)).toBe('3');
     });
 
-    it('stays behind a first one that is tried again or has lost its worker', async () => {
+    it('keeps waiting while the first one is retried or has lost its worker', async () => {
       const { first, next } = await running();
       await t.settle(retried(first, { delayMs: 0, failure: FAILURE }));
       await t.engine.upkeep.freeKeys(QUEUE, ['D']);
@@ -289,7 +289,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     expect((await add(keyed('2'))).isNew).toBe(true);
   });
 
-  it('take no room in a full queue for jobs that they keep out of the line', async () => {
+  it('need no room in a full queue for jobs that only wait for the key', async () => {
     let seq = 0;
     const bounded = (...jobs: EnqueueJob[]) =>
       t.engine.enqueue(QUEUE, {
@@ -343,7 +343,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
       ['waits', () => undefined],
       ['runs', () => t.claim()],
       ['is delayed', (id: string) => t.claim().then(() => t.settle(retried(id, { delayMs: 60_000 })))],
-    ])('is refused while another job that has it %s', async (_, bring) => {
+    ])('is refused while another job with the key %s', async (_, bring) => {
       const old = await die(exclusive('1'));
       const { id: holder } = await add(exclusive('2'));
       await bring(holder);
@@ -357,7 +357,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
       expect(await t.engine.lastEvent(QUEUE)).toBe(before);
     });
 
-    it('is refused while a job waits for the end of another one that had it', async () => {
+    it('is refused while a job waits for another one with the key to end', async () => {
       const last = { on: 'keepLast' } as const;
       const first = exclusive('1', last);
       await t.add(first);
@@ -421,7 +421,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
       expect(await add(exclusive('2', timed))).toMatchObject({ holder: old, isNew: false });
     });
 
-    it('does not matter if the key is that of another option, or of a version before', async () => {
+    it('is ignored if it is the key of another option, or of an older version', async () => {
       const old = await die(keyed('1'));
       const other = await add(keyed('2'));
       expect(await retry(old)).toEqual({ retried: [old] });

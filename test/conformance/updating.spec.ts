@@ -20,7 +20,7 @@ describe.each(ENGINES)('changing a job on %s', (kind) => {
   const waiting = { kind: 'updated', state: 'waiting', dueAt: null };
   const delayed = (inMs: number) => ({ kind: 'updated', state: 'delayed', dueAt: t.now + inMs });
 
-  it('gives it new data where it is, and leaves all else of its body', async () => {
+  it('gives it new data in its place, and leaves the rest of its body', async () => {
     await t.add(made('a'), made('b', { delayMs: 5_000 }), made('c', { priority: 3 }));
     const before = await bodyOf('a');
     expect(await update('a', { data: '"new\\ndata"' })).toEqual(waiting);
@@ -31,7 +31,7 @@ describe.each(ENGINES)('changing a job on %s', (kind) => {
     await isWell();
   });
 
-  it('gives a delayed one another time, from now or at a moment, and wakes who sleeps until the first', async () => {
+  it('gives a delayed one another time, as a delay or a date, and wakes workers that sleep until the first one', async () => {
     await t.add(made('a', { delayMs: 5_000 }), made('b', { delayMs: 6_000 }));
     expect(await update('b', { delayMs: 1_000 })).toEqual(delayed(1_000));
     expect(await update('a', { dueAt: t.now + 2_000 })).toEqual(delayed(2_000));
@@ -63,7 +63,7 @@ describe.each(ENGINES)('changing a job on %s', (kind) => {
     await isWell();
   });
 
-  it('gives a waiting one another priority: to the end of that, and only if it is another', async () => {
+  it('gives a waiting one another priority: it goes to the end of that priority, unless it is the same', async () => {
     await t.add(made('a'), made('b'), made('c', { priority: 5 }), made('d', { priority: 5 }));
     expect(await update('a', { priority: 5 })).toEqual(waiting);
     expect(await update('c', { priority: 5 })).toEqual(waiting);
@@ -82,7 +82,7 @@ describe.each(ENGINES)('changing a job on %s', (kind) => {
     await isWell();
   });
 
-  it('writes the line of options that the caller made of the one it saw, and of no other', async () => {
+  it('writes new options only if the stored ones are those that the caller read', async () => {
     await t.add(made('a', { priority: 4 }));
     const seen = optionsLineOf(await bodyOf('a'))!;
     const changed = changeOptions(seen, { priority: 9, runnableAt: t.now + 50 });
@@ -93,7 +93,7 @@ describe.each(ENGINES)('changing a job on %s', (kind) => {
     expect(decodeBody(await bodyOf('a'))?.options).toMatchObject({ priority: 9, runnableAt: t.now + 50 });
   });
 
-  it('changes nothing of a job that runs, has ended, is not there or has another name, and says so', async () => {
+  it('changes nothing of a job that runs, has ended, does not exist or has another name, and returns why', async () => {
     await t.hold('active', 'dead', 'kept', 'gone');
     await t.settle(dead('dead'), kept('kept', 1_000), completed('gone'));
     await t.add('a');
@@ -115,7 +115,7 @@ describe.each(ENGINES)('changing a job on %s', (kind) => {
     expect(await update('kept', change)).toEqual({ kind: 'not-found' });
   });
 
-  it('says with an event that it did', async () => {
+  it('writes an event', async () => {
     await t.add(made('a'));
     await update('a', { data: '1' });
     expect((await t.events()).at(-1)).toMatchObject({ type: 'updated', id: 'a', name: 'work' });

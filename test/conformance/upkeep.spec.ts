@@ -16,7 +16,7 @@ describe.each(ENGINES)('names of jobs on %s', (kind) => {
     await t.claim();
   };
 
-  it('are unhandled since that was first asked, or since a process last said that it handles them', async () => {
+  it('are unhandled since the first question, or since a process last reported that it handles them', async () => {
     expect(await unhandled('a')).toBe(0);
     await later(5_000);
     expect(await unhandled('a')).toBeGreaterThan(4_900);
@@ -70,7 +70,7 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     }
   }
 
-  it('are told in the order in which they died, with all that is kept of them', async () => {
+  it('are listed in the order in which they died, with all stored data', async () => {
     await four();
     const { jobs, next } = await t.engine.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 9 });
     expect(next).toBeNull();
@@ -85,7 +85,7 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     });
   });
 
-  it('are told page by page, from behind a place on, whatever became of the one that stood there', async () => {
+  it('are listed page by page, from a position on, even if the job there is gone', async () => {
     await four();
     const first = await t.engine.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 2 });
     expect(first.next).toEqual({ line: 'dead', at: String(t.now - 3_000), id: 'b' });
@@ -95,7 +95,7 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     expect(second.next).toBeNull();
   });
 
-  it('take up to a number of bytes, and the last one stays in any case', async () => {
+  it('are kept up to a number of bytes, and the last one in any case', async () => {
     const bounded = t.engineWith({ deadMaxBytes: 100_000 });
     const large = (id: string) => job(id, { body: `work\n${'x'.repeat(30_000)}` });
     const left = async () => {
@@ -139,7 +139,7 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     expect(await ids({ name: 'none' })).toEqual([]);
   });
 
-  it('in one and the same moment stand by the bytes of their ids', async () => {
+  it('that died in the same ms are sorted by the bytes of their ids', async () => {
     const ids = ['\u{1F600}', '\uFFFD', 'b', 'a'];
     await t.bury(...ids);
     const { jobs } = await t.engine.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 9 });
@@ -159,14 +159,14 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     expect(await t.claim()).toEqual(['c', 'a']);
   });
 
-  it('go back to the line as many as asked for, those that died first', async () => {
+  it('go back to the line, as many as requested, those that died first', async () => {
     await four();
     expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 1, name: 'mail' })).toEqual({ retried: ['b'] });
     expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 0 })).toEqual({ retried: [] });
     expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 9 })).toEqual({ retried: ['a', 'c', 'd'] });
   });
 
-  it('go back with their priority, and never expire: a person wants them run', async () => {
+  it('go back with their priority, and never expire, because a person wants them run', async () => {
     const body = (options: RecordOptions) => encodeBody('work', t.now - 9_000, options, '1');
     const bodies: Record<string, string> = {
       last: body({ priority: 2_097_151, delayMs: 5 }),
@@ -194,7 +194,7 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     expect(await t.engine.upkeep.retryDead(QUEUE, { ids: ['empty'] })).toEqual({ retried: [] });
   });
 
-  it('are removed by their ids or by what they are, and nothing else is', async () => {
+  it('are removed by id or by filter, and nothing else is', async () => {
     await four();
     await t.add('waiting');
     expect(await t.engine.upkeep.removeDead(QUEUE, { ids: ['a', 'waiting', 'a'] })).toEqual({
@@ -222,7 +222,7 @@ describe.each(ENGINES)('cleaning on %s', (kind) => {
     expect(await clean('waiting')).toEqual(['q']);
   });
 
-  it('leaves what stands behind two hundred younger ones in its line', async () => {
+  it('stops after 200 jobs in a line that are too young', async () => {
     const young = Array.from({ length: 199 }, (_, i) => aged(`y${i}`, 0));
     await t.add(aged('old', 5_000), ...young, aged('last seen', 5_000));
     expect(await clean('waiting', 1_000)).toEqual(['old', 'last seen']);
@@ -276,7 +276,7 @@ describe.each(ENGINES)('retention on %s', (kind) => {
     expect(await trim()).toBe(0);
   });
 
-  it('takes away what is too old, a part with each call', async () => {
+  it('removes jobs that are too old, a part with each call', async () => {
     await t.bury('a', 'b');
     await t.hold('kept');
     await t.settle(kept('kept', 1_000));
@@ -291,7 +291,7 @@ describe.each(ENGINES)('retention on %s', (kind) => {
     expect(await counts()).toMatchObject({ dead: 0, completed: 0 });
   });
 
-  it('takes away events by their age, and their numbers go on', async () => {
+  it('removes events by their age, and their numbers continue', async () => {
     await t.add('a');
     await t.advance(DAY_MS - 1);
     await t.add('b');
@@ -304,7 +304,7 @@ describe.each(ENGINES)('retention on %s', (kind) => {
     expect(await t.engine.lastEvent(QUEUE)).toBe(2);
   });
 
-  it('follows the limits of whoever calls', async () => {
+  it('follows the limits of the caller', async () => {
     await t.bury('a', 'b', 'c');
     const stricter = t.engineWith({ deadMax: 1 });
     expect(await stricter.upkeep.overgrown([QUEUE])).toEqual([QUEUE]);
@@ -312,7 +312,7 @@ describe.each(ENGINES)('retention on %s', (kind) => {
     expect(await counts()).toMatchObject({ dead: 1 });
   });
 
-  it('has one caretaker for a group of queues at a time', async () => {
+  it('has one process per group of queues at a time', async () => {
     const { upkeep } = t.engine;
     expect(await upkeep.claimUpkeep(['a', 'b'], 60_000)).toBe(true);
     expect(await upkeep.claimUpkeep(['b', 'a'], 60_000)).toBe(false);
@@ -320,7 +320,7 @@ describe.each(ENGINES)('retention on %s', (kind) => {
     expect(await upkeep.claimUpkeep(['a'], 60_000)).toBe(true);
   });
 
-  it('lets what was retried and completed leave nothing', async () => {
+  it('leaves no data of jobs that were retried and completed', async () => {
     await t.hold('a');
     await t.settle(retried('a'));
     await t.claim();

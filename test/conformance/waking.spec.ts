@@ -22,7 +22,7 @@ describe.each(ENGINES)('waking on %s', (kind) => {
     expect(await wasRung()).toBe(false);
   });
 
-  it('rings when what is held goes back, is promoted, or gets another life', async () => {
+  it('rings when a job is given back, promoted, or retried after its death', async () => {
     const acts: [string, () => Promise<unknown>][] = [
       ['released', () => t.engine.release(QUEUE, { worker: WORKER, ids: ['a'], leave: false })],
       ['promoted by hand', () => t.engine.admin.promoteNow(QUEUE, 'later')],
@@ -50,7 +50,7 @@ describe.each(ENGINES)('waking on %s', (kind) => {
     expect(await wasRung()).toBe(true);
   });
 
-  it('wakes two where a job is due before all others, since others sleep until the time they know of', async () => {
+  it('wakes two if a job is due before all others, because the others sleep until the time they know', async () => {
     await t.add(job('a', { delayMs: 5_000 }));
     expect([await wasRung(), await wasRung(), await wasRung()]).toEqual([true, true, false]);
     await t.add(job('later', { delayMs: 6_000 }));
@@ -68,7 +68,7 @@ describe.each(ENGINES)('waking on %s', (kind) => {
     expect(await wasRung()).toBe(false);
   });
 
-  it('rings on where a claim has left work, and not where it has not, or may not be claimed', async () => {
+  it('rings again if a claim has left work, and not if there is none or it may not be claimed', async () => {
     await t.add('a', 'b', 'c');
     await silence();
     await t.claim(2);
@@ -90,14 +90,14 @@ describe.each(ENGINES)('waking on %s', (kind) => {
     expect(await wasRung()).toBe(false);
   });
 
-  it('wakes who waits, with the name of the queue', async () => {
+  it('wakes a waiting worker, with the name of the queue', async () => {
     const waits = t.engine.awaitBell(['q3', QUEUE, 'q2'], 30_000);
     await t.engine.enqueue('q2', callOf(['a'], 1));
     expect(await within(waits, { what: 'the bell' })).toBe('q2');
     expect(await t.engine.awaitBell(['q2'], 5)).toBeNull();
   });
 
-  it('wakes one of those who wait', async () => {
+  it('wakes one of several waiting workers', async () => {
     const other = t.engineWith();
     const [first, second] = [t.engine.awaitBell([QUEUE], 30_000), other.awaitBell([QUEUE], 30_000)];
     await t.engine.ring(QUEUE);
@@ -127,7 +127,7 @@ describe.each(ENGINES)('waking on %s', (kind) => {
       expect(await look()).toEqual([]);
     });
 
-    it('tells whether there is work', async () => {
+    it('returns whether there is work', async () => {
       await t.add('a');
       await t.engine.enqueue('q2', callOf([job('b', { priority: 1 })], 1));
       const found = await look(QUEUE, 'q2', 'q3');
@@ -137,13 +137,13 @@ describe.each(ENGINES)('waking on %s', (kind) => {
       ]);
     });
 
-    it('tells no work of a queue that is paused', async () => {
+    it('returns no work for a paused queue', async () => {
       await t.add('a', job('b', { delayMs: 700 }));
       await t.engine.admin.pause(QUEUE);
       expect(await look(QUEUE)).toEqual([{ queue: QUEUE, work: false, ...nothing, dueInMs: 700 }]);
     });
 
-    it('tells when the next job is due and the first lease of another worker ends', async () => {
+    it('returns when the next job is due and when the first lease of another worker ends', async () => {
       await t.hold('a');
       expect(await look(QUEUE)).toEqual([]);
       await t.add('b', job('c', { delayMs: 300 }));

@@ -42,7 +42,7 @@ it.each<[string, Role[]]>([
   ['the command connection', ['command']],
   ['the blocking connection of the queue', ['blocking']],
   ['both', ['command', 'blocking']],
-])('works again soon after %s to one master went silent, and says so', async (_, roles) => {
+])('works again soon after %s to one master went silent, and logs it', async (_, roles) => {
   const { connections, links, secondsToRun, runs } = await bootBehindCut();
   for (const role of roles) connections[role].blackhole();
   expect(await secondsToRun()).toBeLessThan(MAX_MS / 1000);
@@ -63,7 +63,7 @@ it('closes while a master is silent', async () => {
   expect(performance.now() - since).toBeLessThan(MAX_MS);
 });
 
-it('keeps the lease of a running job from the thread, at whatever master owns it', async () => {
+it('keeps the lease of a running job by the thread, at the master that owns it', async () => {
   for (const queue of cluster.queuePerMaster()) {
     const end = latch('the end of the job');
     atEnd(() => end.open());

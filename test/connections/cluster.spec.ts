@@ -134,7 +134,7 @@ it('pauses, counts, reads, removes, resumes and obliterates', async () => {
   }
 });
 
-it('lists every worker process, whatever masters have its queues', async () => {
+it('lists every worker process, whichever masters own its queues', async () => {
   const end = latch('the end of the jobs');
   const { names, queueOf, workers, close } = await bootEverywhere(() => end.promise);
   await Promise.all(names.map((name) => queueOf(name).add('one', null)));
@@ -153,7 +153,7 @@ it('lists every worker process, whatever masters have its queues', async () => {
   expect(await watcher.get(QueueInspector).workers()).toEqual([]);
 });
 
-it('puts every key of a queue into one slot, whatever it is called', () => {
+it('puts every key of a queue into one slot, whatever the name of the queue', () => {
   const name = fc.stringMatching(/^[A-Za-z0-9._-]{1,128}$/);
   fc.assert(
     fc.property(name, fc.stringMatching(/^[A-Za-z0-9._-]{1,64}$/), (queue, prefix) => {

@@ -35,7 +35,7 @@ async function linked(standBefore: (send: Send) => Send = (send) => send) {
 
 const key = () => `{${redis.prefix}:queue}:jobs`;
 
-it('lets who traces commands see what was asked, and what the answer was', async () => {
+it('lets command tracers see commands and replies', async () => {
   const link = await linked();
   const seen: unknown[] = [];
   const channel = tracingChannel<unknown, Traced>('ioredis:command');
@@ -53,7 +53,7 @@ it('lets who traces commands see what was asked, and what the answer was', async
   ]);
 });
 
-it('takes the answer of whoever stands before the client, and translates his errors', async () => {
+it('takes replies from code that wraps the client, and translates its errors', async () => {
   const answers: Record<string, () => unknown> = {
     hget: () => Promise.resolve('in its place'),
     llen: () => Promise.reject(new Error('not today')),
@@ -72,7 +72,7 @@ it('takes the answer of whoever stands before the client, and translates his err
   expect(await asked('hlen')).toBe(0);
 });
 
-it('waits no longer than it may for an answer that somebody keeps', async () => {
+it('waits no longer than its timeout for a reply that the wrapper holds back', async () => {
   const link = await linked((send) => async (command) => {
     const answer = await send(command);
     return command.name === 'hlen' ? new Promise<never>(() => undefined) : answer;

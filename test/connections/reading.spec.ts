@@ -6,7 +6,7 @@ import { useRedis } from '../support/redis.js';
 
 const redis = useRedis();
 
-it('hands each answer on as it is read, and not in a later tick, also after the connection was made anew', async () => {
+it('passes each reply on in the tick in which it is read, also after a reconnect', async () => {
   const client = new Redis(redis.url, { lazyConnect: true, retryStrategy: () => 1 });
   const link = new Link(
     'command',

@@ -48,7 +48,7 @@ describe('on Redis Cluster', () => {
     }
   });
 
-  it('rejects only where the replica of the master is silent', async () => {
+  it('rejects only if the replica of the master is silent', async () => {
     const { names, ran, queueOf } = await bootEverywhere(1_500);
     await Promise.all(names.map((name) => queueOf(name).add('warm', null)));
     const { pid } = cluster.running.nodes[names.length]!;

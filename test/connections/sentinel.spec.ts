@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => sentinel.stop());
 
 // First of all: sentinels that have been stopped begin no failover for half a minute.
-it('tells the new primary which workers there are', async () => {
+it('registers the worker processes at the new primary', async () => {
   const app = await bootQueue(
     { url: '', prefix: 'registry' },
     { root: { connection: sentinel.connection }, handlers: { '*': () => 1 }, watch: false },
@@ -41,7 +41,7 @@ it('finds the primary by its sentinels, with every connection and from the threa
   await until(async () => (await queue.counts()).active === 0);
 });
 
-it('finds it where some sentinels are silent, and writes nothing to standard error', async () => {
+it('finds it if some sentinels are silent, and writes nothing to standard error', async () => {
   const written = vi.spyOn(console, 'error');
   atEnd(() => written.mockRestore());
   const [first, second] = sentinel.sentinels;

@@ -56,13 +56,13 @@ async function work(connection: ConnectionOption): Promise<number> {
   return left ?? 0;
 }
 
-it('works over TLS with an authority of our own, its thread too', async () => {
+it('works over TLS with a custom certificate authority, also in the thread', async () => {
   const { port } = await startTls();
   expect(await work({ host: '127.0.0.1', port, tls: { ca } })).toBeGreaterThan(0);
   expect(await work({ url: `rediss://127.0.0.1:${port}`, tls: { ca } })).toBeGreaterThan(0);
 });
 
-it('does not trust a certificate that nobody it knows has signed, and says so', async () => {
+it('does not trust a certificate of an unknown authority, and logs it', async () => {
   const { port } = await startTls();
   const { queue, links } = await bootWorking({
     connection: `rediss://127.0.0.1:${port}`,

@@ -34,7 +34,7 @@ async function answerTo(one: Measured, committed: Counters = { [COMMANDS]: 0.2 }
 }
 
 describe('a counter', () => {
-  it('that is as committed, but for rounding, passes', async () => {
+  it('that equals the committed value, except for rounding, passes', async () => {
     expect(await answerTo(measured({ [COMMANDS]: 0.2 }))).toBe(null);
     expect(await answerTo(measured({ [COMMANDS]: 0.2009 }))).toBe(null);
     expect(await answerTo(measured({ [COMMANDS]: 0 }), { [COMMANDS]: 0 })).toBe(null);
@@ -56,7 +56,7 @@ describe('a counter', () => {
     expect(said).toContain(UPDATE);
   });
 
-  it('that was nothing, and is something, fails', async () => {
+  it('that was 0 and is more now fails', async () => {
     expect(await answerTo(measured({ bytes: 0.01 }), { bytes: 0 })).toContain(
       'bytes: committed 0, measured 0.01, MORE: a regression',
     );
@@ -74,7 +74,7 @@ describe('a counter', () => {
     expect(await answerTo(measured({ [COMMANDS]: 1.23 }, more))).toContain('MORE');
   });
 
-  it('of commands may differ by less where there are as many calls as committed', async () => {
+  it('of commands may differ by less if there are as many calls as committed', async () => {
     const more = { tolerances: { [COMMANDS]: 0.1, [CALLS]: 0.1 }, toleranceOfSameCalls: 0.01 };
     const committed = { [COMMANDS]: 0.2, [CALLS]: 2 };
     const answer = (commands: number, calls: number) =>
@@ -91,7 +91,7 @@ describe('a counter', () => {
     );
   });
 
-  it('that depends on the server has a bound on another one', async () => {
+  it('that depends on the server has only a bound on another server', async () => {
     const elsewhere = { server: 'valkey 9.1', isOfServer: true };
     expect(await answerTo(measured({ [COMMANDS]: 0.15 }, elsewhere))).toBe(null);
     expect(await answerTo(measured({ [COMMANDS]: 0.24 }, elsewhere))).toBe(null);
@@ -120,7 +120,7 @@ describe('the committed values', () => {
     });
   });
 
-  it('stay where a measurement of an update fails', async () => {
+  it('stay if a measurement of an update fails', async () => {
     const file = fileWith({ consume: { [COMMANDS]: 0.2 } });
     const before = readFileSync(file, 'utf8');
     const ledger = new Ledger(true, file);

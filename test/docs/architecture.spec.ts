@@ -14,14 +14,14 @@ describe('ARCHITECTURE.md', () => {
     expect(pathsIn(page).filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 
-  it('would be told of a path that does not exist', () => {
+  it('would be reported for a path that does not exist', () => {
     expect(pathsIn('see `lib/gone.ts`, `lib/job`, `jobs` and `{<prefix>}:bell`')).toEqual([
       'lib/gone.ts',
       'lib/job',
     ]);
   });
 
-  it('tells how many functions in how many files the path of a job takes, and where they are', () => {
+  it('states the number of functions and files on the path of a job, and where they are', () => {
     const [add, rest] = section('The path of a job').split('The next three steps') as [string, string];
     for (const [text, total] of [
       [add, [14, 7]],

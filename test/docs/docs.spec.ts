@@ -32,13 +32,13 @@ const publics = () => {
 };
 
 describe('the documentation', () => {
-  it('is made without a warning: everything public is described, and every link leads somewhere', () => {
+  it('is built without a warning: everything public is described, and every link has a target', () => {
     expect(docs.complaints).toEqual([]);
     expect(readFileSync(join(OUT, 'index.html'), 'utf8')).toContain('Godwit');
     expect(all(ReflectionKind.Class).length).toBeGreaterThan(30);
   });
 
-  it('has an example of every class and every function, decorators included', () => {
+  it('has an example for every class and every function, decorators included', () => {
     const bare = [...all(ReflectionKind.Class), ...functions()].filter(
       (one) => tagged(one, '@example').length === 0,
     );
@@ -63,7 +63,7 @@ describe('the documentation', () => {
 });
 
 describe('what is thrown', () => {
-  it('is said of everything that speaks with Redis', () => {
+  it('is documented for everything that talks to Redis', () => {
     const silent = methods().filter((one) => {
       const promises = (one.reflection.signatures ?? []).some((signature) =>
         signature.type?.toString().startsWith('Promise<'),
@@ -73,7 +73,7 @@ describe('what is thrown', () => {
     expect(silent.map(({ name }) => name)).toEqual([]);
   });
 
-  it('is said where it is thrown, by name', () => {
+  it('is documented at each function that throws it, by name', () => {
     const silent = [...methods(), ...functions()].flatMap((one) =>
       thrownBy(docs.project, one.reflection)
         .filter((error) => !tagged(one, '@throws').some((text) => text.includes(error)))
@@ -101,13 +101,13 @@ describe('an option', () => {
         reflection.flags.isOptional && /(Options|Defaults|Option)$/.test(reflection.parent!.name),
     );
 
-  it('says its default', () => {
+  it('states its default', () => {
     expect(optional().length).toBeGreaterThan(30);
     const silent = optional().filter((one) => tagged(one, '@default').length === 0);
     expect(silent.map(({ name }) => name)).toEqual([]);
   });
 
-  it('that is a number says its unit, or its bounds', () => {
+  it('that is a number states its unit or its bounds', () => {
     const silent = optional().filter(
       (one) =>
         one.reflection.type?.toString() === 'number' &&

@@ -30,7 +30,7 @@ const BROKEN = `/**
  */
 export function work() {}`;
 
-it('an example with decorators is shown whole by editors', () => {
+it('editors show an example with decorators completely', () => {
   const files = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' }).filter((file) =>
     file.endsWith('.ts'),
   );
@@ -41,7 +41,7 @@ it('an example with decorators is shown whole by editors', () => {
   expect(found).toEqual([]);
 });
 
-it('one that is cut would be found, and the form in use is not', () => {
+it('a truncated example would be found, and the form in use is not truncated', () => {
   expect(decoratorsAsTags('broken.ts', BROKEN)).toEqual(['broken.ts: @Handle']);
   const whole = BROKEN.replace('@Handle', ';@Handle');
   expect(decoratorsAsTags('whole.ts', whole)).toEqual([]);

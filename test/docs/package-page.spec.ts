@@ -29,7 +29,7 @@ describe('the page of the package', () => {
     );
   });
 
-  it('links pages of docs/ to where they are published, if that is elsewhere', () => {
+  it('links pages of docs/ to the address where they are published, if that is another one', () => {
     const documentation = 'https://godwit.example/docs/';
     expect(packagePage('[a](docs/tutorial.md#x) [b](LICENSE) [c](#d)', { ...filled, documentation })).toBe(
       '[a](https://godwit.example/docs/tutorial.md#x) [b](https://github.com/owner/godwit/blob/v1.2.3/LICENSE) [c](#d)',

@@ -26,7 +26,7 @@ describe('the code on the pages', () => {
     expect(faults).toEqual([expect.stringMatching(/^X\.md:11 /)]);
   });
 
-  it('is valid where it is JSON', () => {
+  it('is valid if it is JSON', () => {
     const blocks = pages.flatMap((page) =>
       [...readPage(page).matchAll(/^```json\n([\s\S]*?)^```$/gm)].map(([, text]) => text!),
     );

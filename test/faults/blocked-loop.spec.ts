@@ -12,7 +12,7 @@ const redis = useRedis();
 /** Longer than a call may take. */
 const BLOCK_MS = 3_000;
 
-it('keeps its connections through a handler that blocks the event loop, whatever was on its way', async () => {
+it('keeps its connections while a handler blocks the event loop, whatever calls were in flight', async () => {
   const root = { connection: redis.url, prefix: redis.prefix };
   const app = await bootWorking(root, async () => {
     // From here on timers run before sockets are read.
@@ -57,7 +57,7 @@ it('keeps the lease of a job that was given to it while its event loop was block
   expect([...app.runs.values()]).toEqual([1]);
 });
 
-it('keeps its jobs when a beat arrives that Redis answered before the first exchange', async () => {
+it('keeps its jobs when a heartbeat reply arrives that Redis sent before the first exchange', async () => {
   const gate = latch('the end of the job');
   atEnd(() => gate.open());
   const root = { connection: redis.url, prefix: redis.prefix, autoStart: false };

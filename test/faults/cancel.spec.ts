@@ -96,7 +96,7 @@ const COMES_TRUE: Readonly<Record<string, readonly string[]>> = {
   'not-found': ['completed 1'],
 };
 
-it('is decided once, by Redis, against promotion, claims and ends: every answer comes true', async () => {
+it('is decided once, by Redis, against promotion, claims and ends: every answer is true', async () => {
   const runs = new Map<string, number>();
   const handlers = {
     async work({ id, data }: { id: string; data: number }) {

@@ -43,7 +43,7 @@ describe.each([
     await worker.exit();
   });
 
-  it('adds jobs that are due when they should be, and are not too old when they come', async () => {
+  it('adds jobs that are due at the right time and have the right age', async () => {
     const app = await bootWorking(rootOf());
     const producer = await spawnApp({ root: rootOf(), env: new SkewedClock(clockMs).env });
     const since = Date.now();
@@ -127,7 +127,7 @@ describe('a step of the clock of Redis', () => {
     expect(JSON.stringify(await admin.xrange('{clocks:work}:events', '-', '+'))).not.toContain('stalled');
   });
 
-  it('back does not keep the jobs of a dead worker for the hour that is gained', async () => {
+  it('back does not keep the jobs of a dead worker for one hour longer', async () => {
     const { clock, root } = await start();
     const heir = await bootWorking({ ...root, autoStart: false });
     const dead = await spawnApp({ root, concurrency: 5 });

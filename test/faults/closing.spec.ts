@@ -10,7 +10,7 @@ import { until } from '../support/wait.js';
 
 const redis = useRedis();
 
-it('says of a call that was sent before the connection was closed that its effect is unknown', async () => {
+it('reports that the effect of a call is unknown if it was sent before the connection was closed', async () => {
   const make = () => new Redis(redis.url, { lazyConnect: true, enableOfflineQueue: false });
   const link = new Link('command', make, () => undefined);
   const key = `{${redis.prefix}:work}:doorbell`;
@@ -24,7 +24,7 @@ it('says of a call that was sent before the connection was closed that its effec
   });
 });
 
-it('does not say that limits could not be written if Redis was away from start to end', async () => {
+it('logs no failure to write limits if Redis was away from start to end', async () => {
   const cut = await startCut(redis.url);
   cut.refuse();
   const app = await bootQueue(redis, {

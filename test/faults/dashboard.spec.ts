@@ -8,7 +8,7 @@ const server = useServer({ args: KEEPING });
 const redis = useRedis({ server });
 
 it(
-  'says that Redis is away, serves its pages meanwhile, and goes on when Redis is back',
+  'shows that Redis is away, serves its pages meanwhile, and continues when Redis is back',
   { timeout: 120_000 },
   async () => {
     const { ask, api, queue } = await bootDashboard(redis, { handlers: { a: () => {} } });

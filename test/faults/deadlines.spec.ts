@@ -89,7 +89,7 @@ describe.each(Object.entries(FAULTS))('while Redis %s', (_, begin) => {
   });
 });
 
-describe('while Redis stands still', () => {
+describe('while Redis is stopped', () => {
   it('an add that ends after a short time costs the connection nothing', async () => {
     const app = await bootQueue(redis, { root: { enqueueTimeout: 200 }, watch: false });
     const command = async () =>
@@ -104,7 +104,7 @@ describe('while Redis stands still', () => {
   });
 });
 
-it('an add under way while the application closes is never said to have changed nothing', async () => {
+it('an add in flight while the application closes is never reported as not applied', async () => {
   const cut = await startCut(redis.url);
   const app = await bootQueue(redis, { root: { connection: cut.url }, watch: false });
   await app.queue.add('before', null);

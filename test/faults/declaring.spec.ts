@@ -32,7 +32,7 @@ const isRegistered = ({ queue }: QueueApp) =>
 const said = ({ logs }: QueueApp, part: string) =>
   logs.lines.filter(({ text }) => text.includes(part)).length;
 
-it('starts without Redis, and registers the schedules once it comes', async () => {
+it('starts without Redis, and registers the schedules once Redis is there', async () => {
   const port = await freePort();
   const app = await boot(`redis://127.0.0.1:${port}`);
   expect(await app.logs.complaint(/registered when Redis answers/)).toContain(
@@ -67,7 +67,7 @@ it('stops while Redis is away, before they were registered and after', async () 
   ]);
 });
 
-it('at maxmemory they are refused in words, and registered when there is room', async () => {
+it('at maxmemory they are refused with a message, and registered when there is room', async () => {
   await redis.admin.config('SET', 'maxmemory', 1);
   atEnd(() => redis.admin.config('SET', 'maxmemory', 0));
   const app = await boot();
@@ -78,7 +78,7 @@ it('at maxmemory they are refused in words, and registered when there is room', 
   await until(() => said(app, "schedule 'report' of queue 'work' created") === 1, PATIENT);
 });
 
-it('a key of another type is told, stops nothing, and is no harm once it is gone', async () => {
+it('a key of another type is logged, stops nothing else, and has no effect once it is gone', async () => {
   await redis.admin.set(keyOf(redis, 'declaredSets'), 'not ours');
   const app = await boot();
   await app.logs.complaint(/the schedules of queue 'work' cannot be registered, retrying: .*WRONGTYPE/);

@@ -25,7 +25,7 @@ function largestFile(dir: string): number {
   );
 }
 
-it('claims nothing while the disk is full, keeps what is finished, and says it all once there is room', async () => {
+it('claims nothing while the disk is full, keeps finished outcomes, and settles them once there is room', async () => {
   // Without the trap the kernel would end the server. With it the server refuses writes.
   const server = await startWrapped("trap '' XFSZ", ['--appendonly', 'yes', '--appendfsync', 'no']);
   const admin = new Redis(server.url);

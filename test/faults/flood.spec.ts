@@ -11,7 +11,7 @@ const redis = useRedis({ server });
 /** How many adds may wait in one process. Further adds are refused at once. */
 const BUFFERED = 20_000;
 
-it('holds a bounded number of adds while Redis is away, refuses the others in words, and stores those it held', async () => {
+it('holds a bounded number of adds while Redis is away, refuses the others with an error, and stores those it held', async () => {
   const app = await bootWorking({ connection: redis.url, prefix: redis.prefix, enqueueTimeout: '20s' });
   await app.queue.add('job', null, { id: 'before' });
   await until(() => app.runs.has('before'));

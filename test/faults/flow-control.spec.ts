@@ -15,7 +15,7 @@ const CHILD = fileURLToPath(new URL('./children/hanging-worker.cjs', import.meta
 const JOBS = 400;
 const GROUPS = 40;
 
-it('keeps limits, groups and keys while Redis is killed again and again, and leaves no slot, line or key behind', async () => {
+it('keeps limits, groups and keys while Redis is killed again and again, and leaves no unused slot, line or key', async () => {
   const runs = new Map<string, number>();
   const running = new Map<string, number>();
   let most = 0;

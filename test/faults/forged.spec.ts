@@ -60,7 +60,7 @@ const inLine =
 
 const dead = (app: QueueApp) => app.queue.dead.list({ limit: 50 });
 
-describe('an id that cannot be read is dead as corrupt, under an id that can, and said once', () => {
+describe('a job with an unreadable id is dead as corrupt, under a readable id, and reported once', () => {
   it.each<[string, string | Buffer, string | null]>([
     ['with a line break', 'a\nb', BODY],
     ['with a line break and no body', 'a\nb', null],
@@ -78,7 +78,7 @@ describe('an id that cannot be read is dead as corrupt, under an id that can, an
     expect(said.length).toBeLessThanOrEqual(1);
   });
 
-  it('also where it is held by the worker', async () => {
+  it('also if the worker holds it', async () => {
     const { app, runs, forger } = await working();
     await app.queue.add('one', 0);
     await until(() => runs.size === 1, PATIENT);
@@ -89,7 +89,7 @@ describe('an id that cannot be read is dead as corrupt, under an id that can, an
     expect((await app.queue.counts()).active).toBe(0);
   });
 
-  it('does not run a job twice whose id is part of it', async () => {
+  it('does not run a job twice if its id is part of the unreadable one', async () => {
     const { app, forger, runs } = await working();
     await app.queue.pause();
     await app.queue.addBulk(['a', 'b'].map((id) => ({ name: 'one', data: 1, options: { id } })));
@@ -100,7 +100,7 @@ describe('an id that cannot be read is dead as corrupt, under an id that can, an
   });
 });
 
-describe('an id that is odd and can be read runs as any other', () => {
+describe('an unusual but readable id runs as any other', () => {
   it.each([
     ['with NUL', 'a\0b'],
     ['with a tab and a carriage return', 'a\tb\r'],
@@ -269,7 +269,7 @@ describe('a record that cannot be read does not stop a worker', () => {
   });
 });
 
-describe('what people ask is answered where the workers of a queue have names that no worker can have', () => {
+describe('calls by people are answered if the workers of a queue have invalid names', () => {
   it.each([
     ['of bytes that are no text', GARBAGE],
     ['of several lines', 'a\nb'],

@@ -48,7 +48,7 @@ it.each<[string, Role[]]>([
   ['the command connection', ['command']],
   ['the blocking connection', ['blocking']],
   ['every connection', ['command', 'blocking', 'heartbeat']],
-])('works again soon after %s went silent, and says so', async (_, roles) => {
+])('works again soon after %s went silent, and logs it', async (_, roles) => {
   const { connections, secondsToRun, troubles, runs } = await bootBehindCut();
   for (const role of roles) connections[role].blackhole();
   const seconds = await secondsToRun();
@@ -60,7 +60,7 @@ it.each<[string, Role[]]>([
   expect([...runs.values()]).toEqual([1, 1]);
 });
 
-it('keeps the lease of a running job though the heartbeat connection goes silent', async () => {
+it('keeps the lease of a running job although the heartbeat connection goes silent', async () => {
   const end = latch('the end of the job');
   const { connections, cut, queue, troubles, runs } = await bootBehindCut(() => end.promise);
   atEnd(() => end.open());
@@ -81,7 +81,7 @@ it('keeps the lease of a running job though the heartbeat connection goes silent
   expect(runs.get(id)).toBe(1);
 });
 
-it('notices sooner that the heartbeat connection went silent where the lease is short', async () => {
+it('notices sooner that the heartbeat connection went silent if the lease is short', async () => {
   const end = latch('the end of the job');
   const lease = { duration: 1_200 };
   const { connections, queue, engine, troubles } = await bootBehindCut(() => end.promise, { lease });

@@ -88,7 +88,7 @@ async function occupy({ observer }: Pick<Awaited<ReturnType<typeof bootIdle>>, '
  * 4 s. That is 0.2 + 0.2 + 0.25 commands a second, also where jobs are due later. A single queue has a claim beside
  * each block.
  */
-it('sends hardly more than half a command a second while there is nothing to do, with one queue and with a hundred', async () => {
+it('sends about half a command per second while there is nothing to do, with one queue and with a hundred', async () => {
   const idle = await Promise.all([bootIdle(1), bootIdle(100), bootIdle(1), bootIdle(100)]);
   for (const one of idle.slice(2)) await occupy(one, 0);
   await occupy(idle[3]!, 77);

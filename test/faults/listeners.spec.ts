@@ -21,7 +21,7 @@ class Audit {
 const boot = (url: string) =>
   bootQueue({ url, prefix: 'listeners' }, { watch: false, providers: [Audit], root: { role: 'producer' } });
 
-it('an application whose listeners find no Redis starts and stops, and they hear once it is there', async () => {
+it('an application without Redis starts and stops with listeners, which get events once Redis is there', async () => {
   const port = await freePort();
   const url = `redis://127.0.0.1:${port}`;
   const app = await within(boot(url), { ...PATIENT, what: 'the application starts' });
@@ -37,7 +37,7 @@ it('an application whose listeners find no Redis starts and stops, and they hear
   expect(second.get(Audit).heard.length).toBeGreaterThan(0);
 });
 
-it('a Redis that restarts costs a listener nothing that is still in the stream', async () => {
+it('a listener misses no stored event when Redis restarts', async () => {
   const server = await startRedis({
     private: true,
     args: KEEPING,

@@ -90,7 +90,7 @@ it('runs jobs once when replies are lost while two exchanges are on their way', 
   expect(runs).toEqual(onceEach(added.map(({ id }) => id)));
 });
 
-it('stores a job once when the reply to its add is lost, also twice, and says so to whoever added it', async () => {
+it('stores a job once when the reply to its add is lost, even twice, and resolves the add', async () => {
   const { cut, queue, runs, drained } = await bootBehindCut();
   const lost = cut.cutOnReply(call(enqueuePlain), 2);
   const pair = await Promise.all([queue.add('one', null), queue.add('one', null)]);

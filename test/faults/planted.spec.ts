@@ -172,7 +172,7 @@ async function afresh(): Promise<void> {
 }
 
 describe.each(HASHES)('over a field of `%s`', (hash) => {
-  it('harms no other job, and is mended', async () => {
+  it('harms no other job, and is repaired', async () => {
     const { engine } = q;
     await afresh();
     await settled(engine);
@@ -214,7 +214,7 @@ it.each([
   ['stalls', 'a1'],
   ['priorities', 'later'],
 ] as const)(
-  'a number in `%s` that cannot be read is told by the audit, and begins anew',
+  'an unreadable number in `%s` is reported by the audit, and is counted from 0 again',
   async (hash, id) => {
     const { engine } = q;
     await settled(engine);
@@ -227,7 +227,7 @@ it.each([
   },
 );
 
-it('tells the worker of a number that cannot be read, which counts as none', async () => {
+it('reports an unreadable number to the worker, and counts it as 0', async () => {
   await q.add('a', 'b', 'c');
   await q.admin.hset(q.key('attempts'), 'a', 'text');
   await q.admin.hset(q.key('stalls'), 'b', '1.5');
@@ -238,7 +238,7 @@ it('tells the worker of a number that cannot be read, which counts as none', asy
   ]);
 });
 
-it.each(VALUES)('adds go on where the number of the last event is %j, and so do events', async (value) => {
+it.each(VALUES)('adds and events continue if the number of the last event is %j', async (value) => {
   for (const jobs of [['a'], [job('b', { priority: 1 })]]) {
     await q.admin.hset(q.key('meta'), 'events', value);
     const call = callOf(jobs, jobs.length + (jobs[0] === 'a' ? 0 : 1));

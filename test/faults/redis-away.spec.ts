@@ -62,7 +62,7 @@ function expectHonest(app: WorkingApp, { stored, refused }: { stored: string[]; 
   expect([...app.runs].filter(([, times]) => times > 1)).toEqual([]);
 }
 
-it('goes on soon after Redis is back from three seconds away, and keeps every word it gave', async () => {
+it('continues soon after Redis was away for three seconds, and keeps every promise', async () => {
   const app = await bootPatient();
   const adding = keepAdding(app);
   await until(() => app.runs.size > 50);
@@ -82,7 +82,7 @@ it('goes on soon after Redis is back from three seconds away, and keeps every wo
   expectHonest(app, outcome);
 });
 
-it('says in time that an add has failed where Redis stays away, and does not run it later', async () => {
+it('rejects an add in time if Redis stays away, and does not run the job later', async () => {
   const app = await bootWorking({ connection: redis.url, prefix: redis.prefix, enqueueTimeout: '500ms' });
   await server.kill9();
   const since = performance.now();
@@ -113,7 +113,7 @@ it('closes while Redis is away', async () => {
   await redis.flush();
 });
 
-it('starts without Redis and works once it comes', async () => {
+it('starts without Redis and works once Redis is there', async () => {
   const port = await freePort();
   const app = await bootWorking({ connection: `redis://127.0.0.1:${port}`, enqueueTimeout: '20s' });
   const added = app.queue.add('early', null);
@@ -154,7 +154,7 @@ it('does not mind that the server forgets its scripts', async () => {
 });
 
 describe('at maxmemory', () => {
-  it('refuses adds in words and drains the backlog', async () => {
+  it('refuses adds with an error and drains the backlog', async () => {
     const gate = latch('the gate');
     const app = await bootWorking({ connection: redis.url, prefix: redis.prefix }, () => gate.promise);
     const jobs = Array.from({ length: 500 }, (_, i) => ({

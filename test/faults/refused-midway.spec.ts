@@ -49,21 +49,21 @@ async function refusedMidway(missing = MISSING): Promise<RedisRefusedError> {
   }
 }
 
-it('says unknown, never no, of a call that was refused behind a write of its script', async () => {
+it('reports "unknown", never "no", for a call that was refused after a write of its script', async () => {
   const error = await refusedMidway();
   expect(error).toBeInstanceOf(RedisRefusedError);
   expect(error).toMatchObject({ applied: 'unknown', code: 'GODWIT_REDIS_REFUSED' });
   expect(error.message).toContain('whether it took effect is unknown');
 });
 
-it('says no where what was done before was taken back, and nothing is left of it', async () => {
+it('reports "no" if the earlier writes were undone completely', async () => {
   const error = await refusedMidway(MISSING.slice(0, 1));
   expect(error).toBeInstanceOf(RedisRefusedError);
   expect(error).toMatchObject({ applied: 'no', code: 'GODWIT_REDIS_REFUSED' });
   expect(await admin.keys('*')).toEqual(['{midway}:queues']);
 });
 
-it('carries no data of jobs in its errors', async () => {
+it('has no data of jobs in its errors', async () => {
   const { cause, message, stack } = await refusedMidway();
   expect(cause).toBeInstanceOf(Error);
   expect(JSON.stringify([cause, Object.entries(cause as object), message, stack])).not.toContain(SECRET);

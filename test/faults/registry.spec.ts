@@ -98,7 +98,7 @@ describe('Redis', () => {
   const redis = useRedis({ server });
   const bootWorker = () => bootQueue(redis, { handlers: { '*': () => 1 }, root: { lease }, watch: false });
 
-  it('that restarts and has forgotten everything is told again', async () => {
+  it('that restarts without its data gets the entries again', async () => {
     const app = await bootWorker();
     const workers = () => app.get(QueueInspector).workers();
     const [before] = await until(async () => (await workers()).length === 1 && workers(), PATIENT);
@@ -108,7 +108,7 @@ describe('Redis', () => {
     expect(after).toMatchObject({ id: before!.id, startedAt: before!.startedAt, pid: process.pid });
   });
 
-  it('that loses the entry of a living process is told again within a lease', async () => {
+  it('that loses the entry of a living process gets it again within a lease', async () => {
     const app = await bootWorker();
     const workers = () => app.get(QueueInspector).workers();
     await until(async () => (await workers()).length === 1, PATIENT);
@@ -118,7 +118,7 @@ describe('Redis', () => {
     expect(performance.now() - since).toBeLessThan(LEASE_MS + NOTICE_MS);
   });
 
-  it('that is not there at the start is told once it comes', async () => {
+  it('that is not there at the start gets the entry once it is', async () => {
     await server.kill9();
     atEnd(() => server.restart());
     const app = await bootWorker();
@@ -129,7 +129,7 @@ describe('Redis', () => {
     await until(async () => (await app.get(QueueInspector).workers()).length === 1, PATIENT);
   });
 
-  it.each(['gone', 'silent'])('that is %s at a stop does not hold it up', async (how) => {
+  it.each(['gone', 'silent'])('that is %s at a stop does not delay it', async (how) => {
     const app = await bootWorker();
     await until(async () => (await app.get(QueueInspector).workers()).length === 1, PATIENT);
     if (how === 'gone') {

@@ -47,7 +47,7 @@ async function stop(app: AppProcess): Promise<void> {
 
 // Each test starts processes, perhaps beside many others.
 describe('releases', { timeout: 180_000 }, () => {
-  it('ten instances that start at once make one of each, whose occurrences come once', async () => {
+  it('ten instances that start at once create each schedule once, and each occurrence runs once', async () => {
     const tick: Declared = { id: 'tick', name: 'quick', every: '1s' };
     const apps = await Promise.all(Array.from({ length: 10 }, () => start([ANNUAL, tick])));
     const app = await observe();
@@ -64,7 +64,7 @@ describe('releases', { timeout: 180_000 }, () => {
     expect(new Set(ran()).size).toBe(ran().length);
   });
 
-  it('a rolling restart: nothing that either release wants is away at any time, and what is gone is gone at the end', async () => {
+  it('a rolling restart: the schedules of both releases exist throughout, and those of the old one are removed at the end', async () => {
     const app = await observe();
     const old = await Promise.all([start([ANNUAL, LEAP]), start([ANNUAL, LEAP])]);
     await app.queue.schedules.pause('annual');
@@ -110,7 +110,7 @@ describe('releases', { timeout: 180_000 }, () => {
     await stop(next);
   });
 
-  it('a release that is killed and comes back the same finds everything as it was', async () => {
+  it('a release that is killed and restarted unchanged finds everything unchanged', async () => {
     const app = await observe();
     const old = await start([ANNUAL, LEAP]);
     const before = await redis.admin.hgetall(keyOf(redis, 'firings'));
@@ -125,7 +125,7 @@ describe('releases', { timeout: 180_000 }, () => {
     await stop(next);
   });
 
-  it('a process that was stopped for longer than its declaration lives has it anew when it goes on', async () => {
+  it('a process that was stopped for longer than its declaration declares again when it continues', async () => {
     const app = await observe();
     const [frozen, other] = [await start([ANNUAL, LEAP]), await start([ANNUAL])];
     frozen.kill('SIGSTOP');
@@ -136,7 +136,7 @@ describe('releases', { timeout: 180_000 }, () => {
     await Promise.all([stop(frozen), stop(other)]);
   });
 
-  it('Redis that stands still for longer than declarations live loses nothing', async () => {
+  it('Redis that is stopped for longer than declarations live loses nothing', async () => {
     const app = await observe();
     const [one, two] = [await start([ANNUAL, LEAP]), await start([ANNUAL, NEW])];
     const before = await redis.admin.hgetall(keyOf(redis, 'firings'));

@@ -64,7 +64,7 @@ describe('an add that must be replicated', () => {
     expect(await replica.client.hexists(`{${redis.prefix}:work}:jobs`, 'a')).toBe(1);
   });
 
-  it('says how many confirmed where the replica hangs, and the job runs all the same', async () => {
+  it('reports how many replicas confirmed if one hangs, and the job runs anyway', async () => {
     const ran: string[] = [];
     const { queue } = await bootQueue(redis, { ...soon, handlers: { '*': (job) => void ran.push(job.id) } });
     replica.stop();
@@ -89,7 +89,7 @@ describe('an add that must be replicated', () => {
     expect(ran).toEqual(['a', 'a']);
   });
 
-  it('says so too where there are fewer replicas than it asks for', async () => {
+  it('does that too if there are fewer replicas than it asks for', async () => {
     const { queue } = await bootQueue(redis, { ...soon, queue: { durability: { replicas: 2 } } });
     expect(await outcome(queue.add('one', null))).toMatchObject({
       asked: 2,
@@ -103,7 +103,7 @@ describe('an add that must be replicated', () => {
     await queue.add('one', null, { durability: 'local' });
   });
 
-  it('is made again within its time, until the replica answers', async () => {
+  it('is repeated within its timeout, until the replica answers', async () => {
     const { queue } = await bootQueue(redis, {
       watch: false,
       queue: { durability: { timeout: 50 } },
@@ -119,7 +119,7 @@ describe('an add that must be replicated', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 2 });
   });
 
-  it('is not taken for replicated by the WAIT behind a script that the server had forgotten', async () => {
+  it('does not count as replicated by the WAIT after a script that the server had forgotten', async () => {
     const { queue } = await bootQueue(redis, {
       watch: false,
       queue: { durability: { timeout: 100 } },
@@ -137,7 +137,7 @@ describe('an add that must be replicated', () => {
   });
 });
 
-describe('where replies are lost', () => {
+describe('if replies are lost', () => {
   async function bootBehindCut(options: QueueAppOptions = {}) {
     const cut = await startCut(server.url);
     const root = { ...options.root, connection: cut.url };
@@ -148,7 +148,7 @@ describe('where replies are lost', () => {
   it.each([
     ['the script', isEnqueue],
     ['the WAIT', 'wait'],
-  ])('stores a job once though the reply to %s is lost twice', async (_, match) => {
+  ])('stores a job once although the reply to %s is lost twice', async (_, match) => {
     const { cut, queue } = await bootBehindCut();
     const lost = cut.cutOnReply(match, 2);
     expect(await queue.add('one', null)).toMatchObject({ duplicate: false });
@@ -171,7 +171,7 @@ describe('where replies are lost', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 2 });
   });
 
-  it('writes each time that it is made again, since WAIT speaks only of what its own connection wrote', async () => {
+  it('writes in each repetition, because WAIT covers only the writes of its own connection', async () => {
     const { get } = await bootQueue(redis, { watch: false });
     const engine = get<QueueEngine>(QUEUE_ENGINE);
     const writes = async () =>
@@ -184,7 +184,7 @@ describe('where replies are lost', () => {
     expect(await writes()).toBe(before + 1);
   });
 
-  it('is decided in its time where the primary hangs', async () => {
+  it('ends within its timeout if the primary hangs', async () => {
     const { queue } = await bootBehindCut({ root: { enqueueTimeout: SOON } });
     await queue.add('warm', null);
     process.kill(server.pid!, 'SIGSTOP');
@@ -211,7 +211,7 @@ describe('where replies are lost', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 2 });
   });
 
-  it('says no of adds that were never sent, because others before them wait in vain', async () => {
+  it('reports "no" for adds that were never sent because earlier ones still wait', async () => {
     const { queue } = await bootBehindCut({ root: { enqueueTimeout: SOON } });
     await queue.add('warm', null);
     replica.stop();

@@ -68,7 +68,7 @@ it.each([
   expect(warnings).toEqual([expect.stringContaining(words)]);
 });
 
-it('warns of nothing where the server keeps its jobs', async () => {
+it('logs no warning if the server keeps its jobs', async () => {
   const server = await startRedis({ private: true, args: ['--appendonly', 'yes'] });
   atEnd(() => server.stop());
   const { lines, logger } = listen();
@@ -76,7 +76,7 @@ it('warns of nothing where the server keeps its jobs', async () => {
   expect(lines.filter(({ level }) => level !== 'log')).toEqual([]);
 });
 
-it('says that the password is wrong, and never the password', async () => {
+it('reports that the password is wrong, but never the password', async () => {
   const url = new URL(redis.url);
   url.password = 'my-guess';
   const { lines, logger } = listen();
@@ -99,7 +99,7 @@ it('says that a password is missing', async () => {
   });
 });
 
-it('starts with a server that can write nothing for now, and works once it can', async () => {
+it('starts with a server that cannot write yet, and works once it can', async () => {
   const server = await startRedis({ private: true, args: ['--save', '3600 1'] });
   atEnd(() => server.stop());
   const admin = new Redis(server.url);
@@ -135,7 +135,7 @@ it.each(['info', 'ping'])('says that the user may not run %s', async (command) =
   expect(failure).toMatchObject({ reply: 'NOPERM', message: expect.stringContaining(`'${command}'`) });
 });
 
-it('says that the user may not touch the keys, to whoever adds and in the log', async () => {
+it('reports that the user may not access the keys, to the caller of add and in the log', async () => {
   const { lines, logger } = listen();
   const { queue } = await bootWorking(
     { connection: redis.url, prefix: `${redis.prefix.slice(0, 5)}-another` },
@@ -191,7 +191,7 @@ describe('rights that are taken away while it works, and given back', () => {
     return { ...app, gate, complaints, username, password, change, refused, goesOn };
   }
 
-  it('of scripts: what ends meanwhile is settled later, and the log says it once', async () => {
+  it('of scripts: jobs that end meanwhile are settled later, and it is logged once', async () => {
     const { queue, gate, complaints, change, refused, goesOn } = await bootAndRun();
     await change('-evalsha', '-eval');
     gate.open();
@@ -209,7 +209,7 @@ describe('rights that are taken away while it works, and given back', () => {
     await goesOn();
   });
 
-  it('of the connection: it says so once for each, and comes back by itself', async () => {
+  it('of the connection: it logs that once for each, and recovers on its own', async () => {
     const { queue, gate, links, complaints, username, password, change, refused, goesOn } =
       await bootAndRun();
     await change('resetpass', '>another');

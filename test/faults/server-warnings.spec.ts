@@ -41,7 +41,7 @@ async function boot(connection: string, ...durabilities: DurabilityOption[]) {
   };
 }
 
-it('is silent where the server keeps jobs, and has the replicas that are asked for', async () => {
+it('logs nothing if the server keeps jobs and has the required replicas', async () => {
   const { codes, warned } = await boot(primary.url, 'local');
   expect([codes(), warned()]).toEqual([[], []]);
   await until(async () => (await boot(primary.url, 'replicated')).codes().length === 0, PATIENT);
@@ -62,7 +62,7 @@ it('says that it is connected to a replica', async () => {
   expect(runtime.warnings[0]!.message).toContain('connect to its primary');
 });
 
-it('says once each what a server lacks that comes later, also when it comes again', async () => {
+it('logs once what a later server lacks, also when it connects again', async () => {
   const port = await freePort();
   const { runtime, codes, warned, returns } = await boot(`redis://127.0.0.1:${port}`, { replicas: 2 });
   expect(codes()).toEqual([]);

@@ -42,7 +42,7 @@ async function workerOf(queue: string): Promise<string> {
 }
 
 describe.each(groups)('a pool of several queues, %s', (_, queues) => {
-  it('that loses the lease of one of them keeps the jobs of the other, and works on both', async () => {
+  it('that loses the lease of one queue keeps the jobs of the other, and works on both', async () => {
     const { queueOf, gate, runOf, logs, began } = await bootHolding(queues);
     for (const name of NAMES) await queueOf(name).add('hold', 1);
     await until(() => began.length === 2, PATIENT);

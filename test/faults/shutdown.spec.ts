@@ -34,7 +34,7 @@ async function addJobs(count: number, name: string, data: unknown = null): Promi
 
 const BY_SIGTERM = { code: null, signal: 'SIGTERM' };
 
-it('lets running jobs end and gives the others back on SIGTERM, also when it is said twice', async () => {
+it('lets running jobs end and gives the others back on SIGTERM, also if it comes twice', async () => {
   const worker = await startWorker();
   const ids = await addJobs(10, 'hold');
   await worker.take(4, 'started');
@@ -86,7 +86,7 @@ it('does not count the attempt of a job that fails because its signal was aborte
   );
 });
 
-it('leaves nothing behind that keeps a closed application running', async () => {
+it('leaves nothing that keeps a closed application running', async () => {
   const worker = await startWorker();
   await addJobs(4, 'quick');
   await worker.take(4, 'ended');

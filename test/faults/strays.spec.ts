@@ -7,7 +7,7 @@ import { bootWorking } from './support/app.js';
 
 const redis = useRedis();
 
-it('runs a job that the store counts as held by a worker that knows nothing of it, while that is idle and while it is busy', async () => {
+it('runs a job that the store counts as held by a worker that does not know it, idle or busy', async () => {
   const app = await bootWorking({ connection: redis.url, prefix: redis.prefix, lease: { duration: '2s' } });
   const key = (kind: string) => `{${redis.prefix}:work}:${kind}`;
   await app.queue.add('first', null);
@@ -37,7 +37,7 @@ it('runs a job that the store counts as held by a worker that knows nothing of i
   expect([...app.runs.values()].every((times) => times === 1)).toBe(true);
 });
 
-it('gives up a run whose job the store counts as held by nobody', async () => {
+it('aborts a run whose job the store counts as held by no worker', async () => {
   const gate = latch('the end of the run');
   const runs: Job[] = [];
   const app = await bootWorking(

@@ -23,7 +23,7 @@ async function openQueue(): Promise<Queue> {
   return (await bootApp({ imports })).get<Queue>(getQueueToken('work'));
 }
 
-it('takes a job from a process that adds to a process that works', async () => {
+it('runs a job that one process adds in another process', async () => {
   const ledger = new Ledger();
   const [producer, worker] = await Promise.all([
     spawnApp({ root: root({ role: 'producer' }) }),
@@ -46,7 +46,7 @@ it('takes a job from a process that adds to a process that works', async () => {
   expect(await Promise.all([producer.exit(), worker.exit()])).toEqual([ended, ended]);
 });
 
-it('loses none of 1,000 jobs and runs none twice when a worker is told to end in the middle of them', async () => {
+it('loses none of 1,000 jobs and runs none twice when a worker is stopped in the middle of them', async () => {
   const ledger = new Ledger();
   const queue = await openQueue();
   const worker = () => spawnApp({ root: root({ autoStart: false }), concurrency: 20, ledger: ledger.file() });

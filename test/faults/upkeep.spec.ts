@@ -25,7 +25,7 @@ async function calls(command: string): Promise<number> {
 }
 
 describe('the janitor', () => {
-  it('goes on by itself after Redis was away in the middle of its work', async () => {
+  it('continues on its own after Redis was away in the middle of its work', async () => {
     const { logs } = await bootQueue(redis, { root: often, handlers, watch: false });
     const key = await heap(20_000);
     await until(async () => (await redis.admin.zcard(key)) < 20_000, PATIENT);
@@ -36,14 +36,14 @@ describe('the janitor', () => {
     expect(logs.complaints.filter((text) => text.includes('cannot be removed'))).toEqual([]);
   });
 
-  it('goes on by itself after Redis was too busy to answer', async () => {
+  it('continues on its own after Redis was too busy to answer', async () => {
     const { logs } = await bootQueue(redis, { root: often, handlers, watch: false });
     await redis.admin.client('PAUSE', 500, 'ALL');
     await isGone(await heap(1_000));
     expect(logs.complaints).toEqual([]);
   });
 
-  it('of several processes does one round at a time between them', async () => {
+  it('runs in one of several processes at a time', async () => {
     const logs = new Logs();
     const interval = 500;
     const root = { upkeep: { interval } };
@@ -61,7 +61,7 @@ describe('the janitor', () => {
     expect(asked).toBeLessThanOrEqual(2 * rounds);
   });
 
-  it('of two processes at once is harmless, and takes everything once', async () => {
+  it('in two processes at once is harmless, and removes everything once', async () => {
     const logs = new Logs();
     const queues = [{ name: 'own' }];
     // They share only some queues, so each process looks after its own.
@@ -76,7 +76,7 @@ describe('the janitor', () => {
     expect(logs.complaints).toEqual([]);
   });
 
-  it('says what is wrong with one queue once, and looks after the others', async () => {
+  it('logs the problem of one queue once, and continues with the others', async () => {
     const { logs } = await bootQueue(redis, {
       root: often,
       handlers,

@@ -88,7 +88,7 @@ it('completes 100 jobs that lost their worker three times in a row', async () =>
   await last.exit();
 });
 
-it('lays a job that kills its worker to rest as stalled, and completes its neighbours', async () => {
+it('makes a job that kills its worker dead as stalled, and completes the other jobs', async () => {
   const { id: poison } = await queue.add('poison', null);
   const neighbours = await addJobs(9, 'sleep', 50);
   let kills = 0;
@@ -112,7 +112,7 @@ it('lays a job that kills its worker to rest as stalled, and completes its neigh
   expect(ledger.times('E')).toEqual(onceEach(neighbours));
 });
 
-it('refuses what a worker says that was stopped for longer than its lease, and lets it work on under a new name', async () => {
+it('refuses outcomes of a worker that was stopped for longer than its lease, and lets it continue under a new name', async () => {
   const zombie = await startWorker(10);
   const ids = await addJobs(10, 'hold');
   await zombie.take(10, 'started');
@@ -140,7 +140,7 @@ it('refuses what a worker says that was stopped for longer than its lease, and l
 });
 
 describe('a handler that blocks the event loop', () => {
-  it('is not taken for dead for three leases', async () => {
+  it('is not treated as dead for three leases', async () => {
     const blocked = await startWorker(1);
     const other = await startWorker(1);
     const stalled = collect(events.ofType('work', 'stalled'));
@@ -154,7 +154,7 @@ describe('a handler that blocks the event loop', () => {
     await Promise.all([blocked.exit(), other.exit()]);
   });
 
-  it('for ever loses its jobs after maxBlock and the lease', async () => {
+  it('forever loses its jobs after maxBlock and the lease', async () => {
     const maxBlock = 1_000;
     const blocked = await startWorker(1, { maxBlock });
     const heir = await startWorker(1, { maxBlock, maxStalls: 0 }, { autoStart: false });
@@ -172,7 +172,7 @@ describe('a handler that blocks the event loop', () => {
   });
 });
 
-it('runs nothing twice where the heartbeat thread starts later than several leases last', async () => {
+it('runs nothing twice if the heartbeat thread starts only after several leases', async () => {
   const lease = { duration: 1_000 };
   const slow = await spawnApp({
     root: { connection: redis.url, prefix: redis.prefix, lease },

@@ -47,7 +47,7 @@ describe.each(['redis', 'memory'] as const)('what an actor does (%s)', (kind) =>
   const boot = () =>
     bootQueue(redis, { watch: false, ...(kind === 'memory' && { root: { connection: 'memory' } }) });
 
-  it('is recorded: who, what, which, how many, and how it ended', async () => {
+  it('is recorded: actor, action, target, number of jobs and result', async () => {
     const { queue, get } = await boot();
     const ada = queue.as('ada');
     const { id } = await ada.add('one', { secret: 'canary' });
@@ -143,7 +143,7 @@ describe.each(['redis', 'memory'] as const)('what an actor does (%s)', (kind) =>
     expect(await queue.limits.list()).toMatchObject([{ of: 'queue' }]);
   });
 
-  it('has no entry without an actor, and only one for a call that makes others', async () => {
+  it('has no entry without an actor, and only one for a call that makes further calls', async () => {
     const { queue, get } = await boot();
     const { id } = await queue.add('one', null, { retention: '1h' });
     await queue.pause();
@@ -272,7 +272,7 @@ it('does what was asked although it cannot be recorded, and logs the entry', asy
   await redis.admin.set(processKeys(redis.prefix).actions, 'of another program');
   expect(await queue.as('ada').pause()).toBe(true);
   expect(logs.complaints.join()).toMatch(
-    /an action is not in the record: "ada" did queue\.pause in queue 'work': the queue \(ok\): .*WRONGTYPE/,
+    /an action could not be recorded: "ada" did queue\.pause in queue 'work': the queue \(ok\): .*WRONGTYPE/,
   );
 });
 

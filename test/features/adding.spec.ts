@@ -25,7 +25,7 @@ describe('addBulk', () => {
     expect(await queue.addBulk([])).toEqual([]);
   });
 
-  it('takes options per job, and says of each whether it was there already', async () => {
+  it('takes options per job, and returns for each whether it existed already', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     await queue.add('first', 'kept', { id: 'a' });
     const added = await queue.addBulk([
@@ -47,7 +47,7 @@ describe('addBulk', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 2, delayed: 1 });
   });
 
-  it('stores nothing where one entry is wrong, and names it', async () => {
+  it('stores nothing if one entry is wrong, and names it', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     const wrong: [string, unknown, string][] = [
       ['a payload', job({ at: [0, () => 1] }), 'addBulk()[1].data.at[1] is a function'],
@@ -79,7 +79,7 @@ describe('addBulk', () => {
 });
 
 describe('ids', () => {
-  it('of the caller are ordinary, whatever they look like, and come back byte by byte', async () => {
+  it('of the caller may look like anything, and come back byte by byte', async () => {
     const ids = [
       'meta',
       'jobs',
@@ -129,7 +129,7 @@ describe('ids', () => {
     expect(said.values.filter((event) => event.type === 'added')).toHaveLength(ids.length);
   });
 
-  it('make a second add a duplicate, which says in which state the first is', async () => {
+  it('make a second add a duplicate, which returns the state of the first job', async () => {
     const { gate, handlers } = gated();
     const defaults = { idHeldBy: ['completed', 'dead'] as const };
     const { queue } = await bootQueue(redis, { handlers, queue: { defaults } });
@@ -151,7 +151,7 @@ describe('ids', () => {
     gate.open();
   });
 
-  it('are those of the first of several adds at once, whatever is added between them', async () => {
+  it('belong to the first of several adds at once, whatever is added between them', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     await queue.add('job', 'there', { id: 'there' });
     for (let i = 0; i < 20; i++) {
@@ -184,7 +184,7 @@ describe('ids', () => {
     },
   );
 
-  it('are made where none is given: unique, and sorted by time', async () => {
+  it('are generated if none is given: unique, and sorted by time', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     const ids: string[] = [];
     for (let i = 0; i < 3; i++) {

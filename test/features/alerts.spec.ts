@@ -72,7 +72,7 @@ async function childOf(port: number): Promise<ChildProcess> {
 const leaderOf = () => redis.admin.hget(`{${redis.prefix}}:alerts`, 'owner');
 
 describe('rules', () => {
-  it('fire for what they look at, and are resolved', async () => {
+  it('fire for their value, and are resolved', async () => {
     const heard: Alert[] = [];
     const end = latch('the end of the job');
     const app = await withAlerts(
@@ -169,7 +169,7 @@ describe('rules', () => {
     expect(app.get(Pager).heard).toEqual(['queue "work": 1 waiting job (limit 0)']);
   });
 
-  it('go on after notify has failed, and after Redis refused them', async () => {
+  it('continue after notify has failed, and after Redis refused them', async () => {
     let count = 0;
     const heard: Alert[] = [];
     const { queue, logs } = await withAlerts({
@@ -218,7 +218,7 @@ describe('a webhook', () => {
     expect(new Date(alert.since).toJSON()).toBe(alert.since);
   });
 
-  it('tries again after 5xx and 429, not after other answers; the next look does', async () => {
+  it('tries again after 5xx and 429; after other answers only with the next evaluation', async () => {
     const { received, url } = await receiver((count) => [500, 429, 302, 204][count - 1] ?? 204);
     const { queue, logs } = await withAlerts({
       rules: [{ rule: 'backlog', limit: 0 }],
@@ -249,7 +249,7 @@ describe('a webhook', () => {
 });
 
 describe('several processes', () => {
-  it('tell an alert once, and go on with it when the one that led was killed', async () => {
+  it('send an alert once, and continue with it when the leader was killed', async () => {
     const { received, port } = await receiver();
     const { queue } = await producing();
     const children = [await childOf(port), await childOf(port)];
@@ -274,7 +274,7 @@ describe('several processes', () => {
     });
   });
 
-  it('repeat what was under way when the one that led was killed, with the same key', async () => {
+  it('repeat a notification in flight when the leader was killed, with the same key', async () => {
     const { received, port } = await receiver((count) =>
       count === 1 ? new Promise<number>(() => undefined) : 204,
     );
@@ -290,7 +290,7 @@ describe('several processes', () => {
     expect(two!.alert).toMatchObject({ state: 'firing' });
   });
 
-  it('evaluate once per interval, whoever leads, and hand on at once when the leader stops', async () => {
+  it('evaluate once per interval, whichever process leads, and change the leader at once when it stops', async () => {
     let looks = 0;
     const start = () => {
       const alerts = createAlerts({

@@ -68,7 +68,7 @@ describe('a wrong call', () => {
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   });
 
-  it('is refused at the start where it is a registration, with all faults in one error', async () => {
+  it('is refused at the start if it is a registration, with all faults in one error', async () => {
     const queues = [
       { name: 'a b' },
       { name: '' },
@@ -97,7 +97,7 @@ describe('a wrong call', () => {
 describe('a Redis out of reach', () => {
   const redis = useRedis();
 
-  it('makes add reject in time: nothing stored where there is no connection, unknown where it went silent', async () => {
+  it('makes add reject in time: not applied without a connection, unknown if the connection went silent', async () => {
     const cut = await startCut(redis.url);
     const root = { connection: cut.url, enqueueTimeout: 400 };
     const { queue, producer } = await bootQueue(redis, { root, watch: false });
@@ -157,7 +157,7 @@ describe('a Redis that does not fit', () => {
   const server = useServer({ args: ['--maxmemory-policy', 'allkeys-lru'] });
   const redis = useRedis({ server });
 
-  it('is said at the start: one warning for eviction, one for no file on disk', async () => {
+  it('is logged at the start: one warning for eviction, one for no file on disk', async () => {
     const { logs } = await bootQueue(redis, { watch: false });
     const said = logs.complaints.filter((text) => text.includes('Redis'));
     expect(said).toEqual([
@@ -171,7 +171,7 @@ describe('a Redis that does not fit', () => {
   it.each([
     ['redis_version:6.2.14', 'Redis 6.2.14 is too old'],
     ['redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:7.1.0', 'Valkey 7.1.0 is too old'],
-  ])('is refused at the start where it is too old: %s', async (info, message) => {
+  ])('is refused at the start if it is too old: %s', async (info, message) => {
     const connection = await oldRedis(info);
     const logs = new Logs();
     const error = await bootQueue(redis, { root: { connection }, watch: false, logs }).then(

@@ -84,7 +84,7 @@ describe('the bootstrap refuses', () => {
     ]);
   });
 
-  it('queues that are not named, named twice or weighed by what is no weight', async () => {
+  it('queues without a name, named twice or with an invalid weight', async () => {
     const queues: unknown[] = [
       [],
       {},
@@ -164,7 +164,7 @@ describe('the bootstrap refuses', () => {
     ]);
   });
 
-  it('names that are none', async () => {
+  it('invalid names', async () => {
     const NAMES: Record<string, string> = {};
     @Processor('e mail')
     class Spaced {
@@ -207,7 +207,7 @@ describe('the bootstrap refuses', () => {
     ]);
   });
 
-  it('options of a processor that are no object, or cannot be read', async () => {
+  it('options of a processor that are not an object, or cannot be read', async () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     revoke();
     const given: unknown[] = [null, 50, [Scope.REQUEST], proxy];
@@ -226,7 +226,7 @@ describe('the bootstrap refuses', () => {
     ]);
   });
 
-  it('a scope that is none, and durable without the scope that it needs', async () => {
+  it('an invalid scope, and durable without the scope that it needs', async () => {
     @Processor('email', { scope: 'request' as never })
     class Word {
       @Handle('a')
@@ -270,7 +270,7 @@ describe('the bootstrap refuses', () => {
     ]);
   });
 
-  it('a handler in a class that is no processor, provider or controller', async () => {
+  it('a handler in a class that is not a processor, provider or controller', async () => {
     @Injectable()
     class MailService {
       @Handle('welcome')
@@ -312,7 +312,7 @@ describe('the bootstrap refuses', () => {
     ]);
   });
 
-  it('an override that hides a handler without being one', async () => {
+  it('an override without @Handle that hides a handler', async () => {
     @Processor('sms')
     class Loud extends EmailProcessor {
       override welcome() {

@@ -51,7 +51,7 @@ describe('a circuit breaker', () => {
     ]);
   });
 
-  it('counts only what the code says, and no error that a further attempt cannot fix', async () => {
+  it('counts only errors that isFailure selects, and none that another attempt cannot fix', async () => {
     const isFailure = (error: unknown) => {
       if ((error as Error).message === 'odd') throw new Error('cannot tell');
       return (error as Error).message !== '404';
@@ -139,7 +139,7 @@ describe('a circuit breaker of a limit that queues share', () => {
 });
 
 describe('what keeps a job waiting', () => {
-  it('is told with its time: holds, and groups that are paused', async () => {
+  it('is returned with its time: holds, and groups that are paused', async () => {
     const { queue } = await bootQueue(redis, {
       root: { limits: { api: { concurrency: 1 } } },
       queue: { groups: {}, uses: ['api'] },

@@ -29,7 +29,7 @@ describe.each(['redis', 'memory'] as const)('acts on many jobs in the background
   const addMany = (queue: Awaited<ReturnType<typeof boot>>['queue'], count: number) =>
     queue.addBulk(Array.from({ length: count }, (_, n) => ({ name: n % 3 ? 'a' : 'b', data: { n } })));
 
-  it('change all jobs that match, and tell how many of which', async () => {
+  it('change all jobs that match, and report how many were examined and changed', async () => {
     const { queue, get } = await boot();
     await addMany(queue, 300);
     const { id, state } = await queue.bulkActs.start('remove', { state: 'waiting', name: 'a' });

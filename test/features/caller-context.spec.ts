@@ -18,7 +18,7 @@ async function looking(): Promise<{ app: QueueApp; seen: unknown[] }> {
 const completed = (app: QueueApp, count: number) =>
   app.said.take(count, ({ type }) => type === 'completed', PATIENT);
 
-describe('what a request keeps by AsyncLocalStorage is not there in handlers', () => {
+describe('the AsyncLocalStorage of a request is not visible in handlers', () => {
   it('of jobs that it adds one by one to an idle worker', async () => {
     const { app, seen } = await looking();
     for (let count = 1; count <= 5; count++) {
@@ -28,7 +28,7 @@ describe('what a request keeps by AsyncLocalStorage is not there in handlers', (
     expect(seen).toEqual(Array(5).fill(undefined));
   });
 
-  it('of jobs that it adds at once, nor of those of others behind them', async () => {
+  it('of jobs that it adds at once, nor of later jobs of other callers', async () => {
     const { app, seen } = await looking();
     await requests.run('of a request', () =>
       Promise.all(Array.from({ length: 40 }, (_, i) => app.queue.add('one', i))),
@@ -38,7 +38,7 @@ describe('what a request keeps by AsyncLocalStorage is not there in handlers', (
     expect(seen).toEqual(Array(80).fill(undefined));
   });
 
-  it('of jobs that it lets go on', async () => {
+  it('of jobs that it resumes', async () => {
     const { app, seen } = await looking();
     await app.queue.pause();
     await app.queue.addBulk([1, 2, 3].map((data) => ({ name: 'one', data })));
@@ -57,7 +57,7 @@ describe('what a request keeps by AsyncLocalStorage is not there in handlers', (
   });
 });
 
-it('is not there where others are told of events either, though it was the first to listen', async () => {
+it('is not visible to other event listeners either, although the request was the first to listen', async () => {
   const app = await bootQueue(redis, { watch: false });
   const seen: unknown[] = [];
   const see = () => void seen.push(requests.getStore());

@@ -39,7 +39,7 @@ describe('a job that has not started', () => {
     }
   });
 
-  it('says so, with its name, the attempts it has made and the reason', async () => {
+  it('is reported by an event, with its name, attempts and the reason', async () => {
     const { queue, said } = await bootQueue(redis, {
       handlers: {
         again: () => {
@@ -86,7 +86,7 @@ describe('a job that runs', () => {
   };
 
   it.each(Object.keys(connections) as (keyof typeof connections)[])(
-    '%s hears of it within a beat, from any process, and is never tried again',
+    '%s gets the signal within a heartbeat, from any process, and is never retried',
     async (how) => {
       const started = latch('the run');
       const asked = latch('asked twice');
@@ -138,7 +138,7 @@ describe('a job that runs', () => {
     },
   );
 
-  it('is over whatever its handler throws then', async () => {
+  it('ends as cancelled, whatever its handler throws then', async () => {
     const thrown: Record<string, unknown> = {
       error: new Error('something else'),
       unrecoverable: new UnrecoverableError(),
@@ -173,7 +173,7 @@ describe('a job that runs', () => {
     });
   });
 
-  it('completes where its handler returns all the same', async () => {
+  it('completes if its handler returns anyway', async () => {
     const started = latch('the run');
     const { queue, ended, said } = await bootQueue(redis, {
       root,
@@ -193,7 +193,7 @@ describe('a job that runs', () => {
     expect(said.values.filter(({ type }) => type === 'cancelled')).toEqual([]);
   });
 
-  it('ends an Observable: what it began is unsubscribed', async () => {
+  it('ends an Observable by unsubscribing from it', async () => {
     const subscribed = latch('the subscription');
     const unsubscribed = latch('its end');
     const { queue, ended } = await bootQueue(redis, {
@@ -213,7 +213,7 @@ describe('a job that runs', () => {
     expect((await ended(id)).type).toBe('cancelled');
   });
 
-  it('ends when its worker is stopped before it has listened', async () => {
+  it('ends when its worker is stopped before the cancellation reaches it', async () => {
     const started = latch('the run');
     const never = latch('nothing');
     const first = await bootQueue(redis, {
@@ -240,8 +240,8 @@ describe('a job that runs', () => {
   });
 });
 
-describe('whoever waits for it', () => {
-  it.each([true, false])('is told why, events on: %s', async (events) => {
+describe('a caller that waits for it', () => {
+  it.each([true, false])('gets the reason, events on: %s', async (events) => {
     const started = latch('the run');
     const { queue } = await bootQueue(redis, {
       root,

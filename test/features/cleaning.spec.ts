@@ -71,7 +71,7 @@ describe('queue.remove, with a filter', () => {
     ['a name with a line break', { state: 'waiting', name: 'a\nb' }],
     ['no field of the data', { state: 'waiting', where: {} }],
     ['a value that got lost', { state: 'waiting', where: { tenant: undefined } }],
-  ])('refuses %s in words, and removes nothing', async (_, options) => {
+  ])('refuses %s with a message, and removes nothing', async (_, options) => {
     const { queue } = await bootQueue(redis, { watch: false });
     await queue.add('job', 1);
     expect(await refused(queue.remove(options as never))).toMatchObject({
@@ -166,7 +166,7 @@ describe('for all that a filter fits', () => {
     expect(await queue.remove({ state: 'delayed' }, { signal: AbortSignal.abort() })).toBe(0);
   });
 
-  it('at a rate leaves jobs alone that come while it works', async () => {
+  it('at a rate does not touch jobs that are added while it works', async () => {
     const { queue } = await bootQueue(redis);
     await queue.pause();
     const add = (count: number) =>
@@ -250,7 +250,7 @@ describe('for all that a filter fits', () => {
 });
 
 describe('queue.obliterate', () => {
-  it('lets those who follow the events go on without a gap, and waits for none of them', async () => {
+  it('lets event subscribers continue without a gap, and waits for none of them', async () => {
     const { queue, said, events } = await bootQueue(redis);
     await queue.addBulk(Array.from({ length: 20 }, (_, data) => ({ name: 'job', data })));
     const seen = await said.take(20, () => true, PATIENT);
@@ -273,7 +273,7 @@ describe('queue.obliterate', () => {
     expect(gaps.filter((gap) => (gap as { missed: unknown }).missed === null)).toEqual([]);
   });
 
-  it('forced under a running job resurrects nothing, whatever its worker says then', async () => {
+  it('forced while a job runs brings nothing back, whatever outcome its worker sends', async () => {
     const { gate, handlers } = gated();
     const { queue, logs } = await bootQueue(redis, { handlers });
     await queue.add('active', 1, { id: 'active', retention: '1h' });

@@ -96,7 +96,7 @@ describe('concurrency', () => {
     expect(logs.complaints.filter((text) => /another worker|lease/.test(text))).toEqual([]);
   });
 
-  it('does not hoard: what waits behind a slow job runs in an idle application', async () => {
+  it('does not claim too much: jobs that wait for a slow job run in an idle application', async () => {
     const gate = latch('the end of the slow job');
     const began = latch<string>('the slow job');
     const ran: Record<string, number> = { one: 0, two: 0 };
@@ -127,7 +127,7 @@ describe('concurrency', () => {
     gate.open();
   });
 
-  it('gives what a slow job keeps waiting to a worker that sleeps, without anything being added', async () => {
+  it('gives jobs that wait for a slow job to an idle worker, without a new add', async () => {
     const gate = latch('the end of the slow job');
     const began = latch('the slow job');
     const elsewhere: unknown[] = [];
@@ -158,7 +158,7 @@ describe('concurrency', () => {
     gate.open();
   });
 
-  it('wakes an idle application for every job that the others have no slot for', async () => {
+  it('wakes an idle application for every job for which the others have no slot', async () => {
     let both = latch('both applications have a job');
     let running = 0;
     const handlers: Handlers = {

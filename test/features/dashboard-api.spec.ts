@@ -17,7 +17,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
   const boot = (dashboard?: QueueDashboardOptions, more: Partial<Parameters<typeof bootDashboard>[1]> = {}) =>
     bootDashboard(redis, { platform, ...(dashboard && { dashboard }), ...more });
 
-  it('serves its page and its files, compressed and once for ever', async () => {
+  it('serves its page, and its files compressed and cached permanently', async () => {
     const { ask } = await boot();
     const page = await ask('GET', '');
     expect([page.status, page.headers['content-type'], page.headers['cache-control']]).toEqual([
@@ -51,7 +51,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     ]);
   });
 
-  it('leads relative addresses from every page to the same files', async () => {
+  it('resolves relative addresses of every page to the same files', async () => {
     const { ask } = await boot({ access: 'public', path: '/admin/queues' }, { at: '/admin/queues' });
     const start = await ask('GET', '?x=1');
     expect([start.status, start.headers['location']]).toEqual([302, 'queues/?x=1']);
@@ -90,7 +90,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect((await api('POST', 'queues/work/pause')).body).toEqual({ changed: true });
   });
 
-  it('lists each job under its state, and tells all that is known of one', async () => {
+  it('lists each job under its state, and shows everything about one job', async () => {
     const { gate, handlers } = gated();
     const { queue, api } = await boot(undefined, { handlers });
     await oneOfEach(queue);
@@ -258,7 +258,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       expect([where, (await api('GET', `queues/work/jobs?where=${where}`)).status]).toEqual([where, 400]);
   });
 
-  it('runs a job again that has completed and is kept', async () => {
+  it('runs a completed job again if it is kept', async () => {
     const { queue, api } = await boot(undefined, { handlers: { a: () => 1 } });
     await queue.add('a', 1, { id: 'a', retention: '1h' });
     await until(async () => (await queue.get('a'))?.state === 'completed', PATIENT);
@@ -268,7 +268,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect((await api('POST', 'queues/work/jobs/a/retry')).status).toBe(409);
   });
 
-  it('tells in which process a job runs', async () => {
+  it('shows in which process a job runs', async () => {
     const { gate, handlers } = gated();
     const { queue, api } = await boot(undefined, { handlers });
     await queue.add('active', 1, { id: 'active' });
@@ -395,7 +395,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     await queue.limits.clear();
   });
 
-  it('says that a hold stops jobs, on the overview too, and releases it', async () => {
+  it('shows that a hold stops jobs, on the overview too, and releases it', async () => {
     const { queue, api } = await boot();
     await queue.limits.set({ concurrency: 4 }, { name: 'a' });
     await queue.limits.hold('1h');
@@ -440,7 +440,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect(await history('none')).toEqual({ jobs: [], isPartial: false });
   });
 
-  it('tells what happened by minute, of one queue and of all', async () => {
+  it('shows counters by minute, of one queue and of all', async () => {
     const { api } = await boot();
     expect((await api('GET', 'series')).body.isCounted).toBe(false);
     const worker = await boot(undefined, { handlers: { a: () => {} }, root: { history: true } });
@@ -469,7 +469,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       expect([hours, (await api('GET', `series?hours=${hours}`)).status]).toEqual([hours, 400]);
   });
 
-  it('shows queues of other applications where it is asked to', async () => {
+  it('shows queues of other applications on request', async () => {
     const other = await boot(undefined, { queues: ['elsewhere'], handlers: { '*': () => {} } });
     await other.queueOf('elsewhere').pause();
     await other.queueOf('elsewhere').add('a', { n: 1 }, { id: 'far' });
@@ -542,7 +542,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect(await queue.isPaused()).toBe(false);
   });
 
-  it('says how far a search went, and goes on from there', async () => {
+  it('returns how far a search went, and continues from there', async () => {
     const { queue, api } = await boot();
     await queue.pause();
     const ids = Array.from({ length: 12_000 }, (_, n) => ({

@@ -44,7 +44,7 @@ describe('limits on the dashboard', () => {
     ]);
   });
 
-  it('are refused in words, without the right, and where they are wrong', async () => {
+  it('are refused with a message, without the right, and if they are wrong', async () => {
     const { ask, queue } = await bootDashboard(redis, {
       dashboard: {
         authorize: (request, action) =>
@@ -166,7 +166,7 @@ describe('schedules on the dashboard', () => {
     authorize: QueueDashboardOptions['authorize'] = () => ({ allow: 'operator', actor: 'ada' }),
   ) => bootDashboard(redis, { dashboard: { authorize, redact: { fields: /token/, paths: [] } } });
 
-  it('are edited, with the next five times before, and recorded', async () => {
+  it('are edited after a preview of the next five times, and recorded', async () => {
     const { api, queue } = await boot();
     const data = { token: 't', n: 1 };
     await queue.schedules.upsert('daily', { cron: '0 7 * * *', limit: 9 }, { name: 'a', data });
@@ -246,7 +246,7 @@ describe('schedules on the dashboard', () => {
     });
   });
 
-  it('are not edited where the code declares them', async () => {
+  it('are not edited if the code declares them', async () => {
     @Processor('work')
     class Work {
       @Schedule({ every: '1h' })

@@ -16,7 +16,7 @@ describe.each(['express', 'fastify'] as const)('live events on %s', (platform) =
   const boot = (dashboard?: QueueDashboardOptions, more: Partial<Parameters<typeof bootDashboard>[1]> = {}) =>
     bootDashboard(redis, { platform, ...(dashboard && { dashboard }), ...more });
 
-  it('streams events, goes on where a reader stopped, and ends with the application', async () => {
+  it('streams events, continues where a reader stopped, and ends with the application', async () => {
     const { app, queue, ask, follow } = await boot();
     await queue.add('a', 1, { id: 'one' });
     const first = await follow('work:0');
@@ -39,7 +39,7 @@ describe.each(['express', 'fastify'] as const)('live events on %s', (platform) =
     await Promise.all([second.ended, app.close()]);
   });
 
-  it('bounds how many follow the events at once', async () => {
+  it('limits how many clients follow the events at once', async () => {
     const { ask, follow } = await boot({ access: 'public', maxStreams: 1 });
     const first = await follow('work:0');
     await first.until('retry: 2000');

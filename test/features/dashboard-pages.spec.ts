@@ -42,12 +42,12 @@ describe('what the browser loads', () => {
     expect(gzipSync(style, { level: 9 }).length).toBeLessThan(15_000);
   });
 
-  it('names no address but the namespaces of XML', () => {
+  it('contains no address except the namespaces of XML', () => {
     const found = `${script.toString()}${style.toString()}`.match(/https?:\/\/[^\s"'`)]*/g) ?? [];
     expect(found.filter((address) => !address.startsWith('http://www.w3.org/'))).toEqual([]);
   });
 
-  it('makes no node out of text', () => {
+  it('creates no HTML from text', () => {
     const own = script
       .toString()
       .match(/\b(insertAdjacentHTML|outerHTML|document\.write|eval\(|new Function)/g);
@@ -187,7 +187,7 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
-  it('pause a queue where it is listed, with queues of one prefix together', async () => {
+  it('pause a queue in the list, which groups queues of one prefix', async () => {
     const dashboard = await bootDashboard(redis, { queues: ['shop.mail', 'shop.media'] });
     await dashboard.queueOf('shop.mail').addBulk([1, 2, 3].map((data) => ({ name: 'a', data })));
     await dashboard.queueOf('shop.media').add('a', 1);
@@ -383,7 +383,7 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
-  it('offer nothing that a person may not do', async () => {
+  it('offer only actions that the person may do', async () => {
     const dashboard = await bootDashboard(redis, { dashboard: { authorize: () => 'viewer' } });
     await dashboard.queue.pause();
     await dashboard.queue.add('a', 1, { id: 'a' });
@@ -444,7 +444,7 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
-  it('list who did what, by queue and actor, in pages', async () => {
+  it('list actions by queue and actor, in pages', async () => {
     const dashboard = await bootDashboard(redis, {
       queues: ['other'],
       dashboard: { authorize: () => ({ allow: 'operator', actor: 'ada' }) },
@@ -472,7 +472,7 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
-  it('say that Redis is away, and recover by themselves', async () => {
+  it('show that Redis is away, and recover on their own', async () => {
     const dashboard = await bootDashboard(redis);
     const { page } = await open(`${dashboard.url}queues`);
     await page.getByRole('link', { name: 'work', exact: true }).waitFor();

@@ -88,7 +88,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(actions.map(told)).toEqual(seen.map(told).toReversed());
   });
 
-  it('lets those who may pause its queues give orders to a process', async () => {
+  it('lets a person who may pause its queues give orders to a process', async () => {
     const seen: QueueAction[] = [];
     const { app, ask } = await boot(
       {
@@ -123,7 +123,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     ]);
   });
 
-  it('answers with the exception that authorize throws, and does what it did although onAction throws', async () => {
+  it('returns the exception that authorize throws, and does the action although onAction throws', async () => {
     let isDown = false;
     const { api, queue, logs } = await boot({
       authorize: (_request, action) => {
@@ -147,7 +147,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(logs.complaints.join()).toMatch(/the log of actions is full.*the directory is down/s);
   });
 
-  it('shows nothing of the server to those who may see no queue', async () => {
+  it('shows nothing about the server to a person who may see no queue', async () => {
     const { ask } = await boot({
       authorize: (request, _action, { queue }) =>
         request.headers['x-user'] === 'ada' || (request.headers['x-user'] === 'bob' && queue === undefined),
@@ -172,7 +172,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(await status('eve', 'queues/work')).toBe(404);
   });
 
-  it('shows actions to those who may see them, queue by queue, also of queues that are deleted', async () => {
+  it('shows actions only for queues whose actions the person may see, also for deleted queues', async () => {
     const { ask, queueOf } = await boot(
       {
         authorize: (request, action, { queue }) => {
@@ -230,7 +230,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(body.actions.length).toBeLessThanOrEqual(34);
   });
 
-  it('writes into the log who did what, on one line', async () => {
+  it('logs who did what, on one line', async () => {
     const { api, queue, logs } = await boot({
       authorize: () => ({ allow: 'admin', actor: 'eve\nfake line' }),
     });
@@ -241,7 +241,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(lines).toEqual([`"eve\\nfake line" did job.remove in queue 'work': a`]);
   });
 
-  it('writes into the log by which field jobs were chosen, but not its value', async () => {
+  it('logs the field by which jobs were chosen, but not its value', async () => {
     const { api, queue, logs } = await boot({ access: 'public' });
     await queue.pause();
     await queue.add('a', { customer: { mail: 'ada@example.org' } });
@@ -252,7 +252,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(line).not.toContain('ada@');
   });
 
-  it('changes nothing and records nothing where it is read-only', async () => {
+  it('changes nothing and records nothing if it is read-only', async () => {
     const { queue, api, logs } = await boot({ access: 'public', readOnly: true });
     await queue.add('a', 1, { id: 'a' });
     for (const [method, path, body] of [
@@ -268,7 +268,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect((await api('GET', 'me')).body.rights).toEqual(['read', 'read-data', 'read-actions']);
   });
 
-  it('refuses changes from other places', async () => {
+  it('refuses changes from other origins', async () => {
     const { queue, ask } = await boot();
     const host = new URL((await boot()).url).host;
     const json = { 'content-type': 'application/json' };
@@ -364,7 +364,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect((await queue.get('dead'))?.data).toEqual({ ...data, deep: { card: secret, open: 'changed' } });
   });
 
-  it('lets nobody find jobs by a hidden value, nor without the right to see data', async () => {
+  it('finds no jobs by a hidden value, nor without the right to see data', async () => {
     const { queue, api } = await bootDashboard(redis, {
       dashboard: {
         redact: { paths: ['card.number'] },
@@ -444,7 +444,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(logs.complaints.join()).toContain("jobLinks['Customer']: ");
   });
 
-  it('stands twice in one application, each with its own rights', async () => {
+  it('can be mounted twice in one application, each with its own rights', async () => {
     const second = QueueDashboardModule.forRoot({
       path: 'view',
       access: 'public',
@@ -467,7 +467,7 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect((await api('POST', 'queues/work/pause')).status).toBe(200);
   });
 
-  it('keeps data from those who may only read', async () => {
+  it('hides data from a person who may only read', async () => {
     const { queue, api } = await boot({
       authorize: (_request, action) => action === 'read' || action === 'job.edit',
     });
@@ -501,7 +501,7 @@ describe('without a way to decide who may see it', () => {
     [{ access: 'public', maxOldest: 'soon' }, 'maxOldest'],
     [{ access: 'public', maxStreams: 0 }, 'maxStreams must be an integer'],
     [null, 'must be an object'],
-  ])('%j is refused in words', (options, said) => {
+  ])('%j is refused with a message', (options, said) => {
     expect(() => QueueDashboardModule.forRoot(options as never)).toThrow(said);
   });
 
@@ -515,7 +515,7 @@ describe('without a way to decide who may see it', () => {
     { Trace: 'https://x.example/{data}' },
     { Trace: 'https://x.example/{id' },
     Object.fromEntries(Array.from({ length: 11 }, (_, at) => [`l${at}`, 'https://x.example/'])),
-  ])('jobLinks: %j is refused in words', (jobLinks) => {
+  ])('jobLinks: %j is refused with a message', (jobLinks) => {
     const options = { access: 'public', jobLinks } as never;
     expect(() => QueueDashboardModule.forRoot(options)).toThrow('jobLinks must be up to 10 labels');
   });

@@ -39,7 +39,7 @@ async function age(id: string, ms: number): Promise<void> {
 }
 
 describe('every dead letter with its reason', () => {
-  it('is peeked at, the one that died first first, and stays', async () => {
+  it('is listed, the oldest first, and stays', async () => {
     const app = await boot();
     const { queue } = app;
     await withDead(app, 'die', 'unrecoverable', 'nobody');
@@ -70,7 +70,7 @@ describe('every dead letter with its reason', () => {
     expect(await ids({ reason: 'stalled' })).toEqual([]);
   });
 
-  it('comes in pages that neither pass over nor repeat what was there all the time', async () => {
+  it('comes in pages that neither skip nor repeat jobs that stay', async () => {
     const app = await boot();
     const { dead } = app.queue;
     await withDead(app, ...Array.from({ length: 9 }, () => 'die'));
@@ -85,7 +85,7 @@ describe('every dead letter with its reason', () => {
     expect(last).toMatchObject({ jobs: [{ id: '8' }], cursor: null });
   });
 
-  it('has no cursor but those that pages are answered with', async () => {
+  it('accepts only cursors that a page returned', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     const encoded = (...parts: unknown[]) => Buffer.from(JSON.stringify(parts)).toString('base64url');
     for (const cursor of [
@@ -116,7 +116,7 @@ describe('every dead letter with its reason', () => {
 });
 
 describe('dead letters replayed', () => {
-  it('start with all their attempts again, one by its id or those that a filter fits', async () => {
+  it('start again with all their attempts, one by its id or all that match a filter', async () => {
     let fail = true;
     const runs: string[] = [];
     const handlers: Handlers = {
@@ -198,7 +198,7 @@ describe('dead letters replayed', () => {
 });
 
 describeOnRedis('dead letters removed', () => {
-  it('leave nothing but an event, one by its id or those that a filter fits', async () => {
+  it('leave only an event when they are removed, one by its id or all that match a filter', async () => {
     const app = await boot();
     const { queue, said } = app;
     await withDead(app, 'die', 'unrecoverable', 'die', 'die');
@@ -217,7 +217,7 @@ describeOnRedis('dead letters removed', () => {
   });
 });
 
-describe('what is no filter', () => {
+describe('an invalid filter', () => {
   it.each([
     ['nothing', undefined, 'an object'],
     ['null', null, 'an object'],
@@ -229,7 +229,7 @@ describe('what is no filter', () => {
     ['a negative age', { newerThan: -1 }, 'newerThan'],
     ['a limit of 0', { limit: 0 }, 'limit'],
     ['a hostile field', JSON.parse('{"__proto__":{"limit":5}}'), '__proto__'],
-  ])('%s is refused in words and touches nothing', async (_, filter, said) => {
+  ])('%s is refused with a message and changes nothing', async (_, filter, said) => {
     const app = await boot();
     const { dead } = app.queue;
     await withDead(app, 'die');
@@ -241,7 +241,7 @@ describe('what is no filter', () => {
 describe('many dead letters at a rate', () => {
   const rate = { max: 40, per: '1s' } as const;
 
-  it('are queued evenly, those that match when the call begins, and it tells how far it is', async () => {
+  it('are queued evenly, those that match when the call begins, and progress is reported', async () => {
     const app = await boot();
     const { queue } = app;
     await withDead(app, ...Array.from({ length: 9 }, () => 'die'));
@@ -257,7 +257,7 @@ describe('many dead letters at a rate', () => {
     await until(async () => (await queue.counts()).dead === 9, PATIENT);
   });
 
-  it('are left dead from when the signal aborts, also while the call waits', async () => {
+  it('stay dead once the signal aborts, also while the call waits', async () => {
     const app = await boot();
     const { queue } = app;
     await withDead(app, 'die', 'die', 'die');

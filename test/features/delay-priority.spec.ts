@@ -54,7 +54,7 @@ it('shows a delayed job as delayed, with the time it is due', async () => {
   await said.first((one) => one.jobId === past.id, PATIENT);
 });
 
-it("judges a due time by the clock of Redis, whatever a process's own clock says", async () => {
+it('takes the due time by the clock of Redis, not by that of the process', async () => {
   const { ran, handlers } = recorder();
   const { queue, ended, said } = await bootQueue(redis, { handlers });
   const { now } = Date;
@@ -94,7 +94,7 @@ it('runs a delayed job at once when it is promoted, and no other', async () => {
   });
 });
 
-it('runs what has no priority first, then by priority, first in first out inside each', async () => {
+it('runs jobs without a priority first, then by priority, first in first out within each', async () => {
   const { ran, handlers } = recorder();
   const { queue, ended } = await bootQueue(redis, { handlers, concurrency: 1 });
   await queue.pause();
@@ -183,7 +183,7 @@ it('keeps the priority of a job over its delay and over its retries', async () =
   expect(began).toEqual(['1 waiting retry 2', '5 1']);
 });
 
-it('lets a due job run elsewhere at once where the process that knows of it has no slot', async () => {
+it('lets a due job run elsewhere at once if the process that knows of it has no slot', async () => {
   const gate = latch('the end of the long job');
   const busy = latch('the long job');
   const ran: string[] = [];
@@ -215,7 +215,7 @@ it('lets a due job run elsewhere at once where the process that knows of it has 
 });
 
 it.each(['is paused in its process', 'is stopped'] as const)(
-  'runs a delayed job in time where a process that knew of it %s',
+  'runs a delayed job in time if a process that knew of it %s',
   async (how) => {
     const ran: string[] = [];
     const handlers = (process: string): Handlers => ({ job: () => void ran.push(process) });

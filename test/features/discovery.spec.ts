@@ -25,7 +25,7 @@ function refuseToBeRead(): never {
 }
 
 describe('what is found', () => {
-  it('calls the handler on the instance that Nest made, with what it injects', async () => {
+  it('calls the handler on the instance that Nest created, with its dependencies', async () => {
     @Injectable()
     class Mailer {
       readonly sent: string[] = [];
@@ -45,7 +45,7 @@ describe('what is found', () => {
     expect(app.get(Mailer).sent).toEqual(['ada']);
   });
 
-  it('puts all processors of a queue into one pool, whose concurrency one of them gives', async () => {
+  it('puts all processors of a queue into one pool, whose concurrency one of them sets', async () => {
     @Processor('email')
     class Rest {
       @Handle()
@@ -70,18 +70,18 @@ describe('what is found', () => {
     expect(await pool('email').run('unheard-of')).toBe('rest unheard-of');
   });
 
-  it('answers undefined for a name without a handler, also for names that objects have', async () => {
+  it('returns undefined for a name without a handler, also for property names of objects', async () => {
     const { pool } = await startApp(['email'], { providers: [EmailProcessor] });
     const names = ['other', 'constructor', '__proto__', 'toString', 'null'];
     expect(names.filter((name) => pool('email').plan.find(name))).toEqual([]);
   });
 
-  it('gives ten slots where nobody asks for a number', async () => {
+  it('gives ten slots by default', async () => {
     const { pool } = await startApp(['email'], { providers: [EmailProcessor] });
     expect(pool('email').concurrency).toBe(10);
   });
 
-  it('finds handlers in decorated subclasses of a class that is no processor', async () => {
+  it('finds handlers in decorated subclasses of a class that is not a processor', async () => {
     abstract class Base {
       @Handle('ping')
       ping() {
@@ -107,7 +107,7 @@ describe('what is found', () => {
     expect(pool('email').plan.handlers.map((entry) => entry.label)).toEqual(['EmailProcessor.welcome']);
   });
 
-  it('is not upset by providers that cannot be looked at', async () => {
+  it('ignores providers that cannot be inspected', async () => {
     const strict = new Proxy(
       {},
       {
@@ -168,7 +168,7 @@ describe('what is found', () => {
     expect(await pool('email').run('welcome')).toBe('replaced');
   });
 
-  it('warns of a subclass that is not decorated, which is no processor', async () => {
+  it('warns about a subclass without a decorator, which is not a processor', async () => {
     class Quiet extends EmailProcessor {}
     const { logs, pool } = await startApp(['email'], { providers: [EmailProcessor, Quiet] });
     expect(pool('email').plan.handlers).toHaveLength(1);
@@ -188,7 +188,7 @@ function at(target: object, key: PropertyKey) {
   return Object.getOwnPropertyDescriptor(target, key);
 }
 
-describe('where @Handle may stand', () => {
+describe('where @Handle may be used', () => {
   // Code that does not compile is tried through a decorator of a looser type.
   const handle = Handle('x') as (target: object, key?: unknown, descriptor?: unknown) => void;
   class Target {
@@ -219,7 +219,7 @@ describe('where @Handle may stand', () => {
     expect(decorate).toThrow(refused(sentence));
   });
 
-  it('marks a method and leaves it as it was', () => {
+  it('marks a method and does not change it', () => {
     const before = at(Target.prototype, 'method')!;
     handle(Target.prototype, 'method', before);
     expect(at(Target.prototype, 'method')).toEqual(before);

@@ -49,7 +49,7 @@ const seconds = async () => Number((await redis.admin.time())[0]);
 const states = (values: readonly DispatcherStatus[]) => values.map(({ state }) => state);
 
 describe('a dispatcher', () => {
-  it('starts with the application, tells what it moves, and stops with it', async () => {
+  it('starts with the application, reports what it moves, and stops with it', async () => {
     await put(1, 'there before');
     const { dispatcher, close, logs } = await boot([{ ...KEYS, ...SOON }]);
     await listed(1);
@@ -75,7 +75,7 @@ describe('a dispatcher', () => {
     expect(logs.lines.filter(({ text }) => text.includes('dispatchers started'))).toHaveLength(1);
   });
 
-  it('moves a task when it is due, without looking for it all the time', async () => {
+  it('moves a task when it is due, without polling all the time', async () => {
     const { dispatcher, get } = await boot([{ ...KEYS, pollInterval: '1h' }], { autoStart: false });
     const moved = collect(dispatcher().moved$);
     const due = (await seconds()) + 2.25;
@@ -86,7 +86,7 @@ describe('a dispatcher', () => {
     expect(at / 1000).toBeLessThan(due + 5);
   });
 
-  it('finds an earlier task of somebody else within its pollInterval', async () => {
+  it('finds an earlier task of another program within its pollInterval', async () => {
     await put((await seconds()) + 3_600, 'later');
     const { dispatcher } = await boot([{ ...KEYS, pollInterval: '100ms' }]);
     const moved = collect(dispatcher().moved$);
@@ -94,7 +94,7 @@ describe('a dispatcher', () => {
     expect(await moved.first(() => true, PATIENT)).toMatchObject({ dispatched: 1, delayed: 1, ready: 1 });
   });
 
-  it('reads scores in milliseconds where it is told to', async () => {
+  it('reads scores in milliseconds on request', async () => {
     const now = (await seconds()) * 1000;
     await put(now, 'due');
     await put(now + 3_600_000, 'later');
@@ -118,7 +118,7 @@ describe('a dispatcher', () => {
     expect(moved.values.map(({ dispatched }) => dispatched)).toEqual([...Array<number>(9).fill(10), 5]);
   });
 
-  it('leaves tasks where they are while the list is full', async () => {
+  it('does not move tasks while the list is full', async () => {
     await put(1, 'a', 'b', 'c');
     await boot([{ ...KEYS, ...SOON, maxReady: 2 }]);
     await listed(2);
@@ -127,7 +127,7 @@ describe('a dispatcher', () => {
     expect(await ready()).toEqual(['b', 'c']);
   });
 
-  it('does not run where the role is producer', async () => {
+  it('does not run if the role is producer', async () => {
     await put(1, 'due');
     const { dispatcher, close } = await boot([{ ...KEYS, ...SOON }], { role: 'producer' });
     expect(dispatcher().status).toEqual({ state: 'stopped' });
@@ -150,7 +150,7 @@ describe('a dispatcher', () => {
   });
 });
 
-it('several work side by side, also for the same keys in several applications', async () => {
+it('several work at the same time, also for the same keys in several applications', async () => {
   const other = { name: 'other', delayedKey: 'o:delayed', readyKey: 'o:ready', ...SOON };
   const here = await boot([{ ...KEYS, ...SOON, batchSize: 3 }, other]);
   await boot([{ ...KEYS, ...SOON, batchSize: 7 }]);
@@ -182,7 +182,7 @@ it('needs no connection of its own beside queues', async () => {
 });
 
 describe('what goes wrong', () => {
-  it('a key of another type: it is logged once, told as the status, and goes on once the key is well', async () => {
+  it('a key of another type: it is logged once, shown in the status, and the dispatcher continues once the key is correct', async () => {
     await redis.admin.set(KEYS.readyKey, 'a text');
     await put(1, 'due');
     const { dispatcher, logs } = await boot([{ ...KEYS, ...SOON }]);
@@ -210,7 +210,7 @@ describe('what goes wrong', () => {
     );
   });
 
-  it('Redis restarts: it goes on, and every task is on the list once', async () => {
+  it('Redis restarts: the dispatcher continues, and every task is on the list once', async () => {
     const { dispatcher } = await boot([{ ...KEYS, ...SOON }]);
     await put(1, 'before');
     await listed(1);
@@ -221,7 +221,7 @@ describe('what goes wrong', () => {
     await until(() => dispatcher().status.state === 'running', PATIENT);
   });
 
-  it('Redis is away: the application starts, says that it fails, and stops all the same', async () => {
+  it('Redis is away: the application starts, logs the failure, and can be stopped', async () => {
     const { dispatcher, close } = await boot([{ ...KEYS, ...SOON }], { connection: 'redis://127.0.0.1:1' });
     const { error } = (await collect(dispatcher().status$).first(
       ({ state }) => state === 'failing',
@@ -285,7 +285,7 @@ describe('registering', () => {
     expect([name, readyKey]).toEqual(['late', 'a:ready']);
   });
 
-  it('is one dispatcher where several modules ask for the same', async () => {
+  it('is one dispatcher if several modules ask for the same', async () => {
     const register = () => QueueModule.registerDispatcher({ ...KEYS });
     @Module({ imports: [register()] })
     class Feature {}
@@ -339,7 +339,7 @@ describe('registering', () => {
     ],
     [{ delayedKey: '{shop:mails}:delayed', readyKey: 'r' }, 'delayedKey must be a key of your own, but'],
     [{ delayedKey: 'd', readyKey: '{shop}:processes' }, 'readyKey must be a key of your own, but'],
-  ])('refuses %j in words', async (options, words) => {
+  ])('refuses %j with a message', async (options, words) => {
     expect(await faultsOf(options)).toContainEqual(expect.stringContaining(words));
   });
 
@@ -349,7 +349,7 @@ describe('registering', () => {
     ]);
   });
 
-  it('takes names that are those of things in JavaScript', async () => {
+  it('accepts names that mean something in JavaScript', async () => {
     const { app, init } = await compileApp({
       imports: [
         QueueModule.forRoot(),

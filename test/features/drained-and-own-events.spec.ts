@@ -19,7 +19,7 @@ describe('a drained queue', () => {
   const done = ({ said }: Pick<QueueApp, 'said'>, count: number) =>
     said.take(count, ({ type }) => type === 'completed', PATIENT);
 
-  it('is told once when the last job has ended, and again after more work', async () => {
+  it('is reported once when the last job has ended, and again after more jobs', async () => {
     const app = await boot();
     await app.queue.addBulk(Array.from({ length: 200 }, () => ({ name: 'one', data: null })));
     const first = await app.drained.first(undefined, PATIENT);
@@ -31,7 +31,7 @@ describe('a drained queue', () => {
     expect(app.drained.values).toHaveLength(2);
   });
 
-  it('is not told while a job waits, runs or is due', async () => {
+  it('is not reported while a job waits, runs or is due', async () => {
     const gate = latch('the last job may end');
     const app = await boot(gate.promise);
     await app.queue.add('gated', null, { id: 'last' });
@@ -70,7 +70,7 @@ describe('events of the application', () => {
     ]);
   });
 
-  it('are refused with a wrong name, with a payload that is no JSON or too large, and where no events are kept', async () => {
+  it('are refused with an invalid name, with a payload that is not JSON or too large, and if no events are kept', async () => {
     const { queue, queueOf } = await bootQueue(redis, {
       queues: [{ name: 'mute', events: false }],
       watch: false,

@@ -36,7 +36,7 @@ describe('memory in production', () => {
     },
   );
 
-  it('starts where that was said', async () => {
+  it('starts if that was allowed explicitly', async () => {
     const connection = { memory: true, inProduction: true } as const;
     const { queue } = await inProduction(() =>
       boot({ root: { connection }, handlers: { echo: (job) => job.data as unknown } }),
@@ -58,7 +58,7 @@ describe('memory of a configuration with a key', () => {
     ]);
   });
 
-  it('is another one than that of the others', async () => {
+  it('is separate from the others', async () => {
     const { queueOf, close, logs } = await boot({ imports: keyed({ connection: 'memory' }) });
     await queueOf('draft').add('x', 1, { id: 'same' });
     expect(await queueOf('work').get('same')).toBeNull();
@@ -106,14 +106,14 @@ describe('what needs other processes', () => {
     );
   });
 
-  it('is not warned of where nothing asks for it', async () => {
+  it('is not mentioned in the log if no queue asks for it', async () => {
     const { logs } = await boot({ root: { durability: 'local' } });
     expect(logs.complaints).toHaveLength(1);
   });
 });
 
 describe('the end of the process', () => {
-  it('takes the jobs along that have not run to the end, and the log counts them', async () => {
+  it('loses the jobs that have not ended, and the log counts them', async () => {
     const began = latch('the run');
     const { queue, queueOf, close, logs } = await boot({
       queues: [{ name: 'other' }, { name: 'empty' }],
@@ -139,7 +139,7 @@ describe('the end of the process', () => {
     );
   });
 
-  it('is not worth a line where all of them have', async () => {
+  it('logs nothing if all jobs have ended', async () => {
     const { queue, close, logs } = await boot({ handlers: { x: () => undefined } });
     await queue.addAndWait('x', 1);
     await close();
@@ -156,7 +156,7 @@ describe('the end of the process', () => {
     );
   });
 
-  it('is not a stop of the workers: what waits meanwhile is run by the next start', async () => {
+  it('is not the same as a stop of the workers: waiting jobs run after the next start', async () => {
     const { queue, runtime } = await boot({ handlers: { echo: (job) => job.data as unknown } });
     await runtime.stop();
     const waiting = queue.addAndWait('echo', 'later');

@@ -138,7 +138,7 @@ describe.each(['js', 'cjs'] as const)(
       expect(await ended()).toBe(1);
     });
 
-    it('shows the request that is made here', () => {
+    it('contains the request that this test makes', () => {
       expect(readPage('README.md')).toContain(
         `curl localhost:3000/signup -H 'content-type: application/json' -d '{ "email": "ada@example.com" }'`,
       );
@@ -172,7 +172,7 @@ describe('a process that only works', { timeout: 120_000 }, () => {
     await app.get(QueueProducer).add('work', 'first', null, { delay: 100 });
   `;
 
-  it('stays, as it would with a connection, until it is told to end', async () => {
+  it('keeps running, as with a connection, until it is told to exit', async () => {
     const { said, signal, end } = await startProgram([...NO_IOREDIS, compiled('worker', WORKER)]);
     await said(/^ran first$/m);
     signal('SIGUSR2');
@@ -181,7 +181,7 @@ describe('a process that only works', { timeout: 120_000 }, () => {
   });
 });
 
-describe('where no Redis can be had', { timeout: 120_000 }, () => {
+describe('without any Redis', { timeout: 120_000 }, () => {
   /** As `npm run sample` does, without the compilation. */
   const start = (sample: string) =>
     startProgram([
@@ -196,7 +196,7 @@ describe('where no Redis can be had', { timeout: 120_000 }, () => {
   const SAID =
     'No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.\n';
 
-  it('the webhooks sample runs in memory, and says so', async () => {
+  it('the webhooks sample runs in memory, and logs that', async () => {
     const { url, said, text, end } = await start('01-webhooks');
     await said(/Open {2}http:/);
     expect(text()).toContain(SAID);
@@ -210,7 +210,7 @@ describe('where no Redis can be had', { timeout: 120_000 }, () => {
     expect(await end()).toBe(0);
   });
 
-  it('the sample that came from BullMQ runs in memory, and says so', async () => {
+  it('the sample that came from BullMQ runs in memory, and logs that', async () => {
     const { url, said, text, listens, end } = await start('03-from-bullmq/after');
     await said(/Nest application successfully started/);
     await listens();
@@ -221,7 +221,7 @@ describe('where no Redis can be had', { timeout: 120_000 }, () => {
     expect(await end()).toBe(143);
   });
 
-  it('the schedules sample runs in memory, and says so', async () => {
+  it('the schedules sample runs in memory, and logs that', async () => {
     const { url, said, text, end } = await start('02-schedules');
     await said(/Open {2}http:/);
     expect(text()).toContain(SAID);

@@ -35,7 +35,7 @@ async function readUntil(url: string, match: RegExp, headers: Record<string, str
 }
 
 describe('an application on memory', () => {
-  it('runs its jobs with no connection and no thread, and says so in one line', async () => {
+  it('runs its jobs with no connection and no thread, and logs that in one line', async () => {
     const sockets = () => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPSocketWrap').length;
     const before = sockets();
     const handlers: Handlers = { sum: (job: Job<number[]>) => job.data.reduce((a, b) => a + b, 0) };
@@ -46,7 +46,7 @@ describe('an application on memory', () => {
     expect(logs.complaints).toEqual([expect.stringMatching(NOTICE)]);
   });
 
-  it('has its options from forRootAsync as well', async () => {
+  it('takes its options from forRootAsync too', async () => {
     const ran = latch<number>('the run');
     @Processor('mail')
     class Mail {
@@ -73,7 +73,7 @@ describe('an application on memory', () => {
     expect(logs.complaints).toEqual([expect.stringMatching(NOTICE)]);
   });
 
-  it('has a memory of its own beside another one in the same process', async () => {
+  it('has its own store, separate from that of another application in the same process', async () => {
     const one = await boot();
     const other = await boot({ handlers: { '*': () => undefined } });
     const { id } = await one.queue.add('x', 1);
@@ -84,7 +84,7 @@ describe('an application on memory', () => {
     expect(await one.queue.stats()).toMatchObject({ total: { processed: 0 } });
   });
 
-  it('does not take itself for dead where a handler blocks the event loop for longer than the lease', async () => {
+  it('does not recover its own jobs if a handler blocks the event loop for longer than the lease', async () => {
     const attempts: number[] = [];
     const block: Handlers[string] = (job) => {
       attempts.push(job.attempt);
@@ -232,7 +232,7 @@ describe('what works as it does on Redis', () => {
     end.open();
   });
 
-  it('events over HTTP, live and from where a reader stopped', async () => {
+  it('events over HTTP, live and after the last event that a reader got', async () => {
     @Controller()
     class Live {
       constructor(private readonly events: QueueEvents) {}

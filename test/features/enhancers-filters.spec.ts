@@ -76,7 +76,7 @@ function complaintsOf({ logs }: QueueApp): readonly string[] {
 const FINAL = new UnrecoverableError('give it up');
 const ASIS = 'retries-exhausted: CardError: no money';
 
-it('puts another error in the place of one: thrown, returned, or by a promise or an Observable', async () => {
+it('replaces the error by another one: thrown, returned, or by a promise or an Observable', async () => {
   const ways: Readonly<Record<string, () => unknown>> = {
     throws: () => {
       throw FINAL;
@@ -95,7 +95,7 @@ it('puts another error in the place of one: thrown, returned, or by a promise or
   expect(complaintsOf(app)).toEqual([]);
 });
 
-it('that returns makes no success of a failure: the job keeps its error, which is said once', async () => {
+it('that returns a value does not turn a failure into a success: the job keeps its error, which is logged once', async () => {
   const ways: Readonly<Record<string, () => unknown>> = {
     value: () => ({ statusCode: 402 }),
     promise: async () => 'handled',
@@ -121,7 +121,7 @@ it('that returns makes no success of a failure: the job keeps its error, which i
   );
 });
 
-it('catches what @Catch names; of several one is asked, the nearest: method before class, the last given first', async () => {
+it('catches what @Catch names; of several filters only the nearest is called: method before class, the last one in a list first', async () => {
   const asked: string[] = [];
   const named = (name: string, types: readonly (new (...args: any[]) => Error)[]) =>
     catching(types, (error: Error) => {
@@ -155,7 +155,7 @@ it('catches what @Catch names; of several one is asked, the nearest: method befo
   expect(asked).toEqual(['method: payments', 'last given', 'class: all']);
 });
 
-it('is made by Nest with what it injects, and knows the job', async () => {
+it('is created by Nest with its dependencies, and gets the job', async () => {
   @Injectable()
   class Partner {
     readonly isDown = true;
@@ -194,7 +194,7 @@ it('is made by Nest with what it injects, and knows the job', async () => {
   expect(await ended(id)).toMatchObject({ type: 'completed' });
 });
 
-it('hears of what guards and interceptors throw, and of an Observable that fails on its way', async () => {
+it('gets errors of guards and interceptors, and of an Observable that fails later', async () => {
   const heard: string[] = [];
   // Read from the calls, not from events: a queue may write no progress event for a run that ends at once.
   const told: unknown[] = [];
@@ -238,7 +238,7 @@ it('hears of what guards and interceptors throw, and of an Observable that fails
   expect(heard).toHaveLength(3);
 });
 
-it('is not asked about a run that was told to end: its job is given back, not buried', async () => {
+it('is not called for a run that was told to end: its job is given back, not dead', async () => {
   const begun: unknown[] = [];
 
   @Processor('work')
@@ -269,7 +269,7 @@ it('is not asked about a run that was told to end: its job is given back, not bu
   for (const { id } of jobs) expect(await queue.get(id)).toMatchObject({ state: 'waiting', attempt: 0 });
 });
 
-it('that never answers is ended by the timeout of the job', async () => {
+it('that never returns is ended by the timeout of the job', async () => {
   const app = await bootQueue(redis, {
     queue: { defaults: { ...ONCE.defaults, timeout: 50 } },
     providers: [failing({ stuck: [catching([], () => NEVER)] })],

@@ -100,7 +100,7 @@ async function askedAbout(name: string, global?: boolean | readonly EnhancerKind
   return [...asked];
 }
 
-it('take no part in jobs, unless forRoot asks for them: all, or those of some kinds', async () => {
+it('do not apply to jobs, unless forRoot enables them: all, or those of some kinds', async () => {
   expect(await askedAbout('fails')).toEqual([]);
   expect(await askedAbout('fails', true)).toEqual([
     'guards queue',
@@ -113,7 +113,7 @@ it('take no part in jobs, unless forRoot asks for them: all, or those of some ki
   expect(await askedAbout('plain', true)).toEqual(['guards queue', 'interceptors queue', 'filters queue']);
 });
 
-it('go on standing around requests', async () => {
+it('still apply to requests', async () => {
   const { queue, ended, app } = await bootQueue(redis, {
     queue: ONCE,
     providers: [Work, ...GLOBAL],
@@ -128,7 +128,7 @@ it('go on standing around requests', async () => {
   expect(asked).toEqual(['guards http', 'interceptors http', 'filters http']);
 });
 
-it('that are request-scoped are refused where they are asked for', async () => {
+it('that are request-scoped are refused if they are enabled', async () => {
   @Injectable({ scope: Scope.REQUEST })
   class ScopedGuard extends GlobalGuard {}
   const providers = [Work, { provide: APP_GUARD, useClass: ScopedGuard }];
@@ -142,7 +142,7 @@ it('that are request-scoped are refused where they are asked for', async () => {
 });
 
 it.each([['guards'], [['guard']], [['guards', 5]], [1], [{}], [null]])(
-  'of no kind that there is, %j, is refused at the start',
+  'of an unknown kind, %j, are refused at the start',
   async (global) => {
     const root = { enhancers: { global: global as never } };
     await expect(bootQueue(redis, { root }).then(() => 'it started')).rejects.toThrow(

@@ -100,7 +100,7 @@ describe('what a handler returns means the same inside guards and interceptors',
     expect(told).toEqual([10, 20]);
   });
 
-  it('an interceptor may change the values, drop all of them, or answer in place of the handler', async () => {
+  it('an interceptor may change the values, drop all of them, or return a result instead of calling the handler', async () => {
     let calls = 0;
 
     @Processor('work')
@@ -153,7 +153,7 @@ describe('what a handler returns means the same inside guards and interceptors',
 });
 
 describe('an interceptor that does not let the job through', () => {
-  it('fails the job where it ends without a value and without calling the handler, and says what to do', async () => {
+  it('fails the job if it ends without a value and without calling the handler, and explains what to do', async () => {
     @Processor('work')
     class Work {
       @Handle('silent')
@@ -169,7 +169,7 @@ describe('an interceptor that does not let the job through', () => {
     });
   });
 
-  it('fails the job where it returns no Observable, and names the handler', async () => {
+  it('fails the job if it returns no Observable, and names the handler', async () => {
     @Processor('work')
     class Work {
       @Handle('forgets')
@@ -215,7 +215,7 @@ describe('an interceptor that does not let the job through', () => {
 });
 
 describe('a run that should end early', () => {
-  it('is unsubscribed from inside its interceptors, where the handler gave an Observable', async () => {
+  it('is unsubscribed inside its interceptors if the handler returned an Observable', async () => {
     const begun = latch('begun');
     const left = latch('left');
 
@@ -239,7 +239,7 @@ describe('a run that should end early', () => {
     expect(await ended(id)).toMatchObject({ type: 'cancelled' });
   });
 
-  it('is left to a handler that gave a promise and hears its signal, as without interceptors', async () => {
+  it('ends on its own if the handler returned a promise and watches its signal, as without interceptors', async () => {
     const begun = latch('begun');
 
     @Processor('work')
@@ -264,7 +264,7 @@ describe('a run that should end early', () => {
     expect(await queue.get(id)).toMatchObject({ state: 'completed', result: 'all saved' });
   });
 
-  it('is not begun where it was told to end before its guards were done', async () => {
+  it('does not start if it was told to end before its guards were done', async () => {
     const asked = latch('asked');
     const begun = latch('begun');
     let calls = 0;
@@ -305,7 +305,7 @@ describe('a run that should end early', () => {
     expect(calls).toBe(1);
   });
 
-  it('tells nobody of what an interceptor says afterwards', async () => {
+  it('ignores what an interceptor emits afterwards', async () => {
     const subscribed = latch('subscribed');
     const values: unknown[] = [];
 

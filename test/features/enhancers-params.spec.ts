@@ -42,7 +42,7 @@ async function resultOf(app: QueueApp, name: string, data: unknown): Promise<unk
   return type === 'dead' ? [result, message].join(': ') : result;
 }
 
-it('get the data, a property of it, the job, its id, its attempt, its signal, and what an own decorator makes', async () => {
+it('get the data, a property of it, the job, its id, its attempt, its signal, and the value of a custom decorator', async () => {
   @Processor('work')
   class Work {
     @Handle('all')
@@ -65,7 +65,7 @@ it('get the data, a property of it, the job, its id, its attempt, its signal, an
   expect(await resultOf(app, 'all', null)).toContain("Cannot read properties of null (reading 'tenant')");
 });
 
-it('leave the first parameter the job and the second the context, where these have no decorator', async () => {
+it('get the job as the first and the context as the second parameter, if these have no decorator', async () => {
   @Processor('work')
   class Work {
     @Handle('job first')
@@ -87,7 +87,7 @@ it('leave the first parameter the job and the second the context, where these ha
   expect(await resultOf(app, 'third', 5)).toEqual([5, true, true]);
 });
 
-it('are those of the method above in an override, each replaced where it is decorated anew', async () => {
+it('are inherited by an override, except those that it decorates again', async () => {
   class Base {
     job(@JobId() id: string, @Attempt() attempt: number): unknown {
       return [id, attempt];
@@ -105,7 +105,7 @@ it('are those of the method above in an override, each replaced where it is deco
 });
 
 describe('pipes', () => {
-  it('see the data as a body: ValidationPipe checks and makes what the class of the parameter says', async () => {
+  it('treat the data like a body: ValidationPipe checks it and creates the class of the parameter', async () => {
     @Processor('work')
     @UsePipes(new ValidationPipe({ transform: true }))
     class Work {
@@ -122,7 +122,7 @@ describe('pipes', () => {
     expect(await resultOf(app, 'welcome', { to: 'nobody', times: 1 })).toMatch(/^BadRequestException: /);
   });
 
-  it('of a parameter are made by Nest where they are classes, and see what they are for', async () => {
+  it('of a parameter are created by Nest if they are classes, and get its metadata', async () => {
     @Injectable()
     class Prefix {
       readonly text = 'no. ';

@@ -75,7 +75,7 @@ function tracedPipe(name: string): PipeTransform {
 }
 
 describe('a handler', () => {
-  it('is called after its guards, inside its interceptors, with what its pipes made of the data', async () => {
+  it('is called after its guards, inside its interceptors, with the data that its pipes returned', async () => {
     @Processor('work')
     @SetMetadata('role', 'worker')
     @UseInterceptors(traced('class'))
@@ -112,7 +112,7 @@ describe('a handler', () => {
     ]);
   });
 
-  it('that a guard refuses fails with ForbiddenException, and is tried again as after any error', async () => {
+  it('that a guard refuses fails with ForbiddenException, and is retried as after any error', async () => {
     const called = vi.fn<() => string>(() => 'done');
     const answers = [false, Promise.resolve(false), of(false), throwError(() => new Error('who?')), of(true)];
     const guard: CanActivate = { canActivate: () => answers.shift()! };
@@ -206,7 +206,7 @@ describe('a handler', () => {
     expect((await queue.get(third.id))!.result).toBe(9);
   });
 
-  it('that inherits its method has the enhancers of the class above', async () => {
+  it('that inherits its method has the enhancers of the base class', async () => {
     class Base {
       @Handle('job')
       @UseGuards({ canActivate: () => false })
@@ -221,7 +221,7 @@ describe('a handler', () => {
 });
 
 describe('the context of a job', () => {
-  it('says so, and holds the job, its queue, attempt, signal and handler', async () => {
+  it('has its own type, and contains the job, its queue, attempt, signal and handler', async () => {
     let seen: Record<string, unknown> = {};
 
     @Processor('work')
@@ -263,7 +263,7 @@ describe('the context of a job', () => {
     expect((await queue.get(plain.id))!.result).toEqual([true, true, 'Work.plain']);
   });
 
-  it('is refused in words where a request is asked for one', () => {
+  it('cannot be taken from a request, and the error explains why', () => {
     const request = { getType: () => 'http' } as unknown as ExecutionContext;
     expect(isQueueContext(request)).toBe(false);
     expect(() => QueueExecutionContext.of(request)).toThrow(
@@ -292,7 +292,7 @@ describe('is refused at the start, naming the place', () => {
   it.each([
     ['a factory', (Work: new () => object) => ({ provide: 'work', useFactory: () => new Work() })],
     ['a value', (Work: new () => object) => ({ provide: 'work', useValue: new Work() })],
-  ])('a guard that Nest has not made, since the processor comes from %s', async (_, provide) => {
+  ])('a guard that Nest has not created, because the processor comes from %s', async (_, provide) => {
     @Processor('work')
     @UseInterceptors(traced('instances are fine'))
     class Work {
@@ -317,7 +317,7 @@ describe('is refused at the start, naming the place', () => {
     );
   });
 
-  it('but not @Body, which pipes do not tell from the data of a job', async () => {
+  it('but not @Body, which pipes cannot distinguish from the data of a job', async () => {
     @Processor('work')
     class Work {
       @Handle('job')

@@ -108,7 +108,7 @@ describe('events', () => {
     await redis.admin.unlink(processes, processInfo);
   });
 
-  it('are told again from where a reader left off, then go on', async () => {
+  it('are replayed after the last event of a reader, then continue live', async () => {
     const { queue, events, said } = await bootQueue(redis, { handlers: { job: () => 1 }, concurrency: 1 });
     const add = () => queue.addBulk(Array.from({ length: 20 }, (_, data) => ({ name: 'job', data })));
     await add();
@@ -152,7 +152,7 @@ describe('events', () => {
     expect(await openReaders(redis)).toBe(1);
   });
 
-  it('do not suffer from a subscriber that throws', async () => {
+  it('continue if a subscriber throws', async () => {
     const { queue, events, said, logs } = await bootQueue(redis, { handlers: { job: () => 1 } });
     const heard: string[] = [];
     events.of('work').subscribe((event) => {
@@ -171,7 +171,7 @@ describe('events', () => {
     await logs.complaint(/and this one rejects/);
   });
 
-  it('of one job are told to who watches it, and end with it', async () => {
+  it('of one job reach its watcher, and end with the job', async () => {
     const handlers: Handlers = {
       job: async (job: Job) => {
         await job.progress(job.attempt);
@@ -231,7 +231,7 @@ describe('events', () => {
     expect((await queue.get('kept'))?.result).toBe('x'.repeat(500));
   });
 
-  it('are not written where they are switched off', async () => {
+  it('are not written if they are switched off', async () => {
     const { queue, events } = await bootQueue(redis, {
       handlers: { job: () => 1 },
       queue: { events: false },
@@ -249,7 +249,7 @@ describeOnRedis('events while Redis restarts', () => {
   const server = useServer({ args: KEEPING });
   const redis = useRedis({ server });
 
-  it('go on where they were, and status$ tells how they are', async () => {
+  it('continue after the last event, and status$ shows their status', async () => {
     const app: QueueApp = await bootQueue(redis, { handlers: { job: () => 1 } });
     const { queue, events, said } = app;
     const states: EventsStatus['state'][] = [];

@@ -64,7 +64,7 @@ describe('the log of failures', () => {
     expect(JSON.stringify(app.logs.lines)).not.toContain(SECRET);
   });
 
-  it('names the reason of other deaths, and has no line for what is no failure', async () => {
+  it('names the reason of other deaths, and has no line for runs that did not fail', async () => {
     const app = await boot(failing, {}, { defaults: { attempts: 1, retention: '1h' } });
     const ids: string[] = [];
     for (const name of ['final', 'odd', 'snoozing', 'fine']) {
@@ -79,7 +79,7 @@ describe('the log of failures', () => {
     ]);
   });
 
-  it('counts what is more than ten lines in a second', async () => {
+  it('counts further failures after ten lines in a second', async () => {
     const app = await boot(failing, {}, { defaults: { attempts: 1 } });
     await app.queue.addBulk(Array.from({ length: 200 }, () => ({ name: 'final', data: null })));
     await app.said.take(200, ({ type }) => type === 'dead', PATIENT);
@@ -134,7 +134,7 @@ describe('the log of start and stop', () => {
     return { id, lines: app.logs.lines.map(({ text }) => text) };
   };
 
-  it('names what a stop waits for, and says what has started on which server', async () => {
+  it('names the jobs that a stop waits for, and what has started on which server', async () => {
     const { id, lines } = await stopping(true);
     expect(lines).toContain(`waiting up to 25 s for 1 running job: email welcome (${id})`);
     expect(lines).toContain("queue 'email' drained: 1 finished, 0 given back");

@@ -24,7 +24,7 @@ function recorder(): { ran: unknown[]; handlers: Handlers } {
   return { ran, handlers: { job: (job: Job) => void ran.push(job.data) } };
 }
 
-it('runs the last job with lifo first, before all that wait', async () => {
+it('runs the last job with lifo first, before all waiting jobs', async () => {
   const { ran, handlers } = recorder();
   const app = await bootQueue(redis, { handlers, concurrency: 1 });
   await app.queue.pause();
@@ -40,7 +40,7 @@ it('runs the last job with lifo first, before all that wait', async () => {
 describe('adds that become one job', () => {
   const aggregate = { key: 'k', maxDelay: '1h', maxSize: 3 } as const;
 
-  it('give its handler their data as a list, and say what became of each', async () => {
+  it('give the handler their data as a list, and return the result of each add', async () => {
     const { ran, handlers } = recorder();
     const app = await bootQueue(redis, { handlers });
     const first = await app.queue.add('job', { n: 1 }, { aggregate });
@@ -56,7 +56,7 @@ describe('adds that become one job', () => {
     expect(ran).toEqual([[{ n: 1 }, null, 'three']]);
   });
 
-  it('are collected in bulk, by group and by name, whatever waits', async () => {
+  it('are collected in bulk, by group and by name, whatever jobs wait', async () => {
     const { ran, handlers } = recorder();
     const app = await bootQueue(redis, {
       handlers: { ...handlers, other: handlers['job']! },
@@ -92,7 +92,7 @@ describe('adds that become one job', () => {
     );
   });
 
-  it('have each their schema, and the path of an issue names the item', async () => {
+  it('are each validated, and the path of an issue names the item', async () => {
     const step = defineJob('work', 'step', z.object({ at: z.coerce.date() }));
     const ran: unknown[] = [];
     @Processor(step)
@@ -121,7 +121,7 @@ describe('adds that become one job', () => {
 });
 
 describe('a job with a key', () => {
-  it('is added once until it has ended; the answer says which job has the key', async () => {
+  it('is added once until it has ended; a duplicate add returns which job has the key', async () => {
     const hold = latch();
     const app = await bootQueue(redis, { handlers: { job: () => hold.promise } });
     const add = (data: object, unique: UniqueOptions) => app.queue.add('job', data, { unique });
@@ -225,7 +225,7 @@ describe('a job with a key', () => {
     expect((await app.queue.audit()).violations).toEqual([]);
   });
 
-  it('lets the last one run although its process stopped right after the one before', async () => {
+  it('lets the last one run although the process stopped right after the previous one', async () => {
     const hold = latch();
     const app = await bootQueue(redis, { handlers: { job: () => hold.promise } });
     const unique = { key: 'k', onDuplicate: 'keepLast' } as const;
@@ -302,7 +302,7 @@ describe('a queue that takes only so many waiting jobs', () => {
     expect(await queue.addBulk(bulk(3))).toHaveLength(3);
   });
 
-  it('lets an add wait for room, for as long as its time says', async () => {
+  it('lets an add wait for room, until its timeout', async () => {
     const holds = Array.from({ length: 4 }, () => latch());
     let ran = 0;
     const app = await bootQueue(redis, {
@@ -327,7 +327,7 @@ describe('a queue that takes only so many waiting jobs', () => {
     await expect(short.addBulk([1, 2].map((data) => ({ name: 'job', data })))).rejects.toThrow('1 jobs wait');
   });
 
-  it('ends the wait for room where its signal says so', async () => {
+  it('ends the wait for room when the signal aborts', async () => {
     const { queue } = await boot({ limit: 1, onFull: 'wait', timeout: '1h' });
     await queue.pause();
     await queue.add('job', 1, { signal: new AbortController().signal });
@@ -344,7 +344,7 @@ describe('a queue that takes only so many waiting jobs', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 1 });
   });
 
-  it('drops the new ones, or the oldest', async () => {
+  it('drops the new jobs, or the oldest', async () => {
     const other = await bootQueue(redis, {
       queue: { maxWaiting: { limit: 2, onFull: 'dropOldest' } },
       queues: [{ name: 'new', maxWaiting: { limit: 2, onFull: 'dropNew' } }],

@@ -26,7 +26,7 @@ async function addNewer({ get }: QueueApp, id: string): Promise<void> {
 }
 
 describe('a job whose data only a newer version can decode', () => {
-  it('is dead as undecodable, with everything that can be read of it, and can be retried', async () => {
+  it('is dead as undecodable, with all its readable fields, and can be retried', async () => {
     const app = await bootQueue(redis, { handlers: { send: () => 1 }, root: { log: true } });
     const { queue, ended, said } = app;
     await addNewer(app, 'n');
@@ -43,7 +43,7 @@ describe('a job whose data only a newer version can decode', () => {
     expect(said.values.filter(({ type }) => type === 'active')).toHaveLength(1);
   });
 
-  it('waits where its name has no handler: the process that has one may be the newer one', async () => {
+  it('waits if its name has no handler: the process that has one may be the newer one', async () => {
     const app = await bootQueue(redis, { handlers: { other: () => 1 } });
     await addNewer(app, 'n');
     await until(async () => (await app.queue.counts()).delayed === 1, PATIENT);
@@ -84,7 +84,7 @@ describeOnRedis('the format of a queue', () => {
     expect(await formatOf()).toBe('1');
   });
 
-  it('of a newer version fails the start, in words, with nothing changed', async () => {
+  it('of a newer version fails the start, with a message and without changes', async () => {
     await redis.admin.hset(keyOf(redis, 'meta'), 'format', 2);
     const error = await refused(bootQueue(redis, { handlers: { send: () => 1 } }));
     expect(error).toMatchObject(REFUSAL);
@@ -92,7 +92,7 @@ describeOnRedis('the format of a queue', () => {
     expect(await redis.admin.hgetall(keyOf(redis, 'meta'))).toEqual({ format: '2' });
   });
 
-  it('is checked on each new connection: a process that goes on refuses from then on', async () => {
+  it('is checked on each new connection: a running process refuses from then on', async () => {
     const app = await bootQueue(redis);
     await redis.admin.hset(keyOf(redis, 'meta'), 'format', 2);
     await redis.admin.call('CLIENT', 'KILL', 'USER', new URL(redis.url).username);
@@ -101,7 +101,7 @@ describeOnRedis('the format of a queue', () => {
     expect(await redis.admin.exists(keyOf(redis, 'wait'))).toBe(0);
   });
 
-  it('is checked when Redis comes, where it was away at the start', async () => {
+  it('is checked when Redis is reachable, if it was away at the start', async () => {
     await redis.admin.hset(keyOf(redis, 'meta'), 'format', 2);
     const cut = await startCut(redis.url);
     cut.refuse();

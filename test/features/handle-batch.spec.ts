@@ -166,7 +166,7 @@ describe('a batch handler', () => {
     const list =
       'BatchOutcomeError: Batcher.run returned a list of 1 outcomes for a batch of 3; return one for each job, in their order, or return nothing';
     const map =
-      'BatchOutcomeError: Batcher.run returned an outcome for "nobody", which is no job of the batch; the keys are the jobs, or their ids';
+      'BatchOutcomeError: Batcher.run returned an outcome for "nobody", which is not a job of the batch; the keys are the jobs, or their ids';
     const stream = 'BatchOutcomeError: Batcher.run returned an Observable; return a promise';
     const missing =
       'BatchOutcomeError: Batcher.run gave other jobs of the batch an outcome, but not job <id>; complete or fail each job';
@@ -243,7 +243,7 @@ describe('a batch handler', () => {
     expect(calls).toEqual([]);
   });
 
-  it('lets the time of each job run out on its own', async () => {
+  it('applies the timeout of each job separately', async () => {
     const hold = latch();
     const aborted: unknown[] = [];
     const { provider } = batcher(async (jobs, batch) => {
@@ -264,7 +264,7 @@ describe('a batch handler', () => {
     expect((await app.ended(ids[1]!)).type).toBe('cancelled');
   });
 
-  it('begins at once where its process stops, and is waited for', async () => {
+  it('starts at once if its process stops, and the stop waits for it', async () => {
     const { provider, calls } = batcher(() => undefined, { size: 5, minSize: 5, timeout: '1h' });
     const app = await boot(provider);
     const ids = await addAll(app, [1, 2]);
@@ -403,7 +403,7 @@ describe('a batch handler', () => {
 describe('the bootstrap refuses', () => {
   const faultsOf = (providers: Type[]) => bootFaults(withQueues(['work'], { providers }));
 
-  it('batches that can never be had', async () => {
+  it('batches that can never be filled', async () => {
     @Processor('work', { concurrency: 4 })
     class Large {
       @HandleBatch('large', { size: 5 })
@@ -426,7 +426,7 @@ describe('the bootstrap refuses', () => {
     ]);
   });
 
-  it('what is for one job: request scope, decorated parameters, @Handle on the same method', async () => {
+  it('features for one job: request scope, decorated parameters, @Handle on the same method', async () => {
     @Processor('work', { scope: Scope.REQUEST })
     class Scoped {
       @HandleBatch('scoped', { size: 2 })

@@ -37,7 +37,7 @@ class Policies {
   }
 }
 
-it('applies in the worker to jobs that a process without the handler added, between the queue and the job', async () => {
+it('applies in the worker to jobs added by a process without the handler; it overrides the queue, and the job overrides it', async () => {
   const defaults = { attempts: 3, backoff: 5, timeout: '1m' } as const;
   const producer = await bootQueue(redis, { root: { role: 'producer' } });
   const { ended, said, queue } = await bootQueue(redis, { providers: [Policies], queue: { defaults } });

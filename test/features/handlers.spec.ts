@@ -54,7 +54,7 @@ it('takes a value, a promise, a thenable or an Observable as the result', async 
   expect(logs.complaints.filter((text) => text.startsWith('job'))).toEqual([]);
 });
 
-it('takes whatever way of failing as a failed attempt', async () => {
+it('counts every way of failing as a failed attempt', async () => {
   const handlers: Handlers = {
     throws: () => {
       throw new Error('no');
@@ -93,7 +93,7 @@ it('takes whatever way of failing as a failed attempt', async () => {
   }
 });
 
-it('tells each value of an Observable as progress when it comes, and the last one as the result', async () => {
+it('reports each value of an Observable as progress when it comes, and the last one as the result', async () => {
   const values = new Subject<unknown>();
   const subscribed = latch('the subscription');
   const handlers: Handlers = {
@@ -149,7 +149,7 @@ it('tells each value of an Observable as progress when it comes, and the last on
   }
 });
 
-it('drops a result that JSON cannot hold, with a warning where it should have been kept', async () => {
+it('drops a result that JSON cannot represent, with a warning if it should have been kept', async () => {
   const circular: Record<string, unknown> = {};
   circular['self'] = circular;
   const handlers: Handlers = {
@@ -214,7 +214,7 @@ class InvoiceProcessor {
   }
 }
 
-it("gives the handler the data as the definition's schema makes it, made once", async () => {
+it('gives the handler the data as the schema of the definition returns it, validated once', async () => {
   const { queue, producer, ended } = await bootQueue(redis, { providers: [InvoiceProcessor], queue: KEPT });
   const given = { cents: '990', tags: 'a,b', due: '2030-01-02T03:04:05Z' };
   const result = { cents: 990, tags: ['a', 'b'], due: Date.UTC(2030, 0, 2, 3, 4, 5), currency: 'EUR' };
@@ -229,7 +229,7 @@ it("gives the handler the data as the definition's schema makes it, made once", 
   expect(await producer.addAndWait(invoice, given as never)).toEqual(result);
 });
 
-it('refuses data against the schema when it is added, and does not run it where it got in', async () => {
+it('refuses data that violates the schema when it is added, and does not run it if it was stored anyway', async () => {
   const { queue, producer, ended, said } = await bootQueue(redis, {
     providers: [InvoiceProcessor],
     queue: { defaults: { attempts: 5 } },
@@ -258,7 +258,7 @@ const slow = defineJob(
   z.object({ to: z.string().refine(async (to) => (await Promise.resolve(to)) !== 'nobody', 'is unknown') }),
 );
 
-it('waits for a schema that needs time', async () => {
+it('waits for an asynchronous schema', async () => {
   @Processor(slow)
   class SlowProcessor {
     @Handle(slow)
@@ -273,7 +273,7 @@ it('waits for a schema that needs time', async () => {
   expect(await ended(id)).toMatchObject({ type: 'dead', reason: 'unrecoverable' });
 });
 
-it('keeps a job that nobody handles as dead, and says so', async () => {
+it('keeps a job without a handler as dead, and logs that', async () => {
   const { queue, ended, logs } = await bootQueue(redis, {
     handlers: { known: () => 1 },
     queue: { unknownJob: 'dead', log: true },

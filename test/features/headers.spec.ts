@@ -21,7 +21,7 @@ const refusalOf = (call: Promise<unknown>): Promise<Error> =>
   );
 
 describe('headers of a job', () => {
-  it('are in the handler, in every attempt, and in what is read of it, with other options and without', async () => {
+  it('are in the handler, in every attempt, and in snapshots, with other options and without', async () => {
     const seen: unknown[] = [];
     const handlers = {
       '*': ({ headers, attempt }: Job) => {
@@ -74,7 +74,7 @@ describe('headers of a job', () => {
     expect(seen).toEqual([HEADERS]);
   });
 
-  it('are told to @OnJob', async () => {
+  it('reach @OnJob listeners', async () => {
     const heard: JobEvent['job']['headers'][] = [];
     @Injectable()
     @Processor('work')

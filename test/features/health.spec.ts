@@ -91,7 +91,7 @@ async function boot(root: QueueModuleOptions = {}, providers: Provider[] = [Work
 const nothing = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0 };
 
 describe('the health of the queues, over HTTP', () => {
-  it('is up where Redis answers and the workers run, and shows what is in the queues', async () => {
+  it('is up if Redis answers and the workers run, and shows the counts of the queues', async () => {
     const { ask } = await boot();
     expect(await ask()).toEqual([
       200,
@@ -108,7 +108,7 @@ describe('the health of the queues, over HTTP', () => {
     expect(Object.keys(one['queues'])).toEqual(['idle']);
   });
 
-  it('is down where workers of this process are paused or stopped, unless nobody asks for them', async () => {
+  it('is down if workers of this process are paused or stopped, unless the check ignores workers', async () => {
     const { ask, runtime } = await boot();
     runtime.pause('work');
     const paused = { status: 'down', reasons: ["the workers of queue 'work' are paused"] };
@@ -196,7 +196,7 @@ describe('the health of the queues, over HTTP', () => {
     await until(async () => (await ask({ timeout: '1s' }))[0] === 200, PATIENT);
   });
 
-  it('is asked of Redis also where there is no queue', async () => {
+  it('also checks Redis if there is no queue', async () => {
     const { url } = await bootApp({
       imports: [QueueModule.forRoot({ connection: redis.url, prefix: redis.prefix }), HealthModule],
       http: true,
@@ -212,7 +212,7 @@ describe('the health of the queues, over HTTP', () => {
 describe('options of a check', () => {
   const indicator = async () => (await boot({ role: 'producer' })).get(QueueHealthIndicator);
 
-  it('are refused in words where they are wrong', async () => {
+  it('are refused with a message if they are wrong', async () => {
     const health = await indicator();
     const wrong: [unknown, string][] = [
       [null, 'QueueHealthIndicator.check() must be an object, got null'],

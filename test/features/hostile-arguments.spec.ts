@@ -215,7 +215,7 @@ describe('every public method', () => {
   });
 
   it.each(Object.keys(CALLS).filter((name) => name !== 'Dispatcher'))(
-    'of %s refuses wrong arguments with a typed error that names place and value',
+    'of %s refuses invalid arguments with a typed error that names the place and the value',
     async (name) => {
       const object = (await boot())[name]!;
       const odd: string[] = [];
@@ -237,7 +237,7 @@ describe('every public method', () => {
   );
 
   it.each(Object.keys(CALLS).filter((name) => name !== 'Dispatcher'))(
-    'of %s answers a typed error, or does it, with nothing or with more than it takes',
+    'of %s works or throws a typed error, with no arguments or with too many',
     async (name) => {
       const object = (await boot())[name]!;
       const odd: string[] = [];
@@ -282,7 +282,7 @@ describe('every public function', () => {
     expect(odd.filter((text) => text !== 'a number: taken')).toEqual([]);
   });
 
-  it('makes a token of anything, for a message in words where it is not registered', () => {
+  it('makes a token of any value, so that the error for an unregistered one is readable', () => {
     expect(getDispatcherToken(null as never)).toContain('null');
   });
 });

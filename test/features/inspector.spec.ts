@@ -35,7 +35,7 @@ const only = async (app: Pick<QueueApp, 'get'>, match: (worker: WorkerInfo) => b
   (await workersWhen(app, ([worker]) => worker !== undefined && match(worker)))[0]!;
 
 describe('QueueInspector.workers()', () => {
-  it('tells host, pid, versions, since when, queues and concurrency, and each running job with name, id and since when', async () => {
+  it('returns host, pid, versions, start time, queues and concurrency, and each running job with name, id and start time', async () => {
     const end = latch('the end of the job');
     const before = Date.now();
     const app = await bootQueue(redis, {
@@ -66,7 +66,7 @@ describe('QueueInspector.workers()', () => {
     await only(app, ({ pools }) => pools[0]!.running === 0);
   });
 
-  it.each(['redis', 'memory'] as const)('has only what works on one queue, on %s', async (engine) => {
+  it.each(['redis', 'memory'] as const)('has only the workers of one queue, on %s', async (engine) => {
     const end = latch('the end of the jobs');
     const begun: string[] = [];
     const handlers = { '*': ({ queue }: { queue: string }) => (begun.push(queue), end.promise) };
@@ -144,7 +144,7 @@ describe('QueueInspector.workers()', () => {
     await redis.flush();
   });
 
-  it('tells what a process has paused, and takes it back', async () => {
+  it('returns what a process has paused, until it resumes', async () => {
     const queues = [{ name: 'other' }];
     const providers = [processorOf('other', { '*': () => 1 })];
     // So long that only the change itself can have caused it.
@@ -165,7 +165,7 @@ describe('QueueInspector.workers()', () => {
     expect(paused(await only(app, ({ state }) => state === 'running'))).toEqual(['running', []]);
   });
 
-  it('tells of a process whose pools were paused before the start', async () => {
+  it('lists a process whose pools were paused before the start', async () => {
     const root = { ...LONG_LEASE, autoStart: false };
     const app = await bootQueue(redis, { handlers: { '*': () => 1 }, root, watch: false });
     app.runtime.pause();
@@ -202,7 +202,7 @@ describe('QueueInspector.workers()', () => {
     expect(await inspectorOf(watcher).workers()).toEqual([]);
   });
 
-  it('is registered with timers where the connection cannot be carried to a thread', async () => {
+  it('is registered by timers if the connection cannot be used in a thread', async () => {
     const { Redis } = await import('ioredis');
     const url = redis.url;
     const app = await bootQueue(redis, {
@@ -220,7 +220,7 @@ describe('QueueInspector.workers()', () => {
     expect(await redis.keys()).toEqual([keyOf(redis, 'meta'), processKeys(redis.prefix).queues]);
   });
 
-  it('names the jobs that run longest, and keeps the record small whatever they are called', async () => {
+  it('names the jobs that run longest, and keeps the record small whatever their names', async () => {
     const end = latch('the end of the jobs');
     const name = '"'.repeat(255);
     const app = await bootQueue(redis, {
@@ -251,7 +251,7 @@ describe('QueueInspector.workers()', () => {
     await until(async () => (await app.queue.counts()).active === 0, PATIENT);
   });
 
-  it('lists the rest where entries cannot be read, and says so once', async () => {
+  it('lists the rest if entries cannot be read, and logs that once', async () => {
     const app = await bootQueue(redis, { handlers: { '*': () => 1 }, watch: false });
     const { id } = await only(app);
     const { processes, processInfo } = processKeys(redis.prefix);
@@ -270,7 +270,7 @@ describe('QueueInspector.workers()', () => {
     await redis.flush();
   });
 
-  it('can be answered over HTTP as it is', async () => {
+  it('can be returned over HTTP unchanged', async () => {
     @Controller()
     class Operators {
       constructor(private readonly inspector: QueueInspector) {}
@@ -297,7 +297,7 @@ describe('QueueInspector.workers()', () => {
 });
 
 describe('QueueInspector.queues()', () => {
-  it('tells what is in each registered queue, whether it is paused, and how long the first in line waits', async () => {
+  it('returns the counts of each registered queue, whether it is paused, and how long the first job has waited', async () => {
     const queues = [{ name: 'other' }, { name: 'empty' }];
     const app = await bootQueue(redis, { queues, root: { role: 'producer' }, watch: false });
     await app.queueOf('other').add('one', null, { delay: '1h' });
@@ -366,7 +366,7 @@ describe('QueueInspector.queues()', () => {
     expect(Number(await redis.admin.zscore(queues, 'other'))).toBeGreaterThan(1e12);
   });
 
-  it('skips names in the registry that are no names of queues', async () => {
+  it('skips invalid queue names in the registry', async () => {
     await redis.admin.zadd(processKeys(redis.prefix).queues, 1, 'a b', 2, '', 3, 'fine');
     const { get } = await bootApp({
       imports: [QueueModule.forRoot({ connection: redis.url, prefix: redis.prefix })],
@@ -374,7 +374,7 @@ describe('QueueInspector.queues()', () => {
     expect((await get(QueueInspector).queues()).map(({ name }) => name)).toEqual(['fine']);
   });
 
-  it('is empty where no queue is registered', async () => {
+  it('is empty if no queue is registered', async () => {
     const { get } = await bootApp({
       imports: [QueueModule.forRoot({ connection: redis.url, prefix: redis.prefix })],
     });

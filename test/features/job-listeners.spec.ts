@@ -58,7 +58,7 @@ describe('a method with @OnJob', () => {
     expect(there.events).toEqual([]);
   });
 
-  it('hears of each failed attempt, and of the death, with what was thrown; of a snooze nothing', async () => {
+  it('is called for each failed attempt, and for the death, with the error; not for a snooze', async () => {
     const { Listening, of: told, types } = listening();
     const thrown = new TypeError('no luck');
     const app = await bootQueue(redis, {
@@ -139,7 +139,7 @@ describe('a method with @OnJob', () => {
     expect(order).toEqual(['heard', 'stopped']);
   });
 
-  it('hears in the process that takes it back of a job whose worker went silent, and of its death', async () => {
+  it('is called for a stalled job in the process that recovers it, and for its death', async () => {
     const { Listening, types, of: told } = listening();
     const root = { lease: { duration: '300ms', maxStalls: 0 } } as const;
     const producer = await bootQueue(redis, { root: { ...root, role: 'producer' } });
@@ -160,7 +160,7 @@ describe('a method with @OnJob', () => {
     ]);
   });
 
-  it('hears nothing of a job that the worker has lost', () => {
+  it('is not called for a job that the worker has lost', () => {
     const events: JobEvent[] = [];
     const call = (event: JobEvent) => events.push(event);
     const listeners = new JobListeners('work', [

@@ -7,7 +7,7 @@ import { useRedis } from '../support/redis.js';
 const redis = useRedis();
 
 describe('queue.jobs', () => {
-  it('lists the jobs of each state with all that get() knows of them', async () => {
+  it('lists the jobs of each state with all that get() returns', async () => {
     const { gate, handlers } = gated();
     const { queue } = await bootQueue(redis, { handlers });
     await oneOfEach(queue);
@@ -28,7 +28,7 @@ describe('queue.jobs', () => {
     gate.open();
   });
 
-  it('goes through all of them by the cursor of the page before, in either order', async () => {
+  it('goes through all of them by the cursor of the previous page, in either order', async () => {
     const { queue } = await bootQueue(redis, {});
     await queue.pause();
     const ids = Array.from({ length: 25 }, (_, i) => `j${i}`);
@@ -169,7 +169,7 @@ describe('queue.jobs', () => {
     expect(error['message']).toContain(place);
   });
 
-  it('begins at the next line where the one of a cursor is not there', async () => {
+  it('begins at the next line if the line of a cursor does not exist', async () => {
     const { queue } = await bootQueue(redis, {});
     await queue.pause();
     await queue.add('job', 1, { id: 'a' });

@@ -6,7 +6,7 @@ import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
-it('a job and its handler tell the same times and numbers, by the same words', async () => {
+it('a job snapshot and its handler have the same times and numbers, under the same names', async () => {
   const gate = latch('the gate');
   const seen: Job[] = [];
   const handlers: Handlers = {
@@ -40,7 +40,7 @@ it('a job and its handler tell the same times and numbers, by the same words', a
   expect(done!.dueAt).toEqual(dueAt);
 });
 
-it('counts tell how many jobs there are of each name or priority, and how far they looked', async () => {
+it('counts return how many jobs there are of each name or priority, and how many were examined', async () => {
   const { queue } = await bootQueue(redis, { watch: false });
   await queue.addBulk([
     ...['a', 'a', '__proto__'].map((name) => ({ name, data: 1 })),

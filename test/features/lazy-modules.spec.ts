@@ -35,7 +35,7 @@ it('runs the jobs of a processor whose module was loaded lazily', async () => {
   expect(app.runtime.workers).toEqual([{ queue: 'late', state: 'running' }]);
 });
 
-it('gives handlers of a lazily loaded module to the pool that is there, and says what does not come with them', async () => {
+it('adds handlers of a lazily loaded module to the existing pool, and logs what does not work', async () => {
   const runs: string[] = [];
   @Processor('work')
   class Late {
@@ -66,7 +66,7 @@ it('gives handlers of a lazily loaded module to the pool that is there, and says
   ]);
 });
 
-it('refuses a lazily loaded processor that does not fit, in the load', async () => {
+it('load() refuses a lazily loaded processor that conflicts', async () => {
   @Processor('work')
   class Again {
     @Handle('one')
@@ -95,7 +95,7 @@ it('refuses options of a queue that the application has already started with its
   );
 });
 
-it('refuses such options also in a module without a processor', async () => {
+it('refuses these options also in a module without a processor', async () => {
   @Module({ imports: [QueueModule.registerQueue({ name: 'work', maxPayloadBytes: 9 })] })
   class OptionsModule {}
   @Module({})
@@ -108,7 +108,7 @@ it('refuses such options also in a module without a processor', async () => {
   await loader.load(() => OtherModule);
 });
 
-it('ends its runs before a provider of its module is destroyed that it fetched with ModuleRef.get', async () => {
+it('ends its runs before a provider that it got with ModuleRef.get is destroyed', async () => {
   const order: string[] = [];
   const started = latch();
   const gate = latch();

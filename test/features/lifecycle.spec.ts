@@ -100,7 +100,7 @@ describe('start', () => {
 describe('shutdown', () => {
   // Nest 11 destroys all providers of one module at once, so the database itself must wait there.
   it.each(['imported module', 'global module', 'same module'] as const)(
-    'drains before a database in the %s is closed, and runs the own hook after the drain',
+    'drains before a database in the %s is closed, and runs the hook of the processor after the drain',
     async (where) => {
       const { history, held, metadata } = application(where);
       const { app, pool, engine, pools } = await startApp(['email', 'sms'], metadata, { history });
@@ -125,7 +125,7 @@ describe('shutdown', () => {
     },
   );
 
-  it('starts one drain of all pools with the first module that goes down', async () => {
+  it('starts one drain of all pools with the first module that is destroyed', async () => {
     const order: string[] = [];
     const held = gate();
     @Processor('email')
@@ -161,7 +161,7 @@ describe('shutdown', () => {
     expect(order.filter((entry) => entry.includes('draining'))).toHaveLength(2);
   });
 
-  it('lets handlers add jobs while they drain, and others until the very end', async () => {
+  it('lets handlers add jobs during the drain, and other code until the end', async () => {
     const held = gate();
     @Processor('email')
     class Chain {
@@ -229,7 +229,7 @@ describe('shutdown', () => {
     ]);
   });
 
-  it('may be asked for twice, one after the other or at once', async () => {
+  it('may be called twice, one after the other or at once', async () => {
     const { app, history } = await startApp(['sms'], { providers: [SmsProcessor] });
     await Promise.all([app.close(), app.close()]);
     await app.close();
@@ -243,7 +243,7 @@ describe('shutdown', () => {
     ]);
   });
 
-  it.skipIf(NEST_11)('is complete also where the start has failed', async () => {
+  it.skipIf(NEST_11)('is complete also if the start has failed', async () => {
     @Injectable()
     class Broken implements OnApplicationBootstrap {
       onApplicationBootstrap() {
@@ -266,7 +266,7 @@ describe('shutdown', () => {
     expect(engine.state).toBe('closed');
   });
 
-  it('goes on when a hook of a processor throws, and logs it', async () => {
+  it('continues when a hook of a processor throws, and logs it', async () => {
     @Processor('email')
     class Throwing implements OnModuleDestroy {
       @Handle()
@@ -302,7 +302,7 @@ describe('shutdown', () => {
     ]);
   });
 
-  it('goes on when a pool, the events or the engine break their word and reject', async () => {
+  it('continues when a pool, the events or the engine reject although they should not', async () => {
     class Breaking extends FakePool {
       override async drain(): Promise<never> {
         throw new Error('drain broke');
@@ -323,7 +323,7 @@ describe('shutdown', () => {
     ]);
   });
 
-  it('tells how the drain ended', async () => {
+  it('logs how the drain ended', async () => {
     class Late extends FakePool {
       override async drain() {
         return { finished: 3, released: ['job-1', 'job-2'], endedAt: performance.now() };

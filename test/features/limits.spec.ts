@@ -42,7 +42,7 @@ describe('a rate', () => {
     ]);
   });
 
-  it('is changed live, and the code counts again once that is cleared', async () => {
+  it('is changed live, and the value in the code applies again once that is cleared', async () => {
     const { queue, logs } = await bootQueue(redis, {
       handlers: { job: () => undefined },
       queue: { limits: { rate: { max: 1, per: '1h' } } },
@@ -65,7 +65,7 @@ describe('a rate', () => {
     expect(await queue.limits.list()).toMatchObject([{ rate: { max: 1 }, isLive: false }]);
   });
 
-  it('goes with the code', async () => {
+  it('is removed with the code', async () => {
     const first = await bootQueue(redis, {
       handlers: { job: () => undefined },
       queue: { limits: { rate: { max: 1, per: '1h' }, names: { mail: { concurrency: 1 } } } },
@@ -77,7 +77,7 @@ describe('a rate', () => {
     expect(await second.queue.limits.list()).toMatchObject([{ of: 'queue', rate: null }]);
   });
 
-  it('is written by a process that only adds jobs where no worker has said anything', async () => {
+  it('is written by a process that only adds jobs if no worker has written it', async () => {
     const groups = { maxSize: 1, concurrency: 2 };
     const { queue, close } = await bootQueue(redis, {
       queue: { groups },
@@ -103,7 +103,7 @@ describe('a rate', () => {
     ]);
   });
 
-  it('of a hold ends before its time where a person says so', async () => {
+  it('can be held, and the hold can be ended early', async () => {
     const { queue, said } = await bootQueue(redis, {
       handlers: { job: () => undefined, page: () => undefined },
     });
@@ -132,7 +132,7 @@ describe('a rate', () => {
     expect(await queue.limits.list()).toMatchObject([{ left: 30 }]);
   });
 
-  it('of a handler that is told to slow down holds the queue, its name or its group; no attempt is counted', async () => {
+  it('is held by a handler that throws RateLimited: for the queue, the name or the group; no attempt is counted', async () => {
     let toldAt: number | undefined;
     const attempts: number[] = [];
     const { queue, said } = await bootQueue(redis, {
@@ -158,7 +158,7 @@ describe('a rate', () => {
 });
 
 describe('aging', () => {
-  it('lets a job that has waited pass those with a higher priority', async () => {
+  it('lets a job that has waited overtake jobs with a higher priority', async () => {
     const order: unknown[] = [];
     const { queue, said } = await bootQueue(redis, {
       handlers: { job: (job: Job) => void order.push(job.data) },
@@ -230,7 +230,7 @@ describe('limits that queues share', () => {
   const uses = ['api'];
   const jobs = (count: number) => Array.from({ length: count }, () => ({ name: 'job', data: null }));
 
-  it('let no more jobs of all queues and processes start than their rate says, and use it', async () => {
+  it('let at most as many jobs of all queues and processes start as the rate allows, and use it fully', async () => {
     const starts: number[] = [];
     const handlers = { job: () => void starts.push(performance.now()) };
     const root = { limits: { api: { rate: { max: 30, per: '300ms' } } } } as const;
@@ -272,7 +272,7 @@ describe('limits that queues share', () => {
     ]);
   });
 
-  it('let no more run at once than their concurrency says, also live, and wake the queue that waits', async () => {
+  it('let at most concurrency jobs run at once, also when changed live, and wake the queue that waits', async () => {
     const seen = busy();
     const { handlers } = seen;
     const root = { limits: { api: { concurrency: 3 } } };
@@ -346,7 +346,7 @@ describe('limits that queues share', () => {
 });
 
 describe('groups', () => {
-  it('take turns where one of them has much more', async () => {
+  it('take turns if one of them has many more jobs', async () => {
     const order: string[] = [];
     const { queue, said, runtime } = await bootQueue(redis, {
       handlers: { job: (job: Job) => void order.push(job.group!) },
@@ -420,7 +420,7 @@ describe('groups', () => {
     expect(order.filter((one) => one.startsWith('b'))).toEqual(['b0', 'b1', 'b2', 'b3']);
   });
 
-  it('that are full refuse a job by name, and no other of the same tick', async () => {
+  it('that are full refuse their own job, and no other of the same tick', async () => {
     const { queue } = await bootQueue(redis, {
       queue: { groups: { maxSize: 2 } },
       handlers: { job: () => undefined },

@@ -24,7 +24,7 @@ const refusalOf = (read: () => unknown): string => {
 };
 
 describe('a listener is refused at the start', () => {
-  it('in a request-scoped class, itself or by what it injects, and in a transient one', async () => {
+  it('in a request-scoped class, itself or through something it injects, and in a transient one', async () => {
     @Injectable({ scope: Scope.REQUEST })
     class PerRequest {
       @OnQueueEvent('dead')
@@ -58,7 +58,7 @@ describe('a listener is refused at the start', () => {
     ]);
   });
 
-  it('for a queue or an event that does not exist, or one that tells none, all faults in one error', async () => {
+  it('for a queue or an event that does not exist, or a queue without events, all faults in one error', async () => {
     @Injectable()
     class Wrong {
       @any('finished')
@@ -95,7 +95,7 @@ describe('a listener is refused at the start', () => {
     ]);
   });
 
-  it('with what cannot be looked at', async () => {
+  it('with values that cannot be inspected', async () => {
     const { proxy, revoke } = Proxy.revocable({}, {});
     @Injectable()
     class Wrong {

@@ -12,7 +12,7 @@ const redis = useRedis();
 const boot = (options: QueueAppOptions) => bootQueue(redis, options);
 
 describe('at the end, a listener', () => {
-  it('hears of the runs that the drain waits for, before what it uses is destroyed, and then of nothing', async () => {
+  it('gets events of the runs that the drain waits for, before its dependencies are destroyed, and then no more', async () => {
     const started = latch('the run');
     const finish = latch('its end');
     @Injectable()
@@ -59,7 +59,7 @@ describe('at the end, a listener', () => {
     expect(logs.complaints.filter((line) => line.includes('Records'))).toEqual([]);
   });
 
-  it('does not wait for a listener that does not end, and says what was left undone', async () => {
+  it('is not waited for if it does not end, and the log says how many calls were left', async () => {
     @Injectable()
     class Stuck {
       readonly heard: string[] = [];

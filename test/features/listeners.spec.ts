@@ -31,7 +31,7 @@ const complaintsOf = ({ complaints }: Logs) => complaints.filter((line) => !line
 const brief = ({ type, queue, jobId }: QueueEvent) => `${type} ${queue} ${jobId ?? ''}`.trim();
 
 describe('a listener', () => {
-  it('hears one type, of one queue', async () => {
+  it('gets one type, of one queue', async () => {
     @Injectable()
     class Audit {
       readonly heard: string[] = [];
@@ -51,7 +51,7 @@ describe('a listener', () => {
     expect(app.get(Audit).durations.every((us) => us >= 0)).toBe(true);
   });
 
-  it('hears several types, several queues, or all of all, each event once', async () => {
+  it('gets several types, several queues, or all types of all queues, each event once', async () => {
     @Injectable()
     class Several {
       readonly heard: string[] = [];
@@ -92,7 +92,7 @@ describe('a listener', () => {
     expect(list.toSorted()).toEqual(['added other b', 'added third c', 'paused third']);
   });
 
-  it('may be a method of a controller, of a value, or of a factory, and an alias hears nothing twice', async () => {
+  it('may be a method of a controller, of a value, or of a factory, and an alias gets nothing twice', async () => {
     class Base {
       readonly heard: string[] = [];
       @OnQueueEvent('added')
@@ -136,7 +136,7 @@ describe('a listener', () => {
     ]);
   });
 
-  it('hears in each instance of its class, and that there are two is said', async () => {
+  it('gets events in each instance of its class, and two instances are reported', async () => {
     @Injectable()
     class Twice {
       readonly heard: string[] = [];
@@ -159,7 +159,7 @@ describe('a listener', () => {
     ]);
   });
 
-  it('hears in every process that has it, also in one that only adds', async () => {
+  it('gets events in every process that has it, also in one that only adds', async () => {
     @Injectable()
     class Watcher {
       readonly heard: string[] = [];
@@ -176,7 +176,7 @@ describe('a listener', () => {
     expect(await heardBy(other, Watcher, 1)).toEqual(['completed work a']);
   });
 
-  it('hears of the very first job, and the connection is there only where somebody listens', async () => {
+  it('gets the events of the very first job, and the connection exists only if there are listeners', async () => {
     @Injectable()
     class First {
       readonly heard: string[] = [];
@@ -198,7 +198,7 @@ describe('a listener', () => {
 });
 
 describe('a listener that fails', () => {
-  it('is logged with class, method and event, hears the next one, and disturbs nobody', async () => {
+  it('is logged with class, method and event, gets the next event, and does not affect others', async () => {
     @Injectable()
     class Bad {
       calls = 0;
@@ -259,7 +259,7 @@ describe('a listener that fails', () => {
 });
 
 describe('a slow listener', () => {
-  it('has dealt with an event before it hears the next, whatever it returns, and others do not wait for it', async () => {
+  it('finishes one event before it gets the next, whatever it returns, and others do not wait for it', async () => {
     @Injectable()
     class Slow {
       readonly heard: string[] = [];
@@ -302,7 +302,7 @@ describe('a slow listener', () => {
     expect(complaintsOf(app.logs)).toEqual([]);
   });
 
-  it('has as many calls under way as its concurrency says', async () => {
+  it('has as many calls in flight as its concurrency', async () => {
     @Injectable()
     class Wide {
       readonly heard: string[] = [];

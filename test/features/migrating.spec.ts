@@ -57,7 +57,7 @@ it('a job that needs the results of others adds them once, and has them on a lat
   expect((await films.get(id))?.attempt).toBe(1);
 });
 
-it('a job that needs others fails where one of them is dead', async () => {
+it('a job that needs others fails if one of them is dead', async () => {
   const { queueOf } = await bootFilms(() => {
     throw new Error('no film in the camera');
   });

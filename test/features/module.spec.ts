@@ -72,7 +72,7 @@ describe('forRoot and forRootAsync', () => {
     );
   });
 
-  it('say everything that is wrong with the options, together with the rest', async () => {
+  it('report all faults of the options, together with the others', async () => {
     @Processor('email')
     class Empty {}
     const root = QueueModule.forRoot({ prefix: '', role: 'boss' as never, shutdown: { timeout: 'soon' } });
@@ -87,7 +87,7 @@ describe('forRoot and forRootAsync', () => {
     ]);
   });
 
-  it('say that a factory forgot to return its options', async () => {
+  it('report that a factory forgot to return its options', async () => {
     const forgetful = { useFactory: () => undefined as never };
     class Forgetful {
       createQueueModuleOptions() {
@@ -134,12 +134,12 @@ describe('forRoot and forRootAsync', () => {
   it.each([
     ['registerQueue', QueueModule.registerQueue({ name: 'email' })],
     ['registerQueueAsync', QueueModule.registerQueueAsync({ name: 'email', useFactory: () => ({}) })],
-  ])('are missed in words by %s', async (_form, queue) => {
+  ])('are reported as missing by %s', async (_form, queue) => {
     await expect(compileApp({ imports: [queue] })).rejects.toThrow(new MissingRootError());
   });
 });
 
-describe('who sees what forRoot provides', () => {
+describe('providers of forRoot are visible to', () => {
   @Injectable()
   class Far {
     constructor(
@@ -237,7 +237,7 @@ describe('registerQueue and registerQueueAsync', () => {
     ]);
   });
 
-  it('take options from a class or an existing provider, which is told the name of the queue', async () => {
+  it('take options from a class or an existing provider, which gets the name of the queue', async () => {
     @Injectable()
     class QueueConfig implements QueueOptionsFactory {
       constructor(private readonly config: Config) {}
@@ -402,14 +402,14 @@ describe('registerQueue and registerQueueAsync', () => {
     ]);
   });
 
-  it('see that options are the same though they are written differently', async () => {
+  it('accept the same options in different notations', async () => {
     const one = QueueModule.registerQueue({ name: 'email', defaults: { timeout: '2s', attempts: 4 } });
     const other = QueueModule.registerQueue({ name: 'email', defaults: { attempts: 4, timeout: 2000 } });
     const { init } = await compileApp({ imports: [QueueModule.forRoot(), one, other] });
     await expect(init()).resolves.toBeUndefined();
   });
 
-  it('tell own backoff functions apart', async () => {
+  it('distinguish backoff functions', async () => {
     const backoff = () => 1;
     const register = (fn: () => number) =>
       QueueModule.registerQueue({ name: 'email', defaults: { backoff: fn } });
@@ -422,7 +422,7 @@ describe('registerQueue and registerQueueAsync', () => {
     expect(faults[0]).toContain('[Function: backoff]');
   });
 
-  it('do not say of a queue with bad options that it is not registered', async () => {
+  it('do not report a queue with invalid options as not registered', async () => {
     @Processor('email')
     class EmailProcessor {
       @Handle()
@@ -436,7 +436,7 @@ describe('registerQueue and registerQueueAsync', () => {
     ]);
   });
 
-  it('are asked for unknown queues in words', async () => {
+  it('report unknown queues with a message', async () => {
     const { app } = await compileApp({
       imports: [QueueModule.forRoot(), QueueModule.registerQueue({ name: 'email' })],
     });
@@ -452,7 +452,7 @@ describe('tokens', () => {
     expect(() => InjectQueue(undefined as never)).toThrow(InvalidQueueNameError);
   });
 
-  it('let a test put its own handle in the place of a queue', async () => {
+  it('let a test replace a queue by its own handle', async () => {
     @Injectable()
     class Sender {
       constructor(

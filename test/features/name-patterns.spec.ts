@@ -77,7 +77,7 @@ describe('job names by pattern', () => {
     expect(find('other')).toBeUndefined();
   });
 
-  it('are refused where neither of two patterns goes before the other, and where one is there twice', async () => {
+  it('are refused if neither of two patterns is narrower, or if one is used twice', async () => {
     @Processor('email')
     class Other {
       @Handle('*.failed')
@@ -123,7 +123,7 @@ describe('job names by pattern', () => {
     ]);
   });
 
-  it('run on Redis, and a process that handles them by pattern keeps others from burying such jobs', async () => {
+  it('run on Redis, and a process that handles them by pattern keeps others from making such jobs dead', async () => {
     const queue = { unknownJobTimeout: '2s', defaults: { retention: '1h' } } as const;
     const other = await bootQueue(redis, { handlers: { known: () => 1 }, queue });
     const able = await bootQueue(redis, { handlers: { 'mail.*': (job) => job.name }, queue, watch: false });

@@ -76,7 +76,7 @@ describe('backoffs', () => {
     expect(await run(app, {})).toMatchObject({ type: 'dead', attempt: 1, reason: 'retries-exhausted' });
   });
 
-  it('do not matter where a cause is an UnrecoverableError, however deep and in a circle', async () => {
+  it('are not used if a cause is an UnrecoverableError, however deep and in a cycle', async () => {
     const deep = (depth: number): Error =>
       depth === 0 ? new UnrecoverableError('no') : new Error('outer', { cause: deep(depth - 1) });
     const circle = new Error('circle');

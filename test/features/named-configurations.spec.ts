@@ -92,7 +92,7 @@ describe('a configuration with a key', () => {
     ]);
   });
 
-  it('is one worker process with the others, in whichever store one looks', async () => {
+  it('is one worker process with the others, in each of the stores', async () => {
     const app = await bootTwo();
     const workers = await until(async () => {
       const all = await app.get(QueueInspector).workers();
@@ -177,10 +177,10 @@ describe('a configuration with a key', () => {
   });
 });
 
-describe('what does not fit is said at the start:', () => {
+describe('conflicts are reported at the start:', () => {
   const main = () => QueueModule.forRoot({ connection: redis.url, prefix: redis.prefix });
 
-  it('a key that nobody gave', async () => {
+  it('a key that is not defined', async () => {
     expect(
       await bootFaults({
         imports: [main(), QueueModule.registerQueue({ name: 'work', configKey: 'reports' })],
@@ -190,7 +190,7 @@ describe('what does not fit is said at the start:', () => {
     ]);
   });
 
-  it('a queue without a key where every configuration has one', async () => {
+  it('a queue without a key if every configuration has one', async () => {
     const imports = [QueueModule.forRoot('only', {}), QueueModule.registerQueue({ name: 'work' })];
     expect(await bootFaults({ imports })).toEqual([
       "registerQueue('work') names no configKey, and there is no forRoot() without a key; name one, or add it",

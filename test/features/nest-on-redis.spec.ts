@@ -87,7 +87,7 @@ it('stops and starts by hand, and adds in between', async () => {
   await expect(get(SmsProcessor).followed.wait(PATIENT)).resolves.toBe('later on');
 });
 
-it('finishes what runs when the application closes, and keeps the rest', async () => {
+it('finishes running jobs when the application closes, and keeps the others', async () => {
   const started = latch('the first job');
   const release = latch('its end');
   let finished = 0;
@@ -115,7 +115,7 @@ it('finishes what runs when the application closes, and keeps the rest', async (
   });
 });
 
-it('looks after other workers no more once it is closed', async () => {
+it('no longer recovers the jobs of other workers once it is closed', async () => {
   const busy = [latch('a first worker is busy'), latch('a second worker is busy')] as const;
   const release = latch('the end of both jobs');
   @Processor('sms', { concurrency: 1 })

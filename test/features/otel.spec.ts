@@ -150,7 +150,7 @@ describe('a job that is added inside a span', () => {
     expect(inTrace.every(({ links }) => links.length === 0)).toBe(true);
   });
 
-  it('says that it is a duplicate, and what its add failed with', async () => {
+  it('records that it is a duplicate, and the error of its add', async () => {
     const { queue } = await boot({});
     await queue.add('job', 1, { id: 'a' });
     await queue.add('job', 1, { id: 'a' });
@@ -286,8 +286,8 @@ describe('with a ratio', () => {
   });
 });
 
-describe('what is not asked for', () => {
-  it('is not stored: a job has no header of a trace that nobody samples, but that of baggage', async () => {
+describe('without being requested', () => {
+  it('is not stored: a job has no header for a trace that is not sampled, but one for baggage', async () => {
     const off = new NodeTracerProvider({ sampler: new AlwaysOffSampler() });
     const { queue } = await boot({}, otel({ tracerProvider: off }));
     await queue.add('job', 1, { id: 'off' });
@@ -302,7 +302,7 @@ describe('what is not asked for', () => {
     expect((await queue.get('baggage'))!.headers).toMatchObject({ baggage: 'tenant=acme' });
   });
 
-  it('is no span: neither a worker that started inside a span nor a command of ours is part of it', async () => {
+  it('has no span: neither a worker that started inside a span nor a command of Godwit is part of it', async () => {
     // As instrumentations of ioredis do it, also for commands without a parent.
     // oxlint-disable-next-line typescript/unbound-method -- it is called with its client
     const { sendCommand } = Redis.prototype;

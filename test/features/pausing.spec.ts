@@ -16,7 +16,7 @@ const BLOCK_MS = 1_000;
 const jobs = (count: number) => Array.from({ length: count }, (_, data) => ({ name: 'one', data }));
 
 describe('once pause() has resolved', () => {
-  it('no job starts that was claimed ahead, however short they are', async () => {
+  it('no prefetched job starts, however short the jobs are', async () => {
     let started = 0;
     const app = await bootQueue(redis, {
       handlers: { one: () => void started++ },
@@ -39,7 +39,7 @@ describe('once pause() has resolved', () => {
     }
   });
 
-  it('a job that runs goes on, and what was claimed behind it does not start', async () => {
+  it('a running job continues, and jobs claimed after it do not start', async () => {
     const gate = latch();
     const started: number[] = [];
     const app = await bootQueue(redis, {

@@ -152,7 +152,7 @@ describe('a circuit breaker that is open', () => {
   });
 });
 
-it('a dead job of a queue that keeps none is gone, is told, and leaves its id free', async () => {
+it('a dead job of a queue that keeps none is gone, is reported by an event, and frees its id', async () => {
   const app = await bootQueue(redis, {
     queue: { dead: { max: 0 }, defaults: { attempts: 1 } },
     handlers: {

@@ -38,7 +38,7 @@ describe('a key', () => {
     expect(await app.queue.add('job', 2, options)).toMatchObject({ id, duplicate: true });
   });
 
-  it('may be taken by one job that waits beside one that runs', async () => {
+  it('may be taken by one waiting job while another one runs', async () => {
     const hold = latch();
     const app = await bootQueue(redis, { handlers: { job: () => hold.promise }, concurrency: 1 });
     const options = { unique: { key: 'k', states: ['waiting', 'delayed'] } } as const;
@@ -86,7 +86,7 @@ describe('a key', () => {
 });
 
 describe('a rate that is set live', () => {
-  it('wins as a whole, not field by field over that of the code', async () => {
+  it('replaces that of the code as a whole, not field by field', async () => {
     const { queue } = await bootQueue(redis, {
       queue: { limits: { rate: { max: 5, per: '1s', window: 'bucket', burst: 2 } } },
       handlers: { job: () => undefined },
@@ -170,7 +170,7 @@ describe('groups', () => {
     expect((await app.queue.stats()).total).toMatchObject({ processed: 2, dead: 0 });
   });
 
-  it('in strict order stop behind a dead job, if they are to, until it is retried', async () => {
+  it('in strict order stop at a dead job with onDead block, until it is retried', async () => {
     const order: unknown[] = [];
     let broken = true;
     const app = await bootQueue(redis, {
@@ -199,8 +199,8 @@ describe('groups', () => {
   });
 });
 
-describe('what empties a queue', () => {
-  it('takes what waits, with and without a priority, and leaves delayed jobs and schedules', async () => {
+describe('emptying a queue', () => {
+  it('removes waiting jobs, with and without a priority, and keeps delayed jobs and schedules', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     await queue.addBulk([
       { name: 'job', data: 1 },
@@ -214,7 +214,7 @@ describe('what empties a queue', () => {
     expect(await queue.schedules.list()).toHaveLength(1);
   });
 
-  it('leaves the keys of what it takes free', async () => {
+  it('frees the keys of the removed jobs', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     const options = { unique: { key: 'k' } };
     await queue.add('job', 1, options);
@@ -225,7 +225,7 @@ describe('what empties a queue', () => {
   });
 });
 
-it('a completed job that is retried takes its group, its key and its priority along', async () => {
+it('a completed job that is retried keeps its group, its key and its priority', async () => {
   const app = await bootQueue(redis, { handlers: { job: ({ data }: Job) => data } });
   const { id } = await app.queue.add('job', 1, { group: 'a', priority: 5, retention: '1h' });
   await app.ended(id);

@@ -61,7 +61,7 @@ it('gives each queue its own time at a stop, and ends with the last', async () =
   expect(ended).toEqual(['quick shutdown', 'slow true false']);
 });
 
-it('tells a handler that draining has begun, long before its signal aborts', async () => {
+it('shows a handler that draining has begun, long before its signal aborts', async () => {
   const looked: boolean[] = [];
   const started = latch('started');
   const handlers = {

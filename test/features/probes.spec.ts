@@ -31,7 +31,7 @@ const boot = async (probes: QueueProbesOptions = {}, options: QueueAppOptions = 
 };
 
 describe('QueueProbesModule', () => {
-  it('answers live, started and ready once the workers run', async () => {
+  it('reports live, started and ready once the workers run', async () => {
     const { get } = await boot();
     expect(await get('/live')).toEqual({ status: 200, body: { status: 'live' } });
     expect(await get('/startup')).toEqual({ status: 200, body: { status: 'started' } });
@@ -79,7 +79,7 @@ describe('QueueProbesModule', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  it('has the metrics, behind a token', async () => {
+  it('serves the metrics, protected by a token', async () => {
     const { get } = await boot(
       { token: 'secret' },
       { imports: [QueueMetricsModule.forRoot({ path: false })] },
@@ -91,7 +91,7 @@ describe('QueueProbesModule', () => {
     expect((await get('/live')).status).toBe(200);
   });
 
-  it('fails at the start where its port is taken', async () => {
+  it('fails at the start if its port is taken', async () => {
     const { app } = await boot();
     const { port } = app.get(QueueProbes);
     await expect(boot({ port: port! })).rejects.toThrow(
@@ -106,7 +106,7 @@ describe('QueueProbesModule', () => {
 });
 
 describe('/scale/<queue>', () => {
-  it('tells how many jobs there are to run, and how many processes that takes', async () => {
+  it('returns how many jobs there are to run, and how many processes that takes', async () => {
     const end = latch('the end of the jobs');
     const { app, get } = await boot(
       {},

@@ -13,7 +13,7 @@ const inspect = (app: Awaited<ReturnType<typeof worker>>) => app.get(QueueInspec
 const stateOf = (app: Awaited<ReturnType<typeof worker>>) => app.runtime.workers[0]!.state;
 
 describe('orders to a process', () => {
-  it('pause and resume it, and its record says so', async () => {
+  it('pause and resume it, and its record shows that', async () => {
     const app = await worker();
     const inspector = inspect(app);
     await until(async () => (await inspector.workers()).length === 1, PATIENT);
@@ -59,7 +59,7 @@ describe('orders to a process', () => {
 });
 
 describeOnRedis('orders to one of several processes', () => {
-  it('leave the others alone, and refuse a process of an older version', async () => {
+  it('do not affect other processes, and refuse a process of an older version', async () => {
     const [one, other] = [await worker(), await worker()];
     const inspector = inspect(one);
     await until(async () => (await inspector.workers()).length === 2, PATIENT);

@@ -51,7 +51,7 @@ it('shows progress and log of a run while it runs, to every process', async () =
   expect(progress).toMatchObject([{ progress: { percent: 25 } }, { progress: { percent: 75 } }]);
 });
 
-it('takes any JSON as progress, and refuses what JSON cannot hold without failing the job', async () => {
+it('accepts any JSON as progress, and refuses other values without failing the job', async () => {
   const values = [0, '', false, null, [], {}, 'half way', { nested: [1, { a: '\u2028' }] }];
   const errors: unknown[] = [];
   const handlers: Handlers = {
@@ -91,7 +91,7 @@ it('keeps the last 100 lines of a log, each up to 2,000 characters', async () =>
   expect(logs[99]).toBe('x'.repeat(2000));
 });
 
-it('makes one harmless line of whatever is logged', async () => {
+it('turns any logged value into one safe line', async () => {
   const lines: [unknown, string | null][] = [
     ['two\nlines', 'two lines'],
     ['carriage\r\nreturns\rtoo', 'carriage returns too'],
@@ -122,7 +122,7 @@ it('makes one harmless line of whatever is logged', async () => {
   );
 });
 
-it('keeps the log over retries with the attempt of each line, and hears nothing of a run that is over', async () => {
+it('keeps the log over retries with the attempt of each line, and ignores a run that is over', async () => {
   const over = latch('the end of the run');
   const spoken = latch('the late word');
   const handlers: Handlers = {

@@ -180,7 +180,7 @@ describe('QueueMetrics', () => {
     end.open();
   });
 
-  it('leaves out the state of the queues where it is not asked for', async () => {
+  it('leaves out the state of the queues if it is turned off', async () => {
     const app = await boot({ global: false });
     const text = await app.get(QueueMetrics).text();
     expect(text).not.toContain('godwit_queue_jobs');
@@ -291,7 +291,7 @@ describe('a Redis that does not answer', () => {
     expect(text).toContain('godwit_build_info');
   });
 
-  it('is asked once for pages of the same second', async () => {
+  it('is read once for pages of the same second', async () => {
     let asked = 0;
     const none = async () => [];
     const counting = { queues: async () => (asked++, []), workers: none, limits: none, scheduleLags: none };
@@ -310,7 +310,7 @@ describe('the files for Grafana and Prometheus', () => {
       type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
     );
 
-  it.each(['godwit.json', 'alerts.yml'])('%s names only metrics that there are', (name) => {
+  it.each(['godwit.json', 'alerts.yml'])('%s names only metrics that exist', (name) => {
     const text = fileOf(name);
     const expressions =
       name === 'alerts.yml'

@@ -17,7 +17,7 @@ const redis = useRedis();
 const EMPTY = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0 };
 
 describe('counts', () => {
-  it('tells how many jobs are in each state', async () => {
+  it('returns how many jobs are in each state', async () => {
     const { gate, handlers } = gated();
     const { queue } = await bootQueue(redis, { handlers });
     expect(await queue.counts()).toEqual(EMPTY);
@@ -35,7 +35,7 @@ describe('counts', () => {
 });
 
 describe('pause and resume', () => {
-  it('hold for every process, let runs end, and say whether they changed anything', async () => {
+  it('apply to every process, let runs end, and return whether they changed anything', async () => {
     const gate = latch('the gate');
     const began = latch('the run');
     const ran: string[] = [];
@@ -104,7 +104,7 @@ describe('remove', () => {
     gate.open();
   });
 
-  it('leaves nothing behind that a new job with the same id would inherit', async () => {
+  it('leaves nothing that a new job with the same id would inherit', async () => {
     let fail = true;
     const handlers: Handlers = {
       job: async (job: Job) => {
@@ -138,7 +138,7 @@ describe('remove', () => {
 });
 
 describe('dead jobs', () => {
-  it('run again when a person says so, with all their attempts', async () => {
+  it('run again when a person retries them, with all their attempts', async () => {
     let fail = true;
     const attempts: number[] = [];
     const handlers: Handlers = {
@@ -274,7 +274,7 @@ describe('obliterate', () => {
 });
 
 describeOnRedis('audit and repair', () => {
-  it('find nothing in a queue that was left alone, and mend one whose keys were deleted', async () => {
+  it('find nothing in an intact queue, and repair one whose keys were deleted', async () => {
     const { gate, handlers } = gated();
     const { queue } = await bootQueue(redis, { handlers });
     await oneOfEach(queue);
@@ -294,7 +294,7 @@ describeOnRedis('audit and repair', () => {
     await until(async () => (await queue.counts()).waiting === 0, PATIENT);
   });
 
-  it('count a stall where a job was held by nobody, and give it back to the line', async () => {
+  it('count a stall if a job is held by an unknown worker, and give it back to the line', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     const { id } = await queue.add('job', 1);
     const [wait = ''] = (await redis.keys()).filter((key) => key.endsWith(':wait'));

@@ -9,7 +9,7 @@ import { useRedis } from '../support/redis.js';
 const redis = useRedis();
 
 describe('costs and groups that a queue refuses', () => {
-  it('a cost is compared with the rates that its job counts against, and with no others', async () => {
+  it('a cost is compared only with the rates that its job counts against', async () => {
     const rate = (max: number) => ({ rate: { max, per: '1h' } }) as const;
     const { queue, queueOf } = await bootQueue(redis, {
       root: { limits: { openai: rate(30) } },

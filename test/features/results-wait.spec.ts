@@ -8,7 +8,7 @@ import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
-it('leaves nothing of a completed job, or its result for as long as asked', async () => {
+it('keeps nothing of a completed job, or keeps its result for its retention', async () => {
   const handlers: Handlers = { sum: (job: Job<number[]>) => job.data.reduce((a, b) => a + b, 0) };
   const { queue, ended } = await bootQueue(redis, { handlers });
   const gone = await queue.add('sum', [1, 2]);
@@ -26,7 +26,7 @@ it('leaves nothing of a completed job, or its result for as long as asked', asyn
   });
 });
 
-it('forgets a completed job when its retention is over, also in a queue where nothing else happens', async () => {
+it('forgets a completed job when its retention is over, also in an idle queue', async () => {
   let fail = true;
   const handlers: Handlers = {
     report: async (job: Job<string>) => {
@@ -256,7 +256,7 @@ const waits = (events: boolean) => {
     await until(async () => (await queue.get('s'))?.state === 'completed', PATIENT);
   });
 
-  it(`answers at once for an id that has ended already, and waits for one that has not, ${title}`, async () => {
+  it(`resolves at once for an id that has ended already, and waits for one that has not, ${title}`, async () => {
     const gate = latch('the gate');
     let runs = 0;
     const handlers: Handlers = {
@@ -368,7 +368,7 @@ itOnRedis(
   },
 );
 
-it('answers in detail where it is asked to, also that another job held the id', async () => {
+it('returns details on request, also that another job held the id', async () => {
   const gate = latch('the gate');
   const { queue } = await bootQueue(redis, { handlers: { job: () => gate.promise.then(() => 'done') } });
   const options = { id: 'x', detail: true } as const;
@@ -391,7 +391,7 @@ it('answers in detail where it is asked to, also that another job held the id', 
   );
 });
 
-it('ends a wait when its signal aborts, and the job goes on', async () => {
+it('ends a wait when its signal aborts, and the job continues', async () => {
   const gate = latch('the gate');
   const { queue, ended } = await bootQueue(redis, { handlers: { job: () => gate.promise } });
   const reason = new Error('the client has gone');

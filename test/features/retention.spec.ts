@@ -28,7 +28,7 @@ describeOnRedis('handler results stored on request with a TTL per queue and per 
     expect((await untilOf('longer')) - (await endOf('longer'))).toBe(7_200_000);
   });
 
-  it('count as gone the moment their time is over, whoever takes them away', async () => {
+  it('count as gone as soon as their retention is over, before they are deleted', async () => {
     const { queue, ended } = await bootQueue(redis, { handlers: { job: () => 'well' } });
     await queue.add('job', 1, { id: 'a', retention: '1h' });
     await ended('a');
@@ -40,7 +40,7 @@ describeOnRedis('handler results stored on request with a TTL per queue and per 
     await ended('a');
   });
 
-  describe('and where nobody asks for them', () => {
+  describe('and without a retention', () => {
     const own = useRedis({ server: useServer() });
 
     it('nothing is stored, and a batch costs as many commands however many jobs are in it', async () => {
@@ -64,7 +64,7 @@ describeOnRedis('handler results stored on request with a TTL per queue and per 
 });
 
 describe('retention by number', () => {
-  it('keeps so many completed jobs, those longest whose retention ends last', async () => {
+  it('keeps a maximum number of completed jobs, those whose retention ends last', async () => {
     const { queue, ended } = await bootQueue(redis, {
       handlers: { job: () => 'well' },
       queue: { completed: { max: 2 } },
@@ -86,10 +86,10 @@ describe('retention by number', () => {
 });
 
 describeOnRedis('the janitor', () => {
-  describe('is', () => {
+  describe('the trimming of jobs is', () => {
     const own = useRedis({ server: useServer(), leaves: ['janitor'] });
 
-    it('no business of a process that only adds', async () => {
+    it('not done by a process that only adds', async () => {
       const { queue } = await bootQueue(redis, { root: { ...often, role: 'producer' }, watch: false });
       await bootQueue(own, { root: often, handlers: { job: () => 1 }, watch: false });
       await redis.admin.zadd(keyOf(redis, 'completed'), 1, 'old');
@@ -103,7 +103,7 @@ describeOnRedis('the janitor', () => {
     });
   });
 
-  it('trims quiet queues: completed, dead and events by age, without a call of anybody', async () => {
+  it('trims idle queues: completed jobs, dead jobs and events by age, without any call', async () => {
     const { queueOf, queue, ended } = await bootQueue(redis, {
       root: { ...often, dead: { age: '1h' }, events: { age: '1h' } },
       handlers: { job: () => 'well', die },
@@ -133,7 +133,7 @@ describeOnRedis('the janitor', () => {
     expect(await queueOf('elsewhere').counts()).toMatchObject({ waiting: 1 });
   });
 
-  it('takes away a heap in many small steps, one after another', async () => {
+  it('removes many jobs in small steps, one after another', async () => {
     const { queue } = await bootQueue(redis, { root: often, handlers: { job: () => 1 }, watch: false });
     const ids = Array.from({ length: 3_000 }, (_, i) => `j${i}`);
     await redis.admin.hset(keyOf(redis, 'jobs'), ...ids.flatMap((id) => [id, 'job\n']));
@@ -142,7 +142,7 @@ describeOnRedis('the janitor', () => {
     expect((await queue.audit()).violations).toEqual([]);
   });
 
-  it('ends with its application, also in the middle of a heap', async () => {
+  it('ends with its application, also in the middle of many jobs', async () => {
     const { close } = await bootQueue(redis, { root: often, handlers: { job: () => 1 }, watch: false });
     const ids = Array.from({ length: 20_000 }, (_, i) => `j${i}`);
     await redis.admin.zadd(keyOf(redis, 'completed'), ...ids.flatMap((id, i) => [i + 1, id]));

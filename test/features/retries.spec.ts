@@ -18,7 +18,7 @@ function waitsOf(values: readonly QueueEvent[], id: string): number[] {
   return values.flatMap((event) => (event.type === 'retrying' && event.jobId === id ? [event.delayMs] : []));
 }
 
-it('runs a failing job as often as attempts says, and keeps what went wrong', async () => {
+it('runs a failing job as often as attempts says, and keeps the error', async () => {
   const seen: number[] = [];
   const handlers = { charge: (job: Job) => (seen.push(job.attempt), fail()) };
   const { queue, ended, said } = await bootQueue(redis, { handlers });
@@ -87,7 +87,7 @@ it('keeps the error of an attempt while the job waits for the next one, and afte
   expect(await queue.get(id)).toMatchObject({ state: 'completed', attempt: 2, failure, result: 'well' });
 });
 
-it('waits as the backoff says: a duration, fixed, a list, exponential with cap and jitter', async () => {
+it('waits for the backoff: a duration, fixed, a list, exponential with cap and jitter', async () => {
   const { queue, ended, said } = await bootQueue(redis, { handlers: { fail } });
   const add = async (attempts: number, backoff: Exclude<BackoffOption, (...args: never[]) => unknown>) =>
     (await queue.add('fail', 1, { attempts, backoff })).id;
@@ -149,7 +149,7 @@ it("lets the job's value win over its queue's, and that over the module's", asyn
   expect(waitsOf(other.values, byModule.id)).toEqual([5, 5]);
 });
 
-it('survives a backoff function that throws or answers nonsense, and says so', async () => {
+it('survives a backoff function that throws or returns an invalid value, and logs that', async () => {
   const answers: (() => unknown)[] = [
     () => {
       throw new Error('backoff is broken');
@@ -197,7 +197,7 @@ it('waits for an asynchronous backoff function, and not for its run to time out 
   expect(waitsOf(said.values, id)).toEqual([7]);
 });
 
-it('tries a cancelled job no more, though its backoff function answers', async () => {
+it('does not retry a cancelled job, although its backoff function returns', async () => {
   const asked = latch('the backoff function');
   const { queue, ended } = await bootQueue(redis, {
     root: { lease: { duration: '400ms' } },
@@ -225,7 +225,7 @@ it('tries a cancelled job no more, though its backoff function answers', async (
   expect(await ended(id)).toMatchObject({ type: 'cancelled', attempt: 1 });
 });
 
-it('gives up at once for an UnrecoverableError, whatever its class or copy', async () => {
+it('gives up at once for an UnrecoverableError, also of a subclass or another copy of the package', async () => {
   class Refused extends UnrecoverableError {}
   const kinds: Record<string, () => never> = {
     own: () => {
@@ -269,7 +269,7 @@ it('does not count a snooze as an attempt', async () => {
   expect(await queue.get(id)).toMatchObject({ attempt: 2, result: 'done', failure: { attempt: 1 } });
 });
 
-it('takes a snooze for a wrong duration as a failed attempt that says why', async () => {
+it('counts a snooze with an invalid duration as a failed attempt with the reason', async () => {
   const handlers = {
     typo: () => {
       throw new Snooze('soonish');
@@ -290,7 +290,7 @@ it('takes a snooze for a wrong duration as a failed attempt that says why', asyn
   expect(await ended(forged.id)).toMatchObject({ type: 'dead', reason: 'retries-exhausted' });
 });
 
-it('reads whatever is thrown, and goes on', async () => {
+it('accepts any thrown value, and continues', async () => {
   const { revoke, proxy } = Proxy.revocable({}, {});
   revoke();
   const circular: Record<string, unknown> = {};

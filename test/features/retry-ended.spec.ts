@@ -42,7 +42,7 @@ describe('queue.retry', () => {
     await expect(queue.audit()).resolves.toMatchObject({ violations: [] });
   });
 
-  it('runs it now, also if its delay or its deadline were for the first time', async () => {
+  it('runs it now, without the delay or the deadline of the first time', async () => {
     const app = await bootQueue(redis, { handlers: { '*': () => 1 } });
     const { queue } = app;
     await queue.add('one', null, { id: 'r', delay: 1, deadline: new Date(Date.now() + 3_000), ...KEPT });
@@ -73,7 +73,7 @@ describe('queue.retry', () => {
     expect(await queue.counts()).toMatchObject({ completed: 2, dead: 0, cancelled: 0, delayed: 0 });
   });
 
-  it('queues it once if several ask, and tells in words why it does nothing', async () => {
+  it('queues it once for several calls, and explains why it does nothing', async () => {
     const gate = latch('the second run may end');
     let runs = 0;
     const app = await bootQueue(redis, {
@@ -94,7 +94,7 @@ describe('queue.retry', () => {
     await expect(queue.retry('')).rejects.toMatchObject({ code: 'GODWIT_INVALID_JOB_ID' });
   });
 
-  it('tells listeners that the ended job made room for a new one', async () => {
+  it('reports to listeners that the ended job was replaced', async () => {
     const app = await bootQueue(redis, { handlers: { '*': () => 1 } });
     const { queue, said } = app;
     await queue.add('one', null, { id: 'r', ...KEPT });
@@ -105,7 +105,7 @@ describe('queue.retry', () => {
     expect(types.filter((type) => type === 'added')).toHaveLength(2);
   });
 
-  it('does not run beside another job with its unique key, and names that job', async () => {
+  it('does not run while another job has its unique key, and names that job', async () => {
     const app = await bootQueue(redis, {
       handlers: {
         '*': (job) => {

@@ -104,7 +104,7 @@ describe.each(['redis', 'memory'] as const)('a queue whose name is known at run 
     await expect(runtime.work('tenant-42', handler)).rejects.toMatchObject({ code: 'GODWIT_NOT_RUNNING' });
   });
 
-  it('gets its worker with the start of the others', async () => {
+  it('gets its worker when the others start', async () => {
     const { producer, runtime } = await open({ autoStart: false });
     await runtime.work('tenant-42', () => 'ran');
     const unwanted = await runtime.work('tenant-43', () => 'ran');

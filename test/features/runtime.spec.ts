@@ -27,13 +27,13 @@ function slow() {
 }
 
 describe('start', () => {
-  it('opens nothing before the application is initialised', async () => {
+  it('opens no connection before the application is initialised', async () => {
     const { app, engine } = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
     expect(engine.state).toBe('new');
     expect(app.get(QueueRuntime).state).toBe('new');
   });
 
-  it('says what runs', async () => {
+  it('logs what runs', async () => {
     const { logs } = await startApp(['sms'], { providers: [SmsProcessor] });
     expect(logs).toContainEqual({
       level: 'log',
@@ -74,14 +74,14 @@ describe('start', () => {
     expect(logs).toContainEqual({ level: 'warn', text });
   });
 
-  it('fails where the server is too old, and leaves nothing open', async () => {
+  it('fails if the server is too old, and leaves nothing open', async () => {
     const fakes = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
     fakes.engine.openError = new UnsupportedRedisError('Redis', '6.2.0');
     await expect(fakes.init()).rejects.toThrow(UnsupportedRedisError);
     expect([fakes.engine.state, fakes.pools.size]).toEqual(['closed', 0]);
   });
 
-  it('goes on without Redis and says so, and passes on what the engine warns of', async () => {
+  it('continues without Redis and logs that, and logs warnings of the engine', async () => {
     const away = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
     away.engine.isThere = false;
     await away.init();
@@ -99,7 +99,7 @@ describe('start', () => {
     expect(there.app.get(QueueRuntime).warnings).toEqual([warning]);
   });
 
-  it('tells once when a connection is lost and once when it is back', async () => {
+  it('logs once when a connection is lost and once when it is back', async () => {
     const { engine, logs, app } = await startApp(['sms'], {});
     const tell = (state: 'up' | 'down', error?: Error) =>
       engine.listeners.forEach((listener) => listener({ role: 'command', state, ...(error && { error }) }));
@@ -131,7 +131,7 @@ describe('the warning about shutdown hooks', () => {
     vi.restoreAllMocks();
   });
 
-  it('comes once, a moment after the start, where nothing listens to SIGTERM', async () => {
+  it('comes once, shortly after the start, if nothing listens to SIGTERM', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     vi.spyOn(process, 'listenerCount').mockReturnValue(0);
     const { app, logs } = await boot();
@@ -143,7 +143,7 @@ describe('the warning about shutdown hooks', () => {
     expect(warned(logs)).toBe(1);
   });
 
-  it('does not come where hooks are enabled, even after the start', async () => {
+  it('does not come if hooks are enabled, even after the start', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const count = vi.spyOn(process, 'listenerCount').mockReturnValue(0);
     const { logs } = await boot();
@@ -180,7 +180,7 @@ describe('pause and resume', () => {
     held.open();
   });
 
-  it('hold over start and stop', async () => {
+  it('stay in effect over start and stop', async () => {
     const root = QueueModule.forRoot({ autoStart: false });
     const { app, pool, logs } = await startApp(['sms'], { providers: [SmsProcessor] }, { root });
     const runtime = app.get(QueueRuntime);
@@ -198,14 +198,14 @@ describe('pause and resume', () => {
     expect(pool('sms').state).toBe('running');
   });
 
-  it('may come before the application is initialised', async () => {
+  it('may be called before the application is initialised', async () => {
     const { app, init, pool } = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
     app.get(QueueRuntime).pause();
     await init();
     expect([app.get(QueueRuntime).state, pool('sms').state]).toEqual(['running', 'new']);
   });
 
-  it('refuse a queue that is not registered, and do not mind one without a processor', async () => {
+  it('refuse a queue that is not registered, but not one without a processor', async () => {
     const { app } = await startApp(['sms', 'idle'], { providers: [SmsProcessor] });
     const runtime = app.get(QueueRuntime);
     expect(() => runtime.pause('smms')).toThrow(new UnknownQueueError('smms', ['sms', 'idle']));
@@ -251,7 +251,7 @@ describe('stop and start by hand', () => {
     ]);
   });
 
-  it('start once the drain is over, when asked while it lasts', async () => {
+  it('start once the drain is over, if called during the drain', async () => {
     const { held, metadata } = slow();
     const { app, pool } = await startApp(['email', 'sms'], metadata);
     const runtime = app.get(QueueRuntime);
@@ -275,7 +275,7 @@ describe('stop and start by hand', () => {
     expect([app.get(QueueRuntime).state, pool('sms').state]).toEqual(['running', 'running']);
   });
 
-  it('stop before the start keeps the application from starting by itself', async () => {
+  it('stop before the start keeps the application from starting on its own', async () => {
     const fakes = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
     await fakes.app.get(QueueRuntime).stop();
     await fakes.init();

@@ -67,7 +67,7 @@ describe('@Schedule', () => {
     expect(second!.id).not.toBe(first!.id);
   });
 
-  it('is known to queue.schedules as what it says; its id is the name of the job unless it has one', async () => {
+  it('is listed by queue.schedules with its options; its id is the name of the job unless it has one', async () => {
     const app = await release([
       { every: '1h', overlap: 'skip' },
       { ...DAILY, data: [1], options: { attempts: 1 } },
@@ -86,7 +86,7 @@ describe('@Schedule', () => {
     });
   });
 
-  it('says in the log what was created, updated and removed, each once', async () => {
+  it('logs what was created, updated and removed, each once', async () => {
     const first = await release([DAILY, HOURLY]);
     expect(saidOf(first.logs).toSorted()).toEqual([
       "schedule 'daily' of queue 'work' created: 0 7 * * * in Europe/Berlin",
@@ -101,7 +101,7 @@ describe('@Schedule', () => {
     expect(await scheduleIdsOf(second)).toEqual(['daily']);
   });
 
-  it('changes nothing where nothing has changed: counters, next time and creation stay over a stop', async () => {
+  it('changes nothing if the decorator is unchanged: counters, next time and creation time stay over a stop', async () => {
     const first = await release([{ ...HOURLY, id: 'tick', every: '1s' }]);
     await until(async () => ((await first.queue.schedules.get('tick'))?.fired ?? 0) > 0, PATIENT);
     await first.close();
@@ -118,7 +118,7 @@ describe('@Schedule', () => {
     expect(after.createdAt.getTime()).toBe(Number(created));
   });
 
-  it('leaves a pause that a person made, over a stop and over a change', async () => {
+  it('stays paused if a person paused it, over a stop and over a change', async () => {
     const first = await release([DAILY, HOURLY]);
     await first.queue.schedules.pause('daily');
     await first.queue.schedules.pause('hourly');
@@ -128,7 +128,7 @@ describe('@Schedule', () => {
     expect(await second.queue.schedules.get('hourly')).toMatchObject({ paused: true, rule: { every: '2h' } });
   });
 
-  it('makes up for the stop as its `missed` says: the whole application may go and come back', async () => {
+  it('makes up for a stop of the whole application according to `missed`', async () => {
     const tick: ScheduleOptions = { id: 'tick', every: '1s', missed: 'once' };
     const first = await release([tick]);
     await until(async () => ((await first.queue.schedules.get('tick'))?.fired ?? 0) > 0, PATIENT);
@@ -158,7 +158,7 @@ describe('@Schedule', () => {
     expect(await scheduleIdsOf(producer)).toEqual(['daily']);
   });
 
-  it('leaves nothing in Redis and asks nothing where no handler has a schedule', async () => {
+  it('leaves nothing in Redis and sends no calls if no handler has a schedule', async () => {
     await release([]);
     const kinds = (await redis.keys()).map((key) => key.replace(/^\{.*\}:/, ''));
     expect(kinds.filter((kind) => /declar|schedule/.test(kind))).toEqual([]);
@@ -166,7 +166,7 @@ describe('@Schedule', () => {
 });
 
 describe('several processes', () => {
-  it('ten that start at once make one, and say so once', async () => {
+  it('ten that start at once create one, and log that once', async () => {
     const logs = new Logs();
     const apps = await Promise.all(Array.from({ length: 10 }, () => release([DAILY, HOURLY], {}, logs)));
     expect(await scheduleIdsOf(apps[0]!)).toEqual(['daily', 'hourly']);
@@ -179,7 +179,7 @@ describe('several processes', () => {
     expect(await declarations()).toBe(0);
   });
 
-  it('two releases side by side do not remove each other’s; what only the old one had goes with its last process', async () => {
+  it('two releases at once do not remove schedules of each other; those of only the old one go with its last process', async () => {
     const logs = new Logs();
     const [old, older] = [await release([DAILY, HOURLY], {}, logs), await release([DAILY, HOURLY], {}, logs)];
     const next = await release([DAILY, { ...HOURLY, id: 'new' }], {}, logs);
@@ -198,7 +198,7 @@ describe('several processes', () => {
     ]);
   });
 
-  it('a release that takes back what another one says has its way once that one is gone', async () => {
+  it('a release gets its own rule back once the release that changed the rule is gone', async () => {
     const stays = await release([HOURLY]);
     const tried = await release([{ ...HOURLY, every: '2h' }]);
     expect(await stays.queue.schedules.get('hourly')).toMatchObject({ rule: { every: '2h' } });
@@ -209,7 +209,7 @@ describe('several processes', () => {
     }, PATIENT);
   });
 
-  it('one without schedules removes those of the release before, and then looks no more', async () => {
+  it('one without schedules removes those of the previous release, and then checks no more', async () => {
     const old = await release([HOURLY]);
     const next = await release([]);
     await renewals(1);
@@ -219,7 +219,7 @@ describe('several processes', () => {
     expect(await declarations()).toBe(0);
   });
 
-  it('of another owner are left alone, also when they are gone', async () => {
+  it('of another owner are not affected, also when they are gone', async () => {
     const shop = await release([HOURLY], { schedules: { owner: 'shop' } });
     await shop.close();
     const app = await release([DAILY]);
@@ -228,7 +228,7 @@ describe('several processes', () => {
     expect((await app.queue.schedules.get('hourly'))?.owner).toBe('shop');
   });
 
-  it('of another owner keep what both declare while they live', async () => {
+  it('of another owner keep a schedule that both declare, while they live', async () => {
     const shop = await release([{ ...HOURLY, every: '2h' }], { schedules: { owner: 'shop' } });
     const app = await release([HOURLY]);
     expect(app.logs.complaints.filter((text) => text.startsWith('schedule'))).toEqual([
@@ -238,7 +238,7 @@ describe('several processes', () => {
     expect(await shop.queue.schedules.get('hourly')).toMatchObject({ rule: { every: '2h' }, owner: 'shop' });
   });
 
-  it('start and stop by hand: each start declares anew', async () => {
+  it('start and stop by hand: each start declares again', async () => {
     const app = await release([HOURLY]);
     await app.runtime.stop();
     expect(await declarations()).toBe(0);
@@ -250,7 +250,7 @@ describe('several processes', () => {
   });
 });
 
-describe('what a person does', () => {
+describe('changes by a person', () => {
   const BY_HAND = { every: '3h' } as const;
 
   it('a schedule made with upsert is never touched', async () => {
@@ -262,7 +262,7 @@ describe('what a person does', () => {
     expect((await second.queue.schedules.get('mine'))?.owner).toBeNull();
   });
 
-  it('upsert over one of a decorator makes it the person’s: it is neither changed nor removed, and the log says so', async () => {
+  it('upsert over one of a decorator takes it over: it is neither changed nor removed, and that is logged', async () => {
     const first = await release([HOURLY]);
     expect((await first.queue.schedules.upsert('hourly', BY_HAND, { name: 'report' })).outcome).toBe(
       'updated',
@@ -278,7 +278,7 @@ describe('what a person does', () => {
     expect(await scheduleIdsOf(await release([DAILY]))).toEqual(['daily', 'hourly']);
   });
 
-  it('one that was removed by hand is away until a process starts', async () => {
+  it('one that was removed by hand is gone until a process starts', async () => {
     const first = await release([HOURLY]);
     await first.queue.schedules.remove('hourly');
     await renewals(2);
@@ -286,7 +286,7 @@ describe('what a person does', () => {
     expect(await scheduleIdsOf(await release([HOURLY]))).toEqual(['hourly']);
   });
 
-  it('obliterate takes the declarations too; those who live declare anew', async () => {
+  it('obliterate removes the declarations too; living processes declare again', async () => {
     const app = await release([HOURLY]);
     await app.queue.obliterate();
     await until(async () => (await scheduleIdsOf(app)).length === 1, PATIENT);

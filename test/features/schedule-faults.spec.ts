@@ -80,12 +80,12 @@ describe('@Schedule: the rule', () => {
     expect(await faultOf(trap)).toEqual([expect.stringContaining(`${AT} must be`)]);
   });
 
-  it('says all that is wrong with it', async () => {
+  it('reports everything that is wrong with it', async () => {
     expect(await faultOf({ every: 1, limit: -1, jitter: 'x' })).toHaveLength(3);
   });
 });
 
-describe('@Schedule: what is made', () => {
+describe('@Schedule: the job that is added', () => {
   it.each([
     [{ id: '' }, '@Schedule("") of Reports.daily.id must be 1 to 200 bytes of well-formed text'],
     [{ id: 7 }, `${AT}.id must be 1 to 200 bytes`],
@@ -120,7 +120,7 @@ describe('@Schedule: what is made', () => {
     ]);
   });
 
-  it('data that the schema of the handler refuses, also where it is left out', async () => {
+  it('data that the schema of the handler refuses, also if it is left out', async () => {
     const daily = defineJob('email', 'daily', z.object({ office: z.enum(['Berlin']) }));
     @Processor('email')
     class Reports {
@@ -164,7 +164,7 @@ describe('@Schedule: what is made', () => {
     ]);
   });
 
-  it('no name where there are several handles, or the catch-all; a name that another method handles', async () => {
+  it('no name if there are several handles, or the catch-all; a name that another method handles', async () => {
     @Processor('email')
     class Reports {
       @Handle('a')
@@ -186,7 +186,7 @@ describe('@Schedule: what is made', () => {
   });
 });
 
-describe('@Schedule: where it stands', () => {
+describe('@Schedule: its position', () => {
   it('without @Handle', async () => {
     @Processor('email')
     class Reports {
@@ -216,7 +216,7 @@ describe('@Schedule: where it stands', () => {
     ]);
   });
 
-  it('on what is no method, all at once, also in a base class', async () => {
+  it('on something that is not a method, all at once, also in a base class', async () => {
     const SYMBOL = Symbol('secret');
     const anywhere = Schedule as unknown as (options: unknown) => (...place: any[]) => void;
     class Base {
@@ -277,7 +277,7 @@ describe('@Schedule: where it stands', () => {
     ]);
   });
 
-  it('in a processor of a queue that is not registered: only that is said', async () => {
+  it('in a processor of a queue that is not registered: only that is reported', async () => {
     @Processor('emial')
     class Misspelt {
       @Handle('daily')
@@ -289,7 +289,7 @@ describe('@Schedule: where it stands', () => {
     ]);
   });
 
-  it('stands beside other faults in the one error', async () => {
+  it('is listed with other faults in one error', async () => {
     @Processor('email', { concurrency: 0 })
     class Reports {
       @Handle('daily')

@@ -10,7 +10,7 @@ const boot = () => bootQueue(redis, { watch: false });
 const daily = { cron: '0 7 * * MON-FRI', tz: 'Europe/Berlin' } as const;
 
 describe('upsert', () => {
-  it('makes one, and says what is so', async () => {
+  it('creates one, and returns it', async () => {
     const { queue } = await boot();
     const template = { name: 'report', data: { for: 'all' }, options: { attempts: 5 } };
     const before = Date.now();
@@ -36,7 +36,7 @@ describe('upsert', () => {
     expect(await queue.schedules.get('nobody')).toBeNull();
   });
 
-  it('said again changes nothing, not even the revision', async () => {
+  it('called again changes nothing, not even the revision', async () => {
     const { queue } = await boot();
     await queue.schedules.upsert('daily', daily, { name: 'report' });
     const dump = () => redis.admin.hgetall(keyOf(redis, 'firings'));
@@ -85,7 +85,7 @@ describe('upsert', () => {
     },
   );
 
-  it('lets one that has ended go on where there is time again', async () => {
+  it('lets an ended schedule continue if there is a next time again', async () => {
     const { queue } = await boot();
     // No interval begins before its end.
     const past = { every: '8760h', endAt: new Date(Date.now() + HOUR) } as const;
@@ -96,7 +96,7 @@ describe('upsert', () => {
     expect(await queue.schedules.get('s')).toMatchObject({ ended: false, nextAt });
   });
 
-  it('refuses what is wrong with a sentence, and changes nothing', async () => {
+  it('refuses invalid values with a message, and changes nothing', async () => {
     const { queue } = await boot();
     const upsert = (id: unknown, rule: unknown, template: unknown) =>
       queue.schedules.upsert(id as string, rule as never, template as never);
@@ -145,7 +145,7 @@ describe('list', () => {
     await expect(queue.schedules.list({ offset: -1 })).rejects.toThrow('schedules.list().offset must be');
   });
 
-  it('answers all that were asked for, though they are large', async () => {
+  it('returns as many as requested, although they are large', async () => {
     const { queue } = await boot();
     const data = 'x'.repeat(900_000);
     for (let i = 0; i < 7; i++) await queue.schedules.upsert(`s${i}`, { every: '1h' }, { name: 'x', data });
@@ -154,7 +154,7 @@ describe('list', () => {
 });
 
 describe('pause and resume', () => {
-  it('leave out what comes meanwhile, and go on from now', async () => {
+  it('skip the occurrences meanwhile, and continue from now', async () => {
     const { queue } = await boot();
     await queue.schedules.upsert('s', { every: '1h' }, { name: 'x' });
     expect(await queue.schedules.pause('s')).toBe(true);
@@ -173,7 +173,7 @@ describe('pause and resume', () => {
   });
 });
 
-it('runNow adds a job at once, also while it is paused, and counts for nothing', async () => {
+it('runNow adds a job at once, also while it is paused, and does not count as an occurrence', async () => {
   const { queue } = await boot();
   const template = { name: 'report', data: { a: 1 }, options: { priority: 2, attempts: 7 } };
   const { nextAt } = await queue.schedules.upsert('daily', { ...daily, limit: 1 }, template);
@@ -187,7 +187,7 @@ it('runNow adds a job at once, also while it is paused, and counts for nothing',
   expect(await queue.get(other.id)).toMatchObject({ state: 'waiting', data: { a: 1 }, attempts: 7 });
 });
 
-it('nextRuns tells what is to come, no more than the limit and the end leave', async () => {
+it('nextRuns returns the next times, up to the limit and the end', async () => {
   const { queue } = await boot();
   const { nextAt } = await queue.schedules.upsert('s', { every: '1h', limit: 3 }, { name: 'x' });
   const first = nextAt!.getTime();
@@ -203,7 +203,7 @@ it('nextRuns tells what is to come, no more than the limit and the end leave', a
     );
 });
 
-it('what is not there is said as such', async () => {
+it('a missing schedule is reported as such', async () => {
   const { queue } = await boot();
   const missing = {
     code: 'GODWIT_SCHEDULE_NOT_FOUND',
@@ -240,7 +240,7 @@ it('is gone with its queue', async () => {
 });
 
 describe('the first run and the last ones', () => {
-  it('run at once where they are asked to, and only when the schedule is new', async () => {
+  it('run at once on request, and only when the schedule is new', async () => {
     const { queue, ended } = await bootQueue(redis, { handlers: { job: () => 1 } });
     const rule = { cron: '0 0 1 1 *', immediately: true } as const;
     const { nextAt } = await queue.schedules.upsert('s', rule, { name: 'job', options: { retention: '1h' } });

@@ -64,7 +64,7 @@ describe('firing', () => {
     await app.queue.schedules.remove('secondly');
   });
 
-  it('does not wait for runs: also while every slot is taken', async () => {
+  it('does not wait for runs, also while every slot is taken', async () => {
     const gate = latch('the end of the runs');
     const app = await bootQueue(redis, { handlers: { hold: () => gate.promise }, concurrency: 1 });
     await app.queue.schedules.upsert('beat', { every: '1s' }, { name: 'hold' });
@@ -74,7 +74,7 @@ describe('firing', () => {
     gate.open();
   });
 
-  it('is known to a process all of whose slots are taken, though the schedule is made elsewhere', async () => {
+  it('also works in a process whose slots are all taken, for a schedule created elsewhere', async () => {
     const gate = latch('the end of the run');
     const logs = new Logs();
     const busy = await bootQueue(redis, { handlers: { hold: () => gate.promise }, concurrency: 1, logs });
@@ -88,7 +88,7 @@ describe('firing', () => {
     gate.open();
   });
 
-  it('spreads jobs by jitter, each by what its id says', async () => {
+  it('spreads jobs by jitter, each by its id', async () => {
     const app = await bootQueue(redis, { handlers });
     // So long that neither of two jobs is due before the test has looked at it.
     const rule = { every: '1s', jitter: '24h' } as const;
@@ -138,7 +138,7 @@ describeOnRedis('what was missed while no process was there', () => {
     return { made: made(after).map((id) => id.split('@')[1]), at: (hoursAgo: number) => iso(at(hoursAgo)) };
   }
 
-  it('is made up once, for the last occurrence, where nothing else is said', async () => {
+  it('is made up once, for the last occurrence, by default', async () => {
     const { made: ids, at } = await afterStop({});
     expect(ids).toEqual([at(0)]);
   });
@@ -152,14 +152,14 @@ describeOnRedis('what was missed while no process was there', () => {
     expect(ids).toEqual([5, 4, 3, 2, 1, 0].map(at));
   });
 
-  it('is made up for the last maxMissed with all, where they are more', async () => {
+  it('is made up with all for the last maxMissed, if there are more', async () => {
     const { made: ids, at } = await afterStop({ missed: 'all', maxMissed: 2 });
     expect(ids).toEqual([1, 0].map(at));
   });
 });
 
 describe('a run that is not over when the next occurrence comes', () => {
-  it('is left alone with skip: no other is made until it has ended', async () => {
+  it('continues with skip: no other job is added until it has ended', async () => {
     const gate = latch('the end of the run');
     const app = await bootQueue(redis, { handlers: { hold: () => gate.promise } });
     await app.queue.schedules.upsert('beat', { every: '1s', overlap: 'skip' }, { name: 'hold' });

@@ -14,7 +14,7 @@ import { jobOf, runnerFor } from './scopes-support.js';
 describe('request-scoped processors at work', () => {
   const redis = useRedis();
 
-  it('run fifty jobs at once, each with what is its own', async () => {
+  it('run fifty jobs at once, each with its own instances', async () => {
     const full = latch('fifty jobs run');
     const made: string[] = [];
     let running = 0;
@@ -46,7 +46,7 @@ describe('request-scoped processors at work', () => {
     expect(made.toSorted()).toEqual(added.map(({ id }) => id).toSorted());
   });
 
-  it('that cannot be made fail their job, which is tried again and dies with the sentence', async () => {
+  it('that cannot be created fail their job, which is retried and dies with the message', async () => {
     @Injectable({ scope: Scope.REQUEST })
     class Account {
       constructor(@Inject(JOB_REF) { attempt }: Job) {
@@ -69,7 +69,7 @@ describe('request-scoped processors at work', () => {
     });
   });
 
-  it('that are not made in time are not called any more', async () => {
+  it('that are not created in time are not called any more', async () => {
     const made = latch('the connection is there');
     const calls: string[] = [];
     const connection = {

@@ -35,7 +35,7 @@ class Database extends Counted {
 }
 
 describe('a durable processor', () => {
-  it('is made once for each tenant, with all that it injects and its enhancers, and gets the payload', async () => {
+  it('is created once for each tenant, with its dependencies and enhancers, and gets the payload', async () => {
     @Injectable({ scope: Scope.REQUEST, durable: true })
     class Licence extends Counted {
       constructor(readonly database: Database) {
@@ -74,7 +74,7 @@ describe('a durable processor', () => {
     expect(strategy.seen.slice(0, 5)).toEqual(jobs);
   });
 
-  it('is never given a job where there is no payload, as it outlives it', async () => {
+  it('is never given a job if there is no payload, because it outlives the job', async () => {
     @Processor('email', { scope: Scope.REQUEST, durable: true })
     class Mails extends Counted {
       constructor(@Inject(JOB_REF) readonly ref: unknown) {
@@ -92,7 +92,7 @@ describe('a durable processor', () => {
     expect(madeOf(Mails)).toBe(1);
   });
 
-  it('is made for each job, and given the job, where the application has no strategy', async () => {
+  it('is created for each job, and given the job, if the application has no strategy', async () => {
     @Processor('email', { scope: Scope.REQUEST, durable: true })
     class Mails extends Counted {
       constructor(@Inject(JOB_REF) readonly ref: unknown) {
@@ -108,7 +108,7 @@ describe('a durable processor', () => {
     expect(madeOf(Mails)).toBe(2);
   });
 
-  it('fails each job as long as it cannot be made, and is made then', async () => {
+  it('fails each job as long as it cannot be created, and is created later', async () => {
     let isDown = true;
     @Processor('email', { scope: Scope.REQUEST, durable: true })
     class Mails extends Counted {
@@ -134,7 +134,7 @@ describe('a durable processor', () => {
 });
 
 describe('a request-scoped processor', () => {
-  it('shares what is durable with its tenant, and gets its own job', async () => {
+  it('shares durable providers with its tenant, and gets its own job', async () => {
     @Processor('email', { scope: Scope.REQUEST })
     class Mails extends Counted {
       constructor(
@@ -160,7 +160,7 @@ describe('a request-scoped processor', () => {
     expect([madeOf(Mails), madeOf(Database) - before]).toEqual([3, 2]);
   });
 
-  it('is told that jobs come to the strategy too, where that was written for requests', async () => {
+  it('gets a message that explains that the strategy also gets jobs, if it was written for requests', async () => {
     @Processor('email', { scope: Scope.REQUEST })
     class Mails {
       @Handle('welcome')

@@ -80,7 +80,7 @@ describe('a request-scoped processor, which has no hooks of its own, is drained'
     expect(history).toEqual(ORDERLY);
   });
 
-  it('before a client beside it in the same module is closed', async () => {
+  it('before a client in its own module is closed', async () => {
     const { history } = await closeDuringJob((Mails) => {
       @Module({ providers: [Client, Mails, Repository] })
       class MailModule {}
@@ -89,7 +89,7 @@ describe('a request-scoped processor, which has no hooks of its own, is drained'
     expect(history).toEqual(ORDERLY);
   });
 
-  it('before the own hook of its module', async () => {
+  it('before the hook of its module', async () => {
     const order: string[] = [];
     const { history } = await closeDuringJob((Mails) => {
       @Module({ providers: [Client, Mails, Repository] })
@@ -122,7 +122,7 @@ describe('a request-scoped processor, which has no hooks of its own, is drained'
   });
 });
 
-it('hooks of a request-scoped processor, which nobody calls, are warned of', async () => {
+it('a warning names the hooks of a request-scoped processor, which are never called', async () => {
   @Processor('email', { scope: Scope.REQUEST })
   class Mails implements OnModuleDestroy {
     @Handle()

@@ -143,7 +143,7 @@ describe('a request-scoped processor', () => {
     'an interceptor',
     'a pipe',
     'a filter',
-  ])('by %s is made for each job, and not before', async (how) => {
+  ])('by %s is created for each job, and not before', async (how) => {
     const type = scopedBy(how);
     const { run } = await runnerFor({ providers: [type, Tenant] });
     expect(madeOf(type)).toBe(0);
@@ -152,7 +152,7 @@ describe('a request-scoped processor', () => {
     expect(madeOf(type)).toBe(2);
   });
 
-  it('gets the job that its handler receives, as JOB_REF and as REQUEST, and so does all that it injects', async () => {
+  it('gets the job that its handler receives, as JOB_REF and as REQUEST, and so do its dependencies', async () => {
     @Injectable()
     class Deep {
       constructor(readonly tenant: Tenant) {}
@@ -176,7 +176,7 @@ describe('a request-scoped processor', () => {
     expect(Object.keys(job).filter((key) => key !== 'stage')).toEqual(before);
   });
 
-  it('keeps fifty jobs at once apart, and makes each thing once for each of them', async () => {
+  it('keeps fifty jobs at once apart, and creates each provider once per job', async () => {
     const held = gate();
     @Injectable({ scope: Scope.REQUEST })
     class Session extends Counted {
@@ -222,7 +222,7 @@ describe('a request-scoped processor', () => {
     expect([madeOf(Mails), madeOf(Session), madeOf(Singleton)]).toEqual([50, 50, 1]);
   });
 
-  it('goes through its enhancers and its parameter decorators, each with the job of its own', async () => {
+  it('runs with its enhancers and its parameter decorators, each with its own job', async () => {
     @Injectable()
     class Only extends Counted {
       constructor(readonly tenant: Tenant) {
@@ -263,7 +263,7 @@ describe('a request-scoped processor', () => {
     expect(madeOf(Only)).toBe(3);
   });
 
-  it('is found where a factory makes it, or under another token', async () => {
+  it('is found if a factory creates it, or under another token', async () => {
     @Processor('email')
     class Mails {
       constructor(readonly tenant?: Tenant) {}
@@ -291,7 +291,7 @@ describe('a request-scoped processor', () => {
     expect(await second.run(jobOf({}))).toBe(true);
   });
 
-  it('shares its context with what is resolved by hand', async () => {
+  it('shares its context with providers that are resolved by hand', async () => {
     @Processor('email')
     class Mails {
       constructor(
@@ -308,7 +308,7 @@ describe('a request-scoped processor', () => {
   });
 });
 
-describe('a processor that cannot be made', () => {
+describe('a processor that cannot be created', () => {
   @Injectable({ scope: Scope.REQUEST })
   class Account {
     constructor(@Inject(JOB_REF) job: Job<{ throws?: unknown }>) {
@@ -325,7 +325,7 @@ describe('a processor that cannot be made', () => {
     }
   }
 
-  it('fails its job with a sentence that names it, and with the place where it was thrown', async () => {
+  it('fails its job with a message that names it, and with the stack of the error', async () => {
     const { run } = await runnerFor({ providers: [Mails, Account] });
     const cause = new RangeError('no such account');
     const job = jobOf({ throws: cause });
@@ -346,7 +346,7 @@ describe('a processor that cannot be made', () => {
     expect(calls).toBe(1);
   });
 
-  it('fails with what was thrown where that is no error, and with a word of the handler as it is', async () => {
+  it('fails with a thrown value that is not an error, and passes UnrecoverableError on unchanged', async () => {
     const { run } = await runnerFor({ providers: [Mails, Account] });
     const job = jobOf({ throws: 'a string' });
     await expect(run(job)).rejects.toThrow(
@@ -356,7 +356,7 @@ describe('a processor that cannot be made', () => {
     await expect(run(jobOf({ throws: final }))).rejects.toBe(final);
   });
 
-  it('is not called where its run was aborted meanwhile', async () => {
+  it('is not called if its run was aborted meanwhile', async () => {
     const held = gate();
     const connection = { provide: 'connection', scope: Scope.REQUEST, useFactory: () => held.opened };
     let handled = false;

@@ -88,7 +88,7 @@ describe('concurrency of a processor', () => {
     [
       { inject: [Config] },
       undefined,
-      expect.stringContaining(`${place}.inject must be left out if concurrency is no function`),
+      expect.stringContaining(`${place}.inject must be left out if concurrency is not a function`),
     ],
     [
       { concurrency: 4 },
@@ -165,7 +165,7 @@ describe('setConcurrency', () => {
     expect(app.peak()).toBe(1);
   });
 
-  it('gives back what was claimed and has not started', async () => {
+  it('gives back claimed jobs that have not started', async () => {
     let isFast = true;
     const gate = latch('the slow jobs may end');
     const app = await bootQueue(redis, {
@@ -183,7 +183,7 @@ describe('setConcurrency', () => {
     expect(app.logs.complaints.filter((text) => /silent|lease/.test(text))).toEqual([]);
   });
 
-  it('holds for all queues that share the slots, and across a stop', async () => {
+  it('applies to all queues that share the slots, and across a stop', async () => {
     const app = await bootQueue(redis, {
       queues: [{ name: 'a' }, { name: 'b' }],
       providers: [processorOf(['a', 'b'], { '*': () => undefined })],
@@ -206,7 +206,7 @@ describe('setConcurrency', () => {
     await until(async () => (await seen()) === 3, PATIENT);
   });
 
-  it('refuses a number that is none, and queues without a processor', async () => {
+  it('refuses an invalid number, and queues without a processor', async () => {
     const { runtime } = await bootQueue(redis, { handlers: work, queues: [{ name: 'other' }] });
     expect(() => runtime.setConcurrency('work', 0)).toThrow(
       "setConcurrency('work') must be at least 1; to run no jobs, use QueueRuntime.pause('work'), got 0 (number)",

@@ -89,7 +89,7 @@ describe('a list of queues', () => {
     },
   );
 
-  it('goes on where the first queue is paused, for all or in this process, and comes back to it', async () => {
+  it('continues with the next queue if the first one is paused, for all or in this process, and returns to it', async () => {
     const { began, handlers } = recorder(endOfTurn);
     const { queueOf, runtime } = await bootGroup(NAMES, handlers, 1, true);
     await queueOf('critical').pause();
@@ -182,34 +182,37 @@ describe('a pool of several queues', () => {
     }
   });
 
-  it.each(groups)('%s loses no bell: two processes run what one has no slot for', async (_, queues) => {
-    let both = latch('both have a job');
-    let running = 0;
-    const handlers: Handlers = {
-      '*': async () => {
-        if (++running === 2) both.open();
-        await both.promise;
-      },
-    };
-    const one = await bootGroup(queues, handlers, 1, true);
-    await bootGroup(queues, handlers, 1, true);
-    const times: number[] = [];
-    for (let round = 0; round < 40; round++) {
-      running = 0;
-      both = latch('both have a job');
-      const since = performance.now();
-      await Promise.all([0, 1].map((i) => one.queueOf(NAMES[(round + i) % 3]!).add('job', round)));
-      await both.wait(PATIENT);
-      times.push(performance.now() - since);
-      await until(async () => {
-        const all = await Promise.all(NAMES.map((name) => one.queueOf(name).counts()));
-        return all.every(({ active }) => active === 0);
-      }, PATIENT);
-    }
-    expect(times.filter((ms) => ms > 750).length, times.map(Math.round).join(' ')).toBeLessThan(4);
-  });
+  it.each(groups)(
+    '%s loses no wake-up: a second process runs the jobs for which the first has no slot',
+    async (_, queues) => {
+      let both = latch('both have a job');
+      let running = 0;
+      const handlers: Handlers = {
+        '*': async () => {
+          if (++running === 2) both.open();
+          await both.promise;
+        },
+      };
+      const one = await bootGroup(queues, handlers, 1, true);
+      await bootGroup(queues, handlers, 1, true);
+      const times: number[] = [];
+      for (let round = 0; round < 40; round++) {
+        running = 0;
+        both = latch('both have a job');
+        const since = performance.now();
+        await Promise.all([0, 1].map((i) => one.queueOf(NAMES[(round + i) % 3]!).add('job', round)));
+        await both.wait(PATIENT);
+        times.push(performance.now() - since);
+        await until(async () => {
+          const all = await Promise.all(NAMES.map((name) => one.queueOf(name).counts()));
+          return all.every(({ active }) => active === 0);
+        }, PATIENT);
+      }
+      expect(times.filter((ms) => ms > 750).length, times.map(Math.round).join(' ')).toBeLessThan(4);
+    },
+  );
 
-  it('handles a name for each queue, and a definition for its own', async () => {
+  it('handles a name for each queue, and a definition for its own queue', async () => {
     const ran: string[] = [];
     const report = defineJob<number>('low', 'report');
     const { queueOf, close, logs } = await bootQueue(redis, {

@@ -43,7 +43,7 @@ describe('createInspector', () => {
     expect(inspector.queue('work')).toBe(inspector.queue('work'));
   });
 
-  it('names itself in what it refuses', () => {
+  it('names itself in its errors', () => {
     expect(() => createInspector({ connection: 'memory' })).toThrow(/createInspector\(\)\.connection/);
     expect(() => createInspector({ prefxi: 'x' } as never)).toThrow(/createInspector\(\)\.prefxi.*prefix/);
   });

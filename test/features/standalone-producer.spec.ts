@@ -99,7 +99,7 @@ describe('createProducer', () => {
     expect(make).toThrow(message);
   });
 
-  it('refuses a name that is none, and the function of a backoff by a name that it does not know', async () => {
+  it('refuses an invalid name, and an unknown name of a backoff', async () => {
     const producer = createProducer({
       connection: redis.url,
       queues: [{ name: 'crawl', backoffs: { polite: 0 } }],

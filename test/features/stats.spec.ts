@@ -7,7 +7,7 @@ const redis = useRedis();
 
 const NOTHING = { processed: 0, failed: 0, dead: 0, cancelled: 0, byName: {} };
 
-it('counts per day and per job name what completed, failed and died, and what was cancelled', async () => {
+it('counts completed, failed, dead and cancelled jobs per day and per job name', async () => {
   let calls = 0;
   const handlers: Handlers = {
     mail: () => undefined,
@@ -50,7 +50,7 @@ it('counts per day and per job name what completed, failed and died, and what wa
   expect((await queue.stats({ days: 90 })).days).toHaveLength(90);
 });
 
-it('counts for each queue alone, whoever asks', async () => {
+it('counts each queue separately, from any process', async () => {
   const { queue, ended } = await bootQueue(redis, { handlers: { mail: () => undefined } });
   const { id } = await queue.add('mail', null);
   await ended(id);

@@ -65,7 +65,7 @@ describe('retryFor', () => {
     return { runs, handlers: { job } };
   };
 
-  it('is the only limit where nobody sets attempts', async () => {
+  it('is the only limit if attempts is not set', async () => {
     const { runs, handlers } = failing();
     const defaults = { backoff: 1, retryFor: '1h' } as const;
     const { queue } = await bootQueue(redis, { handlers, queue: { defaults } });
@@ -85,7 +85,7 @@ describe('retryFor', () => {
     expect(runs.filter((id) => id === 'b')).toHaveLength(3);
   });
 
-  it('holds beside attempts, wherever these are set', async () => {
+  it('applies together with attempts, wherever these are set', async () => {
     const { handlers } = failing();
     const { queue, ended } = await bootQueue(redis, {
       handlers,
@@ -98,7 +98,7 @@ describe('retryFor', () => {
   });
 });
 
-it('a Snooze of 0 waits for 100 ms all the same', async () => {
+it('a Snooze of 0 still waits for 100 ms', async () => {
   let runs = 0;
   const handlers: Handlers = {
     job: () => {

@@ -64,7 +64,7 @@ it.each([
       throw new Error('too late');
     },
   ],
-])('does not count what a handler %s after its time, and logs it', async (how, end) => {
+])('ignores what a handler %s after its timeout, and logs it', async (how, end) => {
   const release = latch('the late word');
   let runs = 0;
   const handlers: Handlers = {
@@ -118,7 +118,7 @@ it('takes the limit from the job, else from its queue, and has none by default',
   expect((await ended(byJob.id)).type).toBe('completed');
 });
 
-it('gives every run a signal that stays quiet when the run ends by itself', async () => {
+it('gives every run a signal that does not abort when the run ends on its own', async () => {
   const signals: AbortSignal[] = [];
   const handlers: Handlers = {
     fine: (job: Job) => void signals.push(job.signal),
@@ -140,7 +140,7 @@ it('gives every run a signal that stays quiet when the run ends by itself', asyn
   }
 });
 
-it('says shutdown in the signal, and gives a run that obeys it back without counting an attempt', async () => {
+it('aborts the signal with the reason shutdown, and gives back a run that obeys it without counting an attempt', async () => {
   const started = latch('the run');
   let reason: unknown;
   const handlers: Handlers = {
@@ -168,7 +168,7 @@ it('says shutdown in the signal, and gives a run that obeys it back without coun
   expect((await ended(id)).type).toBe('removed');
 });
 
-it('lets what a run says on purpose stand, also when it was told to stop', async () => {
+it('keeps the outcome of a run that ends on purpose, also after it was told to stop', async () => {
   const started = [latch('the first run'), latch('the second run')];
   const aborted = (job: Job) =>
     new Promise((resolve) => job.signal.addEventListener('abort', resolve, { once: true }));
@@ -195,7 +195,7 @@ it('lets what a run says on purpose stand, also when it was told to stop', async
   expect(await ended(givesUp.id)).toMatchObject({ type: 'dead', reason: 'unrecoverable' });
 });
 
-it('buries a job that was not started in time as expired, without running it', async () => {
+it('makes a job that was not started in time dead as expired, without running it', async () => {
   const ran: string[] = [];
   const handlers: Handlers = { offer: (job: Job<string>) => void ran.push(job.data) };
   const { queue, ended } = await bootQueue(redis, { handlers });

@@ -44,7 +44,7 @@ const application = (lib: string) => `
   console.log(JSON.stringify(said));
   process.exit();`;
 
-it('an application on another copy of Nest than this library finds is told so, with both versions', async () => {
+it('an application with another copy of Nest than Godwit gets an error with both versions', async () => {
   const { folder, copy } = secondCopy();
   const main = join(folder, 'main.mjs');
   writeFileSync(main, application(new URL('../../dist/index.js', import.meta.url).href));

@@ -17,7 +17,7 @@ const boot = (definition: AnyDefinition): Promise<QueueApp> =>
 describe('a definition on the handle of a queue', () => {
   const text = defineJob('sms', 'text', z.object({ to: z.string() }));
 
-  it('of another queue is refused in words', async () => {
+  it('of another queue is refused with a message', async () => {
     const { queue } = await bootQueue(redis, { queues: [{ name: 'sms' }] });
     const ways: [string, Promise<unknown>][] = [
       ['add()', queue.add(text, { to: 'ada' })],
@@ -73,7 +73,7 @@ describe('a definition on the handle of a queue', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 0 });
   });
 
-  it('that was made elsewhere is read once, and asks its schema', async () => {
+  it('that was built without defineJob is read once, and its schema is used', async () => {
     const { queue } = await bootQueue(redis);
     const other = { queue: 'work', name: 'text', schema: z.object({ to: z.string() }) };
     expect(await queue.add(other as never, { to: 'ada' } as never)).toMatchObject({
@@ -83,7 +83,7 @@ describe('a definition on the handle of a queue', () => {
     await violationOf(queue.add(other as never, { to: 7 } as never));
   });
 
-  it('with a schema that is none stops the start where it is handled', async () => {
+  it('with an invalid schema stops the start of its handler', async () => {
     @Processor('work')
     class Wrong {
       @Handle({ queue: 'work', name: 'x', schema: class Dto {} } as never)
@@ -96,10 +96,10 @@ describe('a definition on the handle of a queue', () => {
   });
 });
 
-describe('the words of a violation', () => {
+describe('the message of a violation', () => {
   const many = defineJob('work', 'many', z.object({ list: z.array(z.string()) }));
 
-  it('are few, whatever the number of issues, of which none is lost', async () => {
+  it('is short, whatever the number of issues, and the error has all of them', async () => {
     const { producer } = await boot(many);
     const list = Array.from({ length: 1_000 }, (_, i) => i);
     const error = await violationOf(producer.add(many, { list } as never));
@@ -110,7 +110,7 @@ describe('the words of a violation', () => {
     expect(error.message.length).toBeLessThan(2_000);
   });
 
-  it('stay in one line, whatever the schema says', async () => {
+  it('is one line, whatever the schema returns', async () => {
     const loud = defineJob(
       'work',
       'loud',
@@ -128,7 +128,7 @@ describe('a schema that fails', () => {
   const standard = (validate: (value: unknown) => unknown) =>
     defineJob('work', 'odd', { '~standard': { version: 1, vendor: 'test', validate } } as never);
 
-  it('hands its error to who adds, and stores nothing', async () => {
+  it('rejects the add with its error, and stores nothing', async () => {
     const odd = standard(() => {
       throw new RangeError('the lookup failed');
     });
@@ -137,7 +137,7 @@ describe('a schema that fails', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 0 });
   });
 
-  it('is tried again where it fails before the handler: the data may be right', async () => {
+  it('is retried if it fails before the handler, because the data may be correct', async () => {
     let asked = 0;
     const odd = standard((value) => {
       asked += 1;
@@ -152,11 +152,14 @@ describe('a schema that fails', () => {
     expect(asked).toBe(2);
   });
 
-  it.each([undefined, null, 'yes'])('answers %j, and is told what it should answer', async (answer) => {
-    const odd = standard(() => answer);
-    const { producer } = await boot(odd);
-    await expect(producer.add(odd, 1 as never)).rejects.toThrow(
-      `the schema of defineJob('work', "odd") must be one that returns { value } or { issues }, got `,
-    );
-  });
+  it.each([undefined, null, 'yes'])(
+    'returns %j, and the error says what it should return',
+    async (answer) => {
+      const odd = standard(() => answer);
+      const { producer } = await boot(odd);
+      await expect(producer.add(odd, 1 as never)).rejects.toThrow(
+        `the schema of defineJob('work', "odd") must be one that returns { value } or { issues }, got `,
+      );
+    },
+  );
 });

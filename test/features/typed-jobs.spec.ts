@@ -82,7 +82,7 @@ describe.each(Object.keys(LIBRARIES) as (keyof typeof LIBRARIES)[])('a schema of
   const made = { data: { cents: 990, currency: 'EUR', lines: [{ sku: 'a' }] }, type: 'object' };
   const bad = { cents: 'many', lines: [{ sku: 'a' }, { sku: 7 }] } as never;
 
-  it('gives the handler its defaults and coercions, made once, however the job was added', async () => {
+  it('gives the handler its defaults and coercions, applied once, however the job was added', async () => {
     const { producer, queue, ended } = await boot(order);
     expect(await producer.addAndWait(order, good)).toEqual(made);
     expect(await queue.addAndWait(order, good)).toEqual(made);
@@ -100,7 +100,7 @@ describe.each(Object.keys(LIBRARIES) as (keyof typeof LIBRARIES)[])('a schema of
     }
   });
 
-  it('refuses what does not match at every way in, with the nested places, and adds nothing', async () => {
+  it('refuses invalid data in every call that adds, with the nested paths, and adds nothing', async () => {
     const { producer, queue } = await boot(order);
     const ways = [
       () => producer.add(order, bad),
@@ -133,7 +133,7 @@ describe.each(Object.keys(LIBRARIES) as (keyof typeof LIBRARIES)[])('a schema of
     });
   });
 
-  it('makes a job dead at once whose data does not match where it is handled, and says that it is there', async () => {
+  it('makes a job dead at once if its stored data does not match the schema of the handler', async () => {
     const { queue, ended } = await boot(order);
     const { id } = await queue.add('order', bad);
     expect(await ended(id)).toMatchObject({ type: 'dead', attempt: 1, reason: 'unrecoverable' });
@@ -146,7 +146,7 @@ describe.each(Object.keys(LIBRARIES) as (keyof typeof LIBRARIES)[])('a schema of
     await expect(queue.addAndWait('order', bad)).rejects.toThrow(JobFailedError);
   });
 
-  it('may need time, on both sides', async () => {
+  it('may be asynchronous, on both sides', async () => {
     const { producer, queue, ended } = await boot(sku);
     expect(await producer.addAndWait(sku, { sku: 'a' })).toEqual({ data: { sku: 'a' }, type: 'object' });
     const [first, second] = await queue.addBulk(sku, [{ data: { sku: 'a' } }, { data: { sku: 'b' } }]);
@@ -194,7 +194,7 @@ describe('a job without data', () => {
     }
   });
 
-  it('outlives a death and a retry, with a time of its own', async () => {
+  it('still gets the default after a death and a retry, with its own options', async () => {
     const sweep = defineJob('work', 'sweep', z.object({ days: z.number() }).default({ days: 7 }));
     let fails = true;
     @Processor(sweep)
@@ -215,7 +215,7 @@ describe('a job without data', () => {
     expect((await queue.get(id))!.result).toEqual({ days: 7 });
   });
 
-  it('is refused where the schema has no default, and where there is no schema', async () => {
+  it('is refused if the schema has no default, and if there is no schema', async () => {
     const order = LIBRARIES.zod;
     const bare = defineJob<undefined>('work', 'bare');
     const { producer, queue } = await boot(order);
@@ -247,22 +247,25 @@ const DATES = [
 ] as const;
 
 describe('data that JSON changes', () => {
-  it.each(DATES)('is refused in words where the handler’s schema would refuse it: %s', async (_, strict) => {
-    const remind = defineJob('work', 'remind', strict);
-    const { producer, queue } = await boot(remind);
-    const error = await violationOf(producer.add(remind, { at: when } as never));
-    expect(error.side).toBe('json');
-    expect(error.issues.map(({ path }) => path)).toEqual(['at']);
-    expect(error.message).toMatch(
-      /^the data of job 'remind' in queue 'work' matches its schema, but not after the JSON round trip that it makes on its way to the handler: at: /,
-    );
-    expect(error.message).toMatch(
-      /let the schema accept the JSON form, such as the text of a date, and convert it/,
-    );
-    expect(await queue.counts()).toMatchObject({ waiting: 0 });
-  });
+  it.each(DATES)(
+    'is refused with a message if the schema of the handler would refuse it: %s',
+    async (_, strict) => {
+      const remind = defineJob('work', 'remind', strict);
+      const { producer, queue } = await boot(remind);
+      const error = await violationOf(producer.add(remind, { at: when } as never));
+      expect(error.side).toBe('json');
+      expect(error.issues.map(({ path }) => path)).toEqual(['at']);
+      expect(error.message).toMatch(
+        /^the data of job 'remind' in queue 'work' matches its schema, but not after the JSON round trip that it makes on its way to the handler: at: /,
+      );
+      expect(error.message).toMatch(
+        /let the schema accept the JSON form, such as the text of a date, and convert it/,
+      );
+      expect(await queue.counts()).toMatchObject({ waiting: 0 });
+    },
+  );
 
-  it.each(DATES)('arrives as the schema makes it: %s', async (_, __, coercing) => {
+  it.each(DATES)('arrives as the schema returns it: %s', async (_, __, coercing) => {
     const remind = defineJob('work', 'remind', coercing);
     @Processor(remind)
     class Reminder {
@@ -277,7 +280,7 @@ describe('data that JSON changes', () => {
     expect((await queue.get('r'))!.data).toEqual({ at: when.toISOString() });
   });
 
-  it('is told by the issues of what was given where already that does not match', async () => {
+  it('is reported by the issues of the original data if that does not match already', async () => {
     const remind = defineJob('work', 'remind', z.object({ at: z.date(), to: z.string() }));
     const { producer } = await boot(remind);
     const error = await violationOf(producer.add(remind, { at: when, to: 5 } as never));
@@ -285,7 +288,7 @@ describe('data that JSON changes', () => {
     expect(error.issues.map(({ path }) => path)).toEqual(['to']);
   });
 
-  it('is refused by its place where JSON cannot hold it, although the schema could', async () => {
+  it('is refused with its path if JSON cannot represent it, although the schema could', async () => {
     const count = defineJob('work', 'count', z.object({ n: z.bigint(), tags: z.set(z.string()).optional() }));
     const { producer } = await boot(count);
     await expect(producer.add(count, { n: 1n })).rejects.toThrow(
@@ -315,7 +318,7 @@ describe('Queue<Jobs>', () => {
     }
   }
 
-  it('is the handle that everybody gets, with names, data and results that the compiler knows', async () => {
+  it('is the usual handle, with names, data and results that the compiler checks', async () => {
     const { get, queue } = await bootQueue(redis, { providers: [Work], queue: KEPT });
     const { queue: typed } = get(Work);
     expect(typed).toBe(queue);

@@ -20,7 +20,7 @@ it('runs all jobs of a name that only the new release of a rolling deploy handle
   expect(await recent.queue.counts()).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 0 });
 });
 
-it('comes back a few times a second at most, and is dead where nobody handles it in time', async () => {
+it('is claimed at most a few times a second, and is dead if no process handles it in time', async () => {
   const { queue, ended, said } = await bootQueue(redis, {
     handlers: { known: () => 1 },
     queue: { unknownJobTimeout: '2s' },
@@ -32,7 +32,7 @@ it('comes back a few times a second at most, and is dead where nobody handles it
   expect(rounds).toBeLessThan(16);
 });
 
-it('is dead in time also where no process lives as long as that', async () => {
+it('is dead in time also if no process lives that long', async () => {
   const options = { handlers: { known: () => 1 }, queue: { unknownJobTimeout: '3s' } };
   const first = await bootQueue(redis, options);
   const { id } = await first.queue.add('nobody', 1);
@@ -62,7 +62,7 @@ it('is not dead while a live process handles its name, although others do not', 
   expect(await other.ended(id)).toMatchObject({ type: 'completed' });
 });
 
-it('is a failed attempt where the queue says so', async () => {
+it('is a failed attempt if the queue sets that', async () => {
   const { queue, ended } = await bootQueue(redis, {
     handlers: { known: () => 1 },
     queue: { unknownJob: 'retry', defaults: { attempts: 2, backoff: 0 } },

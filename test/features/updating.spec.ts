@@ -43,7 +43,7 @@ describe('queue.update', () => {
     ]);
   });
 
-  it('is refused for a job that runs or has ended, with its state, and for one that is not there', async () => {
+  it('is refused for a job that runs or has ended, with its state, and for one that does not exist', async () => {
     const { gate, handlers } = gated();
     const { queue } = await bootQueue(redis, { handlers });
     await oneOfEach(queue);
@@ -57,7 +57,7 @@ describe('queue.update', () => {
     gate.open();
   });
 
-  it('checks the data by the schema of a definition, and that the job is of it', async () => {
+  it('checks the data by the schema of a definition, and that the job has its name', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     await queue.add(welcome, { to: 'ada' }, { id: 'a', delay: '1h' });
     await queue.add('other', 1, { id: 'b', delay: '1h' });
@@ -71,7 +71,7 @@ describe('queue.update', () => {
     expect((await queue.get('b'))?.data).toBe(1);
   });
 
-  it('is refused at once for what cannot be, and changes nothing', async () => {
+  it('is refused at once for invalid values, and changes nothing', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     await queue.add('job', 1, { id: 'a', delay: '1h' });
     const before = await queue.get('a');
@@ -94,7 +94,7 @@ describe('queue.update', () => {
 });
 
 describe('job.update', () => {
-  it('is seen by this attempt, the next one and lists, and an event says it', async () => {
+  it('is visible to this attempt, the next one and lists, and is reported by an event', async () => {
     const seen: unknown[] = [];
     const handlers: Handlers = {
       job: async (job: Job<{ step: number; of: string }>) => {
@@ -116,7 +116,7 @@ describe('job.update', () => {
     expect(said.values.filter(({ type }) => type === 'updated')).toMatchObject([{ jobId: 'a', name: 'job' }]);
   });
 
-  it('rejects for what JSON or the schema refuses, and once the run is over', async () => {
+  it('rejects for data that JSON or the schema refuses, and once the run is over', async () => {
     const refused: unknown[] = [];
     const late: Job[] = [];
     const handlers: Handlers = {

@@ -27,8 +27,8 @@ const redis = useRedis();
 
 const boot = (wrap: WrapHook, options: QueueAppOptions) => bootQueue(redis, { ...options, root: { wrap } });
 
-describe('what a hook sets up', () => {
-  it('is there in the handler, after its awaits, in interceptors and in streams, and of one job only', async () => {
+describe('the async context of a hook', () => {
+  it('is visible in the handler, after its awaits, in interceptors and in streams, for one job only', async () => {
     const storage = new AsyncLocalStorage<string>();
     const seen: string[] = [];
     const see = (place: string, job: Pick<Job, 'id'>) =>
@@ -80,7 +80,7 @@ describe('what a hook sets up', () => {
     });
   });
 
-  it('is there in what is made for a job, its constructor included', async () => {
+  it('is visible in providers created for a job, their constructors included', async () => {
     const storage = new AsyncLocalStorage<string>();
     const seen: string[] = [];
     @Injectable({ scope: Scope.REQUEST })
@@ -104,7 +104,7 @@ describe('what a hook sets up', () => {
     expect(seen.toSorted()).toEqual(ids.map((id) => `${id} ${id} ${id} ${id}`).toSorted());
   });
 
-  it('may come from what forRootAsync injects, such as the ClsService of nestjs-cls', async () => {
+  it('may come from providers that forRootAsync injects, such as the ClsService of nestjs-cls', async () => {
     @Injectable()
     class Orders {
       readonly seen: string[] = [];

@@ -22,7 +22,7 @@ const boot = (wrap: WrapHook | WrapHook[], options: QueueAppOptions) =>
   });
 
 describe('hooks around a run', () => {
-  it('stand around it in their order, the first outermost, with the job that the handler gets', async () => {
+  it('run around it in their order, the first outermost, with the job that the handler gets', async () => {
     const steps: string[] = [];
     const jobs = new Set<unknown>();
     const hook =
@@ -53,7 +53,7 @@ describe('hooks around a run', () => {
     expect(jobs.size).toBe(1);
   });
 
-  it('come after the schema: what they see is what the handler sees, and refused data they do not see', async () => {
+  it('run after the schema: they see the data that the handler sees, and no refused data', async () => {
     const typed = defineJob('work', 'typed', z.object({ count: z.coerce.number() }));
     @Processor('work')
     class Typed {
@@ -73,7 +73,7 @@ describe('hooks around a run', () => {
     expect(seen).toEqual([{ count: 7 }]);
   });
 
-  it('hear of an Observable its last value, while the others are progress', async () => {
+  it('get the last value of an Observable, while the others are progress', async () => {
     const heard: unknown[] = [];
     const app = await boot(
       async (_, next) => {
@@ -105,7 +105,7 @@ describe('hooks around a run', () => {
     ]);
   });
 
-  it('end with a run that has to end: the stream is left, and next rejects with why', async () => {
+  it('end with an aborted run: the stream is unsubscribed, and next rejects with the reason', async () => {
     const told: string[] = [];
     const left: string[] = [];
     const app = await boot(
@@ -138,7 +138,7 @@ describe('hooks around a run', () => {
 });
 
 describe('the outcome is that of the handler', () => {
-  it('whatever a hook returns, waits for, or catches', async () => {
+  it('even if a hook returns, waits for, or catches something', async () => {
     const hooks: Record<string, WrapHook> = {
       returns: async (_, next) => {
         await next();
@@ -168,7 +168,7 @@ describe('the outcome is that of the handler', () => {
     }
   });
 
-  it('unless a hook throws: then the run has failed with that, and what it says counts', async () => {
+  it('unless a hook throws: then the run fails with that error, which decides about retries', async () => {
     let hasSnoozed = false;
     const thrown: Record<string, () => unknown> = {
       error: () => new RangeError('of the hook'),
@@ -208,7 +208,7 @@ describe('the outcome is that of the handler', () => {
     expect(await outcomeOf(app, 'works', 'snooze')).toEqual(['completed', 1]);
   });
 
-  it('and a run whose hook has thrown is over only when its handler is', async () => {
+  it('and a run whose hook has thrown is over only when its handler has ended', async () => {
     const gate = latch();
     let ended = false;
     const app = await boot(
@@ -237,7 +237,7 @@ describe('the outcome is that of the handler', () => {
 });
 
 describe('a hook that does not call next once', () => {
-  it('fails the run in words, and another attempt may help', async () => {
+  it('fails the run with a message, and it is retried', async () => {
     const late: Promise<unknown>[] = [];
     const hooks: Record<string, WrapHook> = {
       never: function withTenant() {
@@ -295,7 +295,7 @@ describe('a hook that does not call next once', () => {
   });
 });
 
-describe('what is no hook', () => {
+describe('an invalid hook', () => {
   it('is refused at the start', async () => {
     const wrong = [null, 'trace', [() => {}, 7], { hook() {} }];
     for (const [i, wrap] of wrong.entries()) {

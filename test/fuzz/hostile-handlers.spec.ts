@@ -105,7 +105,7 @@ describe('whatever a handler returns', () => {
     ['through an observable', (_: Job, value: unknown) => of(value)],
     ['after progress of it', (_: Job, value: unknown) => of(value, value, null)],
   ])(
-    '%s, the job has an end',
+    '%s, the job ends',
     async (_, act) => {
       expect(await runAll(ODD, act, isDone)).toBe(ODD.length);
     },
@@ -121,7 +121,7 @@ describe('whatever a handler returns', () => {
     expect((await ended(id)).type).toBe('completed');
   });
 
-  it('and where results are not kept', async () => {
+  it('and if results are not kept', async () => {
     const app = await bootQueue(redis, {
       handlers: { '*': ({ data }: Job<number>) => ODD[data]!.make() },
       queue: { defaults: { attempts: 1 } },

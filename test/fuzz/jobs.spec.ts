@@ -276,7 +276,7 @@ describe('options', () => {
 
 describe('acts on jobs', () => {
   it(
-    'by any id find what is there or say in words that nothing is, and change nothing else',
+    'by any id find the job or report that there is none, and change nothing else',
     async () => {
       await boot();
       await app.queue.add('later', 1, { id: 'later', delay: '1h' });
@@ -304,7 +304,7 @@ describe('acts on jobs', () => {
     patience(30_000),
   );
 
-  it('of events by any number of an event are answered or refused', async () => {
+  it('on events by any event number are answered or refused', async () => {
     await boot();
     await holds(maybeText(), 300, async (since) => {
       try {

@@ -57,7 +57,7 @@ it.each<[string, (url: string) => unknown]>([
   expect(shown([error, logs.lines])).not.toContain(PASSWORD);
 });
 
-it('nothing that goes wrong on the way to Redis shows the password or what is in jobs', async () => {
+it('no connection error shows the password or the data of jobs', async () => {
   const url = await withPassword();
   const cut = await startCut(url.href);
   const app = await bootQueue(redis, {
@@ -120,7 +120,7 @@ it('nothing that goes wrong on the way to Redis shows the password or what is in
   await redis.flush();
 });
 
-it('data that is refused is not shown, only where it is wrong', async () => {
+it('refused data is not shown, only the path of the fault', async () => {
   const app = await bootQueue(redis, { watch: false, queue: { maxPayloadBytes: 100 } });
   const wrong = [
     { secret: PAYLOAD, total: 1n },

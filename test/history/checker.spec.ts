@@ -315,7 +315,7 @@ describe('a planted violation', () => {
     expect(broken(...given).toSorted()).toEqual(promises.toSorted());
   });
 
-  it('is not held against a process that a fault kept from hearing of a pause', () => {
+  it('is not reported for a process that a fault kept from learning about a pause', () => {
     const ran = [add(), call('pause', true, { id: '' }), run(), settle(), call('resume', true, { id: '' })];
     const fault = (met: string) =>
       call('fault', null, { id: '', args: { kind: 'delay', met }, start: 0, end: 20 });
@@ -323,7 +323,7 @@ describe('a planted violation', () => {
     expect(broken(...ran, fault('another'))).toEqual(['paused']);
   });
 
-  it('is not held against a store that may have forgotten it, and is counted', () => {
+  it('is not reported for a store that may have lost the write, and is counted', () => {
     const fault = call('fault', null, {
       id: '',
       args: { kind: 'aof-cut', forgets: { from: 0, to: 35 } },
@@ -346,7 +346,7 @@ describe('a planted violation', () => {
 });
 
 describe('the history of a process', () => {
-  it('has what it had begun when it was killed, in the middle of a line', () => {
+  it('has the calls in flight when it was killed, even in the middle of a line', () => {
     let lines = '';
     const recorder = new Recorder('p', (line) => (lines += line));
     recorder.begin('add', 'q', 'a', { tag: 't' })('ok', 'added');
@@ -357,7 +357,7 @@ describe('the history of a process', () => {
     ]);
   });
 
-  it('is checked by nothing that the library wrote', () => {
+  it('is checked without any output of the library', () => {
     const own = sourcesIn('test/history', ['.ts']).filter(({ path }) => !path.endsWith('.spec.ts'));
     expect(own.length).toBeGreaterThan(4);
     for (const { path, text } of own) {

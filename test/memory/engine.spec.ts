@@ -61,7 +61,7 @@ const plan = (more: Partial<HeartbeatPlan> = {}): HeartbeatPlan => ({
 });
 
 describe('the clock', () => {
-  it('wakes, once it has moved, who sleeps until a job is due', async () => {
+  it('wakes a worker that sleeps until a job is due, once it has moved', async () => {
     await add(job('a', { delayMs: 60_000 }));
     while ((await engine.awaitBell([QUEUE], 1)) !== null);
     const waits = engine.awaitBell([QUEUE], 60_000);
@@ -76,7 +76,7 @@ describe('the clock', () => {
     expect(await within(waits, { what: 'the bell' })).toBe(QUEUE);
   });
 
-  it('wakes who may take back the jobs of a silent worker', async () => {
+  it('wakes a worker that may recover the jobs of a silent worker', async () => {
     await add('a');
     await exchange({ seq: 1, want: 1 });
     while ((await engine.awaitBell([QUEUE], 1)) !== null);
@@ -85,7 +85,7 @@ describe('the clock', () => {
     expect(await engine.awaitBell([QUEUE], 1)).toBe(QUEUE);
   });
 
-  it('does not end the lease of a worker that lives: it beats first', async () => {
+  it('does not end the lease of a live worker: its heartbeat comes first', async () => {
     await add('a');
     await exchange({ seq: 1, want: 1 });
     const heartbeat = engine.openHeartbeat(plan());
@@ -114,7 +114,7 @@ describe('the clock', () => {
     expect(await exchange({ seq: 3 })).toEqual({ kind: 'unknown-worker' });
   });
 
-  it('may be that of the machine', async () => {
+  it('may be the clock of the machine', async () => {
     const before = Date.now();
     const real = engineOn(new MemoryStore());
     expect(real.now()).toBeGreaterThanOrEqual(before);
@@ -134,7 +134,7 @@ describe('the clock', () => {
 });
 
 describe('a heartbeat', () => {
-  it('beats for those who hold jobs, and tells what was answered', async () => {
+  it('sends heartbeats for workers that hold jobs, and passes the answer on', async () => {
     const heard = latch<[string, string, BeatAnswer]>('a beat');
     const heartbeat = engine.openHeartbeat(plan({ beatMs: 1, onBeat: (...beat) => heard.open(beat) }));
     await add('a');
@@ -147,7 +147,7 @@ describe('a heartbeat', () => {
     await heartbeat.close();
   });
 
-  it('beats no more for a queue that was left', async () => {
+  it('sends no more heartbeats for a queue that was left', async () => {
     const queues: string[] = [];
     const heartbeat = engine.openHeartbeat(plan({ onBeat: (queue) => queues.push(queue) }));
     for (const queue of ['left', 'stays']) {
@@ -164,7 +164,7 @@ describe('a heartbeat', () => {
 });
 
 describe('waits', () => {
-  it('keep no process alive', async () => {
+  it('do not keep the process alive', async () => {
     const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
     await engine.openEvents();
     const before = timers();
@@ -188,7 +188,7 @@ describe('waits', () => {
   });
 });
 
-it('answers in a later turn of the event loop, so that others have theirs', async () => {
+it('answers in a later turn of the event loop, so that other code can run', async () => {
   let ended = false;
   let turns = 0;
   const count = () => {
@@ -201,7 +201,7 @@ it('answers in a later turn of the event loop, so that others have theirs', asyn
   expect(turns).toBeGreaterThanOrEqual(50);
 });
 
-it('gives out copies: what a caller does to an answer changes nothing', async () => {
+it('returns copies: changing an answer changes nothing in the store', async () => {
   await add('a');
   await exchange({ seq: 1, want: 1 });
   const failure = { ...FAILURE };
@@ -220,7 +220,7 @@ it('keeps stores apart', async () => {
   expect(await other.enqueue(QUEUE, callOf(['a'], 1))).toEqual({ kind: 'stored', duplicates: [] });
 });
 
-it('takes an add for confirmed by as many replicas as asked for: nobody else could have it', async () => {
+it('treats an add as confirmed by the requested number of replicas', async () => {
   const call = { ...callOf(['a'], 1), replication: { replicas: 2, timeoutMs: 1_000 } };
   const answer = { kind: 'stored', duplicates: [], replicas: 2 };
   expect(await engine.enqueue(QUEUE, call)).toEqual(answer);

@@ -90,7 +90,7 @@ const WORSE_AT_GROUPS: Record<string, Patch> = {
 
 const ALL: Record<string, Patch> = { ...WORSE, ...WORSE_AT_GROUPS };
 
-it.each(Object.keys(ALL))('finds out an engine that %s', { timeout: 120_000 }, async (name) => {
+it.each(Object.keys(ALL))('detects an engine that %s', { timeout: 120_000 }, async (name) => {
   const play = await Interleaving.open(server.url, ALL[name], name in WORSE_AT_GROUPS);
   try {
     const limits = { numRuns: 300, seed: 1, endOnFailure: true };

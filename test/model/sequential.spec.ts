@@ -21,7 +21,7 @@ const COMMANDS = 40;
 const runs = runsOf('sequential', 0.9);
 
 it(
-  'does and answers what the memory engine does, whatever is lost, repeated, late, or broken by hand',
+  'behaves and answers like the memory engine, whatever is lost, repeated, late, or damaged by hand',
   async () => {
     const property = fc.asyncProperty(sequences(COMMANDS, runs.replayPath), async (commands) => {
       runs.tick();
@@ -35,7 +35,7 @@ it(
 const runsOfLimits = runsOf('limits', 0.3);
 
 it(
-  'does and answers what the memory engine does with limits, groups and keys',
+  'behaves and answers like the memory engine with limits, groups and keys',
   async () => {
     const property = fc.asyncProperty(
       sequencesOfLimits(COMMANDS, runsOfLimits.replayPath),
@@ -70,7 +70,7 @@ const PLANTED_IN_LIMITS: Record<string, Patch> = {
 it.each([
   ...Object.entries(PLANTED).map(([what, patch]) => ({ what, patch, draw: sequences })),
   ...Object.entries(PLANTED_IN_LIMITS).map(([what, patch]) => ({ what, patch, draw: sequencesOfLimits })),
-])('finds out an engine that $what', async ({ patch, draw }) => {
+])('detects an engine that $what', async ({ patch, draw }) => {
   const worse = await Rig.open(server.url, { patch });
   try {
     const property = fc.asyncProperty(draw(COMMANDS), (commands) =>

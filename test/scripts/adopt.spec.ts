@@ -7,20 +7,20 @@ const q = useQueue();
 
 const adopting = (known: string[]) => changingNothing(q, () => q.engine.adopt(QUEUE, WORKER, known));
 
-it('finds nothing where both agree', async () => {
+it('finds nothing if both agree', async () => {
   await q.hold('a', 'b');
   expect(await adopting(['b', 'a'])).toEqual({ unknown: [], buried: [], lost: [] });
   expect(await q.engine.adopt(QUEUE, 'nobody', [])).toEqual({ unknown: [], buried: [], lost: [] });
 });
 
-it('names what the store thinks the worker holds and the worker does not know', async () => {
+it('returns jobs that the worker holds in the store but does not know', async () => {
   await q.hold('a', 'b', 'c');
   const { unknown, lost } = await adopting(['a']);
   expect(lost).toEqual([]);
   expect(unknown.toSorted()).toEqual(['b', 'c']);
 });
 
-it('names what the worker knows and the store does not', async () => {
+it('returns jobs that the worker knows but does not hold in the store', async () => {
   await q.hold('a');
   await q.add('waiting');
   expect(await adopting(['waiting', 'a', 'nowhere'])).toEqual({
@@ -30,14 +30,14 @@ it('names what the worker knows and the store does not', async () => {
   });
 });
 
-it('names what another worker holds by now', async () => {
+it('returns jobs that another worker holds by now', async () => {
   await q.hold('a', 'b');
   await q.engine.release(QUEUE, { worker: WORKER, ids: ['a'], leave: false });
   await q.claim(1, 'w2');
   expect(await adopting(['a', 'b'])).toEqual({ unknown: [], buried: [], lost: ['a'] });
 });
 
-it('names a job without a body all the same, so that it can be ended', async () => {
+it('also returns a job without a body, so that it can be ended', async () => {
   await q.hold('a');
   await q.admin.hdel(q.key('jobs'), 'a');
   expect((await adopting([])).unknown).toEqual(['a']);
@@ -51,7 +51,7 @@ it('takes more ids than Lua can unpack at once', async () => {
   expect(lost).toEqual(['lost']);
 });
 
-it('buries what has an id that cannot be read, under one that can', async () => {
+it('makes a job with an unreadable id dead, under a readable id', async () => {
   await q.hold('a');
   await q.admin.sadd(q.key('active'), 'x\ny', Buffer.from([0xff]), '');
   await q.admin.hset(q.key('jobs'), 'x\ny', job('x').body);

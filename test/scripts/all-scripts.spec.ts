@@ -48,7 +48,7 @@ it('every .lua file has a descriptor that the engine uses, and a spec', () => {
   expect(specs).toEqual(files);
 });
 
-it('only what takes memory is refused when it is full, and only what reads is marked so', () => {
+it('only scripts that need memory are refused when it is full, and only scripts that read are marked read-only', () => {
   expect(ofMemory('refuse')).toEqual([
     'count-minutes',
     'declare',
@@ -82,7 +82,7 @@ it('only what takes memory is refused when it is full, and only what reads is ma
   ]);
 });
 
-it.each(all)('%s loads on the server under the name it is called by', async (_, script) => {
+it.each(all)('%s loads on the server under the name that is called', async (_, script) => {
   expect(await q.admin.script('LOAD', script.text)).toBe(script.sha);
 });
 
@@ -306,7 +306,7 @@ async function auditMany(engine: RedisEngine): Promise<unknown> {
   return engine.admin.obliterate('many', true);
 }
 
-it('a life has every script in it', () => {
+it('the example life of a queue uses every script', () => {
   const used = new Set(aWholeLife(q.engine).map(([name]) => name));
   expect([...used].toSorted()).toEqual(allScripts().map(byName).toSorted());
 });
@@ -325,7 +325,7 @@ it('a script that the server has forgotten is sent again, and has its effect onc
   expect(answers.at(-1)).toBe('obliterated');
 });
 
-it('calls over a connection that is new to the server are made in the order in which they were begun', async () => {
+it('calls over a new connection are made in the order in which they were started', async () => {
   await q.admin.script('FLUSH');
   await q.engineWith({}).enqueue(QUEUE, callOf([job('known', { priority: 1 })], 1, 'other'));
   const engine = q.engineWith({});
@@ -337,7 +337,7 @@ it('calls over a connection that is new to the server are made in the order in w
   expect(await q.list('wait')).toEqual(['first', 'second', 'third', 'fourth']);
 });
 
-it('a user with few rights can do all of it: the commands in the scripts, on the keys of the prefix alone', async () => {
+it('a user with few rights can run all scripts: with the commands in them, on the keys of the prefix only', async () => {
   await q.admin.call('ACL', 'SETUSER', 'few', 'reset', 'on', '>few', ...aclRules({ prefix: q.redis.prefix }));
   await q.admin.call('ACL', 'LOG', 'RESET');
   const url = new URL(q.redis.url);

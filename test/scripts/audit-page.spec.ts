@@ -57,14 +57,14 @@ it.each([...AUDITED, 'active'])('the pages of %s hold each id once, and nothing 
   expect(pages).toBeGreaterThan(4);
 });
 
-it('the pages of a list are in its order, also where the last one is full', async () => {
+it('the pages of a list are in its order, also if the last one is full', async () => {
   await fill();
   expect(await all('wait', 'list', 75)).toEqual({ ids: IDS, pages: 5 });
   expect(await all('wait', 'list', 90)).toEqual({ ids: IDS, pages: 4 });
 });
 
 describe('refused', () => {
-  it.each([...AUDITED, 'active'] as const)('where %s is of another type', async (kind) => {
+  it.each([...AUDITED, 'active'] as const)('if %s is of another type', async (kind) => {
     await q.admin.set(q.key(kind), 'not ours');
     await expect(changingNothing(q, () => pageOf(kind, typeOf(kind), '0', 10))).rejects.toMatchObject({
       code: 'GODWIT_REDIS_REFUSED',

@@ -32,7 +32,7 @@ it('of no queue finds nothing', async () => {
   expect(await auditing()).toEqual({ violations: [], checked: 0, counts });
 });
 
-it('of a queue in good order finds nothing, and counts its jobs', async () => {
+it('of an intact queue finds nothing, and counts its jobs', async () => {
   await wholeQueue();
   const counts = { waiting: 3, delayed: 2, active: 2, completed: 1, dead: 1, cancelled: 0 };
   expect(await auditing()).toEqual({ violations: [], checked: 9, counts });
@@ -67,7 +67,7 @@ describe('finds', () => {
   );
 
   it.each(['wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed'] as const)(
-    'jobs that stand nowhere once %s is gone',
+    'jobs that are in no place once %s is gone',
     async (kind) => {
       await wholeQueue();
       const found = await q.engine.admin.counts(QUEUE);
@@ -145,13 +145,13 @@ describe('finds', () => {
     expect(await faults()).toEqual([]);
   });
 
-  it('a lease that lies too far ahead', async () => {
+  it('a lease that is too far ahead', async () => {
     await wholeQueue();
     await q.admin.zadd(q.key('workers'), (await q.now()) + LEASE_MS + 60_000, 'w2');
     expect(await faults()).toEqual(['lease-ahead w2: workers']);
   });
 
-  it('but not one that is as long as its worker takes them', async () => {
+  it('but not a lease that has the length its worker uses', async () => {
     await q.add('a');
     await q.exchange({ want: 1, leaseMs: LEASE_MS * 10 });
     expect(await faults()).toEqual([]);
@@ -160,7 +160,7 @@ describe('finds', () => {
   });
 });
 
-describe('of very many jobs, where pages are read', () => {
+describe('of very many jobs, read in pages', () => {
   const MANY = 11_000;
   const many = async () => {
     for (let at = 0; at < MANY; at += 1_000)
@@ -218,7 +218,7 @@ describe('of very many jobs, where pages are read', () => {
   });
 });
 
-describe('what is too much for one script', () => {
+describe('an amount that is too large for one script', () => {
   const PLACES = ['jobs', 'wait', 'suspects', 'prioritized', 'delayed', 'dead', 'completed'] as const;
   const fill = async (kind: (typeof PLACES)[number], ids: readonly string[]) => {
     const key = q.key(kind);
@@ -227,7 +227,7 @@ describe('what is too much for one script', () => {
     else await q.admin.zadd(key, ...ids.flatMap((id) => [1, id]));
   };
 
-  it.each(PLACES)('is told by what lies in %s alone', async (kind) => {
+  it.each(PLACES)('is detected by the number of entries in %s alone', async (kind) => {
     const { store } = q.engine as unknown as { store: RedisStore };
     const asking = () => store.run(audit, q.keys.fixed, { workers: '', all: 1, max: 3 }, { ids: [] }, []);
     await fill(kind, ['a', 'b', 'c']);
@@ -238,7 +238,7 @@ describe('what is too much for one script', () => {
 });
 
 describe('refused', () => {
-  it.each([...audit.keys, 'active', 'worker'] as const)('where %s is of another type', async (kind) => {
+  it.each([...audit.keys, 'active', 'worker'] as const)('if %s is of another type', async (kind) => {
     await wholeQueue();
     await q.admin.del(q.key(kind));
     await q.admin.set(q.key(kind), 'not ours');

@@ -9,7 +9,7 @@ const q = useQueue();
 const beating = (leaseMs = LEASE_MS) => q.engine.beat(QUEUE, WORKER, leaseMs);
 const lease = async () => Number(await q.admin.zscore(q.key('workers'), WORKER));
 
-it('renews the lease for everything the worker holds, and tells how much that is', async () => {
+it('renews the lease for everything the worker holds, and returns the number of jobs', async () => {
   await q.hold('a', 'b');
   await q.admin.zadd(q.key('workers'), 5, WORKER);
   const before = await q.now();
@@ -18,21 +18,21 @@ it('renews the lease for everything the worker holds, and tells how much that is
   expect(await lease()).toBeLessThanOrEqual((await q.now()) + LEASE_MS);
 });
 
-it('shortens a lease that lies too far ahead: the clock was stepped back', async () => {
+it('shortens a lease that is too far ahead: the clock was set back', async () => {
   await q.hold('a');
   await q.admin.zadd(q.key('workers'), (await q.now()) + 3_600_000, WORKER);
   await beating();
   expect(await lease()).toBeLessThanOrEqual((await q.now()) + LEASE_MS);
 });
 
-it('makes no lease where nothing is held', async () => {
+it('creates no lease if nothing is held', async () => {
   await q.exchange();
   await q.exchange();
   expect(await beating()).toEqual({ kind: 'alive', held: 0, exchanges: 2, cancels: new Map() });
   expect(await q.admin.exists(q.key('workers'))).toBe(0);
 });
 
-it('brings a lease back that somebody deleted', async () => {
+it('restores a lease that was deleted by hand', async () => {
   await q.hold('a');
   await q.admin.del(q.key('workers'));
   await beating();
@@ -46,14 +46,14 @@ it('keeps the record for another minute', async () => {
   expect(await q.admin.pttl(q.key('worker'))).toBeGreaterThan(50_000);
 });
 
-it('of a worker nobody knows changes nothing', async () => {
+it('of an unknown worker changes nothing', async () => {
   expect(await changingNothing(q, () => beating())).toEqual({ kind: 'unknown-worker' });
   await q.hold('a');
   await q.admin.del(q.key('worker'));
   expect(await changingNothing(q, () => beating())).toEqual({ kind: 'unknown-worker' });
 });
 
-describe('is told which of its jobs were cancelled', () => {
+describe('returns which of its jobs were cancelled', () => {
   const told = async (worker = WORKER) => {
     const answer = await q.engine.beat(QUEUE, worker, LEASE_MS);
     return answer.kind === 'alive' ? answer.cancels : answer;
@@ -83,7 +83,7 @@ describe('is told which of its jobs were cancelled', () => {
     expect(await told()).toEqual(new Map());
   });
 
-  it('at most 1,000 at a time, others another time', async () => {
+  it('at most 1,000 at a time, the others with the next heartbeats', async () => {
     const ids = Array.from({ length: 1_500 }, (_, i) => `j${i}`);
     await q.exchange();
     await q.admin.sadd(q.key('active'), ...ids);

@@ -68,12 +68,12 @@ describe('ends a job with everything it left, and no other, when it is', () => {
 });
 
 describe('finds nothing to cancel', () => {
-  it('where there is no such job', async () => {
+  it('if there is no such job', async () => {
     expect(await changingNothing(q, () => cancelling())).toBe('not-found');
     expect(await q.engine.admin.cancelled(QUEUE, 'x')).toBeNull();
   });
 
-  it('where it has died, or has completed and is kept', async () => {
+  it('if it has died, or has completed and is kept', async () => {
     await q.bury('died');
     await q.hold('kept');
     await q.settle(kept('kept', 60_000, '1'));
@@ -81,7 +81,7 @@ describe('finds nothing to cancel', () => {
     expect(await changingNothing(q, () => cancelling('kept'))).toBe('not-found');
   });
 
-  it('where it stands nowhere, or is held by a worker nobody knows: that is to be repaired first', async () => {
+  it('if it is in no place, or held by an unknown worker, which must be repaired first', async () => {
     await q.hold('x');
     await q.admin.del(q.key('workers'));
     expect(await changingNothing(q, () => cancelling())).toBe('not-found');
@@ -91,7 +91,7 @@ describe('finds nothing to cancel', () => {
 });
 
 describe('a job that runs', () => {
-  it('is marked once, says nothing, and stays where it is', async () => {
+  it('is marked once, without an event, and stays in its place', async () => {
     await q.hold('x', 'other');
     const before = without(await q.dump(), 'toCancel');
     expect(await cancelling()).toBe('signalled');
@@ -117,7 +117,7 @@ describe('a job that runs', () => {
     await cancelling();
   };
 
-  it.each(Object.keys(outcomes))('ends as cancelled when its worker says %s', async (kind) => {
+  it.each(Object.keys(outcomes))('ends as cancelled when its worker settles it as %s', async (kind) => {
     await before();
     expect((await q.settle(outcomes[kind]!)).lost).toEqual([]);
     expect(JSON.stringify(await left())).not.toContain('"x"');
@@ -134,7 +134,7 @@ describe('a job that runs', () => {
   it.each([
     ['completed', completed('x')],
     ['kept', kept('x', 60_000, '1')],
-  ] as const)('is %s where the handler was faster, and the mark is gone', async (kind, outcome) => {
+  ] as const)('is %s if the handler was faster, and the mark is removed', async (kind, outcome) => {
     await before();
     await q.settle(outcome);
     expect(await q.admin.exists(q.key('toCancel'))).toBe(0);
@@ -144,7 +144,7 @@ describe('a job that runs', () => {
     expect((await q.engine.admin.get(QUEUE, 'x'))?.state).toBe(kind === 'kept' ? 'completed' : undefined);
   });
 
-  it('is left to whoever holds it: what another worker says is lost', async () => {
+  it('stays with the worker that holds it: an outcome from another worker is lost', async () => {
     await q.hold('x');
     await cancelling();
     await q.exchange({ worker: 'w2' });
@@ -153,7 +153,7 @@ describe('a job that runs', () => {
     expect(await q.engine.admin.get(QUEUE, 'x')).toMatchObject({ state: 'active', worker: WORKER });
   });
 
-  it('ends in the midst of a batch, whose other runs are settled and said as they are', async () => {
+  it('ends within a batch, whose other runs are settled and reported as usual', async () => {
     await q.hold('a', 'x', 'b', 'y', 'c');
     await cancelling('x', 'first');
     await cancelling('y', 'second');
@@ -171,14 +171,14 @@ describe('a job that runs', () => {
     expect(await q.totals()).toEqual({ processed: '1', failed: '1', cancelled: '2' });
   });
 
-  it('is said to be cancelled where nothing else of its batch is said', async () => {
+  it('is reported as cancelled if its batch has no other event', async () => {
     await q.hold('x');
     await cancelling();
     await q.settle(retried('gone'), released('x'));
     expect((await q.events()).slice(2)).toMatchObject([{ number: 3, type: 'cancelled', id: 'x' }]);
   });
 
-  it('ends when a stopping worker gives it back, and its neighbours go to the line', async () => {
+  it('ends when a stopping worker gives it back, and the other jobs go to the line', async () => {
     await q.hold('a', 'x', 'b');
     await cancelling();
     const call = { worker: WORKER, ids: ['a', 'x', 'b', 'gone'], leave: true };
@@ -190,7 +190,7 @@ describe('a job that runs', () => {
     expect((await q.engine.admin.audit(QUEUE)).violations).toEqual([]);
   });
 
-  it('alone with its worker, ends without a bell: there is nothing to wake for', async () => {
+  it('ends without ringing the bell if it was the only job of its worker', async () => {
     await q.hold('x');
     await cancelling();
     await q.wasRung();
@@ -198,7 +198,7 @@ describe('a job that runs', () => {
     expect(await q.wasRung()).toBe(false);
   });
 
-  it('ends when the lease of its worker does, whatever the number of its stalls', async () => {
+  it('ends when the lease of its worker ends, whatever the number of its stalls', async () => {
     await q.hold('a', 'x', 'y');
     await q.admin.hset(q.key('stalls'), { x: 5, y: 1 });
     await cancelling('x');
@@ -225,7 +225,7 @@ describe('a job that runs', () => {
   });
 });
 
-describe('the record of why', () => {
+describe('the record of the reason', () => {
   it('is gone a minute after the last', async () => {
     await q.add('x');
     await cancelling();
@@ -243,7 +243,7 @@ describe('the record of why', () => {
     expect(await q.admin.hlen(q.key('cancelled'))).toBe(1_000);
   });
 
-  it('holds 1,000 of more that end at once', async () => {
+  it('holds 1,000 if more end at once', async () => {
     const ids = Array.from({ length: 1_200 }, (_, i) => `j${i}`);
     await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, job(id).body]));
     await q.admin.sadd(q.key('active'), ...ids);

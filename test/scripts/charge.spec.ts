@@ -19,7 +19,7 @@ it('corrects a rate by what a job has really cost, in both directions', async ()
   }
 });
 
-it('of what has no rate counts nothing', async () => {
+it('of a field without a rate counts nothing', async () => {
   const charge = () => q.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 0, count: 4 }]);
   expect(await changingNothing(q, charge)).toBeUndefined();
   // Nor does it touch a state, also one that it cannot read.

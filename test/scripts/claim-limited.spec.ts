@@ -35,7 +35,7 @@ function claim(seq: number, more: Partial<ExchangeCall> = {}) {
 const idsOf = (answer: Awaited<ReturnType<typeof claim>>) =>
   answer.kind === 'claimed' ? answer.claimed.map(({ id }) => id) : answer.kind;
 
-it('is refused to a worker that is not known, and to one whose lease was over', async () => {
+it('is refused for an unknown worker, and for one whose lease was over', async () => {
   await q.add(member('a', 'g'));
   expect(idsOf(await changingNothing(q, () => claim(1)))).toBe('unknown-worker');
 });
@@ -56,7 +56,7 @@ it('answers the last call again, of each of the two sequences, and refuses an ol
   expect(idsOf(await changingNothing(q, () => claim(1)))).toBe('stale');
 });
 
-it('tells again whether the last call found all it wanted', async () => {
+it('a repeated call returns again whether the call found as many as it wanted', async () => {
   await q.exchange({ want: 0 });
   await q.add(...['a', 'b', 'c'].map((id) => member(id, id)));
   for (const [seq, want, supply] of [
@@ -69,7 +69,7 @@ it('tells again whether the last call found all it wanted', async () => {
   }
 });
 
-it('tells of each job how often it failed, and how many workers it lost', async () => {
+it('returns for each job how often it failed, and how many workers it lost', async () => {
   await q.exchange({ want: 0 });
   await q.add(member('a', 'g'), member('b', 'g'), member('c', 'g'));
   await claim(2);
@@ -95,7 +95,7 @@ it('tells of each job how often it failed, and how many workers it lost', async 
   ]);
 });
 
-it('gives a suspect of a group when its group has a place, and passes over one whose group is paused', async () => {
+it('claims a suspect if its group has a free slot, and skips one whose group is paused', async () => {
   await q.engine.limits.set(QUEUE, 'g', 'live', { concurrency: 1 });
   await q.exchange({ want: 0 });
   await q.add(
@@ -150,7 +150,7 @@ it('looks again at the line with the lowest number once a slot of it is free', a
   expect(idsOf(await claim(3))).toEqual(['b']);
 });
 
-it('buries a job without a body that was put into the line by hand', async () => {
+it('makes a job without a body dead that was put into the line by hand', async () => {
   await q.exchange({ want: 0 });
   await q.add(member('a', 'g'));
   await q.admin.rpush(q.key('wait'), 'ghost');
@@ -158,7 +158,7 @@ it('buries a job without a body that was put into the line by hand', async () =>
   expect(await q.zset('dead')).toEqual(['ghost']);
 });
 
-it('leaves what there is no room for in the answer, with its turn and its tokens', async () => {
+it('leaves jobs that do not fit in the answer, with the turn and the tokens of their line', async () => {
   await q.exchange({ want: 0 });
   await q.engine.limits.set(QUEUE, 'q', 'live', {
     rate: { max: 10, per: 60_000, window: 'fixed', burst: 10 },
@@ -184,7 +184,7 @@ it('takes one slot for each job, in a set that Redis does not search from its be
   expect(await q.admin.object('ENCODING', q.key('slots'))).toBe('skiplist');
 });
 
-it('does not stop at a job whose body is gone', async () => {
+it('continues after a job whose body is gone', async () => {
   await q.exchange({ want: 0 });
   await q.add(member('a', 'g'), member('b', 'g'), member('c', 'h'));
   await q.admin.hdel(q.keys.bodies('a'), 'a');
@@ -241,7 +241,7 @@ it('leaves a group in `ready` while its job runs if many others are ready, and t
   expect(await q.zset('ready')).toHaveLength(1);
 });
 
-it('claims what somebody put into the line by hand, in a line that all such jobs share', async () => {
+it('claims jobs that were put into the line by hand, from a line that all such jobs share', async () => {
   await q.exchange({ want: 0 });
   await q.add(member('a', 'g'), job('x'), job('y', { priority: 3 }));
   expect(
@@ -253,7 +253,7 @@ it('claims what somebody put into the line by hand, in a line that all such jobs
   expect(await q.zset('grouped')).toEqual([]);
 });
 
-it('wakes another worker where more may start, and none where a limit holds the rest back', async () => {
+it('wakes another worker if more jobs may start, and none if a limit holds the others back', async () => {
   await q.exchange({ want: 0 });
   await q.engine.limits.set(QUEUE, 'g', 'live', { concurrency: 1 });
   await q.add(member('a', 'g'), member('b', 'g'), member('c', 'h'));

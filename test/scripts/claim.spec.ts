@@ -49,7 +49,7 @@ function claimed({ answer }: RungClaim): string[] | null {
 }
 
 describe('at the bell', () => {
-  it('is made the moment it rings', async () => {
+  it('is made as soon as it rings', async () => {
     const left = leave();
     await isBlocked(q.redis);
     await q.add('a');
@@ -91,13 +91,13 @@ describe('at the bell', () => {
     expect(await left).toEqual(nothing);
   });
 
-  it('says when the bell told of a time', async () => {
+  it('returns that the bell rang because of a time', async () => {
     await q.add('a', job('later', { delayMs: 60_000 }));
     const ofTime = await leave();
     expect([ofTime.rung, ofTime.isOfTime, claimed(ofTime)]).toEqual([true, true, ['a']]);
   });
 
-  it('is made by a server that was told to forget its scripts', async () => {
+  it('is made by a server whose scripts were flushed', async () => {
     const left = leave();
     await isBlocked(q.redis);
     await q.admin.script('FLUSH', 'SYNC');
@@ -105,13 +105,13 @@ describe('at the bell', () => {
     expect(claimed(await left)).toEqual(['a']);
   });
 
-  it('is not left where the bell has no connection yet', () => {
+  it('is not sent if the bell has no connection yet', () => {
     expect(q.engineWith({}).claimAtBell(QUEUE, call(), 10_000)).toBeNull();
   });
 });
 
 describe('changes nothing, and leaves it to an exchange,', () => {
-  it('where it was made elsewhere meanwhile, or a later one was', async () => {
+  it('if it was made elsewhere meanwhile, or a later one was', async () => {
     const left = leave();
     await isBlocked(q.redis);
     expect(await q.exchanged({ seq: 2, want: 10 })).toMatchObject({ claimed: [] });
@@ -124,7 +124,7 @@ describe('changes nothing, and leaves it to an exchange,', () => {
     expect(await q.list('wait')).toEqual(['a']);
   });
 
-  it('where nobody knows the worker any more', async () => {
+  it('if the worker is no longer known', async () => {
     await q.add('a');
     await q.admin.del(q.key('worker'));
     expect(await leave()).toMatchObject({ rung: true, answer: null });
@@ -146,7 +146,7 @@ describe('changes nothing, and leaves it to an exchange,', () => {
       await q.admin.hdel(q.key('jobs'), 'b');
     },
   };
-  it.each(Object.keys(states))('where %s', async (state) => {
+  it.each(Object.keys(states))('if %s', async (state) => {
     await states[state]!();
     await q.engine.ring(QUEUE);
     const before = await q.dump();
@@ -156,7 +156,7 @@ describe('changes nothing, and leaves it to an exchange,', () => {
   });
 });
 
-it('changes nothing where nothing waits, but that the worker has been heard of', async () => {
+it('changes nothing if nothing waits, except when the worker was last seen', async () => {
   await q.add(job('due', { dueAt: 1 }));
   await q.admin.zrem(q.key('doorbell'), 'due');
   await q.admin.pexpire(q.key('worker'), 1_000);
@@ -171,7 +171,7 @@ it('changes nothing where nothing waits, but that the worker has been heard of',
   expect(claimed(await leave({ seq: 3 }))).toEqual(['a']);
 });
 
-it.each([0, -1])('claims nothing where it wants %i', async (want) => {
+it.each([0, -1])('claims nothing if it wants %i', async (want) => {
   await q.add('a');
   expect(await leave({ want })).toMatchObject({ rung: true, answer: null });
   expect(await q.list('wait')).toEqual(['a']);
@@ -191,7 +191,7 @@ it('claims in order: those without a priority, then by priority, as many as it m
   expect(await q.wasRung()).toBe(false);
 });
 
-it('gives a lease, and what a repetition is answered from', async () => {
+it('stores a lease, and the record that answers a repetition', async () => {
   await q.add('a');
   await leave();
   const lease = Number(await q.admin.zscore(q.key('workers'), WORKER));
@@ -201,7 +201,7 @@ it('gives a lease, and what a repetition is answered from', async () => {
   expect(await q.hash('worker')).toMatchObject({ seq: '2', gave: 'a', lost: '' });
 });
 
-it('tells how often a job has failed and stalled, and of which attempt this is', async () => {
+it('returns how often a job has failed and stalled, and which attempt this is', async () => {
   await q.hold('x', 'y');
   await q.settle(retried('x', { delayMs: 0 }), dead('y'));
   await q.admin.hset(q.key('stalls'), 'x', 1);
@@ -219,7 +219,7 @@ it('tells how often a job has failed and stalled, and of which attempt this is',
   ]);
 });
 
-it('says of each job that it starts, by its own name, unless no events are kept', async () => {
+it('writes an event for each job with its own name, unless no events are kept', async () => {
   await q.add(job('a', { name: 'one' }), job('b', { name: 'other' }));
   await leave();
   const started = (await q.events()).filter(({ type }) => type === 'active');

@@ -41,22 +41,25 @@ it.each([
   ['delayed', ['again']],
   ['completed', ['kept']],
   ['dead', ['buried']],
-] as const)('removes %s jobs with all they have left, says so, and leaves the others', async (state, ids) => {
-  await fill();
-  // Holding other jobs has taken it from the line.
-  await q.engine.release(QUEUE, { worker: WORKER, ids: ['ranked'], leave: false });
-  const before = await q.engine.admin.counts(QUEUE);
-  const said = (await q.events()).length;
-  const removed = await cleaning(state);
-  expect(removed.toSorted()).toEqual([...ids].toSorted());
-  expect(await q.engine.admin.counts(QUEUE)).toEqual({ ...before, [state]: 0 });
-  for (const id of ids) expect(JSON.stringify(await valuesOf())).not.toContain(`"${id}"`);
-  expect((await q.events()).slice(said)).toEqual(
-    removed.map((id) => expect.objectContaining({ type: 'removed', id, name: 'work', reason: 'asked' })),
-  );
-  expect((await q.engine.admin.audit(QUEUE)).violations).toEqual([]);
-  expect(await changingNothing(q, () => cleaning(state))).toEqual([]);
-});
+] as const)(
+  'removes %s jobs with all their data, reports it by events, and leaves the others',
+  async (state, ids) => {
+    await fill();
+    // Holding other jobs has taken it from the line.
+    await q.engine.release(QUEUE, { worker: WORKER, ids: ['ranked'], leave: false });
+    const before = await q.engine.admin.counts(QUEUE);
+    const said = (await q.events()).length;
+    const removed = await cleaning(state);
+    expect(removed.toSorted()).toEqual([...ids].toSorted());
+    expect(await q.engine.admin.counts(QUEUE)).toEqual({ ...before, [state]: 0 });
+    for (const id of ids) expect(JSON.stringify(await valuesOf())).not.toContain(`"${id}"`);
+    expect((await q.events()).slice(said)).toEqual(
+      removed.map((id) => expect.objectContaining({ type: 'removed', id, name: 'work', reason: 'asked' })),
+    );
+    expect((await q.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    expect(await changingNothing(q, () => cleaning(state))).toEqual([]);
+  },
+);
 
 /** Every value of the queue, without events and remembered calls. */
 async function valuesOf(): Promise<unknown> {
@@ -64,8 +67,8 @@ async function valuesOf(): Promise<unknown> {
   return all.filter(([key]) => !/^(events|lane|worker:)/.test(key)).map(([, { value }]) => value);
 }
 
-describe('takes those that are old enough', () => {
-  it('waiting: since they were added, from the head of the line on', async () => {
+describe('removes those that are old enough', () => {
+  it('waiting: by when they were added, from the head of the line', async () => {
     await q.add(
       await aged('a', 90_000),
       await aged('b', 10_000),
@@ -86,13 +89,13 @@ describe('takes those that are old enough', () => {
     expect(await q.list('suspects')).toEqual(['b']);
   });
 
-  it('delayed: since they were added, whenever they are due', async () => {
+  it('delayed: by when they were added, whenever they are due', async () => {
     await q.add(await aged('a', 90_000, { delayMs: 9_000 }), await aged('b', 1_000, { delayMs: 5_000 }));
     expect(await cleaning('delayed', { olderThanMs: 60_000 })).toEqual(['a']);
     expect(await q.zset('delayed')).toEqual(['b']);
   });
 
-  it('completed: since they ended, however long they are kept', async () => {
+  it('completed: by when they ended, however long they are kept', async () => {
     await q.hold('a', 'b');
     await q.settle(kept('a', 600_000, '1'), kept('b', 60_000, '1'));
     const record = (await q.hash('results'))['a']!;
@@ -102,27 +105,24 @@ describe('takes those that are old enough', () => {
     expect(await q.zset('completed')).toEqual(['b']);
   });
 
-  it('dead: since they died', async () => {
+  it('dead: by when they died', async () => {
     await q.bury('a', 'b');
     await q.admin.zadd(q.key('dead'), (await q.now()) - 90_000, 'b');
     expect(await cleaning('dead', { olderThanMs: 60_000 })).toEqual(['b']);
     expect(await q.zset('dead')).toEqual(['a']);
   });
 
-  it.each(STATES.slice(0, 3))(
-    '%s: none where nobody can tell how old they are, unless any age will do',
-    async (state) => {
-      await q.hold('kept', 'dead');
-      await q.settle(kept('kept', 60_000), dead('dead'));
-      await q.add('waiting', job('delayed', { delayMs: 9_000 }));
-      await q.admin.hset(q.key('results'), 'kept', 'not ours');
-      expect(await changingNothing(q, () => cleaning(state, { olderThanMs: 1 }))).toEqual([]);
-      expect(await cleaning(state)).toHaveLength(1);
-    },
-  );
+  it.each(STATES.slice(0, 3))('%s: none whose age is unknown, unless any age is allowed', async (state) => {
+    await q.hold('kept', 'dead');
+    await q.settle(kept('kept', 60_000), dead('dead'));
+    await q.add('waiting', job('delayed', { delayMs: 9_000 }));
+    await q.admin.hset(q.key('results'), 'kept', 'not ours');
+    expect(await changingNothing(q, () => cleaning(state, { olderThanMs: 1 }))).toEqual([]);
+    expect(await cleaning(state)).toHaveLength(1);
+  });
 });
 
-it('leaves completed jobs whose retention is over to those who trim: they are gone already', async () => {
+it('leaves completed jobs whose retention is over to the upkeep: they count as gone already', async () => {
   await q.hold('a');
   await q.settle(kept('a', 60_000));
   await q.admin.zadd(q.key('completed'), (await q.now()) - 1, 'a');
@@ -167,7 +167,7 @@ it('takes as many steps as it needs, also through a long line, whose order it ke
   expect(await cleaning('waiting')).toHaveLength(1_000);
 });
 
-it('never holds what others do meanwhile against them: a worker claims between the steps', async () => {
+it('is correct if others act meanwhile: a worker claims between the steps', async () => {
   await q.add('a', 'b', 'c');
   expect(await cleaning('waiting', { limit: 1 })).toEqual(['a']);
   expect(await q.claim(1)).toEqual(['b']);
@@ -176,7 +176,7 @@ it('never holds what others do meanwhile against them: a worker claims between t
 });
 
 describe('removing dead jobs', () => {
-  it('takes those named, once, and no others', async () => {
+  it('removes the named ones, once, and no others', async () => {
     await q.bury('a', 'b', 'c');
     await q.add('waiting');
     expect(await removing({ ids: ['c', 'waiting', 'nobody', 'c', 'a'] })).toEqual(['c', 'a']);
@@ -189,7 +189,7 @@ describe('removing dead jobs', () => {
     expect(await changingNothing(q, () => removing({ ids: [] }))).toEqual([]);
   });
 
-  it('takes those asked for, also corrupt ones', async () => {
+  it('removes those that match, also corrupt ones', async () => {
     await q.add(job('a', { name: 'one' }), job('b', { name: 'two' }), job('c', { name: 'one' }));
     await q.admin.hdel(q.key('jobs'), 'b');
     await q.claim();

@@ -16,7 +16,7 @@ const count = (seq: number, ...rows: ReturnType<typeof one>[]) =>
   q.engine.admin.countMinutes(QUEUE, { lane: 'p', seq, hour, rows });
 const read = () => q.engine.admin.minutes(QUEUE, [hour]);
 
-it('adds place by place, and keeps the hour for 72 hours after it', async () => {
+it('adds value by value, and keeps the hour for 72 hours after its end', async () => {
   await count(1, one('a', 2), one('b', 5));
   await count(2, { ...one('a', 40), row: row({ [COMPLETED]: 40, [FAILED]: 7 }) }, one('a', 1, 59));
   const rows = await read();
@@ -29,7 +29,7 @@ it('adds place by place, and keeps the hour for 72 hours after it', async () => 
   expect(ttl).toBeLessThanOrEqual(73 * 3600);
 });
 
-it('counts a repetition once, also one behind a later call', async () => {
+it('counts a repeated call once, also after a later call', async () => {
   await count(1, one('a', 2));
   await count(2, one('a', 3));
   await changingNothing(q, async () => {
@@ -61,7 +61,7 @@ it('puts names beyond the limit of an hour under the empty name', async () => {
   expect(rows).toContainEqual(one('', 5));
 });
 
-it('begins anew where another program has overwritten a row, and passes over fields of its own', async () => {
+it('starts a row again that another program has overwritten, and skips fields of other programs', async () => {
   await q.admin.hset(q.keys.minutes(hour), '3:a', 'nan,x,-4', 'other', '1', '99:a', '1');
   await count(1, one('a', 2));
   expect(await read()).toEqual([one('a', 2)]);

@@ -38,7 +38,7 @@ it('count each job once, in the state it is in', async () => {
   });
 });
 
-it('tell whether the queue is paused', async () => {
+it('return whether the queue is paused', async () => {
   await q.engine.admin.pause(QUEUE);
   expect((await counting()).paused).toBe(true);
   await q.engine.admin.resume(QUEUE);
@@ -54,7 +54,7 @@ describe('refused', () => {
     },
   });
 
-  it('changes nothing where an active set is of another type', async () => {
+  it('changes nothing if an active set is of another type', async () => {
     await q.hold('a');
     await q.admin.set(q.key('active'), 'not ours');
     await changingNothing(q, () =>

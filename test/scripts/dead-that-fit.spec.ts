@@ -19,11 +19,11 @@ async function buryLarge(...ids: string[]): Promise<void> {
   await q.settle(...ids.map((id) => dead(id)));
 }
 
-it('of no dead jobs tells none', async () => {
+it('without dead jobs returns none', async () => {
   expect(await fitting(1)).toEqual({ passed: 0, bytes: 0, isEnd: true });
 });
 
-it('tells how many fit, those that died last first, with their errors', async () => {
+it('returns how many fit, those that died last first, with their errors', async () => {
   await buryLarge('a', 'b', 'c');
   const all = await fitting(10 * SIZE);
   expect(all).toMatchObject({ passed: 3, isEnd: true });
@@ -33,12 +33,12 @@ it('tells how many fit, those that died last first, with their errors', async ()
   expect(await fitting(all.bytes - 1)).toEqual({ ...all, passed: 2 });
 });
 
-it('says that the last one fits, however large it is', async () => {
+it('returns that the last one fits, however large it is', async () => {
   await buryLarge('a', 'b');
   expect(await fitting(1)).toMatchObject({ passed: 1, isEnd: true });
 });
 
-it('goes on behind those that it has measured', async () => {
+it('continues after those that it has measured', async () => {
   await buryLarge('a', 'b', 'c');
   const first = await fitting(10 * SIZE, { examine: 2 });
   expect(first).toMatchObject({ passed: 2, isEnd: false });

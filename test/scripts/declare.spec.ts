@@ -16,7 +16,7 @@ import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 const q = useQueue();
 const get = async (id: string) => (await q.engine.schedules.get(QUEUE, id)).schedule;
 
-it('writes the schedules and says who has them, in one step', async () => {
+it('writes the schedules and their declaration in one step', async () => {
   const before = await q.now();
   expect(await declaring(q, 'p1', ['a', 'b'])).toEqual({
     outcomes: ['written', 'written'],
@@ -31,12 +31,12 @@ it('writes the schedules and says who has them, in one step', async () => {
   expect(Number(until)).toBeGreaterThanOrEqual(before + TTL_MS);
 });
 
-it('rings, so that a worker that sleeps hears of the new time', async () => {
+it('rings, so that a sleeping worker learns the new time', async () => {
   await declaring(q, 'p1', ['a']);
   expect(await q.wasRung()).toBe(true);
 });
 
-it('writes only what is still as it was seen: of two that start at once the second changes nothing', async () => {
+it('writes only schedules that have not changed since they were read: of two that start at once the second changes nothing', async () => {
   await declaring(q, 'p1', ['a']);
   const first = await get('a');
   expect((await declaring(q, 'p2', ['a'])).outcomes).toEqual(['changed']);
@@ -44,7 +44,7 @@ it('writes only what is still as it was seen: of two that start at once the seco
   expect(await q.zset('declarers')).toHaveLength(2);
 });
 
-it('said twice it is as said once, but for the time it lives', async () => {
+it('called twice has the effect of one call, except for the time it lives', async () => {
   await declaring(q, 'p1', ['a', 'b'], { puts: [] });
   const before = await q.dump();
   await declaring(q, 'p1', ['a', 'b'], { puts: [] });
@@ -52,7 +52,7 @@ it('said twice it is as said once, but for the time it lives', async () => {
   expect(await q.zset('declarers')).toHaveLength(1);
 });
 
-it('keeps the counters and the pause of one that is written anew, and its next time where it is told to', async () => {
+it('keeps the counters and the pause of a schedule that is written again, and its next time on request', async () => {
   await declaring(q, 'p1', ['a']);
   await q.engine.schedules.pause(QUEUE, 'a');
   const paused = (await get('a'))!;
@@ -67,8 +67,8 @@ it('keeps the counters and the pause of one that is written anew, and its next t
   expect(await get('b')).toMatchObject({ record: 'app\n{}', nextAt: 1 });
 });
 
-describe('what nobody declares any more', () => {
-  it('goes once the set was withdrawn and another one is declared', async () => {
+describe('a schedule that is no longer declared', () => {
+  it('is removed once the set was withdrawn and another one is declared', async () => {
     await declaring(q, 'p1', ['a', 'b']);
     await withdrawing(q, 'p1', ['a', 'b']);
     expect((await declaring(q, 'p2', ['a', 'c'], { puts: [] })).removed).toEqual(['b']);
@@ -86,14 +86,14 @@ describe('what nobody declares any more', () => {
     expect(await scheduleIds(q)).toEqual(['a', 'b']);
   });
 
-  it('stays where its process has only run out: a start cannot tell a crash from a clock that jumped', async () => {
+  it('stays if the declaration of its process only expired: it may have crashed, or the clock may have jumped', async () => {
     await declaring(q, 'p1', ['a', 'b']);
     await endsIn(q, 'p1', -1);
     expect((await declaring(q, 'p2', ['a'], { puts: [] })).removed).toEqual([]);
     expect(await scheduleIds(q)).toEqual(['a', 'b']);
   });
 
-  it('stays where a person made it, or made it anew', async () => {
+  it('stays if a person created or replaced it', async () => {
     await declaring(q, 'p1', ['a', 'b']);
     const b = (await get('b'))!;
     await q.engine.schedules.put(QUEUE, { id: 'b', revision: b.revision, record: '{}', nextAt: 1 });
@@ -103,7 +103,7 @@ describe('what nobody declares any more', () => {
     expect(await scheduleIds(q)).toEqual(['b', 'mine']);
   });
 
-  it('stays where it belongs to another owner, whose name begins the same', async () => {
+  it('stays if it belongs to another owner whose name has the same beginning', async () => {
     await declaring(q, 'p1', ['a'], { owner: 'app2' });
     await declaring(q, 'p2', ['b']);
     await withdrawing(q, 'p1', ['a'], 'app2');
@@ -112,7 +112,7 @@ describe('what nobody declares any more', () => {
     expect(await scheduleIds(q)).toEqual(['a', 'c']);
   });
 
-  it('goes in several calls where it is much', async () => {
+  it('is removed in several calls if there are many', async () => {
     const many = Array.from({ length: 600 }, (_, i) => `s${i}`);
     await declaring(q, 'p1', many);
     await declaring(q, 'p1', ['x', 'y']);
@@ -129,7 +129,7 @@ describe('what nobody declares any more', () => {
 describe('a schedule of another owner', () => {
   const ours = { id: 'a', record: ownedRecord(OWNER, '{}'), nextAt: 7 };
 
-  it('is left to it while a process of it lives', async () => {
+  it('is not changed while a process of that owner lives', async () => {
     await declaring(q, 'p1', ['a', 'b'], { owner: 'shop' });
     const { revision } = (await get('a'))!;
     const { outcomes } = await declaring(q, 'p2', ['a'], { puts: [{ ...ours, revision }] });
@@ -137,7 +137,7 @@ describe('a schedule of another owner', () => {
     expect(await get('a')).toMatchObject({ record: 'shop\n{"of":"a"}' });
   });
 
-  it('is taken over where none does, so that an owner can be renamed', async () => {
+  it('is taken over if none does, so that an owner can be renamed', async () => {
     await declaring(q, 'p1', ['a', 'b'], { owner: 'shop' });
     await withdrawing(q, 'p1', ['a', 'b'], 'shop');
     const { revision } = (await get('a'))!;
@@ -150,7 +150,7 @@ describe('a schedule of another owner', () => {
 });
 
 describe('an empty set', () => {
-  it('leaves nothing where there is nothing to watch over', async () => {
+  it('leaves nothing if the owner has no schedules', async () => {
     const answer = await changingNothing(q, () => declaring(q, 'p1', []));
     expect(answer).toEqual({ outcomes: [], removed: [], idle: true });
   });
@@ -173,7 +173,7 @@ describe('declare refused', () => {
   });
 });
 
-it('names its declaration as the scripts take it apart', async () => {
+it('returns its declaration in the form that the scripts parse', async () => {
   await declaring(q, 'p1', ['a']);
   const { process, ttlMs, owner, set } = declaration('p1', ['a']);
   expect(await q.zset('declarers')).toEqual([`${process} ${ttlMs} ${owner}:${set}`]);

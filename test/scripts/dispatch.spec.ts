@@ -23,7 +23,7 @@ const ready = () => q.admin.lrange(readyKey(), 0, -1);
 const delayed = () => q.admin.zrange(delayedKey(), '0', '-1');
 const nowInSeconds = async () => (await q.now()) / 1000;
 
-describe('what is due', () => {
+describe('a due task', () => {
   it('goes to the end of the list in the order of due times, then of the bytes', async () => {
     await q.admin.rpush(readyKey(), 'there before');
     await put([3, 'late'], [1, 'b'], [2, 'middle'], [1, 'a'], [2.5, 'fraction'], [1, 'B']);
@@ -43,7 +43,7 @@ describe('what is due', () => {
     expect(await delayed()).toEqual(['later']);
   });
 
-  it('is decided in milliseconds where the scores are such', async () => {
+  it('is decided in milliseconds if the scores are in milliseconds', async () => {
     const now = await q.now();
     await put([now, 'due'], [now + 60_000, 'later']);
     const { dispatched, dueInMs } = await dispatch({ unit: 'ms' });
@@ -53,7 +53,7 @@ describe('what is due', () => {
     expect(await dispatch()).toMatchObject({ dispatched: 0, delayed: 1 });
   });
 
-  it('is always that of -inf, and never that of inf', async () => {
+  it('may have the score -inf, but never inf', async () => {
     await put(['inf', 'never'], ['-inf', 'first'], [1, 'second'], [1e300, 'nearly never']);
     expect(await dispatch({ limit: 1 })).toEqual({ dispatched: 1, delayed: 3, ready: 1, dueInMs: 0 });
     expect(await dispatch()).toEqual({ dispatched: 1, delayed: 2, ready: 2, dueInMs: null });
@@ -77,7 +77,7 @@ describe('what is due', () => {
   });
 });
 
-it('moves no more than the limit, and says that more is due now', async () => {
+it('moves no more than the limit, and returns that more tasks are due', async () => {
   await put([1, 'a'], [2, 'b'], [3, 'c']);
   expect(await dispatch({ limit: 2 })).toEqual({ dispatched: 2, delayed: 1, ready: 2, dueInMs: 0 });
   expect(await dispatch({ limit: 2 })).toEqual({ dispatched: 1, delayed: 0, ready: 3, dueInMs: null });
@@ -99,7 +99,7 @@ it('fills the list no further than its bound', async () => {
   expect(await dispatch({ maxReady: 2 })).toEqual({ dispatched: 1, delayed: 0, ready: 2, dueInMs: null });
 });
 
-it('writes nothing where nothing is due', async () => {
+it('writes nothing if nothing is due', async () => {
   expect(await dispatch()).toEqual({ dispatched: 0, delayed: 0, ready: 0, dueInMs: null });
   expect(await q.redis.keys()).toEqual([]);
   await put(['inf', 'never']);
@@ -109,7 +109,7 @@ it('writes nothing where nothing is due', async () => {
   expect(changes(await q.admin.info('persistence'))).toBe(changes(before));
 });
 
-it('moves on when the memory is full', async () => {
+it('still moves tasks when the memory is full', async () => {
   await put([1, 'a']);
   await q.admin.config('SET', 'maxmemory', 1);
   atEnd(() => q.admin.config('SET', 'maxmemory', 0));
@@ -156,7 +156,7 @@ describe('a key of another type', () => {
   });
 });
 
-it('gives each task once, whoever asks at the same time', async () => {
+it('moves each task once, also with calls at the same time', async () => {
   const tasks = Array.from({ length: 1_000 }, (_, i) => `t${i}`);
   await put(...tasks.map((task, i) => [i, task] as const));
   const other = q.engineWith({});

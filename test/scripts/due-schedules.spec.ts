@@ -7,7 +7,7 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 const q = useQueue();
 const due = (offset = 0) => changingNothing(q, () => q.engine.schedules.due(QUEUE, offset));
 
-it('answers what is due by the clock of Redis, the most overdue first, and when the next one will be', async () => {
+it('returns the due schedules by the clock of Redis, the most overdue first, and the next due time', async () => {
   const now = await q.now();
   await put(q, 'later', { nextAt: now + 60_000 });
   await put(q, 'b', { nextAt: 2_000 });
@@ -24,22 +24,22 @@ it('answers what is due by the clock of Redis, the most overdue first, and when 
   expect((await due(2)).due).toEqual([]);
 });
 
-it('answers nothing where there is nothing', async () => {
+it('returns nothing if there is nothing', async () => {
   expect(await due()).toMatchObject({ due: [], nextInMs: null });
 });
 
-it('answers a hundred at a time', async () => {
+it('returns a hundred at a time', async () => {
   for (let i = 0; i < 101; i++) await put(q, `s${i}`);
   expect((await due()).due).toHaveLength(100);
   expect((await due(100)).due).toHaveLength(1);
 });
 
-it('answers also what has no record', async () => {
+it('also returns schedules without a record', async () => {
   await q.admin.zadd(q.key('upcoming'), 5, 'ghost');
   expect((await due()).due).toMatchObject([{ id: 'ghost', record: '', revision: 0, nextAt: 5 }]);
 });
 
-it('an exchange tells when the first one is due', async () => {
+it('an exchange returns when the first one is due', async () => {
   expect((await q.exchanged()).scheduleInMs).toBeNull();
   await put(q, 'later', { nextAt: (await q.now()) + 60_000 });
   const { scheduleInMs } = await q.exchanged();
@@ -49,7 +49,7 @@ it('an exchange tells when the first one is due', async () => {
   expect((await q.exchanged()).scheduleInMs).toBe(0);
 });
 
-it('a queue is looked at and asked where it has a schedule that will fire', async () => {
+it('a queue is checked and asked if it has a schedule that will fire', async () => {
   expect(await q.engine.schedules.scheduled([QUEUE, 'other'])).toEqual([]);
   expect(await q.engine.schedules.scheduled([QUEUE, 'other'])).toEqual([]);
   await put(q, 'a', { nextAt: (await q.now()) + 60_000 });

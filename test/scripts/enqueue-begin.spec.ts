@@ -33,7 +33,7 @@ async function transactions(engine: RedisEngine = q.engine): Promise<unknown[][]
 const enqueue = (jobs: readonly EnqueueJob[], seq: number, engine: QueueEngine = q.engine) =>
   engine.enqueue(QUEUE, callOf(jobs, seq));
 
-it('stores many jobs at the end of the line, rings, and says so', async () => {
+it('stores many jobs at the end of the line, rings, and writes an event', async () => {
   const said = await transactions();
   await q.add('before');
   await q.wasRung();
@@ -61,7 +61,7 @@ it('stores large bodies as they are, of several jobs and of one', async () => {
   expect(await q.hash('jobs')).toMatchObject({ ...bodies, alone: expect.stringMatching(/^work\nx+$/) });
 });
 
-it('says the name of each where they differ, and nothing where no events are kept', async () => {
+it('writes the name of each if they differ, and no event if none are kept', async () => {
   await transactions();
   await enqueue([...many('a'), job('other', { name: 'other' })], 1);
   expect((await q.events()).at(-1)).toMatchObject({ id: 'other', name: 'other' });
@@ -81,7 +81,7 @@ it('does not need a script that the server knows', async () => {
   expect(said).toEqual([[1, 250, 250, 1]]);
 });
 
-it('is not made where it may have been made before, nor of jobs that are there, or have an order or a time', async () => {
+it('is not used if the call may be a repetition, or if jobs exist already, have a priority or a delay', async () => {
   const said = await transactions();
   expect(await q.engine.enqueue(QUEUE, { ...callOf(many('a'), 1), isRepeated: true })).toMatchObject({
     kind: 'stored',
@@ -94,7 +94,7 @@ it('is not made where it may have been made before, nor of jobs that are there, 
   expect(await q.admin.hlen(q.key('jobs'))).toBe(1_002);
 });
 
-describe('where a call of this number, or a later one, was made', () => {
+describe('if a call of this number, or a later one, was made', () => {
   const states: Record<string, (jobs: readonly EnqueueJob[]) => Promise<unknown>> = {
     'all of its jobs wait': async () => undefined,
     'all have gone': async (jobs) => {
@@ -120,17 +120,17 @@ describe('where a call of this number, or a later one, was made', () => {
   });
 });
 
-it('leaves it to `enqueue` where what the lane remembers cannot be read', async () => {
+it('leaves the call to `enqueue` if the record of the lane is unreadable', async () => {
   const said = await transactions();
   await q.admin.set(q.key('lane'), 'not ours', 'PX', 10_000);
   await rememberingLonger(q, () => enqueue(many(), 1).catch(() => undefined));
   expect(said).toMatchObject([[0, 250, 250, 0]]);
 });
 
-describe('where the user may not make transactions', () => {
+describe('if the user may not run transactions', () => {
   const few = useQueue({ refusals: true });
 
-  it('goes by scripts', async () => {
+  it('uses scripts', async () => {
     await few.admin.call('ACL', 'SETUSER', new URL(few.redis.url).username, '-multi');
     const said = await transactions(few.engine);
     await enqueue(many(), 1, few.engine);

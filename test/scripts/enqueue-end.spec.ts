@@ -9,12 +9,12 @@ const q = useQueue();
 const end = () =>
   q.engine['store'].run(enqueueEnd, { ...q.keys.fixed, undo: q.keys.undo, bodies: q.key('bodies') }, {}, {});
 
-it('changes nothing where nothing is to be taken back', async () => {
+it('changes nothing if nothing has to be undone', async () => {
   await q.add('a');
   expect(await changingNothing(q, end)).toBe(true);
 });
 
-it('takes away as many as were written, and the bodies of those that were new', async () => {
+it('removes as many ids as were written, and the bodies of the new jobs', async () => {
   await q.add('a', 'b');
   const before = await q.dump();
   await q.admin.rpush(q.key('wait'), 'a', 'c', 'd');
@@ -24,7 +24,7 @@ it('takes away as many as were written, and the bodies of those that were new', 
   expect(await q.dump()).toEqual(before);
 });
 
-it.each(['jobs', 'wait'] as const)('leaves %s alone where it is of another type', async (kind) => {
+it.each(['jobs', 'wait'] as const)('does not change %s if it is of another type', async (kind) => {
   await q.admin.set(q.key(kind), 'not ours');
   await q.admin.set(q.keys.undo, '2\nc\nd');
   expect(await end()).toBe(false);

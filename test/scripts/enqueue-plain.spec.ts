@@ -27,20 +27,25 @@ function plain(
   return q.engine['store'].call(enqueuePlain, values, 5_000);
 }
 
-it.each([[['a']], [['a', 'b', 'c']]])('stores %j at the end of the line, rings, and says so', async (ids) => {
-  await q.add('before');
-  await q.wasRung();
-  expect(await plain(ids, { seq: 2 })).toBe(true);
-  expect(await q.list('wait')).toEqual(['before', ...ids]);
-  expect(await q.admin.hmget(q.key('jobs'), ...ids)).toEqual(ids.map((id) => job(id).body));
-  expect(await q.zset('doorbell')).toEqual(['work']);
-  const said = (await q.events()).slice(1);
-  expect(said.map(({ type, id, name }) => [type, id, name])).toEqual(ids.map((id) => ['added', id, 'work']));
-  expect(await q.admin.get(q.key('lane'))).toBe('2\n');
-  expect(await q.admin.pttl(q.key('lane'))).toBeGreaterThan(5_000);
-});
+it.each([[['a']], [['a', 'b', 'c']]])(
+  'stores %j at the end of the line, rings, and writes an event',
+  async (ids) => {
+    await q.add('before');
+    await q.wasRung();
+    expect(await plain(ids, { seq: 2 })).toBe(true);
+    expect(await q.list('wait')).toEqual(['before', ...ids]);
+    expect(await q.admin.hmget(q.key('jobs'), ...ids)).toEqual(ids.map((id) => job(id).body));
+    expect(await q.zset('doorbell')).toEqual(['work']);
+    const said = (await q.events()).slice(1);
+    expect(said.map(({ type, id, name }) => [type, id, name])).toEqual(
+      ids.map((id) => ['added', id, 'work']),
+    );
+    expect(await q.admin.get(q.key('lane'))).toBe('2\n');
+    expect(await q.admin.pttl(q.key('lane'))).toBeGreaterThan(5_000);
+  },
+);
 
-it('says the name of each where they differ, and nothing where no events are kept', async () => {
+it('writes the name of each if they differ, and no event if none are kept', async () => {
   await plain(['a', 'b'], { names: 'one\nother' });
   expect((await q.events()).map(({ id, name }) => [id, name])).toEqual([
     ['a', 'one'],
@@ -55,7 +60,7 @@ it('takes 1,000 jobs', async () => {
   expect(await q.admin.llen(q.key('wait'))).toBe(1_000);
 });
 
-it('stores bodies as they are, whatever stands in them', async () => {
+it('stores bodies unchanged, whatever they contain', async () => {
   const odd: Record<string, string> = { a: '', b: '\u0001a', c: '%d+\n\n.*', d: 'ä€😀' };
   expect(await plain(Object.keys(odd), { body: (id) => odd[id]! })).toBe(true);
   expect(await q.admin.hgetall(q.key('jobs'))).toEqual(odd);
@@ -63,7 +68,7 @@ it('stores bodies as they are, whatever stands in them', async () => {
   expect(await q.admin.hget(q.key('jobs'), 'alone')).toBe(`what ${END} stands behind`);
 });
 
-it('comes behind an earlier call of the lane that found jobs which were there', async () => {
+it('works after an earlier call of the lane that found duplicates', async () => {
   await q.add('a');
   await q.add('a', 'b');
   expect(await q.admin.get(q.key('lane'))).toBe('2\nwaiting a');
@@ -72,18 +77,18 @@ it('comes behind an earlier call of the lane that found jobs which were there', 
   expect(await q.admin.get(q.key('lane'))).toBe('3\n');
 });
 
-describe('leaves it to `enqueue`, and changes nothing,', () => {
-  it('where in one of several bodies stands what is to stand behind them', async () => {
+describe('leaves the call to `enqueue`, and changes nothing,', () => {
+  it('if one of several bodies contains the separator', async () => {
     const body = (id: string) => (id === 'b' ? `x${END}y` : id);
     expect(await changingNothing(q, () => plain(['a', 'b'], { body }))).toBe(false);
   });
 
-  it('where what the lane remembers cannot be read', async () => {
+  it('if the record of the lane is unreadable', async () => {
     await q.admin.set(q.key('lane'), 'not ours', 'PX', 10_000);
     expect(await rememberingLonger(q, () => plain(['a']))).toBe(false);
   });
 
-  it.each([1, 2])('where the call of this number, or a later one, was made: %i', async (seq) => {
+  it.each([1, 2])('if the call of this number, or a later one, was made: %i', async (seq) => {
     await q.add('a');
     await q.add('b');
     expect(await rememberingLonger(q, () => plain(['c'], { seq }))).toBe(false);
@@ -100,7 +105,7 @@ describe('leaves it to `enqueue`, and changes nothing,', () => {
       await q.settle(kept('x', 60_000));
     },
   };
-  it.each(Object.keys(states))('where a job of that id %s', async (state) => {
+  it.each(Object.keys(states))('if a job with that id %s', async (state) => {
     await states[state]!();
     const seq = 2;
     expect(await changingNothing(q, () => plain(['x'], { seq }))).toBe(false);
@@ -108,13 +113,13 @@ describe('leaves it to `enqueue`, and changes nothing,', () => {
   });
 });
 
-it('stores it again where the job of that id has gone', async () => {
+it('stores it again if the job with that id is gone', async () => {
   await q.hold('x');
   await q.settle(completed('x'));
   expect(await plain(['x'], { seq: 2 })).toBe(true);
 });
 
-it('is one call of the engine for plain new jobs, and two where there is more to it', async () => {
+it('is one call for plain new jobs, and two for others', async () => {
   const { store } = q.engine as unknown as { store: { call: (script: { name: string }) => unknown } };
   const calls: string[] = [];
   const call = store.call.bind(store);

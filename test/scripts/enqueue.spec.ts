@@ -65,7 +65,7 @@ describe('where jobs go', () => {
     expect(await q.admin.exists(q.key('prioritized'))).toBe(0);
   });
 
-  it('a mixed call each to its place, with 1,000 jobs', async () => {
+  it('in a mixed call each to its place, with 1,000 jobs', async () => {
     const jobs = Array.from({ length: 1_000 }, (_, i) => {
       if (i % 3 === 1) return job(`p${i}`, { priority: 1 + (i % 5) });
       return i % 3 === 2 ? job(`d${i}`, { delayMs: 60_000 }) : job(`w${i}`);
@@ -108,7 +108,7 @@ it.each([
   expect(said).toEqual(['added', 'active', 'completed']);
 });
 
-describe('a job that is in the queue already', () => {
+describe('a job that already exists', () => {
   const states: Record<string, () => Promise<unknown>> = {
     waiting: () => q.add('x'),
     prioritized: () => q.add(job('x', { priority: 3 })),
@@ -121,19 +121,22 @@ describe('a job that is in the queue already', () => {
     dead: () => q.bury('x'),
   };
 
-  it.each(Object.keys(states))('is left as it is when %s, and named; the others go in', async (state) => {
-    await states[state]?.();
-    const before = await q.engine.admin.get(QUEUE, 'x');
-    const other = { body: 'other\n{}', name: 'other', idHeldBy: ['completed', 'dead'] as const };
-    expect(await q.add(job('a'), job('x', other), job('b', { delayMs: 9_000 }))).toEqual(['x']);
-    expect(await q.add(job('x', { ...other, priority: 9 }))).toEqual(['x']);
-    expect(await q.add(job('x', { ...other, delayMs: 1 }))).toEqual(['x']);
-    expect(await q.engine.admin.get(QUEUE, 'x')).toEqual(before);
-    expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'waiting' });
-    expect(await q.engine.admin.get(QUEUE, 'b')).toMatchObject({ state: 'delayed' });
-  });
+  it.each(Object.keys(states))(
+    'is not changed when %s, and is returned; the others are added',
+    async (state) => {
+      await states[state]?.();
+      const before = await q.engine.admin.get(QUEUE, 'x');
+      const other = { body: 'other\n{}', name: 'other', idHeldBy: ['completed', 'dead'] as const };
+      expect(await q.add(job('a'), job('x', other), job('b', { delayMs: 9_000 }))).toEqual(['x']);
+      expect(await q.add(job('x', { ...other, priority: 9 }))).toEqual(['x']);
+      expect(await q.add(job('x', { ...other, delayMs: 1 }))).toEqual(['x']);
+      expect(await q.engine.admin.get(QUEUE, 'x')).toEqual(before);
+      expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'waiting' });
+      expect(await q.engine.admin.get(QUEUE, 'b')).toMatchObject({ state: 'delayed' });
+    },
+  );
 
-  it('makes no event, but keeps its number, so that the others keep theirs', async () => {
+  it('writes no event, but uses its number, so that the others keep theirs', async () => {
     await q.add('x');
     await q.add('a', 'x', 'b');
     expect((await q.events()).map(({ number, type, id }) => [number, type, id])).toEqual([
@@ -144,7 +147,7 @@ describe('a job that is in the queue already', () => {
     expect(await q.engine.lastEvent(QUEUE)).toBe(4);
   });
 
-  it('alone in its call changes nothing but the memory of the lane', async () => {
+  it('alone in its call changes only the record of the lane', async () => {
     await q.add('x', job('y', { delayMs: 9_000 }));
     await q.wasRung();
     const before = without(await q.dump(), `lane:${LANE}`);
@@ -153,7 +156,7 @@ describe('a job that is in the queue already', () => {
   });
 });
 
-describe('a call that is made again', () => {
+describe('a repeated call', () => {
   it('is answered as the first time and changes nothing', async () => {
     await q.add('x');
     const call = callOf([job('a'), job('x'), job('b', { priority: 1 }), job('c', { delayMs: 9_000 })], 2);
@@ -162,7 +165,7 @@ describe('a call that is made again', () => {
     expect(await changingNothing(q, () => q.engine.enqueue(QUEUE, call))).toEqual(first);
   });
 
-  it('is recognised when its job has run and gone', async () => {
+  it('is recognised when its job has run and is gone', async () => {
     await q.hold('a');
     await q.settle(completed('a'));
     expect(await q.redis.keys()).not.toContain(q.key('jobs'));
@@ -177,14 +180,14 @@ describe('a call that is made again', () => {
     expect(late).toEqual({ kind: 'stale' });
   });
 
-  it('is another call in another lane', async () => {
+  it('is a new call in another lane', async () => {
     await q.add('a');
     const other = await q.engine.enqueue(QUEUE, callOf(['b'], 1, 'other'));
     expect(other).toEqual({ kind: 'stored', duplicates: [] });
     expect(await q.list('wait')).toEqual(['a', 'b']);
   });
 
-  it('is remembered as long as asked, counted from the last one', async () => {
+  it('is remembered as long as requested, counted from the last one', async () => {
     await q.engine.enqueue(QUEUE, { ...callOf(['a'], 1), rememberMs: 30_000 });
     const left = await q.admin.pttl(q.key('lane'));
     expect(left).toBeGreaterThan(20_000);
@@ -194,7 +197,7 @@ describe('a call that is made again', () => {
   });
 });
 
-it('is stored also where it is not to be remembered', async () => {
+it('is stored also if it does not have to be remembered', async () => {
   await q.engine.enqueue(QUEUE, { ...callOf(['a'], 1), rememberMs: 0 });
   expect(await q.list('wait')).toEqual(['a']);
 });
@@ -209,7 +212,7 @@ describe('the bell', () => {
     expect(await q.zset('doorbell')).toContain('work');
   });
 
-  it('rings for a delayed job only where it is the new first one, and for two workers', async () => {
+  it('rings for a delayed job only if it is the new first one, and for two workers', async () => {
     const wokenBy = async (...jobs: EnqueueJob[]) => {
       await q.add(...jobs);
       let woken = 0;
@@ -222,7 +225,7 @@ describe('the bell', () => {
     expect(await wokenBy(job('now'))).toBe(1);
   });
 
-  it('does not ring for what was there already', async () => {
+  it('does not ring for duplicates', async () => {
     await q.add('a');
     expect(await q.wasRung()).toBe(true);
     await q.add('a');
@@ -231,7 +234,7 @@ describe('the bell', () => {
 });
 
 describe('the events', () => {
-  it('are one entry for the whole call: first what can run at once, then what waits, and how long', async () => {
+  it('are one entry for the whole call: first the jobs that can run at once, then the delayed ones with their delays', async () => {
     await q.add(
       job('late', { delayMs: 5_000 }),
       job('mail', { name: 'mail' }),
@@ -247,7 +250,7 @@ describe('the events', () => {
     ]);
   });
 
-  it('tell how long a job with a due time waits', async () => {
+  it('contain how long a job with a due time waits', async () => {
     await q.add(job('a', { dueAt: (await q.now()) + 60_000 }));
     const [event] = await q.events();
     expect(event).toMatchObject({ type: 'delayed', id: 'a' });
@@ -255,7 +258,7 @@ describe('the events', () => {
     expect(event?.delayMs).toBeLessThan(61_000);
   });
 
-  it('leave out what was there already, also among the delayed', async () => {
+  it('leave out duplicates, also among delayed jobs', async () => {
     await q.add('x', job('y', { delayMs: 9_000 }));
     await q.add('a', 'x', job('y', { delayMs: 1_000 }), job('b', { delayMs: 1_000 }));
     expect((await q.events()).slice(2).map(({ number, type, id }) => [number, type, id])).toEqual([
@@ -266,7 +269,7 @@ describe('the events', () => {
   });
 });
 
-it('keeps apart what is there already in each of its lists, also where its retention is over', async () => {
+it('finds existing jobs in each of its lists, also if their retention is over', async () => {
   await q.hold('old');
   await q.settle(kept('old', 60_000));
   await q.admin.zadd(q.key('completed'), (await q.now()) - 1, 'old');
@@ -286,7 +289,7 @@ it('keeps apart what is there already in each of its lists, also where its reten
   expect(await q.zset('completed')).toEqual([]);
 });
 
-it('takes an id again when its job has gone, or was only dead and removed', async () => {
+it('accepts an id again when its job is gone, or was dead and removed', async () => {
   await q.hold('a');
   await q.settle(completed('a'));
   expect(await q.add('a')).toEqual([]);

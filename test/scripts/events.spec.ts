@@ -20,7 +20,7 @@ describe('numbers', () => {
     expect(await q.engine.lastEvent(QUEUE)).toBe(7);
   });
 
-  it('count events of a type that only a newer version knows, which are not told', async () => {
+  it('count events of a type that only a newer version knows, which are not delivered', async () => {
     await q.admin.hset(q.key('meta'), 'events', 4);
     const newer = ['blocked', 'x\ny', 'blocked.name', 'work', 'blocked.group', 'g'];
     const entry = ['at', 1, 'n', 4, 'added', 'a', 'added.name', 'work', 'added.tags', 't', ...newer];
@@ -43,7 +43,7 @@ describe('numbers', () => {
     expect((await q.events()).at(-1)).toMatchObject({ number: 5, id: 'c' });
   });
 
-  it('let a reader go on behind any entry', async () => {
+  it('let a reader continue after any entry', async () => {
     await q.add('a', 'b', 'c');
     await q.claim(2);
     await q.engine.openEvents();
@@ -67,7 +67,7 @@ describe('numbers', () => {
   });
 });
 
-it('columns: one value for all where they are the same, one for each otherwise', async () => {
+it('columns: one value for all if they are equal, one for each otherwise', async () => {
   await q.add(job('a'), job('b'));
   await q.claim();
   await q.add(job('c'), job('d', { name: 'mail' }));
@@ -104,7 +104,7 @@ describe('kept', () => {
   });
 });
 
-it('are not written where they are off, by any verb', async () => {
+it('are not written by any verb if they are off', async () => {
   const engine = q.engineWith({ maxEvents: 0 });
   await adding(engine, 1, ['a', 'b', 'c', 'd', 'e']);
   await q.exchange({ want: 5 }, engine);
@@ -124,7 +124,7 @@ it('are not written where they are off, by any verb', async () => {
   expect(await engine.admin.counts(QUEUE)).toMatchObject({ waiting: 2, active: 0, dead: 1 });
 });
 
-it('a job that was settled in vain and found without a body in one exchange is said to be dead', async () => {
+it('a job whose settlement is refused and whose body is missing in the same exchange is reported as dead', async () => {
   await q.add('a');
   await q.admin.hdel(q.key('jobs'), 'a');
   expect(await q.exchanged({ settled: [completed('a')], want: 1 })).toMatchObject({
@@ -137,15 +137,15 @@ it('a job that was settled in vain and found without a body in one exchange is s
   ]);
 });
 
-describe('heal by themselves', () => {
-  it('where the stream was deleted: the numbers go on', async () => {
+describe('recover automatically', () => {
+  it('if the stream was deleted: the numbers continue', async () => {
     await q.add('a', 'b');
     await q.admin.del(q.key('events'));
     await q.add('c');
     expect((await q.events()).map(({ number, id }) => [number, id])).toEqual([[3, 'c']]);
   });
 
-  it('where the counter was deleted: the stream knows the last number', async () => {
+  it('if the counter was deleted: the stream has the last number', async () => {
     await q.add('a', 'b', 'c');
     await q.admin.del(q.key('meta'));
     await q.add('d', 'e');
@@ -161,7 +161,7 @@ describe('heal by themselves', () => {
     expect(await q.engine.lastEvent(QUEUE)).toBe(6);
   });
 
-  it('where an older counter was restored, and everything was trimmed', async () => {
+  it('if an older counter was restored, and everything was trimmed', async () => {
     await q.add('a', 'b', 'c');
     await q.admin.xtrim(q.key('events'), 'MAXLEN', 0);
     await q.admin.hset(q.key('meta'), 'events', 1);
@@ -169,7 +169,7 @@ describe('heal by themselves', () => {
     expect(await q.events()).toMatchObject([{ number: 4, id: 'd', name: 'work' }]);
   });
 
-  it('where the counter is no number: jobs go through', async () => {
+  it('if the counter is not a number: jobs still run', async () => {
     await q.add('a', 'b');
     await q.admin.hset(q.key('meta'), 'events', 'no number');
     await q.add('c');
@@ -181,7 +181,7 @@ describe('heal by themselves', () => {
     ]);
   });
 
-  it('where the counter is no number and the stream is gone: they are numbered from 1 again', async () => {
+  it('if the counter is not a number and the stream is gone: they are numbered from 1 again', async () => {
     await q.add('a', 'b');
     await q.admin.hset(q.key('meta'), 'events', 'no number');
     await q.admin.del(q.key('events'));
@@ -195,7 +195,7 @@ describe('heal by themselves', () => {
   });
 
   it.each(['9007199254740993-0', '18446744073709551615-5', '7-7'])(
-    'where somebody wrote an entry %s: it is read once, and later events are read',
+    'if another program wrote an entry %s: it is read once, and later events are read',
     async (id) => {
       await q.add('a');
       await q.admin.xadd(q.key('events'), id, 'at', '1', 'n', '1', 'added', 'forged');
@@ -213,7 +213,7 @@ describe('heal by themselves', () => {
     },
   );
 
-  it('where something else lies at the key of the stream: jobs go through', async () => {
+  it('if the key of the stream has another type: jobs still run', async () => {
     await q.admin.set(q.key('events'), 'not ours');
     await q.hold('a', 'b');
     expect((await q.settle(completed('a'), dead('b'))).lost).toEqual([]);

@@ -11,7 +11,7 @@ async function suspects(...ids: string[]): Promise<void> {
 }
 
 describe('promotes', () => {
-  it('what is due, the earliest first, to the end of the line; and nothing else', async () => {
+  it('due jobs, the earliest first, to the end of the line, and no others', async () => {
     await q.add(
       job('second', { dueAt: 20 }),
       job('first', { dueAt: 10 }),
@@ -35,7 +35,7 @@ describe('promotes', () => {
     expect(await q.admin.exists(q.key('priorities'), q.key('delayed'))).toBe(0);
   });
 
-  it('at most 250 at a time, and says that more is due now', async () => {
+  it('at most 250 at a time, and returns that more are due', async () => {
     await q.add(...Array.from({ length: 300 }, (_, i) => job(`j${i}`, { dueAt: i + 1 })));
     expect((await q.exchanged()).dueInMs).toBe(0);
     expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 250, delayed: 50 });
@@ -45,7 +45,7 @@ describe('promotes', () => {
 });
 
 describe('claims', () => {
-  it('plain jobs before prioritized, these by priority and first in first out', async () => {
+  it('plain jobs before prioritized ones, and those by priority and first in first out', async () => {
     await q.add(job('5a', { priority: 5 }), job('1', { priority: 1 }), 'a', job('5b', { priority: 5 }), 'b');
     expect(await q.claim()).toEqual(['a', 'b', '1', '5a', '5b']);
   });
@@ -59,7 +59,7 @@ describe('claims', () => {
     expect((await q.admin.smembers(q.key('active'))).toSorted()).toEqual(['a', 'b', 'c', 'p']);
   });
 
-  it('one suspect at a time, first of all, where the worker may have one', async () => {
+  it('one suspect at a time, before all others, if the worker may have one', async () => {
     await suspects('s1', 's2');
     await q.add('a', 'b');
     const first = await q.exchanged({ want: 2 });
@@ -73,7 +73,7 @@ describe('claims', () => {
     ]);
   });
 
-  it('a suspect where it is all that is wanted', async () => {
+  it('a suspect if only one job is wanted', async () => {
     await suspects('s1');
     await q.add('a');
     expect(await q.claim(1)).toEqual(['s1']);
@@ -98,7 +98,7 @@ describe('claims', () => {
     expect(await q.claim()).toEqual(['s1', 'b', 'due']);
   });
 
-  it('says what began, in which attempt', async () => {
+  it('reports which jobs started, and in which attempt', async () => {
     await q.add('a', job('b', { name: 'mail' }));
     await q.admin.hset(q.key('attempts'), 'b', 2);
     await q.claim();
@@ -108,7 +108,7 @@ describe('claims', () => {
     ]);
   });
 
-  it('no more than Lua can hold, whatever is wanted', async () => {
+  it('at most as many as Lua can handle, however many are wanted', async () => {
     const ids = Array.from({ length: 9_000 }, (_, i) => `j${i}`);
     for (let i = 0; i < ids.length; i += 1_000) await q.add(...ids.slice(i, i + 1_000));
     const claimed = await q.claim(9_000);
@@ -145,7 +145,7 @@ describe('a job whose body is missing', () => {
     expect(await q.engine.lastEvent(QUEUE)).toBe(8);
   });
 
-  it('leaves no lease where nothing else was claimed', async () => {
+  it('leaves no lease if nothing else was claimed', async () => {
     await q.add('x');
     await q.admin.hdel(q.key('jobs'), 'x');
     expect(await q.claim()).toEqual([]);
@@ -157,7 +157,7 @@ describe('a job whose body is missing', () => {
 });
 
 describe('the bell', () => {
-  it('rings again while work remains, so that the next idle worker wakes', async () => {
+  it('rings again while jobs remain, so that the next idle worker wakes', async () => {
     await q.add('a', 'b', job('p', { priority: 1 }));
     for (const remains of [true, true, false]) {
       await q.wasRung();
@@ -166,14 +166,14 @@ describe('the bell', () => {
     }
   });
 
-  it('does not ring where all that was promoted is claimed at once', async () => {
+  it('does not ring if all promoted jobs are claimed at once', async () => {
     await q.add(job('a', { dueAt: 1 }), job('b', { dueAt: 2, priority: 5 }));
     while (await q.wasRung());
     expect(await q.claim()).toEqual(['a', 'b']);
     expect(await q.wasRung()).toBe(false);
   });
 
-  it('does not ring for what only rests in the queue: kept, dead or delayed', async () => {
+  it('does not ring for jobs that cannot run: kept, dead or delayed', async () => {
     await q.hold('kept', 'dead');
     await q.settle(kept('kept', 60_000), dead('dead'));
     await q.add(job('later', { delayMs: 60_000 }));
@@ -183,7 +183,7 @@ describe('the bell', () => {
     expect(await q.wasRung()).toBe(false);
   });
 
-  it('rings where a worker without free slots settles while work waits', async () => {
+  it('rings if a worker without free slots settles while jobs wait', async () => {
     await q.hold('a');
     await q.add('b');
     await q.wasRung();
@@ -191,7 +191,7 @@ describe('the bell', () => {
     expect(await q.wasRung()).toBe(true);
   });
 
-  it('rings for what was promoted or released and not claimed', async () => {
+  it('rings for jobs that were promoted or released and not claimed', async () => {
     await q.hold('a');
     await q.wasRung();
     await q.settle(released('a'));
@@ -203,7 +203,7 @@ describe('the bell', () => {
     expect(await q.wasRung()).toBe(true);
   });
 
-  it('rings for two others where a retry is due before all else, and for nobody where it is not', async () => {
+  it('rings for two other workers if a retry is due before all others, and for none if it is not', async () => {
     const wokenBy = async (delayMs: number) => {
       await q.hold(`in ${delayMs}`);
       while (await q.wasRung());

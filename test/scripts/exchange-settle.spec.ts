@@ -43,13 +43,13 @@ describe('completed', () => {
     expect(left[4]).toMatch(/^stats:\d{4}-\d\d-\d\d$/);
   });
 
-  it('and said so twice at once, counts once', async () => {
+  it('and settled twice in one call, counts once', async () => {
     await q.hold('a', 'b');
     await q.settle(completed('a'), completed('a'), completed('b'));
     expect(await q.totals()).toEqual({ processed: '2' });
   });
 
-  it('and kept, is there with its result until its time is over; attempts and stalls are forgotten', async () => {
+  it('and kept, can be read with its result until its retention is over; attempts and stalls are deleted', async () => {
     await q.hold('a');
     await leaveTraces('a');
     const before = await q.now();
@@ -76,7 +76,7 @@ describe('completed', () => {
     });
   });
 
-  it('and kept, goes with everything it left when its time is over, at the next exchange', async () => {
+  it('and kept, is deleted with all its data at the next exchange after its retention', async () => {
     await q.hold('old', 'new');
     await leaveTraces('old');
     await q.settle(kept('old', 60_000, '1'), kept('new', 60_000, '2'));
@@ -88,7 +88,7 @@ describe('completed', () => {
     expect(await q.admin.exists(q.key('failures'), q.key('progress'), q.key('logs'))).toBe(0);
   });
 
-  it('keeps so many and no more: first go those whose retention ends first', async () => {
+  it('keeps at most the maximum: those whose retention ends first are deleted first', async () => {
     await q.hold('a', 'b', 'c', 'd');
     await q.settle(kept('a', 60_000, '1'), kept('b', 30_000, '2'));
     const few = q.engineWith({ completedMax: 2 });
@@ -105,7 +105,7 @@ describe('completed', () => {
     expect(await q.admin.exists(q.key('completed'), q.key('results'), q.key('jobs'))).toBe(0);
   });
 
-  it('and kept, goes 500 at a time', async () => {
+  it('and kept, are deleted 500 at a time', async () => {
     const ids = Array.from({ length: 700 }, (_, i) => `j${i}`);
     await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, 'work\n{}']));
     await q.admin.zadd(q.key('completed'), ...ids.flatMap((id) => [1, id]));
@@ -117,7 +117,7 @@ describe('completed', () => {
 });
 
 describe('retried', () => {
-  it('waits for its delay, with one attempt more and what went wrong', async () => {
+  it('waits for its delay, with one more attempt and the error', async () => {
     await q.hold('a');
     const before = await q.now();
     await q.settle(retried('a', { delayMs: 5_000.2 }));
@@ -129,7 +129,7 @@ describe('retried', () => {
     expect(stored!.failedAt).toBeGreaterThanOrEqual(before);
   });
 
-  it('without a delay goes to the end of the line, and counts on', async () => {
+  it('without a delay goes to the end of the line, and counts the attempt', async () => {
     await q.hold('a');
     await q.add('b');
     await q.settle(retried('a'));
@@ -164,13 +164,13 @@ describe('retried, and the only one in the queue', () => {
   it.each([
     ['without a delay', {}],
     ['without a delay, with a priority', { priority: 3 }],
-  ])('%s is given out by the same exchange', async (_, more) => {
+  ])('%s is claimed by the same exchange', async (_, more) => {
     await q.hold('a');
     const { claimed } = await q.exchanged({ want: 1, settled: [retried('a', more)] });
     expect(claimed).toMatchObject([{ id: 'a', failed: 1 }]);
   });
 
-  it('with a delay is known to be due by the same exchange', async () => {
+  it('with a delay: the same exchange returns when it is due', async () => {
     await q.hold('a');
     const { dueInMs } = await q.settle(retried('a', { delayMs: 60_000 }));
     expect(dueInMs).toBeGreaterThan(50_000);
@@ -188,14 +188,14 @@ describe('dead', () => {
     expect(stored!.failedAt).toBe(stored!.endedAt);
   });
 
-  it('counts no attempt where no handler ran', async () => {
+  it('counts no attempt if no handler ran', async () => {
     await q.hold('a');
     await q.settle(dead('a', false));
     expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'dead', failed: 0 });
     expect(await q.hash('attempts')).toEqual({});
   });
 
-  it('is kept up to a number; the oldest go with everything they left, and it is said', async () => {
+  it('are kept up to a maximum; the oldest are deleted with all their data, which is reported', async () => {
     await q.hold('a', 'b', 'c');
     await leaveTraces('a');
     await q.settle(dead('a'));
@@ -221,7 +221,7 @@ describe('dead', () => {
     expect(await q.engine.admin.get(QUEUE, 'old')).toBeNull();
   });
 
-  it('goes 500 at a time where the cap was lowered', async () => {
+  it('are deleted 500 at a time if the maximum was lowered', async () => {
     const ids = Array.from({ length: 1_500 }, (_, i) => `j${i}`);
     await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, 'work\n{}']));
     const now = await q.now();
@@ -243,7 +243,7 @@ describe('released', () => {
     expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ failed: 0, stalls: 0, failure: null });
   });
 
-  it('goes to the line of the suspects where it has stalled twice', async () => {
+  it('goes to the line of the suspects if it has stalled twice', async () => {
     await q.hold('a', 'once', 'twice');
     await q.admin.hset(q.key('stalls'), { once: 1, twice: 2 });
     await q.settle(released('a'), released('once'), released('twice'));
@@ -251,7 +251,7 @@ describe('released', () => {
     expect(await q.list('suspects')).toEqual(['twice']);
   });
 
-  it('wakes somebody for a suspect alone, too', async () => {
+  it('also wakes a worker for a suspect alone', async () => {
     await q.hold('twice');
     await q.admin.hset(q.key('stalls'), 'twice', 2);
     await q.wasRung();
@@ -260,7 +260,7 @@ describe('released', () => {
   });
 });
 
-describe('not held any more', () => {
+describe('no longer held', () => {
   const outcomes = {
     completed: completed('x'),
     kept: kept('x', 60_000, '1'),
@@ -279,7 +279,7 @@ describe('not held any more', () => {
     expect(without(await q.dump(), `worker:${WORKER}`)).toEqual(before);
   });
 
-  it('is lost once where one batch settles it twice, by whatever outcome comes first', async () => {
+  it('is lost once if one batch settles it twice: only one outcome is accepted', async () => {
     await q.hold('a');
     expect((await q.settle(released('a'), completed('a'))).lost).toEqual(['a']);
     expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0 });
@@ -297,7 +297,7 @@ describe('not held any more', () => {
   });
 });
 
-it('says what became of each run, with name, attempt, duration, delay, reason and error', async () => {
+it('reports the outcome of each run, with name, attempt, duration, delay, reason and error', async () => {
   await q.hold('a', 'b', 'c', 'd', 'e', 'f');
   await q.settle(
     completed('a'),
@@ -321,7 +321,7 @@ it('says what became of each run, with name, attempt, duration, delay, reason an
   expect(events.map(({ number }) => number)).toEqual([13, 14, 15, 16, 17, 18]);
 });
 
-it('counts what was processed, failed and died today, kept for 90 days', async () => {
+it('counts completed, failed and dead jobs of the day, kept for 90 days', async () => {
   await q.hold('a', 'b', 'c', 'd', 'e', 'f', 'g');
   await q.settle(
     completed('a'),

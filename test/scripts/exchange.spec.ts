@@ -20,7 +20,7 @@ const q = useQueue();
 const lease = async () => Number(await q.admin.zscore(q.key('workers'), WORKER));
 
 describe('the number of an exchange', () => {
-  it('repeated, gives the same claim again and settles nothing twice', async () => {
+  it('repeated, returns the same claim and settles nothing twice', async () => {
     await q.hold('a', 'b', 'c');
     await q.add('d', 'e');
     const call = {
@@ -37,7 +37,7 @@ describe('the number of an exchange', () => {
     expect(again.lost).toEqual(first.lost);
   });
 
-  it('repeated, tells attempts and stalls as the first time', async () => {
+  it('repeated, returns attempts and stalls as the first time', async () => {
     await q.admin.hset(q.key('attempts'), 'b', 2);
     await q.admin.hset(q.key('stalls'), 'b', 1);
     await q.add('a', 'b');
@@ -50,7 +50,7 @@ describe('the number of an exchange', () => {
     expect((await q.exchanged(call)).claimed).toEqual(claimed);
   });
 
-  it('repeated after the jobs were taken back, does not give them', async () => {
+  it('repeated after the jobs were taken back, does not return them', async () => {
     await q.add('a', 'b');
     expect(await q.claim(2)).toEqual(['a', 'b']);
     await q.engine.release(QUEUE, { worker: WORKER, ids: ['a'], leave: false });
@@ -73,19 +73,19 @@ describe('the number of an exchange', () => {
     expect(late.kind).toBe('stale');
   });
 
-  it('above 1 of a worker nobody knows, does nothing', async () => {
+  it('above 1 of an unknown worker, does nothing', async () => {
     await q.add('a');
     const unknown = await changingNothing(q, () => q.exchange({ seq: 2, want: 5 }));
     expect(unknown.kind).toBe('unknown-worker');
   });
 
-  it('is each worker’s own', async () => {
+  it('is separate for each worker', async () => {
     await q.add('a', 'b');
     expect(await q.claim(1, 'w1')).toEqual(['a']);
     expect(await q.claim(1, 'w2')).toEqual(['b']);
   });
 
-  it('is kept with what was given, and how long a lease is, for longer than a clock is likely to step', async () => {
+  it('is kept with the claimed jobs and the length of a lease, for longer than a clock is likely to jump', async () => {
     await q.add('a', 'b');
     await q.exchange({ want: 5, settled: [completed('gone')] });
     expect(await q.hash('worker')).toEqual({ seq: '1', gave: 'a\nb', lost: 'gone', lease: '8000' });
@@ -107,7 +107,7 @@ describe('the lease', () => {
     expect(await lease()).toBeLessThan(before + LEASE_MS);
   });
 
-  it('is not there for a worker that holds nothing', async () => {
+  it('does not exist for a worker that holds nothing', async () => {
     await q.exchange({ want: 5 });
     expect(await q.admin.exists(q.key('workers'))).toBe(0);
   });
@@ -120,7 +120,7 @@ describe('the lease', () => {
     expect(await q.admin.exists(q.key('workers'), q.key('active'))).toBe(0);
   });
 
-  it('goes on where the last job is settled and another claimed in one exchange', async () => {
+  it('continues if the last job is settled and another one claimed in one exchange', async () => {
     await q.hold('a');
     await q.add('b');
     await q.exchange({ want: 1, settled: [completed('a')] });
@@ -128,7 +128,7 @@ describe('the lease', () => {
     expect(await q.admin.zcard(q.key('workers'))).toBe(1);
   });
 
-  it('of another worker that ends first is told, never one’s own', async () => {
+  it('of another worker that ends first is returned, never its own', async () => {
     await q.hold('a');
     expect((await q.exchanged()).leaseInMs).toBeNull();
     await q.add('b');

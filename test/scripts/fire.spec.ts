@@ -28,7 +28,7 @@ describe('an occurrence', () => {
     expect(await q.events()).toMatchObject([{ type: 'added', id: 'a@1', name: 'work' }]);
   });
 
-  it('leaves what a newer version counts of its schedule, and shows a mode that is not known', async () => {
+  it('keeps counters of a newer version, and shows an unknown mode', async () => {
     await put(q, 'a');
     const counted = (await q.hash('firings'))['a']!.split('\n');
     await q.admin.hset(
@@ -47,7 +47,7 @@ describe('an occurrence', () => {
     expect(await seen(q, 'a')).toMatchObject({ fired: 1, lastJob: 'a@1' });
   });
 
-  it('is one job, however many processes saw that it is due', async () => {
+  it('adds one job, however many processes see that it is due', async () => {
     const a = await put(q, 'a');
     const call = firing(a, [tick('a@1')], { nextAt: 2_000 });
     const answers = await Promise.all([fires(call), fires(call), fires(call)]);
@@ -62,13 +62,13 @@ describe('an occurrence', () => {
     ['paused', (id) => q.engine.schedules.pause(QUEUE, id)],
     ['removed', (id) => q.engine.schedules.remove(QUEUE, id)],
     ['moved by hand', (id) => q.admin.zadd(q.key('upcoming'), 999, id)],
-  ])('makes none where the schedule was %s meanwhile', async (_, change) => {
+  ])('adds no job if the schedule was %s meanwhile', async (_, change) => {
     const a = await put(q, 'a');
     await change('a');
     expect((await changingNothing(q, () => fires(firing(a, [tick('a@1')])))).made).toEqual([null]);
   });
 
-  it('that is made already counts as made', async () => {
+  it('that was added already counts as added', async () => {
     await q.add('a@1');
     await put(q, 'a');
     const ofSchedules = ['upcoming', 'schedules', 'firings', 'scheduleOrder'];
@@ -78,7 +78,7 @@ describe('an occurrence', () => {
     expect(without(await q.dump(), ...ofSchedules)).toEqual(before);
   });
 
-  it('is made where the job of its name is over, with its retention', async () => {
+  it('is added if the retention of the job with its id is over', async () => {
     await q.hold('a@1');
     await q.settle(kept('a@1', 60_000, '1'));
     await q.admin.zadd(q.key('completed'), 1, 'a@1');
@@ -88,7 +88,7 @@ describe('an occurrence', () => {
     expect(await q.zset('completed')).toEqual([]);
   });
 
-  it('goes where its priority and its time say', async () => {
+  it('goes to the place for its priority and its due time', async () => {
     await put(q, 'a');
     const now = await q.now();
     const jobs = [
@@ -114,7 +114,7 @@ describe('an occurrence', () => {
     expect(await q.engine.admin.audit(QUEUE)).toMatchObject({ violations: [] });
   });
 
-  it('of nothing moves the time on, and nobody is woken', async () => {
+  it('without a job moves the next time, and wakes no worker', async () => {
     await put(q, 'a');
     await q.wasRung();
     expect(await firesNow('a', [], { nextAt: FAR })).toBe(0);
@@ -124,7 +124,7 @@ describe('an occurrence', () => {
   });
 });
 
-it('several schedules travel in one call, each by itself', async () => {
+it('several schedules are sent in one call, each on its own', async () => {
   const [a, b, c] = [await put(q, 'a'), await put(q, 'b'), await put(q, 'c', { nextAt: 1_500 })];
   await q.engine.schedules.pause(QUEUE, 'b');
   const now = await q.now();
@@ -211,7 +211,7 @@ describe('overlap', () => {
     expect(await q.list('wait')).toEqual(['a@1']);
   });
 
-  it('skip: one that is delayed is in the queue too', async () => {
+  it('skip: one that is delayed also counts', async () => {
     await first({ dueAt: FAR });
     expect(await firesNow('a', [tick('a@2')], { overlap: 'skip' })).toBe(0);
   });
@@ -232,7 +232,7 @@ describe('overlap', () => {
     ]);
   });
 
-  it('replace: also one that stalled before, with what it has left', async () => {
+  it('replace: also one that stalled before, with all its data', async () => {
     await first();
     await q.claim();
     await q.admin.hset(q.key('stalls'), 'a@1', 2);
@@ -243,7 +243,7 @@ describe('overlap', () => {
     expect(await q.admin.exists(q.key('suspects'), q.key('stalls'), q.key('attempts'))).toBe(0);
   });
 
-  it('replace: one that runs is cancelled, and the next waits beside it', async () => {
+  it('replace: one that runs is cancelled, and the next one waits', async () => {
     await first();
     await q.claim();
     expect(await firesNow('a', [tick('a@2')], { overlap: 'replace' })).toBe(1);
@@ -262,7 +262,7 @@ describe('overlap', () => {
     expect(await q.hash('toCancel')).toEqual({ 'a@1': 'asked' });
   });
 
-  it('replace: takes nothing that is not its own', async () => {
+  it('replace: removes only its own jobs', async () => {
     await q.add('before', job('vip', { priority: 1 }));
     await first();
     await q.add('behind');
@@ -271,7 +271,7 @@ describe('overlap', () => {
     expect(await q.zset('prioritized')).toEqual(['vip']);
   });
 
-  it('allow: adds beside whatever there is', async () => {
+  it('allow: adds in any case', async () => {
     await first();
     expect(await firesNow('a', [tick('a@2')])).toBe(1);
     expect(await q.list('wait')).toEqual(['a@1', 'a@2']);

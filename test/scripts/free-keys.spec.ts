@@ -39,7 +39,7 @@ it('drops rows of jobs that are gone, and those that cannot be read, but none wh
   expect(Object.keys(await q.hash('unique'))).toEqual(['timed']);
 });
 
-it('moves a job that waits for another one although nobody knows for which', async () => {
+it('also moves a waiting job if it is unknown for which job it waits', async () => {
   await running();
   await q.admin.hdel(q.key('unique'), 'D');
   expect(await run('0')).toEqual({ cursor: '0', changed: 1 });

@@ -27,7 +27,7 @@ const FRESH = {
   cancelReason: null,
 };
 
-it('of no job is null, also when it has run and gone', async () => {
+it('of a missing job is null, also after it has run', async () => {
   expect(await getting()).toBeNull();
   await q.hold('a');
   await q.settle(completed('a'));
@@ -58,7 +58,7 @@ it('of an active job, with its worker', async () => {
   expect(await getting()).toEqual({ ...FRESH, state: 'active', worker: 'w1' });
 });
 
-it('of a job that failed before, with why and when', async () => {
+it('of a job that failed before, with the error and its time', async () => {
   await q.hold('a');
   const before = await q.now();
   await q.settle(retried('a', { delayMs: 60_000 }));
@@ -98,7 +98,7 @@ it('of a dead job, with its end and failure', async () => {
   expect(found!.endedAt).toBeGreaterThanOrEqual(before);
 });
 
-it('of a job whose body holds anything, byte for byte', async () => {
+it('of a job with any body, byte for byte', async () => {
   const body = 'work\n{"text":"zwei\\nZeilen \u0000 🦆 \u2028"}\n\n';
   await q.add({ id: 'a', name: 'work', body });
   expect(await getting()).toMatchObject({ body });
@@ -113,7 +113,7 @@ describe('refused', () => {
     },
   });
 
-  it('changes nothing where an active set is of another type', async () => {
+  it('changes nothing if an active set is of another type', async () => {
     await q.hold('a');
     await q.admin.set(q.key('active'), 'not ours');
     await changingNothing(q, () =>

@@ -20,7 +20,7 @@ it('makes the first one the leader, for one lease from now on the clock of Redis
   expect(left).toBeGreaterThan(604_800_000 - 10_000);
 });
 
-it('tells others the state, and changes nothing for them', async () => {
+it('returns the state to others, and changes nothing for them', async () => {
   await call('a', 'one');
   await changingNothing(q, async () => {
     expect(await call('b', 'mine')).toEqual({ isLeader: false, state: 'one' });
@@ -28,7 +28,7 @@ it('tells others the state, and changes nothing for them', async () => {
   });
 });
 
-it('keeps the state where none is given, and hands it on once the lease is over or given away', async () => {
+it('keeps the state if none is given, and passes it to the next leader once the lease is over or released', async () => {
   await call('a', 'one');
   expect(await call('a')).toEqual({ isLeader: true, state: 'one' });
   await q.admin.hset(q.key('alerts'), 'until', 1);
@@ -38,7 +38,7 @@ it('keeps the state where none is given, and hands it on once the lease is over 
   expect(await call('a', 'two')).toEqual({ isLeader: true, state: 'two' });
 });
 
-it('takes an end that another program wrote for over', async () => {
+it('treats an unreadable end of the lease, written by another program, as over', async () => {
   await call('a', 'one');
   await q.admin.hset(q.key('alerts'), 'until', 'never');
   expect(await call('b')).toEqual({ isLeader: true, state: 'one' });

@@ -36,7 +36,7 @@ const claimedWithBodies = async (want = 1_000) => {
   return claimed.map(({ id }) => id);
 };
 
-describe('an add puts bodies where their ids say', () => {
+describe('an add stores bodies in the hash of their ids', () => {
   const cases: [string, (string | ReturnType<typeof job>)[]][] = [
     ['one', [made(1, 'K')]],
     ['several of one letter', many(50, () => 'K')],
@@ -66,7 +66,7 @@ describe('an add puts bodies where their ids say', () => {
     expect(await whereBodiesAre()).toEqual({});
   });
 
-  it('and names those that are there already, whichever hash they are in', async () => {
+  it('and returns duplicates, whichever hash they are in', async () => {
     await q.add(MIXED[0]!, MIXED[1]!, MIXED[2]!);
     expect(await q.add(...MIXED)).toEqual(MIXED.slice(0, 3));
     expect(await q.add(job(MIXED[4]!, { delayMs: 5 }), job('new', { delayMs: 5 }))).toEqual([MIXED[4]]);
@@ -102,7 +102,7 @@ describe('of a batch from several hashes', () => {
     expect(first.claimed.map(({ id }) => id)).toEqual(MIXED);
   });
 
-  it('what is settled in different ways leaves what it has to', async () => {
+  it('jobs settled in different ways leave the correct data', async () => {
     await q.hold(...MIXED);
     const [b1, own, z, b3, a, other] = MIXED as [string, string, string, string, string, string];
     const settled = [
@@ -121,7 +121,7 @@ describe('of a batch from several hashes', () => {
     expect(await q.engine.admin.get(QUEUE, z)).toMatchObject({ state: 'completed', body: job(z).body });
   });
 
-  it('bodies that were removed by hand are told from those in other hashes', async () => {
+  it('bodies that were removed by hand are distinguished from those in other hashes', async () => {
     await q.add(...MIXED);
     await q.admin.hdel(q.key('jobsB'), MIXED[3]!);
     expect(await claimedWithBodies()).toEqual(MIXED.filter((id) => id !== MIXED[3]));
@@ -129,7 +129,7 @@ describe('of a batch from several hashes', () => {
     expect(await q.hash('jobsB')).toEqual({ [MIXED[0]!]: job(MIXED[0]!).body, [MIXED[3]!]: '' });
   });
 
-  it('the dead come back, and are cleaned away', async () => {
+  it('dead jobs are retried, and are removed by clean', async () => {
     await q.bury(...MIXED);
     expect((await q.engine.upkeep.retryDead(QUEUE, { ids: [MIXED[0]!, MIXED[1]!] })).retried).toHaveLength(2);
     expect((await claimedWithBodies()).toSorted()).toEqual([MIXED[0]!, MIXED[1]!].toSorted());
@@ -138,7 +138,7 @@ describe('of a batch from several hashes', () => {
     expect(await whereBodiesAre()).toEqual(byLetter(MIXED.slice(0, 2)));
   });
 
-  it('dead and kept jobs beyond their number go with their bodies', async () => {
+  it('dead and kept jobs beyond the maximum are deleted with their bodies', async () => {
     const engine = q.engineWith({ deadMax: 1, completedMax: 1 });
     await q.hold(...MIXED);
     const settled = [
@@ -151,7 +151,7 @@ describe('of a batch from several hashes', () => {
     expect(await whereBodiesAre()).toEqual(byLetter(left));
   });
 
-  it('cancelled ones end, and tell their names', async () => {
+  it('cancelled jobs end, and their events have their names', async () => {
     await q.hold(MIXED[0]!, MIXED[1]!);
     await q.add(MIXED[2]!);
     expect(await q.engine.admin.cancel(QUEUE, MIXED[2]!, 'why')).toBe('cancelled');
@@ -165,7 +165,7 @@ describe('of a batch from several hashes', () => {
     );
   });
 
-  it('an audit finds all of them, in one script and by pages, and a repair mends what it has to', async () => {
+  it('an audit finds all of them, in one script and by pages, and a repair fixes the damaged ones', async () => {
     await q.add(...MIXED);
     expect(await q.engine.admin.audit(QUEUE)).toMatchObject({ checked: MIXED.length, violations: [] });
     await q.admin.del(q.key('wait'));
@@ -190,14 +190,14 @@ describe('of a batch from several hashes', () => {
     expect(violations).toMatchObject([{ kind: 'no-place', id: made(7, 'C').replace('0', 'x') }]);
   });
 
-  it('nothing is left where the queue is obliterated', async () => {
+  it('nothing is left if the queue is obliterated', async () => {
     await q.add(...MIXED);
     expect(await q.engine.admin.obliterate(QUEUE, true)).toBe('obliterated');
     expect(await whereBodiesAre()).toEqual({});
   });
 });
 
-describe('where the hash of a letter is of another type', () => {
+describe('if the hash of a letter is of another type', () => {
   const refusal = { code: 'GODWIT_REDIS_REFUSED', reply: 'WRONGTYPE', applied: 'no' };
   const misuse = async (kind: KeyName) => {
     await q.admin.del(q.key(kind));
@@ -222,7 +222,7 @@ describe('where the hash of a letter is of another type', () => {
     await changingNothing(q, () => expect(q.exchange({ settled })).rejects.toMatchObject(refusal));
   });
 
-  it('claiming says so, puts everything back where it was, and forgets nothing that was settled', async () => {
+  it('claiming reports it, restores the places of the jobs, and keeps the settlements', async () => {
     await q.hold('done');
     await q.add(job('p', { priority: 3 }), job(MIXED[4]!, { priority: 1 }), ...MIXED.slice(0, 4));
     await q.admin.rpush(q.key('suspects'), 'suspect');
@@ -250,7 +250,7 @@ describe('where the hash of a letter is of another type', () => {
     expect(claimed.map(({ id }) => id)).toEqual(['suspect', ...MIXED.slice(0, 4), MIXED[4], 'p']);
   });
 
-  it('what is beyond the number of dead jobs stays until it can be read', async () => {
+  it('dead jobs beyond the maximum stay until they can be read', async () => {
     const engine = q.engineWith({ deadMax: 1 });
     await q.bury(made(1, 'Z'));
     await q.hold('a');

@@ -5,7 +5,7 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-it('of a queue without limits tells that there are none', async () => {
+it('of a queue without limits returns that there are none', async () => {
   expect(await changingNothing(q, () => q.engine.limits.list(QUEUE))).toEqual([
     {
       field: 'q',
@@ -22,7 +22,7 @@ it('of a queue without limits tells that there are none', async () => {
   ]);
 });
 
-it('tells groups page by page', async () => {
+it('returns groups page by page', async () => {
   const groups = Array.from({ length: 1_000 }, (_, i) => `tenant ${i}`);
   await q.add(...groups.map((group) => job(`of ${group}`, { group })));
   await q.add(...groups.slice(0, 500).map((group) => job(`more of ${group}`, { group })));

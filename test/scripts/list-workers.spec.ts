@@ -11,17 +11,17 @@ const list = () => changingNothing(q, () => q.engine.processes.list());
 const register = (id: string, leaseMs = LEASE_MS) =>
   q.engine.processes.register(processRecord({ id }), leaseMs);
 
-it('is empty where nobody works', async () => {
+it('is empty without worker processes', async () => {
   expect(await list()).toEqual({ records: [], unreadable: [] });
 });
 
-it('answers what living processes said, word for word', async () => {
+it('returns the records of live processes unchanged', async () => {
   const record = processRecord({ id: 'p1', state: 'draining' });
   await q.engine.processes.register(record, LEASE_MS);
   expect(await list()).toEqual({ records: [record], unreadable: [] });
 });
 
-it('leaves out who has not renewed it within the lease', async () => {
+it('leaves out processes that have not renewed within the lease', async () => {
   await register('gone');
   await register('here');
   await q.admin.zadd(q.key('processes'), (await q.now()) - 1, 'gone');
@@ -40,7 +40,7 @@ it('reads many processes in pages, each once', async () => {
   expect(page.cursor).not.toBe('0');
 });
 
-it('is not disturbed by what others wrote: it names that, and lists the rest', async () => {
+it('reports entries that other programs wrote, and lists the rest', async () => {
   await register('p1');
   const foreign: Record<string, string> = {
     text: 'not JSON',
@@ -65,14 +65,14 @@ it('is not disturbed by what others wrote: it names that, and lists the rest', a
   expect(Math.max(...unreadable.map(({ why }) => why.length))).toBe(200);
 });
 
-it('reads what a newer version says, without the fields that it does not know', async () => {
+it('reads records of a newer version, without the fields that it does not know', async () => {
   const newer = { ...processRecord({ id: 'newer' }), wings: 2 };
   await register('newer');
   await q.admin.hset(q.key('processInfo'), 'newer', JSON.stringify(newer));
   expect((await list()).records).toEqual([processRecord({ id: 'newer' })]);
 });
 
-it('says for a while which process a worker was of, also where that is gone', async () => {
+it('returns for some time to which process a worker belonged, also if the process is gone', async () => {
   await register('p1');
   expect(await q.engine.processes.ofWorker('w1')).toMatchObject({ id: 'p1', host: 'box', pid: 7 });
   await q.admin.zadd(q.key('processes'), 1, 'p1');

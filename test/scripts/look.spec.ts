@@ -31,7 +31,7 @@ it.each(['wait', 'suspects', 'prioritized'] as const)(
   },
 );
 
-it('tells when the first delayed job is due, which is no work yet', async () => {
+it('returns when the first delayed job is due, which is not work yet', async () => {
   await q.add(job('far', { delayMs: 3_600_000 }), job('near', { delayMs: 60_000 }));
   const [found] = await looking(QUEUE);
   expect(found).toMatchObject({ queue: QUEUE, work: false, leaseInMs: null });
@@ -41,7 +41,7 @@ it('tells when the first delayed job is due, which is no work yet', async () => 
   expect((await looking(QUEUE))[0]).toMatchObject({ work: false, dueInMs: 0 });
 });
 
-it('tells when the first lease of another worker ends, never its own', async () => {
+it('returns when the first lease of another worker ends, never its own', async () => {
   await q.hold('a');
   expect(await looking(QUEUE)).toEqual([]);
   await q.add('b');
@@ -54,7 +54,7 @@ it('tells when the first lease of another worker ends, never its own', async () 
   expect((await looking(QUEUE))[0]).toMatchObject({ leaseInMs: 0 });
 });
 
-it('tells when the next occurrence of a schedule is due', async () => {
+it('returns when the next occurrence of a schedule is due', async () => {
   await q.admin.zadd(q.key('upcoming'), (await q.now()) + 60_000, 'daily');
   const [found] = await looking(QUEUE);
   expect(found).toMatchObject({ work: false, dueInMs: null, leaseInMs: null });
@@ -62,7 +62,7 @@ it('tells when the next occurrence of a schedule is due', async () => {
   expect(found!.scheduleInMs).toBeLessThanOrEqual(60_000);
 });
 
-it('tells of each queue by itself, those known from the last look and those that are new', async () => {
+it('reports each queue separately, those known from the last look and new ones', async () => {
   const names = Array.from({ length: 450 }, (_, i) => `queue-${i}`);
   const add = (queue: string, seq: number) =>
     q.engine.enqueue(queue, callOf([job('a', seq % 2 ? {} : { delayMs: 60_000 })], seq, 'many'));

@@ -38,7 +38,7 @@ describe('refused with nothing changed', () => {
     expect(await q.engine.enqueue(QUEUE, call)).toEqual({ kind: 'stored', duplicates: [] });
   });
 
-  it('is fire, which is due still when there is room', async () => {
+  it('is fire; the schedule is still due when there is room', async () => {
     const call = firing(await put(q, 'a'), [tick('a@1')]);
     await fillMemory();
     const fire = () => q.engine.schedules.fire(QUEUE, [call]);
@@ -47,7 +47,7 @@ describe('refused with nothing changed', () => {
     expect((await fire()).made).toEqual([1]);
   });
 
-  it('is what makes a schedule', async () => {
+  it('are the scripts that create a schedule', async () => {
     await fillMemory();
     const make = () => q.engine.schedules.put(QUEUE, putting('a'));
     await changingNothing(q, () => expect(make()).rejects.toMatchObject(OOM));
@@ -61,7 +61,7 @@ describe('refused with nothing changed', () => {
   });
 });
 
-it('the backlog drains: every outcome is settled, what is due is promoted, jobs are given out', async () => {
+it('the backlog drains: every outcome is settled, due jobs are promoted, jobs are claimed', async () => {
   await q.add('a', 'b', 'c', 'd', 'e', job('due', { dueAt: 1 }), job('vip', { priority: 1 }));
   await fillMemory();
   expect(await q.claim(5)).toEqual(['a', 'b', 'c', 'd', 'e']);
@@ -105,7 +105,7 @@ it.each([
   expect(await q.engine.recover(QUEUE, call)).toMatchObject(answer);
 });
 
-it('people can look and clear up', async () => {
+it('people can inspect and remove jobs', async () => {
   await q.bury('dead', 'dead too');
   await q.add('waiting', job('due', { dueAt: 1 }), job('late', { delayMs: 60_000 }));
   await fillMemory();
@@ -120,7 +120,7 @@ it('people can look and clear up', async () => {
   expect(await q.engine.admin.obliterate(QUEUE, false)).toBe('obliterated');
 });
 
-it('a person can still pause, resume and remove schedules', async () => {
+it('schedules can still be paused, resumed and removed', async () => {
   await put(q, 'a');
   await fillMemory();
   expect(await q.engine.schedules.pause(QUEUE, 'a')).toBe('paused');

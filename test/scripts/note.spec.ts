@@ -11,7 +11,7 @@ const noting = (more: Partial<NoteCall>) =>
 const heard = () => changingNothing(q, () => noting({ progress: '1', log: 'x' }));
 const logs = async (id = 'a') => (await q.engine.admin.get(QUEUE, id))!.logs.map(({ text }) => text);
 
-it('keeps the last progress and says each', async () => {
+it('keeps the last progress and writes an event for each', async () => {
   await q.hold('a');
   expect(await noting({ progress: '{"done":1}' })).toBe(true);
   expect(await noting({ progress: '{"done":2}' })).toBe(true);
@@ -33,7 +33,7 @@ it('keeps log lines, without an event', async () => {
   expect(await q.admin.exists(q.key('progress'))).toBe(0);
 });
 
-it('keeps as many lines as the queue says, and a log that has begun as many as when it began', async () => {
+it('keeps the maximum of the queue, and for an existing log the maximum from its start', async () => {
   await q.hold('a');
   const three = q.engineWith({ logsMax: 3 });
   const write = (engine: typeof three, log: string) =>
@@ -59,7 +59,7 @@ it('drops every line of a long log with its job', async () => {
   expect(await q.admin.exists(q.key('logs'))).toBe(0);
 });
 
-it('keeps the last 100 lines, also where one text has several', async () => {
+it('keeps the last 100 lines, also if one text has several', async () => {
   await q.hold('a');
   const lines = Array.from({ length: 100 }, (_, i) => `line ${i}`);
   await noting({ log: lines.join('\n') });
@@ -80,7 +80,7 @@ it('keeps the lines of each job apart', async () => {
   expect(await logs('b')).toEqual(['of b']);
 });
 
-it('leaves nothing of the lines when the job ends, however it ends, and nothing of them to a job of the same id', async () => {
+it('deletes all lines when the job ends, however it ends, so that a new job with its id has none', async () => {
   const ends: Record<string, () => Promise<unknown>> = {
     completed: () => q.settle(completed('a')),
     removed: async () => {
@@ -140,7 +140,7 @@ it('stores the attempt in front of each line, so that older versions show it', a
   ]);
 });
 
-it('reads the lines as versions before kept them, and goes on behind them', async () => {
+it('reads lines as older versions stored them, and continues after them', async () => {
   const known = async () => (await q.engine.admin.get(QUEUE, 'a'))!.logs;
   await q.hold('a');
   await q.admin.hset(q.key('logs'), 'a', 'one\n#2 two');
@@ -153,7 +153,7 @@ it('reads the lines as versions before kept them, and goes on behind them', asyn
   expect(await known()).toEqual([...old, { attempt: 2, text: 'three' }]);
 });
 
-it('is mended where lines are left of no log', async () => {
+it('is repaired if lines without a log are left', async () => {
   await q.hold('a', 'b');
   await noting({ log: 'one\ntwo' });
   await q.admin.hset(q.key('logs'), 'gone\n0', 'x', 'gone\n7', 'x');
@@ -192,13 +192,13 @@ it('writes two fields for a line, however many there are', async () => {
   expect(await q.admin.hlen(q.key('logs'))).toBe(101);
 });
 
-describe('of a run that lost its job is not heard', () => {
-  it('where it never held it', async () => {
+describe('of a run that lost its job is ignored', () => {
+  it('if it never held it', async () => {
     await q.add('a');
     expect(await heard()).toBe(false);
   });
 
-  it('where another worker holds it now', async () => {
+  it('if another worker holds it now', async () => {
     await q.hold('a');
     await q.engine.release(QUEUE, { worker: WORKER, ids: ['a'], leave: false });
     await q.claim(1, 'w2');
@@ -206,7 +206,7 @@ describe('of a run that lost its job is not heard', () => {
   });
 });
 
-it('with nothing to say changes nothing', async () => {
+it('without content changes nothing', async () => {
   await q.hold('a');
   expect(await changingNothing(q, () => noting({}))).toBe(true);
 });

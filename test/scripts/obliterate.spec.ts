@@ -44,7 +44,7 @@ async function lasting(): Promise<string[]> {
   return all.filter(([, { expiresAt }]) => expiresAt === -1).map(([key]) => key);
 }
 
-it('removes everything but what goes by itself', async () => {
+it('removes everything except keys that expire on their own', async () => {
   await fill();
   // Leases and marks exist only while jobs are active, sizes only with large events and progress, and names with a
   // handler only after a process has asked for one. Records of cancelled jobs expire.
@@ -76,20 +76,20 @@ it('removes everything but what goes by itself', async () => {
   });
 });
 
-it('refuses while a job is active, whoever holds it', async () => {
+it('refuses while a job is active, whichever worker holds it', async () => {
   await fill();
   await q.engine.admin.resume(QUEUE);
   await q.claim(1, 'w2');
   expect(await changingNothing(q, () => obliterating())).toBe('active');
 });
 
-it('does not mind a lease of a worker that holds nothing', async () => {
+it('ignores a lease of a worker that holds nothing', async () => {
   await fill();
   await q.admin.zadd(q.key('workers'), (await q.now()) + 5_000, 'idle');
   expect(await obliterating()).toBe('obliterated');
 });
 
-it('removes active jobs where it is forced; their workers lose them', async () => {
+it('removes active jobs if it is forced; their workers lose them', async () => {
   await q.add('a', 'b');
   await q.claim(1, 'w1');
   await q.claim(1, 'w2');
@@ -108,7 +108,7 @@ it('removes the counters of every day that is kept', async () => {
   expect((await q.redis.keys()).filter((key) => key.includes('stats'))).toEqual([]);
 });
 
-it('goes on with the numbers of events, and keeps nothing else of what was said', async () => {
+it('keeps the number of the last event, and nothing else of the events', async () => {
   await q.add('a', 'b');
   const last = await q.engine.lastEvent(QUEUE);
   expect(last).toBe(2);
@@ -121,14 +121,14 @@ it('goes on with the numbers of events, and keeps nothing else of what was said'
   expect((await q.events()).map(({ number, id }) => ({ number, id }))).toEqual([{ number: 3, id: 'c' }]);
 });
 
-it('removes also what others have written over its settings', async () => {
+it('also removes settings that other programs have overwritten', async () => {
   await q.add('a');
   await q.admin.set(q.key('meta'), 'not ours');
   expect(await obliterating()).toBe('obliterated');
   expect(await lasting()).toEqual([]);
 });
 
-it('leaves nothing to a worker that held jobs: whatever it says then, nothing comes back', async () => {
+it('brings nothing back, whatever a worker that held jobs sends afterwards', async () => {
   await q.hold('a', 'b', 'c');
   await obliterating(true);
   const said = { worker: WORKER, id: 'a', name: 'work', attempt: 1, progress: '1', log: 'x' };
@@ -149,7 +149,7 @@ it('of an empty queue does nothing', async () => {
   expect(await changingNothing(q, () => obliterating())).toBe('obliterated');
 });
 
-it('leaves a queue that works', async () => {
+it('leaves a usable queue', async () => {
   await fill();
   await obliterating();
   expect(await q.add('waiting', job('kept', { priority: 1 }))).toEqual([]);
@@ -169,7 +169,7 @@ it('leaves other queues alone', async () => {
 });
 
 describe('refused', () => {
-  it.each(['workers', 'active'] as const)('changes nothing where %s is of another type', async (kind) => {
+  it.each(['workers', 'active'] as const)('changes nothing if %s is of another type', async (kind) => {
     await q.hold('a');
     await q.admin.set(q.key(kind), 'not ours');
     await changingNothing(q, () =>

@@ -21,7 +21,7 @@ const expectAge = async (ms: number) => {
   expect(age).toBeLessThan(ms + SLACK_MS);
 };
 
-it('is null where nothing waits', async () => {
+it('is null if nothing waits', async () => {
   expect(await ask()).toBeNull();
   await added('a', HOUR_MS);
   await q.claim();
@@ -43,13 +43,13 @@ it('counts from when a delayed job could first run', async () => {
   await expectAge(HOUR_MS);
 });
 
-it('is 0 for one that a person has run before its time', async () => {
+it('is 0 for one that was promoted by hand', async () => {
   const body = encodeBody('work', await q.now(), { delayMs: HOUR_MS }, 'null');
   await q.add({ ...job('a'), body });
   expect(await ask()).toBe(0);
 });
 
-it('passes over jobs that have run before or were retried by a person, and is null where there are no others', async () => {
+it('skips jobs that have run before or were retried by a person, and is null if there are no others', async () => {
   await added('retry', 5 * HOUR_MS);
   await added('revived', 5 * HOUR_MS);
   await q.claim();
@@ -73,7 +73,7 @@ it('sees suspects, the first and the last of the priorities, and the oldest of a
   await expectAge(4 * HOUR_MS);
 });
 
-it('passes over bodies that are gone or cannot be read', async () => {
+it('skips bodies that are gone or cannot be read', async () => {
   await added('gone', 5 * HOUR_MS);
   await q.admin.hdel(q.key('jobs'), 'gone');
   await q.add({ ...job('broken'), body: 'no lines' });

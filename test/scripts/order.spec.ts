@@ -14,7 +14,7 @@ const run = (id: string, process = 'p1', maxBytes = 1_000) => {
 };
 const stored = async (process = 'p1') => (await q.hash('processInfo'))[`orders ${process}`];
 
-it('adds an order behind the others, once', async () => {
+it('adds an order after the others, once', async () => {
   await register();
   expect(await run('a')).toBe(true);
   expect(await run('b')).toBe(true);

@@ -13,13 +13,13 @@ async function leases(ends: Record<string, number>): Promise<void> {
   for (const [worker, inMs] of Object.entries(ends)) await q.admin.zadd(q.key('workers'), now + inMs, worker);
 }
 
-it('finds nobody where all leases are good, or nobody works', async () => {
+it('finds no worker if all leases are valid, or if there are no workers', async () => {
   expect(await looking()).toEqual([]);
   await leases({ a: LEASE_MS - 500, b: LEASE_MS });
   expect(await looking(1)).toEqual([]);
 });
 
-it('finds whose lease is over or will be soon, the first to end first', async () => {
+it('finds workers whose lease is over or ends soon, the earliest first', async () => {
   await leases({ soon: 1_500, good: 7_000, over: -500, 'long over': -60_000 });
   const found = await looking();
   expect(found.map(({ worker }) => worker)).toEqual(['long over', 'over', 'soon']);
@@ -30,14 +30,14 @@ it('finds whose lease is over or will be soon, the first to end first', async ()
   expect(soon).toBeLessThanOrEqual(1_500);
 });
 
-it('finds leases further ahead than one lease: the clock was stepped back', async () => {
+it('finds leases further ahead than one lease: the clock was set back', async () => {
   await leases({ good: LEASE_MS - 500, far: 3_600_000, farther: 7_200_000 });
   const found = await looking();
   expect(found.map(({ worker }) => worker)).toEqual(['farther', 'far']);
   expect(found[1]?.endsInMs).toBeGreaterThan(3_590_000);
 });
 
-it('tells of 100 workers at a time', async () => {
+it('returns 100 workers at a time', async () => {
   await leases(Object.fromEntries(Array.from({ length: 150 }, (_, i) => [`w${i}`, -1_000 + i])));
   const found = await looking();
   expect(found).toHaveLength(100);

@@ -7,7 +7,7 @@ const q = useQueue();
 const look = async (limits = {}, queues: readonly string[] = [QUEUE]) =>
   changingNothing(q, () => q.engineWith(limits).upkeep.overgrown(queues));
 
-it('of an empty queue, and of one that keeps what it may, says nothing', async () => {
+it('ignores an empty queue, and one within its limits', async () => {
   expect(await look()).toEqual([]);
   await q.hold('a', 'b');
   await q.settle(kept('a', 60_000, '1'), dead('b'));
@@ -19,20 +19,20 @@ it.each([
   ['a dead job beyond the number', { deadMax: 0 }],
   ['a dead job beyond the age', { deadAgeMs: 0 }],
   ['an event beyond the age', { eventsAgeMs: 0 }],
-])('sees %s', async (_, limits) => {
+])('finds %s', async (_, limits) => {
   await q.hold('a', 'b');
   await q.settle(kept('a', 60_000, '1'), dead('b'));
   expect(await look(limits)).toEqual([QUEUE]);
 });
 
-it('sees a completed job whose retention is over', async () => {
+it('finds a completed job whose retention is over', async () => {
   await q.hold('a');
   await q.settle(kept('a', 60_000, '1'));
   await q.admin.zadd(q.key('completed'), await q.now(), 'a');
   expect(await look()).toEqual([QUEUE]);
 });
 
-it('looks at many queues in few calls, and names those it found', async () => {
+it('checks many queues in few calls, and returns those it found', async () => {
   await q.bury('a');
   const queues = Array.from({ length: 450 }, (_, i) => `quiet${i}`);
   queues.splice(300, 0, QUEUE);
@@ -41,7 +41,7 @@ it('looks at many queues in few calls, and names those it found', async () => {
 });
 
 it.each(['completed', 'dead'] as const)(
-  'leaves it to others to say that %s is of another type',
+  'does not report that %s is of another type, because other scripts do',
   async (kind) => {
     await q.admin.set(q.key(kind), 'not ours');
     expect(await look({}, ['quiet', QUEUE])).toEqual([QUEUE]);

@@ -23,7 +23,7 @@ async function plant(...jobs: { id: string; ago: number; name?: string; record?:
   await q.admin.zadd(q.key('dead'), ...jobs.flatMap(({ id, ago }) => [now - ago, id]));
 }
 
-it('answers all that is kept of a dead job, and changes nothing', async () => {
+it('returns everything stored about a dead job, and changes nothing', async () => {
   await q.hold('a');
   await q.settle(dead('a'));
   const diedAt = Number(await q.admin.zscore(q.key('dead'), 'a'));
@@ -42,7 +42,7 @@ it('answers all that is kept of a dead job, and changes nothing', async () => {
   });
 });
 
-it('has those first that died first, and says where to go on', async () => {
+it('has those first that died first, and returns where to continue', async () => {
   await plant({ id: 'z', ago: 30 }, { id: 'y', ago: 20 }, { id: 'x', ago: 10 });
   const first = await pageOf(2);
   expect(first.jobs.map(({ id }) => id)).toEqual(['z', 'y']);
@@ -51,7 +51,7 @@ it('has those first that died first, and says where to go on', async () => {
   expect((await pageOf(3)).next).toBeNull();
 });
 
-it('goes on where it was although the job there is gone, has died again, or others died at the same time', async () => {
+it('continues at its position although the job there is gone, has died again, or others died at the same time', async () => {
   const ids = ['B', 'a', 'aa', 'b', 'bb', 'c', 'ä', '😀'];
   await plant(...ids.map((id) => ({ id, ago: 0 })));
   await q.admin.zadd(q.key('dead'), ...ids.flatMap((id) => [5, id]));
@@ -65,8 +65,8 @@ it('goes on where it was although the job there is gone, has died again, or othe
   expect(await idsOf(9, { line: 'dead', at: '9', id: 'aa' })).toEqual([]);
 });
 
-describe('finds those', () => {
-  it('of a reason, whatever else their records say', async () => {
+describe('finds jobs', () => {
+  it('by their reason only, not by other texts in their records', async () => {
     await plant(
       { id: 'a', ago: 4, record: record('expired') },
       { id: 'b', ago: 3, record: record('stalled', '"reason":"expired"}') },
@@ -80,7 +80,7 @@ describe('finds those', () => {
     expect((await pageOf(9)).jobs[2]).toMatchObject({ id: 'c', failure: null, failed: 0 });
   });
 
-  it('of a name, and of no other that begins so', async () => {
+  it('of a name, and not of longer names that begin with it', async () => {
     await plant({ id: 'a', ago: 3, name: 'mail' }, { id: 'b', ago: 2, name: 'mailing' }, { id: 'c', ago: 1 });
     expect(await idsOf(9, null, { name: 'mail' })).toEqual(['a']);
     expect(await idsOf(9, null, { name: 'work', reason: 'stalled' })).toEqual(['c']);

@@ -24,7 +24,7 @@ it('keeps what was due from firing', async () => {
   expect((await changingNothing(q, fire)).made).toEqual([null]);
 });
 
-it('leaves one that has ended ended', async () => {
+it('does not change an ended schedule', async () => {
   await put(q, 'a', { nextAt: null });
   expect(await changingNothing(q, () => pausing('a'))).toBe('unchanged');
 });

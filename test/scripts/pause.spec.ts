@@ -6,14 +6,14 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 // `pause` and `resume`: one script.
 const q = useQueue();
 
-it('pauses once, however often it is asked to, and keeps since when', async () => {
+it('pauses once, however often it is called, and keeps the time', async () => {
   const before = await q.now();
   expect(await q.engine.admin.pause(QUEUE)).toBe(true);
   expect(await changingNothing(q, () => q.engine.admin.pause(QUEUE))).toBe(false);
   expect(Number(await q.admin.hget(q.key('meta'), 'paused'))).toBeGreaterThanOrEqual(before);
 });
 
-it('resumes once, however often it is asked to', async () => {
+it('resumes once, however often it is called', async () => {
   expect(await changingNothing(q, () => q.engine.admin.resume(QUEUE))).toBe(false);
   await q.engine.admin.pause(QUEUE);
   expect(await q.engine.admin.resume(QUEUE)).toBe(true);
@@ -21,7 +21,7 @@ it('resumes once, however often it is asked to', async () => {
   expect(await q.admin.hexists(q.key('meta'), 'paused')).toBe(0);
 });
 
-it('says each change once', async () => {
+it('writes an event for each change once', async () => {
   await q.engine.admin.pause(QUEUE);
   await q.engine.admin.pause(QUEUE);
   await q.engine.admin.resume(QUEUE);
@@ -33,14 +33,14 @@ it('says each change once', async () => {
   ]);
 });
 
-it('wakes somebody when it resumes, and nobody when it pauses', async () => {
+it('wakes a worker when it resumes, and none when it pauses', async () => {
   await q.engine.admin.pause(QUEUE);
   expect(await q.wasRung()).toBe(false);
   await q.engine.admin.resume(QUEUE);
   expect(await q.wasRung()).toBe(true);
 });
 
-it('lets jobs in while paused', async () => {
+it('accepts jobs while paused', async () => {
   await q.engine.admin.pause(QUEUE);
   await q.add('a');
   expect(await q.claim()).toEqual([]);

@@ -7,7 +7,7 @@ const q = useQueue();
 
 const promoting = (id: string) => q.engine.admin.promoteNow(QUEUE, id);
 
-it('moves a delayed job to the end of the line and wakes somebody', async () => {
+it('moves a delayed job to the end of the line and wakes a worker', async () => {
   await q.add('waiting', job('a', { delayMs: 60_000 }), job('b', { delayMs: 60_000 }));
   await q.wasRung();
   expect(await promoting('b')).toBe('promoted');
@@ -23,13 +23,13 @@ it('keeps its priority', async () => {
   expect(await q.admin.exists(q.key('priorities'), q.key('wait'))).toBe(0);
 });
 
-it('finds nothing where there is no such job, also in an empty queue', async () => {
+it('finds nothing if there is no such job, also in an empty queue', async () => {
   expect(await changingNothing(q, () => promoting('nowhere'))).toBe('not-found');
   await q.add('a');
   expect(await changingNothing(q, () => promoting('nowhere'))).toBe('not-found');
 });
 
-describe('leaves what is not delayed', () => {
+describe('does not change jobs that are not delayed', () => {
   const states: Record<string, () => Promise<unknown>> = {
     waiting: () => q.add('a'),
     prioritized: () => q.add(job('a', { priority: 2 })),

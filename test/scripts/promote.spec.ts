@@ -7,7 +7,7 @@ const q = useQueue();
 
 const promoting = (limit = 100) => q.engine.promote(QUEUE, limit);
 
-it('moves what is due to the end of the line, the earliest first, and tells when the next is due', async () => {
+it('moves due jobs to the end of the line, the earliest first, and returns when the next is due', async () => {
   await q.add('waiting', job('b', { dueAt: 20 }), job('a', { dueAt: 10 }), job('later', { delayMs: 60_000 }));
   const { promoted, dueInMs } = await promoting();
   expect(promoted).toBe(2);
@@ -17,7 +17,7 @@ it('moves what is due to the end of the line, the earliest first, and tells when
   expect(await q.zset('delayed')).toEqual(['later']);
 });
 
-it('moves what is due in this very millisecond', async () => {
+it('moves jobs that are due in this millisecond', async () => {
   await q.add(job('a', { dueAt: await q.now() }));
   expect(await promoting()).toEqual({ promoted: 1, dueInMs: null });
 });
@@ -34,7 +34,7 @@ it('keeps the priority', async () => {
   expect(await q.admin.exists(q.key('priorities'))).toBe(0);
 });
 
-it('moves no more than the limit, and says that more is due now', async () => {
+it('moves no more than the limit, and returns that more jobs are due', async () => {
   await q.add(job('a', { dueAt: 1 }), job('b', { dueAt: 2 }), job('c', { dueAt: 3, priority: 1 }));
   expect(await promoting(2)).toEqual({ promoted: 2, dueInMs: 0 });
   expect(await promoting(2)).toEqual({ promoted: 1, dueInMs: null });
@@ -45,7 +45,7 @@ it.each([0, -1])('moves nothing with the limit %i', async (limit) => {
   expect(await changingNothing(q, () => promoting(limit))).toEqual({ promoted: 0, dueInMs: 0 });
 });
 
-it('loses nothing where more is due than Lua can unpack at once', async () => {
+it('loses nothing if more jobs are due than Lua can unpack at once', async () => {
   const ids = Array.from({ length: 9_000 }, (_, i) => `j${i}`);
   await q.admin.zadd(q.key('delayed'), ...ids.flatMap((id, i) => [i + 1, id]));
   await q.admin.hset(q.key('priorities'), 'j7', 1);
@@ -55,7 +55,7 @@ it('loses nothing where more is due than Lua can unpack at once', async () => {
   expect(await q.zset('prioritized')).toEqual(['j7']);
 });
 
-it('wakes somebody only where it moved something', async () => {
+it('wakes a worker only if it moved something', async () => {
   await q.add(job('a', { dueAt: 1 }));
   await q.wasRung();
   await promoting();

@@ -8,14 +8,14 @@ const q = useQueue();
 const FAR = 4_102_444_800_000;
 const puts = (...call: Parameters<typeof putting>) => q.engine.schedules.put(QUEUE, putting(...call));
 
-it('makes one where there is none, and one only', async () => {
+it('creates one if there is none, and only one', async () => {
   expect(await puts('a')).toBe('written');
   expect(await changingNothing(q, () => puts('a', { record: 'other' }))).toBe('changed');
   expect(await q.zset('scheduleOrder')).toEqual(['a']);
   expect(await seen(q, 'a')).toMatchObject({ record: 'record of a', nextAt: 1_000, mode: 'running' });
 });
 
-it('changes nothing where it is not as it was seen, or gone', async () => {
+it('changes nothing if it has changed since it was read, or is gone', async () => {
   const { revision } = await put(q, 'a');
   expect(await changingNothing(q, () => puts('a', { revision: revision + 1 }))).toBe('changed');
   expect(await changingNothing(q, () => puts('gone', { revision }))).toBe('changed');
@@ -23,7 +23,7 @@ it('changes nothing where it is not as it was seen, or gone', async () => {
   expect(await seen(q, 'a')).toMatchObject({ record: 'new', nextAt: 5_000, revision: revision + 1 });
 });
 
-it('keeps the next time where asked to, and what was counted and when it was made in any case', async () => {
+it('keeps the next time on request, and its counters and creation time in any case', async () => {
   const before = await put(q, 'a', { nextAt: 1_000 });
   await q.engine.schedules.fire(QUEUE, [firing(before, [tick('a@1')], { nextAt: FAR })]);
   const { revision } = await seen(q, 'a');
@@ -35,7 +35,7 @@ it('keeps the next time where asked to, and what was counted and when it was mad
   expect(await seen(q, 'a')).toMatchObject({ nextAt: FAR + 1, ...counted });
 });
 
-it('ends it where there is no next time, and lets it run again', async () => {
+it('ends it if there is no next time, and lets it run again', async () => {
   const { revision } = await put(q, 'a', { nextAt: null });
   expect(await seen(q, 'a')).toMatchObject({ mode: 'ended', nextAt: null });
   await puts('a', { revision, nextAt: FAR });
@@ -45,7 +45,7 @@ it('ends it where there is no next time, and lets it run again', async () => {
   expect(await q.zset('upcoming')).toEqual([]);
 });
 
-it('leaves one paused that a person has paused', async () => {
+it('keeps a schedule paused that a person has paused', async () => {
   await put(q, 'a', { nextAt: FAR });
   await q.engine.schedules.pause(QUEUE, 'a');
   const { revision } = await seen(q, 'a');
@@ -53,7 +53,7 @@ it('leaves one paused that a person has paused', async () => {
   expect(await seen(q, 'a')).toMatchObject({ record: 'new', mode: 'paused', nextAt: null });
 });
 
-it('wakes somebody where it is the first one to fire now, and nobody otherwise', async () => {
+it('wakes a worker if it is now the first one to fire, and none otherwise', async () => {
   await put(q, 'a', { nextAt: FAR });
   expect(await q.wasRung()).toBe(true);
   await put(q, 'b', { nextAt: FAR + 1 });
@@ -64,7 +64,7 @@ it('wakes somebody where it is the first one to fire now, and nobody otherwise',
   expect(await q.wasRung()).toBe(false);
 });
 
-it('takes one that was removed and made anew for another', async () => {
+it('treats a schedule that was removed and created again as another one', async () => {
   const before = await put(q, 'a');
   await q.engine.schedules.remove(QUEUE, 'a');
   const after = await put(q, 'a');

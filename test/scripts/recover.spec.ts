@@ -25,7 +25,7 @@ async function loseAndRecover(more: Partial<RecoverCall> = {}) {
   return answer;
 }
 
-it('suspects line up behind those there, the oldest first', async () => {
+it('suspects go to the end of their line, the oldest first', async () => {
   await q.hold('a', 'b', 'c');
   await q.admin.rpush(q.key('suspects'), 's');
   await q.admin.hset(q.key('stalls'), 'a', 1, 'b', 1);
@@ -33,7 +33,7 @@ it('suspects line up behind those there, the oldest first', async () => {
   expect(await q.list('suspects')).toEqual(['s', 'a', 'b']);
 });
 
-it('a doubt of before does not stand in the way of another', async () => {
+it('an old doubt does not prevent a new one', async () => {
   await q.hold('a');
   const lease = (await q.now()) - 10_000;
   await q.admin.zadd(q.key('workers'), lease, WORKER);
@@ -48,12 +48,12 @@ describe('a worker that may be alive', () => {
     expect(await changingNothing(q, () => again())).toEqual({ kind: 'alive' });
   });
 
-  it('is alive while its lease is longer than a beat', async () => {
+  it('is alive while its lease is longer than a heartbeat interval', async () => {
     await q.hold('a');
     expect(await changingNothing(q, () => again())).toEqual({ kind: 'alive' });
   });
 
-  it('gets a lease that lies too far ahead clamped to one lease, for the clock was stepped back', async () => {
+  it('gets a lease that is too far ahead shortened to one lease, because the clock was set back', async () => {
     await q.hold('a');
     await q.admin.zadd(q.key('workers'), (await q.now()) + 3_600_000, WORKER);
     expect(await again()).toEqual({ kind: 'alive' });
@@ -74,7 +74,7 @@ describe('a worker that may be alive', () => {
     expect(lease).toBeGreaterThan((await q.now()) + 50_000);
   });
 
-  it('is only doubted when its lease is first seen to be over, however long ago that was', async () => {
+  it('is only doubted when its lease is first found to be over, however long ago it ended', async () => {
     await q.hold('a');
     await q.admin.zadd(q.key('workers'), 1, WORKER);
     expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
@@ -83,7 +83,7 @@ describe('a worker that may be alive', () => {
     expect(second).toMatchObject({ kind: 'doubted' });
   });
 
-  it('is doubted shortly before the end, until the end and a beat are over', async () => {
+  it('is doubted shortly before the end, until one heartbeat interval after the end', async () => {
     const beatMs = 30_000;
     await q.add('a');
     await q.exchange({ want: 1, leaseMs: 60_000 });
@@ -99,7 +99,7 @@ describe('a worker that may be alive', () => {
     expect(againInMs).toBeLessThanOrEqual(20_000);
   });
 
-  it('is out of doubt when it has renewed in between', async () => {
+  it('is no longer in doubt when it has renewed in between', async () => {
     await q.hold('a');
     await q.admin.zadd(q.key('workers'), 1, WORKER);
     await again();
@@ -110,14 +110,14 @@ describe('a worker that may be alive', () => {
     expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
   });
 
-  it('is doubted anew where the mark lies ahead: the clock was stepped back since', async () => {
+  it('is doubted again if the mark is in the future: the clock was set back since', async () => {
     await q.hold('a');
     await q.admin.zadd(q.key('workers'), 1, WORKER);
     await q.admin.hset(q.key('worker'), 'doubt', `1 ${(await q.now()) + 3_600_000}`);
     expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
   });
 
-  it('is doubted anew where the mark is older than two leases: it was made before the clock was stepped forward', async () => {
+  it('is doubted again if the mark is older than two leases: it is from before the clock was set forward', async () => {
     await q.hold('a');
     const lease = (await q.now()) - 10_000;
     await q.admin.zadd(q.key('workers'), lease, WORKER);
@@ -126,7 +126,7 @@ describe('a worker that may be alive', () => {
     expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ active: 1 });
   });
 
-  it('is recovered when a beat has passed in doubt', async () => {
+  it('is recovered after one heartbeat interval in doubt', async () => {
     await q.hold('a');
     await q.admin.zadd(q.key('workers'), 1, WORKER);
     const answer = await until(async () => {
@@ -137,8 +137,8 @@ describe('a worker that may be alive', () => {
   });
 });
 
-describe('what it held', () => {
-  it('goes to the head of the line after the first stall, the oldest first', async () => {
+describe('the jobs that it held', () => {
+  it('go to the head of the line after the first stall, the oldest first', async () => {
     await q.hold('b', 'c', 'a');
     await q.add('next');
     const answer = await loseAndRecover();
@@ -155,14 +155,14 @@ describe('what it held', () => {
     expect(await q.admin.exists(q.key('attempts'), q.key('active'), q.key('workers'))).toBe(0);
   });
 
-  it('is suspect from the second stall on', async () => {
+  it('are suspects from the second stall on', async () => {
     await q.hold('a', 'b');
     await q.admin.hset(q.key('stalls'), 'b', 1);
     expect(await loseAndRecover()).toMatchObject({ waiting: ['a'], suspects: ['b'], dead: [] });
     expect(await q.list('suspects')).toEqual(['b']);
   });
 
-  it('is dead past maxStalls, with the reason stalled', async () => {
+  it('are dead above maxStalls, with the reason stalled', async () => {
     await q.hold('a', 'fifth', 'sixth');
     await q.admin.hset(q.key('stalls'), { fifth: 4, sixth: 5 });
     expect(await loseAndRecover()).toMatchObject({ waiting: ['a'], suspects: ['fifth'], dead: ['sixth'] });
@@ -171,12 +171,12 @@ describe('what it held', () => {
     expect(await q.totals()).toEqual({ dead: '1' });
   });
 
-  it('is dead at the first stall where none is allowed', async () => {
+  it('are dead at the first stall if none is allowed', async () => {
     await q.hold('a');
     expect(await loseAndRecover({ maxStalls: 0 })).toMatchObject({ waiting: [], suspects: [], dead: ['a'] });
   });
 
-  it('loses the oldest dead jobs where these become too many', async () => {
+  it('remove the oldest dead jobs if there are too many', async () => {
     await q.bury('old');
     await q.hold('a');
     await q.admin.zadd(q.key('dead'), (await q.now()) - 50, 'old');
@@ -187,7 +187,7 @@ describe('what it held', () => {
     expect((await q.events()).at(-1)).toMatchObject({ type: 'removed', id: 'old', reason: 'retention' });
   });
 
-  it('is said: stalled for each, then dead where it ends so', async () => {
+  it('are reported: stalled for each, then dead for those that die', async () => {
     await q.hold(job('a', { name: 'mail' }), 'b');
     await q.admin.hset(q.key('stalls'), 'b', 5);
     const before = await q.engine.lastEvent(QUEUE);
@@ -199,7 +199,7 @@ describe('what it held', () => {
     ]);
   });
 
-  it('wakes somebody, and says no more than that it stalled', async () => {
+  it('wake a worker, and write only the event stalled', async () => {
     await q.hold('a');
     await q.wasRung();
     await loseAndRecover();
@@ -207,14 +207,14 @@ describe('what it held', () => {
     expect((await q.events()).slice(2)).toMatchObject([{ number: 3, type: 'stalled', id: 'a' }]);
   });
 
-  it('rings no bell where all of it is dead', async () => {
+  it('ring no bell if all of them are dead', async () => {
     await q.hold('a');
     await q.wasRung();
     await loseAndRecover({ maxStalls: 0 });
     expect(await q.wasRung()).toBe(false);
   });
 
-  it('comes in steps of 500, each without a new doubt', async () => {
+  it('are recovered in steps of 500, each without a new doubt', async () => {
     const ids = Array.from({ length: 1_200 }, (_, i) => `j${i}`);
     await q.add(...ids.slice(0, 1_000));
     await q.add(...ids.slice(1_000));
@@ -230,14 +230,14 @@ describe('what it held', () => {
     expect((await q.list('wait')).toSorted()).toEqual(ids.toSorted());
   });
 
-  it('goes back also where its body is missing, and is said without a name', async () => {
+  it('go back also if their body is missing, and are reported without a name', async () => {
     await q.hold('a');
     await q.admin.hdel(q.key('jobs'), 'a');
     expect(await loseAndRecover()).toMatchObject({ waiting: ['a'] });
     expect((await q.events()).at(-1)).toMatchObject({ type: 'stalled', id: 'a', name: '' });
   });
 
-  it('is nothing where the store lost the set; the lease goes all the same', async () => {
+  it('are none if the store lost the set; the lease is removed nevertheless', async () => {
     await q.hold('a');
     await q.admin.del(q.key('active'));
     expect(await loseAndRecover()).toMatchObject({ waiting: [], suspects: [], dead: [], more: false });
@@ -246,7 +246,7 @@ describe('what it held', () => {
 });
 
 describe('the worker afterwards', () => {
-  it('is unknown: it can neither settle, claim nor beat under its name', async () => {
+  it('is unknown: it can neither settle, claim nor renew under its name', async () => {
     await q.hold('a');
     await loseAndRecover();
     await changingNothing(q, async () => {
@@ -266,7 +266,7 @@ describe('the worker afterwards', () => {
     });
   });
 
-  it('is alive for a second recoverer: it took everything already', async () => {
+  it('counts as alive for a second recoverer, because its jobs were all recovered', async () => {
     await q.hold('a');
     await loseAndRecover();
     expect(await changingNothing(q, () => again())).toEqual({ kind: 'alive' });

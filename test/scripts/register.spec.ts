@@ -19,7 +19,7 @@ const answerTo = (process: string, info: string, obeyed = '', leaseMs = LEASE_MS
 };
 const endOf = async (process: string) => Number(await q.admin.zscore(q.key('processes'), process));
 
-it('writes what a process says, for one lease from now on the clock of Redis', async () => {
+it('writes the record of a process, for one lease from now by the clock of Redis', async () => {
   const before = await q.now();
   expect(await run('p1', 'one')).toBe('registered');
   const after = await q.now();
@@ -28,7 +28,7 @@ it('writes what a process says, for one lease from now on the clock of Redis', a
   expect(await endOf('p1')).toBeLessThanOrEqual(after + LEASE_MS);
 });
 
-it('said again, replaces what it said before, and nothing of others', async () => {
+it('called again, replaces its own record, and none of others', async () => {
   await run('p1', 'one');
   await run('p2', 'other');
   await run('p1', 'two');
@@ -37,7 +37,7 @@ it('said again, replaces what it said before, and nothing of others', async () =
   expect(await q.admin.zcard(q.key('processes'))).toBe(2);
 });
 
-it('renews an entry without what it says, and leaves the others alone', async () => {
+it('renews an entry without its record, and does not change others', async () => {
   await run('p1', 'one');
   await run('p2', 'other');
   await q.admin.zadd(q.key('processes'), 1, 'p1', 2, 'p2');
@@ -48,12 +48,12 @@ it('renews an entry without what it says, and leaves the others alone', async ()
   expect(await endOf('p2')).toBe(2);
 });
 
-it('does not renew what is not there', async () => {
+it('does not renew a missing entry', async () => {
   await run('p2', 'other');
   expect(await changingNothing(q, () => run('p1', ''))).toBe('unknown');
 });
 
-it('remembers who is gone for a while, and forgets at most a hundred at once', async () => {
+it('remembers ended processes for some time, and forgets at most a hundred at once', async () => {
   const now = await q.now();
   await run('old', 'x');
   await run('young', 'y');
@@ -78,7 +78,7 @@ it('remembers who is gone for a while, and forgets at most a hundred at once', a
   expect(await q.admin.hlen(q.key('processInfo'))).toBe(2);
 });
 
-it('leaves keys that end by themselves where nobody says anything any more', async () => {
+it('leaves keys that expire if no process registers any more', async () => {
   await run('p1', 'one');
   for (const kind of ['processes', 'processInfo'] as const) {
     const ms = await q.admin.pttl(q.key(kind));
@@ -97,7 +97,7 @@ const give = (process: string, id: string) =>
 const idsOf = ({ orders }: { readonly orders: string }) =>
   orders.split('\n').flatMap((one) => (one === '' ? [] : [one.split(' ')[0]!]));
 
-it('answers with the orders to the process, until it has obeyed', async () => {
+it('returns the orders to the process, until it has carried them out', async () => {
   // A renewal to the same millisecond changes nothing, so it looks like a lost record.
   let leaseMs = LEASE_MS;
   const ask = (process: string, info: string, obeyed = '') => answerTo(process, info, obeyed, ++leaseMs);
@@ -135,7 +135,7 @@ describe('refused', () => {
     },
   });
 
-  it('changes nothing where an entry of another type is renewed', async () => {
+  it('changes nothing if an entry of another type is renewed', async () => {
     await q.admin.set(q.key('processes'), 'not ours');
     await changingNothing(q, () => expect(run('p1', '')).rejects.toMatchObject({ reply: 'WRONGTYPE' }));
   });

@@ -26,7 +26,7 @@ it('gives suspects back to the head of their own line', async () => {
   expect(await q.list('wait')).toEqual(['a']);
 });
 
-it('names what is not held, and does nothing for it', async () => {
+it('returns jobs that are not held, and does nothing for them', async () => {
   await q.hold('a');
   await q.add('waiting');
   await q.claim(1, 'w2');
@@ -44,7 +44,7 @@ it('repeated, finds nothing held any more and changes nothing', async () => {
   expect(await changingNothing(q, () => releasing(['a']))).toEqual({ lost: ['a'] });
 });
 
-it('wakes somebody and says it', async () => {
+it('wakes a worker and writes an event', async () => {
   await q.hold('a', job('b', { name: 'mail' }));
   await q.wasRung();
   const before = await q.engine.lastEvent(QUEUE);
@@ -65,14 +65,14 @@ describe('the worker', () => {
     expect(await q.claim()).toEqual(['a']);
   });
 
-  it('is forgotten where it leaves', async () => {
+  it('is forgotten if it leaves', async () => {
     await q.hold('a');
     await releasing(['a'], true);
     expect(await q.admin.exists(q.key('workers'), q.key('worker'))).toBe(0);
     expect((await q.exchange()).kind).toBe('unknown-worker');
   });
 
-  it('is forgotten where it leaves with nothing to give back', async () => {
+  it('is forgotten if it leaves with nothing to give back', async () => {
     await q.hold('a');
     await q.settle(completed('a'));
     expect(await releasing([], true)).toEqual({ lost: [] });

@@ -20,7 +20,7 @@ it('removes all of a schedule, and none of its jobs', async () => {
   expect(await changingNothing(q, () => removing('a'))).toBe(false);
 });
 
-it('removes what is left of one whose record is gone', async () => {
+it('removes the remaining data of one whose record is gone', async () => {
   await put(q, 'a');
   await q.admin.hdel(q.key('schedules'), 'a');
   expect(await removing('a')).toBe(false);

@@ -62,14 +62,14 @@ describe('removes a job with everything it left, and no other, when it is', () =
   });
 });
 
-it('leaves a job that is active, whoever holds it', async () => {
+it('does not remove an active job, whichever worker holds it', async () => {
   await q.add('a', 'x');
   await q.claim(1, 'w1');
   await q.claim(1, 'w2');
   expect(await changingNothing(q, () => removing())).toBe('active');
 });
 
-it('finds nothing where there is no such job, or no more', async () => {
+it('finds nothing if there is no such job, or it is gone', async () => {
   expect(await changingNothing(q, () => removing())).toBe('not-found');
   await q.add('x');
   await removing();

@@ -12,7 +12,7 @@ async function left(process: string): Promise<number> {
   return Number(all[all.findIndex((one) => one.startsWith(`${process} `)) + 1]) - (await q.now());
 }
 
-it('lives on for as long again', async () => {
+it('lives for the same time again', async () => {
   await declaring(q, 'p1', ['a']);
   await endsIn(q, 'p1', 10_000);
   expect(await renewing(q, 'p1', ['a'])).toEqual({
@@ -24,7 +24,7 @@ it('lives on for as long again', async () => {
   expect(await left('p1')).toBeGreaterThan(TTL_MS - 10_000);
 });
 
-it('does not know a declaration that ran out or went with the queue', async () => {
+it('does not know a declaration that expired or was removed with the queue', async () => {
   expect(await changingNothing(q, () => renewing(q, 'p1', ['a']))).toEqual({ kind: 'unknown' });
 });
 
@@ -40,7 +40,7 @@ describe('a process that went silent', () => {
     expect(await renewing(q, 'p2', ['a'])).toMatchObject({ removed: [], shifted: false });
   });
 
-  it('is given up, and nothing goes while another one has the same', async () => {
+  it('is given up, and nothing is removed while another process declares the same', async () => {
     await declaring(q, 'p1', ['a', 'b']);
     await declaring(q, 'p3', ['a', 'b'], { puts: [] });
     await declaring(q, 'p2', ['a'], { puts: [] });
@@ -49,7 +49,7 @@ describe('a process that went silent', () => {
     expect(await scheduleIds(q)).toEqual(['a', 'b']);
   });
 
-  it('has another chance where this one comes too late as well: Redis or its clock may have stood still', async () => {
+  it('is renewed if this one is late too: Redis or its clock may have stopped', async () => {
     await declaring(q, 'p1', ['a', 'b']);
     await declaring(q, 'p2', ['a'], { puts: [] });
     await endsIn(q, 'p1', -5_000);
@@ -70,14 +70,14 @@ describe('a process that went silent', () => {
   });
 });
 
-it('prunes what was withdrawn', async () => {
+it('removes withdrawn schedules', async () => {
   await declaring(q, 'p1', ['a', 'b']);
   await declaring(q, 'p2', ['a'], { puts: [] });
   await withdrawing(q, 'p1', ['a', 'b']);
   expect(await renewing(q, 'p2', ['a'])).toMatchObject({ removed: ['b'], shifted: true });
 });
 
-it('shortens what lies further ahead than it can: the clock was stepped back', async () => {
+it('shortens a declaration that is too far ahead: the clock was set back', async () => {
   await declaring(q, 'p1', ['a']);
   await declaring(q, 'p2', ['a'], { puts: [] });
   await endsIn(q, 'p1', 3_600_000);
@@ -85,7 +85,7 @@ it('shortens what lies further ahead than it can: the clock was stepped back', a
   expect(await left('p1')).toBeLessThanOrEqual(TTL_MS);
 });
 
-it('ends an empty set once there is nothing left to watch over', async () => {
+it('ends an empty set once the owner has no schedules', async () => {
   await declaring(q, 'p1', ['a']);
   await declaring(q, 'p2', []);
   expect(await renewing(q, 'p2', [])).toMatchObject({ idle: false });

@@ -26,7 +26,7 @@ const saidOf = async (id: string) =>
     .filter((event) => event.id === id)
     .map(({ type, reason }) => (reason ? `${type} ${reason}` : type));
 
-it('leaves a queue in good order as it is', async () => {
+it('does not change an intact queue', async () => {
   await q.hold('a', 'b', 'c');
   await q.settle(kept('a', 60_000, '1'), dead('b'));
   await q.add('w', job('r', { priority: 1 }), job('d', { delayMs: 1_000, priority: 2 }));
@@ -46,7 +46,7 @@ describe('a job without a body', () => {
     active: () => q.hold('x'),
   };
 
-  it.each(Object.keys(places))('in %s is dead as corrupt, and said so', async (kind) => {
+  it.each(Object.keys(places))('in %s is dead as corrupt, and reported', async (kind) => {
     await q.bury('other');
     await places[kind]?.();
     await q.admin.hdel(q.key('jobs'), 'x');
@@ -77,7 +77,7 @@ describe('a job without a body', () => {
     expect(await q.events()).toEqual(events);
   });
 
-  it('makes room where more jobs are dead than are kept', async () => {
+  it('removes old dead jobs if there are more than are kept', async () => {
     const engine = q.engineWith({ deadMax: 1 });
     await q.bury('old');
     await q.add('x');
@@ -89,7 +89,7 @@ describe('a job without a body', () => {
 });
 
 describe('a job in no place', () => {
-  it('is at the head of the line, the oldest first, rings, and is said', async () => {
+  it('goes to the head of the line, the oldest first, rings, and is reported', async () => {
     await q.add('c', 'a', 'b', 'z');
     await q.admin.lrem(q.key('wait'), 0, 'a');
     await q.admin.lrem(q.key('wait'), 0, 'b');
@@ -102,7 +102,7 @@ describe('a job in no place', () => {
     expect(await q.claim()).toEqual(['a', 'b', 'c', 'z']);
   });
 
-  it('is in order also where there are more than one script mends', async () => {
+  it('keeps the order also if there are more than one script repairs', async () => {
     const ids = Array.from({ length: 450 }, (_, i) => `j${1_000 + i}`);
     await q.add(...ids);
     await q.admin.del(q.key('wait'));
@@ -110,7 +110,7 @@ describe('a job in no place', () => {
     expect(await q.claim(500)).toEqual(ids);
   });
 
-  it('is a suspect where it has stalled twice', async () => {
+  it('is a suspect if it has stalled twice', async () => {
     await q.add('x');
     await q.admin.hset(q.key('stalls'), 'x', 2);
     await q.admin.del(q.key('wait'));
@@ -160,7 +160,7 @@ describe('a job in no place', () => {
   });
 });
 
-describe('an id that nobody can name', () => {
+describe('an id that no client can name', () => {
   const IDS: Record<string, Buffer> = {
     'not UTF-8': Buffer.from([0x61, 0xff]),
     'a line break': Buffer.from('\n'),
@@ -206,7 +206,7 @@ describe('an id that nobody can name', () => {
     },
   );
 
-  it('and that is of no job, is removed', async () => {
+  it('and without a job, is removed', async () => {
     for (const id of Object.values(IDS)) await q.admin.hset(q.key('failures'), id, '1');
     expect(await repaired()).toEqual(['swept \n', 'swept \n0a', 'swept \n61ff']);
     expect(await q.hash('failures')).toEqual({});
@@ -230,7 +230,7 @@ describe('an id that nobody can name', () => {
 });
 
 describe('a body in the hash of other ids', () => {
-  it.each(['no place', 'wait'])('comes to its own, of a job in %s', async (place) => {
+  it.each(['no place', 'wait'])('is moved to the right hash, for a job in %s', async (place) => {
     if (place === 'wait') await q.admin.rpush(q.key('wait'), '~x');
     await q.admin.hset(q.keys.fixed.jobsQ, '~x', job('~x').body);
     const { violations } = await q.engine.admin.audit(QUEUE);
@@ -248,7 +248,7 @@ describe('a body in the hash of other ids', () => {
     expect(await repaired()).toEqual(['swept x']);
   });
 
-  it('goes, where the job has another one', async () => {
+  it('is removed if the job has another one', async () => {
     await q.add('x');
     await q.admin.hset(q.keys.fixed.jobsQ, 'x', 'forged');
     expect(await repaired()).toEqual(['swept x']);
@@ -297,7 +297,7 @@ describe('a job in two places', () => {
   });
 
   it.each(['wait', 'suspects'] as const)(
-    'or more than once in %s is there once, where it was first',
+    'or more than once in %s is there once, at its first position',
     async (kind) => {
       await q.add('x', 'y');
       await q.admin.rpush(q.key('wait'), 'x', 'x');
@@ -308,7 +308,7 @@ describe('a job in two places', () => {
   );
 });
 
-describe('what does not belong to a job is removed', () => {
+describe('data that does not belong to a job is removed', () => {
   it.each([
     'attempts',
     'stalls',
@@ -318,7 +318,7 @@ describe('what does not belong to a job is removed', () => {
     'logs',
     'priorities',
     'toCancel',
-  ] as const)('from %s, where the job is gone', async (kind) => {
+  ] as const)('from %s, if the job is gone', async (kind) => {
     await q.admin.hset(q.key(kind), 'gone', '1', 'other', '1');
     await q.add(kind === 'priorities' ? job('other', { delayMs: 60_000, priority: 1 }) : 'other');
     if (kind === 'toCancel') await q.claim();
@@ -327,7 +327,7 @@ describe('what does not belong to a job is removed', () => {
     expect(Object.keys(await q.hash(kind))).toEqual(kind === 'results' ? [] : ['other']);
   });
 
-  it('where its state has no such thing', async () => {
+  it('if its state has no such data', async () => {
     await q.hold('k', 'h');
     await q.settle(kept('k', 60_000, '1'));
     for (const kind of ['attempts', 'stalls', 'priorities'] as const) await q.admin.hset(q.key(kind), 'k', 1);
@@ -345,7 +345,7 @@ describe('what does not belong to a job is removed', () => {
 describe('a worker that holds jobs', () => {
   const leaseMs = async () => Number(await q.admin.zscore(q.key('workers'), WORKER)) - (await q.now());
 
-  it('and has lost its lease has one again', async () => {
+  it('and has lost its lease gets one again', async () => {
     await q.hold('x');
     await q.admin.del(q.key('workers'));
     expect(await repaired()).toEqual([`leased ${WORKER}`]);
@@ -354,14 +354,14 @@ describe('a worker that holds jobs', () => {
     expect(await stateOf('x')).toBe('active');
   });
 
-  it('under a lease too far ahead has one of the right length', async () => {
+  it('and has a lease too far ahead gets one of the right length', async () => {
     await q.hold('x');
     await q.admin.zadd(q.key('workers'), (await q.now()) + 3_600_000, WORKER);
     expect(await repaired()).toEqual([`leased ${WORKER}`]);
     expect(await leaseMs()).toBeLessThanOrEqual(LEASE_MS);
   });
 
-  it('and takes longer leases than others has one of its own length again', async () => {
+  it('and uses longer leases than others gets one of its own length again', async () => {
     await q.add('x');
     await q.exchange({ want: 1, leaseMs: LEASE_MS * 10 });
     await q.admin.del(q.key('workers'));
@@ -371,7 +371,7 @@ describe('a worker that holds jobs', () => {
   });
 
   it.each(['under a lease', 'without a lease'])(
-    'and is not known, %s, loses them to the line',
+    'and is not known, %s, loses them; they wait again',
     async (how) => {
       await q.hold('x', 'y', 'z');
       await q.admin.hset(q.key('stalls'), 'y', 1, 'z', MAX_STALLS);
@@ -390,7 +390,7 @@ describe('a worker that holds jobs', () => {
     },
   );
 
-  it('or holds none, is left alone, known or not', async () => {
+  it('or holds none is not changed, known or not', async () => {
     await q.admin.zadd(q.key('workers'), (await q.now()) + 5_000, 'idle');
     expect(await changingNothing(q, () => repairer().repairBatch(QUEUE, []))).toEqual([]);
   });
@@ -415,7 +415,7 @@ describe('refused', () => {
     },
   });
 
-  it('changes nothing where the active set of the last worker is of another type', async () => {
+  it('changes nothing if the active set of the last worker is of another type', async () => {
     const now = await q.now();
     await q.admin.zadd(q.key('workers'), now + 3_600_000, 'w1', now + 7_200_000, 'w2');
     await q.admin.sadd(q.keys.active('w1'), 'x');

@@ -27,7 +27,7 @@ it('keeps first attempts by tenths of the time of a budget with a percentage', a
   });
 });
 
-it('reads past counts that others wrote', async () => {
+it('ignores counts that other programs wrote', async () => {
   await q.engine.limits.set(QUEUE, 'q', 'code', {
     breaker: BREAKER,
     retryBudget: { max: 9, per: 1_000, percent: 1 },

@@ -16,7 +16,7 @@ async function paused(id: string): Promise<number> {
   return (await seen(q, id)).revision;
 }
 
-it('goes on at the time it is told, once, and wakes somebody', async () => {
+it('continues at the given time, once, and wakes a worker', async () => {
   const revision = await paused('a');
   expect(await resuming('a', revision)).toBe('resumed');
   expect(await seen(q, 'a')).toMatchObject({ mode: 'running', nextAt: FAR, record: 'record of a' });
@@ -24,7 +24,7 @@ it('goes on at the time it is told, once, and wakes somebody', async () => {
   expect(await changingNothing(q, () => resuming('a', revision))).toBe('unchanged');
 });
 
-it('changes nothing where it is not as it was seen, not paused, or gone', async () => {
+it('changes nothing if it has changed since it was read, is not paused, or is gone', async () => {
   const revision = await paused('a');
   expect(await changingNothing(q, () => resuming('a', revision - 1))).toBe('changed');
   expect(await changingNothing(q, () => resuming('gone', revision))).toBe('not-found');
@@ -32,7 +32,7 @@ it('changes nothing where it is not as it was seen, not paused, or gone', async 
   expect(await changingNothing(q, () => resuming('b', running.revision))).toBe('unchanged');
 });
 
-it('ends where no time is left', async () => {
+it('ends if no time is left', async () => {
   expect(await resuming('a', await paused('a'), null)).toBe('resumed');
   expect(await seen(q, 'a')).toMatchObject({ mode: 'ended', nextAt: null });
 });

@@ -14,7 +14,7 @@ async function died(...ids: string[]): Promise<void> {
   for (const [i, id] of ids.entries()) await q.admin.zadd(q.key('dead'), (await q.now()) - 10_000 + i, id);
 }
 
-it('puts the named ones at the end of the line, in that order, as new ones', async () => {
+it('puts the named jobs at the end of the line, in that order, like new ones', async () => {
   await q.hold('a');
   await q.engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 1, progress: '1', log: 'l' });
   await q.engine.release(QUEUE, { worker: WORKER, ids: ['a'], leave: false });
@@ -37,14 +37,14 @@ it('puts the named ones at the end of the line, in that order, as new ones', asy
   expect(await q.hash('attempts')).toEqual({ a: '0', b: '1', c: '0' });
 });
 
-it('takes those that died first, as many as asked for', async () => {
+it('retries those that died first, as many as requested', async () => {
   await died('z', 'y', 'x');
   expect(await byLimit(2)).toEqual({ retried: ['z', 'y'] });
   expect(await byLimit(2)).toEqual({ retried: ['x'] });
   expect(await changingNothing(q, () => byLimit(2))).toEqual({ retried: [] });
 });
 
-it('leaves what is not dead, and takes an id once however often it is named', async () => {
+it('ignores jobs that are not dead, and retries an id once however often it is named', async () => {
   await died('a');
   await q.hold('active', 'completed');
   await q.settle(kept('completed', 60_000));
@@ -55,7 +55,7 @@ it('leaves what is not dead, and takes an id once however often it is named', as
   expect(await q.list('wait')).toEqual(['waiting', 'a']);
 });
 
-it('of nothing does nothing', async () => {
+it('without ids does nothing', async () => {
   await died('a');
   await q.wasRung();
   expect(await changingNothing(q, () => byIds())).toEqual({ retried: [] });
@@ -71,7 +71,7 @@ it('leaves a corrupt job dead: it has nothing to run', async () => {
   expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'dead' });
 });
 
-it('wakes somebody and says that they were added', async () => {
+it('wakes a worker and writes an event added', async () => {
   await died('a', 'b');
   await q.wasRung();
   await byIds('a', 'b');
@@ -90,7 +90,7 @@ it('lets them run and die again', async () => {
   ]);
 });
 
-it('loses nothing where more are dead than Lua can unpack at once', async () => {
+it('loses nothing if more jobs are dead than Lua can unpack at once', async () => {
   const ids = Array.from({ length: 9_000 }, (_, i) => `j${i}`);
   await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, job(id).body]));
   await q.admin.hset(q.key('attempts'), ...ids.flatMap((id) => [id, 3]));

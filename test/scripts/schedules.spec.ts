@@ -7,7 +7,7 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 const q = useQueue();
 const list = (offset = 0, limit = 100) => q.engine.schedules.list(QUEUE, { offset, limit });
 
-it('answers one as it was put, and the clock', async () => {
+it('returns one as it was put, and the time', async () => {
   const before = await q.now();
   await put(q, '__proto__', { record: 'a\nb "c" ü', nextAt: 4_102_444_800_123 });
   const { now, schedule } = await changingNothing(q, () => q.engine.schedules.get(QUEUE, '__proto__'));
@@ -26,7 +26,7 @@ it('answers one as it was put, and the clock', async () => {
   expect(await q.engine.schedules.get(QUEUE, 'nobody')).toMatchObject({ schedule: null });
 });
 
-it('answers pages in the order in which they were made', async () => {
+it('returns pages in the order of their creation', async () => {
   for (const [i, id] of ['c', 'a', 'b'].entries()) {
     await put(q, id);
     await q.admin.zadd(q.key('scheduleOrder'), i, id);
@@ -41,13 +41,13 @@ it('answers pages in the order in which they were made', async () => {
   expect(await ids(3, 5)).toEqual([]);
 });
 
-it('answers as many as fit where their records are large, one at least', async () => {
+it('returns as many as fit if their records are large, at least one', async () => {
   for (const id of ['a', 'b', 'c']) await put(q, id, { record: 'x'.repeat(3_000_000) });
   expect((await list()).schedules).toHaveLength(1);
   expect((await list(1)).schedules.map(({ id }) => id)).toEqual(['b']);
 });
 
-it('shows what was written by hand without the rest of it as it is', async () => {
+it('shows a record that was written by hand unchanged, with defaults for the other fields', async () => {
   await q.admin.hset(q.key('schedules'), 'hand', 'some words');
   expect(await seen(q, 'hand')).toEqual({
     id: 'hand',

@@ -6,7 +6,7 @@ import { itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-it('keeps what code and people say apart, and forgets a rule that neither has', async () => {
+it('keeps rules of code and of people apart, and forgets a rule that neither has', async () => {
   await q.engine.limits.set(QUEUE, 'q', 'code', { concurrency: 5 });
   await q.engine.limits.set(QUEUE, 'q', 'live', { concurrency: 2 });
   expect(await q.engine.limits.list(QUEUE)).toMatchObject([
@@ -18,7 +18,7 @@ it('keeps what code and people say apart, and forgets a rule that neither has', 
   expect(await q.hash('limits')).toEqual({});
 });
 
-it('takes back what the code says where it is set to false', async () => {
+it('removes the rule of the code if it is set to false', async () => {
   await q.engine.limits.set(QUEUE, 'q', 'code', { concurrency: 1 });
   await q.engine.limits.set(QUEUE, 'q', 'live', { concurrency: false });
   await q.add('a', 'b');
@@ -38,7 +38,7 @@ it('counts running jobs once, by their group', async () => {
 /** Jobs that count against a concurrency, with the number of their line. */
 const slots = () => q.admin.zrange(q.key('slots'), '0', '-1', 'WITHSCORES');
 
-it('leaves the slot of a job that counts already, whatever changes then', async () => {
+it('keeps the slot of a job that counts already, whatever changes then', async () => {
   const body = encodeBody('work', 1, { group: 'g' }, '');
   await q.hold(job('a', { body }), 'plain');
   // The next line gets the lowest number.

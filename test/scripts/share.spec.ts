@@ -7,7 +7,7 @@ import { changingNothing } from './unchanged.js';
 const q = useQueue();
 const call = { limits: ['api'], worker: 'w', seq: 1, running: 0, want: 2, kept: null, leaseMs: LEASE_MS };
 
-it('keeps one line for each worker, and drops those whose time is over', async () => {
+it('keeps one entry for each worker, and drops expired ones', async () => {
   await q.engine.limits.set(QUEUE, 's:api', 'code', { concurrency: 9 });
   await q.engine.limits.share(QUEUE, { ...call, worker: 'gone', leaseMs: 0 });
   await q.engine.limits.share(QUEUE, call);
@@ -20,14 +20,14 @@ it('keeps one line for each worker, and drops those whose time is over', async (
   ]);
 });
 
-it('reads past lines that others wrote', async () => {
+it('ignores entries that other programs wrote', async () => {
   const { shares } = new QueueKeys(q.redis.prefix, '').fixed;
   await q.admin.hset(shares, 'api', 'nonsense\n\n1 2 3');
   expect(await q.engine.limits.share(QUEUE, call)).toMatchObject({ granted: 2 });
 });
 
 describe('refused', () => {
-  it.each(share.keys)('changes nothing where %s is of another type', async (kind) => {
+  it.each(share.keys)('changes nothing if %s is of another type', async (kind) => {
     await q.engine.limits.set(QUEUE, 's:api', 'code', {
       rate: { max: 9, per: 60_000, window: 'fixed', burst: 9 },
     });

@@ -38,7 +38,7 @@ async function expectSums(): Promise<void> {
   expect([sum('processed'), sum('failed'), sum('dead')]).toEqual([processed, failed, died]);
 }
 
-it('has every day asked for, the newest first, also where nothing is counted', async () => {
+it('has every requested day, the newest first, also without counters', async () => {
   const dayOf = (ago: number, now: number) => new Date(now - ago * 86_400_000).toISOString().slice(0, 10);
   const now = await q.now();
   await q.admin.hset(q.keys.stats(dayOf(2, now)), {
@@ -106,7 +106,7 @@ describe('counts by name', () => {
   });
 
   it.each(['all of its completions held', 'some of them lost'])(
-    'what was accepted of a batch, and that once, %s',
+    'the accepted part of a batch, once, %s',
     async (how) => {
       const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
       await q.hold(...ids);
@@ -141,7 +141,7 @@ describe('counts by name', () => {
     },
   );
 
-  it('nothing where all of a batch is lost', async () => {
+  it('nothing if all of a batch is lost', async () => {
     await q.exchange();
     await q.settle(named('x', completed('a')), named('y', dead('b')));
     expect(await today()).toMatchObject({ processed: 0, failed: 0, dead: 0, byName: {} });

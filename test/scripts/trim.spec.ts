@@ -12,7 +12,7 @@ async function complete(...ids: string[]): Promise<void> {
   await q.settle(...ids.map((id) => kept(id, 60_000, '1')));
 }
 
-it('of an empty queue, and of one that keeps what it may, does nothing', async () => {
+it('does nothing for an empty queue, and for one within its limits', async () => {
   expect(await changingNothing(q, () => trimming())).toBe(0);
   await complete('a', 'b');
   await q.bury('c');
@@ -22,7 +22,7 @@ it('of an empty queue, and of one that keeps what it may, does nothing', async (
 });
 
 describe('completed jobs', () => {
-  it('go with all they have left once their retention is over, and nobody is told', async () => {
+  it('are deleted with all their data once their retention is over, without an event', async () => {
     await complete('a', 'b');
     await q.admin.hset(q.key('logs'), 'a', 'l');
     await q.admin.hset(q.key('progress'), 'a', '1');
@@ -37,7 +37,7 @@ describe('completed jobs', () => {
     expect(await q.engine.lastEvent(QUEUE)).toBe(last);
   });
 
-  it('go beyond the number, first whose retention ends first', async () => {
+  it('beyond the maximum are deleted, those first whose retention ends first', async () => {
     await q.hold('a', 'b', 'c');
     await q.settle(kept('a', 60_000), kept('b', 30_000), kept('c', 90_000));
     expect(await trimming({ completedMax: 2 })).toBe(1);
@@ -51,7 +51,7 @@ describe('dead jobs', () => {
   it.each([
     ['age', { deadAgeMs: 60_000 }],
     ['number', { deadMax: 1 }],
-  ])('go beyond the %s, and that is said', async (_, limits) => {
+  ])('beyond the %s are deleted, with an event', async (_, limits) => {
     await q.bury('a', 'b');
     await q.admin.zadd(q.key('dead'), (await q.now()) - 60_001, 'a');
     expect(await trimming(limits)).toBe(1);
@@ -77,14 +77,14 @@ describe('events', () => {
   const left = async () =>
     (await q.admin.xrange(q.key('events'), '-', '+')).map(([id]) => Number.parseInt(id, 10));
 
-  it('go beyond the age, to the last one of them', async () => {
+  it('beyond the age are all deleted', async () => {
     await written([3, 90_000], [4, 80_000], [900, 70_000], [1_000, 50_000], [1_001, 10_000]);
     expect(await trimming({ eventsAgeMs: 60_000 })).toBe(3);
     expect(await left()).toEqual([1_000, 1_001]);
     expect(await changingNothing(q, () => trimming({ eventsAgeMs: 60_000 }))).toBe(0);
   });
 
-  it('may all go, and their numbers go on', async () => {
+  it('may all be deleted, and their numbers continue', async () => {
     await written([7, 90_000], [9, 80_000]);
     expect(await trimming({ eventsAgeMs: 60_000 })).toBe(2);
     expect(await left()).toEqual([]);
@@ -92,12 +92,12 @@ describe('events', () => {
     expect(await left()).toEqual([10]);
   });
 
-  it('stay at any age where none is set', async () => {
+  it('stay at any age if none is set', async () => {
     await written([1, 9_000_000]);
     expect(await changingNothing(q, () => trimming({ eventsAgeMs: null }))).toBe(0);
   });
 
-  it('that somebody else has written, or a key that is no stream, fail nothing', async () => {
+  it('written by other programs, or a key that is not a stream, cause no failure', async () => {
     await q.admin.xadd(q.key('events'), '5-0', 'not', 'ours');
     expect(await trimming({ eventsAgeMs: 60_000 })).toBe(1);
     await q.admin.del(q.key('events'));
@@ -107,7 +107,7 @@ describe('events', () => {
   });
 });
 
-it('takes a bounded part at a time, and says that it was something until all is done', async () => {
+it('deletes a bounded part at a time, and returns a number above 0 until all is done', async () => {
   const ids = Array.from({ length: 1_100 }, (_, i) => `j${i}`);
   await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, job(id).body]));
   await q.admin.zadd(q.key('completed'), ...ids.flatMap((id, i) => [i + 1, id]));
@@ -118,7 +118,7 @@ it('takes a bounded part at a time, and says that it was something until all is 
   expect(await q.admin.exists(q.key('completed'), q.key('dead'), q.key('jobs'))).toBe(0);
 });
 
-it('is harmless while many do it', async () => {
+it('is harmless when many do it at once', async () => {
   await complete('a', 'b', 'c');
   await q.hold('x', 'y');
   await q.settle(dead('x'), dead('y'));

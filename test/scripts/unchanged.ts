@@ -75,14 +75,14 @@ export function itRefusesWrongTypes(
   // What holds for the jobs of one letter holds for all. Lines become ready only where jobs have slots.
   const [, ...others] = [...(LETTERED_JOBS as readonly KeyName[]), ...(hasSlots ? [] : (['ready'] as const))];
   const checked = keys.filter((kind) => !except.includes(kind) && !others.includes(kind));
-  it.each(checked)('changes nothing where %s is of another type', async (kind) => {
+  it.each(checked)('changes nothing if %s is of another type', async (kind) => {
     const call = await misuse(kind);
     const refusal = { code: 'GODWIT_REDIS_REFUSED', reply: 'WRONGTYPE', applied: 'no' };
     await changingNothing(q, () => expect(call()).rejects.toMatchObject(refusal));
   });
 
   if (except.length === 0) return;
-  it.each(except)('goes through where %s is of another type', async (kind) => {
+  it.each(except)('succeeds if %s is of another type', async (kind) => {
     const call = await misuse(kind);
     await call();
     expect(await q.admin.get(q.key(kind))).toBe('not ours');

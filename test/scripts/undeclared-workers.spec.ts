@@ -11,7 +11,7 @@ import { changingNothing } from './unchanged.js';
 const q = useQueue();
 
 it.each<AnyScript>([audit, cancel, counts, get, obliterate, remove, repair, setLimits])(
-  '$name asks again where a worker came in between',
+  '$name asks again if a worker appeared in between',
   async (script) => {
     await q.hold('a');
     const { store } = q.engine as unknown as { store: RedisStore };

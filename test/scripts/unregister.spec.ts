@@ -17,7 +17,7 @@ it('removes a process at once, and no other', async () => {
   expect(Object.keys(await q.hash('processInfo'))).toEqual(['p2']);
 });
 
-it('said again, or of a process that is not there, changes nothing', async () => {
+it('called again, or for a process that does not exist, changes nothing', async () => {
   await registerBoth();
   await q.engine.processes.unregister('p1');
   await changingNothing(q, () => q.engine.processes.unregister('p1'));

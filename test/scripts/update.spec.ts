@@ -9,7 +9,7 @@ const q = useQueue();
 const body = encodeBody('work', 1_700_000_000_000, {}, '1');
 const change = (id: string, more = {}) => q.engine.admin.update(QUEUE, { id, ...more });
 
-it('wakes a worker where the job may run now, and those who sleep until a first time where it is the first', async () => {
+it('wakes a worker if the job may run now, and those that sleep until the first due time if it is the first', async () => {
   await q.add(job('a', { body, delayMs: 60_000 }), job('b', { body, delayMs: 90_000 }));
   await q.admin.del(q.key('doorbell'));
   await change('b', { delayMs: 80_000 });
@@ -22,7 +22,7 @@ it('wakes a worker where the job may run now, and those who sleep until a first 
   expect(await q.zset('doorbell')).toEqual(['work']);
 });
 
-it('leaves a suspect in its line, whatever its priority, and delays it as others', async () => {
+it('keeps a suspect in its line, whatever its priority, and delays it like others', async () => {
   await q.add(job('a', { body }));
   await q.admin.lmove(q.key('wait'), q.key('suspects'), 'LEFT', 'RIGHT');
   expect(await change('a', { priority: 5 })).toMatchObject({ state: 'waiting' });
@@ -32,7 +32,7 @@ it('leaves a suspect in its line, whatever its priority, and delays it as others
   expect(await q.hash('priorities')).toEqual({ a: '5' });
 });
 
-it('changes nothing of a job that stands nowhere', async () => {
+it('changes nothing of a job that is in no place', async () => {
   await q.add(job('a', { body }));
   await q.admin.del(q.key('wait'));
   expect(await changingNothing(q, () => change('a', { delayMs: 1_000 }))).toEqual({ kind: 'not-found' });

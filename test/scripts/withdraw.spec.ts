@@ -14,7 +14,7 @@ it('ends the declaration, and leaves the schedules for the next process', async 
   expect(await scheduleIds(q)).toEqual(['a']);
 });
 
-it('leaves those of other processes, and may be said twice', async () => {
+it('leaves those of other processes, and may be called twice', async () => {
   await declaring(q, 'p1', ['a']);
   await declaring(q, 'p2', ['a'], { puts: [] });
   await withdrawing(q, 'p1', ['a']);

@@ -36,14 +36,14 @@ class ClockController {
 const parts = { providers: [Clock, { provide: 'zone', useValue: 'utc' }], controllers: [ClockController] };
 
 describe('bootApp', () => {
-  it('boots what it is given, without HTTP', async () => {
+  it('starts the given modules, without HTTP', async () => {
     const { get } = await bootApp(parts);
     expect(get(Clock).now()).toBe('real');
     expect(get<string>('zone')).toBe('utc');
     expect(process.listenerCount('SIGTERM')).toBe(0);
   });
 
-  it('answers over HTTP, with what was overridden', async () => {
+  it('answers over HTTP, with overridden providers', async () => {
     const { url } = await bootApp({
       ...parts,
       http: true,
@@ -62,11 +62,11 @@ describe('bootApp', () => {
     await close();
   });
 
-  it('fails with what Nest says', async () => {
+  it('fails with the error of Nest', async () => {
     await expect(bootApp({ controllers: [ClockController] })).rejects.toThrow("can't resolve dependencies");
   });
 
-  it('has closed what the tests before have booted', () => {
+  it('has closed the applications of the tests before', () => {
     expect(destroyed).toEqual(['clock', 'clock']);
   });
 });

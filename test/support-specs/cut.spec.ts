@@ -11,7 +11,7 @@ import { until, within } from '../support/wait.js';
 /** What ioredis says of a request whose connection broke, when it may not send it again. */
 const GIVEN_UP = /max retries per request|Connection is closed/;
 
-describe('the proxy that breaks the line', () => {
+describe('the proxy that breaks connections', () => {
   const redis = useRedis({ rights: 'all' });
   const key = () => `{${redis.prefix}:mail}:jobs`;
 
@@ -24,7 +24,7 @@ describe('the proxy that breaks the line', () => {
     return { cut, client };
   }
 
-  it('carries everything as it is', async () => {
+  it('passes everything on unchanged', async () => {
     const { cut, client } = await viaCut();
     const big = 'x'.repeat(300_000);
     await client.hset(key(), 'a', big);
@@ -71,7 +71,7 @@ describe('the proxy that breaks the line', () => {
     expect(await client.hincrby(key(), 'lost-one', 1)).toBe(2);
   });
 
-  it('finds a request that comes in pieces, by its words', async () => {
+  it('finds a request that comes in pieces, by its text', async () => {
     const { cut, client } = await viaCut({ maxRetriesPerRequest: 0 });
     const big = 'x'.repeat(500_000);
     const rule = cut.cutOnReply(
@@ -82,7 +82,7 @@ describe('the proxy that breaks the line', () => {
     expect(await redis.admin.hstrlen(key(), 'a')).toBe(big.length);
   });
 
-  it('cuts as many replies as it is told', async () => {
+  it('cuts the requested number of replies', async () => {
     const { cut, client } = await viaCut();
     const rule = cut.cutOnReply('resent', 2);
     // ioredis sends it again after each cut: this is the doubling that our own client must not do.
@@ -120,7 +120,7 @@ describe('the proxy that breaks the line', () => {
     expect(await redis.admin.hget(key(), 'n')).toBe('1');
   });
 
-  it('delivers nothing behind the byte at which it cuts, though the sockets are still open then', () => {
+  it('delivers nothing after the byte at which it cuts, although the sockets are still open', () => {
     const written: string[] = [];
     const socket = { write: (chunk: Buffer) => written.push(chunk.toString()) } as unknown as Socket;
     const limit = new ByteLimit(6);
@@ -143,7 +143,7 @@ describe('the proxy that breaks the line', () => {
     expect(replies).toEqual([1, 2]);
   });
 
-  it('goes silent for open connections, lets new ones pass, and delivers what was held', async () => {
+  it('goes silent for open connections, passes new ones, and delivers the held bytes', async () => {
     const { cut, client } = await viaCut();
     cut.blackhole();
     const held = client.hincrby(key(), 'n', 1);

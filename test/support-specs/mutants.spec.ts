@@ -5,14 +5,14 @@ import '#lib/engine/redis-engine.js';
 import { allScripts } from '#lib/engine/script.js';
 import { allMutants } from '../mutation/mutants.js';
 
-it('every mutant is a mistake in some script', () => {
+it('every mutant changes a script', () => {
   const inNone = allMutants().filter(({ patch }) =>
     allScripts().every(({ name, text }) => patch(name, text) === text),
   );
   expect(inNone.map(({ id }) => id)).toEqual([]);
 });
 
-it('a mutant of an operator is a script in which one operator is another', () => {
+it('a mutant of an operator is a script with one operator replaced', () => {
   const [first] = allMutants().filter(
     ({ id, kind }) => id.startsWith('shared/rates:') && kind === 'operator',
   );
@@ -26,7 +26,7 @@ it('a mutant of an operator is a script in which one operator is another', () =>
   expect(() => luaparse.parse(first!.patch('claim-limited', text), { luaVersion: '5.1' })).not.toThrow();
 });
 
-it('every reason why a mutant survives is for a mutant that there is', () => {
+it('every reason for a survivor names an existing mutant', () => {
   const reasons = JSON.parse(
     readFileSync(new URL('../mutation/survivors.json', import.meta.url), 'utf8'),
   ) as object;

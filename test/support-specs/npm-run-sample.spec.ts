@@ -74,7 +74,7 @@ it.each([
   ...SAMPLES.map((name) => [name, 'SIGTERM', 'npm alone'] as const),
   ['sample', 'SIGINT', 'npm alone'],
   ['sample', 'SIGINT', 'the process group'],
-] as const)('npm run %s, %s to %s: it ends when the application and its Redis have', async (...given) => {
+] as const)('npm run %s, %s to %s: it ends after the application and its Redis', async (...given) => {
   const [name, signal, whom] = given;
   const { pid, lines, closed } = await run(name);
   const url = lines[0]!;

@@ -124,7 +124,7 @@ describe('startRedis', () => {
     expect(got).toEqual(Object.entries(expected));
   });
 
-  it('uses REDIS_URL as it is, and does not end what it names', async () => {
+  it('uses REDIS_URL unchanged, and does not stop that server', async () => {
     process.env['REDIS_URL'] = 'redis://user:pass@elsewhere:7000/3';
     const redis = await startRedis();
     expect(redis).toMatchObject({
@@ -143,7 +143,7 @@ describe('startRedis', () => {
     expect((await started()).url).toMatch(/^redis:\/\/127\.0\.0\.1:/);
   });
 
-  it('comes back on the same port with its files, after SIGKILL and in good order', async () => {
+  it('restarts on the same port with its files, after SIGKILL and after a clean stop', async () => {
     const redis = await started({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
     await withClient(redis.url, (client) => client.set('a', '1'));
     const { port, pid } = redis;
@@ -166,7 +166,7 @@ describe('startRedis', () => {
     expect(isRunning(redis.pid!)).toBe(false);
   });
 
-  it('keeps the files in a folder of the caller', async () => {
+  it('keeps the files in a folder that the caller names', async () => {
     const dir = tempFolder();
     const redis = await started({ dir, args: ['--appendonly', 'yes'] });
     await withClient(redis.url, (client) => client.set('a', '1'));
@@ -175,7 +175,7 @@ describe('startRedis', () => {
     expect(await withClient(again.url, (client) => client.get('a'))).toBe('1');
   });
 
-  it('waits for a port that its last owner is about to leave', async () => {
+  it('waits for a port that is still in use for a moment', async () => {
     const port = await freePort();
     const first = await started({ port });
     const dir = tempFolder();
@@ -188,7 +188,7 @@ describe('startRedis', () => {
     expect((await second).port).toBe(port);
   });
 
-  it('says what the server said when it does not start', async () => {
+  it('shows the output of the server when it does not start', async () => {
     await expect(started({ args: ['--no-such-option', '1'] })).rejects.toThrow(
       /ended with code 1:[^]*no-such-option/,
     );
@@ -220,14 +220,14 @@ describe('node tools/redis.mjs', () => {
     expect(isRunning(Number(ended.stdout))).toBe(false);
   });
 
-  it('hands REDIS_URL on where it is set', async () => {
+  it('passes REDIS_URL on if it is set', async () => {
     const ended = await node([TOOL, process.execPath, '-p', 'process.env.REDIS_URL'], {
       REDIS_URL: 'redis://mine:1',
     });
     expect(ended).toMatchObject({ code: 0, stdout: 'redis://mine:1\n' });
   });
 
-  it('passes signals on and lets the command end in its own way', async () => {
+  it('passes signals on and lets the command exit on its own', async () => {
     const script = `process.on('SIGTERM', () => { console.log('got it'); process.exit(5); });
       setInterval(() => {}, 1000); console.log('ready');`;
     const ended = await node([TOOL, '--', process.execPath, '-e', script], {}, (text, child) => {
@@ -236,12 +236,12 @@ describe('node tools/redis.mjs', () => {
     expect(ended).toMatchObject({ code: 5, stdout: 'ready\ngot it\n' });
   });
 
-  it('answers 128 and the number of the signal that ended the command', async () => {
+  it('exits with 128 plus the number of the signal that ended the command', async () => {
     const ended = await node([TOOL, '--', process.execPath, '-e', "process.kill(process.pid, 'SIGKILL')"]);
     expect(ended.code).toBe(137);
   });
 
-  it('says what is wrong with the call', async () => {
+  it('explains a wrong call', async () => {
     expect(await node([TOOL])).toMatchObject({ code: 2, stderr: expect.stringContaining('usage:') });
     const unknown = await node([TOOL, 'no-such-program']);
     expect(unknown).toMatchObject({
@@ -262,8 +262,8 @@ function pathWith(programs: Record<string, string>): string {
   return folder;
 }
 
-describe('where no server can be had', () => {
-  it('stops with the ways to get one', async () => {
+describe('without a server', () => {
+  it('stops and lists the ways to get one', async () => {
     const ended = await node([TOOL, 'true'], { PATH: pathWith({}) });
     expect(ended.code).toBe(1);
     for (const way of ['apt: ', 'brew: ', 'docker: ']) expect(ended.stderr).toContain(`  ${way}`);
@@ -273,19 +273,19 @@ describe('where no server can be had', () => {
     'No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.\n';
   const sayUrl = ['--or-memory', '--', process.execPath, '-p', 'process.env.REDIS_URL'];
 
-  it('runs the command with memory where that will do, and says so in one line', async () => {
+  it('runs the command in memory if that is allowed, and prints one line about it', async () => {
     const ended = await node([TOOL, ...sayUrl], { PATH: pathWith({}) });
     expect(ended).toEqual({ code: 0, stdout: 'memory\n', stderr: IN_MEMORY });
   });
 
-  it('does so with one that is too old as well, and says nothing where memory was asked for', async () => {
+  it('does so also with a server that is too old, and prints nothing if memory was requested', async () => {
     const path = pathWith({ 'redis-server': 'echo "Redis server v=6.2.7 sha=0:0 bits=64"' });
     expect(await node([TOOL, ...sayUrl], { PATH: path })).toMatchObject({ code: 0, stderr: IN_MEMORY });
     const asked = await node([TOOL, ...sayUrl], { PATH: path, REDIS_URL: 'memory' });
     expect(asked).toEqual({ code: 0, stdout: 'memory\n', stderr: '' });
   });
 
-  it('still starts a server that can be had', async () => {
+  it('still starts a server if there is one', async () => {
     const ended = await node([TOOL, ...sayUrl]);
     expect(ended).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(/^redis:/) });
   });
@@ -318,7 +318,7 @@ describe('where no server can be had', () => {
   });
 
   it.runIf(existsSync('/etc/debian_version'))(
-    'goes on with memory where it may install one and cannot, without a word of apt-get',
+    'continues in memory if it may install a server but cannot, without output of apt-get',
     async () => {
       const passOn = 'shift; exec "$@"';
       const failing = 'echo "E: Temporary failure resolving"; exit 100';
@@ -330,7 +330,7 @@ describe('where no server can be had', () => {
   );
 
   it.runIf(existsSync('/etc/debian_version'))(
-    'installs one where it may, saying so, with fresh package lists',
+    'installs a server if it may, prints that, and updates the package lists first',
     async () => {
       const passOn = 'shift; exec "$@"';
       const folder = pathWith({ env: passOn, sudo: passOn, true: 'exit 0' });

@@ -25,7 +25,7 @@ function runToys(names: string[], limit = 60): Promise<{ code: number; lines: st
   });
 }
 
-it('a file that fails and then passes by itself is named as flaky and counts as passed', async () => {
+it('a file that fails and then passes when run alone is named as flaky and counts as passed', async () => {
   expect(await runToys(['passes', 'first-time'])).toEqual({
     code: 0,
     lines: [`flaky: ${TOYS}/first-time.toy.ts`, '3 passed, 0 failed'],

@@ -5,7 +5,7 @@ import { useRedis } from '../support/redis.js';
 import { KEEPING, useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 
-describe('a server of the spec’s own', () => {
+describe('a server for one spec', () => {
   const server = useServer({ args: KEEPING });
   const redis = useRedis({ server });
 
@@ -21,7 +21,7 @@ describe('a server of the spec’s own', () => {
     expect(await redis.clients()).toHaveLength(1);
   });
 
-  it('begins each test without what the one before has written', async () => {
+  it('starts each test without the data of the one before', async () => {
     expect(await redis.admin.dbsize()).toBe(0);
     expect(await redis.keys()).toEqual([]);
   });

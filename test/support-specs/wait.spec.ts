@@ -8,7 +8,7 @@ describe('waiting', () => {
     expect(await until(() => (++asked === 3 ? 'there' : undefined))).toBe('there');
   });
 
-  it('until: says what it waited for, and the last error', async () => {
+  it('until: reports what it waited for, and the last error', async () => {
     const cause = new Error('not yet');
     const failing = until(() => Promise.reject(cause), { timeout: 20, what: 'the duck' });
     await expect(failing).rejects.toThrow(new WaitError('waited 20 ms in vain: the duck'));
@@ -16,7 +16,7 @@ describe('waiting', () => {
     await expect(until(() => false, { timeout: 1 })).rejects.toThrow('() => false');
   });
 
-  it('until: asks once more where an answer came behind the time', async () => {
+  it('until: asks once more if an answer came after the deadline', async () => {
     let asked = 0;
     const late = () => new Promise<boolean>((resolve) => setTimeout(resolve, 20, ++asked === 2));
     expect(await until(late, { timeout: 10 })).toBe(true);
@@ -25,7 +25,7 @@ describe('waiting', () => {
     expect(asked).toBe(4);
   });
 
-  it('latch: opens once, for those who wait and those who come', async () => {
+  it('latch: opens once, for present and later waiters', async () => {
     const gate = latch<number>('the gate');
     await expect(gate.wait({ timeout: 5 })).rejects.toThrow('the gate is opened');
     const waiting = gate.wait();
@@ -34,7 +34,7 @@ describe('waiting', () => {
     expect([await waiting, await gate.promise, gate.isOpen]).toEqual([1, 1, true]);
   });
 
-  it('within: leaves no timer behind', async () => {
+  it('within: leaves no timer', async () => {
     await expect(within(Promise.reject(new Error('own')))).rejects.toThrow('own');
     expect(await within(Promise.resolve(1))).toBe(1);
   });
@@ -60,7 +60,7 @@ describe('waiting', () => {
     await expect(seen.first()).rejects.toHaveProperty('cause', 'reason');
   });
 
-  it('nextEvent: takes what comes from now on, then lets go', async () => {
+  it('nextEvent: takes the next event from now on, then unsubscribes', async () => {
     const source = new Subject<string>();
     source.next('past');
     const next = nextEvent(source, (text) => text !== 'no');

@@ -102,7 +102,7 @@ async function start(root: Type = AppModule, options?: QueueTestingOptions): Pro
 }
 
 describe('a whole application over HTTP', () => {
-  it('is tested without Redis and without a change to it, and nothing runs by itself', async () => {
+  it('is tested without Redis and without changes, and no job runs on its own', async () => {
     const { app, testing, outbox, post } = await start();
     const email = testing.queue('email');
     expect(await post('/signup', 'ada@example.com')).toEqual({ ok: true });
@@ -166,7 +166,7 @@ describe('a whole application over HTTP', () => {
     expect(module.get(QueueTesting).queue('monthly').added()).toHaveLength(1);
   });
 
-  it('has touched nothing of Redis in all of this', () => {
+  it('has made no connection to Redis in these tests', () => {
     expect(touched).toBe(0);
     const loaded = Object.keys(createRequire(import.meta.url).cache);
     expect(loaded.some((path) => path.includes('express'))).toBe(true);
@@ -183,7 +183,7 @@ describe('a whole application over HTTP', () => {
     expect(touched).toBeGreaterThan(0);
   });
 
-  it('takes an engine of the test’s own under the exported token', async () => {
+  it('accepts an engine of the test under the exported token', async () => {
     const engine = {
       now: () => 0,
       onLink: () => () => {},
@@ -202,7 +202,7 @@ describe('a whole application over HTTP', () => {
 });
 
 describe('workers that run by themselves', () => {
-  it('run what is added, and idle waits for them', async () => {
+  it('run the added jobs, and idle waits for them', async () => {
     const { testing, outbox, post } = await start(AppModule, { autoStart: true });
     await Promise.all(['a', 'b', 'c'].map((name) => post('/signup', name)));
     await testing.idle();
@@ -214,7 +214,7 @@ describe('workers that run by themselves', () => {
     expect(outbox.sent.filter((line) => line.startsWith('remind'))).toHaveLength(3);
   });
 
-  it('refuse to be run by hand, in words', async () => {
+  it('refuse to be run by hand, with a message', async () => {
     const { testing } = await start(AppModule, { autoStart: true });
     await expect(testing.drain()).rejects.toThrow('wait for them with testing.idle()');
     await expect(testing.queue('email').runNext()).rejects.toThrow('the workers run by themselves here');
@@ -223,7 +223,7 @@ describe('workers that run by themselves', () => {
   it('can be started by the test, and stopped', async () => {
     const { app, testing, outbox, post } = await start();
     await post('/signup', 'ada');
-    await expect(testing.idle()).rejects.toThrow('nothing runs by itself here');
+    await expect(testing.idle()).rejects.toThrow('no workers run here');
     await app.get(QueueRuntime).start();
     await testing.idle();
     expect(outbox.sent).toEqual(['welcome ada']);
@@ -250,8 +250,8 @@ describe('workers that run by themselves', () => {
   });
 });
 
-describe('what is wrong', () => {
-  it('is said where the module is not initialised', async () => {
+describe('mistakes', () => {
+  it('a module that is not initialised is reported', async () => {
     const module = await Test.createTestingModule({
       imports: [QueueTestingModule.forRoot(), EmailModule],
     }).compile();
@@ -260,7 +260,7 @@ describe('what is wrong', () => {
     await expect(testing.queue('email').drain()).rejects.toThrow('await module.init() after compile()');
   });
 
-  it('is said where the testing module is imported twice', async () => {
+  it('a testing module that is imported twice is reported', async () => {
     const imports = [QueueTestingModule.forRoot(), QueueTestingModule.forRoot(), EmailModule];
     const module = await Test.createTestingModule({ imports })
       .setLogger(false as never)
@@ -268,7 +268,7 @@ describe('what is wrong', () => {
     await expect(module.init()).rejects.toThrow('QueueTestingModule.forRoot() is imported more than once');
   });
 
-  it('with any option is said as ever', async () => {
+  it('invalid options are reported as usual', async () => {
     const imports = [QueueTestingModule.forRoot({ prefx: 'x' } as never), EmailModule];
     const module = await Test.createTestingModule({ imports })
       .setLogger(false as never)

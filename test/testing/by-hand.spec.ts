@@ -21,8 +21,8 @@ class Mails {
   }
 }
 
-describe('what was added', () => {
-  it('is told with name, data, options as given, id and delay, in its order', async () => {
+describe('the added jobs', () => {
+  it('are returned with name, data, options as given, id and delay, in their order', async () => {
     const { work, queue } = await setBench();
     await queue.add('greet', { to: 'ada', at: new Date(0) }, { delay: '10m', id: 'a', attempts: 2 });
     await queue.addBulk([
@@ -47,7 +47,7 @@ describe('what was added', () => {
     expect(work.added((job) => job.data?.to === 'bob')).toHaveLength(1);
   });
 
-  it('leaves out what was refused and what was there already', async () => {
+  it('leave out refused jobs and duplicates', async () => {
     const { work, queue } = await setBench();
     await queue.add('greet', 1, { id: 'a' });
     await queue.add('greet', 2, { id: 'a' });
@@ -57,7 +57,7 @@ describe('what was added', () => {
     expect(work.added().map(({ data }) => data)).toEqual([1]);
   });
 
-  it('is of one module alone', async () => {
+  it('belong to one module only', async () => {
     const one = await setBench();
     const other = await setBench();
     await one.queue.add('greet', {});
@@ -66,7 +66,7 @@ describe('what was added', () => {
     expect(await other.queue.counts()).toMatchObject({ waiting: 0 });
   });
 
-  it('is forgotten by clear, and with it every job', async () => {
+  it('are removed by clear, with every job', async () => {
     const { work, queue, testing } = await setBench({ handlers: { work: { greet: nothing } } });
     await queue.add('greet', {});
     await work.drain();
@@ -78,7 +78,7 @@ describe('what was added', () => {
     expect(await work.drain()).toMatchObject([{ outcome: 'completed' }]);
   });
 
-  it('is of a queue that exists', async () => {
+  it('belong to an existing queue', async () => {
     const { testing } = await setBench();
     expect(() => testing.queue('nope')).toThrow(UnknownQueueError);
     expect(() => testing.queue('work').added(42 as never)).toThrow(
@@ -88,7 +88,7 @@ describe('what was added', () => {
 });
 
 describe('runNext', () => {
-  it('runs the next job, and tells what became of it', async () => {
+  it('runs the next job, and returns its outcome', async () => {
     const { work, queue } = await setBench({
       handlers: { work: { greet: (job: Job) => ({ said: job.data }) } },
     });
@@ -106,7 +106,7 @@ describe('runNext', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 1, active: 0 });
   });
 
-  it('tells of errors: again with its delay, later on request, dead with its reason', async () => {
+  it('returns errors: retrying with its delay, snoozed on request, dead with its reason', async () => {
     const errors = [new Error('once'), new Snooze('5m'), new UnrecoverableError('never'), new Error('last')];
     const { work, queue } = await setBench({
       handlers: {
@@ -139,7 +139,7 @@ describe('runNext', () => {
     expect(await queue.counts()).toMatchObject({ delayed: 2, dead: 2 });
   });
 
-  it('takes the one that the filter fits, and leaves the others where they are', async () => {
+  it('runs the job that matches the filter, and leaves the others in place', async () => {
     const { work, queue } = await setBench({ handlers: { work: { '*': (job: Job) => job.data } } });
     await queue.addBulk([
       { name: 'a', data: 1 },
@@ -163,7 +163,7 @@ describe('runNext', () => {
     expect(await work.runNext((job) => job.data === 1_499)).toMatchObject({ result: 1_499 });
   });
 
-  it('says what there is where it cannot', async () => {
+  it('describes the state of the queue if no job can run', async () => {
     const { work, queue, queueOf, testing } = await setBench({
       queues: [{ name: 'other' }],
       handlers: { work: { greet: nothing } },
@@ -188,7 +188,7 @@ describe('runNext', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 1 });
   });
 
-  it('goes the way of every run: schema, Observable, progress, log, timeout, cancel', async () => {
+  it('works like every run: schema, Observable, progress, log, timeout, cancel', async () => {
     const entered = latch('the handler runs');
     const { work, queue } = await setBench({
       providers: [Mails],
@@ -237,7 +237,7 @@ describe('runNext', () => {
 });
 
 describe('drain', () => {
-  it('runs all that waits, and what comes of it, in all queues', async () => {
+  it('runs all waiting jobs, and the jobs that they add, in all queues', async () => {
     const order: string[] = [];
     const bench = await setBench({
       queues: [{ name: 'next' }],
@@ -258,7 +258,7 @@ describe('drain', () => {
     expect(bench.testing.queue('next').completed()).toHaveLength(3);
   });
 
-  it('ends with an error in words where the work never ends', async () => {
+  it('ends with an error if the work never ends', async () => {
     const bench = await setBench({
       handlers: { work: { again: async () => void (await bench.queue.add('again', {})) } },
     });
@@ -270,7 +270,7 @@ describe('drain', () => {
     await expect(bench.work.drain({ limit: 0 })).rejects.toThrow('drain().limit must be an integer from 1');
   });
 
-  it('has told those who listen to events when it resolves', async () => {
+  it('resolves after the event listeners were called', async () => {
     const { module, work, queue } = await setBench({ handlers: { work: { greet: nothing } } });
     const heard: string[] = [];
     const events = module.get(QueueEvents);
@@ -337,7 +337,7 @@ describe('run', () => {
     await expect(testing.run('work', 'look', {}, { signal: aborted })).rejects.toThrow('before');
   });
 
-  it('refuses in words what it cannot run', async () => {
+  it('refuses jobs that it cannot run, with a message', async () => {
     class Stranger {}
     const { testing } = await setBench({ handlers: { work: { greet: nothing } } });
     const run = testing.run.bind(testing) as (...args: unknown[]) => Promise<unknown>;
@@ -355,7 +355,7 @@ describe('run', () => {
   });
 });
 
-it('run is checked by the compiler where a definition says what there is', () => {
+it('run is checked by the compiler if there is a definition', () => {
   const check = async ({ testing }: Awaited<ReturnType<typeof setBench>>) => {
     await testing.run(mail, { to: 'ada@example.com' });
     // @ts-expect-error -- `to` is a text

@@ -10,14 +10,14 @@ import { setBench } from './support.js';
 
 const run = promisify(execFile);
 
-describe('what a test leaves behind', () => {
-  it('is nothing that keeps its process alive, also where its module is never closed', async () => {
+describe('the resources that a test leaves', () => {
+  it('do not keep its process alive, also if its module is never closed', async () => {
     const script = fileURLToPath(new URL('never-closed.mjs', import.meta.url));
     const { stdout } = await run(process.execPath, [script], { timeout: 15_000 });
     expect(stdout).toBe('delayed, run, scheduled, waited\n');
   });
 
-  it('is nothing for the next one, though both compile the same module', async () => {
+  it('do not affect the next one, although both compile the same module', async () => {
     const imports = [QueueTestingModule.forRoot(), QueueModule.registerQueue({ name: 'work' })];
     const added: number[] = [];
     for (const round of [1, 2]) {
@@ -34,7 +34,7 @@ describe('what a test leaves behind', () => {
 });
 
 describe('fake timers of the test runner', () => {
-  it('do not stop a test, and rule the time limit of a handler', async () => {
+  it('do not block a test, and apply to the timeout of a handler', async () => {
     vi.useFakeTimers({ now: new Date('2030-01-01T00:00:00Z') });
     try {
       const { testing, work, queue } = await setBench({

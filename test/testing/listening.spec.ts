@@ -30,8 +30,8 @@ class Ledger {
   }
 }
 
-describe('what stands around a run', () => {
-  it('hears of it before drain resolves, and what it adds is run too', async () => {
+describe('listeners and hooks', () => {
+  it('are called before drain resolves, and jobs that they add run too', async () => {
     heard.length = 0;
     const handlers = { work: { order: () => 1, invoice: () => 2 } };
     const { work, queue, module } = await setBench({ handlers, providers: [Ledger] });
@@ -41,7 +41,7 @@ describe('what stands around a run', () => {
     await module.close();
   });
 
-  it('is around a run by hand too: the hooks of wrap', async () => {
+  it('also wrap a run by hand', async () => {
     const seen: unknown[] = [];
     const wrap: WrapHook = async (job, next) => {
       seen.push(`before ${job.name}`);

@@ -25,7 +25,7 @@ class EmailProcessor {
   }
 }
 
-it('welcomes who signs up', async () => {
+it('welcomes a new user', async () => {
   const mailer = { send: vi.fn<(to: string) => void>() };
   const module = await Test.createTestingModule({
     imports: [QueueTestingModule.forRoot(), QueueModule.registerQueue({ name: 'email' })],
@@ -40,13 +40,13 @@ it('welcomes who signs up', async () => {
 
 it('takes a newcomer fewer than 15 lines, empty ones included', () => {
   const lines = readFileSync(new URL(import.meta.url), 'utf8').split('\n');
-  const first = lines.findIndex((line) => line.startsWith("it('welcomes who signs up'"));
+  const first = lines.findIndex((line) => line.startsWith("it('welcomes a new user'"));
   const last = lines.findIndex((line, i) => i > first && line === '});');
   expect(lines.slice(first, last + 1).join('\n')).toContain('.run(EmailProcessor');
   expect(last - first + 1).toBeLessThan(15);
 });
 
-it('fails where the handler does not do it', async () => {
+it('fails if the handler does not do it', async () => {
   const module = await Test.createTestingModule({
     imports: [QueueTestingModule.forRoot(), QueueModule.registerQueue({ name: 'email' })],
     providers: [EmailProcessor, Mailer],

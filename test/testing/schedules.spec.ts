@@ -22,7 +22,7 @@ class Reports {
 }
 
 describe('schedules', () => {
-  it('in the code are there from the start, and fire at their times', async () => {
+  it('in the code exist from the start, and fire at their times', async () => {
     Reports.times.length = 0;
     const { testing, work, queue } = await setBench({ providers: [Reports] });
     expect(await queue.schedules.get('daily')).toMatchObject({ nextAt: new Date('2026-01-02T09:00:00Z') });
@@ -38,7 +38,7 @@ describe('schedules', () => {
     expect(new Set(Reports.times)).toEqual(new Set(['daily at 2026-01-04T08:00:00.000Z']));
   });
 
-  it('run at their times where advance is told to run', async () => {
+  it('run at their times if advance has the option run', async () => {
     Reports.times.length = 0;
     const { testing, queue } = await setBench({ providers: [Reports] });
     await queue.schedules.upsert('often', { every: '10h' }, { name: 'other' });

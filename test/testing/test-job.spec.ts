@@ -15,14 +15,14 @@ class Resizer {
 }
 
 describe('createTestJob', () => {
-  it('gives a handler all of a job, and keeps what it says', async () => {
+  it('gives a handler a complete job, and records its progress and log', async () => {
     const job = createTestJob({ data: { width: 80 }, attempt: 2 });
     expect(await new Resizer().resize(job)).toBe(80);
     expect(job.progressed).toEqual([{ step: 1 }, { step: 2 }]);
     expect(job.logged).toEqual(['resizing to 80 attempt 2']);
   });
 
-  it('has a value for everything that is not given', () => {
+  it('has default values', () => {
     const job = createTestJob();
     expect(job).toMatchObject({ id: 'test-job', name: 'test', queue: 'test', attempt: 1, attempts: 3 });
     expect(job.data).toBeUndefined();
@@ -32,7 +32,7 @@ describe('createTestJob', () => {
     expect(given).toMatchObject({ id: 'i', name: 'n', queue: 'q', attempts: 7, createdAt: at });
   });
 
-  it('can be told to end', async () => {
+  it('can be aborted', async () => {
     const job = createTestJob({ data: { width: 80 } });
     job.abort('shutdown', 'the ship sinks');
     await expect(new Resizer().resize(job)).rejects.toMatchObject({ reason: 'shutdown' });

@@ -74,7 +74,7 @@ class Scoped {
 const options = { queues: [{ name: 'scoped' }], providers: [Letters, Scoped] };
 
 describe('a handler that is run by a test', () => {
-  it('is behind its guards, pipes, interceptors and filters', async () => {
+  it('runs with its guards, pipes, interceptors and filters', async () => {
     const { testing, work, queue } = await setBench(options);
     expect(await testing.run(Letters, 'letter', { to: 'ada', copies: '4' })).toBe('ada 5!');
     await expect(testing.run(Letters, 'letter', { to: 'bob', copies: '4' })).rejects.toThrow('not for them');
@@ -89,7 +89,7 @@ describe('a handler that is run by a test', () => {
     ]);
   });
 
-  it('is of an instance made for its job where its processor is request-scoped', async () => {
+  it('is a method of an instance created for its job if its processor is request-scoped', async () => {
     const { testing, queueOf } = await setBench(options);
     await queueOf('scoped').addBulk(['a', 'b'].map((to) => ({ name: 'who', data: { to } })));
     const runs = await testing.drain();

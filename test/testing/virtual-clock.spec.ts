@@ -6,7 +6,7 @@ import { NOON, setBench } from './support.js';
 const HOUR = 3_600_000;
 
 describe('the clock of a test', () => {
-  it('stands still until it is moved, and only goes on', async () => {
+  it('stands still until it is moved, and only moves forward', async () => {
     const { testing } = await setBench();
     expect(testing.now).toEqual(NOON);
     await testing.advance('90m');
@@ -18,20 +18,20 @@ describe('the clock of a test', () => {
   });
 
   it.each([['2026-01-01T12:00:00Z'], [NOON.getTime()], [NOON]])(
-    'starts where it is told: %s',
+    'starts at the given time: %s',
     async (now) => {
       expect((await setBench({ root: { now } })).testing.now).toEqual(NOON);
     },
   );
 
-  it('is the present where nobody says', async () => {
+  it('starts at the present by default', async () => {
     const before = Date.now();
     const { testing } = await setBench({ root: { now: undefined as never } });
     expect(testing.now.getTime()).toBeGreaterThanOrEqual(before);
     expect(testing.now.getTime()).toBeLessThanOrEqual(Date.now());
   });
 
-  it('refuses what is no time, in words', async () => {
+  it('refuses invalid times, with a message', async () => {
     await expect(setBench({ root: { now: 'soon' } })).rejects.toThrow(
       `QueueTestingModule.forRoot().now must be a date, ms since 1970 or a text like '2026-01-01T09:00:00Z', got "soon"`,
     );
@@ -44,7 +44,7 @@ describe('the clock of a test', () => {
 });
 
 describe('advance', () => {
-  it('makes delayed jobs wait at their time, and runs nothing', async () => {
+  it('makes delayed jobs waiting at their time, and runs nothing', async () => {
     const { testing, work, queue } = await setBench({ handlers: { work: { '*': () => 'done' } } });
     await queue.add('later', {}, { delay: '1h' });
     await queue.add('tomorrow', {}, { delay: '1d' });
@@ -63,7 +63,7 @@ describe('advance', () => {
     expect((await work.drain()).map(({ name }) => name)).toEqual(['after 10', 'after 20', 'after 30']);
   });
 
-  it('runs what becomes due at its own time where it is told to, so that retries play out', async () => {
+  it('runs jobs at their own time on request, so that retries happen', async () => {
     const times: string[] = [];
     const bench = await setBench({
       handlers: {
@@ -98,7 +98,7 @@ describe('advance', () => {
     expect(bench.testing.now).toEqual(new Date('2026-01-01T14:00:00Z'));
   });
 
-  it('ends what is kept for a time', async () => {
+  it('ends retentions', async () => {
     const { testing, work, queue } = await setBench({
       root: { dead: { age: '1d' } },
       handlers: {
@@ -126,7 +126,7 @@ describe('advance', () => {
     expect(await work.drain()).toMatchObject([{ outcome: 'dead', reason: 'expired' }]);
   });
 
-  it('would go on for ever with a handler that snoozes for nothing, and says so', async () => {
+  it('stops with an error if a handler snoozes forever', async () => {
     const { testing, queue } = await setBench({
       handlers: {
         work: { nap: async () => Promise.reject(new (await import('#lib/job/job.js')).Snooze(0)) },
@@ -137,7 +137,7 @@ describe('advance', () => {
   });
 });
 
-describe('addAndWait, where nothing runs by itself', () => {
+describe('addAndWait, without running workers', () => {
   it('runs the job, through its delays and retries, and moves the clock as far as it waits', async () => {
     const { testing, queue } = await setBench({
       handlers: {
@@ -155,7 +155,7 @@ describe('addAndWait, where nothing runs by itself', () => {
     expect(testing.queue('work').added()).toMatchObject([{ options }]);
   });
 
-  it('runs that job alone, also from inside a handler', async () => {
+  it('runs only that job, also inside a handler', async () => {
     const bench = await setBench({
       queues: [{ name: 'inner' }],
       handlers: {
@@ -187,7 +187,7 @@ describe('addAndWait, where nothing runs by itself', () => {
     await expect(queue.addAndWait('late', {})).rejects.toThrow("queue 'work' is paused");
   });
 
-  it('of a job that is there already waits for that one', async () => {
+  it('for an existing job waits for that one', async () => {
     let runs = 0;
     const { queue } = await setBench({ handlers: { work: { count: () => (runs += 1) } } });
     await queue.add('count', {}, { id: 'c', idHeldBy: ['completed'], retention: '1h' });
@@ -195,7 +195,7 @@ describe('addAndWait, where nothing runs by itself', () => {
     expect(await queue.addAndWait('count', {}, { id: 'c', idHeldBy: ['completed'] })).toBe(1);
   });
 
-  it('rejects where the job that is there already leaves nothing', async () => {
+  it('rejects if the existing job keeps no result', async () => {
     const { queue } = await setBench({ handlers: { work: { count: () => 1 } } });
     await queue.add('count', {}, { id: 'c' });
     await expect(queue.addAndWait('count', {}, { id: 'c' })).rejects.toMatchObject({

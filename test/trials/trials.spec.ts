@@ -20,7 +20,7 @@ it('lists its trials, each once', () => {
   expect(new Set(names).size).toBe(names.length);
 });
 
-it('measures with real processes, and says what it measured', async () => {
+it('measures with real processes, and reports what it measured', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'godwit-trials-'));
   atEnd(() => rmSync(dir, { recursive: true }));
   const file = join(dir, 'results.json');
@@ -37,7 +37,7 @@ it.each([
   [['--times', '0'], '--times must be a whole number of at least 1'],
   [['nothing'], "no trial 'nothing'"],
   [['--what'], "Unknown option '--what'"],
-])('refuses %s in words', (args, words) => {
+])('refuses %s with a message', (args, words) => {
   expect(() => read(args)).toThrow(words);
 });
 

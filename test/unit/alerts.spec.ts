@@ -45,7 +45,7 @@ describe('an alert', () => {
     expect(rows).toEqual({});
   });
 
-  it('waits for `for`, from anew after each value that is not above', () => {
+  it('waits for `for`, and starts again after each value that is not above the limit', () => {
     const values = [0, 30, 59].map((second) => [second, 99] as const);
     const rule = { for: '1m' };
     expect(play(rule, [...values, [60, 99]]).heard).toEqual([[60, 'firing']]);
@@ -67,7 +67,7 @@ describe('an alert', () => {
     ]);
   });
 
-  it('does not fire again within the cooldown, but at its end if it still has cause', () => {
+  it('does not fire again within the cooldown, but at its end if the value is still above', () => {
     const again = [
       [0, 11],
       [10, 0],
@@ -87,7 +87,7 @@ describe('an alert', () => {
     ]);
   });
 
-  it('is told again until somebody has taken it, and not at all if it is over before', () => {
+  it('is sent again until it is delivered, and not at all if it is over before', () => {
     const untaken = play(
       {},
       [
@@ -113,7 +113,7 @@ describe('an alert', () => {
     ).toEqual([[0, 'firing']]);
   });
 
-  it('goes on as the same one if it comes back before its end was taken', () => {
+  it('continues as the same alert if it fires again before its end was delivered', () => {
     const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10 }], notify }, PATH);
     const look = (rows: typeof NO_STATE.rows, value: number, now: number) =>
       advance(rows, [{ rule: rules[0]!, queue: 'work', value }], rules, now);
@@ -125,7 +125,7 @@ describe('an alert', () => {
     expect(alertsOf(rows, rules, null, 'firing', 2_000)[0]!.alert.id).toBe(first!.alert.id);
   });
 
-  it('of a queue that is gone is resolved; of a rule that is gone it is forgotten', () => {
+  it('is resolved if its queue is gone, and forgotten if its rule is gone', () => {
     const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10 }], notify }, PATH);
     const { rows } = play({}, [[0, 11]]);
     const gone = advance(rows, [], rules, 1_000);
@@ -135,7 +135,7 @@ describe('an alert', () => {
     expect(advance(rows, [], [], 1_000)).toEqual({});
   });
 
-  it('says what it found, with the same id at its end', () => {
+  it('reports its value, with the same id at its end', () => {
     const { rules } = checkAlertsOptions(
       { rules: [{ rule: 'oldestWaiting', limit: '5m', severity: 'critical' }], notify },
       PATH,
@@ -158,7 +158,7 @@ describe('an alert', () => {
     });
   });
 
-  it('starts anew where the stored state is not ours', () => {
+  it('starts again if the stored state is unreadable', () => {
     for (const text of ['', '{', 'null', '5', '{"rows":5}', '[]']) expect(readState(text)).toEqual(NO_STATE);
   });
 });

@@ -45,7 +45,7 @@ describe('backoffDelay', () => {
     expect(delays({ type: 'exponential', delay: '2h' }, [1, 2])).toEqual([2 * HOUR, 2 * HOUR]);
   });
 
-  it('stays 0 from 0, however often', () => {
+  it('stays 0 if the delay is 0, in any attempt', () => {
     expect(delays({ type: 'exponential', delay: 0 }, [1, 2, 10_000])).toEqual([0, 0, 0]);
   });
 
@@ -53,17 +53,17 @@ describe('backoffDelay', () => {
     ['nothing taken off', 0, [1_000, 2_000]],
     ['half of the share', 0.5, [900, 1_800]],
     ['all of the share', 1, [800, 1_600]],
-  ])('takes jitter off the wait: %s', (_, chance, expected) => {
+  ])('subtracts jitter from the wait: %s', (_, chance, expected) => {
     const random = () => chance;
     expect(delays({ type: 'exponential', delay: '1s', jitter: 0.2 }, [1, 2], random)).toEqual(expected);
     expect(delays({ type: 'fixed', delay: '1s', jitter: 0.2 }, [1], random)).toEqual([expected[0]]);
   });
 
-  it('does not fall below the share by rounding', () => {
+  it('does not fall below the minimum by rounding', () => {
     expect(delays({ type: 'fixed', delay: 3, jitter: 0.5 }, [1], () => 0.999)).toEqual([2]);
   });
 
-  it('draws from Math.random where nothing else is given', () => {
+  it('uses Math.random by default', () => {
     const waits = new Set(delays({ type: 'fixed', delay: '1h', jitter: 1 }, Array(50).fill(1)));
     expect(waits.size).toBeGreaterThan(1);
   });
@@ -108,7 +108,7 @@ describe('backoffDelay', () => {
       expect(calls).toEqual([[3, error, { id: 'job' }]]);
     });
 
-    it('may compute: fractions are rounded, and there is an end', () => {
+    it('may compute: fractions are rounded, and there is a maximum', () => {
       expect(delays((attempt) => 1_000 * 1.5 ** attempt, [1, 3, 9_000])).toEqual([
         1_500,
         3_375,

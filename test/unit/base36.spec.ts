@@ -6,7 +6,7 @@ const NOW = Date.UTC(2026, 6, 1);
 const STEP = 36 ** 3;
 
 describe('a time in base 36', () => {
-  it('is what numbers know how to write, whatever was asked for before', () => {
+  it('is what toString(36) returns, whatever was converted before', () => {
     const ms = fc.oneof(
       fc.integer({ min: -STEP, max: STEP * 2 }),
       fc.integer({ min: NOW, max: NOW + STEP * 2 }),
@@ -20,7 +20,7 @@ describe('a time in base 36', () => {
     );
   });
 
-  it('is right over the ends of what it remembers', () => {
+  it('is correct across the limits of its cache', () => {
     const edge = Math.ceil(NOW / STEP) * STEP;
     const times = [STEP - 1, STEP, edge - 1, edge, edge - 1, edge + STEP - 1, edge + STEP, edge];
     expect(times.map(timeText)).toEqual(times.map((time) => time.toString(36)));

@@ -4,7 +4,7 @@ import { counted } from '#lib/job/text.js';
 import '#lib/engine/redis-engine.js';
 import { allScripts } from '#lib/engine/script.js';
 
-it('errors of Redis name the call that users make, not the script of the engine', () => {
+it('errors of Redis name the call of the user, not the script of the engine', () => {
   expect(new RedisUnavailableError('enqueue-plain', 'no', 'x')).toMatchObject({
     verb: 'add',
     message: 'add: x; nothing was changed, the call can be made again',
@@ -22,6 +22,6 @@ it('errors of Redis name the call that users make, not the script of the engine'
   expect(allScripts().length).toBeGreaterThan(30);
 });
 
-it('numbers go with their nouns', () => {
+it('nouns are singular or plural according to the number', () => {
   expect([0, 1, 2].map((count) => counted(count, 'job'))).toEqual(['0 jobs', '1 job', '2 jobs']);
 });

@@ -4,7 +4,7 @@ import { atEnd } from '../support/cleanup.js';
 import { latch, until } from '../support/wait.js';
 import { claimed, idle, withoutBell } from './slow-engine.js';
 
-it('does not start a job that was cancelled while it waited in the hands of its worker, and gives it back', async () => {
+it('does not start a prefetched job that was cancelled, and gives it back', async () => {
   const engine = withoutBell();
   const ran: string[] = [];
   const maySuspect: boolean[] = [];

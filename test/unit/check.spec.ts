@@ -78,11 +78,11 @@ describe('shape', () => {
     expect(one({ [key]: 'secret' })).not.toThrow('secret');
   });
 
-  it('names the place of an unknown field further in', () => {
+  it('names the path of a nested unknown field', () => {
     expect(one({ table: { seat: 1 } })).toThrow('forRoot().table.seat is not an option; did you mean seats?');
   });
 
-  it('refuses __proto__ and lets nothing through it', () => {
+  it('refuses __proto__, which cannot pass options', () => {
     const hostile: unknown = JSON.parse('{"size":3,"__proto__":{"loud":true,"polluted":true}}');
     const { value, faults } = collectFaults((report) => read(hostile, 'forRoot()', report));
     expect(faults).toEqual([
@@ -95,7 +95,7 @@ describe('shape', () => {
   });
 });
 
-describe('fields that an object has not of its own, or hides', () => {
+describe('fields that an object inherits or hides', () => {
   class Options {
     get size() {
       return 3;
@@ -132,17 +132,17 @@ describe('fields that an object has not of its own, or hides', () => {
     expect(copyFields(value, 'p', ['size', 'loud', 'role'])).toEqual(expected);
   });
 
-  it('are refused where they are misspelt', () => {
+  it('are refused if they are misspelt', () => {
     expect(one(misspelt)).toThrow('forRoot().sice is not an option; did you mean size?');
     expect(one(Object.create({ sice: 1 }))).toThrow('forRoot().sice is not an option; did you mean size?');
   });
 
   it.each([[new Date(0)], [new Map()], [Promise.resolve({ size: 1 })], [/x/], [Object('size')]])(
-    'are not looked for in %o, which is no object of options',
+    'are not read from %o, which is not an object of options',
     (value) => expect(one(value)).toThrow('forRoot() must be an object'),
   );
 
-  it('are read once, and refused where reading them throws', () => {
+  it('are read once, and refused if reading them throws', () => {
     let reads = 0;
     expect(
       read(
@@ -166,7 +166,7 @@ describe('fields that an object has not of its own, or hides', () => {
 });
 
 describe('collectFaults', () => {
-  it('gathers every fault as a sentence, in the order of the fields', () => {
+  it('collects every fault as a sentence, in the order of the fields', () => {
     const faults = all({ size: -1, wait: 'x', role: 'cook', lound: true, table: { seats: 0, legs: 4 } });
     expect(faults).toEqual([
       'forRoot().size must be an integer from 1 to 10, got -1 (number)',
@@ -178,7 +178,7 @@ describe('collectFaults', () => {
     expect(new BootstrapError(faults).message).toContain('5 faults:\n - forRoot().size must be');
   });
 
-  it('answers the value, and no faults, where all is well', () => {
+  it('returns the value, and no faults, if all is valid', () => {
     expect(collectFaults((report) => read({ size: 2 }, 'p', report))).toEqual({
       value: { size: 2 },
       faults: [],

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { latch, until } from '../support/wait.js';
 import { claimed, given, idle, RUNG, SlowEngine, turns } from './slow-engine.js';
 
-it('leaves its next call at the bell and runs what it claims there, without asking', async () => {
+it('sends its next claim ahead to the bell and runs the jobs that it claims, without another call', async () => {
   const runs: string[] = [];
   const { engine } = await idle({ run: (job: { id: string }) => void runs.push(job.id) });
   await until(() => engine.left.length === 1);
@@ -19,7 +19,7 @@ it('leaves its next call at the bell and runs what it claims there, without aski
   expect(engine.left[1]!.call.seq).toBe(4);
 });
 
-it('makes it now, with the same number, when it is asked for more; the bell that rings later is answered by another', async () => {
+it('makes the claim at once, with the same number, when it needs more; the next claim answers a later bell', async () => {
   const { engine, pool } = await idle();
   await until(() => engine.left.length === 1);
   pool.claimer.exchangeSoon();
@@ -33,7 +33,7 @@ it('makes it now, with the same number, when it is asked for more; the bell that
   expect(engine.rings).toEqual([]);
 });
 
-it('makes it again with the same number where more is to be done than to claim', async () => {
+it('repeats it with the same number if there is more to do than to claim', async () => {
   const { engine } = await idle();
   await until(() => engine.left.length === 1);
   engine.left[0]!.end.open(RUNG);
@@ -44,7 +44,7 @@ it('makes it again with the same number where more is to be done than to claim',
   expect([engine.left[1]!.call.seq, engine.rings.length]).toEqual([3, 0]);
 });
 
-it('asks for times too where the bell told of one, beside the jobs', async () => {
+it('also asks for times if the bell rang for one, besides the jobs', async () => {
   const gate = latch('the end of the job');
   const { engine } = await idle({ run: () => gate.promise });
   await until(() => engine.left.length === 1);
@@ -54,7 +54,7 @@ it('asks for times too where the bell told of one, beside the jobs', async () =>
   gate.open();
 });
 
-it('asks for times too where the bell rang and nothing was there, but not where nothing rang', async () => {
+it('also asks for times if the bell rang and there was no job, but not if it did not ring', async () => {
   const { engine } = await idle();
   await until(() => engine.left.length === 1);
   engine.left[0]!.end.open(given());
@@ -65,7 +65,7 @@ it('asks for times too where the bell rang and nothing was there, but not where 
   expect(engine.exchanges[1]!.call).toMatchObject({ want: 10, settled: [] });
 });
 
-it('runs what it claimed once, where it was claimed at the bell and the answer to its repetition came first', async () => {
+it('runs claimed jobs once if they were claimed at the bell and the reply to the repetition came first', async () => {
   const runs: string[] = [];
   const { engine, pool } = await idle({ run: (job: { id: string }) => void runs.push(job.id) });
   await until(() => engine.left.length === 1);
@@ -79,7 +79,7 @@ it('runs what it claimed once, where it was claimed at the bell and the answer t
   expect(runs).toEqual(['a']);
 });
 
-it('makes it again with the same number when the connection of the bell breaks', async () => {
+it('repeats it with the same number when the connection of the bell breaks', async () => {
   const { engine } = await idle();
   await until(() => engine.left.length === 1);
   engine.left[0]!.end.open(new Error('the connection broke'));
@@ -87,24 +87,21 @@ it('makes it again with the same number when the connection of the bell breaks',
   expect(engine.exchanges[1]!.call).toEqual(engine.left[0]!.call);
 });
 
-it.each(['pause', 'stopClaiming'] as const)(
-  'takes it back when it is to claim nothing more: %s',
-  async (end) => {
-    const { engine, pool } = await idle();
-    await until(() => engine.left.length === 1);
-    pool[end]();
-    await until(() => engine.exchanges.length === 2);
-    expect(engine.exchanges[1]!.call).toEqual({ ...engine.left[0]!.call, want: 0 });
-    engine.exchanges[1]!.answer.open(claimed());
-    await turns();
-    // It has not taken the jobs of that bell. Those are for other workers.
-    engine.left[0]!.end.open(RUNG);
-    await until(() => engine.rings.length === 1);
-    expect(engine.exchanges).toHaveLength(2);
-  },
-);
+it.each(['pause', 'stopClaiming'] as const)('cancels it when it must claim no more: %s', async (end) => {
+  const { engine, pool } = await idle();
+  await until(() => engine.left.length === 1);
+  pool[end]();
+  await until(() => engine.exchanges.length === 2);
+  expect(engine.exchanges[1]!.call).toEqual({ ...engine.left[0]!.call, want: 0 });
+  engine.exchanges[1]!.answer.open(claimed());
+  await turns();
+  // It has not taken the jobs of that bell. Those are for other workers.
+  engine.left[0]!.end.open(RUNG);
+  await until(() => engine.rings.length === 1);
+  expect(engine.exchanges).toHaveLength(2);
+});
 
-it('leaves none while it holds jobs, and does again once it has been idle for a moment', async () => {
+it('sends none ahead while it holds jobs, and does so again after it was idle for a moment', async () => {
   const gate = latch('the end of the job');
   const { engine } = await idle({ run: () => gate.promise });
   await until(() => engine.left.length === 1);
@@ -119,7 +116,7 @@ it('leaves none while it holds jobs, and does again once it has been idle for a 
   expect(engine.interrupts).toBe(1);
 });
 
-it('leaves none beside other queues, at whose bells it would wait too', async () => {
+it('sends none ahead with other queues, because it would wait at their bells too', async () => {
   const { engine, poolOf } = await idle();
   await until(() => engine.left.length === 1);
   poolOf('other').start();
@@ -129,7 +126,7 @@ it('leaves none beside other queues, at whose bells it would wait too', async ()
   expect(engine.left).toHaveLength(1);
 });
 
-it('sleeps without it where the store cannot keep one now', async () => {
+it('sleeps without it if the store cannot take one now', async () => {
   const engine = new SlowEngine();
   engine.cannot = true;
   await idle({ engine });

@@ -82,7 +82,7 @@ const NOTHING = {
   claimed: [],
 } as const satisfies ExchangeAnswer;
 
-it('says nothing under its new name that was settled under the old one', async () => {
+it('sends no outcomes of its old name under its new one', async () => {
   const { ends, calls, answers, lost } = claimerOf();
   ends(run('on its way'));
   await until(() => calls.length === 1);
@@ -98,7 +98,7 @@ it.each([
   ['completed', { kind: 'completed' }, 500],
   ['completed and kept', { kind: 'completed', keep: { forMs: 1, result: undefined } }, 250],
   ['released', { kind: 'released' }, 250],
-] as const)('says of %s runs at most so many at once, in their order', async (_, outcome, most) => {
+] as const)('settles a limited number of %s runs per call, in their order', async (_, outcome, most) => {
   const { ends, calls, answers } = claimerOf();
   const ids = Array.from({ length: most + 7 }, (_one, i) => `${i}`);
   for (const id of ids) ends(run(id, outcome));
@@ -109,7 +109,7 @@ it.each([
   expect(calls.flatMap(({ settled }) => settled.map(({ id }) => id))).toEqual(ids);
 });
 
-it('lets the next exchange go before what it was given starts', async () => {
+it('sends the next exchange before the claimed jobs start', async () => {
   const order: string[] = [];
   const { ends, calls, answers } = claimerOf({
     answered: () => order.push('takes'),
@@ -123,7 +123,7 @@ it('lets the next exchange go before what it was given starts', async () => {
   expect(order).toEqual(['takes', 'starts after 2 calls']);
 });
 
-it('lets it go before also where nothing is settled, but more is wanted', async () => {
+it('sends it before they start also if nothing is settled but more jobs are wanted', async () => {
   let callsAtStart = 0;
   const { claimer, calls, answers } = claimerOf({ starts: () => (callsAtStart = calls.length) });
   claimer.exchangeSoon();
@@ -133,7 +133,7 @@ it('lets it go before also where nothing is settled, but more is wanted', async 
   expect(callsAtStart).toBe(2);
 });
 
-it('keeps nothing of a settled run but what is said of it', async () => {
+it('keeps only the outcome of a settled run', async () => {
   const { ends, calls } = claimerOf();
   const whole = { ...run('first'), data: { note: 'large' } };
   ends(whole);
@@ -142,7 +142,7 @@ it('keeps nothing of a settled run but what is said of it', async () => {
 });
 
 describe('fewer slots', () => {
-  it('give back at once what has not started', async () => {
+  it('give back at once jobs that have not started', async () => {
     const started: string[] = [];
     const slots = new Slots(3);
     const { claimer, calls, answers } = claimerOf({ slots, starts: ({ id }) => started.push(id) });
@@ -167,7 +167,7 @@ describe('fewer slots', () => {
   });
 });
 
-describe('two on their way', () => {
+describe('two exchanges in flight', () => {
   /** Its first exchange is answered. Each exchange claims up to 3. */
   async function known(slots: number, more: Given = {}) {
     const made = claimerOf({
@@ -184,7 +184,7 @@ describe('two on their way', () => {
   const asked = (calls: readonly ExchangeCall[]) =>
     calls.slice(1).map(({ seq, pipelined, want }) => [pipelined ? 'pipelined' : 'first', seq, want]);
 
-  it('go out where the second one claims what is worth it, and never three', async () => {
+  it('are sent if the second one claims enough, and never three', async () => {
     const { claimer, ends, calls, answers } = await known(100);
     claimer.exchangeSoon();
     await until(() => calls.length === 3);
@@ -205,7 +205,7 @@ describe('two on their way', () => {
     expect(asked(calls)[3]).toEqual(['first', 3, 3]);
   });
 
-  it('go out once there is room, which the ends of jobs may make before the answer', async () => {
+  it('are sent once there is room, which jobs that end before the answer may make', async () => {
     let slots = 4;
     const { claimer, ends, calls } = await known(0, { want: (all) => Math.min(3, slots - all) });
     claimer.exchangeSoon();
@@ -222,7 +222,7 @@ describe('two on their way', () => {
     expect(calls[2]!.settled).toMatchObject([{ id: 'ended' }]);
   });
 
-  it('are one where a worker is not known yet', async () => {
+  it('are only one if the worker is not known yet', async () => {
     const { claimer, calls } = claimerOf({ want: () => 3, isWorthPipelining: () => true });
     claimer.exchangeSoon();
     await until(() => calls.length === 1);
@@ -231,7 +231,7 @@ describe('two on their way', () => {
     expect(calls).toHaveLength(1);
   });
 
-  it('bring one suspect at most', async () => {
+  it('claim at most one suspect', async () => {
     const { claimer, calls } = await known(100);
     claimer.exchangeSoon();
     await until(() => calls.length === 3);
@@ -252,7 +252,7 @@ describe('two on their way', () => {
     expect(claimer.known()).toEqual(['a']);
   });
 
-  it('are lost together with the lease, once; what the late one was given under the old name is not taken', async () => {
+  it('are lost together with the lease, once; jobs claimed by the late one under the old name are ignored', async () => {
     const taken: string[] = [];
     const { claimer, ends, calls, answers, lost } = await known(100, {
       starts: ({ id }) => taken.push(id),
@@ -271,7 +271,7 @@ describe('two on their way', () => {
     expect(asked(calls)[2]).toEqual(['first', 1, 3]);
   });
 
-  it('are made again each with its own number, and nothing is compared with what they were given', async () => {
+  it('are each repeated with their own number, and held jobs are not compared meanwhile', async () => {
     const { claimer, calls, failures, answers } = await known(100);
     claimer.exchangeSoon();
     await until(() => calls.length === 3);

@@ -21,7 +21,7 @@ function written(command: Command): Buffer {
   return Buffer.concat([...pieces, Buffer.from(last as string)]);
 }
 
-describe('a command of ours', () => {
+describe('a command of Godwit', () => {
   it('is written as ioredis writes it, whatever its arguments are', () => {
     const arg = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ maxLength: 3000 }), fc.maxSafeInteger());
     fc.assert(
@@ -32,7 +32,7 @@ describe('a command of ours', () => {
     );
   });
 
-  it('is written the same where its first arguments are fixed, also behind somebody who has changed the first', () => {
+  it('is written the same if its first arguments are fixed, also after other code has changed the first', () => {
     const arg = fc.oneof(fc.string({ unit: 'binary' }), fc.string({ maxLength: 3000 }), fc.maxSafeInteger());
     fc.assert(
       fc.property(
@@ -78,11 +78,11 @@ describe('a command of ours', () => {
     expect(pieces.map(({ length }) => length > 1_000)).toEqual([false, true, false, true]);
   });
 
-  it('keeps its arguments for those who look at commands', () => {
+  it('keeps its arguments for tools that inspect commands', () => {
     expect(new FlatCommand('get', ['key', 1]).args).toEqual(['key', 1]);
   });
 
-  it('ends once, with the first answer or error, and tells its sender before', async () => {
+  it('ends once, with the first answer or error, and notifies its sender first', async () => {
     const told: FlatCommand[] = [];
     const sender = {
       ended: (command: FlatCommand) => void told.push(command),
@@ -100,7 +100,7 @@ describe('a command of ours', () => {
     await expect(failed.promise).rejects.toThrow('look: no such list');
   });
 
-  it('stays with its sender when its caller waits no longer, and ends with its answer', async () => {
+  it('stays with its sender when its caller no longer waits, and ends with its answer', async () => {
     const told: FlatCommand[] = [];
     const sender = {
       ended: (command: FlatCommand) => void told.push(command),
@@ -115,7 +115,7 @@ describe('a command of ours', () => {
     expect(told).toEqual([command]);
   });
 
-  it('fails where its answer cannot be read', async () => {
+  it('fails if its answer cannot be read', async () => {
     const command = new FlatCommand('get', ['key']);
     const unreadable = Buffer.from('a');
     unreadable.toString = () => {
@@ -125,7 +125,7 @@ describe('a command of ours', () => {
     await expect(command.promise).rejects.toThrow('too long for a string');
   });
 
-  it('may be looked at by functions in the place of its own, which call those without their object', async () => {
+  it('may have its methods wrapped by functions that call them without their object', async () => {
     const seen: unknown[] = [];
     const watch = (command: FlatCommand) => {
       const { resolve, reject } = command;
@@ -166,7 +166,7 @@ describe('a command of ours', () => {
     }
   });
 
-  it('keeps neither reply nor arguments from quick collections', async () => {
+  it('lets minor garbage collections free its reply and arguments', async () => {
     const large = Buffer.alloc(LARGE, 'x');
     let chars = 0;
     const left = await mibLeftOf(300, async () => {

@@ -167,7 +167,7 @@ describe('checkConnection', () => {
     ],
     [{ cluster: ['redis://:hunter2@a:1', { host: 'b' }] }, 'the cluster of a:1 and b:6379'],
     [make, null],
-  ])('says where %j is, without its password', (value, address) => {
+  ])('shows the address of %j, without its password', (value, address) => {
     expect(addressOf(value as RedisConnection)).toBe(address);
   });
 

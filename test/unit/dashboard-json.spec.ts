@@ -52,7 +52,7 @@ describe('exact JSON', () => {
     expect(parseExact(text)).toBeNull();
   });
 
-  it('gives up on what is nested deeper than 200, without a stack overflow', () => {
+  it('gives up on data that is nested deeper than 200, without a stack overflow', () => {
     expect(parseExact('['.repeat(200) + ']'.repeat(200))).not.toBeNull();
     expect(parseExact('['.repeat(500_000) + ']'.repeat(500_000))).toBeNull();
   });
@@ -86,36 +86,36 @@ describe('the redactor', () => {
     expect(redactor.restore(turned, original)).toContain('"users":[{"email":"b@x"}]');
   });
 
-  it('lets nobody copy a hidden value to a field that is seen', () => {
+  it('does not allow copying a hidden value to a visible field', () => {
     const mark = /\[hidden 1 of \w+\]/.exec(shown.json)![0];
     for (const edited of [`{"name":"${mark}"}`, `"${mark}"`, `{"password":"${mark.replace('1', '9')}"}`])
       expect(() => redactor.restore(edited, original)).toThrow(
-        'a hidden one can only stay in a field that is hidden',
+        'a hidden value can only stay in a hidden field',
       );
     expect(redactor.restore(`{"card":{"number":"${mark}"}}`, original)).toBe('{"card":{"number":"p1"}}');
   });
 
-  it('does not take the mark of other data', () => {
-    expect(() => redactor.restore(shown.json, '{"password":"other"}')).toThrow('a hidden one');
+  it('does not accept the placeholder of other data', () => {
+    expect(() => redactor.restore(shown.json, '{"password":"other"}')).toThrow('a hidden value');
   });
 
-  it('shows nothing of what it cannot read', () => {
+  it('shows nothing of data that it cannot read', () => {
     expect(redactor.show(`{"password":"p1"`)!.json).not.toContain('p1');
     expect(redactor.show(`${'['.repeat(300)}"password"${']'.repeat(300)}`)!.json).toContain('not shown');
   });
 
-  it('cuts what is long, and hides before it cuts', () => {
+  it('cuts long values, and hides before it cuts', () => {
     const long = JSON.stringify({ password: 'p'.repeat(70_000), text: 'x'.repeat(70_000) });
     const cut = redactor.show(long)!;
     expect([cut.isCut, cut.json.length, cut.json.includes('ppp')]).toEqual([true, 65_536, false]);
     expect(redactor.show(long, true)!.json.length).toBeGreaterThan(70_000);
   });
 
-  it('hides nothing where it is turned off', () => {
+  it('hides nothing if it is turned off', () => {
     expect(new Redactor(false).show(original)!.json).toBe(original);
   });
 
-  it('is not confused by an expression that remembers its place', () => {
+  it('works with a regular expression that keeps its position', () => {
     const sticky = new Redactor({ fields: /a/gy });
     expect(sticky.show('{"a":1,"a2":2,"a3":3}')!.json.match(/hidden/g)).toHaveLength(3);
   });

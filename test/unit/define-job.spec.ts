@@ -39,7 +39,7 @@ describe('defineJob', () => {
     expect(Object.isFrozen(definition)).toBe(true);
   });
 
-  it('takes a schema that is a function, as those of arktype', () => {
+  it('accepts a schema that is a function, such as those of arktype', () => {
     const schema = Object.assign(
       () => 0,
       standard((value) => ({ value })),
@@ -88,12 +88,12 @@ describe('validatePayload', () => {
     }),
   );
 
-  it('answers the data itself where there is no schema', () => {
+  it('returns the data itself if there is no schema', () => {
     const data = { to: 1 };
     expect(validatePayload(defineJob('email', 'welcome'), data)).toBe(data);
   });
 
-  it('answers at once what the schema makes of it, defaults and coercions applied', () => {
+  it('returns at once the value of the schema, with defaults and coercions applied', () => {
     expect(validatePayload(order, { id: '5', extra: true })).toEqual({ id: 5, note: 'none', items: [] });
   });
 
@@ -107,7 +107,7 @@ describe('validatePayload', () => {
     expect(error.message).toContain('; items.1.at: ');
   });
 
-  it('throws at once where the schema answers at once', () => {
+  it('throws at once if the schema is synchronous', () => {
     expect(() => validatePayload(order, null)).toThrow(SchemaViolationError);
   });
 
@@ -126,7 +126,7 @@ describe('validatePayload', () => {
     expect(error.message).toContain('schema: a.0.b.Symbol(c).1: no; at all');
   });
 
-  it('answers a promise where the schema needs one', async () => {
+  it('returns a promise if the schema is asynchronous', async () => {
     const slow = defineJob(
       'q',
       'n',

@@ -4,7 +4,7 @@ import { atEnd } from '../support/cleanup.js';
 import { until } from '../support/wait.js';
 import { claimed, idle } from './slow-engine.js';
 
-it('says in one line how many jobs are left whose end Redis did not confirm', async () => {
+it('logs in one line how many jobs are left whose end Redis did not confirm', async () => {
   const warned = vi.spyOn(Log.prototype, 'warn').mockImplementation(() => {});
   atEnd(() => warned.mockRestore());
   const { engine, pool } = await idle({ shutdown: { timeout: 0, grace: 0 } });

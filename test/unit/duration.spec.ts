@@ -36,7 +36,7 @@ describe('parseDuration', () => {
     expect(parseDuration(value, 'delay')).toBe(ms);
   });
 
-  it('answers the same for a string it has seen before, and for ten thousand different ones', () => {
+  it('returns the same for a string that it has seen before, and for ten thousand different ones', () => {
     for (let round = 0; round < 2; round++) {
       for (let n = 0; n < 10_000; n++) expect(parseDuration(`${n}s`, 'delay')).toBe(n * 1_000);
     }
@@ -66,7 +66,7 @@ describe('parseDuration', () => {
     [10n, `add().delay must be ${rule}, got 10n (bigint)`],
     [['10s'], `add().delay must be ${rule}, got ["10s"] (array)`],
     [{ ms: 5 }, `add().delay must be ${rule}, got {"ms":5} (object)`],
-  ])('refuses %s in words', (value, message) => {
+  ])('refuses %s with a message', (value, message) => {
     let error: unknown;
     try {
       parseDuration(value, 'add().delay');
@@ -87,7 +87,7 @@ describe('parseDuration', () => {
     expect(() => parseDuration(`${'9'.repeat(10_000_000)}s`, 'delay')).toThrow(InvalidOptionError);
   });
 
-  it('answers whole ms between 0 and 10 years for whatever it accepts', () => {
+  it('returns whole ms between 0 and 10 years for everything that it accepts', () => {
     const anything = fc.oneof(
       fc.anything(),
       fc.string(),

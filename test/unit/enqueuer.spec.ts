@@ -55,7 +55,7 @@ describe('adds of one tick', () => {
     [51, [50, 1]],
     [100, [50, 50]],
     [400, [50, 350]],
-  ])('leave in two calls where they are many and none is on its way: %i', async (count, expected) => {
+  ])('are sent in two calls if they are many and no call is in flight: %i', async (count, expected) => {
     const { add, sizes, answered } = slow();
     add(count);
     await endOfTick();
@@ -67,7 +67,7 @@ describe('adds of one tick', () => {
     [1, [1, 50], [1, 50, 150]],
     [2, [2, 100], [2, 100, 100]],
   ])(
-    'leave in two while one job is on its way, in one while more are, and wait while two calls are: %i',
+    'are sent in two calls while one job is in flight, in one while more are, and wait while two calls are: %i',
     async (first, meanwhile, behind) => {
       const { add, sizes, store, answered } = slow();
       add(first);
@@ -83,7 +83,7 @@ describe('adds of one tick', () => {
     },
   );
 
-  it('leave at once where the last call was of one job and is answered: the first of them, the others together', async () => {
+  it('are sent at once if the last call had one job and is answered: the first alone, the others together', async () => {
     const { add, sizes, store, answered } = slow();
     add(1);
     expect(sizes()).toEqual([]);
@@ -106,8 +106,8 @@ describe('adds of one tick', () => {
   });
 });
 
-describe('adds with an id that is on its way', () => {
-  it('leave when the call with it has ended, and what was added behind them not before', async () => {
+describe('adds with an id that is in flight', () => {
+  it('are sent when the call with the id has ended, and later adds not before', async () => {
     const { calls, addOwn, store } = slow();
     const ids = () => calls.map((call) => call.ids);
     const added = addOwn('a', 'b', 'a', 'c', 'b', 'd');
@@ -134,7 +134,7 @@ describe('adds with an id that is on its way', () => {
     await store(2);
   });
 
-  it('leave too when that call has failed', async () => {
+  it('are also sent when that call has failed', async () => {
     const { calls, addOwn, store } = slow();
     const [first, second] = addOwn('a', 'a');
     await endOfTick();
@@ -170,13 +170,13 @@ function enqueuerOf(enqueue: (call: EnqueueCall) => Promise<EnqueueAnswer>, limi
 const STORED: EnqueueAnswer = { kind: 'stored', duplicates: [] };
 
 describe('the buffer of adds', () => {
-  it('takes every add of one tick, however many there are', async () => {
+  it('accepts every add of one tick, however many there are', async () => {
     const enqueuer = enqueuerOf(async () => STORED);
     const added = Array.from({ length: 5_000 }, (_, i) => enqueuer.add(jobOf(`j${i}`)));
     expect((await Promise.all(added)).length).toBe(5_000);
   });
 
-  it('refuses adds of later ticks while more wait than may, and takes them again once fewer do', async () => {
+  it('refuses adds of later ticks while too many wait, and accepts them again once there are fewer', async () => {
     const answers: Latch<EnqueueAnswer>[] = [];
     const enqueuer = enqueuerOf(() => {
       answers.push(latch<EnqueueAnswer>());
@@ -198,7 +198,7 @@ describe('the buffer of adds', () => {
     expect(await again).toMatchObject({ id: 'again' });
   });
 
-  it('refuses what has waited for its time while every call is still under way', async () => {
+  it('refuses adds that have waited until their timeout while every call is in flight', async () => {
     const enqueuer = enqueuerOf(() => new Promise(() => undefined), { timeoutMs: 60 });
     void enqueuer.add(jobOf('a'));
     await endOfTurn();
@@ -212,7 +212,7 @@ describe('the buffer of adds', () => {
 });
 
 describe('the calls of adds', () => {
-  it('hold no more than a mebibyte of single adds', async () => {
+  it('contain at most a mebibyte of single adds', async () => {
     const sizes: number[] = [];
     const enqueuer = enqueuerOf(async ({ jobs }) => {
       sizes.push(jobs.length);
@@ -222,7 +222,7 @@ describe('the calls of adds', () => {
     expect(sizes).toEqual([2, 2, 1]);
   });
 
-  it('hold a bulk as a whole up to 32 MiB, and no more than 4 MiB of a larger one', async () => {
+  it('contain a bulk as a whole up to 32 MiB, and at most 4 MiB of a larger one', async () => {
     const sizes: number[] = [];
     const enqueuer = enqueuerOf(async ({ jobs }) => {
       sizes.push(jobs.length);
@@ -248,7 +248,7 @@ describe('the calls of adds', () => {
     expect(Math.min(...times)).toBeGreaterThan(45);
   });
 
-  it('never claim that nothing was stored after a try without an answer, also where the store was closed since', async () => {
+  it('never report that nothing was stored after a try without an answer, also if the store was closed since', async () => {
     let tries = 0;
     const enqueuer = enqueuerOf(async () => {
       if (tries++ > 0) throw new NotRunningError('add');

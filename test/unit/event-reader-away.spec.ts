@@ -4,7 +4,7 @@ import { quiet, soon, useReader } from './reader-bench.js';
 const bench = useReader();
 
 describe('when Redis is away', () => {
-  it('goes on after the last event told, whatever the rejection was', async () => {
+  it('continues after the last delivered event, whatever the rejection was', async () => {
     const { seen } = bench.listen('email');
     await soon();
     bench.engine.push('email', { type: 'added' });
@@ -57,7 +57,7 @@ describe('when Redis is away', () => {
     expect(seen).toEqual(['added 1']);
   });
 
-  it('opens again and again, and knows its place once it can', async () => {
+  it('tries to open again and again, and gets its position once it can', async () => {
     bench.engine.cut();
     const { seen } = bench.listen('email');
     const ready = vi.fn<() => void>();
@@ -86,7 +86,7 @@ describe('when Redis is away', () => {
     expect(bench.states.at(-1)).toBe('closed');
   });
 
-  it('says how many events of which queue were trimmed before they could be read', async () => {
+  it('logs how many events of which queue were trimmed before they could be read', async () => {
     const { seen } = bench.listen('email');
     bench.listen('sms');
     bench.engine.push('email', { type: 'added' });
@@ -103,7 +103,7 @@ describe('when Redis is away', () => {
   });
 });
 
-describe('when the store starts over with its numbers', () => {
+describe('when the store restarts its numbers', () => {
   it('is noticed after a broken connection, for every queue', async () => {
     for (let n = 0; n < 5; n++) bench.engine.push('email', { type: 'added' });
     const email = bench.listen('email');
@@ -124,7 +124,7 @@ describe('when the store starts over with its numbers', () => {
     expect(bench.states).toContain('gap email null');
   });
 
-  it('is noticed without a broken connection, soon', async () => {
+  it('is soon noticed without a broken connection', async () => {
     bench.engine.push('email', { type: 'added' });
     bench.engine.push('sms', { type: 'added' });
     const email = bench.listen('email');
@@ -139,7 +139,7 @@ describe('when the store starts over with its numbers', () => {
     expect(sms.seen).toEqual(['paused 1']);
   });
 
-  it('by a failover that lost some, nothing older than the last event told is told again', async () => {
+  it('by a failover that lost some, no event older than the last delivered one is delivered again', async () => {
     const { seen } = bench.listen('email');
     await soon();
     for (let n = 0; n < 4; n++) {

@@ -22,12 +22,12 @@ describe('the connection', () => {
     expect(bench.states).toEqual(['closed', 'connecting', 'live', 'closed']);
   });
 
-  it('does not exist before somebody listens', async () => {
+  it('does not exist before there is a listener', async () => {
     await vi.advanceTimersByTimeAsync(10_000);
     expect(bench.engine.calls).toEqual([]);
   });
 
-  it('is kept when somebody comes before the running read has ended', async () => {
+  it('is kept when a listener comes before the current read has ended', async () => {
     bench.listen('email').leave();
     const { seen } = bench.listen('email');
     await soon();
@@ -52,7 +52,7 @@ describe('the connection', () => {
     expect(bench.states).toEqual(['closed', 'connecting', 'live']);
   });
 
-  it('is opened anew for those who come later', async () => {
+  it('is opened again for later listeners', async () => {
     bench.listen('email').leave();
     await vi.advanceTimersByTimeAsync(2_000);
     const { seen } = bench.listen('email');
@@ -89,7 +89,7 @@ describe('the connection', () => {
   });
 
   it.each(['lastEvent', 'readEvents'] as const)(
-    'is not used again by a round in which %s was under way',
+    'is not used again by a round in which %s was in flight',
     async (verb) => {
       let answer!: () => void;
       for (let n = 0; n < 3; n++) bench.engine.push('email', { type: 'added' });
@@ -112,7 +112,7 @@ describe('the connection', () => {
   );
 });
 
-describe('telling', () => {
+describe('delivery', () => {
   it('starts with what happens after the listening began', async () => {
     bench.engine.push('email', { type: 'added' }, { type: 'active' });
     const { seen } = bench.listen('email');
@@ -123,7 +123,7 @@ describe('telling', () => {
     expect(seen).toEqual(['completed 3', 'added 4', 'paused 5']);
   });
 
-  it('misses nothing between joining and the end of a read that does not know the queue yet', async () => {
+  it('misses nothing between the subscription and the end of a read that does not include the queue yet', async () => {
     bench.listen('sms');
     await soon();
     const { seen } = bench.listen('email');
@@ -133,7 +133,7 @@ describe('telling', () => {
     expect(seen).toEqual(['added 1']);
   });
 
-  it('passes over events in an entry that were told before, comparing numbers as numbers', async () => {
+  it('skips events in an entry that were delivered before, comparing numbers as numbers', async () => {
     for (let n = 0; n < 9; n++) bench.engine.push('email', { type: 'added' });
     bench.engine.push('email', { type: 'active' }, { type: 'completed' }, { type: 'added' });
     const { seen } = bench.listen('email', { since: 10 });
@@ -143,7 +143,7 @@ describe('telling', () => {
     expect(seen).toEqual(['completed 11', 'added 12', 'paused 13']);
   });
 
-  it('does not take numbers that are left out for a gap, live or behind', async () => {
+  it('does not treat skipped numbers as a gap, live or in history', async () => {
     bench.engine.pushUntold('email', 2, 1);
     bench.engine.pushUntold('email', 2, 0);
     const behind = bench.listen('email', { since: 1 });
@@ -160,7 +160,7 @@ describe('telling', () => {
     expect(bench.states).not.toContainEqual(expect.stringContaining('gap'));
   });
 
-  it('tells a listener of one job only of that job', async () => {
+  it('delivers to a listener of one job only events of that job', async () => {
     const a = bench.listen('email', { jobId: 'a' });
     const other = bench.listen('email', { jobId: 'a' });
     await soon();
@@ -178,7 +178,7 @@ describe('telling', () => {
     expect(other.seen).toEqual(['added 1', 'completed 3', 'removed 4']);
   });
 
-  it('reads a queue that joins at once, and older events for a late listener: the read that waits is ended', async () => {
+  it('reads a new queue at once, and older events for a late listener: the waiting read is interrupted', async () => {
     bench.listen('email');
     await soon();
     await quiet();
@@ -197,7 +197,7 @@ describe('telling', () => {
   });
 
   it.each(['before', 'after'] as const)(
-    'does not tell a newcomer whose place is known %s it what a read brings that was begun for those who left',
+    'does not deliver to a new listener whose position is known %s it the events of a read for listeners that left',
     async (when) => {
       let read!: () => void;
       let last!: () => void;
@@ -224,7 +224,7 @@ describe('telling', () => {
     },
   );
 
-  it('goes on when a listener throws', async () => {
+  it('continues when a listener throws', async () => {
     const log = vi.spyOn(Logger.prototype, 'error').mockImplementation(() => {});
     bench.reader.listen('email', {}, () => {
       throw new Error('mine');
@@ -238,7 +238,7 @@ describe('telling', () => {
     expect(log).toHaveBeenCalledTimes(2);
   });
 
-  it('starts after the present event for those who begin to listen while it is told', async () => {
+  it('starts after the current event for a listener that subscribes during its delivery', async () => {
     let inner: ReturnType<typeof bench.listen> | undefined;
     bench.reader.listen('email', {}, () => void (inner ??= bench.listen('email')));
     await soon();
@@ -249,7 +249,7 @@ describe('telling', () => {
 });
 
 describe('since', () => {
-  it('tells the missed first, then the news, each once, while others only get the news', async () => {
+  it('delivers missed events first, then new ones, each once, while others only get new ones', async () => {
     bench.engine.chunk = 2;
     for (let n = 0; n < 7; n++) bench.engine.push('email', { type: 'added' });
     const live = bench.listen('email');
@@ -265,7 +265,7 @@ describe('since', () => {
     expect(bench.engine.mostConnections).toBe(1);
   });
 
-  it('loses nothing for one who comes with an older since while history is read for another', async () => {
+  it('loses nothing for a listener with an older since while history is read for another one', async () => {
     for (let n = 0; n < 6; n++) bench.engine.push('email', { type: 'added' });
     let answer!: () => void;
     bench.engine.held.set('readEvents', new Promise<void>((resolve) => (answer = resolve)));
@@ -281,7 +281,7 @@ describe('since', () => {
     expect(bench.states).not.toContainEqual(expect.stringContaining('gap'));
   });
 
-  it('can be older than those of others who are catching up', async () => {
+  it('can be older than those of other listeners that are catching up', async () => {
     bench.engine.chunk = 1;
     for (let n = 0; n < 6; n++) bench.engine.push('email', { type: 'added' });
     let older: ReturnType<typeof bench.listen> | undefined;
@@ -290,7 +290,7 @@ describe('since', () => {
     expect(older?.seen).toEqual(['added 2', 'added 3', 'added 4', 'added 5', 'added 6']);
   });
 
-  it('does not hold up others: between two chunks of history they get their news', async () => {
+  it('does not delay others: between two chunks of history they get new events', async () => {
     bench.engine.chunk = 1;
     for (let n = 0; n < 50; n++) bench.engine.push('email', { type: 'added' });
     const order: string[] = [];
@@ -305,7 +305,7 @@ describe('since', () => {
     expect(order).toHaveLength(51);
   });
 
-  it('is told of a gap when the history is trimmed, in part or as a whole', async () => {
+  it('gets a gap when the history is trimmed, in part or as a whole', async () => {
     for (let n = 0; n < 9; n++) bench.engine.push('email', { type: 'added' });
     bench.engine.trim('email', 6);
     const part = bench.listen('email', { since: 2 });
@@ -323,7 +323,7 @@ describe('since', () => {
     expect(bench.states.filter((state) => state === 'gap email 4')).toHaveLength(2);
   });
 
-  it('of an earlier life of the store means everything it holds', async () => {
+  it('from before the store restarted means everything stored', async () => {
     bench.engine.push('email', { type: 'added' });
     bench.engine.push('email', { type: 'active' });
     const first = bench.listen('email', { since: 900 });
@@ -335,7 +335,7 @@ describe('since', () => {
     expect(first.seen).toHaveLength(2);
   });
 
-  it('ahead of what was read here tells only what comes after it', async () => {
+  it('ahead of the last event read delivers only later events', async () => {
     let answer!: () => void;
     const live = bench.listen('email');
     await soon();
@@ -352,7 +352,7 @@ describe('since', () => {
     expect(ahead.seen).toEqual(['completed 4']);
   });
 
-  it('given by one who leaves before the store has answered is forgotten', async () => {
+  it('of a listener that leaves before the store has answered is dropped', async () => {
     bench.engine.push('email', { type: 'added' });
     bench.listen('email');
     await soon();

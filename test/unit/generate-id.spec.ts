@@ -25,7 +25,7 @@ describe('generateId', () => {
     expect(from([NOW, NOW + 1.75]).map(timeOf)).toEqual([NOW, NOW + 1]);
   });
 
-  it('sorts by time, over the ends of digits and of years', () => {
+  it('sorts by time, across digit changes and years', () => {
     const ids = from([0, 1, 35, 36, 1e9, NOW, NOW + 1, 36 ** 8 - 1, 36 ** 8, 36 ** 8 + 1, 36 ** 9 - 1]);
     expect(slips(ids)).toEqual([]);
     expect(new Set(ids.map((id) => id.length))).toEqual(new Set([19]));
@@ -37,13 +37,13 @@ describe('generateId', () => {
     expect([timeOf(ids[46_655]), timeOf(ids[46_656])]).toEqual([NOW, NOW + 1]);
   });
 
-  it('stays in order where the clock stands still, steps back, or answers nonsense', () => {
+  it('stays in order if the clock stands still, steps back, or returns invalid values', () => {
     const ids = from([NOW, NOW, NOW - 3_600_000, NOW - 1, 0, -5, Number.NaN, NOW, NOW + 1]);
     expect(slips(ids)).toEqual([]);
     expect(slips(from([Number.NaN, -1, 0, 1]))).toEqual([]);
   });
 
-  it('goes from letter to letter, each for as many in a row, and begins again behind the last', () => {
+  it('uses one letter after another, each for the same number of ids, and starts again after the last', () => {
     // A thousand in each millisecond.
     const ids = from(Array.from({ length: 27 * IDS_PER_LETTER }, (_, i) => NOW + i / 1_000));
     const letters = ids.map((id) => id.at(-1)!);
@@ -74,7 +74,7 @@ describe('generateId', () => {
     expect(other).not.toBe(mine);
   });
 
-  it('cannot be told from those before: each millisecond has other digits', () => {
+  it('cannot be guessed from earlier ids: each millisecond has other digits', () => {
     const ids = from([NOW, NOW, NOW + 1, NOW + 2, NOW + 3]);
     const nonces = ids.map((id) => id.slice(9, 15));
     expect(nonces[1]).toBe(nonces[0]);

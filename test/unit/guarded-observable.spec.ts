@@ -32,7 +32,7 @@ describe('GuardedObservable', () => {
     assert.equal(source.observed, false);
   });
 
-  it('keeps a subscriber that throws, logs it, and tells the others', () => {
+  it('keeps a subscriber that throws, logs it, and delivers to the others', () => {
     const seen: string[] = [];
     const bad = guarded.subscribe((value) => {
       seen.push(`bad ${value}`);
@@ -48,7 +48,7 @@ describe('GuardedObservable', () => {
     expect(log.mock.calls[0]?.[0]).toBe('a subscriber to events threw; it stays subscribed: mine');
   });
 
-  it('keeps one that throws what no text can be made of', () => {
+  it('keeps one that throws a value that cannot be converted to text', () => {
     const subscription = guarded.subscribe(() => {
       throw Object.create(null);
     });
@@ -58,7 +58,7 @@ describe('GuardedObservable', () => {
     expect(log.mock.calls[0]?.[0]).toBe('a subscriber to events threw; it stays subscribed: {} (object)');
   });
 
-  it('guards what pipe makes of it, through any number of operators', () => {
+  it('also guards results of pipe, through any number of operators', () => {
     const piped = guarded.pipe(
       map((value) => value * 2),
       share(),
@@ -76,7 +76,7 @@ describe('GuardedObservable', () => {
     expect(log).toHaveBeenCalledTimes(2);
   });
 
-  it('logs what an operator throws when nobody handles it; that subscription has ended', () => {
+  it('logs an unhandled error of an operator; that subscription has ended', () => {
     const subscription = guarded
       .pipe(
         map(() => {
@@ -89,7 +89,7 @@ describe('GuardedObservable', () => {
     expect(log.mock.calls[0]?.[0]).toBe('a subscription to events has ended with an error: in map');
   });
 
-  it('hands an error to those who handle it', () => {
+  it('passes an error to subscribers that handle it', () => {
     const failing = guarded.pipe(
       map(() => {
         throw new Error('in map');
@@ -134,7 +134,7 @@ describe('GuardedObservable', () => {
     expect(log.mock.calls[0]?.[0]).toContain('async 1');
   });
 
-  it('takes the deprecated three functions, and none at all', () => {
+  it('accepts the deprecated three functions, and none', () => {
     const seen: unknown[] = [];
     new GuardedObservable<number>((subscriber) => {
       subscriber.next(1);

@@ -27,7 +27,7 @@ function failing(times: number) {
   });
 }
 
-it('a process goes on telling what it does', () => {
+it('a process keeps updating its record', () => {
   const show = failing(2);
   const engine = {
     now: () => 1_000_000 + performance.now(),
@@ -82,5 +82,5 @@ it('queues that share slots are asked a little later', async () => {
   first!.openChanged();
   await vi.advanceTimersByTimeAsync(2_500);
   expect(ask.mock.calls.length + other.mock.calls.length).toBeGreaterThanOrEqual(3);
-  expect(told).toEqual(['dealing slots to queues: unforeseen']);
+  expect(told).toEqual(['assigning slots to queues: unforeseen']);
 });

@@ -40,7 +40,7 @@ async function severalRounds(): Promise<void> {
   await until(() => asked.length >= 4);
 }
 
-it('claims a round, looks at all queues at once, and trims those that need it until all is well', async () => {
+it('claims a round, checks all queues at once, and trims those that need it until nothing is left', async () => {
   const left: Record<string, number> = { b: 2 };
   const { janitor, asked } = janitorOf({
     overgrown: async () => Object.keys(left).filter((queue) => left[queue]! > 0),
@@ -59,14 +59,14 @@ it('leaves a round to the process that has claimed it', async () => {
   expect(new Set(asked)).toEqual(new Set(['claim a,b']));
 });
 
-it('asks for nothing where there is no queue', async () => {
+it('makes no call without a queue', async () => {
   const { janitor, asked } = janitorOf({}, []);
   janitor.start();
   await severalRounds();
   expect(asked).toEqual([]);
 });
 
-it('never begins a round while one is under way, however long that takes', async () => {
+it('never starts a round while one is running, however long it takes', async () => {
   const gate = latch('the gate');
   const { janitor, asked } = janitorOf({
     trim: async () => {
@@ -82,7 +82,7 @@ it('never begins a round while one is under way, however long that takes', async
   await until(() => asked.length > 4);
 });
 
-it('ends its round where Redis is away, and begins the next one in its time', async () => {
+it('ends its round if Redis is away, and starts the next one on time', async () => {
   let away = true;
   const { janitor, asked } = janitorOf({
     trim: async () => {
@@ -97,7 +97,7 @@ it('ends its round where Redis is away, and begins the next one in its time', as
   await until(() => asked.includes('trim b'));
 });
 
-it('stops at once, also in the middle of a heap, and asks for nothing more', async () => {
+it('stops at once, also in the middle of many jobs, and makes no further calls', async () => {
   const { janitor, asked } = janitorOf({ trim: async () => 500 });
   janitor.start();
   await until(() => asked.length > 4);

@@ -117,7 +117,7 @@ describe.each([
 });
 
 describe('the id of a new job', () => {
-  it.each([0, 1_767_225_600_000, 8_640_000_000_000_000, -1])('is none that a schedule makes, at %i', (at) => {
+  it.each([0, 1_767_225_600_000, 8_640_000_000_000_000, -1])('cannot be an id of a schedule, at %i', (at) => {
     const id = scheduledJobId('bill', at);
     expect(checkJobId(id)).toBe(id);
     expect(() => checkNewJobId(id)).toThrow(InvalidJobIdError);
@@ -186,7 +186,7 @@ describe('checkQueueName', () => {
   });
 });
 
-it('refuses a name behind one that was the same but for its type, or was refused itself', () => {
+it('refuses a name after an equal one of another type, and after it was refused before', () => {
   for (const name of ['', undefined, Object('work'), 'wo\nrk', 'wo\nrk']) {
     expect(checkJobName('work')).toBe('work');
     expect(() => checkJobName(name)).toThrow(InvalidJobNameError);

@@ -14,7 +14,7 @@ const check = (options: unknown) => checkJobOptions(options as JobOptions, 'add(
 const backoff = () => 5;
 
 describe('checkJobOptions', () => {
-  it('answers one shared empty object where nothing is given', () => {
+  it('returns one shared empty object if nothing is given', () => {
     expect(check(undefined)).toEqual({});
     expect(check(undefined)).toBe(check(undefined));
     expect(Object.isFrozen(check(undefined))).toBe(true);
@@ -52,7 +52,7 @@ describe('checkJobOptions', () => {
     expect(check({ durability: {} })).toEqual({ durability: { replicas: 1, timeoutMs: 1_000 } });
   });
 
-  it('takes undefined as not given, and priority 0 as none', () => {
+  it('treats undefined as not given, and priority 0 as none', () => {
     expect(check({ delay: undefined, runAt: 5, id: undefined })).toEqual({ dueAt: 5 });
     expect(Object.keys(check({ priority: 0 }))).toEqual([]);
   });
@@ -152,12 +152,12 @@ describe('readDefaults', () => {
 });
 
 describe('mergeJobPolicy', () => {
-  it('takes a negative delay, a time that has passed, for none', () => {
+  it('treats a negative delay, a time in the past, as none', () => {
     expect(checkJobOptions({ delay: -1 }, 'add()')).toEqual({ delayMs: 0 });
     expect(() => checkJobOptions({ delay: -Infinity }, 'add()')).toThrow('add().delay');
   });
 
-  it('is the defaults where nobody says anything', () => {
+  it('returns the defaults if nothing is set', () => {
     expect(mergeJobPolicy({}, {}, {})).toEqual(DEFAULTS);
     expect(DEFAULTS).toEqual({
       attempts: 3,
@@ -173,7 +173,7 @@ describe('mergeJobPolicy', () => {
   });
 
   it.each(['attempts', 'backoff', 'timeoutMs', 'retentionMs', 'expiresInMs'] as const)(
-    'takes %s of the job before that of the queue before that of the module, 0 included',
+    'prefers %s of the job to that of the queue, and that to the one of the module, also if it is 0',
     (key) => {
       expect(mergeJobPolicy({}, {}, { [key]: 7 })[key]).toBe(7);
       expect(mergeJobPolicy({}, { [key]: 6 }, { [key]: 7 })[key]).toBe(6);

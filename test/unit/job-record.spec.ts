@@ -41,7 +41,7 @@ describe('encodeBody', () => {
 });
 
 describe('decodeBody', () => {
-  it('tells when the job may first run: from a delay, from a moment, and not from one that has passed', () => {
+  it('returns when the job may first run: from a delay or a date, but not from a date in the past', () => {
     const runnableAt = (options: RecordOptions) =>
       decodeBody(encodeBody('n', NOW, options, '1'))!.options.runnableAt;
     expect(runnableAt({ delayMs: 500 })).toBe(NOW + 500);
@@ -111,7 +111,7 @@ describe('decodeBody', () => {
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
 
-  it('leaves options alone that it does not know: a newer version may have written them', () => {
+  it('keeps options that it does not know, because a newer version may have written them', () => {
     expect(decodeBody('n\n1\n{"a":2,"zz":{"later":true}}\n5')).toEqual({
       name: 'n',
       createdAt: 1,
@@ -120,7 +120,7 @@ describe('decodeBody', () => {
     });
   });
 
-  it('knows all but the data of a job whose data is in a codec, and by which it is encoded', () => {
+  it('reads everything but the data of a job with encoded data, and the name of the codec', () => {
     const { data, codec, ...rest } = decodeBody('n\n1\n{"a":2}\n~z:AAAA')!;
     expect({ data, codec, ...rest }).toEqual({
       name: 'n',
@@ -134,7 +134,7 @@ describe('decodeBody', () => {
     expect('codec' in decodeBody('n\n1\n\n"~z:AAAA"')!).toBe(false);
   });
 
-  it('reads a job without data, which no JSON text could be', () => {
+  it('reads a job without data, which is not the same as any JSON value', () => {
     expect(decodeBody(encodeBody('n', 1, { attempts: 2 }, NO_DATA))).toEqual({
       name: 'n',
       createdAt: 1,
@@ -173,11 +173,11 @@ describe('decodeBody', () => {
     'n\n1\n{"b":{"type":"linear"}}\n1',
     'n\n1\n{"b":null}\n1',
     '{"name":"n"}',
-  ])('answers null for %j', (body) => {
+  ])('returns null for %j', (body) => {
     expect(decodeBody(body)).toBeNull();
   });
 
-  it('never throws, whatever stands there', () => {
+  it('never throws, whatever the text', () => {
     const lines = fc.array(fc.oneof(fc.string(), fc.json(), fc.constantFrom('', '1', '{}', '{"b":[]}')), {
       maxLength: 6,
     });
@@ -200,7 +200,7 @@ describe('expiresAt', () => {
     expect(expiresAt(decoded({ dueAt: 0 }), 1_000)).toBe(NOW + 1_000);
   });
 
-  it('is never without a limit', () => {
+  it('is undefined without a limit', () => {
     expect(expiresAt(decoded({ delayMs: 60_000 }), undefined)).toBeUndefined();
   });
 });

@@ -16,7 +16,7 @@ const reach = (from: JobState | null, forbidden?: JobState): Set<JobState | null
 };
 
 describe('JOB_MOVES', () => {
-  it('leads a new job to every state, and from every state to an end', () => {
+  it('have a path from a new job to every state, and from every state to an end', () => {
     expect([...reach(null)]).toEqual(expect.arrayContaining(STATES));
     for (const state of STATES) expect(reach(state)).toContain(null);
   });
@@ -40,7 +40,7 @@ describe('JOB_MOVES', () => {
     expect([...used].toSorted()).toEqual(EVENT_TYPES.filter((type) => !others.includes(type)).toSorted());
   });
 
-  it('says each move once', () => {
+  it('lists each move once', () => {
     const said = JOB_MOVES.map(({ from, event, to }) => `${from} ${event} ${to}`);
     expect(new Set(said).size).toBe(said.length);
   });

@@ -6,7 +6,7 @@ import { until } from '../support/wait.js';
 
 const LEASE = { leaseMs: 100, maxBlockMs: 60_000 };
 
-it('renews leases by a timer until the beats of the thread arrive, and by the thread from then on', async () => {
+it('renews leases by a timer until the heartbeats of the thread arrive, and by the thread from then on', async () => {
   let beats = 0;
   let plan!: HeartbeatPlan;
   const alive: BeatAnswer = { kind: 'alive', held: 1, exchanges: 1, cancels: new Map() };

@@ -10,7 +10,7 @@ interface Item extends Linked<Item> {
 const item = (text = ''): Item => ({ text, before: undefined, after: undefined, isIn: false });
 
 describe('a linked set', () => {
-  it('holds what a Set holds, in the same order', () => {
+  it('has the same entries as a Set, in the same order', () => {
     const items = Array.from({ length: 8 }, (_, i) => item(String(i)));
     const step = fc.record({
       does: fc.constantFrom('add', 'add', 'delete'),
@@ -35,7 +35,7 @@ describe('a linked set', () => {
     );
   });
 
-  it('goes on behind one that leaves, and passes over those that have left', () => {
+  it('continues after an entry that is removed during iteration, and skips removed ones', () => {
     const set = new LinkedSet<Item>();
     const [a, b, c, d] = [item('a'), item('b'), item('c'), item('d')] as const;
     for (const one of [a, b, c, d]) set.add(one);
@@ -47,7 +47,7 @@ describe('a linked set', () => {
     expect(seen).toEqual(['a', 'b', 'd']);
   });
 
-  it('keeps nothing of what has left it from quick collections', async () => {
+  it('lets minor garbage collections free removed entries', async () => {
     const set = new LinkedSet<Item>();
     const left = await mibLeftOf(300, () => {
       set.add(item(Buffer.alloc(LARGE, 'x').toString()));

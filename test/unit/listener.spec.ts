@@ -29,7 +29,7 @@ function listenerOf(call: (event: QueueEvent) => unknown, limits: Partial<Listen
 }
 
 describe('a listener that does not keep up', () => {
-  it('has a bounded number of events waiting: the oldest are left out, which is said when it begins and when it ends', async () => {
+  it('has a bounded number of waiting events: the oldest are dropped, which is logged when it begins and when it ends', async () => {
     const gate = latch();
     const heard: string[] = [];
     const { listener, logged } = listenerOf(async ({ eventId: id }) => {
@@ -48,7 +48,7 @@ describe('a listener that does not keep up', () => {
     expect(logged.slice(1)).toEqual(['Audit.added keeps up with the events again; 6 events dropped']);
   });
 
-  it('is not waited for longer than a call may take, and what it says later is still logged', async () => {
+  it('is not waited for longer than the limit of a call, and later errors are still logged', async () => {
     const heard: string[] = [];
     const late = latch();
     const { listener, logged } = listenerOf(
@@ -73,7 +73,7 @@ describe('a listener that does not keep up', () => {
     expect(listener.pending).toBe(0);
   });
 
-  it('goes through thousands of waiting events without a stack of as many calls', async () => {
+  it('handles thousands of waiting events without a deep call stack', async () => {
     const gate = latch();
     let heard = 0;
     const { listener } = listenerOf(() => (heard++ === 0 ? gate.promise : undefined), { waiting: 50_000 });
@@ -83,7 +83,7 @@ describe('a listener that does not keep up', () => {
     expect(heard).toBe(50_000);
   });
 
-  it('is called on its instance, by what the method is at the time', () => {
+  it('is called on its instance, with the method that the instance has at that time', () => {
     const { listener } = listenerOf(() => expect.fail('replaced'));
     const seen: unknown[] = [];
     Object.assign(listener.plan.instance, {
@@ -97,7 +97,7 @@ describe('a listener that does not keep up', () => {
 });
 
 describe('a backlog', () => {
-  it('keeps its order and its length through any mix of putting and taking', () => {
+  it('keeps its order and its length through any sequence of adds and takes', () => {
     const backlog = new Backlog<number>(3);
     expect(backlog.take()).toBeUndefined();
     const model: number[] = [];

@@ -108,7 +108,7 @@ it.each(Object.entries(DOORS))('only the fragment %s writes its keys', (door, { 
   expect(strangers.toSorted()).toEqual(allowed.toSorted());
 });
 
-it('sees what a file writes', () => {
+it('detects which keys a file writes', () => {
   const text = `
     redis.call('LLEN', key_wait) -- redis.call('DEL', key_dead)
     redis.pcall('RPUSH', key_wait, id)

@@ -30,7 +30,7 @@ const faults = (files: Readonly<Record<string, string>>) => faultsIn(libraryOf(f
 const PUSH = "-- In front.\nlocal function push(id)\n  redis.call('LPUSH', key_wait, id)\nend\n";
 
 describe('the linker', () => {
-  it('puts the flags and the bounds of lists in front, and numbers in the place of names', () => {
+  it('puts the flags and the bounds of lists at the start, and replaces names by numbers', () => {
     const lines = linked({ main: "return { arg_max, arg_reason, key_dead, ids_first, 'arg' }" });
     expect(lines.map(({ text }) => text)).toEqual([
       '#!lua flags=allow-oom',
@@ -39,7 +39,7 @@ describe('the linker', () => {
     ]);
   });
 
-  it('includes a function once, whoever needs it, and none that nobody needs', () => {
+  it('includes a needed function once, and no unused one', () => {
     const text = textOf({
       main: '--@needs a, b\n\nboth()\npush(1)\n',
       'shared/a': '--@needs b\nlocal function both()\n  push(1)\nend\nlocal function idle()\nend\n',
@@ -61,13 +61,13 @@ describe('the linker', () => {
     expect(textOf({ ...files, main: inFunction }).indexOf('local function go()')).toBe(2);
   });
 
-  it('gives each key of a check the type that it has', () => {
+  it('adds its type to each key of a check', () => {
     const types = 'local function check_types(...)\n  return ...\nend\n';
     const text = textOf({ main: '--@needs types\ncheck_types(key_wait, key_dead)\n', 'shared/types': types });
     expect(text.at(-1)).toBe("check_types(KEYS[1], 'list', KEYS[2], 'zset')");
   });
 
-  it('knows where each line was written', () => {
+  it('maps each line to its source', () => {
     const lines = linked({ main: '--@needs b\n\npush(1) -- now\n', 'shared/b': PUSH });
     expect(lines.slice(2).map(({ file, line }) => `${file}:${line}`)).toEqual([
       'shared/b:2',
@@ -76,7 +76,7 @@ describe('the linker', () => {
     ]);
   });
 
-  it('refuses circles', () => {
+  it('refuses cycles', () => {
     const circle = {
       main: '--@needs a\none()\n',
       'shared/a': '--@needs b\nlocal function one()\n  two()\nend\n',
@@ -90,13 +90,13 @@ describe('the linker', () => {
     );
   });
 
-  it('refuses fragments with anything that runs', () => {
+  it('refuses fragments with code that runs when they are loaded', () => {
     expect(() => parseLua('shared/a', "local now = redis.call('TIME')\n")).toThrow(
       'shared/a.lua:1: a fragment has functions only, and nothing that runs',
     );
   });
 
-  it('refuses names that come from nowhere, as those of fragments that the header does not name', () => {
+  it('refuses unknown names, such as those of fragments that the header does not name', () => {
     expect(() => textOf({ main: 'return\tnothing\n' })).toThrow(
       'main.lua:1: nothing is not defined in the script main',
     );
@@ -109,7 +109,7 @@ describe('the linker', () => {
     );
   });
 
-  it('refuses a local of the script that a fragment would take for its function', () => {
+  it('refuses a local of the script that has the name of a function of a fragment', () => {
     const files = { 'shared/a': '--@needs b\nlocal function one()\n  push(1)\nend\n', 'shared/b': PUSH };
     expect(() => textOf({ ...files, main: '--@needs a\nlocal push = 1\none(push)\n' })).toThrow(
       'main.lua:2: push is a function of a fragment that it needs',
@@ -131,12 +131,12 @@ describe('the linter of Lua', () => {
     expect(faults({ main, 'shared/b': PUSH })).toContain(fault);
   });
 
-  it('takes what is in order', () => {
+  it('accepts correct code', () => {
     const main = '--@needs b\nfor _, id in ipairs(ARGV) do push(id) end\nlocal n = 0\nn = n + 1\nreturn n\n';
     expect(faults({ main, 'shared/b': PUSH })).toEqual([]);
   });
 
-  it('finds nothing in ours, and what the engine sends is what is written', () => {
+  it('finds nothing in our scripts, and the engine sends the linked texts', () => {
     const args = ['--import', './tools/typescript.mjs', 'tools/lua/generate.ts', '--check'];
     const cwd = fileURLToPath(new URL('../..', import.meta.url));
     const { status, stderr } = spawnSync(process.execPath, args, { cwd, encoding: 'utf8' });
@@ -148,7 +148,7 @@ describe('an error within a script', () => {
   const exchange = allScripts().find(({ name }) => name === 'exchange')!;
   const line = exchange.text.split('\n').findIndex((text) => text.includes("redis.call('SMISMEMBER'")) + 1;
 
-  it('tells the file and the line that it was written in', () => {
+  it('names the file and the line of its source', () => {
     const said = `ERR user_script:${line}: no luck script: ${exchange.sha}, on @user_script:${line}.`;
     expect(withSource(said)).toMatch(
       /^ERR shared\/hold\.lua:\d+: no luck \(script exchange, shared\/hold\.lua:\d+\)$/,
@@ -156,14 +156,14 @@ describe('an error within a script', () => {
     expect(withSource(said.replaceAll(`:${line}`, ':1'))).toContain('exchange.ts:1');
   });
 
-  it('is left as it is where the script is not ours', () => {
+  it('is unchanged if the script is not ours', () => {
     const said = `ERR no luck script: ${'0'.repeat(40)}, on @user_script:1.`;
     expect(withSource(said)).toBe(said);
     expect(withSource('ERR no luck')).toBe('ERR no luck');
   });
 });
 
-it('no script is longer than a reader can hold', () => {
+it('no script is too long', () => {
   const lengths = allScripts().map(({ name, text }) => [name, text.trimEnd().split('\n').length] as const);
   expect(lengths.filter(([, lines]) => lines > 650)).toEqual([]);
 });

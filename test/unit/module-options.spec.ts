@@ -207,7 +207,7 @@ describe('resolveModuleOptions', () => {
     expect(() => root(options)).toThrow(message);
   });
 
-  it('tells all faults at once where it is asked to', () => {
+  it('reports all faults at once on request', () => {
     const options = {
       role: 'x',
       connection: { keyPrefix: 'a:' },
@@ -270,7 +270,7 @@ describe('resolveQueueOptions', () => {
     });
   });
 
-  it('goes its own way where it says so', () => {
+  it('overrides the module', () => {
     const own = {
       name: 'email',
       defaults: { attempts: 1, timeout: '1s' },
@@ -354,7 +354,7 @@ describe('resolveQueueOptions', () => {
     },
   );
 
-  it('tells all faults at once where it is asked to', () => {
+  it('reports all faults at once on request', () => {
     const options = { name: 'a b', defaults: { attempts: 0 } };
     const { faults } = collectFaults((report) => resolveQueueOptions(options, root({}), report));
     expect(faults).toEqual([
@@ -367,7 +367,7 @@ describe('resolveQueueOptions', () => {
 describe('checkProcessorOptions', () => {
   const path = "@Processor('email') of EmailProcessor";
 
-  it('runs 10 at once unless told otherwise', () => {
+  it('runs 10 at once by default', () => {
     expect(checkProcessorOptions(undefined, path)).toEqual({ concurrency: 10 });
     expect(checkProcessorOptions({}, path)).toEqual({ concurrency: 10 });
     expect(checkProcessorOptions({ concurrency: 10_000 }, path)).toEqual({ concurrency: 10_000 });
@@ -382,7 +382,7 @@ describe('checkProcessorOptions', () => {
     },
   );
 
-  it('refuses what it does not know', () => {
+  it('refuses unknown options', () => {
     const check = () => checkProcessorOptions({ concurency: 5 } as object, path);
     expect(check).toThrow(`${path}.concurency is not an option; did you mean concurrency?`);
     const { faults } = collectFaults((report) => checkProcessorOptions([] as object, path, report));

@@ -56,7 +56,7 @@ describe('encodePayload', () => {
     expect(encode(data)).toBe(json);
   });
 
-  it('writes a Date, a Buffer, a URL and an own toJSON as they say themselves', () => {
+  it('writes a Date, a Buffer, a URL and an object with toJSON as their toJSON returns', () => {
     class Money {
       constructor(private readonly cents: bigint) {}
       toJSON(key: string) {
@@ -79,7 +79,7 @@ describe('encodePayload', () => {
     expect(encode(new Date(0))).toBe('"1970-01-01T00:00:00.000Z"');
   });
 
-  it('writes the fields of own classes, also of those that name themselves', () => {
+  it('writes the fields of custom classes, also with Symbol.toStringTag', () => {
     class Point {
       x = 1;
       #hidden = 2;
@@ -100,7 +100,7 @@ describe('encodePayload', () => {
     expect(({} as Record<string, unknown>)['polluted']).toBeUndefined();
   });
 
-  it('writes what is shared but not circular each time it is met', () => {
+  it('writes an object that is shared but not circular at each reference', () => {
     const shared = { a: [1] };
     expect(encode({ x: shared, y: [shared, shared] })).toBe('{"x":{"a":[1]},"y":[{"a":[1]},{"a":[1]}]}');
   });
@@ -174,12 +174,12 @@ describe('encodePayload', () => {
     expect(error.message).toBe(`${path} is ${found}, ${adviceFor(found)}`);
   });
 
-  it('names the path it was told', () => {
+  it('names the given path', () => {
     expect(() => encodePayload([1n], 'addBulk()[2].data', RULES)).toThrow('addBulk()[2].data[0] is a BigInt');
   });
 
-  describe('circles and depth', () => {
-    it('names the place where a circle closes', () => {
+  describe('circular references and depth', () => {
+    it('names the path of a circular reference', () => {
       const self: Record<string, unknown> = { a: 1 };
       self['self'] = self;
       expect(refusalOf(self).message).toBe(`data.self is a circular reference, ${adviceFor('a circle')}`);
@@ -191,7 +191,7 @@ describe('encodePayload', () => {
       );
     });
 
-    it('finds a circle of 300 and one through many branches', () => {
+    it('finds a cycle of 300 objects and one through many branches', () => {
       const first: Record<string, unknown> = {};
       let last = first;
       for (let n = 1; n < 300; n++) last = last['next'] = { label: n } as Record<string, unknown>;
@@ -203,7 +203,7 @@ describe('encodePayload', () => {
       expect(refusalOf(tree)).toMatchObject({ path: 'data[2]', found: 'a circular reference' });
     });
 
-    it('accepts 1,000 levels and refuses 1,001, with the beginning of the way', () => {
+    it('accepts 1,000 levels and refuses 1,001, with the beginning of the path', () => {
       expect(JSON.parse(encode(nested(1_000)))).toEqual(nested(1_000));
       const error = refusalOf(nested(1_001));
       expect(error).toMatchObject({ found: 'nested deeper than 1,000 levels' });
@@ -239,7 +239,7 @@ describe('encodePayload', () => {
       );
     });
 
-    it('says what is too large', () => {
+    it('names the data that is too large', () => {
       expect(() =>
         encodePayload('xxx', 'data', { ...RULES, maxPayloadBytes: 4 }, 'the data of job 7'),
       ).toThrow('the data of job 7 takes 5 bytes');
@@ -274,7 +274,7 @@ describe('encodePayload', () => {
     );
   });
 
-  it('for any value at all: writes exactly what JSON writes, or refuses in words', () => {
+  it('for any value: writes exactly what JSON writes, or refuses it with a message', () => {
     const anything = fc.anything({
       withBigInt: true,
       withBoxedValues: true,
@@ -322,13 +322,13 @@ describe("with payloads: 'json'", () => {
 });
 
 describe('encodeResult', () => {
-  it('answers undefined for no result, and JSON for null and the rest', () => {
+  it('returns undefined for no result, and JSON for null and other values', () => {
     expect(encodeResult(undefined, RULES)).toBeUndefined();
     expect(encodeResult(null, RULES)).toBe('null');
     expect(encodeResult({ sent: 1 }, RULES)).toBe('{"sent":1}');
   });
 
-  it('refuses by the same rules, in words of its own', () => {
+  it('refuses by the same rules, with its own message', () => {
     expect(() => encodeResult({ sent: [1n] }, RULES)).toThrow('result.sent[0] is a BigInt');
     expect(() => encodeResult('x'.repeat(MAX), RULES)).toThrow('the result of the job takes 1048578 bytes');
     expect(() => encodeResult('xxx', { ...RULES, maxPayloadBytes: 4 })).toThrow(PayloadTooLargeError);

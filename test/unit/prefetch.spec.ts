@@ -49,7 +49,7 @@ it('holds more over a slow network, up to 25 ms', () => {
   expect(prefetch.jobs).toBeCloseTo(100 * (5 + 25), -2);
 });
 
-it('takes an answer that waited for a handler for no round trip, unless all are so slow', () => {
+it('does not count an answer that waited for a handler as a round trip, unless all are that slow', () => {
   exchanges(100, { runs: 1_000 });
   exchanges(1, { runs: 2_000, roundTripMs: 11 });
   expect(prefetch.jobs).toBeLessThan(620);
@@ -57,7 +57,7 @@ it('takes an answer that waited for a handler for no round trip, unless all are 
   expect(prefetch.jobs).toBeCloseTo(100 * (5 + 11), -2);
 });
 
-it('holds nothing ahead where jobs are slow, or where there is not always more to do', () => {
+it('prefetches nothing if jobs are slow, or if there are not always more jobs', () => {
   exchanges(100, { runs: 1 });
   expect(prefetch.jobs).toBe(0);
   exchanges(100, { runs: 1_000 });
@@ -68,7 +68,7 @@ it('holds nothing ahead where jobs are slow, or where there is not always more t
   expect(prefetch.jobs).toBe(0);
 });
 
-it('keeps its speed where a queue is paused or limited, which says nothing of how much waits', () => {
+it('keeps its speed if a queue is paused or limited, which says nothing about the number of waiting jobs', () => {
   exchanges(100, { runs: 1_000 });
   const { jobs } = prefetch;
   for (let i = 0; i < 20; i++) prefetch.measured(i % 2 ? 'paused' : { limitedForMs: 100 }, 1);
@@ -76,7 +76,7 @@ it('keeps its speed where a queue is paused or limited, which says nothing of ho
   expect(prefetch.isDry).toBe(true);
 });
 
-it('asks for no more than 500 at once, and for less where bodies are large', () => {
+it('asks for at most 500 at once, and for fewer if bodies are large', () => {
   expect(prefetch.most).toBe(500);
   for (let i = 0; i < 30; i++) prefetch.received(10, 1024 * 1024, 1);
   expect(prefetch.most).toBe(10);
@@ -84,10 +84,10 @@ it('asks for no more than 500 at once, and for less where bodies are large', () 
   expect(prefetch.most).toBe(1);
 });
 
-describe('a call beside another one', () => {
+describe('a second call in flight', () => {
   const isWorth = (...wants: number[]) => wants.map((want) => prefetch.isWorthPipelining(want));
 
-  it('is worth it for half a claim, where more is likely to be there', () => {
+  it('is used for half a claim if more jobs are likely to wait', () => {
     expect(isWorth(500)).toEqual([false]);
     exchanges(1, {});
     expect(isWorth(249, 250)).toEqual([false, true]);
@@ -98,7 +98,7 @@ describe('a call beside another one', () => {
     expect(isWorth(4, 5)).toEqual([false, true]);
   });
 
-  it('is worth nothing where this process does not wait for the store', () => {
+  it('is not used if this process does not wait for the store', () => {
     exchanges(20, { restShare: 0.01 });
     expect(isWorth(500)).toEqual([false]);
     exchanges(20, { restShare: 0.2 });
@@ -110,7 +110,7 @@ describe('a call beside another one', () => {
     expect(isWorth(500)).toEqual([false]);
   });
 
-  it('is worth it for a while behind a long rest, which tells nothing of the work', () => {
+  it('is still used after a long idle time, which says nothing about the jobs', () => {
     exchanges(2, { restMs: 3_600_000, restShare: 1 });
     expect(isWorth(500)).toEqual([true]);
     exchanges(12, { restShare: 0.01 });

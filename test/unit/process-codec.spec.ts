@@ -45,7 +45,7 @@ it('leaves out jobs of every pool, those that began last, until the rest fits', 
   expect(morePools).toBe(0);
 });
 
-it('leaves out pools where there are too many, and says how many', () => {
+it('leaves out pools if there are too many, and counts them', () => {
   const pools = Array.from({ length: 4_096 }, (_, i) => pool({ queues: [`${i}`.padEnd(128, 'x')] }));
   const text = encodeProcess(record(pools));
   expect(sizeOf(text)).toBeLessThanOrEqual(MAX_RECORD_BYTES);
@@ -71,7 +71,7 @@ it.each([
   expect(decodeProcess(text)).toBeNull();
 });
 
-it('shows what a newer version says that this one does not know, and leaves further fields alone', () => {
+it('shows values of a newer version that this one does not know, and ignores further fields', () => {
   const newer = { ...record([pool()]), state: 'resting', role: 'relay' };
   expect(
     decodeProcess(JSON.stringify({ ...newer, region: 'eu', pools: [{ ...pool(), limits: 1 }] })),

@@ -62,7 +62,7 @@ describe('toQueueEvent', () => {
     expect(toQueueEvent(batch, tooLarge)).toStrictEqual({ ...completed, resultFault: 'too large' });
   });
 
-  it('passes over a type it does not know', () => {
+  it('skips an unknown type', () => {
     expect(toQueueEvent(batch, raw('levitated' as EventType))).toBeNull();
   });
 

@@ -129,7 +129,7 @@ describe('ofType', () => {
     expect(() => events.ofType('email', 'died' as EventType)).toThrow(InvalidOptionError);
   });
 
-  it('tells whoever subscribes while events are told the rest of them, whatever types were heard before', async () => {
+  it('delivers the remaining events to a subscriber that joins during a delivery, whatever types others get', async () => {
     const seen: string[] = [];
     const note = (event: { type: string; eventId: string }) =>
       void seen.push(`${event.type} ${event.eventId}`);
@@ -177,7 +177,7 @@ describe('forJob', () => {
 });
 
 describe('ready', () => {
-  it('waits until the place in the stream is known', async () => {
+  it('waits until the position in the stream is known', async () => {
     let answer!: () => void;
     engine.held.set('lastEvent', new Promise<void>((resolve) => (answer = resolve)));
     const seen: string[] = [];
@@ -194,7 +194,7 @@ describe('ready', () => {
     expect(seen).toEqual(['1']);
   });
 
-  it('rejects when nobody is subscribed, or nobody any more', async () => {
+  it('rejects when there is no subscriber, or no longer one', async () => {
     await expect(events.ready('email')).rejects.toThrow(WrongStateError);
     await expect(events.ready('emails')).rejects.toThrow(UnknownQueueError);
     engine.cut();
@@ -216,7 +216,7 @@ describe('ready', () => {
 });
 
 describe('status$', () => {
-  it('tells the present status first, opens nothing, and ends with closed', async () => {
+  it('emits the current status first, opens no connection, and ends with closed', async () => {
     const early: string[] = [];
     events.status$.subscribe({
       next: ({ state }) => void early.push(state),
@@ -251,7 +251,7 @@ function kinds(name: string): string[] {
 }
 
 describe('close', () => {
-  it('completes every stream at once, in whatever state, and those that come later', async () => {
+  it('completes every stream at once, in any state, and later ones too', async () => {
     const ends: string[] = [];
     const subscribe = (name: string): Subscription[] => [
       events.of('email').subscribe({ complete: () => void ends.push(`of ${name}`) }),
@@ -272,7 +272,7 @@ describe('close', () => {
 });
 
 describe('a process with subscribers that throw', () => {
-  it('stays alive, and the other subscribers are told everything', async () => {
+  it('stays alive, and the other subscribers get everything', async () => {
     vi.useRealTimers();
     const script = fileURLToPath(new URL('throwing-subscribers.mjs', import.meta.url));
     const child = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'pipe'] });

@@ -29,7 +29,7 @@ function bench() {
   return { calls, open, read, called, interrupt: () => reader.interrupt() };
 }
 
-it('answers with what comes first, and leaves the others waiting for the next read', async () => {
+it('returns the first answer, and keeps the other calls for the next read', async () => {
   const { calls, open, read, called } = bench();
   const first = read({ a: 1, b: 5 });
   await called(2);
@@ -42,7 +42,7 @@ it('answers with what comes first, and leaves the others waiting for the next re
   expect(await second).toEqual([batch('a', 2)]);
 });
 
-it('gives news that came between two reads to the next one, but only from the same position', async () => {
+it('returns events that came between two reads to the next one, but only from the same position', async () => {
   const { calls, read, called } = bench();
   const first = read({ a: 1, b: 5, c: 7 });
   await called(3);
@@ -57,7 +57,7 @@ it('gives news that came between two reads to the next one, but only from the sa
   expect(calls[3]).toMatchObject({ queue: 'c', from: 3 });
 });
 
-it('answers when it is interrupted, and leaves what waits for the next read', async () => {
+it('returns when it is interrupted, and keeps waiting calls for the next read', async () => {
   const { calls, read, called, interrupt } = bench();
   const first = read({ a: 1 });
   await called(1);
@@ -69,7 +69,7 @@ it('answers when it is interrupted, and leaves what waits for the next read', as
   expect(await second).toEqual([batch('a', 2)]);
 });
 
-it('answers with nothing when every call has ended without news', async () => {
+it('returns nothing when every call has ended without events', async () => {
   const { calls, read, called } = bench();
   const reading = read({ a: 1, b: 1 });
   await called(2);
@@ -79,7 +79,7 @@ it('answers with nothing when every call has ended without news', async () => {
   expect(calls.length).toBe(2);
 });
 
-it('does not wait longer than asked for calls that were waiting already, and begins again what has ended', async () => {
+it('does not wait longer than requested for calls that were waiting already, and repeats ended calls', async () => {
   const { calls, read, called } = bench();
   const first = read({ a: 1, b: 1 });
   await called(2);
@@ -93,7 +93,7 @@ it('does not wait longer than asked for calls that were waiting already, and beg
   expect(await third).toEqual([batch('b', 2)]);
 });
 
-it('fails with the call that fails, and asks again at the next read', async () => {
+it('fails with the call that fails, and calls again at the next read', async () => {
   const { calls, read, called } = bench();
   const first = read({ a: 1 });
   await called(1);

@@ -62,7 +62,7 @@ afterEach(() => {
 });
 
 describe('a worker that dies', () => {
-  it('is recovered when its lease ends, though it was renewed since the last exchange heard of it', async () => {
+  it('is recovered when its lease ends, although it was renewed after the last exchange that reported it', async () => {
     await hold('other');
     await watch();
     for (let beats = 1; beats <= 5; beats++) {
@@ -88,7 +88,7 @@ describe('a worker that dies', () => {
   });
 });
 
-it('does not look after the worker of its own process, nor where nothing is held', async () => {
+it('does not check the worker of its own process, nor a queue in which no job is held', async () => {
   await hold('other');
   await hold('ours');
   await watch();

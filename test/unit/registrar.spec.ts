@@ -81,7 +81,7 @@ it('shows queues that share their slots as one pool, with the jobs that run long
   ]);
 });
 
-it('tells at once, then once a beat, and nothing behind the end', async () => {
+it('registers at once, then once per heartbeat interval, and not after the end', async () => {
   const registrar = makeRegistrar();
   registrar.say('running');
   registrar.say('draining');
@@ -95,7 +95,7 @@ it('tells at once, then once a beat, and nothing behind the end', async () => {
   expect(gone).toEqual([last().id]);
 });
 
-it('says the same times again where the clock of Redis is known a little better, and others where it was stepped', () => {
+it('registers the same times if the estimate of the clock of Redis improves slightly, and others if that clock jumped', () => {
   const work = pool('work');
   const registrar = makeRegistrar();
   registrar.add(work);
@@ -111,7 +111,7 @@ it('says the same times again where the clock of Redis is known a little better,
   expect(times(last())).toEqual(before.map((time) => time + 90_003));
 });
 
-it('leaves in a second where nobody answers, and where there was nothing to say says no farewell', async () => {
+it('leaves within a second without an answer, and does not unregister if it was never registered', async () => {
   const silent = makeRegistrar(() => new Promise<void>(() => undefined));
   silent.say('running');
   silent.stop();
@@ -126,7 +126,7 @@ it('leaves in a second where nobody answers, and where there was nothing to say 
   expect(gone).toEqual([]);
 });
 
-it('obeys no order behind the end', () => {
+it('carries out no order after the end', () => {
   const registrar = makeRegistrar();
   registrar.say('running');
   registrar.stop();

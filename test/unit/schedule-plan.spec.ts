@@ -12,7 +12,7 @@ const plan = (rule: object, lateMs: number, room = 500) =>
   planFiring(checkScheduleRule({ every: '1h', ...rule }, 'rule')!, T0, T0 + lateMs, room);
 
 describe('what is on time', () => {
-  it.each(['skip', 'once', 'all'] as const)('makes its job, with missed: %s', (missed) => {
+  it.each(['skip', 'once', 'all'] as const)('adds its job, with missed: %s', (missed) => {
     for (const late of [0, 1, 60_000]) {
       expect(plan({ missed }, late)).toEqual({ occurrences: [T0], nextAt: T0 + HOUR });
     }
@@ -33,21 +33,21 @@ describe('what is on time', () => {
 describe('what was missed', () => {
   const late = 5.5 * HOUR;
 
-  it('is left out, or made once as the last of it, or all', () => {
+  it('is skipped, or made up once for the last one, or for all', () => {
     const nextAt = T0 + 6 * HOUR;
     expect(plan({ missed: 'skip' }, late)).toEqual({ occurrences: [], nextAt });
     expect(plan({}, late)).toEqual({ occurrences: hours(5), nextAt });
     expect(plan({ missed: 'all' }, late)).toEqual({ occurrences: hours(0, 1, 2, 3, 4, 5), nextAt });
   });
 
-  it('is, where all is too much, the last maxMissed of it', () => {
+  it('is limited to the last maxMissed if there are more', () => {
     const rule = { missed: 'all', maxMissed: 2 } as const;
     expect(plan(rule, late)).toEqual({ occurrences: hours(4, 5), nextAt: T0 + 6 * HOUR });
     expect(plan({ ...rule, maxMissed: 6 }, late).occurrences).toEqual(hours(0, 1, 2, 3, 4, 5));
     expect(plan({ ...rule, every: '1s', maxMissed: 3 }, 1_000 * HOUR).occurrences).toHaveLength(3);
   });
 
-  it('is made in parts where it does not fit, going on where the part ended', () => {
+  it('is made up in parts if it is too much, continuing after the last part', () => {
     const rule = { missed: 'all' } as const;
     const first = plan(rule, late, 4);
     expect(first).toEqual({ occurrences: hours(0, 1, 2, 3), nextAt: T0 + 4 * HOUR });
@@ -56,7 +56,7 @@ describe('what was missed', () => {
     expect(second).toEqual({ occurrences: hours(4, 5), nextAt: T0 + 6 * HOUR });
   });
 
-  it('is only the last where each replaces the one before', () => {
+  it('is only the last one if each replaces the one before', () => {
     expect(plan({ missed: 'all', overlap: 'replace' }, late).occurrences).toEqual(hours(5));
   });
 
@@ -68,7 +68,7 @@ describe('what was missed', () => {
   });
 });
 
-it('what is stored as the next time counts, though the zone has other rules by now', () => {
+it('the stored next time is used, although the zone has other rules by now', () => {
   const rule = checkScheduleRule({ cron: '0 7 * * *', missed: 'all' }, 'rule')!;
   const odd = T0 + 6 * HOUR;
   expect(planFiring(rule, odd, odd, 10)).toEqual({ occurrences: [odd], nextAt: T0 + 7 * HOUR });
@@ -84,7 +84,7 @@ const made = (rule: object, template: object) =>
   makeSchedule(rule, template, { maxPayloadBytes: 1_000, payloads: 'strict' }, 'up()');
 
 describe('a record', () => {
-  it('is read back as it was made, also what JSON treats specially', () => {
+  it('is read back unchanged, also values that JSON treats specially', () => {
     const data = JSON.parse('{"__proto__":{"a":1},"2":"b","1":"a","nested":[null,1.5]}') as object;
     const options = { attempts: 2, backoff: { type: 'fixed', delay: '1s' }, priority: 5, retention: '1h' };
     const startAt = new Date(T0);
@@ -95,7 +95,7 @@ describe('a record', () => {
     expect(schedule.options).toMatchObject({ attempts: 2, priority: 5, retentionMs: HOUR });
   });
 
-  it('is the same text for the same words in another order', () => {
+  it('is the same text for the same fields in another order', () => {
     const one = made({ every: '1h', limit: 3 }, { name: 'x', data: null });
     const other = made({ limit: 3, every: '1h', jitter: undefined }, { data: undefined, name: 'x' });
     expect(other.record).toBe(one.record);
@@ -115,11 +115,11 @@ describe('a record', () => {
     '{"v":1,"rule":{"every":"1h"},"template":{"name":"x"}}',
     '{"v":1,"rule":{"every":"1h"},"template":{"name":"x","data":1,"options":{"delay":1}}}',
     '{"v":1,"rule":{"every":"1h"},"template":{"name":"x","data":1,"options":5}}',
-  ])('%j is none', (text) => {
+  ])('%j is invalid', (text) => {
     expect(readRecord(text)).toBeNull();
   });
 
-  it('has the same timing where only words differ', () => {
+  it('has the same timing if only the notation differs', () => {
     const timing = (rule: object) => checkScheduleRule(rule, 'rule')!;
     const one = timing({ every: '1h' });
     expect(isSameTiming(one, timing({ every: HOUR, overlap: 'skip', jitter: 5 }))).toBe(true);
@@ -131,7 +131,7 @@ describe('a record', () => {
   });
 });
 
-describe('a template that is wrong is refused with a sentence', () => {
+describe('an invalid template is refused with a message', () => {
   const rule = { every: '1h' };
   it.each<[string, unknown, string]>([
     ['none', undefined, 'up().template must be an object, got undefined'],
@@ -169,7 +169,7 @@ describe('a template that is wrong is refused with a sentence', () => {
     expect(() => made(rule, template as object)).toThrow(sentence);
   });
 
-  it('also where it is code that throws', () => {
+  it('also if code of it throws', () => {
     const options = Object.defineProperty({}, 'delay', {
       get: () => {
         throw new Error('no');
@@ -205,7 +205,7 @@ describe('the job of an occurrence', () => {
     expect(readRecord(record.replace('"attempts":2', '"a":2'))).toBeNull();
   });
 
-  it('is later by a share of the jitter that every process computes the same, spread evenly', () => {
+  it('is delayed by a part of the jitter that is equal in every process and evenly distributed', () => {
     const schedule = readRecord(made({ every: '1h', jitter: '1m' }, { name: 'x' }).record)!;
     const late = hours(...Array.from({ length: 1_000 }, (_, i) => i)).map(
       (at) => occurrence('daily', schedule, at, at).dueAt - at,

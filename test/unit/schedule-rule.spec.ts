@@ -5,7 +5,7 @@ import { checkScheduleId, checkScheduleRule } from '#lib/schedule/check.js';
 const faultsOf = (rule: unknown) => collectFaults((report) => checkScheduleRule(rule, 'rule', report)).faults;
 const DAY = 86_400_000;
 
-describe('a rule that is wrong is refused with a sentence', () => {
+describe('an invalid rule is refused with a message', () => {
   it.each<[string, unknown, string]>([
     ['nothing', undefined, 'rule must be an object, got undefined'],
     ['null', null, 'rule must be an object, got null (null)'],
@@ -166,12 +166,12 @@ describe('a rule that is wrong is refused with a sentence', () => {
     expect(() => checkScheduleRule(rule, 'rule')).toThrow(sentence);
   });
 
-  it('all of them together where faults are collected', () => {
+  it('all of them together if faults are collected', () => {
     expect(faultsOf({ cron: '* *', every: 1, limit: -1, overlap: 'no' })).toHaveLength(5);
   });
 });
 
-it('a rule that is right has its defaults filled in', () => {
+it('a valid rule gets its defaults', () => {
   expect(checkScheduleRule({ cron: '0 7 * * *' }, 'rule')).toEqual({
     cron: '0 7 * * *',
     tz: 'UTC',
@@ -192,7 +192,7 @@ it('a rule that is right has its defaults filled in', () => {
   });
 });
 
-it('an end that is over is no fault: the same program runs before and after it', () => {
+it('an end in the past is valid: the same program runs before and after it', () => {
   expect(faultsOf({ every: '1h', endAt: DAY })).toEqual([]);
 });
 

@@ -29,7 +29,7 @@ describe('cron', () => {
     ]);
   });
 
-  it('takes a first value with a step, as Quartz writes it', () => {
+  it('accepts a first value with a step, as in Quartz', () => {
     const from = '2026-01-01T00:00:00Z';
     for (const [quartz, cron] of [
       ['5/20 * * * *', '5-59/20 * * * *'],
@@ -39,7 +39,7 @@ describe('cron', () => {
     expect(next({ cron: '0/20 * * * *' }, from, 2)).toEqual(['2026-01-01T00:20:00Z', '2026-01-01T00:40:00Z']);
   });
 
-  it('counts in UTC where no zone is named, whatever the zone of the process', () => {
+  it('uses UTC by default, whatever the zone of the process', () => {
     expect(next({ cron: '0 12 * * *' }, '2026-07-01T00:00:00Z', 1)).toEqual(['2026-07-01T12:00:00Z']);
     expect(next({ cron: '0 12 * * *', tz: 'Asia/Kolkata' }, '2026-07-01T00:00:00Z', 1)).toEqual([
       '2026-07-01T06:30:00Z',
@@ -55,7 +55,7 @@ describe('cron', () => {
     expect(lastBetween(rule, 1, 0, second - 1)).toEqual([second - 1_000]);
   });
 
-  it('finds what is rare, and that there is nothing any more', () => {
+  it('finds rare times, and returns null if there are no more', () => {
     expect(next({ cron: '0 0 29 2 *' }, '2026-01-01T00:00:00Z', 2)).toEqual([
       '2028-02-29T00:00:00Z',
       '2032-02-29T00:00:00Z',
@@ -124,13 +124,13 @@ describe.each(ZONES)('when the clock of $tz changes', ({ tz, gap, twice }) => {
     expect(last({ cron: gap.cron, tz }, gap.day, gap.next)).toEqual([gap.is, gap.next]);
   });
 
-  it('a fixed time that comes twice occurs once, the first time', () => {
+  it('a fixed time that occurs twice runs once, the first time', () => {
     expect(next({ cron: twice.cron, tz }, twice.day, 2)).toEqual([twice.is, twice.next]);
     expect(next({ cron: twice.cron, tz }, twice.is, 1)).toEqual([twice.next]);
     expect(last({ cron: twice.cron, tz }, twice.day, twice.next)).toEqual([twice.is, twice.next]);
   });
 
-  it('times that go on follow the real time', () => {
+  it('repeated times follow the real time', () => {
     const rule = { cron: '*/15 * * * *', tz };
     for (const { is } of [gap, twice]) {
       const from = new Date(at(is) - 3 * 3_600_000).toISOString();
@@ -173,7 +173,7 @@ it('two fixed times that fall into one gap are one occurrence', () => {
 });
 
 describe('every', () => {
-  it('is counted from 1970, so that everybody means the same moments', () => {
+  it('is counted from 1970, so that all processes have the same times', () => {
     expect(next({ every: '5m' }, '2026-01-01T00:01:01.234Z', 2)).toEqual([
       '2026-01-01T00:05:00Z',
       '2026-01-01T00:10:00Z',
@@ -182,7 +182,7 @@ describe('every', () => {
     expect(nextAfter(ruleOf({ every: 1_500 }), 2_999)).toBe(3_000);
   });
 
-  it('is counted from startAt where there is one, and begins there', () => {
+  it('is counted from startAt if there is one, and begins there', () => {
     const startAt = at('2026-01-01T00:00:07Z');
     const rule = { every: '1m', startAt: new Date(startAt) };
     expect(next(rule, '2025-06-01T00:00:00Z', 2)).toEqual(['2026-01-01T00:00:07Z', '2026-01-01T00:01:07Z']);
@@ -198,7 +198,7 @@ describe('every', () => {
 });
 
 describe('startAt and endAt', () => {
-  it('belong to the time themselves', () => {
+  it('are included', () => {
     const startAt = at('2026-01-02T07:00:00Z');
     const rule = { cron: '0 7 * * *', startAt, endAt: at('2026-01-03T07:00:00Z') };
     expect(next(rule, '2025-01-01T00:00:00Z', 5)).toEqual(['2026-01-02T07:00:00Z', '2026-01-03T07:00:00Z']);

@@ -20,7 +20,7 @@ it('knows the master of every slot, and every node', () => {
   expect(map.masters().map(({ host }) => host)).toEqual(['a', 'd', 'c']);
 });
 
-it('takes a node without a name for the one that was asked, and others where they can be reached', () => {
+it('treats a node without a name as the one that was asked, and uses the reachable addresses of others', () => {
   const reach = () => ({ host: 'reached', port: 9 });
   const map = new SlotMap([[0, 1, [null, 7, 'id'], ['b', 2, 'id']]], asked, reach);
   expect(map.nodes()).toEqual([

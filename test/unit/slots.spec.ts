@@ -87,7 +87,7 @@ function poolOf(total: number, turns: Turns, weights: readonly number[]) {
 }
 
 describe('slots of one queue', () => {
-  it('are asked for with what may be claimed ahead, and never given out twice', () => {
+  it('are requested with the prefetch, and never given out twice', () => {
     const { slots, queues } = poolOf(3, new StrictTurns(), [1]);
     const [queue] = queues as [ModelQueue];
     queue.ahead = 5;
@@ -98,7 +98,7 @@ describe('slots of one queue', () => {
     expect([slots.running, queue.held, queue.room()]).toEqual([3, 5, 0]);
   });
 
-  it('give back what was claimed ahead in the call that makes them fewer, while all jobs run', () => {
+  it('give back prefetched jobs in the call that reduces them, while all jobs run', () => {
     const { slots, queues } = poolOf(3, new StrictTurns(), [1]);
     const [queue] = queues as [ModelQueue];
     queue.ahead = 5;
@@ -219,7 +219,7 @@ describe('slots of several queues', () => {
     await fc.assert(property, { numRuns: 60 });
   });
 
-  it('by weight: what had nothing for long neither catches up nor waits', async () => {
+  it('by weight: a queue that was empty for long neither catches up nor waits', async () => {
     const { queues, order, calm, ends } = poolOf(1, new WeightedTurns(), [1, 1]);
     const [first, second] = queues as [ModelQueue, ModelQueue];
     first.waiting = 200;

@@ -32,7 +32,7 @@ function windowsOf(counts: readonly number[], from: number): number[] {
   return windows;
 }
 
-it('is used to 96 % in every second and never passed, however late its claims are', () => {
+it('is used to 96 % in every second and never exceeded, however late its claims are', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 0, max: 4 }), { minLength: 1, maxLength: 300 }), (lateMs) => {
       const windows = windowsOf(starts('1s', lateMs), 1_000);
@@ -42,11 +42,11 @@ it('is used to 96 % in every second and never passed, however late its claims ar
   );
 });
 
-it('is held to 2 % where claims are on time', () => {
+it('is accurate to 2 % if claims are on time', () => {
   expect(Math.min(...windowsOf(starts('1s', [0]), 1_000))).toBeGreaterThanOrEqual(980);
 });
 
-it('starts a fiftieth at once, and all at once where its time is shorter than 1 s or longer than 10 s', () => {
+it('starts a fiftieth at once, and all at once if its period is shorter than 1 s or longer than 10 s', () => {
   expect(['900ms', '1s', '10s', '11s'].map((per) => Math.max(...starts(per, [0])))).toEqual([
     1_000, 20, 20, 1_000,
   ]);

@@ -29,7 +29,7 @@ it('the root of the package does not import @nestjs/terminus, which need not be 
   expect([...entry.packages]).toContain('@nestjs/terminus');
 });
 
-it('godwit/terminus is the same classes as the root gives', async () => {
+it('godwit/terminus exports the same classes as the root', async () => {
   const [root, entry] = await Promise.all([import('godwit'), import('godwit/terminus')]);
   const names = Object.keys(entry).filter((name) => name !== 'default');
   expect(names).toEqual(['QueueHealthIndicator']);
@@ -38,7 +38,7 @@ it('godwit/terminus is the same classes as the root gives', async () => {
   expect(injected).toContain(root.QueueInspector);
 });
 
-it('the root of the package does not load the dashboard, which needs no package beside those of the root', async () => {
+it('the root of the package does not load the dashboard, which needs no further packages', async () => {
   const [root, entry] = await Promise.all([reached('dist/index.js'), reached('dist/subpaths/dashboard.js')]);
   expect([...root.files].filter((file) => file.includes('dashboard'))).toEqual([]);
   expect([...entry.files].some((file) => file.endsWith('dashboard/server.js'))).toBe(true);

@@ -25,21 +25,21 @@ describe('messageOf', () => {
     expect(messageOf(thrown)).toBe(message);
   });
 
-  it('of what throws again is what it is', () => {
+  it('of a value that throws when it is read is its type', () => {
     expect(messageOf(trap)).toContain('(object)');
   });
 
-  it('is never longer than a log can bear', () => {
+  it('has a maximum length', () => {
     expect(messageOf(new Error('x'.repeat(100_000)))).toHaveLength(4096);
   });
 });
 
-it('stackOf answers the stack where there is one', () => {
+it('stackOf returns the stack if there is one', () => {
   expect(stackOf(new Error('it broke'))).toContain('thrown.spec.ts');
   for (const thrown of [undefined, 'text', { stack: 7 }, revoked()]) expect(stackOf(thrown)).toBeUndefined();
 });
 
-it('read answers a field of anything', () => {
+it('read returns a field of any value', () => {
   expect(read({ code: 'A' }, 'code')).toBe('A');
   for (const thrown of [undefined, null, 7, trap, revoked()]) expect(read(thrown, 'message')).toBeUndefined();
 });

@@ -44,7 +44,7 @@ const asCancelled = {
   message: expect.stringContaining('was cancelled: not wanted any more') as string,
 };
 
-it('hears why from the event', async () => {
+it('gets the reason from the event', async () => {
   const seen = await waiting();
   engine.push('email', { type: 'cancelled', id: 'a', reason: 'not wanted any more' });
   await vi.advanceTimersByTimeAsync(0);
@@ -52,7 +52,7 @@ it('hears why from the event', async () => {
   expect(seen.error).toMatchObject(asCancelled);
 });
 
-it('hears it from the store where the event was lost', async () => {
+it('gets it from the store if the event was lost', async () => {
   const seen = await waiting();
   engine.cancellations.set('a', { reason: 'not wanted any more', agoMs: 0 });
   await vi.advanceTimersByTimeAsync(6_000);
@@ -60,7 +60,7 @@ it('hears it from the store where the event was lost', async () => {
   expect(seen.error).toMatchObject(asCancelled);
 });
 
-it('does not take the end of an earlier job with the same id for that of its own', async () => {
+it('does not take the end of an earlier job with the same id for its own', async () => {
   const seen = await waiting();
   engine.cancellations.set('a', { reason: 'not wanted any more', agoMs: 20_000 });
   await vi.advanceTimersByTimeAsync(8_000);

@@ -101,7 +101,7 @@ describe('outcome', () => {
     expect(seen.error?.message).toMatch(why);
   });
 
-  it('says that a job is gone, not that it takes longer, when the time ends before that is certain', async () => {
+  it('reports that a job is gone, not a timeout, when the deadline comes before that is certain', async () => {
     const seen = await addAndWait(1_000);
     engine.jobs.delete('a');
     await vi.advanceTimersByTimeAsync(1_000);
@@ -149,7 +149,7 @@ describe('outcome', () => {
     });
   });
 
-  it('is not fooled by a retry', async () => {
+  it('does not treat a retry as the end', async () => {
     const seen = await addAndWait();
     await soon();
     engine.push('email', { type: 'retrying', id: 'a' }, { type: 'active', id: 'a' });
@@ -160,7 +160,7 @@ describe('outcome', () => {
     expect(seen.value).toBe(2);
   });
 
-  it('times out at its deadline, not before, and leaves nothing behind', async () => {
+  it('times out at its deadline, not before, and leaves no timers', async () => {
     const seen = await addAndWait(7_000);
     await vi.advanceTimersByTimeAsync(6_999);
     expect(seen.settled).toBe(false);
@@ -173,7 +173,7 @@ describe('outcome', () => {
     expect(engine.connections).toBe(0);
   });
 
-  it('takes a deadline beyond what a timer can hold', async () => {
+  it('accepts a deadline beyond the maximum of a timer', async () => {
     const seen = await addAndWait(Number.MAX_SAFE_INTEGER);
     await vi.advanceTimersByTimeAsync(60_000);
     expect(seen.settled).toBe(false);
@@ -266,7 +266,7 @@ describe('when events are lost', () => {
     expect(quick.value).toBe(7);
   });
 
-  it('asks the state at once after a gap, and after a reconnect', async () => {
+  it('reads the state at once after a gap, and after a reconnect', async () => {
     const gap = await addAndWait();
     const reconnect = await addAndWait(30_000, 'b');
     await vi.advanceTimersByTimeAsync(10_000); // the next question by timer is seconds away
@@ -300,7 +300,7 @@ describe('when events are lost', () => {
     expect(seen.error).toBeInstanceOf(ResultNotKeptError);
   });
 
-  it('does not give a job up that is gone while its event is on the way', async () => {
+  it('keeps waiting for a job that is gone while its event may still arrive', async () => {
     const seen = await addAndWait();
     await soon();
     engine.jobs.delete('a');
@@ -311,7 +311,7 @@ describe('when events are lost', () => {
     expect(seen.error).toBeInstanceOf(ResultNotKeptError);
   });
 
-  it('says that nobody knows when it is gone for good', async () => {
+  it('reports an unknown end when the job is gone and no event arrives', async () => {
     const seen = await addAndWait();
     await soon();
     engine.jobs.delete('a');
@@ -319,7 +319,7 @@ describe('when events are lost', () => {
     expect(seen.error).toBeInstanceOf(JobNotFoundError);
   });
 
-  it('asks again when the answer is older than the event', async () => {
+  it('reads the state again when the answer is older than the event', async () => {
     const seen = await addAndWait();
     await soon();
     engine.push('email', { type: 'active', id: 'a' });
@@ -336,7 +336,7 @@ describe('when events are lost', () => {
 });
 
 describe('when Redis is away', () => {
-  it('goes on once it is back, and keeps what the event said', async () => {
+  it('continues once it is back, and keeps the result of the event', async () => {
     const seen = await addAndWait();
     await soon();
     engine.failing.set('get', new Error('no'));
@@ -348,7 +348,7 @@ describe('when Redis is away', () => {
     expect(seen.value).toBe(11);
   });
 
-  it('does not hold up the adding for longer than two seconds', async () => {
+  it('does not delay the add for longer than two seconds', async () => {
     engine.cut();
     const wait = waiter.prepare('email', 'a');
     const ready = watch(wait.ready);
@@ -397,7 +397,7 @@ describe('the subscription', () => {
     expect([engine.count('openEvents'), engine.count('closeEvents')]).toEqual([1, 1]);
   });
 
-  it('is given back by cancel, once', async () => {
+  it('is released by cancel, once', async () => {
     const [first, second] = [waiter.prepare('email', 'a'), waiter.prepare('email', 'b')];
     await soon();
     first.cancel();

@@ -14,7 +14,7 @@ async function sleeping(concurrency = 1): Promise<SlowEngine> {
   return engine;
 }
 
-it('passes the bell on that woke it in vain, since its claim on the way had filled the last slot', async () => {
+it('passes on a bell that woke it without need, because its claim in flight had filled the last slot', async () => {
   const engine = await sleeping();
   engine.blocks[0]!.open('work');
   await until(() => engine.exchanges.length === 2 && engine.blocks.length === 2);
@@ -39,7 +39,7 @@ it('keeps a bell that its next exchange answers', async () => {
   expect(engine.rings).toEqual([]);
 });
 
-it('passes a bell on and waits no more while its slots are full', async () => {
+it('passes a bell on and does not wait while its slots are full', async () => {
   const engine = await sleeping();
   engine.blocks[0]!.open('work');
   await until(() => engine.exchanges.length === 2 && engine.blocks.length === 2);
@@ -53,7 +53,7 @@ it('passes a bell on and waits no more while its slots are full', async () => {
   expect(engine.exchanges).toHaveLength(2);
 });
 
-it('passes on a bell that may tell of a suspect while it holds one, but not the one it rings itself', async () => {
+it('passes on a bell that may be for a suspect while it holds one, but not the one it rings itself', async () => {
   // Within the time in which it rings for no other worker, however long the test takes.
   vi.useFakeTimers({ toFake: ['performance'] });
   atEnd(() => vi.useRealTimers());

@@ -48,13 +48,16 @@ describe.each([
   ['queue', OF_QUEUES],
   ['worker', OF_WORKERS],
   ['module', OF_MODULES],
-] as const)('an option of BullMQ in the place of a %s', (kind, words) => {
-  it.each(words.split(' '))('%s is answered with ours, in one sentence and without a list of all', (word) => {
-    const text = answer(kind, word);
-    expect(text).toContain(`.${word} is not an option; `);
-    expect(text).not.toMatch(/did you mean|the options are/);
-    expect(text.length).toBeLessThan(220);
-  });
+] as const)('an option of BullMQ in the options of a %s', (kind, words) => {
+  it.each(words.split(' '))(
+    '%s is refused with our option, in one sentence and without a list of all options',
+    (word) => {
+      const text = answer(kind, word);
+      expect(text).toContain(`.${word} is not an option; `);
+      expect(text).not.toMatch(/did you mean|the options are/);
+      expect(text.length).toBeLessThan(220);
+    },
+  );
 });
 
 it.each([
@@ -74,7 +77,7 @@ it.each([
     'add().options.backoff.maxDelay',
     'the option max of backoff',
   ],
-])('%j is answered at its place', (options, place, advice) => {
+])('%j is refused at its path', (options, place, advice) => {
   const call = () => checkJobOptions(options as never, 'add().options');
   expect(call).toThrow(`${place} is not an option; `);
   expect(call).toThrow(advice);
@@ -88,7 +91,7 @@ it.each([
   ['wait', WAITING],
   ['paused', WAITING],
   ['waiting-children', 'there are no flows'],
-])('the state %s is answered with ours', (state, advice) => {
+])('the state %s is refused with our state', (state, advice) => {
   const states = "one of 'waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled'";
   expect(() => checkJobList({ state } as never)).toThrow(
     `jobs().state must be ${states}, got "${state}" (string); ${advice}`,
@@ -97,7 +100,7 @@ it.each([
   expect(() => checkFilter({ state }, 'remove()', [])).toThrow(advice);
 });
 
-it('a state that neither has is answered with the rule alone', () => {
+it('an unknown state is refused with the rule only', () => {
   expect(() => checkJobList({ state: 'constructor' } as never)).toThrow(/got "constructor" \(string\)$/);
 });
 
@@ -108,18 +111,18 @@ it.each([
     'has the options offset and limit',
   ],
   [() => checkFilter({ grace: 5 }, 'remove()', []), 'remove().grace', 'the option olderThan'],
-])('arguments of BullMQ are answered with options', (call, place, advice) => {
+])('arguments of BullMQ are refused with our options', (call, place, advice) => {
   expect(call).toThrow(`${place} is not an option; `);
   expect(call).toThrow(advice);
 });
 
-it('a queue name in braces is told that it needs none', () => {
+it('a queue name in braces is refused because it needs none', () => {
   expect(() => checkQueueName('{email}')).toThrow(
     'got "{email}" (string); leave out the braces: all keys of a queue have one hash tag without them',
   );
 });
 
-it('options of our own are not among the words', () => {
+it('our own options are not in these lists', () => {
   expect(answer('job', 'jobId')).toBe(
     'add().options.jobId is not an option; the id of a job is the option id',
   );

@@ -13,9 +13,9 @@ const PATIENT = { timeout: 60_000 };
 
 const redis = useRedis({ leaves: ['seen'] });
 
-it('has a version to work beside', () => expect(PACKED).toHaveLength(1));
+it('has a version to run with', () => expect(PACKED).toHaveLength(1));
 
-describe.each(PACKED)('beside %s', (tarball) => {
+describe.each(PACKED)('together with %s', (tarball) => {
   let old: ReturnType<typeof unpack>;
   beforeAll(() => void (old = unpack(tarball)));
   afterAll(() => old.remove());
@@ -40,7 +40,7 @@ describe.each(PACKED)('beside %s', (tarball) => {
     expect((await by.ask('queue', 'audit')).violations).toEqual([]);
   }
 
-  it('both add and work: retries, snoozes, delays, priorities, own ids and events', async () => {
+  it('both add and run jobs: retries, snoozes, delays, priorities, custom ids and events', async () => {
     const both = await Promise.all([startOld(), startNew()]);
     const ids: string[] = [];
     for (const [who, by] of both.entries()) {
@@ -90,7 +90,7 @@ describe.each(PACKED)('beside %s', (tarball) => {
     expect((await both[1].ask('queue', 'audit')).violations).toEqual([]);
   });
 
-  it('each cancels what the other runs, and retries what died of the other', async () => {
+  it('each cancels running jobs of the other, and retries its dead jobs', async () => {
     const both = await Promise.all([startOld(), startNew()]);
     for (const [who, by] of both.entries()) {
       const other = both[1 - who]!;
@@ -115,7 +115,7 @@ describe.each(PACKED)('beside %s', (tarball) => {
     await expectWell(both[0], both, [...idsOf('died 0', 5), ...idsOf('died 1', 5)]);
   });
 
-  it('each schedules, and pauses, resumes and removes what the other has scheduled', async () => {
+  it('each adds schedules, and pauses, resumes and removes those of the other', async () => {
     const both = await Promise.all([startOld(), startNew()]);
     for (const [who, by] of both.entries()) {
       const other = both[1 - who]!;
@@ -143,7 +143,7 @@ describe.each(PACKED)('beside %s', (tarball) => {
     expect(new Set(ran).size).toBe(ran.length);
   });
 
-  it('an upgrade and a downgrade lose nothing: what one has left, the other runs', async () => {
+  it('an upgrade and a downgrade lose nothing: each runs the jobs that the other left', async () => {
     const before = await startOld();
     await before.ask('queue', 'pause');
     const left = [

@@ -253,7 +253,11 @@ export class ClusterLink {
   private async askOver({ address, link }: Node): Promise<SlotMap> {
     const ranges = (await link.send('findSlots', 'cluster', ['SLOTS'], ASK_MS)) as SlotRange[];
     if (ranges.length === 0) {
-      throw new RedisUnavailableError('findSlots', 'no', `no slot is assigned, says node ${nameOf(address)}`);
+      throw new RedisUnavailableError(
+        'findSlots',
+        'no',
+        `node ${nameOf(address)} reports that no slot is assigned`,
+      );
     }
     return new SlotMap(ranges, address, (one) => this.plan.reach(one));
   }

@@ -7,7 +7,7 @@ import {
   type RunningJob,
 } from '../../contract/process-verbs.js';
 
-/** Most bytes of the record of one process, so that the records of all processes can be read. */
+/** Maximum size in bytes of the record of one process, so that the records of all processes can be read. */
 export const MAX_RECORD_BYTES = 65_536;
 
 /** Encodes the record. If it is too large, jobs are left out first, then pools. */

@@ -59,8 +59,8 @@ local function is_paused(score)
 end
 
 -- In a queue with lines, new jobs arrive in `wait` and `prioritized`. This moves them to their lines. Jobs that have a slot already
--- need no turn: they stay at the head of `wait`. In a paused group they give up the slot, and come before all others of the group
--- later. Jobs whose worker was lost go to the front of their lines. Returns how many stay.
+-- need no turn: they stay at the head of `wait`. But if their group is paused, they give up the slot and go to the front of the
+-- group. Jobs whose worker was lost go to the front of their lines. Returns how many stay.
 local function sort_arrivals()
   check_bodies()
   local ids, ranked = take_arrivals(rule_sortMax)
@@ -95,8 +95,8 @@ local function choose(id, key, line) ids[#ids + 1], keys[#ids + 1], counts_for[#
 
 local running_by, reached = has_lines and running_by_line(4 * want), has_lines and math.max(turn_now(), 1)
 
--- Reads a line. The caller may have read its state already. Nil if the line does not exist. Its turn is the one in its state, but at
--- least the turn that is reached. So is its turn in `ready`.
+-- Reads a line. The caller may have read its state already. Nil if the line does not exist. Its turn is the one in its state, but
+-- never below `reached`. The same applies to its turn in `ready`.
 local function load_line(text, state)
   if line_by[text] then return line_by[text] end
   local at, priorities, name = string.match(state or redis.call('HGET', key_lineStates, text) or '', '^(%d+) ([%d,]+) (.*)$')
@@ -119,8 +119,8 @@ local function load_line(text, state)
   return line
 end
 
--- For a line that has left `ready` because no more of its jobs may start. It waits for its rate, for a slot or for jobs. Returns
--- whether it waits for nothing, so that it can be removed.
+-- Handles a line that has left `ready` because no more of its jobs may start. The line waits until its rate allows a start, a slot
+-- is free or a job arrives. Returns true if the line waits for nothing, so that it can be removed.
 local function put_aside(line)
   if line.tokens < 1 then return rest_until(now + line.next_in, line.text) end
   local running = line.most < math.huge and line.running + line.count or running_of(line.number)

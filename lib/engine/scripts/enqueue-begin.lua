@@ -1,6 +1,6 @@
 --@needs clock, lane, bell, event
 -- Opens a transaction in which HSET and RPUSH store bodies and ids that never go through Lua. This script cannot stop those
--- commands. If they must not count, it writes down what they will add, and `enqueue-end` takes it back.
+-- commands. If the call is a repetition or a key has the wrong type, it records what they will add, and `enqueue-end` removes that.
 local seen = redis.pcall('GET', key_lane)
 local stored, waiting = redis.pcall('HLEN', key_bodies), redis.pcall('LLEN', key_wait)
 local rung = redis.pcall('ZSCORE', key_doorbell, 'work')

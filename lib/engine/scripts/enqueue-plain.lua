@@ -2,7 +2,7 @@
 -- Adds all jobs or none, like `enqueue`, with only the keys and arguments that plain new jobs need, because these are most of the
 -- cost of a call for one job. If a job is not plain, the call is a repetition, or an id exists, it changes nothing, and `enqueue`
 -- is called.
--- A check first would cost as much as the writes. So the script writes, and takes back what is not possible.
+-- To check first would cost as much as the writes. So the script writes, and undoes the writes if the call is not possible.
 local ids = { arg_ids }
 if arg_jobs == 1 then
   if redis.call('HSETNX', key_bodies, arg_ids, arg_bodies) == 0 then return 0 end

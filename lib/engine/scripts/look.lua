@@ -1,5 +1,5 @@
 --@needs clock
--- What there is to do in several queues, for workers that sleep. Queues in which the last look found something come first. For
+-- What there is to do in several queues, for workers that sleep. Queues in which the last check found something come first. For
 -- all others, one command usually finds that there is nothing.
 local now = clock()
 local answer = {}

@@ -29,7 +29,7 @@ end
 -- field.
 local where = arg_where ~= '' and cjson.decode(arg_where) or {}
 
--- Whether the data has these values in these fields. Only data with all the texts is decoded.
+-- Whether the data has these values in these fields. Data that lacks one of the texts is not decoded.
 local function has_values(body)
   if #where == 0 then return true end
   local data = string.match(body, '^[^\n]*\n[^\n]*\n[^\n]*\n(.*)$') or ''

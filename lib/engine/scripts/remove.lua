@@ -1,5 +1,5 @@
 --@needs types, clock, bodies, names, traces, line, ending, event, workers
--- Removes jobs in any state except active: a running job is not removed under its handler. An empty answer means that the caller must
+-- Removes jobs in any state except active: a job is not removed while its handler runs. An empty answer means that the caller must
 -- ask again for this job: one call does not search for long, and reads few large bodies.
 check_bodies()
 local now = clock()

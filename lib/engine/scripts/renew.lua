@@ -12,7 +12,7 @@ for i = 1, #all, 2 do
   -- An unreadable time counts as 0.
   local ttl = count_in(string.match(declaration, ' (%d+) '))
   if is_of_owner(set_of(declaration)) and declaration ~= arg_declaration then
-    -- It ends later than it can, so the clock was set back.
+    -- It ends later than possible, so the clock was set back.
     if ends > now + ttl or (is_late and ends < now) then
       redis.call('ZADD', key_declarers, now + ttl, declaration)
     elseif ends < now then

@@ -216,7 +216,7 @@ export const look = defineScript({
   memory: 'read',
   keys: [],
   keysOfQueues: ['meta', 'wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'workers', 'upcoming'],
-  /** known: how many of the queues had something at the last look. They come first. */
+  /** known: in how many of the queues the last check found something. They come first. */
   args: { known: 'int' },
   /** workers: for each queue the worker that asks. */
   lists: ['workers'],

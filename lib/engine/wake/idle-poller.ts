@@ -2,7 +2,7 @@ import type { QueueLook } from '../../contract/engine.js';
 import type { RedisStore } from '../redis-store.js';
 import { look } from '../scripts/work.js';
 
-/** Most queues that one call looks at, so that it does not block Redis for long. */
+/** Maximum number of queues that one call looks at, so that it does not block Redis for long. */
 const AT_ONCE = 200;
 /** Keys that exist only if there may be something to do. `meta` is not one of them: it stays after the first use. */
 const SIGNS = ['wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'workers', 'upcoming'] as const;
@@ -17,7 +17,7 @@ interface Asleep {
  * Otherwise one script reports which queues have work, so sleeping workers need no separate calls.
  */
 export class IdlePoller {
-  /** Queues in which the last look found something. Usually there still is. */
+  /** Queues in which the last check found something. Usually the next check finds something too. */
   private known: ReadonlySet<string> = new Set();
 
   constructor(

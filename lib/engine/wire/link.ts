@@ -77,7 +77,7 @@ class Traffic {
   }
 }
 
-/** How often a connection checks for calls past their deadline. A promise settles at most this much later. */
+/** How often a connection checks for calls past their deadline. So a call is rejected at most this long after its deadline. */
 const WATCH_MS = 100;
 /** How long a new connection may be silent while it is set up. `connectTimeout` only covers the TCP handshake. */
 const SETUP_MS = 3000;

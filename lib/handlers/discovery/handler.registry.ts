@@ -31,7 +31,7 @@ export interface PlannedHandler extends HandlerEntry {
   /** A name, or a pattern; `*` for `@Handle()`. */
   readonly jobName: string;
   readonly isPattern: boolean;
-  /** Most jobs of one call, if it takes batches. */
+  /** Maximum number of jobs of one call, if it takes batches. */
   readonly batchSize?: number;
 }
 
@@ -147,8 +147,8 @@ function sharedQueues(pools: readonly Members[]): string[] {
 }
 
 /**
- * The handlers of a method. A handler of a name handles jobs of all queues of its class. A handler of a definition only handles
- * jobs of the queue of the definition.
+ * The handlers of a method. A handler for a name handles jobs of all queues of its class. A handler for a definition only handles
+ * jobs of the definition's queue.
  */
 function entriesOf(
   processor: FoundProcessor,

@@ -8,7 +8,7 @@ import type { ListenerPlan } from './listener-plan.js';
 
 /** Limits for a listener that is slower than the events. */
 export interface ListenerLimits {
-  /** Most events that may wait. If there are more, the oldest are dropped. */
+  /** Maximum number of events that may wait. If there are more, the oldest are dropped. */
   readonly waiting: number;
   /** How long to wait for a call to end, in ms. */
   readonly callMs: number;

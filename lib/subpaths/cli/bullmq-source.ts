@@ -258,7 +258,7 @@ function toSchedule(
   const start = startDate === undefined ? undefined : Number(startDate);
   const rule: ScheduleRule =
     pattern === undefined
-      ? // Counted from its next time, so that it keeps its place within the interval.
+      ? // The interval is counted from the next time in BullMQ, so that the following times stay the same.
         { every: Number(every), startAt: nextAt, ...limits }
       : {
           cron: pattern,

@@ -136,7 +136,7 @@ export function numberOf({ values }: Context, name: string, otherwise: number): 
   throw new UsageError(`--${name} must be a whole number, got ${JSON.stringify(given)}`, '');
 }
 
-/** The option `--rate`: a number in a time, as `50/s` or `100/5m`. Undefined if it is not given. */
+/** The option `--rate`: a number per time, such as `50/s` or `100/5m`. Undefined if it is not given. */
 export function rateOf({ values }: Context): { max: number; per: number } | undefined {
   const text = values['rate'];
   if (text === undefined) return undefined;
@@ -144,7 +144,7 @@ export function rateOf({ values }: Context): { max: number; per: number } | unde
   const per = readDuration(/^\d/.test(time) ? time : `1${time}`);
   if (max !== undefined && per !== undefined) return { max: Number(max), per };
   throw new UsageError(
-    `--rate must be a number in a time, as 50/s or 100/5m, got ${JSON.stringify(text)}`,
+    `--rate must be a number per time, such as 50/s or 100/5m, got ${JSON.stringify(text)}`,
     '',
   );
 }

@@ -2,6 +2,7 @@ import { checkServer, nameOfServer } from '../../engine/wire/server-check.js';
 import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { counted } from '../../job/text.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
 import { age, type Cell } from './table.js';
 
@@ -180,6 +181,9 @@ async function audit({ inspector }: Context, queue: string): Promise<Finding> {
   const { violations, checked } = await inspector.queue(queue).audit();
   const [first] = violations;
   return first
-    ? fail(`audit ${queue}`, `${violations.length} damages, such as: ${first.text}; godwit repair ${queue}`)
+    ? fail(
+        `audit ${queue}`,
+        `${counted(violations.length, 'problem')}, such as: ${first.text}; godwit repair ${queue}`,
+      )
     : ok(`audit ${queue}`, `${checked} jobs`);
 }

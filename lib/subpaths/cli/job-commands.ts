@@ -89,7 +89,10 @@ function where({ values }: Context): { where?: DataMatch } {
   if (given === undefined) return {};
   const match = parseWhere(String(given));
   if (match === null)
-    throw new UsageError(`--where: ${JSON.stringify(given)} is not a field, = and its value`, '');
+    throw new UsageError(
+      `--where must be a field, = and a value, such as tenant.id=7, got ${JSON.stringify(given)}`,
+      '',
+    );
   return { where: match };
 }
 
@@ -277,7 +280,7 @@ function byId(
       if (asks && !(await print.confirm(question))) return FAILED;
       const results = [];
       for (const id of ids) {
-        // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
+        // oxlint-disable-next-line no-await-in-loop -- in order, so that an error shows how far the command got
         const result = await act(inspector.queue(queue), id, context);
         results.push({ id, result });
         print.line(`${id} ${result}`);

@@ -96,7 +96,7 @@ async function run([name, ...args]: string[], output: Output): Promise<number> {
       output.print(`${VERSION}\n`);
       return 0;
     case undefined:
-      throw new UsageError('there is no command', help());
+      throw new UsageError('the command is missing', help());
     default:
   }
   const command = COMMANDS.find((one) => one.name === name);

@@ -83,7 +83,7 @@ async function run(context: Context, source: BullSource, names: readonly string[
     if (!(await print.confirm(`Copy jobs and schedules of ${names.join(', ')} to Godwit?`))) return FAILED;
   }
   const all: Moved[] = [];
-  // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
+  // oxlint-disable-next-line no-await-in-loop -- in order, so that an error shows how far the command got
   for (const name of names)
     all.push(await (isApplied ? recordedMove(context, source, name) : move(context, source, name, false)));
   show(all, isApplied, print);

@@ -1,5 +1,6 @@
 import type { ProcessOrder } from '../../contract/process-verbs.js';
 import type { QueueInfo } from '../../inspect/queue-inspector.js';
+import { counted } from '../../job/text.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
 import { age, cut, right, type Cell } from './table.js';
@@ -241,7 +242,7 @@ function gate(name: 'pause' | 'resume'): Command {
       await inspector.queues(words);
       const results = [];
       for (const queue of words) {
-        // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
+        // oxlint-disable-next-line no-await-in-loop -- in order, so that an error shows how far the command got
         const changed = await inspector.queue(queue)[name]();
         results.push({ queue, changed });
         print.line(`${queue} ${changed ? word : `was ${word} already`}`);
@@ -279,7 +280,7 @@ async function order(
   const chosen = { process: text('process'), host: text('host') };
   const results = [];
   for (const queue of words.length === 0 ? [undefined] : words) {
-    // oxlint-disable-next-line no-await-in-loop -- in their order, so that an error tells how far it came
+    // oxlint-disable-next-line no-await-in-loop -- in order, so that an error shows how far the command got
     const told = await inspector.processes[kind]({ ...chosen, queue });
     results.push(...told.map((one) => ({ ...one, order: kind, queue: queue ?? null })));
     for (const { host, pid } of told) print.line(`${host}:${pid} ${kind} ${queue ?? 'all queues'}: told`);
@@ -320,7 +321,8 @@ const repair: Command = {
       print.done('no damage', { repairs: [], checked: 0 });
       return DONE;
     }
-    if (!(await print.confirm(`Repair ${violations.length} damages of queue ${queue.name}?`))) return FAILED;
+    if (!(await print.confirm(`Repair ${counted(violations.length, 'problem')} of queue ${queue.name}?`)))
+      return FAILED;
     const report = await queue.repair();
     print.done(`${report.repairs.length} repairs`, report);
     return DONE;

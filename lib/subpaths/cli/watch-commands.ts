@@ -66,7 +66,7 @@ const watch: Command = {
     const times = numberOf(context, 'times', Infinity);
     const before = new Map<string, Watched>();
     for (let look = 1; !signal.aborted; look++) {
-      // oxlint-disable-next-line no-await-in-loop -- one look after another
+      // oxlint-disable-next-line no-await-in-loop -- one read after another
       for (const now of await watched(inspector, words)) {
         const last = before.get(now.queue);
         before.set(now.queue, now);
@@ -210,7 +210,7 @@ const top: Command = {
     print.raw('\u001b[?1049h\u001b[?25l');
     try {
       while (!any.aborted) {
-        // oxlint-disable-next-line no-await-in-loop -- one look after another
+        // oxlint-disable-next-line no-await-in-loop -- one page after another
         print.raw(`\u001b[H\u001b[2J${await page(context)}`);
         // oxlint-disable-next-line no-await-in-loop -- the same
         await pause(intervalMs, any);

@@ -14,7 +14,7 @@ import type { BulkActView } from './views.js';
 
 /** Acts on many jobs: in the background, or a page of them in one call. */
 
-/** A search by a field of the data tells its value, so it needs the right to see data, and the field must not be hidden. */
+/** A search by a field of the data reveals its value, so it needs the right to see data, and the field must not be hidden. */
 export async function allowSearch(
   call: ApiCall,
   parts: ApiParts,

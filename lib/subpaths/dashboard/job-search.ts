@@ -71,7 +71,8 @@ export function readChoice(filter: unknown, cursor: unknown, limit: number): Job
 
 function readWhere(value: unknown, path: string): DataMatch {
   const match = typeof value === 'string' ? parseWhere(value) : null;
-  if (match === null) throw new InvalidOptionError(path, 'a field, = and its value, as tenant.id=7', value);
+  if (match === null)
+    throw new InvalidOptionError(path, 'a field, = and a value, such as tenant.id=7', value);
   return checkWhere(match, path);
 }
 

@@ -28,7 +28,7 @@ interface FollowedQueue {
 }
 
 const EVERY_MS = 250;
-/** Most events that are sent each time, shared by the queues, so that a busy queue does not hide the others. */
+/** Maximum number of events that are sent each time, shared by the queues, so that a busy queue does not hide the others. */
 const MAX_EVENTS = 200;
 /** Each queue may send at least this many, even if there are many queues. */
 const LEAST_SHARE = 10;

@@ -92,7 +92,7 @@ export class Redactor {
       if (of !== version || value === undefined || !isInPlace)
         throw new InvalidOptionError(
           [field, ...path].join('.'),
-          'a value of its own: a hidden one can only stay in a field that is hidden',
+          'a new value: a hidden value can only stay in a hidden field',
           '[hidden]',
         );
       return value;
@@ -100,7 +100,7 @@ export class Redactor {
     return printExact(restored);
   }
 
-  /** Whether a field of the data is hidden, or is in one that is. A search for its value would tell the value. */
+  /** Whether a field of the data is hidden, or is inside a hidden field. A search for its value would reveal the value. */
   hides(field: string): boolean {
     const path = field.split('.');
     return this.fields.test(field) || path.some((_, at) => this.isHidden(path.slice(0, at + 1)));

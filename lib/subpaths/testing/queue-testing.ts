@@ -113,7 +113,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   /**
    * Like `TestQueue.drain`, for all queues that have a processor, until no job waits in any of them.
    *
-   * @throws {QueueTestingError} beyond `limit` runs, and if workers run by themselves
+   * @throws {QueueTestingError} after more than `limit` runs, or with `autoStart: true`
    * @throws {InvalidOptionError} for an invalid limit
    */
   drain(options?: DrainOptions): Promise<JobRun[]> {
@@ -173,8 +173,8 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
   onModuleInit(): void {
     if (this.bench.isInUse) return;
     throw new BootstrapError([
-      'QueueTestingModule.forRoot() is imported more than once, or QUEUE_ENGINE is overridden beside it; ' +
-        'import it once, beside the modules that are tested, and override nothing of it',
+      'QueueTestingModule.forRoot() is imported more than once, or QUEUE_ENGINE is overridden too; ' +
+        'import it once, next to the modules that are tested, and override none of its providers',
     ]);
   }
 
@@ -285,7 +285,7 @@ function limitOf(what: string, options: DrainOptions = {}): number {
 async function awaitIdle(bench: TestBench, workers: ManualWorkers, timeoutMs: number): Promise<void> {
   if (workers.isManual) {
     throw new QueueTestingError(
-      'idle(): nothing runs by itself here; run what waits with drain(), or use QueueTestingModule.forRoot({ autoStart: true })',
+      'idle(): no workers run here; run the waiting jobs with drain(), or use QueueTestingModule.forRoot({ autoStart: true })',
     );
   }
   const until = performance.now() + timeoutMs;

@@ -94,8 +94,8 @@ export class TestQueue {
    * Runs the next waiting job, or the next one that matches the filter, as a worker would: with schema, guards, interceptors, pipes,
    * filters and scope. Resolves when it is settled; an error of the handler is in the result.
    *
-   * @throws {QueueTestingError} if no job waits (the message describes the queue's state), if the queue has no processor, and if workers
-   *   run by themselves
+   * @throws {QueueTestingError} if no job waits (the message describes the queue's state), if the queue has no processor, or
+   *   with `autoStart: true`
    * @throws {InvalidOptionError} for an invalid filter
    * @example
    * expect(await testing.queue('email').runNext()).toMatchObject({ outcome: 'completed', result: 'sent' });
@@ -109,7 +109,7 @@ export class TestQueue {
    * Runs one job after the other until none waits, including jobs added meanwhile. The clock does not move: delayed jobs and retries
    * stay delayed until `testing.advance`.
    *
-   * @throws {QueueTestingError} beyond `limit` runs, if the queue has no processor, and if workers run by themselves
+   * @throws {QueueTestingError} after more than `limit` runs, if the queue has no processor, or with `autoStart: true`
    * @throws {InvalidOptionError} for an invalid limit
    */
   drain(options?: DrainOptions): Promise<JobRun[]> {

@@ -50,7 +50,7 @@ describe('with Redis', () => {
   });
 });
 
-describe('with Redis where workers may remain', () => {
+describe('with Redis, if workers may remain', () => {
   const redis = useRedis({ leaves: ['active'] });
 
   it('passes: a worker that may remain', async () => {

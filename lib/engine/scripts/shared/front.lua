@@ -1,8 +1,8 @@
 --@needs lines
 -- Jobs whose worker was lost, or gave them back, are the next of their lines again.
 
--- Puts jobs into their lines: those that have lost a worker, were given back, or are in `first`, to the front of the jobs with their
--- priority, in the given order, the others at the end.
+-- Puts jobs into their lines. Jobs that have lost a worker, were given back, or are in `first` go before all jobs with their
+-- priority, in the given order. The other jobs go to the end.
 local function to_lines_again(ids, names, priorities, first)
   to_lines(ids, names, priorities)
   local stalls = redis.call('HMGET', key_stalls, unpack(ids))

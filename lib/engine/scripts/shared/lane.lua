@@ -11,7 +11,7 @@ local function remember(seq, duplicates)
 end
 
 -- The number of the last call and its duplicates. The number is 0 if there was no call, and infinity if the record is unreadable.
--- A repetition rewrites the record: WAIT on a new connection counts only writes of that connection, so there must be one.
+-- A repetition rewrites the record: WAIT on a new connection counts only writes of that connection, so there must be a write.
 local function recall(seq)
   local remembered = redis.call('GET', key_lane)
   if not remembered then return 0 end

@@ -10,7 +10,8 @@
 -- Where the jobs of a line begin and end in `grouped`.
 local function range_of(number) return string.format('%d', number * rule_ranks), string.format('(%d', (number + 1) * rule_ranks) end
 
--- `%d` takes a third of the time of `%.0f`, and so does a text where Redis would format a number. Claims of groups are full of them.
+-- `%d` takes a third of the time of `%.0f`. A text also takes a third of the time of a number that Redis must format. Claims of
+-- groups format many numbers.
 local function turn_text(turn) return string.format(turn % 1 == 0 and '%d' or '%.0f', turn) end
 
 local function turn_now() return count_in(redis.call('HGET', key_meta, 'turn')) end
@@ -87,7 +88,7 @@ local function to_lines(ids, names, priorities)
     scores[2 * i - 1], scores[2 * i] = string.format('%d', number * rule_ranks + (last - #ids + i) % rule_ranks), id
   end
   in_steps(scores, function(...) redis.call('ZADD', key_grouped, ...) end)
-  -- A line that had run empty is neither in `ready` nor in `resting`.
+  -- A line that was empty is neither in `ready` nor in `resting`.
   local woken = {}
   for i, name in ipairs(distinct) do woken[2 * i - 1], woken[2 * i] = '0', line_text(numbers[name]) end
   in_steps(woken, function(...) redis.call('ZADD', key_ready, 'NX', ...) end)

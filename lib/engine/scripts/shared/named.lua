@@ -1,5 +1,5 @@
 --@needs workers
--- The workers in `arg_workers`, whose keys the caller declares. Nil if another worker has a lease: it appeared in between.
+-- The workers in `arg_workers`, whose keys the caller declares. Nil if another worker has got a lease in the meantime.
 local function named_workers()
   local names, is_named = {}, {}
   for name in string.gmatch(arg_workers, '[^\n]+') do

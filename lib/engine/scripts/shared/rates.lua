@@ -1,6 +1,6 @@
 -- Rate limits. A rule allows `max` starts per `per` ms. Its state is a text, empty at first. Its form depends on the window:
 -- `sliding`, the default: never more than `max` starts in any time span of `per` ms. Starts are counted in slices of a hundredth of
--- `per`. A slice counts until its end is older than `per`. The text is the sum of all slices, and behind it each as ` slice:count`.
+-- `per`. A slice counts until its end is older than `per`. The text is the sum of all slices, then each slice as ` slice:count`.
 -- With a `burst` below `max`, at most that many start at once. The next ones start after half of the time in which the rate allows
 -- them, so that the rate is reached although some start late. Slices are then a thousandth of `per`.
 -- `fixed`: `start count`. A window begins with the first start after the window before it has ended.

@@ -9,7 +9,8 @@ local function each_settled(completed_ids, act)
   for i = dead_first, dead_last, 3 do act(ARGV[i], number(), 0, tonumber(ARGV[i + 2]), 1) end
 end
 
--- Counts again. An id that was held counts where it is named first. Such an id was named more often than it was lost.
+-- Counts again, without lost and cancelled jobs. An id is in `lost` once for each time that it was refused. If it was named more
+-- often than that, one outcome was accepted, and the first one counts.
 local function recount(rows, completed_ids, lost, cancelled)
   for i = 1, #rows do rows[i] = { 0, 0, 0 } end
   local times = {}

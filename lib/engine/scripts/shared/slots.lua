@@ -13,8 +13,9 @@ local function take_slots(slots)
   if long then redis.call('ZREM', key_slots, long) end
 end
 
--- Frees the slots of jobs that stop running. `how`: `moved` if they will run again, `dead`, or `gone`. The next claim looks at
--- their lines. If this script cannot write that, it goes on, because the move must not fail; the next claim reports the wrong type.
+-- Frees the slots of jobs that stop running. `how`: `moved` if they will run again, `dead`, or `gone`. Also marks their lines, so
+-- that the next claim looks at them. If the mark cannot be written, the script continues, because the move must not fail; the next
+-- claim reports the wrong type.
 local function release_slots(ids, how)
   local leaving, freed = {}, {}
   for i, score in ipairs(redis.call('ZMSCORE', key_slots, unpack(ids))) do

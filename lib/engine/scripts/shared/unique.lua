@@ -1,7 +1,7 @@
 --@needs bodies, body-lines, line
 -- The holders of the keys of `unique`, `debounce` and `throttle`. There is one row per digest of a key. It has: the job that holds
--- the key; until when the key counts whatever happens to that job (0: only its state decides); when the key was taken; the job that
--- waits for the holder to end.
+-- the key; the time until which the key is held in any state of that job (0: its state decides); when the key was taken; the job
+-- that waits for the holder to end.
 -- A row alone blocks nothing. It counts only while a job exists whose body has the same digest, so a leftover row is harmless.
 
 local function row_of(digest)
