@@ -71,6 +71,8 @@ export interface LimitCharge {
   readonly holdMs: number;
   /** What to add to the count of its rate. May be negative. */
   readonly count: number;
+  /** How long ago the starts were counted that a negative count takes back, in ms. @default 0 */
+  readonly agoMs?: number;
 }
 
 /** A worker's call to the shared limits of its queue: it asks for starts, or gives back those that it did not use. */

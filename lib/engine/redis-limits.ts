@@ -59,7 +59,7 @@ export class RedisLimits implements LimitVerbs {
 
   private async chargeAt(place: string, changes: readonly LimitCharge[]): Promise<void> {
     if (changes.length === 0) return;
-    const list = changes.flatMap(({ field, holdMs, count }) => [field, holdMs, count]);
+    const list = changes.flatMap(({ field, holdMs, count, agoMs = 0 }) => [field, holdMs, count, agoMs]);
     await this.store.run(charge, this.store.keysOf(place).fixed, {}, { changes: list });
   }
 

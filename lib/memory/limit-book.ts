@@ -141,7 +141,7 @@ export class LimitBook {
 
   charge(changes: readonly LimitCharge[]): void {
     const { now } = this.queue;
-    for (const { field, holdMs, count } of changes) {
+    for (const { field, holdMs, count, agoMs = 0 } of changes) {
       const rule = field.startsWith('g:') ? this.rule(field, this.rule('g')) : this.rule(field);
       let { blocked, rate, mark, till } = this.use(field);
       if (holdMs > 0) {
@@ -152,7 +152,7 @@ export class LimitBook {
         blocked = 0;
         mark = '';
       }
-      if (rule.rate && count !== 0) rate = rateCharged(rule.rate, rate, now, count);
+      if (rule.rate && count !== 0) rate = rateCharged(rule.rate, rate, now, count, now - agoMs);
       if (!(holdMs > 0 || (holdMs === 0 ? rule.rate : this.uses.has(field)))) continue;
       this.uses.set(field, { blocked, rate, mark, till });
       const line = /^[gn]:/.test(field) ? this.lineNamed(field) : null;

@@ -25,7 +25,7 @@ export function rateLeft(rate: RateRule, text: string, now: number): { left: num
 }
 
 /** The state after `count` more starts. */
-export function rateCharged(rate: RateRule, text: string, now: number, count: number): string {
+export function rateCharged(rate: RateRule, text: string, now: number, count: number, at = now): string {
   if (rate.window === 'fixed') {
     const { start, count: before } = windowIn(rate, text, now);
     return `${start.toFixed(3)} ${Math.max(0, before + count)}`;
@@ -36,10 +36,27 @@ export function rateCharged(rate: RateRule, text: string, now: number, count: nu
     return Math.max(0, from + (count * rate.per) / rate.max).toFixed(3);
   }
   const { used, kept, current } = slicesIn(rate, text, now);
-  const more = Math.max(count, -used);
+  if (count < 0) {
+    const slice = Math.floor((at * (isPaced(rate) ? 1000 : 100)) / rate.per);
+    const { rest, back } = takenBack(kept, slice, Math.min(-count, used));
+    return `${used - back}${rest}`;
+  }
   const { before, last, count: its } = lastSlice(kept);
-  const slice = last < current ? `${kept} ${current}:${more}` : `${before} ${last}:${its + more}`;
-  return `${used + more}${slice}`;
+  const slice = last < current ? `${kept} ${current}:${count}` : `${before} ${last}:${its + count}`;
+  return `${used + count}${slice}`;
+}
+
+/** Takes back starts that were counted in this slice, or if there are fewer, in earlier ones. */
+function takenBack(kept: string, at: number, count: number): { rest: string; back: number } {
+  let [rest, after, back] = [kept, '', 0];
+  while (back < count && rest !== '') {
+    const { before, last, count: its } = lastSlice(rest);
+    const some = last <= at ? Math.max(0, Math.min(its, count - back)) : 0;
+    if (some !== its) after = ` ${last}:${its - some}${after}`;
+    rest = before;
+    back += some;
+  }
+  return { rest: rest + after, back };
 }
 
 /** When this state is no longer needed. */
@@ -126,6 +143,7 @@ export function useCharged(
   now: number,
   count: number,
   kept: number | null = null,
+  at = now,
 ): LimitUse {
   const begun = breaker && use.mark !== '' && kept === null;
   const probes = begun
@@ -133,7 +151,7 @@ export function useCharged(
     : use.mark === '?' && kept === 0
       ? { till: now }
       : {};
-  return { ...use, ...(rate && { rate: rateCharged(rate, use.rate, now, count) }), ...probes };
+  return { ...use, ...(rate && { rate: rateCharged(rate, use.rate, now, count, at) }), ...probes };
 }
 
 /** When the state of a limit is no longer needed. The state of an open breaker is needed until a probe has ended. */

@@ -59,7 +59,8 @@ export class ShareBook {
     let isFull = false;
     const woken: string[] = [];
     for (const { limit, rule, mine, places } of takes) {
-      const before = mine.count;
+      const { count: before, till } = mine;
+      const grantedAt = Math.min(now, till > 0 ? till - leaseMs : now);
       let counted = 0;
       if (kept !== null) {
         if (mine.seq === seq) {
@@ -72,7 +73,7 @@ export class ShareBook {
       }
       const use = inside.use(`s:${limit}`);
       if (counted !== 0 && isCharged(rule, use))
-        inside.setUse(`s:${limit}`, useCharged(rule, use, now, counted, kept));
+        inside.setUse(`s:${limit}`, useCharged(rule, use, now, counted, kept, grantedAt));
       mine.count = running + (kept === null ? granted : 0);
       mine.till = now + leaseMs;
       if (places < want) {

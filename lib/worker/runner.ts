@@ -158,10 +158,11 @@ export class Runner implements NoteWriter {
     if (!isHeld && !run.closed) this.lose(run);
   }
 
-  async charge({ name, group }: Run, more: number): Promise<void> {
+  async charge({ name, group, startedAt }: Run, more: number): Promise<void> {
     const shared = (this.parts.queue.uses ?? []).map((limit) => `s:${limit}`);
     const fields = ['q', group === null ? `n:${name}` : `g:${group}`, ...shared];
-    await this.parts.charge(fields.map((field) => ({ field, holdMs: 0, count: more })));
+    const agoMs = Math.max(0, Math.round(this.parts.now() - startedAt.getTime()));
+    await this.parts.charge(fields.map((field) => ({ field, holdMs: 0, count: more, agoMs })));
   }
 
   /** Stores new data of the job. Unlike progress it is part of the job, so the handler gets an error if it cannot be stored. */

@@ -41,6 +41,35 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     },
   );
 
+  it('grant no more in a window although starts were granted in it and not used', async () => {
+    await set('api', rate(5));
+    expect(await ask({ want: 3 })).toMatchObject({ granted: 3 });
+    await t.advance(200);
+    await ask({ kept: 0 });
+    expect(await ask({ want: 9, seq: 2 })).toMatchObject({ granted: 5 });
+    // What was granted first no longer counts; what was given back must not count as a negative number of starts.
+    await t.advance(850);
+    expect(await ask({ want: 9, seq: 3 })).toMatchObject({ granted: 0 });
+    await t.advance(165);
+    expect(await ask({ want: 9, seq: 4 })).toMatchObject({ granted: 5 });
+  });
+
+  it('take back what a job did not cost from the starts of its time', async () => {
+    await set('api', rate(5));
+    expect(await ask({ want: 1 })).toMatchObject({ granted: 1 });
+    await ask({ kept: 5 });
+    await t.advance(500);
+    const charge = (count: number, agoMs: number) =>
+      t.engine.limits.charge(QUEUE, [{ field: 's:api', holdMs: 0, count, agoMs }]);
+    await charge(-4, 500);
+    expect(await ask({ want: 4, seq: 2 })).toMatchObject({ granted: 4 });
+    await ask({ kept: 4, seq: 2 });
+    // A correction of starts that no longer count changes nothing.
+    await charge(-3, 5_000);
+    await t.advance(550);
+    expect(await ask({ want: 9, seq: 3 })).toMatchObject({ granted: 1 });
+  });
+
   it('grant a repeated call the same number, and count it once', async () => {
     await set('api', rate(4));
     expect(await ask({ want: 3 })).toMatchObject({ granted: 3 });

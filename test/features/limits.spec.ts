@@ -1,4 +1,3 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, expect, it } from 'vitest';
 import { GroupFullError, InvalidOptionError } from '#lib/errors.js';
 import { RateLimited, type Job } from '#lib/job/job.js';
@@ -247,8 +246,6 @@ describe('limits that queues share', () => {
     await boot();
     const runtime = one.runtime;
     await runtime.work('other', handlers);
-    const lag = monitorEventLoopDelay({ resolution: 1 });
-    lag.enable();
     const begun = performance.now();
     await one.queue.addBulk(jobs(60));
     await one.queueOf('other').addBulk(jobs(60));
@@ -256,15 +253,12 @@ describe('limits that queues share', () => {
       ...PATIENT,
       what: () => `${starts.length} of 120 jobs start`,
     });
-    // Starts are counted when a worker asks, one call before its claim. So a start may be late by half of the time, and on a busy
-    // machine by as much as this process stood still.
-    lag.disable();
-    expect(
-      densest(
-        starts.toSorted((a, b) => a - b),
-        Math.max(1, 150 - lag.max / 1e6),
-      ),
-    ).toBeLessThanOrEqual(30);
+    // A start may be late, on a busy machine by a long time, but never early: 30 more may start after each 300 ms. Redis and this
+    // process round the time to ms.
+    const early = starts
+      .toSorted((a, b) => a - b)
+      .filter((at, i) => at - begun < 300 * Math.floor(i / 30) - 2);
+    expect(early).toEqual([]);
     expect(performance.now() - begun).toBeGreaterThan(3 * 300);
     expect(await one.queue.limits.list()).toMatchObject([
       { of: 'queue' },

@@ -79,15 +79,18 @@ const counts = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(1, 2, 3) },
   { weight: 1, arbitrary: fc.constantFrom(-1, -4, 0, 0.25, 20) },
 );
-const steps = fc.array(fc.record({ move: moves, count: counts, isOther: fc.nat({ max: 15 }) }), {
-  minLength: 30,
-  maxLength: 30,
+const step = fc.record({
+  move: moves,
+  count: counts,
+  isOther: fc.nat({ max: 15 }),
+  ago: fc.constantFrom(0, 0, 0.01, 0.05, 0.5, 2),
 });
+const steps = fc.array(step, { minLength: 30, maxLength: 30 });
 
 describe('functions of a rate', () => {
   const body = `
   local left, next_in = rate_left(case.rate, case.text, case.now)
-  answers[i] = { exact(left), exact(next_in), '[' .. rate_charged(case.rate, case.text, case.now, case.count),
+  answers[i] = { exact(left), exact(next_in), '[' .. rate_charged(case.rate, case.text, case.now, case.count, case.at),
     exact(rate_over_at(case.rate, case.text, case.now)) }`;
 
   it('answer what those of the memory engine do', async () => {
@@ -95,19 +98,19 @@ describe('functions of a rate', () => {
     const cases = drawn.flatMap(([usual, other, all]) => {
       let now = START;
       let text = '';
-      return all.map(({ move, count, isOther }) => {
+      return all.map(({ move, count, isOther, ago }) => {
         // The rule may change, and find what the one before it has left.
         const its = isOther === 0 ? other : usual;
         now += Math.round(move * its.per);
-        const one = { rate: its, text, now, count };
-        text = rateCharged(its, text, now, count);
+        const one = { rate: its, text, now, count, at: now - Math.round(ago * its.per) };
+        text = rateCharged(its, text, now, count, one.at);
         return one;
       });
     });
     const answers = await answersOf(functionsOf('claim-limited', 'rates'), body, cases);
     for (const [i, one] of cases.entries()) {
       const { left, nextMs } = rateLeft(one.rate, one.text, one.now);
-      const charged = `[${rateCharged(one.rate, one.text, one.now, one.count)}`;
+      const charged = `[${rateCharged(one.rate, one.text, one.now, one.count, one.at)}`;
       const expected = [left + 0, nextMs + 0, charged, rateOverAt(one.rate, one.text, one.now)];
       expect({ ...one, answer: answers[i] }).toEqual({ ...one, answer: expected });
     }
@@ -125,7 +128,7 @@ const breaker: fc.Arbitrary<BreakerRule> = fc.record({
 describe('functions of a limit', () => {
   const body = `
   local left, next_in = rate_room(case.rule, case.text, case.now, math.huge)
-  local opens_in, after = charge_rate('q', case.rule, case.text, case.now, case.count, case.kept)
+  local opens_in, after = charge_rate('q', case.rule, case.text, case.now, case.count, case.kept, case.now)
   answers[i] = { exact(left), exact(next_in), exact(opens_in), '[' .. after, exact(state_over_at(case.rule, case.text, case.now)) }`;
 
   const ruleAndUse = fc

@@ -51,3 +51,31 @@ it('starts a fiftieth at once, and all at once if its period is shorter than 1 s
     1_000, 20, 20, 1_000,
   ]);
 });
+
+it('is never exceeded if starts are granted, and given back unused some ms later', () => {
+  const grant = fc.record({
+    waitMs: fc.integer({ min: 0, max: 300 }),
+    want: fc.integer({ min: 1, max: 12 }),
+    used: fc.integer({ min: 0, max: 12 }),
+    backMs: fc.integer({ min: 1, max: 50 }),
+  });
+  const rate = { max: 10, per: 1_000, window: 'sliding', burst: 10 } as const;
+  fc.assert(
+    fc.property(fc.array(grant, { minLength: 20, maxLength: 200 }), (grants) => {
+      const counts = Array.from({ length: 90_000 }, () => 0);
+      let state = '';
+      let now = 0;
+      for (const { waitMs, want, used, backMs } of grants) {
+        now += waitMs;
+        const at = 1e12 + now;
+        const granted = Math.min(want, rateLeft(rate, state, at).left);
+        if (granted <= 0) continue;
+        state = rateCharged(rate, state, at, granted);
+        counts[now]! += Math.min(used, granted);
+        now += backMs;
+        if (used < granted) state = rateCharged(rate, state, at + backMs, used - granted, at);
+      }
+      expect(Math.max(...windowsOf(counts, 0))).toBeLessThanOrEqual(10);
+    }),
+  );
+});

@@ -122,7 +122,10 @@ export const charge = defineScript({
   memory: 'allow',
   keys: ['meta', 'limits', 'limitStates', ...LINE_KEYS, 'doorbell'],
   args: {},
-  /** changes: field of the limit, ms to hold starts back (below 0: a hold ends), the amount to add to the count of its rate. */
+  /**
+   * changes: field of the limit, ms to hold starts back (below 0: a hold ends), the amount to add to the count of its rate, and how
+   * many ms ago the starts were counted that a negative amount takes back.
+   */
   lists: ['changes'],
   reply: (raw: number) => raw,
 });

@@ -29,13 +29,15 @@ granted = known or granted
 local is_full, woken = 0, ''
 for _, take in ipairs(takes) do
   local mine, counted = take.mine, 0
-  local before = mine.count
+  local before, granted_at = mine.count, math.min(now, mine.till and mine.till - arg_leaseMs or now)
   if arg_keep >= 0 then
     if mine.seq == seq then counted, mine.granted = arg_keep - mine.granted, arg_keep end
   elseif arg_want > 0 and not known then
     counted, mine.seq, mine.granted = granted, seq, granted
   end
-  if counted ~= 0 then charge_rate(take.field, take.rule, take.state, now, counted, arg_keep >= 0 and arg_keep or nil) end
+  if counted ~= 0 then
+    charge_rate(take.field, take.rule, take.state, now, counted, arg_keep >= 0 and arg_keep or nil, granted_at)
+  end
   mine.count, mine.till = arg_running + (arg_keep < 0 and granted or 0), now + arg_leaseMs
   put_shares(take.limit, take.rows)
   if take.places < arg_want then
