@@ -1,5 +1,5 @@
 import { GodwitError } from './base.js';
-import { show } from './show.js';
+import { inQuotes } from './show.js';
 import { messageOf } from './thrown.js';
 
 /**
@@ -18,7 +18,7 @@ export class JobNotFoundError extends GodwitError {
     readonly jobId: string,
   ) {
     super(
-      `queue '${queue}' has no job ${show(jobId)}; completed jobs are kept only with the option retention`,
+      `queue '${queue}' has no job ${inQuotes(jobId)}; completed jobs are kept only with the option retention`,
     );
   }
 }
@@ -98,7 +98,9 @@ export class DuplicateJobError extends GodwitError {
     readonly state: string | undefined,
     advice = "wait for its end, or let onDuplicate be 'skip', 'replace' or 'keepLast'",
   ) {
-    super(`job ${show(jobId)} of queue '${queue}' (${state ?? 'gone'}) has the key of this job; ${advice}`);
+    super(
+      `job ${inQuotes(jobId)} of queue '${queue}' (${state ?? 'gone'}) has the key of this job; ${advice}`,
+    );
   }
 }
 
@@ -147,7 +149,7 @@ export class JobFailedError extends GodwitError {
     options?: { cause?: unknown },
   ) {
     const how = reason === 'removed' || reason === 'cancelled' ? `was ${reason}` : `died (${reason})`;
-    super(`job ${show(jobId)} in queue '${queue}' ${how}: ${message}`, options);
+    super(`job ${inQuotes(jobId)} in queue '${queue}' ${how}: ${message}`, options);
   }
 }
 
@@ -170,7 +172,7 @@ export class ResultNotKeptError extends GodwitError {
     /** Why there is no result. */
     readonly why: string,
   ) {
-    super(`job ${show(jobId)} in queue '${queue}' completed, but its result is not stored: ${why}`);
+    super(`job ${inQuotes(jobId)} in queue '${queue}' completed, but its result is not stored: ${why}`);
   }
 }
 
@@ -192,7 +194,7 @@ export class WaitTimeoutError extends GodwitError {
     readonly waitedMs: number,
   ) {
     super(
-      `job ${show(jobId)} in queue '${queue}' did not end within ${waitedMs} ms; it was not stopped, look it up by its id`,
+      `job ${inQuotes(jobId)} in queue '${queue}' did not end within ${waitedMs} ms; it was not stopped, look it up by its id`,
     );
   }
 }
@@ -212,7 +214,9 @@ export class ScheduleNotFoundError extends GodwitError {
     /** Id of the schedule. */
     readonly scheduleId: string,
   ) {
-    super(`queue '${queue}' has no schedule ${show(scheduleId)}; create it with schedules.upsert() first`);
+    super(
+      `queue '${queue}' has no schedule ${inQuotes(scheduleId)}; create it with schedules.upsert() first`,
+    );
   }
 }
 
@@ -232,6 +236,8 @@ export class BulkActNotFoundError extends GodwitError {
     /** Id of the act. */
     readonly bulkActId: string,
   ) {
-    super(`queue '${queue}' has no bulk act ${show(bulkActId)}; bulkActs.list() lists those that are kept`);
+    super(
+      `queue '${queue}' has no bulk act ${inQuotes(bulkActId)}; bulkActs.list() lists those that are kept`,
+    );
   }
 }

@@ -1,5 +1,5 @@
 import { GodwitError } from './base.js';
-import { show } from './show.js';
+import { inQuotes } from './show.js';
 import { messageOf, stackOf } from './thrown.js';
 
 /**
@@ -29,7 +29,7 @@ export class JobAbortedError extends GodwitError {
     readonly attempt: number,
     detail: string,
   ) {
-    super(`run of job ${show(jobId)}, attempt ${attempt}, was aborted (${reason}): ${detail}`);
+    super(`run of job ${inQuotes(jobId)}, attempt ${attempt}, was aborted (${reason}): ${detail}`);
   }
 }
 
@@ -69,7 +69,7 @@ export class ProcessorScopeError extends GodwitError {
     what: string,
     cause: unknown,
   ) {
-    super(`${what} for job ${show(jobId)} of queue '${queue}': ${messageOf(cause)}`, { cause });
+    super(`${what} for job ${inQuotes(jobId)} of queue '${queue}': ${messageOf(cause)}`, { cause });
     // The stack of the cause shows the class that threw; that of this error would not.
     const frames = stackOf(cause)?.match(/^ +at .*$/gm);
     if (frames) this.stack = [`${this.name}: ${this.message}`, ...frames].join('\n');

@@ -19,6 +19,11 @@ export function show(value: unknown): string {
   }
 }
 
+/** A text for a message, such as an id, in quotes. Its type is known. */
+export function inQuotes(text: string): string {
+  return oneLine(JSON.stringify(text));
+}
+
 function tryTo<T>(look: () => T): T | undefined {
   try {
     return look();

@@ -576,7 +576,9 @@ export class QueueRuntime {
     if (!this.options.log.stop) return;
     const finished = reports.reduce((sum, report) => sum + report.finished, 0);
     const released = reports.reduce((sum, report) => sum + report.released.length, 0);
-    this.logger.log(`${namedQueues(queues)} drained: ${finished} finished, ${released} given back`);
+    this.logger.log(
+      `${namedQueues(queues)} stopped: ${counted(finished, 'running job')} finished meanwhile, ${released} given back`,
+    );
   }
 
   private logFailure(what: string, error: unknown): void {

@@ -431,9 +431,14 @@ export function checkDelay(value: unknown, path: string): number {
   return parseDuration(Number.isFinite(value) && (value as number) < 0 ? 0 : value, path);
 }
 
+/** A number from here on, up to a hundred times as much, is meant in seconds: as ms, it would be a time of 1970 to 1973. */
+const SECONDS_OF_2001 = 1_000_000_000;
+
 /** A moment as ms since 1970. */
 export function checkMoment(value: unknown, path: string): number {
   const time = value instanceof Date ? value.getTime() : value;
+  if (typeof value === 'number' && value >= SECONDS_OF_2001 && value < SECONDS_OF_2001 * 100)
+    throw new InvalidOptionError(path, 'ms since 1970, not seconds', value);
   if (Number.isInteger(time) && (time as number) >= 0 && (time as number) <= MAX_TIME_MS)
     return time as number;
   throw new InvalidOptionError(path, 'a valid Date or whole ms since 1970', value);

@@ -47,7 +47,7 @@ it('lets running jobs end and gives the others back on SIGTERM, also if it comes
   expect(worker.all('aborted')).toEqual([]);
   expect(await queue.counts()).toMatchObject({ waiting: 6, active: 0, dead: 0 });
   expect(worker.all('log').map(({ text }) => text)).toContain(
-    `queue 'work' drained: 4 finished, 0 given back`,
+    `queue 'work' stopped: 4 running jobs finished meanwhile, 0 given back`,
   );
 });
 
@@ -82,7 +82,7 @@ it('does not count the attempt of a job that fails because its signal was aborte
   expect(await queue.counts()).toMatchObject({ waiting: 4, active: 0, dead: 0, delayed: 0 });
   expect(await queue.get(ids[0]!)).toMatchObject({ state: 'waiting', attempt: 0, failure: null });
   expect(worker.all('log').map(({ text }) => text)).toContain(
-    `queue 'work' drained: 0 finished, 4 given back`,
+    `queue 'work' stopped: 0 running jobs finished meanwhile, 4 given back`,
   );
 });
 

@@ -137,7 +137,7 @@ describe('the log of start and stop', () => {
   it('names the jobs that a stop waits for, and what has started on which server', async () => {
     const { id, lines } = await stopping(true);
     expect(lines).toContain(`waiting up to 25 s for 1 running job: email welcome (${id})`);
-    expect(lines).toContain("queue 'email' drained: 1 finished, 0 given back");
+    expect(lines).toContain("queue 'email' stopped: 1 running job finished meanwhile, 0 given back");
     expect(lines).toContainEqual(
       expect.stringMatching(/^workers started: email \(concurrency 10\); godwit \S+ on \S+/),
     );

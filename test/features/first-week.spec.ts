@@ -471,12 +471,12 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'remove of a job that is gone',
-    `queue 'email' has no job "gone" (string); completed jobs are kept only with the option retention`,
+    `queue 'email' has no job "gone"; completed jobs are kept only with the option retention`,
     calling(({ queue }) => queue.remove('gone')),
   ],
   [
     'retry of a job that is gone',
-    `queue 'email' has no job "gone" (string); completed jobs are kept only with the option retention`,
+    `queue 'email' has no job "gone"; completed jobs are kept only with the option retention`,
     calling(({ queue }) => queue.dead.retry('gone')),
   ],
   [

@@ -335,7 +335,10 @@ describe('shutdown', () => {
       { makePool: (...plan) => new Late(...plan) },
     );
     await app.close();
-    expect(logs).toContainEqual({ level: 'log', text: "queue 'sms' drained: 3 finished, 2 given back" });
+    expect(logs).toContainEqual({
+      level: 'log',
+      text: "queue 'sms' stopped: 3 running jobs finished meanwhile, 2 given back",
+    });
   });
 
   it('warns of a frozen processor, whose drain it cannot place', async () => {

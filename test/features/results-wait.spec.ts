@@ -237,7 +237,7 @@ const waits = (events: boolean) => {
       queue: 'work',
       jobId: 'd',
       reason: 'retries-exhausted',
-      message: `job "d" (string) in queue 'work' died (retries-exhausted): no luck`,
+      message: `job "d" in queue 'work' died (retries-exhausted): no luck`,
       cause: { name: 'TypeError', message: 'no luck' },
     });
     const unknown = queue.addAndWait('nobody', 1);

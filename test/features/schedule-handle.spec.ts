@@ -207,7 +207,7 @@ it('a missing schedule is reported as such', async () => {
   const { queue } = await boot();
   const missing = {
     code: 'GODWIT_SCHEDULE_NOT_FOUND',
-    message: `queue 'work' has no schedule "nobody" (string); create it with schedules.upsert() first`,
+    message: `queue 'work' has no schedule "nobody"; create it with schedules.upsert() first`,
   };
   for (const act of ['pause', 'resume', 'runNow'] as const)
     await expect(queue.schedules[act]('nobody')).rejects.toMatchObject(missing);

@@ -64,7 +64,7 @@ describe('request-scoped processors at work', () => {
     expect(await ended(id)).toMatchObject({ type: 'dead', reason: 'retries-exhausted', attempt: 2 });
     expect((await queue.get(id))?.failure).toMatchObject({
       name: 'ProcessorScopeError',
-      message: `Work could not be created for job "lost" (string) of queue 'work': no account at attempt 2`,
+      message: `Work could not be created for job "lost" of queue 'work': no account at attempt 2`,
       stack: expect.stringContaining('new Account'),
     });
   });

@@ -176,7 +176,7 @@ describe('a request-scoped processor', () => {
     const job = jobOf({});
     await expect(run(job)).rejects.toThrow(
       'the ContextIdStrategy of the application, which gets jobs as well as requests, failed ' +
-        `for job "${job.id}" (string) of queue 'email': Cannot read properties of undefined (reading 'x-tenant')`,
+        `for job "${job.id}" of queue 'email': Cannot read properties of undefined (reading 'x-tenant')`,
     );
   });
 });

@@ -336,7 +336,7 @@ describe('a processor that cannot be created', () => {
       className: 'Mails',
       queue: 'email',
       jobId: job.id,
-      message: `Mails could not be created for job "${job.id}" (string) of queue 'email': no such account`,
+      message: `Mails could not be created for job "${job.id}" of queue 'email': no such account`,
       cause,
     });
     expect((error as Error).stack).toContain('scopes.spec.ts');
@@ -350,7 +350,7 @@ describe('a processor that cannot be created', () => {
     const { run } = await runnerFor({ providers: [Mails, Account] });
     const job = jobOf({ throws: 'a string' });
     await expect(run(job)).rejects.toThrow(
-      `Mails could not be created for job "${job.id}" (string) of queue 'email': "a string" (string)`,
+      `Mails could not be created for job "${job.id}" of queue 'email': "a string" (string)`,
     );
     const final = new UnrecoverableError('the account is closed');
     await expect(run(jobOf({ throws: final }))).rejects.toBe(final);

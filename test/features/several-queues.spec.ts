@@ -233,7 +233,9 @@ describe('a pool of several queues', () => {
     expect(said).toContainEqual(
       expect.stringContaining('workers started: critical before low (concurrency 10)'),
     );
-    expect(said).toContain("queues 'critical' and 'low' drained: 0 finished, 0 given back");
+    expect(said).toContain(
+      "queues 'critical' and 'low' stopped: 0 running jobs finished meanwhile, 0 given back",
+    );
   });
 
   itOnRedis('needs no further connections', async () => {

@@ -21,6 +21,7 @@ const MORE = ['letters', 'undeclared-workers', 'events', 'due-schedules', '../fa
 /** Specs of `test/scripts` for flow control; for other scripts the spec with their name. Those of functions are short, so they are first. */
 const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   'set-limits': ['set-limits', 'undeclared-workers'],
+  'shared/corrections': ['limit-functions'],
   'shared/rates': ['limit-functions'],
   'shared/limits': ['limit-functions'],
   'shared/breakers': ['limit-functions'],

@@ -101,6 +101,7 @@ export const FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   'wake-lines': ['limits'],
   'shared/aggregate': ['aggregate'],
   'shared/breakers': ['breakers'],
+  'shared/corrections': ['shared-limits'],
   'shared/limits': ['limits', 'breakers', 'shared-limits'],
   'shared/lines': ['lines', 'limits'],
   'shared/rates': ['limits', 'shared-limits'],

@@ -90,7 +90,7 @@ const steps = fc.array(step, { minLength: 30, maxLength: 30 });
 describe('functions of a rate', () => {
   const body = `
   local left, next_in = rate_left(case.rate, case.text, case.now)
-  answers[i] = { exact(left), exact(next_in), '[' .. rate_charged(case.rate, case.text, case.now, case.count, case.at),
+  answers[i] = { exact(left), exact(next_in), '[' .. rate_corrected(case.rate, case.text, case.now, case.count, case.at),
     exact(rate_over_at(case.rate, case.text, case.now)) }`;
 
   it('answer what those of the memory engine do', async () => {
@@ -107,7 +107,12 @@ describe('functions of a rate', () => {
         return one;
       });
     });
-    const answers = await answersOf(functionsOf('claim-limited', 'rates'), body, cases);
+    const answers = await answersOf(
+      `${functionsOf('claim-limited', 'rates')}
+${functionsOf('share', 'corrections')}`,
+      body,
+      cases,
+    );
     for (const [i, one] of cases.entries()) {
       const { left, nextMs } = rateLeft(one.rate, one.text, one.now);
       const charged = `[${rateCharged(one.rate, one.text, one.now, one.count, one.at)}`;
@@ -128,7 +133,8 @@ const breaker: fc.Arbitrary<BreakerRule> = fc.record({
 describe('functions of a limit', () => {
   const body = `
   local left, next_in = rate_room(case.rule, case.text, case.now, math.huge)
-  local opens_in, after = charge_rate('q', case.rule, case.text, case.now, case.count, case.kept, case.now)
+  local function charge(rate, state) return rate_corrected(rate, state, case.now, case.count, case.now) end
+  local opens_in, after = charge_rate('q', case.rule, case.text, case.now, case.count, case.kept, charge)
   answers[i] = { exact(left), exact(next_in), exact(opens_in), '[' .. after, exact(state_over_at(case.rule, case.text, case.now)) }`;
 
   const ruleAndUse = fc
@@ -162,7 +168,12 @@ describe('functions of a limit', () => {
     const textOf = ({ blocked, rate: its, mark, till }: LimitUse) =>
       `${blocked}${mark && mark + String(till)} ${its}`;
     const cases = drawn.map(({ use, ...more }) => ({ ...more, text: textOf(use), now: START }));
-    const answers = await answersOf(functionsOf('claim-limited', 'rates', 'limits'), body, cases);
+    const answers = await answersOf(
+      `${functionsOf('claim-limited', 'rates', 'limits')}
+${functionsOf('share', 'corrections')}`,
+      body,
+      cases,
+    );
     for (const [i, { rule, use, count, kept }] of drawn.entries()) {
       const { left, nextMs } = roomOf(rule, use, START);
       const after = isCharged(rule, use) ? useCharged(rule, use, START, count, kept ?? null) : use;

@@ -69,6 +69,8 @@ describe('checkJobOptions', () => {
       `add().delay ${duration}; a moment is the option runAt, got "1970-01-01T00:00:00.005Z" (object)`,
     ],
     [{ runAt: new Date(Number.NaN) }, `${moment}, got null (object)`],
+    [{ runAt: 1_795_000_000 }, 'add().runAt must be ms since 1970, not seconds, got 1795000000 (number)'],
+    [{ deadline: 1e10 }, 'add().deadline must be ms since 1970, not seconds, got 10000000000 (number)'],
     [{ runAt: -1 }, `${moment}, got -1 (number)`],
     [{ runAt: 1.5 }, `${moment}, got 1.5 (number)`],
     [{ runAt: 8.64e15 + 1 }, `${moment}, got`],

@@ -1,4 +1,4 @@
---@needs types, clock, lines, limits, rates, bell
+--@needs types, clock, lines, limits, corrections, bell
 -- Stops starts for a while, ends such a hold and closes a breaker (ms below 0), or corrects the count of a rate. Arguments: fields
 -- of `limitStates`, each with ms, count, and how many ms ago the starts were counted that a negative count takes back. A name or group
 -- gets a line, and its state is deleted with that line when it is no longer needed.
@@ -18,7 +18,7 @@ for i = changes_first, changes_last, 4 do
   elseif hold_ms < 0 then
     blocked, mark = 0, ''
   end
-  if rule.rate and count ~= 0 then rate = rate_charged(rule.rate, rate, now, count, now - ago) end
+  if rule.rate and count ~= 0 then rate = rate_corrected(rule.rate, rate, now, count, now - ago) end
   if hold_ms > 0 or hold_ms == 0 and rule.rate or hold_ms < 0 and state then
     redis.call('HSET', key_limitStates, field, state_text(blocked, rate, mark, till))
     local number = (kind == 'n:' or kind == 'g:') and numbers_of({ field })[field]

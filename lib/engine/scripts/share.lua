@@ -1,4 +1,4 @@
---@needs types, clock, limits, shares
+--@needs types, clock, limits, corrections, shares
 -- A worker of one queue asks shared limits for starts and places. It reports how many jobs it runs, and how many more it wants to
 -- start. It is granted as many as all limits allow, and these count at once. After its claim it reports in `keep` how many it has
 -- used. A repetition of `seq` is granted the same number and counts once.
@@ -36,7 +36,8 @@ for _, take in ipairs(takes) do
     counted, mine.seq, mine.granted = granted, seq, granted
   end
   if counted ~= 0 then
-    charge_rate(take.field, take.rule, take.state, now, counted, arg_keep >= 0 and arg_keep or nil, granted_at)
+    local function charge(rate, state) return rate_corrected(rate, state, now, counted, granted_at) end
+    charge_rate(take.field, take.rule, take.state, now, counted, arg_keep >= 0 and arg_keep or nil, charge)
   end
   mine.count, mine.till = arg_running + (arg_keep < 0 and granted or 0), now + arg_leaseMs
   put_shares(take.limit, take.rows)

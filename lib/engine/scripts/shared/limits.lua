@@ -41,12 +41,12 @@ local function rate_room(rule, text, now, want)
 end
 
 -- Charges the rate for `count` started jobs. Returns in how many ms the next one may start (0 if now), and the new state. `kept`: how
--- many of the jobs that were granted at the time `at` started, when the rest is given back. If none did, the next probe of a breaker
--- may start now.
-local function charge_rate(field, rule, text, now, count, kept, at)
+-- many of the granted jobs started, when the rest is given back. If none did, the next probe of a breaker may start now. `charge`
+-- counts the starts.
+local function charge_rate(field, rule, text, now, count, kept, charge)
   local blocked, rate, mark, till = limit_state(text)
   if not rule.rate and mark == '' then return 0, text end
-  if rule.rate then rate = rate_charged(rule.rate, rate, now, count, at) end
+  if rule.rate then rate = (charge or rate_charged)(rule.rate, rate, now, count) end
   if kept == 0 and mark == '?' then till = now elseif rule.breaker and mark ~= '' and not kept then mark, till = '?', now + rule.breaker.openFor end
   local after = state_text(blocked, rate, mark, till)
   redis.call('HSET', key_limitStates, field, after)

@@ -50,22 +50,8 @@ local function rate_left(rate, text, now)
   return math.min(left, rate.burst), next_at - now
 end
 
--- Takes back up to `count` starts that were counted in this slice, or if there are fewer, in earlier ones. Returns the other starts as
--- text, and how many were taken back.
-local function taken_back(kept, at, count)
-  local after, back = '', 0
-  while back < count do
-    local before, slice, its = string.match(kept, '^(.*) (%d+):(%S+)$')
-    if not before then break end
-    local some = tonumber(slice) <= at and math.max(0, math.min(tonumber(its), count - back)) or 0
-    if some ~= tonumber(its) then after = string.format(' %s:%.14g', slice, its - some) .. after end
-    kept, back = before, back + some
-  end
-  return kept .. after, back
-end
-
--- The state after `count` starts. A negative count gives some back, which were counted at the time `at`.
-local function rate_charged(rate, text, now, count, at)
+-- The state after `count` starts.
+local function rate_charged(rate, text, now, count)
   if rate.window == 'fixed' then
     local start, before = window_in(rate, text, now)
     return string.format('%.3f %.14g', start, math.max(0, before + count))
@@ -73,11 +59,6 @@ local function rate_charged(rate, text, now, count, at)
     return string.format('%.3f', math.max(0, math.max(count > 0 and now or 0, arrival_in(rate, text, now)) + count * rate.per / rate.max))
   end
   local used, last, its, _, _, current, kept, before = slices_in(rate, text, now)
-  if count < 0 then
-    -- In the current slice, they would count as negative starts until after the others had expired: then too many jobs could start.
-    local rest, back = taken_back(kept, math.floor(at * (is_paced(rate) and 1000 or 100) / rate.per), math.min(-count, used))
-    return string.format('%.14g%s', used - back, rest)
-  end
   if last < current then before, last, its = kept, current, 0 end
   return string.format('%.14g%s %.0f:%.14g', used + count, before, last, its + count)
 end

@@ -1,0 +1,23 @@
+--@needs rates
+-- Takes back up to `count` starts that were counted in this slice, or if there are fewer, in earlier ones. Returns the other starts as
+-- text, and how many were taken back.
+local function taken_back(kept, at, count)
+  local after, back = '', 0
+  while back < count do
+    local before, slice, its = string.match(kept, '^(.*) (%d+):(%S+)$')
+    if not before then break end
+    local some = tonumber(slice) <= at and math.max(0, math.min(tonumber(its), count - back)) or 0
+    if some ~= tonumber(its) then after = string.format(' %s:%.14g', slice, its - some) .. after end
+    kept, back = before, back + some
+  end
+  return kept .. after, back
+end
+
+-- Like `rate_charged`. A negative count takes back starts that were counted at the time `at`: in the current slice they would count as
+-- negative starts until after the others had expired, and too many jobs could start.
+local function rate_corrected(rate, text, now, count, at)
+  if count >= 0 or rate.window == 'fixed' or rate.window == 'bucket' then return rate_charged(rate, text, now, count) end
+  local used, _, _, _, _, _, kept = slices_in(rate, text, now)
+  local rest, back = taken_back(kept, math.floor(at * (is_paced(rate) and 1000 or 100) / rate.per), math.min(-count, used))
+  return string.format('%.14g%s', used - back, rest)
+end
