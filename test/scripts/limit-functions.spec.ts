@@ -77,7 +77,7 @@ const moves = fc.oneof(
 );
 const counts = fc.oneof(
   { weight: 4, arbitrary: fc.constantFrom(1, 2, 3) },
-  { weight: 1, arbitrary: fc.constantFrom(-1, -4, 0, 0.25, 20) },
+  { weight: 2, arbitrary: fc.constantFrom(-1, -2, -3, -4, 0, 0.25, 20) },
 );
 const step = fc.record({
   move: moves,
