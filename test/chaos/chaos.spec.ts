@@ -102,7 +102,7 @@ describe('a quarter of a minute of everything that can break', () => {
 
   it('has calls of every kind with the answers that one order of them explains', () => {
     expect(run.mixed).toMatchObject({ findings: [], excused: 0 });
-    expect(run.mixed.runs).toBeGreaterThan(500);
+    expect(run.mixed.runs).toBeGreaterThan(300);
   });
 
   it('leaves no rejection unhandled, and no process that exits on its own or does not exit when told to', () => {
