@@ -1,8 +1,9 @@
 import type { ProcessOrder } from '../../contract/process-verbs.js';
 import type { QueueInfo } from '../../inspect/queue-inspector.js';
+import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
-import { age, cut, right, type Cell } from './table.js';
+import { age, cut, interval, right, type Cell } from './table.js';
 import { UsageError } from './dispatch-options.js';
 
 export const QUEUE_COLUMNS = [
@@ -183,7 +184,7 @@ function ruleText({ rule }: ScheduleSnapshot): string {
   if (!rule) return '(of a newer version)';
   if ('cron' in rule && rule.cron !== undefined)
     return `${rule.cron}${rule.tz === undefined ? '' : ` ${rule.tz}`}`;
-  return `every ${age(Number((rule as { every?: number }).every))}`;
+  return 'every' in rule ? `every ${interval(readDuration(rule.every) ?? 0)}` : '';
 }
 
 async function actOnSchedule(

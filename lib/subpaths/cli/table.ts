@@ -92,3 +92,16 @@ export function age(ms: number | null | undefined): string {
   if (ms < 172_800_000) return `${Math.round(ms / 3_600_000)} h`;
   return `${Math.round(ms / 86_400_000)} d`;
 }
+
+const UNITS = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'm'],
+  [1_000, 's'],
+] as const;
+
+/** A time without rounding, in the largest unit that fits: `90 s`, `5 m`, `36 h`. */
+export function interval(ms: number): string {
+  const [size, unit] = UNITS.find(([one]) => ms % one === 0 && ms > 0) ?? [1, 'ms'];
+  return `${ms / size} ${unit}`;
+}
