@@ -152,7 +152,7 @@ describe('acts on jobs', () => {
     await queue.add('x', { secret: 1 }, { id: 'a' });
     await queue.add('x', null, { id: 'b', delay: '1h' });
     await queue.add('y', null, { id: 'c' });
-    expect((await run('jobs', 'work')).out).toMatch(/^a +x +0\/3 [\s\S]*^c +y /m);
+    expect((await run('jobs', 'work')).out).toMatch(/^a +x +0 [\s\S]*^c +y /m);
     expect((await json('jobs', 'work', '--name', 'y')).jobs).toMatchObject([{ id: 'c' }]);
     expect((await run('jobs', 'work', '--limit', '1')).out).toMatch(/^more: --cursor \S+$/m);
     expect((await run('job', 'work', 'a')).out).toMatch(/^data +\{"secret":1\}$/m);

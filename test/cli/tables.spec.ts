@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
-import { bootQueue, type QueueAppOptions } from '../support/queue-app.js';
+import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
 import { runOn } from './support.js';
 
 const redis = useRedis();
@@ -26,4 +27,32 @@ it('schedules shows intervals that are texts and numbers, without rounding', asy
     / digits +every 90 s /,
   ])
     expect(out).toMatch(line);
+});
+
+it('a job shows its most attempts only if it was added with them', async () => {
+  const { queue } = await producing({
+    handlers: {
+      '*': () => {
+        throw new Error('no');
+      },
+    },
+    queue: { defaults: { attempts: 4, backoff: 0 } },
+  });
+  await queue.add('x', null, { id: 'default' });
+  await queue.add('x', null, { id: 'own', attempts: 2 });
+  await until(async () => (await queue.counts()).dead === 2, PATIENT);
+  const { out } = await run('jobs', 'work', '--state', 'dead');
+  expect(out).toMatch(/^default +x +4 /m);
+  expect(out).toMatch(/^own +x +2\/2 /m);
+  const attempts = async (id: string) => {
+    const table = await run('job', 'work', id);
+    const one = await queue.get(id);
+    return [one?.attempt, /^attempts .*$/m.exec(table.out)?.[0]];
+  };
+  expect(await attempts('default')).toEqual([4, undefined]);
+  expect(await attempts('own')).toEqual([2, expect.stringMatching(/^attempts +2$/)]);
+  const page = JSON.parse((await run('jobs', 'work', '--state', 'dead', '--json')).out);
+  expect(page.jobs).toHaveLength(2);
+  expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'default', attempts: null }));
+  expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'own', attempts: 2 }));
 });

@@ -2,13 +2,11 @@ import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import type { DataMatch } from '../../contract/admin-verbs.js';
 import { JobFailedError } from '../../errors.js';
-import { logByAttempt } from '../../job/job-log.js';
 import type { JobHeaders } from '../../job/headers.js';
 import type { JobState } from '../../job/job-state.js';
 import type { BulkPace, CancelFilter, JobFilter } from '../../producer/bulk-acts.js';
 import type { DeadJob, DeadListOptions } from '../../producer/dead-jobs.js';
 import { parseWhere } from '../../producer/job-list.js';
-import type { FailedAttempt, JobSnapshot } from '../../producer/job-snapshot.js';
 import type { Queue } from '../../producer/queue.js';
 import {
   DONE,
@@ -22,6 +20,7 @@ import {
   type Context,
 } from './context.js';
 import { UsageError } from './dispatch-options.js';
+import { attemptRows, detailOf, jobOf, jobsOf, valueText } from './job-view.js';
 import { age, cut, right, type Cell } from './table.js';
 
 const FILTER = {
@@ -62,7 +61,7 @@ const jobs: Command = {
     const { inspector, words, values, print } = context;
     await inspector.queues(words);
     const state = (values['state'] ?? 'waiting') as JobState;
-    const page = await inspector.queue(words[0]!).jobs({
+    const page = await jobsOf(inspector, words[0]!, {
       state,
       limit: numberOf(context, 'limit', 50),
       data: print.isJson,
@@ -70,10 +69,10 @@ const jobs: Command = {
       ...where(context),
       ...(values['newest'] === true && { order: 'desc' as const }),
     });
-    const rows = (page.jobs as JobSnapshot[]).map((job): Cell[] => [
+    const rows = page.jobs.map((job): Cell[] => [
       job.id,
       job.name,
-      `${job.attempt}/${job.attempts}`,
+      job.attempts === null ? job.attempt : `${job.attempt}/${job.attempts}`,
       job.createdAt ? age(Date.now() - job.createdAt.getTime()) : '-',
       detailOf(job),
     ]);
@@ -93,21 +92,6 @@ function where({ values }: Context): { where?: DataMatch } {
   return { where: match };
 }
 
-function detailOf({ state, dueAt, failure, worker, cancelReason }: JobSnapshot): string {
-  switch (state) {
-    case 'delayed':
-      return `due ${dueAt?.toISOString() ?? '-'}`;
-    case 'active':
-      return worker ?? '';
-    case 'dead':
-      return `${failure?.reason ?? ''}: ${failure?.message ?? ''}`;
-    case 'cancelled':
-      return cancelReason ?? '';
-    default:
-      return failure ? `last error: ${failure.message}` : '';
-  }
-}
-
 const job: Command = {
   name: 'job',
   usage: '<queue> <id>',
@@ -115,7 +99,7 @@ const job: Command = {
   words: [2, 2],
   async run({ inspector, words, print }) {
     const queue = inspector.queue(words[0]!);
-    const found = await queue.get(words[1]!);
+    const found = await jobOf(inspector, words[0]!, words[1]!);
     if (found === null) {
       print.done(`queue ${words[0]} has no job ${words[1]}`, { found: null });
       return NOT_THERE;
@@ -132,30 +116,6 @@ const job: Command = {
     return DONE;
   },
 };
-
-/** The last failed attempts, and each attempt with log lines. */
-function attemptRows({ attempt: current, state, failures, logs }: JobSnapshot): Cell[][] {
-  const logged = logByAttempt(logs);
-  const rows: Cell[][] = [];
-  const attempts = new Set([...logged, ...failures].map(({ attempt }) => attempt));
-  for (const number of [...attempts].toSorted((a, b) => (a ?? 0) - (b ?? 0))) {
-    const failure = failures.find(({ attempt }) => attempt === number);
-    const how = failure ? failureText(failure) : number === current ? state : '';
-    rows.push([`attempt ${number ?? 'unknown'}`, how]);
-    const lines = logged.flatMap(({ attempt, lines }) => (attempt === number ? lines : []));
-    for (const [at, line] of lines.entries()) rows.push([at === 0 ? '  log' : '', line]);
-  }
-  return rows;
-}
-
-function failureText({ at, durationUs, worker, name, message }: FailedAttempt): string {
-  return `failed ${at.toISOString()} after ${(durationUs / 1_000).toFixed(1)} ms in ${worker}: ${name}: ${message}`;
-}
-
-function valueText(value: unknown): string {
-  if (value instanceof Date) return value.toISOString();
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
 
 const add: Command = {
   name: 'add',
