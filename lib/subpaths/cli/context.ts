@@ -21,7 +21,16 @@ export function isOfArguments({ code }: GodwitError): boolean {
 /** For a `UsageError` that needs no usage text. */
 const NO_USAGE = ' ';
 
-type OptionType = { readonly type: 'string' | 'boolean'; readonly short?: string; readonly about: string };
+interface OptionType {
+  readonly type: 'string' | 'boolean';
+  readonly short?: string;
+  readonly about: string;
+  /** Whether the value is a duration. */
+  readonly isDuration?: boolean;
+}
+
+/** An option that is a duration. */
+export const duration = (about: string) => ({ type: 'string', about, isDuration: true }) as const;
 
 /** A subcommand of `godwit` that uses Redis. */
 export interface Command {
@@ -134,6 +143,19 @@ export function numberOf({ values }: Context, name: string, otherwise: number): 
   if (given === undefined) return otherwise;
   if (typeof given === 'string' && /^\d{1,9}$/.test(given)) return Number(given);
   throw new UsageError(`--${name} must be a whole number, got ${JSON.stringify(given)}`, '');
+}
+
+/**
+ * In code a number is milliseconds, but whoever types `--older-than 2` hardly means 2 ms. So only 0 may have no unit.
+ *
+ * @throws {UsageError}
+ */
+export function checkDuration(text: string, what: string): void {
+  if (/^ *0+ *$/.test(text) || /^-?(\d+\.?\d*|\.\d+) *[a-z]+$/i.test(text)) return;
+  throw new UsageError(
+    `${what} must be a duration with a unit, such as 10m or 2h, got ${JSON.stringify(text.slice(0, 100))}`,
+    '',
+  );
 }
 
 /** The option `--rate`: a number in a time, as `50/s` or `100/5m`. Undefined if it is not given. */

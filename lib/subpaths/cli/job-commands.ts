@@ -10,6 +10,7 @@ import { parseWhere } from '../../producer/job-list.js';
 import type { Queue } from '../../producer/queue.js';
 import {
   DONE,
+  duration,
   FAILED,
   given,
   NOT_THERE,
@@ -30,8 +31,8 @@ const FILTER = {
   limit: { type: 'string', about: 'the most jobs to take' },
 } as const;
 const AGES = {
-  'older-than': { type: 'string', about: 'only jobs that died longer ago than this, e.g. 2h' },
-  'newer-than': { type: 'string', about: 'only jobs that died within this time, e.g. 2h' },
+  'older-than': duration('only jobs that died longer ago than this, e.g. 2h'),
+  'newer-than': duration('only jobs that died within this time, e.g. 2h'),
 } as const;
 const RATE = {
   rate: { type: 'string', about: 'the most jobs to change in a time, e.g. 50/s, 100/5m' },
@@ -125,13 +126,13 @@ const add: Command = {
   options: {
     data: { type: 'string', short: 'd', about: 'JSON, @file, or - for standard input (default: null)' },
     id: { type: 'string', about: 'an id of your own' },
-    delay: { type: 'string', about: 'run it after this time, e.g. 10m' },
+    delay: duration('run it after this time, e.g. 10m'),
     priority: { type: 'string', about: '1 (first) to 2097151' },
     attempts: { type: 'string', about: 'how often it may run' },
     group: { type: 'string', about: 'its group; groups.by of the application is not applied here' },
     headers: { type: 'string', about: 'headers of the job: a JSON object of short texts' },
     wait: { type: 'boolean', about: 'wait until it ends; exit code 1 if it dies' },
-    timeout: { type: 'string', about: 'how long to wait (default: 30s)' },
+    timeout: duration('how long to wait (default: 30s)'),
   },
   async run(context) {
     const { inspector, words, values, print, signal } = context;
@@ -194,8 +195,8 @@ function fileOf(path: string): string {
 
 const BY_FILTER = {
   ...FILTER,
-  'older-than': { type: 'string', about: 'only jobs that were added longer ago than this, e.g. 2h' },
-  'newer-than': { type: 'string', about: 'only jobs that were added within this time, e.g. 2h' },
+  'older-than': duration('only jobs that were added longer ago than this, e.g. 2h'),
+  'newer-than': duration('only jobs that were added within this time, e.g. 2h'),
   all: { type: 'boolean', about: 'take all jobs, without ids or a filter' },
   ...RATE,
 } as const;
@@ -370,11 +371,8 @@ const clean: Command = {
   options: {
     ...FILTER,
     reason: { type: 'string', about: 'only jobs that died for this reason' },
-    'older-than': {
-      type: 'string',
-      about: 'only jobs that ended or were added longer ago than this, e.g. 7d',
-    },
-    'newer-than': { type: 'string', about: 'only jobs that ended or were added within this time' },
+    'older-than': duration('only jobs that ended or were added longer ago than this, e.g. 7d'),
+    'newer-than': duration('only jobs that ended or were added within this time, e.g. 7d'),
     ...RATE,
   },
   async run(context) {

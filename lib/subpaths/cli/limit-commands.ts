@@ -1,6 +1,6 @@
 import type { LimitInfo } from '../../producer/queue-limits.js';
 import { UsageError } from './dispatch-options.js';
-import { DONE, given, numberOf, rateOf, type Command, type Context } from './context.js';
+import { checkDuration, DONE, given, numberOf, rateOf, type Command, type Context } from './context.js';
 import { age, cut, right, type Cell } from './table.js';
 
 const COLUMNS = [
@@ -70,6 +70,7 @@ async function change(
       break;
     case 'hold':
       if (time === undefined) throw new UsageError('limits hold: give a time, e.g. 30s', '');
+      checkDuration(time, 'the time of limits hold');
       await (one ? one.hold(time as `${number}s`) : of.hold(time as `${number}s`, target));
       break;
     case 'release':

@@ -7,7 +7,7 @@ import { VERSION } from '../../worker/registrar.js';
 import { acl } from './acl.js';
 import { actions, actorOf } from './actions.js';
 import { completionScript } from './completion.js';
-import { FAILED, isOfArguments, NOT_THERE, Printer, type Command } from './context.js';
+import { checkDuration, FAILED, isOfArguments, NOT_THERE, Printer, type Command } from './context.js';
 import { DISPATCH_HELP, readDispatchOptions, UsageError } from './dispatch-options.js';
 import { runDispatch } from './dispatch.js';
 import { JOB_COMMANDS } from './job-commands.js';
@@ -137,6 +137,8 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
     values['quiet'] === true,
   );
   try {
+    for (const [name, { isDuration }] of Object.entries(command.options ?? {}))
+      if (isDuration && text(name) !== undefined) checkDuration(text(name)!, `--${name}`);
     return await command.run({ words, values, inspector, actor, print, url, prefix, signal: stop.signal });
   } catch (error) {
     if (error instanceof UsageError)
