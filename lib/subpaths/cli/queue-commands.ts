@@ -3,6 +3,7 @@ import type { QueueInfo } from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
+import { servingOf, stateOfProcess } from './serving.js';
 import { age, cut, interval, right, type Cell } from './table.js';
 import { UsageError } from './dispatch-options.js';
 
@@ -23,14 +24,21 @@ export async function queueRows({ inspector }: Pick<Context, 'inspector'>, names
     inspector.queues(names && names.length > 0 ? names : undefined),
     inspector.workers(),
   ]);
-  const consumers = (name: string) =>
-    workers.filter(({ pools }) => pools.some((pool) => pool.queues.includes(name))).length;
-  const found = queues.map((queue) => ({ ...queue, workers: consumers(queue.name) }));
+  const found = queues.map((queue) => {
+    const { processes, paused } = servingOf(workers, queue.name);
+    return { ...queue, workers: processes, workersPaused: paused };
+  });
   return { found, rows: found.map(rowOf) };
 }
 
-function rowOf(queue: QueueInfo & { readonly workers: number }): Cell[] {
-  const { name, counts, oldestWaitingMs, paused, workers } = queue;
+function rowOf(
+  queue: QueueInfo & {
+    readonly workers: number;
+    /** How many of the processes have paused the queue for themselves. */
+    readonly workersPaused: number;
+  },
+): Cell[] {
+  const { name, counts, oldestWaitingMs, paused, workers, workersPaused } = queue;
   const isAlone = counts.waiting > 0 && workers === 0;
   return [
     name,
@@ -40,7 +48,11 @@ function rowOf(queue: QueueInfo & { readonly workers: number }): Cell[] {
     counts.dead > 0 ? { text: String(counts.dead), style: 'red' } : 0,
     age(oldestWaitingMs),
     isAlone ? { text: '0', style: 'red' } : workers,
-    paused ? { text: 'paused', style: 'yellow' } : 'open',
+    paused
+      ? { text: 'paused', style: 'yellow' }
+      : workersPaused > 0
+        ? { text: `paused in ${workersPaused} of ${workers}`, style: 'yellow' }
+        : 'open',
   ];
 }
 
@@ -64,19 +76,22 @@ const workers: Command = {
   async run({ inspector, words, print }) {
     const [queue] = words;
     const all = await inspector.workers(queue === undefined ? {} : { queue });
-    const rows = all.map(({ host, pid, state, versions, startedAt, pools }): Cell[] => [
-      host,
-      pid,
-      state === 'running' ? state : { text: state, style: 'yellow' },
-      `${pools.reduce((sum, pool) => sum + pool.running, 0)}/${pools.reduce((sum, pool) => sum + pool.concurrency, 0)}`,
-      age(Date.now() - startedAt.getTime()),
-      versions.godwit,
-      pools.flatMap((pool) => pool.queues).join(' '),
-    ]);
+    const rows = all.map((worker): Cell[] => {
+      const { host, pid, versions, startedAt, pools } = worker;
+      return [
+        host,
+        pid,
+        stateOfProcess(worker),
+        `${pools.reduce((sum, pool) => sum + pool.running, 0)}/${pools.reduce((sum, pool) => sum + pool.concurrency, 0)}`,
+        age(Date.now() - startedAt.getTime()),
+        versions.godwit,
+        pools.flatMap((pool) => pool.queues).join(' '),
+      ];
+    });
     const columns = [
       cut('HOST'),
       right('PID'),
-      { title: 'STATE' },
+      cut('STATE'),
       right('BUSY'),
       right('UP'),
       { title: 'VERSION' },

@@ -7,6 +7,7 @@ import { QueueMetrics } from '../prometheus/queue-metrics.js';
 import { DONE, numberOf, STOPPED, stopped, UNHEALTHY, type Command, type Context } from './context.js';
 import { doctor } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows } from './queue-commands.js';
+import { isPausedByAll } from './serving.js';
 import { age, table } from './table.js';
 import { UsageError } from './dispatch-options.js';
 
@@ -141,9 +142,12 @@ const health: Command = {
     const { found } = await queueRows(context, context.words);
     const maxWaiting = numberOf(context, 'max-waiting', Infinity);
     const maxOldest = numberOf(context, 'max-oldest', Infinity) * 1000;
-    const faults = found.flatMap(({ name, counts, workers, oldestWaitingMs }) => [
+    const faults = found.flatMap(({ name, counts, workers, workersPaused, oldestWaitingMs }) => [
       ...(counts.waiting > 0 && workers === 0
         ? [`${name}: ${counts.waiting} jobs wait and no process works on it`]
+        : []),
+      ...(counts.waiting > 0 && isPausedByAll({ processes: workers, paused: workersPaused })
+        ? [`${name}: ${counts.waiting} jobs wait and all its processes have paused it`]
         : []),
       ...(counts.waiting > maxWaiting ? [`${name}: ${counts.waiting} jobs wait`] : []),
       ...((oldestWaitingMs ?? 0) > maxOldest
