@@ -19,7 +19,7 @@ it('records what the command changes, and lists it', async () => {
   const { queue } = await bootQueue(redis, { watch: false });
   expect(await run('actions')).toEqual({ code: 0, out: 'no actions are recorded\n', err: '' });
   await queue.as('ada').pause();
-  await run('add', 'work', 'one', '--id', 'a', '-d', '"canary"');
+  await run('add', 'work', 'one', '--id', 'a', '-d', '"canary"', '--new');
   await run('cancel', 'work', 'a');
   await run('clean', 'work', 'waiting', '--where', 'tenant=canary', '--yes');
   await run('remove', 'work', 'nobody', '--yes');

@@ -1,9 +1,11 @@
 import { createInterface } from 'node:readline/promises';
 import { once } from 'node:events';
-import type { GodwitError } from '../../errors.js';
+import type { GodwitError, UnknownQueueError } from '../../errors.js';
 import { escaped } from '../../errors/show.js';
 import { readDuration } from '../../job/duration.js';
+import { quoted } from '../../job/text.js';
 import type { Inspector } from '../inspector.js';
+import { didYouMean } from './closest.js';
 import { paint, table, type Cell, type Column, type Screen } from './table.js';
 import type { Output } from './output.js';
 import { UsageError } from './dispatch-options.js';
@@ -16,6 +18,15 @@ export const STOPPED = 130;
 /** Whether the error is about the arguments: a name, an option or data. */
 export function isOfArguments({ code }: GodwitError): boolean {
   return /^GODWIT_(INVALID|PAYLOAD|SCHEMA)/.test(code);
+}
+
+/** Something that the arguments name does not exist. */
+export class NotThereError extends Error {}
+
+/** Errors are written for developers, who register queues. */
+export function unknownQueueText({ queue, known }: UnknownQueueError): string {
+  const near = didYouMean(queue, known) || '; godwit queues lists them';
+  return `there is no queue ${quoted(queue)} with this prefix${near}`;
 }
 
 /** For a `UsageError` that needs no usage text. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import type { DataMatch } from '../../contract/admin-verbs.js';
-import { JobFailedError } from '../../errors.js';
+import { JobFailedError, UnknownQueueError } from '../../errors.js';
 import type { JobHeaders } from '../../job/headers.js';
 import type { JobState } from '../../job/job-state.js';
 import type { BulkPace, CancelFilter, JobFilter } from '../../producer/bulk-acts.js';
@@ -14,9 +14,11 @@ import {
   FAILED,
   given,
   NOT_THERE,
+  NotThereError,
   numberOf,
   rateOf,
   STOPPED,
+  unknownQueueText,
   type Command,
   type Context,
 } from './context.js';
@@ -133,10 +135,12 @@ const add: Command = {
     headers: { type: 'string', about: 'headers of the job: a JSON object of short texts' },
     wait: { type: 'boolean', about: 'wait until it ends; exit code 1 if it dies' },
     timeout: duration('how long to wait (default: 30s)'),
+    new: { type: 'boolean', about: 'create the queue if there is none with this name' },
   },
   async run(context) {
     const { inspector, words, values, print, signal } = context;
     const [name, jobName] = words as [string, string];
+    if (values['new'] !== true) await checkKnown(inspector, name);
     const queue = inspector.queue(name);
     const data = await dataOf(values['data'] as string | undefined);
     const options = {
@@ -165,6 +169,16 @@ const add: Command = {
     }
   },
 };
+
+/** A job in a queue with a misspelt name would never run. */
+async function checkKnown(inspector: Context['inspector'], queue: string): Promise<void> {
+  try {
+    await inspector.queues([queue]);
+  } catch (error) {
+    if (!(error instanceof UnknownQueueError)) throw error;
+    throw new NotThereError(`${unknownQueueText(error)} (--new creates it)`);
+  }
+}
 
 async function dataOf(source: string | undefined): Promise<unknown> {
   if (source === undefined) return null;

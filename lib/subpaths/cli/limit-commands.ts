@@ -1,6 +1,17 @@
-import type { LimitInfo } from '../../producer/queue-limits.js';
+import { quoted } from '../../job/text.js';
+import type { LimitInfo, QueueLimits } from '../../producer/queue-limits.js';
+import { didYouMean } from './closest.js';
 import { UsageError } from './dispatch-options.js';
-import { checkDuration, DONE, given, numberOf, rateOf, type Command, type Context } from './context.js';
+import {
+  checkDuration,
+  DONE,
+  given,
+  NotThereError,
+  numberOf,
+  rateOf,
+  type Command,
+  type Context,
+} from './context.js';
 import { age, cut, right, type Cell } from './table.js';
 
 const COLUMNS = [
@@ -25,6 +36,7 @@ const limits: Command = {
       about: 'for set: the most starts per time, e.g. 50/s or 100/5m; none removes the rate',
     },
     concurrency: { type: 'string', about: 'for set: the most jobs that run at once; none removes the limit' },
+    new: { type: 'boolean', about: 'for set --shared: create the limit if there is none with this name' },
   },
   async run(context) {
     const { inspector, words, print } = context;
@@ -51,6 +63,7 @@ async function change(
   const of = inspector.queue(queue).limits;
   const target = name === undefined ? {} : { name };
   const one = shared === undefined ? null : of.shared(shared);
+  if (one && !(act === 'set' && values['new'] === true)) await checkShared(of, one.name);
   switch (act) {
     case 'set': {
       const { rate, concurrency } = values;
@@ -81,6 +94,16 @@ async function change(
   }
   print.done('done', { queue, act, name: name ?? null, shared: shared ?? null });
   return DONE;
+}
+
+/** A change of a shared limit that no queue uses would do nothing. */
+async function checkShared(of: QueueLimits, name: string): Promise<void> {
+  const known = (await of.listShared()).map(({ name: one }) => one ?? '');
+  if (known.includes(name)) return;
+  const which = known.length === 0 ? 'there are none' : `there are ${known.join(', ')}`;
+  throw new NotThereError(
+    `there is no shared limit ${quoted(name)}; ${which}${didYouMean(name, known)} (set --new creates it)`,
+  );
 }
 
 const groups: Command = {

@@ -7,7 +7,16 @@ import { VERSION } from '../../worker/registrar.js';
 import { acl } from './acl.js';
 import { actions, actorOf } from './actions.js';
 import { completionScript } from './completion.js';
-import { checkDuration, FAILED, isOfArguments, NOT_THERE, Printer, type Command } from './context.js';
+import {
+  checkDuration,
+  FAILED,
+  isOfArguments,
+  NOT_THERE,
+  NotThereError,
+  Printer,
+  unknownQueueText,
+  type Command,
+} from './context.js';
 import { DISPATCH_HELP, readDispatchOptions, UsageError } from './dispatch-options.js';
 import { runDispatch } from './dispatch.js';
 import { JOB_COMMANDS } from './job-commands.js';
@@ -61,6 +70,10 @@ export async function main(args: string[]): Promise<number> {
       );
       return 2;
     }
+    if (error instanceof NotThereError) {
+      output.printError(`godwit: ${error.message}`);
+      return NOT_THERE;
+    }
     if (!(error instanceof GodwitError)) throw error;
     output.printError(`godwit: ${messageFor(error)}`);
     if (isOfArguments(error)) return 2;
@@ -70,8 +83,7 @@ export async function main(args: string[]): Promise<number> {
 
 /** Messages of errors are written for developers. Some need other words on the command line. */
 function messageFor(error: GodwitError): string {
-  if (error instanceof UnknownQueueError)
-    return `there is no queue ${quoted(error.queue)} with this prefix; godwit queues lists them`;
+  if (error instanceof UnknownQueueError) return unknownQueueText(error);
   if (error instanceof RedisRefusedError && error.reply === 'MOVED')
     return `${error.message}; for a Redis Cluster add --cluster`;
   return error.message;
