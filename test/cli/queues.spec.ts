@@ -325,8 +325,8 @@ describe('limits and groups', () => {
     expect((await run('groups', 'work', 'pause', 'tenant-7')).out).toBe('paused\n');
     const listed = await run('limits', 'work');
     expect(listed.out).toMatch(/^OF +RATE +LEFT +RUNNING +WAITING +STATE\n/);
-    expect(listed.out).toMatch(/^the queue +5 in 60 s +0 +0\/3 +0 +held for 60 m$/m);
-    expect(listed.out).toMatch(/^each group +- +- +0\/2 /m);
+    expect(listed.out).toMatch(/^the queue +5 in 60 s +0 +0\/3 +1 +held for 60 m$/m);
+    expect(listed.out).toMatch(/^each group +- +- +0\/2 +- /m);
     expect((await run('add', 'work', 'mail', '--id', 'b', '--group', 'tenant-8')).code).toBe(0);
     expect((await queue.get('b'))?.group).toBe('tenant-8');
     expect((await run('add', 'work', 'mail', '--group', 'a\tb')).code).toBe(2);

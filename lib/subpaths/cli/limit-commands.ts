@@ -41,11 +41,12 @@ const limits: Command = {
   async run(context) {
     const { inspector, words, print } = context;
     const [name, act, time] = words as [string, string?, string?];
-    await inspector.queues([name]);
+    const [info] = await inspector.queues([name]);
     if (act !== undefined) return change(context, name, act, time);
     const of = inspector.queue(name).limits;
     const all = [...(await of.list()), ...(await of.listShared())];
-    print.rows(all, COLUMNS, all.map(rowOf), '');
+    const rows = all.map((limit) => rowOf(limit, info!.counts.waiting));
+    print.rows(all, COLUMNS, rows, '');
     return DONE;
   },
 };
@@ -119,7 +120,12 @@ const groups: Command = {
     const queue = inspector.queue(name);
     if (act === undefined) {
       const page = await queue.groups({ limit: numberOf(context, 'limit', 100) });
-      print.rows(page, COLUMNS, page.groups.map(rowOf), 'no group has jobs');
+      print.rows(
+        page,
+        COLUMNS,
+        page.groups.map((group) => rowOf(group)),
+        'no group has jobs',
+      );
       if (page.cursor !== null) print.line('there are more');
       return DONE;
     }
@@ -132,16 +138,24 @@ const groups: Command = {
   },
 };
 
-function rowOf(limit: LimitInfo): Cell[] {
-  const { of, name, rate, left, concurrency, running, waiting, maxSize } = limit;
+/** @param ofQueue how many jobs of the queue wait. */
+function rowOf(limit: LimitInfo, ofQueue = 0): Cell[] {
+  const { of, name, rate, left, concurrency, running } = limit;
   return [
     name === null ? (of === 'groups' ? 'each group' : 'the queue') : `${of} ${name}`,
     rate ? `${rate.max} in ${age(rate.perMs)}` : '-',
     left ?? '-',
     concurrency === null ? '-' : `${running}/${concurrency}`,
-    maxSize === null ? waiting : `${waiting}/${maxSize}`,
+    waitingText(limit, ofQueue),
     stateOf(limit),
   ];
+}
+
+/** The limits of all groups and of several queues have no jobs of their own. */
+function waitingText({ of, waiting, maxSize }: LimitInfo, ofQueue: number): Cell {
+  if (of === 'queue') return ofQueue;
+  if (of === 'groups' || of === 'shared') return '-';
+  return maxSize === null ? waiting : `${waiting}/${maxSize}`;
 }
 
 function stateOf({ paused, heldForMs, breaker, left, nextInMs, isLive }: LimitInfo): Cell {
