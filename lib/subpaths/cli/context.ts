@@ -29,6 +29,9 @@ export function unknownQueueText({ queue, known }: UnknownQueueError): string {
   return `there is no queue ${quoted(queue)} with this prefix${near}`;
 }
 
+/** With less room, a cut text says nothing. */
+const LEAST_ROOM = 10;
+
 /** For a `UsageError` that needs no usage text. */
 const NO_USAGE = ' ';
 
@@ -108,6 +111,20 @@ export class Printer {
     // Without its colours, the head is about 40 characters wide.
     const room = width === undefined ? clean.length : Math.max(20, width - 42);
     this.output.print(`${head}  ${clean.length > room ? `${clean.slice(0, room - 1)}…` : clean}\n`);
+  }
+
+  /**
+   * Prints a line with foreign text. Its last part is cut at the width of the screen, or left out if there is no room.
+   *
+   * @param head may contain colours, so its width is given.
+   */
+  eventLine(head: string, headWidth: number, text: string, last: string): void {
+    const { width } = this.screen;
+    const clean = escaped(text);
+    const more = escaped(last);
+    const room = width === undefined ? Infinity : width - headWidth - clean.length - 4;
+    const cut = more.length <= room ? more : `${more.slice(0, room - 1)}…`;
+    this.output.print(`${head}  ${clean}${room < LEAST_ROOM ? '' : `  ${cut}`}`.trimEnd() + '\n');
   }
 
   /** Prints text unchanged, such as a page that other programs read. */

@@ -1,9 +1,13 @@
 import { emitKeypressEvents } from 'node:readline';
+import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
 import { pause } from '../../contract/retry.js';
 import type { QueueEvent } from '../../events/queue-event.js';
+import type { FailureRecord } from '../../job/outcome.js';
+import { quoted } from '../../job/text.js';
 import { HttpServer, metricsAnswer } from '../probes/http-server.js';
 import { scaleRoute } from '../probes/scale.js';
 import { QueueMetrics } from '../prometheus/queue-metrics.js';
+import { didYouMean } from './closest.js';
 import { DONE, numberOf, STOPPED, stopped, UNHEALTHY, type Command, type Context } from './context.js';
 import { doctor } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows } from './queue-commands.js';
@@ -22,10 +26,10 @@ const tail: Command = {
     since: { type: 'string', about: 'events after the one with this number; needs one queue' },
   },
   async run({ inspector, words, values, print, signal }) {
+    const types = typesOf(values['type'] as string | undefined);
     const queues = (await inspector.queues(words.length > 0 ? words : undefined)).map(({ name }) => name);
-    const { type, name, since } = values as Record<string, string | undefined>;
+    const { name, since } = values as Record<string, string | undefined>;
     if (since !== undefined && queues.length !== 1) throw new UsageError('--since needs one queue', '');
-    const types = type?.split(',');
     const { engine } = inspector.producer;
     // Loaded only here: no other command needs RxJS.
     const { QueueEvents } = await import('../../events/queue-events.js');
@@ -113,20 +117,42 @@ function showWatched(now: Watched, last: Watched | undefined, print: Context['pr
   print.line(`${now.at.toISOString().slice(11, 19)}  ${now.queue}  ${parts.join('  ')}`);
 }
 
+/** Characters of the message of an error in a line. */
+const MOST_MESSAGE = 300;
 const SHOWN = new Set(['at', 'queue', 'type', 'eventId']);
 const COLORS = { dead: 'red', retrying: 'yellow', stalled: 'red', completed: 'green' } as const;
 
 function show(event: QueueEvent, print: Context['print']): void {
   if (print.isJson) return print.jsonLine(event);
   const { at, queue, type } = event;
-  const { jobId = '', name = '', ...more } = event as unknown as Record<string, unknown>;
+  const { jobId, name, reason, error, ...more } = event as unknown as Shown;
   const details = Object.entries(more)
     .filter(([key, value]) => !SHOWN.has(key) && value !== undefined && value !== null)
     .map(([key, value]) => `${key}=${JSON.stringify(value)}`);
   const style = COLORS[type as keyof typeof COLORS];
   const kind = style ? print.paint(style, type.padEnd(10)) : type.padEnd(10);
-  const line = `${at.toISOString().slice(11, 23)}  ${queue}  ${kind}`;
-  print.safeLine(line, [name, jobId, ...details].join('  '));
+  const head = `${at.toISOString().slice(11, 23)}  ${queue}  `;
+  const why = [reason, error && `${error.name}: ${error.message.slice(0, MOST_MESSAGE)}`].filter(Boolean);
+  const text = [name, jobId, why.join(': ')].filter(Boolean).join('  ');
+  print.eventLine(head + kind, head.length + Math.max(10, type.length), text, details.join('  '));
+}
+
+/** Fields of events that come before the others. */
+interface Shown extends Readonly<Record<string, unknown>> {
+  readonly jobId?: string;
+  readonly name?: string;
+  readonly reason?: string;
+  readonly error?: FailureRecord | null;
+}
+
+function typesOf(given: string | undefined): readonly string[] | undefined {
+  const types = given?.split(',').map((type) => type.trim());
+  const wrong = types?.find((type) => !EVENT_TYPES.includes(type as EventType));
+  if (wrong === undefined) return types;
+  throw new UsageError(
+    `--type: ${quoted(wrong.slice(0, 100))} is not one of ${EVENT_TYPES.join(', ')}${didYouMean(wrong, EVENT_TYPES)}`,
+    '',
+  );
 }
 
 const health: Command = {
