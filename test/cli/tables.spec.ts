@@ -56,3 +56,37 @@ it('a job shows its most attempts only if it was added with them', async () => {
   expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'default', attempts: null }));
   expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'own', attempts: 2 }));
 });
+
+it('job shows the stack of the failure on lines of its own', async () => {
+  const { queue } = await producing({
+    handlers: {
+      bad: () => {
+        throw new TypeError('two\nlines');
+      },
+    },
+    queue: { defaults: { attempts: 1 } },
+  });
+  await queue.add('bad', null, { id: 'a' });
+  await until(async () => (await queue.counts()).dead === 1, PATIENT);
+  const { out } = await run('job', 'work', 'a');
+  expect(out).toMatch(
+    /^failed +attempt 1, 20\S+Z, retries-exhausted\nfailure +TypeError: two\n +lines\n {8,}at /m,
+  );
+  expect(out).toMatch(/^attempt 1 +failed .*: TypeError: two$/m);
+  expect(out).not.toContain('u000a');
+});
+
+it('job says that the queue is paused, and that no process works on it', async () => {
+  const { queue } = await producing();
+  await queue.add('x', null, { id: 'a' });
+  const reasons = async () =>
+    [...(await run('job', 'work', 'a')).out.matchAll(/^waits because +(.*)$/gm)].map((one) => one[1]);
+  expect(await reasons()).toEqual(['no worker process works on the queue']);
+  await queue.pause();
+  await queue.limits.hold('1h');
+  expect(await reasons()).toEqual([
+    'the queue is paused',
+    'no worker process works on the queue',
+    expect.stringMatching(/^the queue is held for /),
+  ]);
+});

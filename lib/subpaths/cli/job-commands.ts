@@ -23,7 +23,7 @@ import {
   type Context,
 } from './context.js';
 import { UsageError } from './dispatch-options.js';
-import { attemptRows, detailOf, jobOf, jobsOf, valueText } from './job-view.js';
+import { attemptRows, detailOf, fieldRows, jobOf, jobsOf, waitReasons } from './job-view.js';
 import { age, cut, right, type Cell } from './table.js';
 
 const FILTER = {
@@ -101,20 +101,14 @@ const job: Command = {
   about: 'shows one job',
   words: [2, 2],
   async run({ inspector, words, print }) {
-    const queue = inspector.queue(words[0]!);
     const found = await jobOf(inspector, words[0]!, words[1]!);
     if (found === null) {
       print.done(`queue ${words[0]} has no job ${words[1]}`, { found: null });
       return NOT_THERE;
     }
-    const fields = Object.entries(found).filter(
-      ([key, value]) => key !== 'failures' && key !== 'logs' && value !== null && value !== undefined,
-    );
-    const rows = fields.map(([key, value]): Cell[] => [key, valueText(value)]);
-    rows.push(...attemptRows(found));
-    const { name, group } = found;
-    if (found.state === 'waiting' && name !== '')
-      for (const { text } of await queue.limits.holding({ name, group })) rows.push(['waits because', text]);
+    const rows = [...fieldRows(found), ...attemptRows(found)];
+    if (found.state === 'waiting')
+      for (const text of await waitReasons(inspector, found)) rows.push(['waits because', text]);
     print.rows(found, [{ title: 'FIELD' }, { title: 'VALUE' }], rows, '');
     return DONE;
   },

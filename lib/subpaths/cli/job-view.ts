@@ -18,6 +18,7 @@ import {
   type StartTimes,
 } from '../../producer/job-snapshot.js';
 import type { Inspector } from '../inspector.js';
+import { isPausedByAll, servingOf } from './serving.js';
 import type { Cell } from './table.js';
 
 /**
@@ -74,6 +75,53 @@ export function detailOf({ state, dueAt, failure, worker, cancelReason }: ShownJ
   }
 }
 
+const OWN_ROWS = new Set(['failures', 'logs']);
+
+/** The fields of a job that have a value, except its attempts. */
+export function fieldRows(job: ShownJob): Cell[][] {
+  return Object.entries(job).flatMap(([key, value]): Cell[][] => {
+    if (value === null || value === undefined || OWN_ROWS.has(key)) return [];
+    return key === 'failure'
+      ? failureRows(value as NonNullable<ShownJob['failure']>)
+      : [[key, valueText(value)]];
+  });
+}
+
+/** Each line of the message and of the stack is a row. */
+function failureRows({ name, message, stack = '', attempt, at, reason }: NonNullable<ShownJob['failure']>) {
+  const [first = '', ...more] = `${name}: ${message}`.split('\n');
+  const frames = stack
+    .slice(Math.max(0, stack.search(/\n\s+at /)))
+    .split('\n')
+    .filter(isFrame);
+  const when = `attempt ${attempt}, ${at.toISOString()}${reason === undefined ? '' : `, ${reason}`}`;
+  return [
+    ['failed', when],
+    ['failure', first],
+    ...[...more, ...frames.map((frame) => `    ${frame.trim()}`)].map((line): Cell[] => ['', line]),
+  ];
+}
+
+function isFrame(line: string): boolean {
+  return /^\s+at /.test(line);
+}
+
+/** Why a waiting job does not start: its limits, a pause of the queue, or no process that claims its jobs. */
+export async function waitReasons(inspector: Inspector, { queue, name, group }: ShownJob): Promise<string[]> {
+  const handle = inspector.queue(queue);
+  const [isPaused, workers, held] = await Promise.all([
+    handle.isPaused(),
+    inspector.workers({ queue }),
+    name === '' ? [] : handle.limits.holding({ name, group }),
+  ]);
+  return [
+    ...(isPaused ? ['the queue is paused'] : []),
+    ...(workers.length === 0 ? ['no worker process works on the queue'] : []),
+    ...(isPausedByAll(servingOf(workers, queue)) ? ['all processes of the queue have paused it'] : []),
+    ...held.map(({ text }) => text),
+  ];
+}
+
 /** The last failed attempts, and each attempt with log lines. */
 export function attemptRows({ attempt: current, state, failures, logs }: ShownJob): Cell[][] {
   const logged = logByAttempt(logs);
@@ -90,10 +138,10 @@ export function attemptRows({ attempt: current, state, failures, logs }: ShownJo
 }
 
 function failureText({ at, durationUs, worker, name, message }: FailedAttempt): string {
-  return `failed ${at.toISOString()} after ${(durationUs / 1_000).toFixed(1)} ms in ${worker}: ${name}: ${message}`;
+  return `failed ${at.toISOString()} after ${(durationUs / 1_000).toFixed(1)} ms in ${worker}: ${name}: ${message.split('\n')[0]}`;
 }
 
-export function valueText(value: unknown): string {
+function valueText(value: unknown): string {
   if (value instanceof Date) return value.toISOString();
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
