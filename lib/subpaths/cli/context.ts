@@ -8,7 +8,7 @@ import type { Inspector } from '../inspector.js';
 import { didYouMean } from './closest.js';
 import { paint, table, type Cell, type Column, type Screen } from './table.js';
 import type { Output } from './output.js';
-import { UsageError } from './dispatch-options.js';
+import { UsageError } from './usage-error.js';
 
 export const DONE = 0;
 export const FAILED = 1;

@@ -22,7 +22,7 @@ import {
   type Command,
   type Context,
 } from './context.js';
-import { UsageError } from './dispatch-options.js';
+import { UsageError } from './usage-error.js';
 import { attemptRows, detailOf, fieldRows, jobOf, jobsOf, waitReasons } from './job-view.js';
 import { age, cut, right, type Cell } from './table.js';
 

@@ -3,7 +3,7 @@ import { GodwitError } from '../../errors.js';
 import { checkUrl } from '../../options/connection.js';
 import type { Queue } from '../../producer/queue.js';
 import { DONE, FAILED, isOfArguments, type Command, type Context } from './context.js';
-import { UsageError } from './dispatch-options.js';
+import { UsageError } from './usage-error.js';
 import {
   BULL_STATES,
   type BullSource,

@@ -5,7 +5,7 @@ import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
 import { servingOf, stateOfProcess } from './serving.js';
 import { age, cut, interval, right, type Cell } from './table.js';
-import { UsageError } from './dispatch-options.js';
+import { UsageError } from './usage-error.js';
 
 export const QUEUE_COLUMNS = [
   cut('QUEUE'),

@@ -13,7 +13,7 @@ import { doctor } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows } from './queue-commands.js';
 import { isPausedByAll } from './serving.js';
 import { age, table } from './table.js';
-import { UsageError } from './dispatch-options.js';
+import { UsageError } from './usage-error.js';
 
 const tail: Command = {
   name: 'tail',
