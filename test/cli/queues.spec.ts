@@ -444,12 +444,12 @@ describe('commands without an end', () => {
     await queueOf('still').add('x', null);
     await queue.add('x', null);
     const command = start('watch', '--interval', '1');
-    await command.said(/work +waiting 1 /);
+    await command.said(/ work +1 +0 +0 /);
     await queue.addBulk([
       { name: 'x', data: null },
       { name: 'x', data: null },
     ]);
-    await command.said(/work +waiting 3 \(\+2\) +active 0 /);
+    await command.said(/ work +3 \+2 +0 +0 /);
     expect(command.out.match(/ still /g)).toHaveLength(1);
     expect((await command.end('SIGINT')).code).toBe(130);
     const { code, out } = await run('watch', 'work', '--json', '--times', '1');

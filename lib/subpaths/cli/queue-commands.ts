@@ -1,5 +1,5 @@
 import type { ProcessOrder } from '../../contract/process-verbs.js';
-import type { QueueInfo } from '../../inspect/queue-inspector.js';
+import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
@@ -28,7 +28,7 @@ export async function queueRows({ inspector }: Pick<Context, 'inspector'>, names
     const { processes, paused } = servingOf(workers, queue.name);
     return { ...queue, workers: processes, workersPaused: paused };
   });
-  return { found, rows: found.map(rowOf) };
+  return { found, rows: found.map(rowOf), workers };
 }
 
 function rowOf(
@@ -102,6 +102,36 @@ const workers: Command = {
   },
 };
 
+export const RUN_COLUMNS = [
+  cut('QUEUE'),
+  cut('NAME'),
+  cut('ID'),
+  right('ATTEMPT'),
+  right('SINCE'),
+  cut('PROCESS'),
+];
+
+/** The running jobs of these processes, the longest first. */
+export function runsOf(workers: readonly WorkerInfo[]) {
+  return workers
+    .flatMap(({ host, pid, pools }) =>
+      pools.flatMap(({ jobs }) => jobs.map((job) => ({ ...job, host, pid }))),
+    )
+    .toSorted((a, b) => a.since.getTime() - b.since.getTime());
+}
+
+export function runRow({
+  queue,
+  name,
+  id,
+  attempt,
+  since,
+  host,
+  pid,
+}: ReturnType<typeof runsOf>[number]): Cell[] {
+  return [queue, name, id, attempt, age(Date.now() - since.getTime()), `${host}:${pid}`];
+}
+
 const running: Command = {
   name: 'running',
   usage: '[queue]',
@@ -110,21 +140,8 @@ const running: Command = {
   async run({ inspector, words, print }) {
     const [queue] = words;
     const all = await inspector.workers(queue === undefined ? {} : { queue });
-    const runs = all
-      .flatMap(({ host, pid, pools }) =>
-        pools.flatMap(({ jobs }) => jobs.map((job) => ({ ...job, host, pid }))),
-      )
-      .toSorted((a, b) => a.since.getTime() - b.since.getTime());
-    const rows = runs.map(({ queue: of, name, id, attempt, since, host, pid }): Cell[] => [
-      of,
-      name,
-      id,
-      attempt,
-      age(Date.now() - since.getTime()),
-      `${host}:${pid}`,
-    ]);
-    const columns = [cut('QUEUE'), cut('NAME'), cut('ID'), right('ATTEMPT'), right('SINCE'), cut('PROCESS')];
-    print.rows(runs, columns, rows, 'no running jobs were reported');
+    const runs = runsOf(all);
+    print.rows(runs, RUN_COLUMNS, runs.map(runRow), 'no running jobs were reported');
     return DONE;
   },
 };
