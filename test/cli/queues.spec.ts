@@ -277,13 +277,13 @@ describe('acts on queues', () => {
     expect((await run('pause', 'work')).out).toBe('work paused\n');
     expect((await run('pause', 'work')).out).toBe('work was paused already\n');
     expect(await json('resume', 'work')).toEqual([{ queue: 'work', changed: true }]);
-    expect(await run('audit', 'work')).toMatchObject({ code: 0, out: '1 jobs checked, no damage\n' });
+    expect(await run('audit', 'work')).toMatchObject({ code: 0, out: '1 job checked, no damage\n' });
     await redis.admin.lpush(`{${redis.prefix}:work}:wait`, 'ghost');
     expect(await run('audit', 'work')).toMatchObject({
       code: 4,
       out: expect.stringMatching(/^no-body .*ghost/m),
     });
-    expect((await run('repair', 'work', '--yes')).out).toBe('1 repairs\n');
+    expect((await run('repair', 'work', '--yes')).out).toBe('1 repair\n');
     expect((await run('repair', 'work')).out).toBe('no damage\n');
     expect((await run('obliterate', 'work', '--yes')).out).toMatch(/^queue work with 2 jobs is deleted/);
     expect((await run('queues')).out).not.toContain('work ');
@@ -370,10 +370,10 @@ describe('health and doctor', () => {
   it('are content with a queue that is worked on', async () => {
     const app = await withDeaths(0);
     await until(async () => (await json('workers')).length === 1, PATIENT);
-    expect(await run('health')).toMatchObject({ code: 0, out: 'healthy, 1 queues\n' });
+    expect(await run('health')).toMatchObject({ code: 0, out: 'healthy, 1 queue\n' });
     const { code, out } = await run('doctor', '--deep');
     expect([code, out.match(/^fail/gm)]).toEqual([0, null]);
-    expect(out).toMatch(/^ok +queue work +0 waiting, 1 processes$/m);
+    expect(out).toMatch(/^ok +queue work +0 waiting, 1 process$/m);
     expect(out).toMatch(/^ok +round trip +p50 [\d.]+ ms, p99 [\d.]+ ms$/m);
     expect(out).toMatch(/^ok +audit work /m);
     await app.close();
@@ -393,9 +393,9 @@ describe('health and doctor', () => {
     for (const found of [
       /^fail +queue work +2 jobs wait and no process works on it: start a worker$/m,
       /^warn +queue work +is paused; godwit resume work$/m,
-      /^fail +queue work +1 schedules are late \(late\): start a worker$/m,
-      /^fail +queue work +1 workers went silent/m,
-      /^fail +audit work +\d damages, such as: .*godwit repair work$/m,
+      /^fail +queue work +1 schedule is late \(late\): start a worker$/m,
+      /^fail +queue work +1 worker went silent/m,
+      /^fail +audit work +\d damages?, such as: .*godwit repair work$/m,
       /^warn +workers +there are no worker processes$/m,
     ])
       expect(out).toMatch(found);

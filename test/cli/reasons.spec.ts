@@ -27,7 +27,7 @@ describe('doctor says why jobs wait', () => {
     await queue.add('x', null);
     const { out } = await run('doctor');
     expect(out).toMatch(
-      /^warn +queue work +1 jobs? waits?: the queue is held for 3[\d.]+ s; godwit limits work$/m,
+      /^warn +queue work +1 job waits: the queue is held for 3[\d.]+ s; godwit limits work$/m,
     );
     expect(out).toMatch(/^warn +limit openai +the shared limit 'openai' is held for 3[\d.]+ s: jobs of all/m);
   });
@@ -42,7 +42,7 @@ describe('doctor says why jobs wait', () => {
     await until(async () => (await queue.limits.list())[0]?.breaker?.state === 'open', PATIENT);
     await queue.add('bad', null);
     const { out } = await run('doctor');
-    expect(out).toMatch(/^warn +queue work +1 jobs? waits?: the circuit breaker of the queue is open for /m);
+    expect(out).toMatch(/^warn +queue work +1 job waits: the circuit breaker of the queue is open for /m);
     expect(out).not.toContain('add workers');
   });
 
@@ -81,11 +81,11 @@ describe('a queue that a process has paused for itself', () => {
     await until(async () => (await run('queues')).out.includes('paused in 1 of 1'), PATIENT);
     expect((await run('workers')).out).toMatch(/ paused +0\/10 /);
     expect((await run('doctor')).out).toMatch(
-      /^warn +queue work +1 jobs? waits? and all its processes have paused it; godwit workers work$/m,
+      /^warn +queue work +1 job waits and all processes of the queue have paused it; godwit workers work$/m,
     );
     expect(await run('health')).toMatchObject({
       code: 4,
-      out: expect.stringMatching(/^work: 1 jobs? waits? and all its processes have paused it$/m),
+      out: expect.stringMatching(/^work: 1 job waits and all processes of the queue have paused it$/m),
     });
   });
 

@@ -65,3 +65,16 @@ it('limits refuses a shared limit that does not exist, unless with --new', async
     });
   expect((await run('limits', 'work', '--json')).out).not.toContain('openia');
 });
+
+it('stats, workers and running refuse a queue that does not exist', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.add('x', null);
+  for (const command of ['stats', 'workers', 'running']) {
+    expect((await run(command, 'work')).code).toBe(0);
+    expect(await run(command, 'wrok')).toEqual({
+      code: 3,
+      out: '',
+      err: 'godwit: there is no queue "wrok" with this prefix; did you mean work?\n',
+    });
+  }
+});

@@ -5,7 +5,7 @@ import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { reasonOf, type HoldReason } from '../../producer/queue-limits.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
 import { isPausedByAll, servingOf, type Serving } from './serving.js';
-import { age, type Cell } from './table.js';
+import { age, counted, jobsWait, type Cell } from './table.js';
 
 /** One line of the output of `doctor`. */
 interface Finding {
@@ -167,20 +167,25 @@ export function queueFindings(queue: QueueInfo, serving: Serving, stops: readonl
   const what = `queue ${name}`;
   const findings: Finding[] = [];
   if (counts.waiting > 0 && processes === 0)
-    findings.push(fail(what, `${counts.waiting} jobs wait and no process works on it: start a worker`));
+    findings.push(fail(what, `${jobsWait(counts.waiting)} and no process works on it: start a worker`));
   const stop = stops.find(isStop) ?? (isLate(oldestWaitingMs) ? stops[0] : undefined);
   if (paused) findings.push(warn(what, `is paused; godwit resume ${name}`));
   else if (counts.waiting > 0 && isPausedByAll(serving))
     findings.push(
-      warn(what, `${counts.waiting} jobs wait and all its processes have paused it; godwit workers ${name}`),
+      warn(
+        what,
+        `${jobsWait(counts.waiting)} and all processes of the queue have paused it; godwit workers ${name}`,
+      ),
     );
-  if (stop) findings.push(warn(what, `${counts.waiting} jobs wait: ${stop.text}; godwit limits ${name}`));
+  if (stop) findings.push(warn(what, `${jobsWait(counts.waiting)}: ${stop.text}; godwit limits ${name}`));
   else if (findings.length === 0 && isLate(oldestWaitingMs))
     findings.push(
       warn(what, `its oldest job has waited ${age(oldestWaitingMs)}: add workers or concurrency`),
     );
-  if (counts.dead > 0) findings.push(warn(what, `${counts.dead} dead jobs; godwit dead ${name}`));
-  return findings.length > 0 ? findings : [ok(what, `${counts.waiting} waiting, ${processes} processes`)];
+  if (counts.dead > 0) findings.push(warn(what, `${counted(counts.dead, 'dead job')}; godwit dead ${name}`));
+  return findings.length > 0
+    ? findings
+    : [ok(what, `${counts.waiting} waiting, ${counted(processes, 'process', 'processes')}`)];
 }
 
 function workerFindings(workers: readonly WorkerInfo[]): Finding[] {
@@ -203,7 +208,7 @@ async function leases({ inspector }: Context, queue: string): Promise<Finding[]>
     : [
         fail(
           `queue ${queue}`,
-          `${late.length} workers went silent and nobody took back their jobs: start a worker`,
+          `${counted(late.length, 'worker')} went silent and nobody took back the jobs: start a worker`,
         ),
       ];
 }
@@ -219,13 +224,21 @@ async function schedules(
   if (late.length === 0) return [];
   const isServed = workers.some(({ pools }) => pools.some(({ queues }) => queues.includes(queue)));
   const advice = isServed ? 'its workers cannot fire them: see their log' : 'start a worker';
-  return [fail(`queue ${queue}`, `${late.length} schedules are late (${late[0]!.id}): ${advice}`)];
+  return [
+    fail(
+      `queue ${queue}`,
+      `${counted(late.length, 'schedule is', 'schedules are')} late (${late[0]!.id}): ${advice}`,
+    ),
+  ];
 }
 
 async function audit({ inspector }: Context, queue: string): Promise<Finding> {
   const { violations, checked } = await inspector.queue(queue).audit();
   const [first] = violations;
   return first
-    ? fail(`audit ${queue}`, `${violations.length} damages, such as: ${first.text}; godwit repair ${queue}`)
-    : ok(`audit ${queue}`, `${checked} jobs`);
+    ? fail(
+        `audit ${queue}`,
+        `${counted(violations.length, 'damage')}, such as: ${first.text}; godwit repair ${queue}`,
+      )
+    : ok(`audit ${queue}`, counted(checked, 'job'));
 }

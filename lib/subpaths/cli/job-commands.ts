@@ -24,7 +24,7 @@ import {
 } from './context.js';
 import { UsageError } from './usage-error.js';
 import { attemptRows, detailOf, fieldRows, jobOf, jobsOf, waitReasons } from './job-view.js';
-import { age, cut, right, type Cell } from './table.js';
+import { age, counted, cut, right, type Cell } from './table.js';
 
 const FILTER = {
   name: { type: 'string', about: 'only jobs with this name' },
@@ -242,7 +242,7 @@ function byId(
       if (all && ids.length === 0) return byFilter(context, name, all);
       if (all && filterOf(context).length > 0)
         throw new UsageError(`${name}: give ids or a filter, not both`, '');
-      const question = `${name} ${ids.length} ${ids.length === 1 ? 'job' : 'jobs'} of queue ${queue}?`;
+      const question = `${name} ${counted(ids.length, 'job')} of queue ${queue}?`;
       if (asks && !(await print.confirm(question))) return FAILED;
       const results = [];
       for (const id of ids) {
@@ -338,7 +338,8 @@ const dead: Command = {
       return DONE;
     }
     const sum = groups.map(({ count, reason, name: of }) => `${count} ${of} (${reason})`).join(', ');
-    if (!(await print.confirm(`${act} ${found.length} dead jobs of queue ${name}: ${sum}?`))) return FAILED;
+    if (!(await print.confirm(`${act} ${counted(found.length, 'dead job')} of queue ${name}: ${sum}?`)))
+      return FAILED;
     const limit = found.length;
     const count =
       act === 'retry'

@@ -11,7 +11,7 @@ import {
   type FoundSchedule,
   type LeftBehind,
 } from './bullmq-source.js';
-import { cut, right, type Cell } from './table.js';
+import { counted, cut, right, type Cell } from './table.js';
 
 /** What was done with a queue, or would be done. */
 interface Moved {
@@ -210,7 +210,7 @@ function show(all: readonly Moved[], isApplied: boolean, print: Context['print']
   if (print.isJson) return;
   for (const { queue, lost, left } of all) {
     for (const [what, count] of Object.entries(lost))
-      print.safeLine(print.paint('yellow', `${queue}: ${count} jobs without`), what);
+      print.safeLine(print.paint('yellow', `${queue}: ${counted(count, 'job')} without`), what);
     for (const { what, why } of left.slice(0, 20))
       print.safeLine(print.paint('yellow', `${queue}: left`), `${what}: ${why}`);
     if (left.length > 20) print.line(`${queue}: and ${left.length - 20} more; --json has all`);

@@ -4,7 +4,7 @@ import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
 import { servingOf, stateOfProcess } from './serving.js';
-import { age, cut, interval, right, type Cell } from './table.js';
+import { age, counted, cut, interval, right, type Cell } from './table.js';
 import { UsageError } from './usage-error.js';
 
 export const QUEUE_COLUMNS = [
@@ -75,6 +75,7 @@ const workers: Command = {
   words: [0, 1],
   async run({ inspector, words, print }) {
     const [queue] = words;
+    if (queue !== undefined) await inspector.queues([queue]);
     const all = await inspector.workers(queue === undefined ? {} : { queue });
     const rows = all.map((worker): Cell[] => {
       const { host, pid, versions, startedAt, pools } = worker;
@@ -139,6 +140,7 @@ const running: Command = {
   words: [0, 1],
   async run({ inspector, words, print }) {
     const [queue] = words;
+    if (queue !== undefined) await inspector.queues([queue]);
     const all = await inspector.workers(queue === undefined ? {} : { queue });
     const runs = runsOf(all);
     print.rows(runs, RUN_COLUMNS, runs.map(runRow), 'no running jobs were reported');
@@ -154,6 +156,7 @@ const stats: Command = {
   options: { days: { type: 'string', about: 'how many days, 1 to 90 (default: 7)' } },
   async run(context) {
     const { inspector, words, print } = context;
+    await inspector.queues(words);
     const found = await inspector.queue(words[0]!).stats({ days: numberOf(context, 'days', 7) });
     const names = Object.entries(found.total.byName).map(([name, one]): Cell[] => [
       name === '' ? '(other names)' : name,
@@ -334,7 +337,7 @@ const audit: Command = {
       report,
       [{ title: 'KIND' }, { title: 'WHAT' }],
       rows,
-      `${report.checked} jobs checked, no damage`,
+      `${counted(report.checked, 'job')} checked, no damage`,
     );
     return rows.length === 0 ? DONE : UNHEALTHY;
   },
@@ -353,9 +356,10 @@ const repair: Command = {
       print.done('no damage', { repairs: [], checked: 0 });
       return DONE;
     }
-    if (!(await print.confirm(`Repair ${violations.length} damages of queue ${queue.name}?`))) return FAILED;
+    if (!(await print.confirm(`Repair ${counted(violations.length, 'damage')} of queue ${queue.name}?`)))
+      return FAILED;
     const report = await queue.repair();
-    print.done(`${report.repairs.length} repairs`, report);
+    print.done(counted(report.repairs.length, 'repair'), report);
     return DONE;
   },
 };
@@ -369,9 +373,13 @@ const obliterate: Command = {
   async run({ inspector, words, values, print }) {
     const [info] = await inspector.queues(words);
     const total = Object.values(info!.counts).reduce((sum, count) => sum + count, 0);
-    if (!(await print.confirm(`Delete queue ${info!.name} with its ${total} jobs?`))) return FAILED;
+    if (!(await print.confirm(`Delete queue ${info!.name} with its ${counted(total, 'job')}?`)))
+      return FAILED;
     await inspector.queue(info!.name).obliterate({ force: values['force'] === true });
-    print.done(`queue ${info!.name} with ${total} jobs is deleted`, { queue: info!.name, jobs: total });
+    print.done(`queue ${info!.name} with ${counted(total, 'job')} is deleted`, {
+      queue: info!.name,
+      jobs: total,
+    });
     return DONE;
   },
 };

@@ -105,3 +105,13 @@ export function interval(ms: number): string {
   const [size, unit] = UNITS.find(([one]) => ms % one === 0 && ms > 0) ?? [1, 'ms'];
   return `${ms / size} ${unit}`;
 }
+
+/** `1 job`, `2 jobs`; `1 job waits`, `2 jobs wait`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+/** How many jobs wait, as the start of a sentence. */
+export function jobsWait(count: number): string {
+  return counted(count, 'job waits', 'jobs wait');
+}

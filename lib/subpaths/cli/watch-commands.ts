@@ -22,7 +22,7 @@ import {
 import { doctor } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows, RUN_COLUMNS, runRow, runsOf } from './queue-commands.js';
 import { isPausedByAll } from './serving.js';
-import { age, table } from './table.js';
+import { age, counted, jobsWait, table } from './table.js';
 import { UsageError } from './usage-error.js';
 
 const tail: Command = {
@@ -220,17 +220,17 @@ const health: Command = {
     const maxOldest = numberOf(context, 'max-oldest', Infinity) * 1000;
     const faults = found.flatMap(({ name, counts, workers, workersPaused, oldestWaitingMs }) => [
       ...(counts.waiting > 0 && workers === 0
-        ? [`${name}: ${counts.waiting} jobs wait and no process works on it`]
+        ? [`${name}: ${jobsWait(counts.waiting)} and no process works on it`]
         : []),
       ...(counts.waiting > 0 && isPausedByAll({ processes: workers, paused: workersPaused })
-        ? [`${name}: ${counts.waiting} jobs wait and all its processes have paused it`]
+        ? [`${name}: ${jobsWait(counts.waiting)} and all processes of the queue have paused it`]
         : []),
-      ...(counts.waiting > maxWaiting ? [`${name}: ${counts.waiting} jobs wait`] : []),
+      ...(counts.waiting > maxWaiting ? [`${name}: ${jobsWait(counts.waiting)}`] : []),
       ...((oldestWaitingMs ?? 0) > maxOldest
         ? [`${name}: the oldest job has waited ${age(oldestWaitingMs)}`]
         : []),
     ]);
-    const text = faults.length === 0 ? `healthy, ${found.length} queues` : faults.join('\n');
+    const text = faults.length === 0 ? `healthy, ${counted(found.length, 'queue')}` : faults.join('\n');
     context.print.done(text, { healthy: faults.length === 0, faults });
     return faults.length === 0 ? DONE : UNHEALTHY;
   },
