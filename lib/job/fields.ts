@@ -240,7 +240,7 @@ function notAnOption(path: string, field: string, advice: string): InvalidOption
 }
 
 /** The known word that this one is probably a misspelling of. */
-function nearest(word: string, known: readonly string[]): string | undefined {
+export function nearest(word: string, known: readonly string[]): string | undefined {
   let best: string | undefined;
   let bestDistance = Math.ceil(word.length / 3) + 1;
   for (const candidate of known) {

@@ -461,8 +461,8 @@ function checkCursor(value: unknown, path: string): string {
   throw new InvalidOptionError(path, 'the cursor of a previous page', value);
 }
 
-/** Null if this limit lets a job start now. */
-function reasonOf(limit: LimitInfo): HoldReason | null {
+/** @internal Null if this limit lets a job start now. */
+export function reasonOf(limit: LimitInfo): HoldReason | null {
   const { of, name, paused, heldForMs, breaker, nextInMs, left, concurrency, running } = limit;
   const whose =
     of === 'queue' ? 'the queue' : of === 'shared' ? `the shared limit '${name}'` : `the ${of} '${name}'`;

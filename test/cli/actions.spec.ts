@@ -1,5 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import { expect, it } from 'vitest';
+import { targetText } from '#lib/subpaths/cli/actions.js';
 import { bootQueue } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { runOn } from './support.js';
@@ -19,7 +20,7 @@ it('records what the command changes, and lists it', async () => {
   const { queue } = await bootQueue(redis, { watch: false });
   expect(await run('actions')).toEqual({ code: 0, out: 'no actions are recorded\n', err: '' });
   await queue.as('ada').pause();
-  await run('add', 'work', 'one', '--id', 'a', '-d', '"canary"');
+  await run('add', 'work', 'one', '--id', 'a', '-d', '"canary"', '--new');
   await run('cancel', 'work', 'a');
   await run('clean', 'work', 'waiting', '--where', 'tenant=canary', '--yes');
   await run('remove', 'work', 'nobody', '--yes');
@@ -33,6 +34,7 @@ it('records what the command changes, and lists it', async () => {
     `${me}|job.add|work|a|1|ok`,
     'ada|queue.pause|work||1|ok',
   ]);
+  expect((await run('actions')).out).toMatch(/ job\.remove +work +state waiting, where tenant +0 +ok$/m);
   expect(await actions('work', '--actor', 'ada')).toEqual(['ada|queue.pause|work||1|ok']);
   const page = await run('actions', '--limit', '1', '--actor', 'ada');
   expect(page.out).toMatch(
@@ -48,4 +50,18 @@ it('refuses wrong arguments', async () => {
     const { code, err } = await run('actions', ...words);
     expect([words, code, err.length > 0]).toEqual([words, 2, true]);
   }
+});
+
+it.each([
+  ['a', 'a'],
+  ['{"state":"dead","name":["x","y"],"olderThan":"2h"}', 'state dead, name x y, olderThan 2h'],
+  ['retry {"limit":10}', 'retry limit 10'],
+  ['remove {}', 'remove all'],
+  [
+    'shared openai {"concurrency":null,"rate":{"max":5,"per":60000}}',
+    'shared openai concurrency none, rate max 5 per 60000',
+  ],
+  ['{"state":"dead","contains":"a text that was cu', '{"state":"dead","contains":"a text that was cu'],
+])('shows %s without JSON', (target, text) => {
+  expect(targetText(target)).toBe(text);
 });

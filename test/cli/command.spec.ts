@@ -53,12 +53,28 @@ it('a program that runs commands one after the other collects no listeners', asy
 describe('wrong arguments: usage and code 2', () => {
   it.each([
     ['no command', [], 'the command is missing'],
-    ['another command', ['dispatcher'], 'there is no command "dispatcher"'],
-    ['an unknown option', ['dispatch', '--redis'], "Unknown option '--redis'"],
-    ['an unknown short option', ['dispatch', '-x'], "Unknown option '-x'"],
-    ['an argument', ['dispatch', 'now'], "Unexpected argument 'now'"],
-    ['an option without its value', ['dispatch', '-n'], "'-n, --batch-size <value>' argument missing"],
-    ['a value for a flag', ['dispatch', '--verbose=yes'], "'-v, --verbose' does not take an argument"],
+    ['another command', ['dispatcher'], 'unknown command dispatcher; did you mean dispatch?'],
+    ['a misspelt command', ['quque'], 'unknown command quque; did you mean queues?'],
+    ['a command like no other', ['xyz'], 'unknown command xyz'],
+    ['an unknown option', ['dispatch', '--redis'], 'unknown option --redis; did you mean --redis-url?'],
+    [
+      'the start of an option',
+      ['dead', 'q', '--newer', '2h'],
+      'unknown option --newer; did you mean --newer-than?',
+    ],
+    ['a misspelt option', ['queues', '--josn'], 'unknown option --josn; did you mean --json?'],
+    ['an unknown short option', ['dispatch', '-x'], 'unknown option -x'],
+    ['an option that is no text', ['queues', '--a\nb'], 'unknown option --a\\u000ab'],
+    ['an argument', ['dispatch', 'now'], 'unexpected argument "now"'],
+    ['no argument', ['jobs'], 'an argument is missing'],
+    ['no shell', ['completion'], 'completion: name a shell: bash, zsh or fish'],
+    ['an option without its value', ['dispatch', '-n'], '-n needs a value'],
+    [
+      'an option in place of a value',
+      ['jobs', 'q', '--limit', '--json'],
+      '--limit needs a value, got "--json"; write a value that begins with - as --limit=--json',
+    ],
+    ['a value for a flag', ['dispatch', '--verbose=yes'], '--verbose takes no value'],
     [
       'words for the batch size',
       ['dispatch', '-n', 'ten'],
@@ -83,9 +99,12 @@ describe('wrong arguments: usage and code 2', () => {
   ])('%s', async (_, args, words) => {
     const { code, out, err } = await run(...args);
     expect({ code, out }).toEqual({ code: 2, out: '' });
-    expect(err).toContain(`godwit: `);
-    expect(err.split('\n')[0]).toContain(words);
-    expect(err).toMatch(/\nUsage: godwit /);
+    const lines = err.trimEnd().split('\n');
+    expect(lines.at(-1)).toMatch(/^godwit: /);
+    expect(lines.at(-1)).toContain(words);
+    // Without a command, the help comes before it.
+    expect(args.length === 0 || lines.length === 2).toBe(true);
+    expect(lines[0]).toMatch(/--help|^Usage: godwit /);
   });
 
   it('does not show the password of a bad URL', async () => {

@@ -85,7 +85,7 @@ const PLANTED: readonly Planted[] = [
     plant: async ({ queue }) => void (await queue.add('x', null)),
     level: 'fail',
     what: /^queue work$/,
-    text: /^1 jobs wait and no process works on it: start a worker$/,
+    text: /^1 job waits and no process works on it: start a worker$/,
   },
   {
     fault: 'a queue that is paused',
@@ -103,14 +103,14 @@ const PLANTED: readonly Planted[] = [
     },
     level: 'warn',
     what: /^queue work$/,
-    text: /^1 dead jobs; godwit dead work$/,
+    text: /^1 dead job; godwit dead work$/,
   },
   {
     fault: 'a worker that went silent',
     plant: async () => void (await redis.admin.zadd(key('workers'), 1, 'gone')),
     level: 'fail',
     what: /^queue work$/,
-    text: /^1 workers went silent/,
+    text: /^1 worker went silent/,
   },
   {
     fault: 'a schedule that is late',
@@ -120,7 +120,7 @@ const PLANTED: readonly Planted[] = [
     },
     level: 'fail',
     what: /^queue work$/,
-    text: /^1 schedules are late \(late\): start a worker$/,
+    text: /^1 schedule is late \(late\): start a worker$/,
   },
   {
     fault: 'a job without a body',

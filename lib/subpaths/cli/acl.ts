@@ -1,7 +1,7 @@
 import '../../engine/redis-engine.js';
 import { allScripts } from '../../engine/script.js';
 import { DONE, type Command } from './context.js';
-import { UsageError } from './dispatch-options.js';
+import { UsageError } from './usage-error.js';
 
 export interface AclOptions {
   /** The prefix of `forRoot`. */

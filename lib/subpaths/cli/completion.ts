@@ -1,6 +1,6 @@
-import { UsageError } from './dispatch-options.js';
+import { UsageError } from './usage-error.js';
 
-const USAGE = `Usage: godwit completion <bash|zsh|fish>
+export const COMPLETION_HELP = `Usage: godwit completion <bash|zsh|fish>
 
   bash: source <(godwit completion bash)
   zsh:  source <(godwit completion zsh)
@@ -18,7 +18,7 @@ export function completionScript(shell: string | undefined, commands: readonly s
     case 'fish':
       return fish(names);
     default:
-      throw new UsageError('completion: name a shell', USAGE);
+      throw new UsageError('completion: name a shell: bash, zsh or fish', 'see godwit completion --help');
   }
 }
 

@@ -1,12 +1,14 @@
 import { createInterface } from 'node:readline/promises';
 import { once } from 'node:events';
-import type { GodwitError } from '../../errors.js';
+import type { GodwitError, UnknownQueueError } from '../../errors.js';
 import { escaped } from '../../errors/show.js';
 import { readDuration } from '../../job/duration.js';
+import { quoted } from '../../job/text.js';
 import type { Inspector } from '../inspector.js';
+import { didYouMean } from './closest.js';
 import { paint, table, type Cell, type Column, type Screen } from './table.js';
 import type { Output } from './output.js';
-import { UsageError } from './dispatch-options.js';
+import { UsageError } from './usage-error.js';
 
 export const DONE = 0;
 export const FAILED = 1;
@@ -18,10 +20,31 @@ export function isOfArguments({ code }: GodwitError): boolean {
   return /^GODWIT_(INVALID|PAYLOAD|SCHEMA)/.test(code);
 }
 
+/** Something that the arguments name does not exist. */
+export class NotThereError extends Error {}
+
+/** Errors are written for developers, who register queues. */
+export function unknownQueueText({ queue, known }: UnknownQueueError): string {
+  const near = didYouMean(queue, known) || '; godwit queues lists them';
+  return `there is no queue ${quoted(queue)} with this prefix${near}`;
+}
+
+/** With less room, a cut text says nothing. */
+const LEAST_ROOM = 10;
+
 /** For a `UsageError` that needs no usage text. */
 const NO_USAGE = ' ';
 
-type OptionType = { readonly type: 'string' | 'boolean'; readonly short?: string; readonly about: string };
+interface OptionType {
+  readonly type: 'string' | 'boolean';
+  readonly short?: string;
+  readonly about: string;
+  /** Whether the value is a duration. */
+  readonly isDuration?: boolean;
+}
+
+/** An option that is a duration. */
+export const duration = (about: string) => ({ type: 'string', about, isDuration: true }) as const;
 
 /** A subcommand of `godwit` that uses Redis. */
 export interface Command {
@@ -90,6 +113,20 @@ export class Printer {
     this.output.print(`${head}  ${clean.length > room ? `${clean.slice(0, room - 1)}…` : clean}\n`);
   }
 
+  /**
+   * Prints a line with foreign text. Its last part is cut at the width of the screen, or left out if there is no room.
+   *
+   * @param head may contain colours, so its width is given.
+   */
+  eventLine(head: string, headWidth: number, text: string, last: string): void {
+    const { width } = this.screen;
+    const clean = escaped(text);
+    const more = escaped(last);
+    const room = width === undefined ? Infinity : width - headWidth - clean.length - 4;
+    const cut = more.length <= room ? more : `${more.slice(0, room - 1)}…`;
+    this.output.print(`${head}  ${clean}${room < LEAST_ROOM ? '' : `  ${cut}`}`.trimEnd() + '\n');
+  }
+
   /** Prints text unchanged, such as a page that other programs read. */
   raw(text: string): void {
     this.output.print(text);
@@ -134,6 +171,19 @@ export function numberOf({ values }: Context, name: string, otherwise: number): 
   if (given === undefined) return otherwise;
   if (typeof given === 'string' && /^\d{1,9}$/.test(given)) return Number(given);
   throw new UsageError(`--${name} must be a whole number, got ${JSON.stringify(given)}`, '');
+}
+
+/**
+ * In code a number is milliseconds, but whoever types `--older-than 2` hardly means 2 ms. So only 0 may have no unit.
+ *
+ * @throws {UsageError}
+ */
+export function checkDuration(text: string, what: string): void {
+  if (/^ *0+ *$/.test(text) || /^-?(\d+\.?\d*|\.\d+) *[a-z]+$/i.test(text)) return;
+  throw new UsageError(
+    `${what} must be a duration with a unit, such as 10m or 2h, got ${JSON.stringify(text.slice(0, 100))}`,
+    '',
+  );
 }
 
 /** The option `--rate`: a number per time, such as `50/s` or `100/5m`. Undefined if it is not given. */

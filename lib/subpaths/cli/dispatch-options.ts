@@ -1,8 +1,9 @@
-import { parseArgs } from 'node:util';
 import { GodwitError } from '../../errors.js';
 import { quoted } from '../../job/text.js';
 import { checkUrl, DEFAULT_CONNECTION } from '../../options/connection.js';
 import { checkKey, MAX_BATCH } from '../../options/dispatcher-options.js';
+import { readArguments } from './read-arguments.js';
+import { UsageError } from './usage-error.js';
 
 export const DISPATCH_HELP = `Usage: godwit dispatch [options]
 
@@ -62,21 +63,29 @@ export function readDispatchOptions(args: string[]): DispatchOptions | 'help' {
   };
 }
 
-function parse(args: string[]) {
-  return checked(
-    () =>
-      parseArgs({
-        args,
-        options: {
-          'redis-url': { type: 'string', short: 'u' },
-          'delayed-task-zset-key': { type: 'string', short: 'd' },
-          'ready-task-list-key': { type: 'string', short: 'r' },
-          'batch-size': { type: 'string', short: 'n' },
-          verbose: { type: 'boolean', short: 'v' },
-          help: { type: 'boolean', short: 'h' },
-        },
-      }).values,
-  );
+const OPTIONS = {
+  'redis-url': { type: 'string', short: 'u' },
+  'delayed-task-zset-key': { type: 'string', short: 'd' },
+  'ready-task-list-key': { type: 'string', short: 'r' },
+  'batch-size': { type: 'string', short: 'n' },
+  verbose: { type: 'boolean', short: 'v' },
+  help: { type: 'boolean', short: 'h' },
+} as const;
+const USAGE = 'see godwit dispatch --help';
+
+interface Values {
+  readonly 'redis-url'?: string;
+  readonly 'delayed-task-zset-key'?: string;
+  readonly 'ready-task-list-key'?: string;
+  readonly 'batch-size'?: string;
+  readonly verbose?: boolean;
+  readonly help?: boolean;
+}
+
+function parse(args: string[]): Values {
+  const { values, words } = readArguments(args, OPTIONS, USAGE);
+  if (words.length > 0) throw refusal(`unexpected argument ${quoted(words[0]!.slice(0, 100))}`);
+  return values;
 }
 
 function batch(text: string): number {
@@ -87,29 +96,15 @@ function batch(text: string): number {
   );
 }
 
-/** Returns the result of the function. Errors in the arguments are shown with the usage. */
+/** Returns the result of the function. Errors of the library are wrong use. */
 function checked<T>(read: () => T): T {
   try {
     return read();
   } catch (error) {
-    const isOfCaller =
-      error instanceof GodwitError ||
-      String((error as NodeJS.ErrnoException).code).startsWith('ERR_PARSE_ARGS');
-    throw isOfCaller ? refusal((error as Error).message) : error;
+    throw error instanceof GodwitError ? refusal(error.message) : error;
   }
 }
 
 function refusal(message: string): UsageError {
-  return new UsageError(message, DISPATCH_HELP);
-}
-
-/** An invalid command line; the message says why. */
-export class UsageError extends Error {
-  constructor(
-    message: string,
-    /** The correct usage. */
-    readonly usage: string,
-  ) {
-    super(message);
-  }
+  return new UsageError(message, USAGE);
 }

@@ -2,9 +2,11 @@ import { checkServer, nameOfServer } from '../../engine/wire/server-check.js';
 import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
-import { counted } from '../../job/text.js';
+import { reasonOf, type HoldReason } from '../../producer/queue-limits.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
-import { age, type Cell } from './table.js';
+import { isPausedByAll, servingOf, type Serving } from './serving.js';
+import { age, jobsWait, type Cell } from './table.js';
+import { counted } from '../../job/text.js';
 
 /** One line of the output of `doctor`. */
 interface Finding {
@@ -72,7 +74,12 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   const findings = [await roundTrips(context), await clock(context)];
   if (queues.length === 0)
     findings.push(warn('queues', `none with the prefix ${context.prefix}; check --prefix`));
-  findings.push(...queues.flatMap((queue) => queueFindings(queue, workers)), ...workerFindings(workers));
+  for (const queue of queues) {
+    // oxlint-disable-next-line no-await-in-loop -- one queue after another, so that the diagnosis adds little load
+    const stops = queue.counts.waiting > 0 ? await stopsOf(context, queue) : [];
+    findings.push(...queueFindings(queue, servingOf(workers, queue.name), stops));
+  }
+  findings.push(...(await sharedLimits(context, queues)), ...workerFindings(workers));
   for (const { name } of queues) {
     // oxlint-disable-next-line no-await-in-loop -- one queue after another, so that the diagnosis adds little load
     findings.push(...(await leases(context, name)), ...(await schedules(context, name, workers)));
@@ -122,20 +129,64 @@ async function clock({ inspector }: Context): Promise<Finding> {
     : ok('clock of Redis', text);
 }
 
-function queueFindings(queue: QueueInfo, workers: readonly WorkerInfo[]): Finding[] {
+/** The limits that keep jobs of the queue from starting now. Those of its groups only if its oldest job is late. */
+async function stopsOf({ inspector }: Context, { name, oldestWaitingMs }: QueueInfo): Promise<HoldReason[]> {
+  const queue = inspector.queue(name);
+  const own = (await queue.limits.list()).filter(
+    ({ of, waiting }) => of === 'queue' || (of === 'name' && waiting > 0),
+  );
+  const stops = own.flatMap((limit) => reasonOf(limit) ?? []);
+  if (stops.length > 0 || !isLate(oldestWaitingMs)) return stops;
+  const { groups } = await queue.groups({ limit: 100 });
+  return groups.filter(({ waiting }) => waiting > 0).flatMap((group) => reasonOf(group) ?? []);
+}
+
+/** Which queues use a shared limit is in the code of the applications, so it is not reported with a queue. */
+async function sharedLimits({ inspector }: Context, queues: readonly QueueInfo[]): Promise<Finding[]> {
+  const [first] = queues;
+  if (first === undefined) return [];
+  const all = await inspector.queue(first.name).limits.listShared();
+  return all
+    .flatMap((limit) => reasonOf(limit) ?? [])
+    .filter(isStop)
+    .map(({ name, text }) => warn(`limit ${name}`, `${text}: jobs of all queues that use it wait`));
+}
+
+function isLate(oldestWaitingMs: number | null): boolean {
+  return (oldestWaitingMs ?? 0) > OLD_MS;
+}
+
+/** Whether the limit lets no job start at all. A rate or a concurrency that is used up is normal while a queue is busy. */
+function isStop({ reason }: HoldReason): boolean {
+  return reason !== 'rate' && reason !== 'concurrency';
+}
+
+/** @param stops the limits that keep its jobs from starting now. */
+export function queueFindings(queue: QueueInfo, serving: Serving, stops: readonly HoldReason[]): Finding[] {
   const { name, counts, paused, oldestWaitingMs } = queue;
+  const { processes } = serving;
   const what = `queue ${name}`;
-  const served = workers.filter(({ pools }) => pools.some(({ queues }) => queues.includes(name)));
   const findings: Finding[] = [];
-  if (counts.waiting > 0 && served.length === 0)
-    findings.push(fail(what, `${counts.waiting} jobs wait and no process works on it: start a worker`));
+  if (counts.waiting > 0 && processes === 0)
+    findings.push(fail(what, `${jobsWait(counts.waiting)} and no process works on it: start a worker`));
+  const stop = stops.find(isStop) ?? (isLate(oldestWaitingMs) ? stops[0] : undefined);
   if (paused) findings.push(warn(what, `is paused; godwit resume ${name}`));
-  else if (served.length > 0 && (oldestWaitingMs ?? 0) > OLD_MS)
+  else if (counts.waiting > 0 && isPausedByAll(serving))
+    findings.push(
+      warn(
+        what,
+        `${jobsWait(counts.waiting)} and all processes of the queue have paused it; godwit workers ${name}`,
+      ),
+    );
+  if (stop) findings.push(warn(what, `${jobsWait(counts.waiting)}: ${stop.text}; godwit limits ${name}`));
+  else if (findings.length === 0 && isLate(oldestWaitingMs))
     findings.push(
       warn(what, `its oldest job has waited ${age(oldestWaitingMs)}: add workers or concurrency`),
     );
-  if (counts.dead > 0) findings.push(warn(what, `${counts.dead} dead jobs; godwit dead ${name}`));
-  return findings.length > 0 ? findings : [ok(what, `${counts.waiting} waiting, ${served.length} processes`)];
+  if (counts.dead > 0) findings.push(warn(what, `${counted(counts.dead, 'dead job')}; godwit dead ${name}`));
+  return findings.length > 0
+    ? findings
+    : [ok(what, `${counts.waiting} waiting, ${counted(processes, 'process', 'processes')}`)];
 }
 
 function workerFindings(workers: readonly WorkerInfo[]): Finding[] {
@@ -158,7 +209,7 @@ async function leases({ inspector }: Context, queue: string): Promise<Finding[]>
     : [
         fail(
           `queue ${queue}`,
-          `${late.length} workers went silent and nobody took back their jobs: start a worker`,
+          `${counted(late.length, 'worker')} went silent and nobody took back the jobs: start a worker`,
         ),
       ];
 }
@@ -174,7 +225,12 @@ async function schedules(
   if (late.length === 0) return [];
   const isServed = workers.some(({ pools }) => pools.some(({ queues }) => queues.includes(queue)));
   const advice = isServed ? 'its workers cannot fire them: see their log' : 'start a worker';
-  return [fail(`queue ${queue}`, `${late.length} schedules are late (${late[0]!.id}): ${advice}`)];
+  return [
+    fail(
+      `queue ${queue}`,
+      `${counted(late.length, 'schedule is', 'schedules are')} late (${late[0]!.id}): ${advice}`,
+    ),
+  ];
 }
 
 async function audit({ inspector }: Context, queue: string): Promise<Finding> {
@@ -185,5 +241,5 @@ async function audit({ inspector }: Context, queue: string): Promise<Finding> {
         `audit ${queue}`,
         `${counted(violations.length, 'problem')}, such as: ${first.text}; godwit repair ${queue}`,
       )
-    : ok(`audit ${queue}`, `${checked} jobs`);
+    : ok(`audit ${queue}`, counted(checked, 'job'));
 }

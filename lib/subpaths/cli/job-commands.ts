@@ -1,28 +1,31 @@
 import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import type { DataMatch } from '../../contract/admin-verbs.js';
-import { JobFailedError } from '../../errors.js';
-import { logByAttempt } from '../../job/job-log.js';
+import { JobFailedError, UnknownQueueError } from '../../errors.js';
 import type { JobHeaders } from '../../job/headers.js';
 import type { JobState } from '../../job/job-state.js';
 import type { BulkPace, CancelFilter, JobFilter } from '../../producer/bulk-acts.js';
 import type { DeadJob, DeadListOptions } from '../../producer/dead-jobs.js';
 import { parseWhere } from '../../producer/job-list.js';
-import type { FailedAttempt, JobSnapshot } from '../../producer/job-snapshot.js';
 import type { Queue } from '../../producer/queue.js';
 import {
   DONE,
+  duration,
   FAILED,
   given,
   NOT_THERE,
+  NotThereError,
   numberOf,
   rateOf,
   STOPPED,
+  unknownQueueText,
   type Command,
   type Context,
 } from './context.js';
-import { UsageError } from './dispatch-options.js';
+import { UsageError } from './usage-error.js';
+import { attemptRows, detailOf, fieldRows, jobOf, jobsOf, waitReasons } from './job-view.js';
 import { age, cut, right, type Cell } from './table.js';
+import { counted } from '../../job/text.js';
 
 const FILTER = {
   name: { type: 'string', about: 'only jobs with this name' },
@@ -31,8 +34,8 @@ const FILTER = {
   limit: { type: 'string', about: 'the most jobs to take' },
 } as const;
 const AGES = {
-  'older-than': { type: 'string', about: 'only jobs that died longer ago than this, e.g. 2h' },
-  'newer-than': { type: 'string', about: 'only jobs that died within this time, e.g. 2h' },
+  'older-than': duration('only jobs that died longer ago than this, e.g. 2h'),
+  'newer-than': duration('only jobs that died within this time, e.g. 2h'),
 } as const;
 const RATE = {
   rate: { type: 'string', about: 'the most jobs to change in a time, e.g. 50/s, 100/5m' },
@@ -62,7 +65,7 @@ const jobs: Command = {
     const { inspector, words, values, print } = context;
     await inspector.queues(words);
     const state = (values['state'] ?? 'waiting') as JobState;
-    const page = await inspector.queue(words[0]!).jobs({
+    const page = await jobsOf(inspector, words[0]!, {
       state,
       limit: numberOf(context, 'limit', 50),
       data: print.isJson,
@@ -70,10 +73,10 @@ const jobs: Command = {
       ...where(context),
       ...(values['newest'] === true && { order: 'desc' as const }),
     });
-    const rows = (page.jobs as JobSnapshot[]).map((job): Cell[] => [
+    const rows = page.jobs.map((job): Cell[] => [
       job.id,
       job.name,
-      `${job.attempt}/${job.attempts}`,
+      job.attempts === null ? job.attempt : `${job.attempt}/${job.attempts}`,
       job.createdAt ? age(Date.now() - job.createdAt.getTime()) : '-',
       detailOf(job),
     ]);
@@ -96,69 +99,24 @@ function where({ values }: Context): { where?: DataMatch } {
   return { where: match };
 }
 
-function detailOf({ state, dueAt, failure, worker, cancelReason }: JobSnapshot): string {
-  switch (state) {
-    case 'delayed':
-      return `due ${dueAt?.toISOString() ?? '-'}`;
-    case 'active':
-      return worker ?? '';
-    case 'dead':
-      return `${failure?.reason ?? ''}: ${failure?.message ?? ''}`;
-    case 'cancelled':
-      return cancelReason ?? '';
-    default:
-      return failure ? `last error: ${failure.message}` : '';
-  }
-}
-
 const job: Command = {
   name: 'job',
   usage: '<queue> <id>',
   about: 'shows one job',
   words: [2, 2],
   async run({ inspector, words, print }) {
-    const queue = inspector.queue(words[0]!);
-    const found = await queue.get(words[1]!);
+    const found = await jobOf(inspector, words[0]!, words[1]!);
     if (found === null) {
       print.done(`queue ${words[0]} has no job ${words[1]}`, { found: null });
       return NOT_THERE;
     }
-    const fields = Object.entries(found).filter(
-      ([key, value]) => key !== 'failures' && key !== 'logs' && value !== null && value !== undefined,
-    );
-    const rows = fields.map(([key, value]): Cell[] => [key, valueText(value)]);
-    rows.push(...attemptRows(found));
-    const { name, group } = found;
-    if (found.state === 'waiting' && name !== '')
-      for (const { text } of await queue.limits.holding({ name, group })) rows.push(['waits because', text]);
+    const rows = [...fieldRows(found), ...attemptRows(found)];
+    if (found.state === 'waiting')
+      for (const text of await waitReasons(inspector, found)) rows.push(['waits because', text]);
     print.rows(found, [{ title: 'FIELD' }, { title: 'VALUE' }], rows, '');
     return DONE;
   },
 };
-
-/** The last failed attempts, and each attempt with log lines. */
-function attemptRows({ attempt: current, state, failures, logs }: JobSnapshot): Cell[][] {
-  const logged = logByAttempt(logs);
-  const rows: Cell[][] = [];
-  const attempts = new Set([...logged, ...failures].map(({ attempt }) => attempt));
-  for (const number of [...attempts].toSorted((a, b) => (a ?? 0) - (b ?? 0))) {
-    const failure = failures.find(({ attempt }) => attempt === number);
-    const how = failure ? failureText(failure) : number === current ? state : '';
-    rows.push([`attempt ${number ?? 'unknown'}`, how]);
-    const lines = logged.flatMap(({ attempt, lines }) => (attempt === number ? lines : []));
-    for (const [at, line] of lines.entries()) rows.push([at === 0 ? '  log' : '', line]);
-  }
-  return rows;
-}
-
-function failureText({ at, durationUs, worker, name, message }: FailedAttempt): string {
-  return `failed ${at.toISOString()} after ${(durationUs / 1_000).toFixed(1)} ms in ${worker}: ${name}: ${message}`;
-}
-
-function valueText(value: unknown): string {
-  if (value instanceof Date) return value.toISOString();
-  return typeof value === 'string' ? value : JSON.stringify(value);
-}
 
 const add: Command = {
   name: 'add',
@@ -168,17 +126,19 @@ const add: Command = {
   options: {
     data: { type: 'string', short: 'd', about: 'JSON, @file, or - for standard input (default: null)' },
     id: { type: 'string', about: 'an id of your own' },
-    delay: { type: 'string', about: 'run it after this time, e.g. 10m' },
+    delay: duration('run it after this time, e.g. 10m'),
     priority: { type: 'string', about: '1 (first) to 2097151' },
     attempts: { type: 'string', about: 'how often it may run' },
     group: { type: 'string', about: 'its group; groups.by of the application is not applied here' },
     headers: { type: 'string', about: 'headers of the job: a JSON object of short texts' },
     wait: { type: 'boolean', about: 'wait until it ends; exit code 1 if it dies' },
-    timeout: { type: 'string', about: 'how long to wait (default: 30s)' },
+    timeout: duration('how long to wait (default: 30s)'),
+    new: { type: 'boolean', about: 'create the queue if there is none with this name' },
   },
   async run(context) {
     const { inspector, words, values, print, signal } = context;
     const [name, jobName] = words as [string, string];
+    if (values['new'] !== true) await checkKnown(inspector, name);
     const queue = inspector.queue(name);
     const data = await dataOf(values['data'] as string | undefined);
     const options = {
@@ -207,6 +167,16 @@ const add: Command = {
     }
   },
 };
+
+/** A job in a queue with a misspelt name would never run. */
+async function checkKnown(inspector: Context['inspector'], queue: string): Promise<void> {
+  try {
+    await inspector.queues([queue]);
+  } catch (error) {
+    if (!(error instanceof UnknownQueueError)) throw error;
+    throw new NotThereError(`${unknownQueueText(error)} (--new creates it)`);
+  }
+}
 
 async function dataOf(source: string | undefined): Promise<unknown> {
   if (source === undefined) return null;
@@ -237,8 +207,8 @@ function fileOf(path: string): string {
 
 const BY_FILTER = {
   ...FILTER,
-  'older-than': { type: 'string', about: 'only jobs that were added longer ago than this, e.g. 2h' },
-  'newer-than': { type: 'string', about: 'only jobs that were added within this time, e.g. 2h' },
+  'older-than': duration('only jobs that were added longer ago than this, e.g. 2h'),
+  'newer-than': duration('only jobs that were added within this time, e.g. 2h'),
   all: { type: 'boolean', about: 'take all jobs, without ids or a filter' },
   ...RATE,
 } as const;
@@ -276,7 +246,7 @@ function byId(
       if (all && ids.length === 0) return byFilter(context, name, all);
       if (all && filterOf(context).length > 0)
         throw new UsageError(`${name}: give ids or a filter, not both`, '');
-      const question = `${name} ${ids.length} ${ids.length === 1 ? 'job' : 'jobs'} of queue ${queue}?`;
+      const question = `${name} ${counted(ids.length, 'job')} of queue ${queue}?`;
       if (asks && !(await print.confirm(question))) return FAILED;
       const results = [];
       for (const id of ids) {
@@ -372,7 +342,8 @@ const dead: Command = {
       return DONE;
     }
     const sum = groups.map(({ count, reason, name: of }) => `${count} ${of} (${reason})`).join(', ');
-    if (!(await print.confirm(`${act} ${found.length} dead jobs of queue ${name}: ${sum}?`))) return FAILED;
+    if (!(await print.confirm(`${act} ${counted(found.length, 'dead job')} of queue ${name}: ${sum}?`)))
+      return FAILED;
     const limit = found.length;
     const count =
       act === 'retry'
@@ -413,11 +384,8 @@ const clean: Command = {
   options: {
     ...FILTER,
     reason: { type: 'string', about: 'only jobs that died for this reason' },
-    'older-than': {
-      type: 'string',
-      about: 'only jobs that ended or were added longer ago than this, e.g. 7d',
-    },
-    'newer-than': { type: 'string', about: 'only jobs that ended or were added within this time' },
+    'older-than': duration('only jobs that ended or were added longer ago than this, e.g. 7d'),
+    'newer-than': duration('only jobs that ended or were added within this time, e.g. 7d'),
     ...RATE,
   },
   async run(context) {

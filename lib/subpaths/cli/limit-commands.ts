@@ -1,6 +1,17 @@
-import type { LimitInfo } from '../../producer/queue-limits.js';
-import { UsageError } from './dispatch-options.js';
-import { DONE, given, numberOf, rateOf, type Command, type Context } from './context.js';
+import { quoted } from '../../job/text.js';
+import type { LimitInfo, QueueLimits } from '../../producer/queue-limits.js';
+import { didYouMean } from './closest.js';
+import { UsageError } from './usage-error.js';
+import {
+  checkDuration,
+  DONE,
+  given,
+  NotThereError,
+  numberOf,
+  rateOf,
+  type Command,
+  type Context,
+} from './context.js';
 import { age, cut, right, type Cell } from './table.js';
 
 const COLUMNS = [
@@ -25,15 +36,17 @@ const limits: Command = {
       about: 'for set: the most starts per time, e.g. 50/s or 100/5m; none removes the rate',
     },
     concurrency: { type: 'string', about: 'for set: the most jobs that run at once; none removes the limit' },
+    new: { type: 'boolean', about: 'for set --shared: create the limit if there is none with this name' },
   },
   async run(context) {
     const { inspector, words, print } = context;
     const [name, act, time] = words as [string, string?, string?];
-    await inspector.queues([name]);
+    const [info] = await inspector.queues([name]);
     if (act !== undefined) return change(context, name, act, time);
     const of = inspector.queue(name).limits;
     const all = [...(await of.list()), ...(await of.listShared())];
-    print.rows(all, COLUMNS, all.map(rowOf), '');
+    const rows = all.map((limit) => rowOf(limit, info!.counts.waiting));
+    print.rows(all, COLUMNS, rows, '');
     return DONE;
   },
 };
@@ -51,6 +64,7 @@ async function change(
   const of = inspector.queue(queue).limits;
   const target = name === undefined ? {} : { name };
   const one = shared === undefined ? null : of.shared(shared);
+  if (one && !(act === 'set' && values['new'] === true)) await checkShared(of, one.name);
   switch (act) {
     case 'set': {
       const { rate, concurrency } = values;
@@ -70,6 +84,7 @@ async function change(
       break;
     case 'hold':
       if (time === undefined) throw new UsageError('limits hold: give a time, e.g. 30s', '');
+      checkDuration(time, 'the time of limits hold');
       await (one ? one.hold(time as `${number}s`) : of.hold(time as `${number}s`, target));
       break;
     case 'release':
@@ -80,6 +95,16 @@ async function change(
   }
   print.done('done', { queue, act, name: name ?? null, shared: shared ?? null });
   return DONE;
+}
+
+/** A change of a shared limit that no queue uses would do nothing. */
+async function checkShared(of: QueueLimits, name: string): Promise<void> {
+  const known = (await of.listShared()).map(({ name: one }) => one ?? '');
+  if (known.includes(name)) return;
+  const which = known.length === 0 ? 'there are none' : `there are ${known.join(', ')}`;
+  throw new NotThereError(
+    `there is no shared limit ${quoted(name)}; ${which}${didYouMean(name, known)} (set --new creates it)`,
+  );
 }
 
 const groups: Command = {
@@ -95,7 +120,12 @@ const groups: Command = {
     const queue = inspector.queue(name);
     if (act === undefined) {
       const page = await queue.groups({ limit: numberOf(context, 'limit', 100) });
-      print.rows(page, COLUMNS, page.groups.map(rowOf), 'no group has jobs');
+      print.rows(
+        page,
+        COLUMNS,
+        page.groups.map((group) => rowOf(group)),
+        'no group has jobs',
+      );
       if (page.cursor !== null) print.line('there are more');
       return DONE;
     }
@@ -108,16 +138,24 @@ const groups: Command = {
   },
 };
 
-function rowOf(limit: LimitInfo): Cell[] {
-  const { of, name, rate, left, concurrency, running, waiting, maxSize } = limit;
+/** @param ofQueue how many jobs of the queue wait. */
+function rowOf(limit: LimitInfo, ofQueue = 0): Cell[] {
+  const { of, name, rate, left, concurrency, running } = limit;
   return [
     name === null ? (of === 'groups' ? 'each group' : 'the queue') : `${of} ${name}`,
     rate ? `${rate.max} in ${age(rate.perMs)}` : '-',
     left ?? '-',
     concurrency === null ? '-' : `${running}/${concurrency}`,
-    maxSize === null ? waiting : `${waiting}/${maxSize}`,
+    waitingText(limit, ofQueue),
     stateOf(limit),
   ];
+}
+
+/** The limits of all groups and of several queues have no jobs of their own. */
+function waitingText({ of, waiting, maxSize }: LimitInfo, ofQueue: number): Cell {
+  if (of === 'queue') return ofQueue;
+  if (of === 'groups' || of === 'shared') return '-';
+  return maxSize === null ? waiting : `${waiting}/${maxSize}`;
 }
 
 function stateOf({ paused, heldForMs, breaker, left, nextInMs, isLive }: LimitInfo): Cell {

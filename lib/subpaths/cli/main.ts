@@ -1,4 +1,3 @@
-import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { GodwitError, RedisRefusedError, UnknownQueueError } from '../../errors.js';
 import { createInspector } from '../inspector.js';
 import { quoted } from '../../job/text.js';
@@ -6,16 +5,28 @@ import { checkUrl, DEFAULT_CONNECTION } from '../../options/connection.js';
 import { VERSION } from '../../worker/registrar.js';
 import { acl } from './acl.js';
 import { actions, actorOf } from './actions.js';
-import { completionScript } from './completion.js';
-import { FAILED, isOfArguments, NOT_THERE, Printer, type Command } from './context.js';
-import { DISPATCH_HELP, readDispatchOptions, UsageError } from './dispatch-options.js';
+import { didYouMean } from './closest.js';
+import { COMPLETION_HELP, completionScript } from './completion.js';
+import {
+  checkDuration,
+  FAILED,
+  isOfArguments,
+  NOT_THERE,
+  NotThereError,
+  Printer,
+  unknownQueueText,
+  type Command,
+} from './context.js';
+import { DISPATCH_HELP, readDispatchOptions } from './dispatch-options.js';
 import { runDispatch } from './dispatch.js';
 import { JOB_COMMANDS } from './job-commands.js';
 import { LIMIT_COMMANDS } from './limit-commands.js';
 import { migrate } from './migrate.js';
 import { standardOutput, type Output } from './output.js';
 import { QUEUE_COMMANDS } from './queue-commands.js';
+import { readArguments } from './read-arguments.js';
 import { serve } from './serve.js';
+import { UsageError } from './usage-error.js';
 import { WATCH_COMMANDS } from './watch-commands.js';
 
 const COMMANDS: readonly Command[] = [
@@ -28,6 +39,8 @@ const COMMANDS: readonly Command[] = [
   migrate,
   acl,
 ];
+
+const NAMES = [...COMMANDS.map(({ name }) => name), 'dispatch', 'completion', 'version'];
 
 /** Options of every command that uses Redis. */
 const GLOBAL = {
@@ -61,6 +74,10 @@ export async function main(args: string[]): Promise<number> {
       );
       return 2;
     }
+    if (error instanceof NotThereError) {
+      output.printError(`godwit: ${error.message}`);
+      return NOT_THERE;
+    }
     if (!(error instanceof GodwitError)) throw error;
     output.printError(`godwit: ${messageFor(error)}`);
     if (isOfArguments(error)) return 2;
@@ -70,8 +87,7 @@ export async function main(args: string[]): Promise<number> {
 
 /** Messages of errors are written for developers. Some need other words on the command line. */
 function messageFor(error: GodwitError): string {
-  if (error instanceof UnknownQueueError)
-    return `there is no queue ${quoted(error.queue)} with this prefix; godwit queues lists them`;
+  if (error instanceof UnknownQueueError) return unknownQueueText(error);
   if (error instanceof RedisRefusedError && error.reply === 'MOVED')
     return `${error.message}; for a Redis Cluster add --cluster`;
   return error.message;
@@ -83,7 +99,9 @@ async function run([name, ...args]: string[], output: Output): Promise<number> {
       return dispatch(args, output);
     case 'completion':
       output.print(
-        completionScript(args[0], [...COMMANDS.map((one) => one.name), 'dispatch', 'completion', 'version']),
+        args.some((one) => one === '--help' || one === '-h')
+          ? COMPLETION_HELP
+          : completionScript(args[0], NAMES),
       );
       return 0;
     case '-h':
@@ -100,12 +118,16 @@ async function run([name, ...args]: string[], output: Output): Promise<number> {
     default:
   }
   const command = COMMANDS.find((one) => one.name === name);
-  if (!command) throw new UsageError(`there is no command ${quoted(name.slice(0, 100))}`, help());
+  if (!command)
+    throw new UsageError(
+      `unknown command ${name.slice(0, 100)}${didYouMean(name, NAMES)}`,
+      'godwit --help lists the commands',
+    );
   return runCommand(command, args, output);
 }
 
 async function runCommand(command: Command, args: string[], output: Output): Promise<number> {
-  const { values, positionals: words } = parse(command, args);
+  const { values, words } = readArguments(args, { ...GLOBAL, ...command.options }, hintOf(command));
   if (values['help'] === true) {
     output.print(helpOf(command));
     return 0;
@@ -116,7 +138,7 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
       words.length < least
         ? 'an argument is missing'
         : `unexpected argument ${quoted(words[most]!.slice(0, 100))}`,
-      helpOf(command),
+      hintOf(command),
     );
   const { env } = process;
   const text = (key: string) => values[key] as string | undefined;
@@ -137,10 +159,12 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
     values['quiet'] === true,
   );
   try {
+    for (const [name, { isDuration }] of Object.entries(command.options ?? {}))
+      if (isDuration && text(name) !== undefined) checkDuration(text(name)!, `--${name}`);
     return await command.run({ words, values, inspector, actor, print, url, prefix, signal: stop.signal });
   } catch (error) {
     if (error instanceof UsageError)
-      throw new UsageError(error.message, error.usage === '' ? helpOf(command) : error.usage);
+      throw new UsageError(error.message, error.usage === '' ? hintOf(command) : error.usage);
     throw error;
   } finally {
     await inspector.close();
@@ -164,17 +188,6 @@ function stopping(output: Output): { readonly stop: AbortController; readonly fo
     remove();
   };
   return { stop, forget };
-}
-
-function parse(command: Command, args: string[]) {
-  try {
-    const options = { ...GLOBAL, ...command.options } as NonNullable<ParseArgsConfig['options']>;
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-    return { values: values as Readonly<Record<string, string | boolean | undefined>>, positionals };
-  } catch (error) {
-    if (!String((error as NodeJS.ErrnoException).code).startsWith('ERR_PARSE_ARGS')) throw error;
-    throw new UsageError((error as Error).message, helpOf(command));
-  }
 }
 
 /** A pipe has no width, so lines are not cut, unless `COLUMNS` is set. */
@@ -207,6 +220,11 @@ ${optionList(GLOBAL)}
 
 Exit codes: 0 done, 1 failed, 2 wrong use, 3 not there, 4 unhealthy, 130 stopped.
 `;
+}
+
+/** Printed before a message about wrong arguments. The help would move it out of sight. */
+function hintOf({ name }: Command): string {
+  return `see godwit ${name} --help`;
 }
 
 function helpOf({ name, usage, about, options = {} }: Command): string {

@@ -3,7 +3,7 @@ import { GodwitError } from '../../errors.js';
 import { checkUrl } from '../../options/connection.js';
 import type { Queue } from '../../producer/queue.js';
 import { DONE, FAILED, isOfArguments, type Command, type Context } from './context.js';
-import { UsageError } from './dispatch-options.js';
+import { UsageError } from './usage-error.js';
 import {
   BULL_STATES,
   type BullSource,
@@ -12,6 +12,7 @@ import {
   type LeftBehind,
 } from './bullmq-source.js';
 import { cut, right, type Cell } from './table.js';
+import { counted } from '../../job/text.js';
 
 /** What was done with a queue, or would be done. */
 interface Moved {
@@ -210,7 +211,7 @@ function show(all: readonly Moved[], isApplied: boolean, print: Context['print']
   if (print.isJson) return;
   for (const { queue, lost, left } of all) {
     for (const [what, count] of Object.entries(lost))
-      print.safeLine(print.paint('yellow', `${queue}: ${count} jobs without`), what);
+      print.safeLine(print.paint('yellow', `${queue}: ${counted(count, 'job')} without`), what);
     for (const { what, why } of left.slice(0, 20))
       print.safeLine(print.paint('yellow', `${queue}: left`), `${what}: ${why}`);
     if (left.length > 20) print.line(`${queue}: and ${left.length - 20} more; --json has all`);

@@ -29,9 +29,9 @@ export class Output {
     if (this.out.writableLength < MOST_WAITING) this.out.write(text);
   }
 
-  /** @param more lines of this program's own, such as the usage. */
-  printError(text: string, more?: string): void {
-    this.err.write(`${escaped(text)}\n${more === undefined ? '' : `\n${more}\n`}`);
+  /** @param before lines of this program's own, such as the usage. The message comes last, where a person looks. */
+  printError(text: string, before?: string): void {
+    this.err.write(`${before === undefined ? '' : `${before}\n`}${escaped(text)}\n`);
   }
 }
 

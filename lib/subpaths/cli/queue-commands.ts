@@ -1,10 +1,12 @@
 import type { ProcessOrder } from '../../contract/process-verbs.js';
-import type { QueueInfo } from '../../inspect/queue-inspector.js';
-import { counted } from '../../job/text.js';
+import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
-import { age, cut, right, type Cell } from './table.js';
-import { UsageError } from './dispatch-options.js';
+import { servingOf, stateOfProcess } from './serving.js';
+import { age, cut, interval, right, type Cell } from './table.js';
+import { counted } from '../../job/text.js';
+import { UsageError } from './usage-error.js';
 
 export const QUEUE_COLUMNS = [
   cut('QUEUE'),
@@ -23,14 +25,21 @@ export async function queueRows({ inspector }: Pick<Context, 'inspector'>, names
     inspector.queues(names && names.length > 0 ? names : undefined),
     inspector.workers(),
   ]);
-  const consumers = (name: string) =>
-    workers.filter(({ pools }) => pools.some((pool) => pool.queues.includes(name))).length;
-  const found = queues.map((queue) => ({ ...queue, workers: consumers(queue.name) }));
-  return { found, rows: found.map(rowOf) };
+  const found = queues.map((queue) => {
+    const { processes, paused } = servingOf(workers, queue.name);
+    return { ...queue, workers: processes, workersPaused: paused };
+  });
+  return { found, rows: found.map(rowOf), workers };
 }
 
-function rowOf(queue: QueueInfo & { readonly workers: number }): Cell[] {
-  const { name, counts, oldestWaitingMs, paused, workers } = queue;
+function rowOf(
+  queue: QueueInfo & {
+    readonly workers: number;
+    /** How many of the processes have paused the queue for themselves. */
+    readonly workersPaused: number;
+  },
+): Cell[] {
+  const { name, counts, oldestWaitingMs, paused, workers, workersPaused } = queue;
   const isAlone = counts.waiting > 0 && workers === 0;
   return [
     name,
@@ -40,7 +49,11 @@ function rowOf(queue: QueueInfo & { readonly workers: number }): Cell[] {
     counts.dead > 0 ? { text: String(counts.dead), style: 'red' } : 0,
     age(oldestWaitingMs),
     isAlone ? { text: '0', style: 'red' } : workers,
-    paused ? { text: 'paused', style: 'yellow' } : 'open',
+    paused
+      ? { text: 'paused', style: 'yellow' }
+      : workersPaused > 0
+        ? { text: `paused in ${workersPaused} of ${workers}`, style: 'yellow' }
+        : 'open',
   ];
 }
 
@@ -63,20 +76,24 @@ const workers: Command = {
   words: [0, 1],
   async run({ inspector, words, print }) {
     const [queue] = words;
+    if (queue !== undefined) await inspector.queues([queue]);
     const all = await inspector.workers(queue === undefined ? {} : { queue });
-    const rows = all.map(({ host, pid, state, versions, startedAt, pools }): Cell[] => [
-      host,
-      pid,
-      state === 'running' ? state : { text: state, style: 'yellow' },
-      `${pools.reduce((sum, pool) => sum + pool.running, 0)}/${pools.reduce((sum, pool) => sum + pool.concurrency, 0)}`,
-      age(Date.now() - startedAt.getTime()),
-      versions.godwit,
-      pools.flatMap((pool) => pool.queues).join(' '),
-    ]);
+    const rows = all.map((worker): Cell[] => {
+      const { host, pid, versions, startedAt, pools } = worker;
+      return [
+        host,
+        pid,
+        stateOfProcess(worker),
+        `${pools.reduce((sum, pool) => sum + pool.running, 0)}/${pools.reduce((sum, pool) => sum + pool.concurrency, 0)}`,
+        age(Date.now() - startedAt.getTime()),
+        versions.godwit,
+        pools.flatMap((pool) => pool.queues).join(' '),
+      ];
+    });
     const columns = [
       cut('HOST'),
       right('PID'),
-      { title: 'STATE' },
+      cut('STATE'),
       right('BUSY'),
       right('UP'),
       { title: 'VERSION' },
@@ -87,6 +104,36 @@ const workers: Command = {
   },
 };
 
+export const RUN_COLUMNS = [
+  cut('QUEUE'),
+  cut('NAME'),
+  cut('ID'),
+  right('ATTEMPT'),
+  right('SINCE'),
+  cut('PROCESS'),
+];
+
+/** The running jobs of these processes, the longest first. */
+export function runsOf(workers: readonly WorkerInfo[]) {
+  return workers
+    .flatMap(({ host, pid, pools }) =>
+      pools.flatMap(({ jobs }) => jobs.map((job) => ({ ...job, host, pid }))),
+    )
+    .toSorted((a, b) => a.since.getTime() - b.since.getTime());
+}
+
+export function runRow({
+  queue,
+  name,
+  id,
+  attempt,
+  since,
+  host,
+  pid,
+}: ReturnType<typeof runsOf>[number]): Cell[] {
+  return [queue, name, id, attempt, age(Date.now() - since.getTime()), `${host}:${pid}`];
+}
+
 const running: Command = {
   name: 'running',
   usage: '[queue]',
@@ -94,22 +141,10 @@ const running: Command = {
   words: [0, 1],
   async run({ inspector, words, print }) {
     const [queue] = words;
+    if (queue !== undefined) await inspector.queues([queue]);
     const all = await inspector.workers(queue === undefined ? {} : { queue });
-    const runs = all
-      .flatMap(({ host, pid, pools }) =>
-        pools.flatMap(({ jobs }) => jobs.map((job) => ({ ...job, host, pid }))),
-      )
-      .toSorted((a, b) => a.since.getTime() - b.since.getTime());
-    const rows = runs.map(({ queue: of, name, id, attempt, since, host, pid }): Cell[] => [
-      of,
-      name,
-      id,
-      attempt,
-      age(Date.now() - since.getTime()),
-      `${host}:${pid}`,
-    ]);
-    const columns = [cut('QUEUE'), cut('NAME'), cut('ID'), right('ATTEMPT'), right('SINCE'), cut('PROCESS')];
-    print.rows(runs, columns, rows, 'no running jobs were reported');
+    const runs = runsOf(all);
+    print.rows(runs, RUN_COLUMNS, runs.map(runRow), 'no running jobs were reported');
     return DONE;
   },
 };
@@ -122,6 +157,7 @@ const stats: Command = {
   options: { days: { type: 'string', about: 'how many days, 1 to 90 (default: 7)' } },
   async run(context) {
     const { inspector, words, print } = context;
+    await inspector.queues(words);
     const found = await inspector.queue(words[0]!).stats({ days: numberOf(context, 'days', 7) });
     const names = Object.entries(found.total.byName).map(([name, one]): Cell[] => [
       name === '' ? '(other names)' : name,
@@ -184,7 +220,7 @@ function ruleText({ rule }: ScheduleSnapshot): string {
   if (!rule) return '(of a newer version)';
   if ('cron' in rule && rule.cron !== undefined)
     return `${rule.cron}${rule.tz === undefined ? '' : ` ${rule.tz}`}`;
-  return `every ${age(Number((rule as { every?: number }).every))}`;
+  return 'every' in rule ? `every ${interval(readDuration(rule.every) ?? 0)}` : '';
 }
 
 async function actOnSchedule(
@@ -302,7 +338,7 @@ const audit: Command = {
       report,
       [{ title: 'KIND' }, { title: 'WHAT' }],
       rows,
-      `${report.checked} jobs checked, no damage`,
+      `${counted(report.checked, 'job')} checked, no damage`,
     );
     return rows.length === 0 ? DONE : UNHEALTHY;
   },
@@ -324,7 +360,7 @@ const repair: Command = {
     if (!(await print.confirm(`Repair ${counted(violations.length, 'problem')} of queue ${queue.name}?`)))
       return FAILED;
     const report = await queue.repair();
-    print.done(`${report.repairs.length} repairs`, report);
+    print.done(counted(report.repairs.length, 'repair'), report);
     return DONE;
   },
 };
@@ -338,9 +374,13 @@ const obliterate: Command = {
   async run({ inspector, words, values, print }) {
     const [info] = await inspector.queues(words);
     const total = Object.values(info!.counts).reduce((sum, count) => sum + count, 0);
-    if (!(await print.confirm(`Delete queue ${info!.name} with its ${total} jobs?`))) return FAILED;
+    if (!(await print.confirm(`Delete queue ${info!.name} with its ${counted(total, 'job')}?`)))
+      return FAILED;
     await inspector.queue(info!.name).obliterate({ force: values['force'] === true });
-    print.done(`queue ${info!.name} with ${total} jobs is deleted`, { queue: info!.name, jobs: total });
+    print.done(`queue ${info!.name} with ${counted(total, 'job')} is deleted`, {
+      queue: info!.name,
+      jobs: total,
+    });
     return DONE;
   },
 };

@@ -7,7 +7,7 @@ import { QueueInspector } from '../../inspect/queue-inspector.js';
 import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
 import { DONE, numberOf, stopped, type Command, type Context } from './context.js';
 import { VERSION } from '../../worker/registrar.js';
-import { UsageError } from './dispatch-options.js';
+import { UsageError } from './usage-error.js';
 
 const PATH = 'queues';
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/;

@@ -1,5 +1,6 @@
 import { styleText } from 'node:util';
 import { escaped } from '../../errors/show.js';
+import { counted } from '../../job/text.js';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -91,4 +92,22 @@ export function age(ms: number | null | undefined): string {
   if (ms < 7_200_000) return `${Math.round(ms / 60_000)} m`;
   if (ms < 172_800_000) return `${Math.round(ms / 3_600_000)} h`;
   return `${Math.round(ms / 86_400_000)} d`;
+}
+
+const UNITS = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'm'],
+  [1_000, 's'],
+] as const;
+
+/** A time without rounding, in the largest unit that fits: `90 s`, `5 m`, `36 h`. */
+export function interval(ms: number): string {
+  const [size, unit] = UNITS.find(([one]) => ms % one === 0 && ms > 0) ?? [1, 'ms'];
+  return `${ms / size} ${unit}`;
+}
+
+/** How many jobs wait, as the start of a sentence. */
+export function jobsWait(count: number): string {
+  return counted(count, 'job waits', 'jobs wait');
 }

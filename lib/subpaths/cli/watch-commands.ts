@@ -1,14 +1,29 @@
 import { emitKeypressEvents } from 'node:readline';
+import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
 import { pause } from '../../contract/retry.js';
 import type { QueueEvent } from '../../events/queue-event.js';
+import { escaped } from '../../errors/show.js';
+import type { FailureRecord } from '../../job/outcome.js';
+import { counted, quoted } from '../../job/text.js';
 import { HttpServer, metricsAnswer } from '../probes/http-server.js';
 import { scaleRoute } from '../probes/scale.js';
 import { QueueMetrics } from '../prometheus/queue-metrics.js';
-import { DONE, numberOf, STOPPED, stopped, UNHEALTHY, type Command, type Context } from './context.js';
+import { didYouMean } from './closest.js';
+import {
+  DONE,
+  numberOf,
+  STOPPED,
+  stopped,
+  UNHEALTHY,
+  type Command,
+  type Context,
+  type Printer,
+} from './context.js';
 import { doctor } from './doctor.js';
-import { QUEUE_COLUMNS, queueRows } from './queue-commands.js';
-import { age, table } from './table.js';
-import { UsageError } from './dispatch-options.js';
+import { QUEUE_COLUMNS, queueRows, RUN_COLUMNS, runRow, runsOf } from './queue-commands.js';
+import { isPausedByAll } from './serving.js';
+import { age, jobsWait, table } from './table.js';
+import { UsageError } from './usage-error.js';
 
 const tail: Command = {
   name: 'tail',
@@ -21,10 +36,10 @@ const tail: Command = {
     since: { type: 'string', about: 'events after the one with this number; needs one queue' },
   },
   async run({ inspector, words, values, print, signal }) {
+    const types = typesOf(values['type'] as string | undefined);
     const queues = (await inspector.queues(words.length > 0 ? words : undefined)).map(({ name }) => name);
-    const { type, name, since } = values as Record<string, string | undefined>;
+    const { name, since } = values as Record<string, string | undefined>;
     if (since !== undefined && queues.length !== 1) throw new UsageError('--since needs one queue', '');
-    const types = type?.split(',');
     const { engine } = inspector.producer;
     // Loaded only here: no other command needs RxJS.
     const { QueueEvents } = await import('../../events/queue-events.js');
@@ -65,13 +80,15 @@ const watch: Command = {
     const intervalMs = Math.max(1, numberOf(context, 'interval', 5)) * 1_000;
     const times = numberOf(context, 'times', Infinity);
     const before = new Map<string, Watched>();
+    const lines = new WatchLines(print);
     for (let look = 1; !signal.aborted; look++) {
       // oxlint-disable-next-line no-await-in-loop -- one read after another
-      for (const now of await watched(inspector, words)) {
+      const found = await watched(inspector, words);
+      lines.fit(found.map(({ queue }) => queue));
+      for (const now of found) {
         const last = before.get(now.queue);
         before.set(now.queue, now);
-        if (last === undefined || WATCHED.some((key) => now[key] !== last[key]))
-          showWatched(now, last, print);
+        if (last === undefined || WATCHED.some((key) => now[key] !== last[key])) lines.show(now, last);
       }
       if (look >= times) return DONE;
       // oxlint-disable-next-line no-await-in-loop -- the same
@@ -98,34 +115,94 @@ async function watched(inspector: Context['inspector'], names: readonly string[]
   );
 }
 
-function showWatched(now: Watched, last: Watched | undefined, print: Context['print']): void {
-  const changeOf = (key: (typeof WATCHED)[number]) => now[key] - (last ?? now)[key];
-  if (print.isJson) {
-    const changes = Object.fromEntries(WATCHED.map((key) => [key, changeOf(key)]));
-    return print.jsonLine({ ...now, changes: last === undefined ? null : changes });
+/** Lines between one header and the next. */
+const HEADER_EVERY = 50;
+/** Six columns of this width, the time and a name of 15 characters fit 80 columns. */
+const COUNT_WIDTH = 8;
+const LEAST_NAME = 8;
+
+/** Lines of an endless table. A count that does not fit shifts the rest of its line. */
+export class WatchLines {
+  private lines = 0;
+  private nameWidth = LEAST_NAME;
+
+  constructor(private readonly print: Pick<Printer, 'isJson' | 'jsonLine' | 'line' | 'paint' | 'screen'>) {}
+
+  /** Sets the width of the column of names. It never becomes narrower. */
+  fit(queues: readonly string[]): void {
+    const rest = 'HH:MM:SS'.length + 2 + COLUMNS.reduce((sum, { width }) => sum + 1 + width, 0);
+    const most = Math.max(LEAST_NAME, (this.print.screen.width ?? Infinity) - rest);
+    const longest = Math.max(...queues.map((name) => escaped(name).length), this.nameWidth);
+    this.nameWidth = Math.min(most, longest);
   }
-  const parts = WATCHED.map((key) => {
-    const change = changeOf(key);
-    const text = `${key} ${now[key]}${change === 0 ? '' : ` (${change > 0 ? '+' : ''}${change})`}`;
-    return key === 'dead' && change > 0 ? print.paint('red', text) : text;
-  });
-  print.line(`${now.at.toISOString().slice(11, 19)}  ${now.queue}  ${parts.join('  ')}`);
+
+  show(now: Watched, last: Watched | undefined): void {
+    const changeOf = (key: (typeof WATCHED)[number]) => now[key] - (last ?? now)[key];
+    if (this.print.isJson) {
+      const changes = Object.fromEntries(WATCHED.map((key) => [key, changeOf(key)]));
+      return this.print.jsonLine({ ...now, changes: last === undefined ? null : changes });
+    }
+    if (this.lines % HEADER_EVERY === 0)
+      this.line('TIME', 'QUEUE', (key, width) => key.toUpperCase().padStart(width));
+    this.lines += 1;
+    this.line(now.at.toISOString().slice(11, 19), now.queue, (key, width) => {
+      const change = changeOf(key);
+      const text = `${now[key]}${change === 0 ? '' : ` ${change > 0 ? '+' : ''}${change}`}`.padStart(width);
+      return key === 'dead' && change > 0 ? this.print.paint('red', text) : text;
+    });
+  }
+
+  private line(
+    time: string,
+    queue: string,
+    cell: (key: (typeof WATCHED)[number], width: number) => string,
+  ): void {
+    const name = escaped(queue);
+    const width = this.nameWidth;
+    const short = name.length > width ? `${name.slice(0, width - 1)}…` : name.padEnd(width);
+    const cells = COLUMNS.map((column) => cell(column.key, column.width));
+    this.print.line(`${time.padEnd(8)}  ${short} ${cells.join(' ')}`);
+  }
 }
 
+const COLUMNS = WATCHED.map((key) => ({ key, width: Math.max(COUNT_WIDTH, key.length) }));
+
+/** Characters of the message of an error in a line. */
+const MOST_MESSAGE = 300;
 const SHOWN = new Set(['at', 'queue', 'type', 'eventId']);
 const COLORS = { dead: 'red', retrying: 'yellow', stalled: 'red', completed: 'green' } as const;
 
 function show(event: QueueEvent, print: Context['print']): void {
   if (print.isJson) return print.jsonLine(event);
   const { at, queue, type } = event;
-  const { jobId = '', name = '', ...more } = event as unknown as Record<string, unknown>;
+  const { jobId, name, reason, error, ...more } = event as unknown as Shown;
   const details = Object.entries(more)
     .filter(([key, value]) => !SHOWN.has(key) && value !== undefined && value !== null)
     .map(([key, value]) => `${key}=${JSON.stringify(value)}`);
   const style = COLORS[type as keyof typeof COLORS];
   const kind = style ? print.paint(style, type.padEnd(10)) : type.padEnd(10);
-  const line = `${at.toISOString().slice(11, 23)}  ${queue}  ${kind}`;
-  print.safeLine(line, [name, jobId, ...details].join('  '));
+  const head = `${at.toISOString().slice(11, 23)}  ${queue}  `;
+  const why = [reason, error && `${error.name}: ${error.message.slice(0, MOST_MESSAGE)}`].filter(Boolean);
+  const text = [name, jobId, why.join(': ')].filter(Boolean).join('  ');
+  print.eventLine(head + kind, head.length + Math.max(10, type.length), text, details.join('  '));
+}
+
+/** Fields of events that come before the others. */
+interface Shown extends Readonly<Record<string, unknown>> {
+  readonly jobId?: string;
+  readonly name?: string;
+  readonly reason?: string;
+  readonly error?: FailureRecord | null;
+}
+
+function typesOf(given: string | undefined): readonly string[] | undefined {
+  const types = given?.split(',').map((type) => type.trim());
+  const wrong = types?.find((type) => !EVENT_TYPES.includes(type as EventType));
+  if (wrong === undefined) return types;
+  throw new UsageError(
+    `--type: ${quoted(wrong.slice(0, 100))} is not one of ${EVENT_TYPES.join(', ')}${didYouMean(wrong, EVENT_TYPES)}`,
+    '',
+  );
 }
 
 const health: Command = {
@@ -141,16 +218,19 @@ const health: Command = {
     const { found } = await queueRows(context, context.words);
     const maxWaiting = numberOf(context, 'max-waiting', Infinity);
     const maxOldest = numberOf(context, 'max-oldest', Infinity) * 1000;
-    const faults = found.flatMap(({ name, counts, workers, oldestWaitingMs }) => [
+    const faults = found.flatMap(({ name, counts, workers, workersPaused, oldestWaitingMs }) => [
       ...(counts.waiting > 0 && workers === 0
-        ? [`${name}: ${counts.waiting} jobs wait and no process works on it`]
+        ? [`${name}: ${jobsWait(counts.waiting)} and no process works on it`]
         : []),
-      ...(counts.waiting > maxWaiting ? [`${name}: ${counts.waiting} jobs wait`] : []),
+      ...(counts.waiting > 0 && isPausedByAll({ processes: workers, paused: workersPaused })
+        ? [`${name}: ${jobsWait(counts.waiting)} and all processes of the queue have paused it`]
+        : []),
+      ...(counts.waiting > maxWaiting ? [`${name}: ${jobsWait(counts.waiting)}`] : []),
       ...((oldestWaitingMs ?? 0) > maxOldest
         ? [`${name}: the oldest job has waited ${age(oldestWaitingMs)}`]
         : []),
     ]);
-    const text = faults.length === 0 ? `healthy, ${found.length} queues` : faults.join('\n');
+    const text = faults.length === 0 ? `healthy, ${counted(found.length, 'queue')}` : faults.join('\n');
     context.print.done(text, { healthy: faults.length === 0, faults });
     return faults.length === 0 ? DONE : UNHEALTHY;
   },
@@ -187,10 +267,13 @@ const exporter: Command = {
   },
 };
 
+/** Running jobs that `top` shows. */
+const MOST_RUNNING = 5;
+
 const top: Command = {
   name: 'top',
   usage: '[queue…]',
-  about: 'shows queues and running jobs, refreshed; q ends it',
+  about: 'shows queues and the jobs that have run longest, refreshed; q ends it',
   words: [0, 1_000],
   options: { interval: { type: 'string', about: 'seconds between two readings (default: 1)' } },
   async run(context) {
@@ -210,8 +293,8 @@ const top: Command = {
     print.raw('\u001b[?1049h\u001b[?25l');
     try {
       while (!any.aborted) {
-        // oxlint-disable-next-line no-await-in-loop -- one page after another
-        print.raw(`\u001b[H\u001b[2J${await page(context)}`);
+        // oxlint-disable-next-line no-await-in-loop -- one read after another
+        print.raw(`\u001b[H\u001b[2J${await page(context, process.stdout)}`);
         // oxlint-disable-next-line no-await-in-loop -- the same
         await pause(intervalMs, any);
       }
@@ -223,17 +306,28 @@ const top: Command = {
   },
 };
 
-async function page(context: Context): Promise<string> {
-  const screen = { ...context.print.screen, width: process.stdout.columns };
-  const lines = Math.max(4, process.stdout.rows - 4);
+/** The page of `top` on a terminal of this size. */
+export async function page(
+  context: Pick<Context, 'inspector' | 'print' | 'prefix' | 'words'>,
+  { columns, rows: height }: { readonly columns: number; readonly rows: number },
+): Promise<string> {
+  const { print, words, prefix } = context;
+  const screen = { ...print.screen, width: columns };
   try {
-    const { found, rows } = await queueRows(context, context.words);
+    const { found, rows, workers } = await queueRows(context, words);
     const sum = (state: 'waiting' | 'active' | 'dead') =>
       found.reduce((all, { counts }) => all + counts[state], 0);
-    const head = `godwit ${context.prefix}   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead   q ends`;
-    return `${context.print.paint('bold', head)}\n\n${table(QUEUE_COLUMNS, rows.slice(0, lines), screen)}`;
+    const head = `godwit ${prefix}   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead   q ends`;
+    const names = new Set(found.map(({ name }) => name));
+    const runs = runsOf(workers)
+      .filter(({ queue }) => names.has(queue))
+      .slice(0, MOST_RUNNING);
+    // Besides the rows: the head, two empty lines and the titles of both tables.
+    const lines = Math.max(2, height - (runs.length > 0 ? runs.length + 6 : 4));
+    const running = runs.length > 0 ? `\n${table(RUN_COLUMNS, runs.map(runRow), screen)}` : '';
+    return `${print.paint('bold', head)}\n\n${table(QUEUE_COLUMNS, rows.slice(0, lines), screen)}${running}`;
   } catch (error) {
-    return `${context.print.paint('red', (error as Error).message)}\n`;
+    return `${print.paint('red', (error as Error).message)}\n`;
   }
 }
 

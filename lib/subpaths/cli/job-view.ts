@@ -1,0 +1,147 @@
+import type { StoredJob } from '../../contract/admin-verbs.js';
+import { logByAttempt } from '../../job/job-log.js';
+import { checkJobId } from '../../job/job-id.js';
+import { decodeBody } from '../../job/job-record.js';
+import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
+import {
+  checkJobList,
+  encodeCursor,
+  listJobs,
+  type JobListOptions,
+  type JobPage,
+} from '../../producer/job-list.js';
+import {
+  startTimes,
+  toSnapshot,
+  type FailedAttempt,
+  type JobSnapshot,
+  type StartTimes,
+} from '../../producer/job-snapshot.js';
+import type { Inspector } from '../inspector.js';
+import { isPausedByAll, servingOf } from './serving.js';
+import type { Cell } from './table.js';
+
+/**
+ * A job as the command shows it. `attempts` is null unless the job has this option: the default of its queue is in the code of the
+ * application, which the command does not know.
+ */
+export type ShownJob = Omit<JobSnapshot, 'attempts'> & { readonly attempts: number | null };
+
+/** A page of jobs. */
+export async function jobsOf(
+  { producer: { engine } }: Inspector,
+  queue: string,
+  options: JobListOptions,
+): Promise<JobPage<ShownJob>> {
+  const page = await listJobs(engine, queue, checkJobList(options));
+  const starts = await startTimes(engine, queue, page.jobs);
+  return {
+    jobs: page.jobs.map((job) => shownJob(job, queue, starts)),
+    cursor: encodeCursor(page.next),
+    examined: page.examined,
+  };
+}
+
+/** One job; null if there is none with this id. */
+export async function jobOf(
+  { producer: { engine } }: Inspector,
+  queue: string,
+  id: string,
+): Promise<ShownJob | null> {
+  const stored = await engine.admin.get(queue, checkJobId(id));
+  return stored && shownJob(stored, queue, await startTimes(engine, queue, [stored]));
+}
+
+function shownJob(stored: StoredJob, queue: string, starts: StartTimes): ShownJob {
+  const options = resolveQueueOptions({ name: queue }, resolveModuleOptions({}));
+  return {
+    ...toSnapshot(stored, options, starts),
+    attempts: decodeBody(stored.body)?.options.attempts ?? null,
+  };
+}
+
+export function detailOf({ state, dueAt, failure, worker, cancelReason }: ShownJob): string {
+  switch (state) {
+    case 'delayed':
+      return `due ${dueAt?.toISOString() ?? '-'}`;
+    case 'active':
+      return worker ?? '';
+    case 'dead':
+      return `${failure?.reason ?? ''}: ${failure?.message ?? ''}`;
+    case 'cancelled':
+      return cancelReason ?? '';
+    default:
+      return failure ? `last error: ${failure.message}` : '';
+  }
+}
+
+const OWN_ROWS = new Set(['failures', 'logs']);
+
+/** The fields of a job that have a value, except its attempts. */
+export function fieldRows(job: ShownJob): Cell[][] {
+  return Object.entries(job).flatMap(([key, value]): Cell[][] => {
+    if (value === null || value === undefined || OWN_ROWS.has(key)) return [];
+    return key === 'failure'
+      ? failureRows(value as NonNullable<ShownJob['failure']>)
+      : [[key, valueText(value)]];
+  });
+}
+
+/** Each line of the message and of the stack is a row. */
+function failureRows({ name, message, stack = '', attempt, at, reason }: NonNullable<ShownJob['failure']>) {
+  const [first = '', ...more] = `${name}: ${message}`.split('\n');
+  const frames = stack
+    .slice(Math.max(0, stack.search(/\n\s+at /)))
+    .split('\n')
+    .filter(isFrame);
+  const when = `attempt ${attempt}, ${at.toISOString()}${reason === undefined ? '' : `, ${reason}`}`;
+  return [
+    ['failed', when],
+    ['failure', first],
+    ...[...more, ...frames.map((frame) => `    ${frame.trim()}`)].map((line): Cell[] => ['', line]),
+  ];
+}
+
+function isFrame(line: string): boolean {
+  return /^\s+at /.test(line);
+}
+
+/** Why a waiting job does not start: its limits, a pause of the queue, or no process that claims its jobs. */
+export async function waitReasons(inspector: Inspector, { queue, name, group }: ShownJob): Promise<string[]> {
+  const handle = inspector.queue(queue);
+  const [isPaused, workers, held] = await Promise.all([
+    handle.isPaused(),
+    inspector.workers({ queue }),
+    name === '' ? [] : handle.limits.holding({ name, group }),
+  ]);
+  return [
+    ...(isPaused ? ['the queue is paused'] : []),
+    ...(workers.length === 0 ? ['no worker process works on the queue'] : []),
+    ...(isPausedByAll(servingOf(workers, queue)) ? ['all processes of the queue have paused it'] : []),
+    ...held.map(({ text }) => text),
+  ];
+}
+
+/** The last failed attempts, and each attempt with log lines. */
+export function attemptRows({ attempt: current, state, failures, logs }: ShownJob): Cell[][] {
+  const logged = logByAttempt(logs);
+  const rows: Cell[][] = [];
+  const attempts = new Set([...logged, ...failures].map(({ attempt }) => attempt));
+  for (const number of [...attempts].toSorted((a, b) => (a ?? 0) - (b ?? 0))) {
+    const failure = failures.find(({ attempt }) => attempt === number);
+    const how = failure ? failureText(failure) : number === current ? state : '';
+    rows.push([`attempt ${number ?? 'unknown'}`, how]);
+    const lines = logged.flatMap(({ attempt, lines }) => (attempt === number ? lines : []));
+    for (const [at, line] of lines.entries()) rows.push([at === 0 ? '  log' : '', line]);
+  }
+  return rows;
+}
+
+function failureText({ at, durationUs, worker, name, message }: FailedAttempt): string {
+  return `failed ${at.toISOString()} after ${(durationUs / 1_000).toFixed(1)} ms in ${worker}: ${name}: ${message.split('\n')[0]}`;
+}
+
+function valueText(value: unknown): string {
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}

@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest';
+import { queueFindings } from '#lib/subpaths/cli/doctor.js';
+import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+import { runOn } from './support.js';
+
+const redis = useRedis();
+
+const run = (...words: string[]) => runOn(redis, ...words);
+const booted = (options: QueueAppOptions = {}) => bootQueue(redis, { watch: false, ...options });
+const fails = () => {
+  throw new Error('no');
+};
+
+describe('doctor says why jobs wait', () => {
+  it('a hold, and a hold of a shared limit', async () => {
+    const { queue } = await booted({
+      handlers: { x: () => null },
+      queue: { uses: ['openai'] },
+      root: { limits: { openai: { concurrency: 2 } } },
+    });
+    await until(async () => (await queue.limits.listShared()).length === 1, PATIENT);
+    expect((await run('doctor')).out).not.toContain('is held');
+    await queue.limits.hold('1h');
+    await queue.limits.shared('openai').hold('1h');
+    await queue.add('x', null);
+    const { out } = await run('doctor');
+    expect(out).toMatch(
+      /^warn +queue work +1 job waits: the queue is held for 3[\d.]+ s; godwit limits work$/m,
+    );
+    expect(out).toMatch(/^warn +limit openai +the shared limit 'openai' is held for 3[\d.]+ s: jobs of all/m);
+  });
+
+  it('an open circuit breaker, not too few workers', async () => {
+    const breaker = { failures: 1, ratio: 0.1, window: '1m', openFor: '1h', probes: 1 } as const;
+    const { queue } = await booted({
+      handlers: { bad: fails },
+      queue: { limits: { breaker }, defaults: { attempts: 1 } },
+    });
+    await queue.add('bad', null);
+    await until(async () => (await queue.limits.list())[0]?.breaker?.state === 'open', PATIENT);
+    await queue.add('bad', null);
+    const { out } = await run('doctor');
+    expect(out).toMatch(/^warn +queue work +1 job waits: the circuit breaker of the queue is open for /m);
+    expect(out).not.toContain('add workers');
+  });
+
+  it('a rate or a concurrency that is used up, if the oldest job is late', () => {
+    const queue = {
+      name: 'work',
+      counts: { waiting: 3, active: 0, delayed: 0, completed: 0, dead: 0, cancelled: 0 },
+      paused: false,
+      oldestWaitingMs: 660_000,
+    };
+    const rate = {
+      of: 'queue',
+      name: null,
+      reason: 'rate',
+      opensInMs: 3_000,
+      text: 'the rate of the queue is used up for 3 s',
+    } as const;
+    const serving = { processes: 2, paused: 0 };
+    const texts = (...args: Parameters<typeof queueFindings>) =>
+      queueFindings(...args).map(({ text }) => text);
+    expect(texts(queue, serving, [])).toEqual(['its oldest job has waited 11 m: add workers or concurrency']);
+    expect(texts(queue, serving, [rate])).toEqual([`3 jobs wait: ${rate.text}; godwit limits work`]);
+    expect(texts({ ...queue, oldestWaitingMs: 1_000 }, serving, [rate])).toEqual(['3 waiting, 2 processes']);
+  });
+});
+
+describe('a queue that a process has paused for itself', () => {
+  it('is shown by workers, queues, health and doctor', async () => {
+    const { queue, runtime } = await booted({
+      handlers: { x: () => null },
+      root: { lease: { duration: '1s' } },
+    });
+    await until(async () => (await run('workers')).out.includes(' running '), PATIENT);
+    runtime.pause('work');
+    await queue.add('x', null);
+    await until(async () => (await run('queues')).out.includes('paused in 1 of 1'), PATIENT);
+    expect((await run('workers')).out).toMatch(/ paused +0\/10 /);
+    expect((await run('doctor')).out).toMatch(
+      /^warn +queue work +1 job waits and all processes of the queue have paused it; godwit workers work$/m,
+    );
+    expect(await run('health')).toMatchObject({
+      code: 4,
+      out: expect.stringMatching(/^work: 1 job waits and all processes of the queue have paused it$/m),
+    });
+  });
+
+  it('is named by workers if the process works on others', async () => {
+    const { stateOfProcess } = await import('#lib/subpaths/cli/serving.js');
+    const pool = (queue: string, paused: string[], quiet: string[] = []) =>
+      ({ queues: [queue], paused, quiet, concurrency: 1, workers: [], running: 0, jobs: [] }) as const;
+    const process = (...pools: ReturnType<typeof pool>[]) =>
+      stateOfProcess({ state: 'running', pools } as unknown as Parameters<typeof stateOfProcess>[0]);
+    expect(process(pool('mail', []), pool('exports', ['exports']))).toMatchObject({
+      text: 'paused: exports',
+    });
+    expect(process(pool('mail', []), pool('a', ['a']), pool('b', ['b'], ['b']))).toMatchObject({
+      text: 'paused: a, quiet: b',
+    });
+    expect(process(pool('mail', []))).toBe('running');
+  });
+});

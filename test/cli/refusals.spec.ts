@@ -1,0 +1,80 @@
+import { expect, it } from 'vitest';
+import { bootQueue } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { runOn } from './support.js';
+
+const redis = useRedis();
+
+const run = (...words: string[]) => runOn(redis, ...words);
+
+it('a duration needs a unit, and nothing is deleted without one', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.add('x', null, { id: 'a' });
+  for (const [words, what] of [
+    [['clean', 'work', 'waiting', '--older-than', '2'], '--older-than'],
+    [['clean', 'work', 'waiting', '--newer-than', '1.5'], '--newer-than'],
+    [['dead', 'work', 'remove', '--older-than', '2'], '--older-than'],
+    [['cancel', 'work', '--newer-than', '2'], '--newer-than'],
+    [['promote', 'work', '--older-than', 'soon'], '--older-than'],
+    [['add', 'work', 'x', '--delay', '10'], '--delay'],
+    [['add', 'work', 'x', '--wait', '--timeout', '10'], '--timeout'],
+    [['limits', 'work', 'hold', '30'], 'the time of limits hold'],
+  ] as const) {
+    const { code, err } = await run(...words, '--yes');
+    expect([words, code]).toEqual([words, 2]);
+    expect(err).toContain(`${what} must be a duration with a unit, such as 10m or 2h, got "`);
+  }
+  expect(await queue.counts()).toMatchObject({ waiting: 1, delayed: 0 });
+  expect((await run('add', 'work', 'x', '--delay', '0')).code).toBe(0);
+  expect((await run('clean', 'work', 'waiting', '--newer-than', '1.5h', '--yes')).out).toBe('2 removed\n');
+});
+
+it('add refuses a queue that does not exist, unless with --new', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.add('x', null);
+  expect(await run('add', 'wrok', 'x')).toEqual({
+    code: 3,
+    out: '',
+    err: 'godwit: there is no queue "wrok" with this prefix; did you mean work? (--new creates it)\n',
+  });
+  expect((await run('jobs', 'wrok')).err).toBe(
+    'godwit: there is no queue "wrok" with this prefix; did you mean work?\n',
+  );
+  expect((await run('add', 'exports', 'x')).err).toBe(
+    'godwit: there is no queue "exports" with this prefix; godwit queues lists them (--new creates it)\n',
+  );
+  expect((await run('queues')).out).not.toMatch(/wrok|exports/);
+  expect((await run('add', 'exports', 'x', '--new')).code).toBe(0);
+  expect((await run('add', 'exports', 'x')).code).toBe(0);
+});
+
+it('limits refuses a shared limit that does not exist, unless with --new', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.add('x', null);
+  const set = ['limits', 'work', 'set', '--concurrency', '2', '--shared'];
+  expect(await run(...set, 'openai')).toMatchObject({
+    code: 3,
+    err: 'godwit: there is no shared limit "openai"; there are none (set --new creates it)\n',
+  });
+  expect((await run(...set, 'openai', '--new')).code).toBe(0);
+  expect((await run(...set, 'openai')).code).toBe(0);
+  for (const act of ['clear', 'release'])
+    expect(await run('limits', 'work', act, '--shared', 'openia')).toMatchObject({
+      code: 3,
+      err: expect.stringContaining('"openia"; there are openai; did you mean openai? ('),
+    });
+  expect((await run('limits', 'work', '--json')).out).not.toContain('openia');
+});
+
+it('stats, workers and running refuse a queue that does not exist', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.add('x', null);
+  for (const command of ['stats', 'workers', 'running']) {
+    expect((await run(command, 'work')).code).toBe(0);
+    expect(await run(command, 'wrok')).toEqual({
+      code: 3,
+      out: '',
+      err: 'godwit: there is no queue "wrok" with this prefix; did you mean work?\n',
+    });
+  }
+});

@@ -1,0 +1,92 @@
+import { expect, it } from 'vitest';
+import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+import { runOn } from './support.js';
+
+const redis = useRedis();
+
+const run = (...words: string[]) => runOn(redis, ...words);
+const producing = (options: QueueAppOptions = {}) => bootQueue(redis, { watch: false, ...options });
+
+it('schedules shows intervals that are texts and numbers, without rounding', async () => {
+  const { queue } = await producing();
+  await queue.add('x', null);
+  for (const [id, every] of [
+    ['text', '1m'],
+    ['number', 60_000],
+    ['odd', '150m'],
+    ['digits', '90000'],
+  ] as const)
+    await queue.schedules.upsert(id, { every }, { name: 'x' });
+  const { out } = await run('schedules');
+  for (const line of [
+    / text +every 1 m /,
+    / number +every 1 m /,
+    / odd +every 150 m /,
+    / digits +every 90 s /,
+  ])
+    expect(out).toMatch(line);
+});
+
+it('a job shows its most attempts only if it was added with them', async () => {
+  const { queue } = await producing({
+    handlers: {
+      '*': () => {
+        throw new Error('no');
+      },
+    },
+    queue: { defaults: { attempts: 4, backoff: 0 } },
+  });
+  await queue.add('x', null, { id: 'default' });
+  await queue.add('x', null, { id: 'own', attempts: 2 });
+  await until(async () => (await queue.counts()).dead === 2, PATIENT);
+  const { out } = await run('jobs', 'work', '--state', 'dead');
+  expect(out).toMatch(/^default +x +4 /m);
+  expect(out).toMatch(/^own +x +2\/2 /m);
+  const attempts = async (id: string) => {
+    const table = await run('job', 'work', id);
+    const one = await queue.get(id);
+    return [one?.attempt, /^attempts .*$/m.exec(table.out)?.[0]];
+  };
+  expect(await attempts('default')).toEqual([4, undefined]);
+  expect(await attempts('own')).toEqual([2, expect.stringMatching(/^attempts +2$/)]);
+  const page = JSON.parse((await run('jobs', 'work', '--state', 'dead', '--json')).out);
+  expect(page.jobs).toHaveLength(2);
+  expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'default', attempts: null }));
+  expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'own', attempts: 2 }));
+});
+
+it('job shows the stack of the failure on lines of its own', async () => {
+  const { queue } = await producing({
+    handlers: {
+      bad: () => {
+        throw new TypeError('two\nlines');
+      },
+    },
+    queue: { defaults: { attempts: 1 } },
+  });
+  await queue.add('bad', null, { id: 'a' });
+  await until(async () => (await queue.counts()).dead === 1, PATIENT);
+  const { out } = await run('job', 'work', 'a');
+  expect(out).toMatch(
+    /^failed +attempt 1, 20\S+Z, retries-exhausted\nfailure +TypeError: two\n +lines\n {8,}at /m,
+  );
+  expect(out).toMatch(/^attempt 1 +failed .*: TypeError: two$/m);
+  expect(out).not.toContain('u000a');
+});
+
+it('job says that the queue is paused, and that no process works on it', async () => {
+  const { queue } = await producing();
+  await queue.add('x', null, { id: 'a' });
+  const reasons = async () =>
+    [...(await run('job', 'work', 'a')).out.matchAll(/^waits because +(.*)$/gm)].map((one) => one[1]);
+  expect(await reasons()).toEqual(['no worker process works on the queue']);
+  await queue.pause();
+  await queue.limits.hold('1h');
+  expect(await reasons()).toEqual([
+    'the queue is paused',
+    'no worker process works on the queue',
+    expect.stringMatching(/^the queue is held for /),
+  ]);
+});

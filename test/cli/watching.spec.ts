@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { createInspector } from '#lib/subpaths/inspector.js';
+import { Printer } from '#lib/subpaths/cli/context.js';
+import { standardOutput } from '#lib/subpaths/cli/output.js';
+import { page, WatchLines } from '#lib/subpaths/cli/watch-commands.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { latch, until } from '../support/wait.js';
+import { godwitOn, runOn } from './support.js';
+
+const redis = useRedis();
+
+const run = (...words: string[]) => runOn(redis, ...words);
+
+describe('tail', () => {
+  it('prints the reason and the error of a failed attempt, also where the line is cut', async () => {
+    const { queue } = await bootQueue(redis, {
+      watch: false,
+      handlers: {
+        bad: () => {
+          throw new TypeError('the mailer says no');
+        },
+      },
+      queue: { defaults: { attempts: 2, backoff: 0 } },
+    });
+    await queue.add('bad', null, { id: 'a' });
+    await until(async () => (await queue.counts()).dead === 1, PATIENT);
+    process.env['COLUMNS'] = '80';
+    const command = godwitOn(redis, 'tail', 'work', '--since', '0', '--type', 'retrying,dead');
+    delete process.env['COLUMNS'];
+    await command.said(/ dead /);
+    await command.end('SIGINT');
+    expect(command.out).toMatch(/ retrying +bad +a +TypeError: the mailer says no/);
+    expect(command.out).toMatch(/ dead +bad +a +retries-exhausted: TypeError: the mailer says no\n/);
+    expect(command.out).not.toContain('stack');
+  });
+
+  it('refuses a type that does not exist', async () => {
+    const { code, err } = await run('tail', '--type', 'dead,cancelld');
+    expect(code).toBe(2);
+    expect(err).toMatch(/--type: "cancelld" is not one of added, delayed, .*; did you mean cancelled\?\n/);
+  });
+});
+
+describe('watch', () => {
+  const count = { at: new Date(0), waiting: 1204, active: 0, delayed: 0, dead: 0, completed: 7, failed: 0 };
+  const shown = (width: number | undefined, ...queues: string[]) => {
+    const out: string[] = [];
+    const lines = new WatchLines({
+      isJson: false,
+      jsonLine: () => undefined,
+      line: (text) => out.push(text),
+      paint: (_, text) => text,
+      screen: { width, color: false },
+    });
+    lines.fit(queues);
+    for (const queue of queues) {
+      lines.show({ ...count, queue }, undefined);
+      lines.show({ ...count, queue, waiting: 1239, dead: 2 }, { ...count, queue });
+    }
+    return out;
+  };
+
+  it('aligns its lines, and none is wider than the screen', () => {
+    const out = shown(80, 'mail', 'a-queue-with-a-long-name');
+    expect(out[0]).toMatch(/^TIME +QUEUE +WAITING +ACTIVE +DELAYED +DEAD +COMPLETED +FAILED$/);
+    expect(out[1]).toMatch(/^00:00:00 +mail +1204 +0 +0 +0 +7 +0$/);
+    expect(out[2]).toMatch(/^00:00:00 +mail +1239 \+35 +0 +0 +2 \+2 +7 +0$/);
+    expect(out[3]).toMatch(/ a-queue-with-a…  /);
+    expect(new Set(out.map((line) => line.length))).toEqual(new Set([80]));
+  });
+
+  it('does not cut names in a pipe', () => {
+    expect(shown(undefined, 'a-queue-with-a-long-name')[1]).toContain(' a-queue-with-a-long-name ');
+  });
+});
+
+describe('top', () => {
+  it('shows the jobs that have run longest under the queues', async () => {
+    const end = latch('the end of the jobs');
+    const { queue } = await bootQueue(redis, { watch: false, handlers: { slow: () => end.promise } });
+    await queue.addBulk(Array.from({ length: 7 }, (_, i) => ({ name: 'slow', data: i })));
+    await using inspector = createInspector({ connection: redis.url, prefix: redis.prefix });
+    const print = new Printer(standardOutput(), { width: 80, color: false }, false, false, false);
+    const shown = async (rows: number) =>
+      page({ inspector, print, prefix: redis.prefix, words: [] }, { columns: 80, rows });
+    await until(async () => (await shown(24)).match(/^work +slow +/gm)?.length === 5, PATIENT);
+    const lines = (await shown(24)).trimEnd().split('\n');
+    expect(lines[0]).toMatch(/ 7 active /);
+    expect(lines[5]).toMatch(/^QUEUE +NAME +ID +ATTEMPT +SINCE +PROCESS$/);
+    expect(lines.filter((line) => line.length > 80)).toEqual([]);
+    end.open();
+  });
+});
