@@ -40,7 +40,7 @@ function Row({ one }: { one: BulkActView }) {
       <th scope="row">
         {VERBS[kind]} <code>{one.filter}</code>
       </th>
-      <td>
+      <td class="text">
         <a href={queuePath(queue)}>{queue}</a>
       </td>
       <td>

@@ -98,7 +98,11 @@ function App() {
           )}
         </nav>
         <div class="tools">
-          {me.value?.actor && <span class="faint">{me.value.actor}</span>}
+          {me.value?.actor && (
+            <span class="faint actor" title={me.value.actor}>
+              {me.value.actor}
+            </span>
+          )}
           <button
             type="button"
             class="small"

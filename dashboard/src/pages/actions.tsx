@@ -59,10 +59,12 @@ function ActionList({ data, onNext }: { data: ActionsView; onNext: (cursor: stri
               <td>
                 <Time at={one.at} />
               </td>
-              <td>{one.actor}</td>
+              <td class="text">{one.actor}</td>
               <td>{one.action}</td>
-              <td>{one.queue === null ? '–' : <a href={queuePath(one.queue)}>{one.queue}</a>}</td>
-              <td>{one.target === '' ? 'the queue' : <code>{one.target}</code>}</td>
+              <td class="text">
+                {one.queue === null ? '–' : <a href={queuePath(one.queue)}>{one.queue}</a>}
+              </td>
+              <td class="text">{one.target === '' ? 'the queue' : <code>{one.target}</code>}</td>
               <td>{one.count ?? '–'}</td>
               <td>
                 <span class={one.result === 'ok' || one.result === 'started' ? '' : 'badge bad'}>

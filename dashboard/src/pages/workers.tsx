@@ -91,7 +91,7 @@ function Process({ worker, series }: { worker: WorkerView; series: SeriesView | 
                 </td>
               )}
               <th scope="row">{job.name}</th>
-              <td>{job.queue}</td>
+              <td class="text">{job.queue}</td>
               <td class="id">
                 <a href={jobPath(job.queue, job.id)}>{job.id}</a>
               </td>
