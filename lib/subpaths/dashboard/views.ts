@@ -214,6 +214,8 @@ export type WorkerView = Omit<WorkerInfo, 'startedAt' | 'pools'> & {
 
 export interface WorkersView {
   readonly now: number;
+  /** How old what a process reports may be. */
+  readonly maxReportMs: number;
   readonly workers: readonly WorkerView[];
 }
 
