@@ -67,6 +67,11 @@ export function QueuePage({ queue }: { queue: string }) {
       {data.consumers === 0 && (
         <p class="notice bad">No process works on this queue. Start one that has a @Processor('{queue}').</p>
       )}
+      {!data.paused && data.pausedPlace !== null && (
+        <p class="notice warn">
+          It is paused in {data.pausedPlace}: see <a href="workers">Workers</a>.
+        </p>
+      )}
       <BulkActs queue={queue} />
       {series?.isCounted && (
         <>

@@ -139,7 +139,7 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   const rights = await call.rightsOf({ queue: name, jobId: id });
   const isFull = call.query['full'] !== undefined;
   const workers = await parts.inspector.workers({ queue: name });
-  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, job.body, workers.length) : [];
+  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, job.body, workers) : [];
   const processes = placesOf(workers);
   const canSeeData = rights.includes('read-data');
   const shown = {
