@@ -20,7 +20,7 @@ import { RedisPage } from './pages/redis.js';
 import { SchedulesPage } from './pages/schedules.js';
 import { WorkersPage } from './pages/workers.js';
 import { frozen, me, path, refreshes, setMe, settings, theme, toast, trouble, zone } from './state.js';
-import { Empty } from './widgets.js';
+import { Empty, useCurrentInView } from './widgets.js';
 
 const LINKS = [
   ['./', 'Overview', /^$/],
@@ -70,6 +70,7 @@ function Page() {
 
 function App() {
   const { data } = usePoll<MeView>('me', 60_000);
+  const links = useCurrentInView(`${path.value} ${me.value?.rights.length}`);
   const title = LINKS.find(([, , match]) => match.test(path.value))?.[1] ?? '';
   useEffect(() => {
     if (data) setMe(data);
@@ -88,7 +89,7 @@ function App() {
         </a>
         {settings.environment && <span class="badge env">{settings.environment}</span>}
         {settings.readOnly && <span class="badge">read-only</span>}
-        <nav aria-label="Pages">
+        <nav aria-label="Pages" ref={links}>
           {LINKS.filter(([to]) => to !== 'actions' || me.value?.rights.includes('read-actions')).map(
             ([to, text, match]) => (
               <a key={to} href={to} {...(match.test(path.value) && { 'aria-current': 'page' as const })}>

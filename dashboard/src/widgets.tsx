@@ -106,10 +106,13 @@ export function Table({
   head,
   children,
   label,
+  hasPairs = false,
 }: {
   head: readonly (string | JSX.Element)[];
   children: ComponentChildren;
   label: string;
+  /** Whether two numbers share a line on a narrow screen. They come in even numbers. */
+  hasPairs?: boolean;
 }) {
   const body = useRef<HTMLTableSectionElement>(null);
   useEffect(() => {
@@ -125,7 +128,7 @@ export function Table({
   });
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
-      <table role="table">
+      <table role="table" {...(hasPairs && { class: 'pairs' })}>
         <thead role="rowgroup">
           <tr role="row">
             {head.map((cell, at) => (
@@ -141,6 +144,19 @@ export function Table({
       </table>
     </div>
   );
+}
+
+/** Scrolls a row of links that is wider than the window, so that the link of the open page is seen. */
+export function useCurrentInView(state: unknown) {
+  const ref = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const box = ref.current;
+    const link = box?.querySelector('[aria-current]');
+    if (!box || !link) return;
+    const [at, of] = [link.getBoundingClientRect(), box.getBoundingClientRect()];
+    box.scrollLeft += at.left + at.width / 2 - of.left - of.width / 2;
+  }, [state]);
+  return ref;
 }
 
 export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
@@ -264,7 +280,7 @@ function Leaf({ node }: { node: Exclude<JsonNode, { kind: 'object' | 'list' }> }
 
 /** A small line without axes; its values are in the table next to it. */
 export function Spark({ values, label }: { values: readonly number[]; label: string }) {
-  const width = 96;
+  const width = 56;
   const height = 22;
   const max = Math.max(1, ...values);
   const step = values.length > 1 ? width / (values.length - 1) : width;

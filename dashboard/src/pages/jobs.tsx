@@ -6,7 +6,7 @@ import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
 import { compact, count, micros, plural, span } from '../format.js';
 import { go, href, jobPath, now, query, queuePath } from '../state.js';
-import { Card, Empty, State, Table, Time, Waiting } from '../widgets.js';
+import { Card, Empty, State, Table, Time, useCurrentInView, Waiting } from '../widgets.js';
 
 const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
 const REASONS = [
@@ -49,6 +49,7 @@ export function JobsPage({ queue }: { queue: string }) {
   const size = SIZES.find((one) => String(one) === params.get('limit')) ?? 50;
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const [isAdding, setAdding] = useState(false);
+  const tabs = useCurrentInView(state);
   const filter = Object.fromEntries(
     FILTERS.flatMap((key) => {
       const value = params.get(key);
@@ -76,7 +77,7 @@ export function JobsPage({ queue }: { queue: string }) {
         )}
       </div>
       {isAdding && <AddJob queue={queue} name={params.get('name') ?? ''} onEnd={() => setAdding(false)} />}
-      <nav class="tabs" aria-label="State">
+      <nav class="tabs" aria-label="State" ref={tabs}>
         {STATES.map((one) => (
           <a
             key={one}
