@@ -10,13 +10,16 @@ export const count = (value: number): string => whole.format(value);
 export const compact = (value: number): string =>
   Math.abs(value) < 10_000 ? whole.format(value) : short.format(value);
 
+/** A number with its unit, which stay on one line. */
+const withUnit = (value: number | string, name: string): string => `${value}\u00a0${name}`;
+
 /** Two units at most: `3 min 20 s`. */
 export function span(ms: number): string {
   const abs = Math.abs(ms);
-  if (abs < 1_000) return `${Math.round(abs)} ms`;
+  if (abs < 1_000) return withUnit(Math.round(abs), 'ms');
   const seconds = abs / 1_000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  if (seconds < 10) return withUnit(seconds.toFixed(1), 's');
+  if (seconds < 60) return withUnit(Math.floor(seconds), 's');
   const minutes = Math.floor(seconds / 60);
   if (minutes < 60) return two(minutes, 'min', Math.floor(seconds % 60), 's');
   const hours = Math.floor(minutes / 60);
@@ -24,14 +27,27 @@ export function span(ms: number): string {
   return two(Math.floor(hours / 24), 'd', hours % 24, 'h');
 }
 
-function two(large: number, unit: string, small: number, smallUnit: string): string {
-  return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smallUnit}`;
+function two(large: number, name: string, small: number, smallName: string): string {
+  return small === 0 ? withUnit(large, name) : `${withUnit(large, name)} ${withUnit(small, smallName)}`;
 }
 
-/** How long at most half, 95 % and 99 % take: `3 ms · 20 ms · 1.2 s`. */
+/** One unit, for estimates: `340 ms`, `1.7 s`, `3.4 min`. */
+function about(ms: number): string {
+  const [name, size] = LARGE.find(([, size]) => ms >= size) ?? [];
+  return name === undefined ? span(ms) : withUnit(short.format(ms / size), name);
+}
+
+const LARGE = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+] as const;
+
+/** How long at most half, 95 % and 99 % take, as estimated: `≈ 3 ms · 20 ms · 1.2 s`. */
 export function percentiles(of: Percentiles<number | null> | null | undefined): string {
   const all = of ? [of.p50, of.p95, of.p99] : [];
-  return all.some((ms) => ms !== null) ? all.map((ms) => span(ms ?? 0)).join(' · ') : '–';
+  if (all.every((ms) => ms === null)) return '–';
+  return `≈\u00a0${all.map((ms) => about(ms ?? 0)).join(' · ')}`;
 }
 
 const UNITS = [
@@ -49,9 +65,9 @@ export function duration(ms: number): string {
 
 export function micros(us: number): string {
   return us < 1_000
-    ? `${us} µs`
+    ? withUnit(us, 'µs')
     : us < 1_000_000
-      ? `${(us / 1_000).toFixed(us < 10_000 ? 2 : 1)} ms`
+      ? withUnit((us / 1_000).toFixed(us < 10_000 ? 2 : 1), 'ms')
       : span(us / 1_000);
 }
 

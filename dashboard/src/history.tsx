@@ -96,7 +96,7 @@ export function TimesChart({ series }: { series: SeriesView }) {
   const share = SHARES.find((one) => one === given) ?? '95';
   return (
     <Card
-      title={`How long ${share} % take at most`}
+      title={`How long ${share} % take at most (≈)`}
       id="times"
       side={<Choice label="Share" name="share" choices={SHARES} chosen={share} unit="%" />}
     >

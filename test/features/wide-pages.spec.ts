@@ -70,3 +70,82 @@ describe.each([1280, 360])('pages with long words, %i px wide', (width) => {
     expect(faults.filter((fault) => !/404/.test(fault))).toEqual([]);
   });
 });
+
+const TIMES = {
+  perMinute: 1_234,
+  run: { p50: 340, p95: 1_730, p99: 95_000 },
+  wait: { p50: 4_200, p95: 63_000, p99: 205_000 },
+  runByName: {},
+};
+
+/** A queue with large numbers, as the server answers it. */
+const busy = (name: string) => ({
+  ...{ name, paused: false, pausedPlace: null, oldestWaitingMs: 253_000, consumers: 12, slots: 120 },
+  counts: { waiting: 12_345, active: 100, delayed: 2_322, completed: 0, dead: 1_203, cancelled: 0 },
+  today: { processed: 184_233, failed: 12_444, dead: 120, cancelled: 3 },
+  running: 100,
+});
+
+/** The pages of queues with large numbers. */
+async function openBusy(width: number) {
+  const dashboard = await bootDashboard(redis);
+  const { page, faults } = await open(dashboard.url, { viewport: { width, height: 900 } });
+  const names = ['shop.notifications', 'shop.emails', 'media'];
+  const now = Date.now();
+  await page.route('**/api/v1/overview', (route) =>
+    route.fulfill({ json: { now, queues: names.map(busy), attention: [], processes: 12 } }),
+  );
+  const byQueue = Object.fromEntries(names.map((name) => [name, TIMES]));
+  const step = { stepMs: 60_000, times: [now], completed: [1], failed: [0], byName: {}, isCounted: true };
+  await page.route('**/api/v1/series?*', (route) => route.fulfill({ json: { ...step, byQueue } }));
+  await page.goto(`${dashboard.url}queues`);
+  await page.getByRole('button', { name: 'Pause media' }).waitFor();
+  return { page, faults };
+}
+
+describe('pages with large numbers', () => {
+  it('show all columns of the queues, 1280 px wide', async () => {
+    const { page, faults } = await openBusy(1280);
+    const table = page.getByRole('region', { name: 'Queues' });
+    expect(await table.evaluate((box) => box.scrollWidth - box.clientWidth)).toBe(0);
+    await page.getByRole('cell', { name: '≈ 4.2 s · 1.1 min · 3.4 min' }).first().waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it('break no number from its unit, and end all values at an edge, 360 px wide', async () => {
+    const { page, faults } = await openBusy(360);
+    const lines = await page.getByText('1.1 min').first().evaluate(linesOf);
+    expect(lines.filter((line) => !/^(≈\s)?\d/.test(line))).toEqual([]);
+    const ends = await page
+      .locator('tbody td:visible')
+      .evaluateAll((cells) => cells.map((cell) => Math.round(cell.getBoundingClientRect().right)));
+    expect(new Set(ends).size).toBe(2);
+    const nav = page.getByRole('navigation', { name: 'Pages' });
+    await nav.getByRole('link', { name: 'Redis' }).click();
+    await page.getByRole('heading', { name: 'Redis' }).waitFor();
+    await page.reload();
+    await expect.poll(() => nav.getByRole('link', { name: 'Redis' }).boundingBox().then(isSeen)).toBe(true);
+    expect(faults).toEqual([]);
+  });
+});
+
+const isSeen = (box: { x: number; width: number } | null) =>
+  box !== null && box.x >= 0 && box.x + box.width <= 360;
+
+/** The text of a cell as it is broken into lines. */
+function linesOf(cell: Element): string[] {
+  const text = cell.firstChild as Text;
+  const range = document.createRange();
+  const lines: string[] = [];
+  let top = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    range.setStart(text, at);
+    range.setEnd(text, at + 1);
+    const box = range.getBoundingClientRect();
+    if (box.width === 0) continue;
+    if (lines.length === 0 || Math.abs(box.top - top) > 4) lines.push('');
+    top = box.top;
+    lines[lines.length - 1] += text.data[at];
+  }
+  return lines;
+}

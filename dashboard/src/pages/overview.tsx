@@ -173,6 +173,7 @@ function QueueTable({ queues, series }: { queues: readonly QueueView[]; series: 
   return (
     <Table
       label="Queues"
+      hasPairs
       head={[
         'Queue',
         'Waiting',
@@ -288,13 +289,14 @@ function QueueRow({
       {times && (
         <>
           <td class="num">{compact(Math.round(times.perMinute))}</td>
-          <td class="num">{percentiles(times.run)}</td>
-          <td class="num">{percentiles(times.wait)}</td>
+          <td>{percentiles(times.run)}</td>
+          <td>{percentiles(times.wait)}</td>
         </>
       )}
       <td class="num">{compact(today.processed)}</td>
       <td class="num">{compact(today.failed)}</td>
-      <td class="num">{consumers === 0 ? <span class="badge bad">none</span> : consumers}</td>
+      {/* With times it is the last of an odd number, so it has a line of its own on a narrow screen. */}
+      <td class={times ? '' : 'num'}>{consumers === 0 ? <span class="badge bad">none</span> : consumers}</td>
       {canPause && (
         <td>
           <button

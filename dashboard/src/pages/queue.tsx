@@ -102,8 +102,8 @@ export function QueuePage({ queue }: { queue: string }) {
                 <td class="num">{count(of.processed)}</td>
                 <td class="num">{count(of.failed)}</td>
                 <td class={`num ${of.dead > 0 ? 'bad' : ''}`}>{count(of.dead)}</td>
-                <td class="num">{percentiles(series?.byName[name]?.run)}</td>
-                <td class="num">{percentiles(series?.byName[name]?.wait)}</td>
+                <td>{percentiles(series?.byName[name]?.run)}</td>
+                <td>{percentiles(series?.byName[name]?.wait)}</td>
                 <td>
                   {name !== '' && (
                     <>
@@ -118,7 +118,11 @@ export function QueuePage({ queue }: { queue: string }) {
         )}
       </Card>
       <Card title="By day" id="days" side={<span class="faint">UTC</span>}>
-        <Table label="Counters by day" head={['Day', 'Done', 'Failed attempts', 'Dead', 'Cancelled']}>
+        <Table
+          label="Counters by day"
+          hasPairs
+          head={['Day', 'Done', 'Failed attempts', 'Dead', 'Cancelled']}
+        >
           {days.map((day) => (
             <tr key={day.date}>
               <th scope="row">{day.date}</th>

@@ -91,7 +91,7 @@ function Process({ worker, view, series }: ProcessProps) {
             <tr key={`${job.queue}/${job.id}`} data-row>
               <td class="num">{span(Math.max(0, view.now - job.since))}</td>
               {series?.isCounted && (
-                <td class="num">
+                <td>
                   <Usual
                     ms={view.now - view.maxReportMs - job.since}
                     usual={series.byQueue?.[job.queue]?.runByName[job.name]}
@@ -144,7 +144,7 @@ function Usual({ ms, usual }: { ms: number; usual: Percentiles<number | null> | 
       {percentiles(usual)}{' '}
       {times >= 1.5 && (
         <span class={`badge ${times >= 3 ? 'bad' : 'warn'}`}>
-          {times < 10 ? times.toFixed(1) : Math.round(times)} × as long
+          ≈ {times < 10 ? times.toFixed(1) : Math.round(times)} × as long
         </span>
       )}
     </>
