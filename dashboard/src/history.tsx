@@ -1,8 +1,8 @@
 import type { Percentiles, SeriesView } from '../../lib/subpaths/dashboard/series.js';
 import { usePoll, type Polled } from './api.js';
-import { span } from './format.js';
+import { Chart } from './chart.js';
 import { go, href, now, query } from './state.js';
-import { Card, Chart } from './widgets.js';
+import { Card } from './widgets.js';
 
 /** Charts of the counters by minute, over a time that the address has. */
 
@@ -103,7 +103,7 @@ export function TimesChart({ series }: { series: SeriesView }) {
       <Chart
         times={series.times}
         label={`${share}th percentile of the time of runs and of waits`}
-        format={span}
+        isTime
         lines={[
           { label: 'run', color: '--accent', values: run[`p${share}`] },
           { label: 'wait', color: '--violet', values: wait[`p${share}`] },

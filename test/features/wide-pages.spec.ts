@@ -129,6 +129,44 @@ describe('pages with large numbers', () => {
   });
 });
 
+describe('a chart of times', () => {
+  it('marks whole numbers of a unit, and cuts none of them off', async () => {
+    const dashboard = await bootDashboard(redis);
+    const { page, faults } = await open(dashboard.url);
+    await page.addInitScript(() => {
+      const drawn: { text: string; left: number }[] = [];
+      Object.assign(window, { drawn });
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        if (this.textAlign === 'right') drawn.push({ text, left: x - this.measureText(text).width });
+        fillText.call(this, text, x, y);
+      };
+    });
+    const stepMs = 60_000;
+    const times = Array.from({ length: 30 }, (_, at) => Date.now() + (at - 32) * stepMs);
+    const one = times.map(() => 1);
+    const all = (ms: number) => Object.fromEntries(['p50', 'p95', 'p99'].map((p) => [p, one.map(() => ms)]));
+    const series = { stepMs, times, completed: one, failed: one, byName: {}, isCounted: true };
+    await page.route('**/api/v1/queues/work/series?*', (route) =>
+      route.fulfill({ json: { ...series, run: all(20_000), wait: all(205_000) } }),
+    );
+    await page.goto(`${dashboard.url}queues/work`);
+    const marks = () =>
+      page.evaluate(() => (window as unknown as { drawn: { text: string; left: number }[] }).drawn);
+    await expect.poll(async () => (await marks()).some(({ text }) => /^3\smin$/.test(text))).toBe(true);
+    const labels = (await marks()).filter(({ text }) => /[a-z]/.test(text));
+    expect([...new Set(labels.map(({ text }) => text.replaceAll('\u00a0', ' ')))].toSorted()).toEqual([
+      '1 min',
+      '2 min',
+      '3 min',
+    ]);
+    expect((await marks()).filter(({ left }) => left < 0)).toEqual([]);
+    await page.getByText('As a table').last().click();
+    await page.getByRole('cell', { name: '≈ 3 min 25 s' }).first().waitFor();
+    expect(faults).toEqual([]);
+  });
+});
+
 const isSeen = (box: { x: number; width: number } | null) =>
   box !== null && box.x >= 0 && box.x + box.width <= 360;
 

@@ -3,12 +3,13 @@ import { useEffect } from 'preact/hooks';
 import type { QueueTimes, SeriesView } from '../../../lib/subpaths/dashboard/series.js';
 import type { Attention, OverviewView, QueueView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
+import { Chart } from '../chart.js';
 import { compact, percentiles, plural, span } from '../format.js';
 import { JobsChart, useSeries } from '../history.js';
 import { rates, sample, waitingOf } from '../samples.js';
 import { pauseOrResume } from '../queue-acts.js';
 import { href, me, queuePath } from '../state.js';
-import { Card, Chart, Empty, Spark, Table, Tile, Waiting } from '../widgets.js';
+import { Card, Empty, Spark, Table, Tile, Waiting } from '../widgets.js';
 
 const EVERY_MS = 3_000;
 
