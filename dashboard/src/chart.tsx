@@ -32,7 +32,15 @@ function alone(plot: uPlot, series: number): number[] {
 
 /** Steps of an axis of times, so that each mark is a whole number of its unit. */
 const TIME_STEPS = [
-  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
+  1,
+  2,
+  5,
+  10,
+  20,
+  50,
+  100,
+  200,
+  500,
   ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * 1_000),
   ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * 60_000),
   ...[1, 2, 4, 6, 12, 24, 48, 168].map((hours) => hours * 3_600_000),

@@ -1,5 +1,8 @@
 import type { Percentiles } from '../../lib/subpaths/dashboard/series.js';
+import { span, withUnit } from '../../lib/subpaths/dashboard/time-text.js';
 import { zone } from './state.js';
+
+export { micros, span } from '../../lib/subpaths/dashboard/time-text.js';
 
 /** Numbers and times as text. */
 
@@ -9,27 +12,6 @@ const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFra
 export const count = (value: number): string => whole.format(value);
 export const compact = (value: number): string =>
   Math.abs(value) < 10_000 ? whole.format(value) : short.format(value);
-
-/** A number with its unit, which stay on one line. */
-const withUnit = (value: number | string, name: string): string => `${value}\u00a0${name}`;
-
-/** Two units at most: `3 min 20 s`. */
-export function span(ms: number): string {
-  const abs = Math.abs(ms);
-  if (abs < 1_000) return withUnit(Math.round(abs), 'ms');
-  const seconds = abs / 1_000;
-  if (seconds < 10) return withUnit(seconds.toFixed(1), 's');
-  if (seconds < 60) return withUnit(Math.floor(seconds), 's');
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return two(minutes, 'min', Math.floor(seconds % 60), 's');
-  const hours = Math.floor(minutes / 60);
-  if (hours < 24) return two(hours, 'h', minutes % 60, 'min');
-  return two(Math.floor(hours / 24), 'd', hours % 24, 'h');
-}
-
-function two(large: number, name: string, small: number, smallName: string): string {
-  return small === 0 ? withUnit(large, name) : `${withUnit(large, name)} ${withUnit(small, smallName)}`;
-}
 
 /** One unit, for estimates: `340 ms`, `1.7 s`, `3.4 min`. */
 function about(ms: number): string {
@@ -61,14 +43,6 @@ const UNITS = [
 export function duration(ms: number): string {
   const [unit, size] = UNITS.find(([, size]) => ms > 0 && ms % size === 0) ?? ['ms', 1];
   return `${ms / size}${unit}`;
-}
-
-export function micros(us: number): string {
-  return us < 1_000
-    ? withUnit(us, 'µs')
-    : us < 1_000_000
-      ? withUnit((us / 1_000).toFixed(us < 10_000 ? 2 : 1), 'ms')
-      : span(us / 1_000);
 }
 
 export function bytes(size: number): string {
@@ -109,3 +83,11 @@ export function relative(ms: number, now: number): string {
 export function plural(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
+
+/** `50 per second`, `50 in 10 s`. */
+export function perTime(value: number, perMs: number): string {
+  const name = PER[perMs];
+  return name === undefined ? `${count(value)} in ${span(perMs)}` : `${count(value)} per ${name}`;
+}
+
+const PER: Readonly<Record<number, string>> = { 1_000: 'second', 60_000: 'minute', 3_600_000: 'hour' };

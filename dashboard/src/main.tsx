@@ -19,7 +19,19 @@ import { QueuePage } from './pages/queue.js';
 import { RedisPage } from './pages/redis.js';
 import { SchedulesPage } from './pages/schedules.js';
 import { WorkersPage } from './pages/workers.js';
-import { frozen, me, path, refreshes, setMe, settings, theme, toast, trouble, zone } from './state.js';
+import {
+  frozen,
+  me,
+  path,
+  refreshes,
+  setMe,
+  settings,
+  subject,
+  theme,
+  toast,
+  trouble,
+  zone,
+} from './state.js';
 import { Empty, useCurrentInView } from './widgets.js';
 
 const LINKS = [
@@ -76,8 +88,8 @@ function App() {
     if (data) setMe(data);
   }, [data]);
   useEffect(() => {
-    document.title = `${title} · ${settings.title}`;
-  }, [title]);
+    document.title = `${subject.value ?? title} · ${settings.title}`;
+  }, [subject.value, title]);
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>

@@ -4,7 +4,7 @@ import { parseExact, printExact, type JsonNode } from '../../lib/subpaths/dashbo
 import type { ShownJson } from '../../lib/subpaths/dashboard/redaction.js';
 import type { ApiError } from './api.js';
 import { bytes, count, moment, relative } from './format.js';
-import { now, say } from './state.js';
+import { now, say, subject } from './state.js';
 
 /** Parts that several pages have. */
 
@@ -143,6 +143,14 @@ export function Table({
       </table>
     </div>
   );
+}
+
+/** Names the open page in the title of the tab. */
+export function useSubject(text: string) {
+  useEffect(() => {
+    subject.value = text;
+    return () => (subject.value = null);
+  }, [text]);
 }
 
 /** Scrolls a row of links that is wider than the window, so that the link of the open page is seen. */

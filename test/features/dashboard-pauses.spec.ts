@@ -21,7 +21,7 @@ describe('the overview and the page of a job', () => {
         .map(({ text }) => text);
     const place = async () => (await api('GET', 'queues/work')).body.pausedPlace as string | null;
     expect(await place()).toBeNull();
-    await runtime.pause('work');
+    runtime.pause('work');
     await until(async () => (await place()) !== null, PATIENT);
     expect(await texts()).toEqual([]);
     const { id } = await queue.add('a', 1);
@@ -36,7 +36,7 @@ describe('the overview and the page of a job', () => {
     expect((await api('GET', `queues/idle/jobs/${idle}`)).body.waitsFor).toEqual([
       'no process works on the queue',
     ]);
-    await runtime.resume('work');
+    runtime.resume('work');
     await until(async () => (await queue.counts()).waiting === 0, PATIENT);
     await until(async () => (await place()) === null, PATIENT);
   });

@@ -80,7 +80,12 @@ const TIMES = {
 
 /** A queue with large numbers, as the server answers it. */
 const busy = (name: string) => ({
-  ...{ name, paused: false, pausedPlace: null, oldestWaitingMs: 253_000, consumers: 12, slots: 120 },
+  name,
+  paused: false,
+  pausedPlace: null,
+  oldestWaitingMs: 253_000,
+  consumers: 12,
+  slots: 120,
   counts: { waiting: 12_345, active: 100, delayed: 2_322, completed: 0, dead: 1_203, cancelled: 0 },
   today: { processed: 184_233, failed: 12_444, dead: 120, cancelled: 3 },
   running: 100,
@@ -136,6 +141,7 @@ describe('a chart of times', () => {
     await page.addInitScript(() => {
       const drawn: { text: string; left: number }[] = [];
       Object.assign(window, { drawn });
+      // oxlint-disable-next-line typescript/unbound-method -- it is called with a context
       const { fillText } = CanvasRenderingContext2D.prototype;
       CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
         if (this.textAlign === 'right') drawn.push({ text, left: x - this.measureText(text).width });

@@ -7,7 +7,7 @@ import { del, get, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { micros, moment, plural, span } from '../format.js';
 import { go, href, jobPath, queuePath } from '../state.js';
-import { Card, CopyButton, Empty, FormEnd, Json, State, Time, Waiting } from '../widgets.js';
+import { Card, CopyButton, Empty, FormEnd, Json, State, Time, useSubject, Waiting } from '../widgets.js';
 
 export function JobPage({ queue, id }: { queue: string; id: string }) {
   const at = jobPath(queue, id);
@@ -17,6 +17,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
     href(at, { full: isFull ? '1' : null }),
     isEditing ? 0 : 3_000,
   );
+  useSubject(`${job?.name ?? ''} ${id} · ${queue}`.trim());
   const crumbs = (
     <p class="crumbs">
       <a href="queues">Queues</a> / <a href={queuePath(queue)}>{queue}</a> /{' '}
@@ -29,7 +30,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
         {crumbs}
         {error?.status === 404 ? (
           <Empty title="There is no such job, or no longer.">
-            Completed jobs are kept only with the option retention. {error.message}
+            Queue {queue} has no job {id}. Completed jobs are kept only with the option retention.
           </Empty>
         ) : (
           <Waiting error={error} />

@@ -7,12 +7,13 @@ import { JobsChart, TimesChart, useSeries } from '../history.js';
 import { go, href, queuePath } from '../state.js';
 import { Limits } from '../limits.js';
 import { pauseOrResume } from '../queue-acts.js';
-import { Card, Empty, Table, Tile, Waiting } from '../widgets.js';
+import { Card, Empty, Table, Tile, useSubject, Waiting } from '../widgets.js';
 
 const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
 
 export function QueuePage({ queue }: { queue: string }) {
   const at = queuePath(queue);
+  useSubject(queue);
   const { data, error } = usePoll<QueueDetail>(at, 3_000);
   const { data: series } = useSeries(`${at}/series`);
   if (!data) return <Waiting error={error} />;
