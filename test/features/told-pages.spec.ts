@@ -53,4 +53,23 @@ describe('the pages tell in words', () => {
     expect(await fact.textContent()).toMatch(/^\d+(\.\d)?\s(s|ms|min|h|d)\b/);
     expect(faults).toEqual([]);
   });
+
+  it('for how long a job runs, and that it was asked to stop', async () => {
+    const { gate, handlers } = gated();
+    const dashboard = await bootDashboard(redis, { handlers: { active: handlers['active']! } });
+    const { queue } = dashboard;
+    await queue.add('active', 1, { id: 'a' });
+    await until(async () => (await queue.get('a'))?.state === 'active', PATIENT);
+    const { page, faults } = await open(`${dashboard.url}queues/work/jobs/a`);
+    await page
+      .locator('.timeline li')
+      .filter({ hasText: /for \d.* so far/ })
+      .waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Cancel the job' }).click();
+    await page.getByText('It was asked to stop').waitFor();
+    gate.open();
+    await page.getByText('It was asked to stop').waitFor({ state: 'detached' });
+    expect(faults.filter((fault) => !/404/.test(fault))).toEqual([]);
+  });
 });
