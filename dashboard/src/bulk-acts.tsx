@@ -1,7 +1,8 @@
 import type { BulkActView } from '../../lib/subpaths/dashboard/views.js';
 import { post, usePoll } from './api.js';
 import { attempt, VERBS } from './dialogs.js';
-import { count, span } from './format.js';
+import { targetInWords } from './filters.js';
+import { count, perTime } from './format.js';
 import { now, queuePath } from './state.js';
 import { Card, Table, Time } from './widgets.js';
 
@@ -38,9 +39,9 @@ function Row({ one }: { one: BulkActView }) {
   return (
     <tr data-row>
       <th scope="row">
-        {VERBS[kind]} <code>{one.filter}</code>
+        {VERBS[kind]} {targetInWords(one.filter) ?? <code>{one.filter}</code>}
       </th>
-      <td>
+      <td class="text">
         <a href={queuePath(queue)}>{queue}</a>
       </td>
       <td>
@@ -56,7 +57,7 @@ function Row({ one }: { one: BulkActView }) {
         />{' '}
         {count(done)} done, {count(examined)} of {count(total)} examined
         {unchanged > 0 && `, ${count(unchanged)} not changed`}
-        {rate && `, at most ${count(rate.max)} in ${span(rate.per)}`}
+        {rate && `, at most ${perTime(rate.max, rate.per)}`}
       </td>
       <td>
         <Time at={one.startedAt} />

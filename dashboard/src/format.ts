@@ -1,5 +1,8 @@
 import type { Percentiles } from '../../lib/subpaths/dashboard/series.js';
+import { span, withUnit } from '../../lib/subpaths/dashboard/time-text.js';
 import { zone } from './state.js';
+
+export { micros, span } from '../../lib/subpaths/dashboard/time-text.js';
 
 /** Numbers and times as text. */
 
@@ -10,28 +13,23 @@ export const count = (value: number): string => whole.format(value);
 export const compact = (value: number): string =>
   Math.abs(value) < 10_000 ? whole.format(value) : short.format(value);
 
-/** Two units at most: `3 min 20 s`. */
-export function span(ms: number): string {
-  const abs = Math.abs(ms);
-  if (abs < 1_000) return `${Math.round(abs)} ms`;
-  const seconds = abs / 1_000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.floor(seconds)} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return two(minutes, 'min', Math.floor(seconds % 60), 's');
-  const hours = Math.floor(minutes / 60);
-  if (hours < 24) return two(hours, 'h', minutes % 60, 'min');
-  return two(Math.floor(hours / 24), 'd', hours % 24, 'h');
+/** One unit, for estimates: `340 ms`, `1.7 s`, `3.4 min`. */
+function about(ms: number): string {
+  const [name, size] = LARGE.find(([, size]) => ms >= size) ?? [];
+  return name === undefined ? span(ms) : withUnit(short.format(ms / size), name);
 }
 
-function two(large: number, unit: string, small: number, smallUnit: string): string {
-  return small === 0 ? `${large} ${unit}` : `${large} ${unit} ${small} ${smallUnit}`;
-}
+const LARGE = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+] as const;
 
-/** How long at most half, 95 % and 99 % take: `3 ms · 20 ms · 1.2 s`. */
+/** How long at most half, 95 % and 99 % take, as estimated: `≈ 3 ms · 20 ms · 1.2 s`. */
 export function percentiles(of: Percentiles<number | null> | null | undefined): string {
   const all = of ? [of.p50, of.p95, of.p99] : [];
-  return all.some((ms) => ms !== null) ? all.map((ms) => span(ms ?? 0)).join(' · ') : '–';
+  if (all.every((ms) => ms === null)) return '–';
+  return `≈\u00a0${all.map((ms) => about(ms ?? 0)).join(' · ')}`;
 }
 
 const UNITS = [
@@ -45,14 +43,6 @@ const UNITS = [
 export function duration(ms: number): string {
   const [unit, size] = UNITS.find(([, size]) => ms > 0 && ms % size === 0) ?? ['ms', 1];
   return `${ms / size}${unit}`;
-}
-
-export function micros(us: number): string {
-  return us < 1_000
-    ? `${us} µs`
-    : us < 1_000_000
-      ? `${(us / 1_000).toFixed(us < 10_000 ? 2 : 1)} ms`
-      : span(us / 1_000);
 }
 
 export function bytes(size: number): string {
@@ -93,3 +83,11 @@ export function relative(ms: number, now: number): string {
 export function plural(value: number, noun: string): string {
   return `${count(value)} ${noun}${value === 1 ? '' : 's'}`;
 }
+
+/** `50 per second`, `50 in 10 s`. */
+export function perTime(value: number, perMs: number): string {
+  const name = PER[perMs];
+  return name === undefined ? `${count(value)} in ${span(perMs)}` : `${count(value)} per ${name}`;
+}
+
+const PER: Readonly<Record<number, string>> = { 1_000: 'second', 60_000: 'minute', 3_600_000: 'hour' };

@@ -1,8 +1,8 @@
 import type { Percentiles, SeriesView } from '../../lib/subpaths/dashboard/series.js';
 import { usePoll, type Polled } from './api.js';
-import { span } from './format.js';
+import { Chart } from './chart.js';
 import { go, href, now, query } from './state.js';
-import { Card, Chart } from './widgets.js';
+import { Card } from './widgets.js';
 
 /** Charts of the counters by minute, over a time that the address has. */
 
@@ -96,14 +96,14 @@ export function TimesChart({ series }: { series: SeriesView }) {
   const share = SHARES.find((one) => one === given) ?? '95';
   return (
     <Card
-      title={`How long ${share} % take at most`}
+      title={`How long ${share} % take at most (≈)`}
       id="times"
       side={<Choice label="Share" name="share" choices={SHARES} chosen={share} unit="%" />}
     >
       <Chart
         times={series.times}
         label={`${share}th percentile of the time of runs and of waits`}
-        format={span}
+        isTime
         lines={[
           { label: 'run', color: '--accent', values: run[`p${share}`] },
           { label: 'wait', color: '--violet', values: wait[`p${share}`] },

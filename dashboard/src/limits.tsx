@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import type { QueueDetail } from '../../lib/subpaths/dashboard/views.js';
 import { post } from './api.js';
 import { ask, attempt } from './dialogs.js';
-import { count, span } from './format.js';
+import { count, perTime, span } from './format.js';
 import { LimitForm, type Limited } from './limit-form.js';
 import { href, queuePath } from './state.js';
 import { Card, Table } from './widgets.js';
@@ -168,7 +168,7 @@ function ofWhat({ of, name }: Limited): string {
 }
 
 function rateOf({ rate }: Limit): string {
-  return rate === null ? '–' : `${count(rate.max)} in ${span(rate.perMs)}`;
+  return rate === null ? '–' : perTime(rate.max, rate.perMs);
 }
 
 function leftOf({ left, nextInMs }: Limit): string {

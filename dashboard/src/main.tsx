@@ -19,8 +19,20 @@ import { QueuePage } from './pages/queue.js';
 import { RedisPage } from './pages/redis.js';
 import { SchedulesPage } from './pages/schedules.js';
 import { WorkersPage } from './pages/workers.js';
-import { frozen, me, path, refreshes, setMe, settings, theme, toast, trouble, zone } from './state.js';
-import { Empty } from './widgets.js';
+import {
+  frozen,
+  me,
+  path,
+  refreshes,
+  setMe,
+  settings,
+  subject,
+  theme,
+  toast,
+  trouble,
+  zone,
+} from './state.js';
+import { Empty, useCurrentInView } from './widgets.js';
 
 const LINKS = [
   ['./', 'Overview', /^$/],
@@ -70,13 +82,14 @@ function Page() {
 
 function App() {
   const { data } = usePoll<MeView>('me', 60_000);
+  const links = useCurrentInView(`${path.value} ${me.value?.rights.length}`);
   const title = LINKS.find(([, , match]) => match.test(path.value))?.[1] ?? '';
   useEffect(() => {
     if (data) setMe(data);
   }, [data]);
   useEffect(() => {
-    document.title = `${title} · ${settings.title}`;
-  }, [title]);
+    document.title = `${subject.value ?? title} · ${settings.title}`;
+  }, [subject.value, title]);
   return (
     <>
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
@@ -88,7 +101,7 @@ function App() {
         </a>
         {settings.environment && <span class="badge env">{settings.environment}</span>}
         {settings.readOnly && <span class="badge">read-only</span>}
-        <nav aria-label="Pages">
+        <nav aria-label="Pages" ref={links}>
           {LINKS.filter(([to]) => to !== 'actions' || me.value?.rights.includes('read-actions')).map(
             ([to, text, match]) => (
               <a key={to} href={to} {...(match.test(path.value) && { 'aria-current': 'page' as const })}>
@@ -98,7 +111,11 @@ function App() {
           )}
         </nav>
         <div class="tools">
-          {me.value?.actor && <span class="faint">{me.value.actor}</span>}
+          {me.value?.actor && (
+            <span class="faint actor" title={me.value.actor}>
+              {me.value.actor}
+            </span>
+          )}
           <button
             type="button"
             class="small"

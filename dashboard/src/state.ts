@@ -17,6 +17,8 @@ export interface Settings {
 export const settings = JSON.parse(document.getElementById('settings')!.textContent) as Settings;
 
 export const me = signal<MeView | null>(null);
+/** What the open page shows, for the title of the tab; null: the name of the page is enough. */
+export const subject = signal<string | null>(null);
 /** Why the server cannot be asked; null while it can. */
 export const trouble = signal<string | null>(null);
 /** Nothing is loaded by itself while this is on. */

@@ -1,11 +1,10 @@
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import uPlot from 'uplot';
 import { parseExact, printExact, type JsonNode } from '../../lib/subpaths/dashboard/exact-json.js';
 import type { ShownJson } from '../../lib/subpaths/dashboard/redaction.js';
 import type { ApiError } from './api.js';
-import { axisTime, bytes, count, moment, relative } from './format.js';
-import { now, say, theme, zone } from './state.js';
+import { bytes, count, moment, relative } from './format.js';
+import { now, say, subject } from './state.js';
 
 /** Parts that several pages have. */
 
@@ -106,10 +105,13 @@ export function Table({
   head,
   children,
   label,
+  hasPairs = false,
 }: {
   head: readonly (string | JSX.Element)[];
   children: ComponentChildren;
   label: string;
+  /** Whether two numbers share a line on a narrow screen. They come in even numbers. */
+  hasPairs?: boolean;
 }) {
   const body = useRef<HTMLTableSectionElement>(null);
   useEffect(() => {
@@ -125,7 +127,7 @@ export function Table({
   });
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
-      <table role="table">
+      <table role="table" {...(hasPairs && { class: 'pairs' })}>
         <thead role="rowgroup">
           <tr role="row">
             {head.map((cell, at) => (
@@ -141,6 +143,27 @@ export function Table({
       </table>
     </div>
   );
+}
+
+/** Names the open page in the title of the tab. */
+export function useSubject(text: string) {
+  useEffect(() => {
+    subject.value = text;
+    return () => (subject.value = null);
+  }, [text]);
+}
+
+/** Scrolls a row of links that is wider than the window, so that the link of the open page is seen. */
+export function useCurrentInView(state: unknown) {
+  const ref = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const box = ref.current;
+    const link = box?.querySelector('[aria-current]');
+    if (!box || !link) return;
+    const [at, of] = [link.getBoundingClientRect(), box.getBoundingClientRect()];
+    box.scrollLeft += at.left + at.width / 2 - of.left - of.width / 2;
+  }, [state]);
+  return ref;
 }
 
 export function CopyButton({ text, label = 'Copy' }: { text: string; label?: string }) {
@@ -264,7 +287,7 @@ function Leaf({ node }: { node: Exclude<JsonNode, { kind: 'object' | 'list' }> }
 
 /** A small line without axes; its values are in the table next to it. */
 export function Spark({ values, label }: { values: readonly number[]; label: string }) {
-  const width = 96;
+  const width = 56;
   const height = 22;
   const max = Math.max(1, ...values);
   const step = values.length > 1 ? width / (values.length - 1) : width;
@@ -284,120 +307,6 @@ export function Spark({ values, label }: { values: readonly number[]; label: str
         <polyline points={points.join(' ')} fill="none" stroke="currentColor" stroke-width="1.5" />
       )}
     </svg>
-  );
-}
-
-export interface Line {
-  readonly label: string;
-  /** A custom property of the sheet. */
-  readonly color: string;
-  readonly values: readonly (number | null)[];
-}
-
-/** The time of a mark below a chart, with the day if the chart spans several days. */
-function clock(seconds: number, all: readonly number[]): string {
-  const step = (all[1] ?? seconds) - (all[0] ?? seconds);
-  return axisTime(seconds * 1_000, (all.at(-1) ?? seconds) - all[0]! > 86_400, step < 60);
-}
-
-function shown(value: number | null | undefined, format: (value: number) => string): string {
-  return value === null || value === undefined ? '–' : format(value);
-}
-
-/** Values without a neighbour: no line leads to them, so they are drawn as points. */
-function alone(plot: uPlot, series: number): number[] {
-  const values = plot.data[series]!;
-  const isThere = (at: number) => values[at] !== null && values[at] !== undefined;
-  return [...values.keys()].filter((at) => isThere(at) && !isThere(at - 1) && !isThere(at + 1));
-}
-
-/** Lines over time, with a table of the same numbers for those who do not see them. */
-export function Chart({
-  times,
-  lines,
-  label,
-  format = (value) => count(Math.round(value)),
-}: {
-  times: readonly number[];
-  lines: readonly Line[];
-  label: string;
-  format?: (value: number) => string;
-}) {
-  const ref = useRef<HTMLDivElement>(null);
-  const plot = useRef<uPlot | null>(null);
-  const themed = `${theme.value.value} ${zone.value.value}`;
-  const shape = lines.map((line) => line.label).join('|');
-  useEffect(() => {
-    const box = ref.current!;
-    const style = getComputedStyle(document.documentElement);
-    const color = (name: string) => style.getPropertyValue(name).trim();
-    const axis = {
-      stroke: color('--faint'),
-      grid: { stroke: color('--line'), width: 1 },
-      ticks: { show: false },
-      font: '12px system-ui',
-    };
-    plot.current = new uPlot(
-      {
-        width: box.clientWidth || 600,
-        height: 200,
-        legend: { show: false },
-        cursor: { y: false },
-        scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },
-        axes: [
-          { ...axis, values: (_plot, at) => at.map((seconds) => clock(seconds, at)) },
-          { ...axis, size: 64, values: (_plot, values) => values.map(format) },
-        ],
-        series: [
-          {},
-          ...lines.map((line) => ({
-            label: line.label,
-            stroke: color(line.color),
-            width: 2,
-            points: { show: true, size: 5, fill: color(line.color), filter: alone },
-          })),
-        ],
-      },
-      [[], ...lines.map(() => [])] as unknown as uPlot.AlignedData,
-      box,
-    );
-    const observer = new ResizeObserver(() => plot.current?.setSize({ width: box.clientWidth, height: 200 }));
-    observer.observe(box);
-    return () => {
-      observer.disconnect();
-      plot.current?.destroy();
-    };
-  }, [shape, themed]);
-  useEffect(() => {
-    plot.current?.setData([
-      times.map((at) => at / 1_000),
-      ...lines.map(({ values }) => values),
-    ] as uPlot.AlignedData);
-  });
-  return (
-    <figure class="chart">
-      <figcaption>
-        {lines.map((line) => (
-          <span key={line.label} class={`legend ${line.color.slice(2)}`}>
-            {line.label}
-          </span>
-        ))}
-      </figcaption>
-      <div ref={ref} role="img" aria-label={label} />
-      <details>
-        <summary>As a table</summary>
-        <Table label={label} head={['Time', ...lines.map((line) => line.label)]}>
-          {times.slice(-30).map((at, row) => (
-            <tr key={at}>
-              <td>{moment(at, false)}</td>
-              {lines.map((line) => (
-                <td key={line.label}>{shown(line.values.slice(-30)[row], format)}</td>
-              ))}
-            </tr>
-          ))}
-        </Table>
-      </details>
-    </figure>
   );
 }
 

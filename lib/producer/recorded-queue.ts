@@ -120,7 +120,12 @@ const FILTER_FIELDS = [
 /** A filter as it is recorded. */
 export function filterText(given: any): string {
   const where = given.where === undefined ? {} : { where: Object.keys(given.where as object) };
-  return JSON.stringify({ ...picked(given, FILTER_FIELDS), ...where });
+  return JSON.stringify({ ...picked({ ...given, name: oneName(given.name) }, FILTER_FIELDS), ...where });
+}
+
+/** Several names as one text. */
+function oneName(name: unknown): unknown {
+  return Array.isArray(name) ? name.join(', ') : name;
 }
 
 /** Fields of changes of limits, and of the rules in them. A caller may pass others, which are refused. */

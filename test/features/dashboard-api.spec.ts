@@ -138,6 +138,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       async () => (await api('GET', 'workers')).body.workers[0]?.pools[0]?.jobs.length === 1,
       PATIENT,
     );
+    expect((await api('GET', 'workers')).body.maxReportMs).toBe(4_000);
     expect((await api('GET', 'queues/work')).body).toMatchObject({
       byName: { die: { dead: 1 }, done: { processed: 1 } },
     });

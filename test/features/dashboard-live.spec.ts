@@ -81,6 +81,14 @@ describe.each(['express', 'fastify'] as const)('live events on %s', (platform) =
     expect(Math.max(...batches.map((batch) => batch.events.length))).toBeLessThanOrEqual(200);
   });
 
+  it('tells times so that people can read them', async () => {
+    const { queue, follow } = await boot();
+    const live = await follow('work:0');
+    await queue.add('a', 1, { id: 'later', delay: '1m' });
+    const [{ events }] = batchesOf(await live.until('"later"')) as [{ events: { note: string }[] }];
+    expect(events.map(({ note }) => note)).toContain('for 1\u00a0min');
+  });
+
   it('sends events of one type, however many others there are', async () => {
     const { queue, ask, follow } = await boot();
     const live = await follow('work:0', '?type=removed');

@@ -174,7 +174,7 @@ describe('the pages', () => {
     await page.getByRole('button', { name: 'Remove all waiting jobs with data tenant=1' }).click();
     await page.getByLabel('At most per second').selectOption('10');
     await page.getByRole('button', { name: 'Remove them' }).click();
-    const row = page.getByRole('row').filter({ hasText: 'at most 10 in 1.0 s' });
+    const row = page.getByRole('row').filter({ hasText: 'at most 10 per second' });
     await row.getByText(/[1-9]\d* done, \d+ of 300 examined/).waitFor();
     await page.goto(`${dashboard.url}queues/work`);
     await row.getByRole('button', { name: 'Stop' }).click();
@@ -238,6 +238,39 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
+  it('call no run long that may have ended since its process reported it', async () => {
+    const dashboard = await bootDashboard(redis);
+    const { page, faults } = await open(dashboard.url);
+    const now = Date.now();
+    const job = (id: string, ms: number) => ({ queue: 'work', id, name: 'a', attempt: 1, since: now - ms });
+    const pool = { queues: ['work'], paused: [], quiet: [], concurrency: 2, workers: [], running: 2 };
+    const process = {
+      id: 'p',
+      host: 'h',
+      pid: 1,
+      role: 'worker',
+      state: 'running',
+      morePools: 0,
+      startedAt: now,
+      versions: { godwit: '0.1.0', node: '20.19.0', server: null },
+      pools: [{ ...pool, jobs: [job('short', 4_900), job('long', 60_000)] }],
+    };
+    const usual = { p50: 100, p95: 200, p99: 300 };
+    await page.route('**/api/v1/workers', (route) =>
+      route.fulfill({ json: { now, maxReportMs: 4_000, workers: [process] } }),
+    );
+    await page.route('**/api/v1/series?*', (route) =>
+      route.fulfill({ json: { isCounted: true, byQueue: { work: { runByName: { a: usual } } } } }),
+    );
+    await page.goto(`${dashboard.url}workers`);
+    const row = (id: string) => page.getByRole('row').filter({ hasText: id });
+    await row('long').getByText('280 × as long').waitFor();
+    expect(await row('short').getByText('as long').count()).toBe(0);
+    expect(await row('short').getByRole('cell').first().textContent()).toBe('4.9\u00a0s');
+    await page.getByText('at most 4.0 s old').waitFor();
+    expect(faults).toEqual([]);
+  });
+
   it('set a limit, change it, and go back to that of the code', async () => {
     const dashboard = await bootDashboard(redis);
     const { queue } = dashboard;
@@ -251,7 +284,7 @@ describe('the pages', () => {
     await page.getByLabel('Starts').fill('50');
     await page.getByLabel('in, such as').fill('1m');
     await press('Set it');
-    await page.getByRole('cell', { name: '50 in' }).waitFor();
+    await page.getByRole('cell', { name: '50 per minute' }).waitFor();
     expect(await queue.limits.list()).toMatchObject([{ concurrency: 3, rate: { max: 50, perMs: 60_000 } }]);
     await press('Edit the limit of the queue');
     await page.getByLabel('Jobs at the same time').fill('');

@@ -1,6 +1,7 @@
 import type { ActionsView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
+import { targetInWords } from '../filters.js';
 import { go, href, me, query, queuePath } from '../state.js';
 import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
 
@@ -59,10 +60,14 @@ function ActionList({ data, onNext }: { data: ActionsView; onNext: (cursor: stri
               <td>
                 <Time at={one.at} />
               </td>
-              <td>{one.actor}</td>
+              <td class="text">{one.actor}</td>
               <td>{one.action}</td>
-              <td>{one.queue === null ? '–' : <a href={queuePath(one.queue)}>{one.queue}</a>}</td>
-              <td>{one.target === '' ? 'the queue' : <code>{one.target}</code>}</td>
+              <td class="text">
+                {one.queue === null ? '–' : <a href={queuePath(one.queue)}>{one.queue}</a>}
+              </td>
+              <td class="text">
+                <Target text={one.target} />
+              </td>
               <td>{one.count ?? '–'}</td>
               <td>
                 <span class={one.result === 'ok' || one.result === 'started' ? '' : 'badge bad'}>
@@ -80,4 +85,9 @@ function ActionList({ data, onNext }: { data: ActionsView; onNext: (cursor: stri
       )}
     </Card>
   );
+}
+
+function Target({ text }: { text: string }) {
+  if (text === '') return <>the queue</>;
+  return <>{targetInWords(text) ?? <code>{text}</code>}</>;
 }

@@ -73,7 +73,7 @@ function Group({ group, rights }: { group: DeadGroup; rights: readonly string[] 
       <td class="num">
         <strong>{count(group.count)}</strong>
       </td>
-      <td>
+      <td class="text">
         <a href={queuePath(queue)}>{queue}</a>
       </td>
       <th scope="row">

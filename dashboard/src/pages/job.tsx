@@ -6,17 +6,19 @@ import type { JobDetail } from '../../../lib/subpaths/dashboard/views.js';
 import { del, get, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { micros, moment, plural, span } from '../format.js';
-import { go, href, jobPath, queuePath } from '../state.js';
-import { Card, CopyButton, Empty, FormEnd, Json, State, Time, Waiting } from '../widgets.js';
+import { go, href, jobPath, now, queuePath } from '../state.js';
+import { Card, CopyButton, Empty, FormEnd, Json, State, Time, useSubject, Waiting } from '../widgets.js';
 
 export function JobPage({ queue, id }: { queue: string; id: string }) {
   const at = jobPath(queue, id);
   const [isEditing, setEditing] = useState(false);
   const [isFull, setFull] = useState(false);
+  const [stopAskedAt, setStopAskedAt] = useState<number | null>(null);
   const { data: job, error } = usePoll<JobDetail>(
     href(at, { full: isFull ? '1' : null }),
     isEditing ? 0 : 3_000,
   );
+  useSubject(`${job?.name ?? ''} ${id} · ${queue}`.trim());
   const crumbs = (
     <p class="crumbs">
       <a href="queues">Queues</a> / <a href={queuePath(queue)}>{queue}</a> /{' '}
@@ -29,7 +31,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
         {crumbs}
         {error?.status === 404 ? (
           <Empty title="There is no such job, or no longer.">
-            Completed jobs are kept only with the option retention. {error.message}
+            Queue {queue} has no job {id}. Completed jobs are kept only with the option retention.
           </Empty>
         ) : (
           <Waiting error={error} />
@@ -44,7 +46,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
           {job.name || 'unreadable job'} <State state={job.state} />
         </h1>
         <div class="row">
-          <Acts job={job} onEdit={() => setEditing(true)} />
+          <Acts job={job} onEdit={() => setEditing(true)} onStop={() => setStopAskedAt(now.peek())} />
         </div>
       </div>
       <p class="id">
@@ -60,6 +62,11 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
         </p>
       )}
       {job.waitsFor.length > 0 && <p class="notice warn">It waits because {job.waitsFor.join('; and ')}.</p>}
+      {job.state === 'active' && stopAskedAt !== null && (
+        <p class="notice warn">
+          It was asked to stop <Time at={stopAskedAt} />. It runs until its handler returns.
+        </p>
+      )}
       {isEditing && <Editor job={job} onEnd={() => setEditing(false)} />}
       <div class="columns">
         <div>
@@ -110,7 +117,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
   );
 }
 
-function Acts({ job, onEdit }: { job: JobDetail; onEdit: () => void }) {
+function Acts({ job, onEdit, onStop }: { job: JobDetail; onEdit: () => void; onStop: () => void }) {
   const { queue, id, state, rights } = job;
   const at = jobPath(queue, id);
   const isOpen = state === 'waiting' || state === 'delayed' || state === 'active';
@@ -147,7 +154,7 @@ function Acts({ job, onEdit }: { job: JobDetail; onEdit: () => void }) {
         </button>
       )}
       {isOpen && rights.includes('job.cancel') && (
-        <button type="button" class="danger" onClick={() => void cancel(job)}>
+        <button type="button" class="danger" onClick={() => void cancel(job, onStop)}>
           Cancel
         </button>
       )}
@@ -160,7 +167,7 @@ function Acts({ job, onEdit }: { job: JobDetail; onEdit: () => void }) {
   );
 }
 
-async function cancel({ queue, id, state }: JobDetail): Promise<void> {
+async function cancel({ queue, id, state }: JobDetail, onStop: () => void): Promise<void> {
   const reason = await ask({
     title: 'Cancel this job?',
     text:
@@ -172,9 +179,10 @@ async function cancel({ queue, id, state }: JobDetail): Promise<void> {
     field: { label: 'Reason', value: 'cancelled on the dashboard' },
   });
   if (reason === null) return;
-  await attempt(state === 'active' ? 'It was told to stop.' : 'It is cancelled.', () =>
+  const isDone = await attempt(state === 'active' ? 'It was told to stop.' : 'It is cancelled.', () =>
     post(`${jobPath(queue, id)}/cancel`, reason === '' ? {} : { reason }),
   );
+  if (isDone) onStop();
 }
 
 async function runAgain({ queue, id, state }: JobDetail): Promise<void> {
@@ -311,12 +319,13 @@ interface Step {
   readonly at: number;
   readonly kind: string;
   readonly text: ComponentChildren;
+  readonly isRunning?: boolean;
 }
 
 function Timeline({ job }: { job: JobDetail }) {
   const steps: Step[] = [];
-  const add = (at: number | null, kind: string, text: ComponentChildren) => {
-    if (at !== null) steps.push({ at, kind, text });
+  const add = (at: number | null, kind: string, text: ComponentChildren, isRunning = false) => {
+    if (at !== null) steps.push({ at, kind, text, isRunning });
   };
   add(job.createdAt, 'waiting', 'Added');
   if (job.createdAt !== null && job.delay > 0)
@@ -331,6 +340,7 @@ function Timeline({ job }: { job: JobDetail }) {
     job.state === 'active'
       ? `Attempt ${job.attempt} started and runs in ${placeOf(job, job.worker ?? '')}`
       : `Attempt ${job.attempt} started`,
+    job.state === 'active',
   );
   if (job.state === 'delayed' && job.dueAt !== job.createdAt! + job.delay)
     add(job.dueAt, 'delayed', `Attempt ${job.attempt + 1} is due`);
@@ -351,6 +361,7 @@ function Timeline({ job }: { job: JobDetail }) {
               {moment(step.at)}
               {before && ` · ${span(step.at - before.at)} later`}
               {step.at > job.now && ' · to come'}
+              {step.isRunning && ` · for ${span(Math.max(0, now.value - step.at))} so far`}
             </div>
           </li>
         );
@@ -386,6 +397,8 @@ function Facts({ job }: { job: JobDetail }) {
     ['Lost workers', job.stalls],
     ['Worker', job.worker === null ? 'none' : placeOf(job, job.worker)],
   ];
+  if (job.state === 'active' && job.startedAt !== null)
+    facts.unshift(['Runs for', span(Math.max(0, now.value - job.startedAt))]);
   if (job.group !== null)
     facts.push([
       'Group',

@@ -4,9 +4,10 @@ import { AddJob } from '../add-job.js';
 import { post, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
+import { filterInWords } from '../filters.js';
 import { compact, count, micros, plural, span } from '../format.js';
 import { go, href, jobPath, now, query, queuePath } from '../state.js';
-import { Card, Empty, State, Table, Time, Waiting } from '../widgets.js';
+import { Card, Empty, State, Table, Time, useCurrentInView, useSubject, Waiting } from '../widgets.js';
 
 const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
 const REASONS = [
@@ -49,6 +50,8 @@ export function JobsPage({ queue }: { queue: string }) {
   const size = SIZES.find((one) => String(one) === params.get('limit')) ?? 50;
   const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
   const [isAdding, setAdding] = useState(false);
+  const tabs = useCurrentInView(state);
+  useSubject(`Jobs of ${queue}`);
   const filter = Object.fromEntries(
     FILTERS.flatMap((key) => {
       const value = params.get(key);
@@ -61,7 +64,8 @@ export function JobsPage({ queue }: { queue: string }) {
   useEffect(() => setPicked(new Set()), [call]);
   const rights = data?.rights ?? [];
   const acts = (ACTS[state] ?? []).filter((kind) => rights.includes(`job.${kind}`));
-  const about = describe(state, filter, data?.total);
+  const hasFilters = Object.keys(filter).length > 0;
+  const about = `all ${hasFilters ? '' : `${count(data?.total ?? 0)} `}${filterInWords({ state, ...filter })}`;
   return (
     <>
       <p class="crumbs">
@@ -76,7 +80,7 @@ export function JobsPage({ queue }: { queue: string }) {
         )}
       </div>
       {isAdding && <AddJob queue={queue} name={params.get('name') ?? ''} onEnd={() => setAdding(false)} />}
-      <nav class="tabs" aria-label="State">
+      <nav class="tabs" aria-label="State" ref={tabs}>
         {STATES.map((one) => (
           <a
             key={one}
@@ -147,23 +151,6 @@ export function JobsPage({ queue }: { queue: string }) {
     </>
   );
 }
-
-/** With the number of matching jobs, if it is known. */
-function describe(state: string, filter: Readonly<Record<string, string>>, total = 0): string {
-  const words = Object.entries(filter).map(([key, value]) => `${WORDS[key] ?? key} ${value}`);
-  const jobs = `${state === 'active' ? 'running' : state} jobs`;
-  return words.length > 0 ? `all ${jobs} with ${words.join(', ')}` : `all ${count(total)} ${jobs}`;
-}
-const WORDS: Readonly<Record<string, string>> = {
-  name: 'name',
-  contains: 'text',
-  where: 'data',
-  group: 'group',
-  reason: 'reason',
-  error: 'error',
-  olderThan: 'age over',
-  newerThan: 'age under',
-};
 
 async function actOnPicked(queue: string, kind: BulkKind, ids: readonly string[]): Promise<void> {
   const isDanger = kind === 'remove' || kind === 'cancel';

@@ -120,10 +120,10 @@ export function LivePage() {
                 <td>
                   <span class={`state ${row.type}`}>{row.type}</span>
                 </td>
-                <td>
+                <td class="text">
                   <a href={queuePath(row.queue)}>{row.queue}</a>
                 </td>
-                <td>{row.name}</td>
+                <td class="text">{row.name}</td>
                 <td class="id">
                   {row.jobId !== undefined && <a href={jobPath(row.queue, row.jobId)}>{row.jobId}</a>}
                 </td>

@@ -3,12 +3,13 @@ import { useEffect } from 'preact/hooks';
 import type { QueueTimes, SeriesView } from '../../../lib/subpaths/dashboard/series.js';
 import type { Attention, OverviewView, QueueView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
+import { Chart } from '../chart.js';
 import { compact, percentiles, plural, span } from '../format.js';
 import { JobsChart, useSeries } from '../history.js';
 import { rates, sample, waitingOf } from '../samples.js';
 import { pauseOrResume } from '../queue-acts.js';
 import { href, me, queuePath } from '../state.js';
-import { Card, Chart, Empty, Spark, Table, Tile, Waiting } from '../widgets.js';
+import { Card, Empty, Spark, Table, Tile, Waiting } from '../widgets.js';
 
 const EVERY_MS = 3_000;
 
@@ -173,6 +174,7 @@ function QueueTable({ queues, series }: { queues: readonly QueueView[]; series: 
   return (
     <Table
       label="Queues"
+      hasPairs
       head={[
         'Queue',
         'Waiting',
@@ -288,13 +290,14 @@ function QueueRow({
       {times && (
         <>
           <td class="num">{compact(Math.round(times.perMinute))}</td>
-          <td class="num">{percentiles(times.run)}</td>
-          <td class="num">{percentiles(times.wait)}</td>
+          <td>{percentiles(times.run)}</td>
+          <td>{percentiles(times.wait)}</td>
         </>
       )}
       <td class="num">{compact(today.processed)}</td>
       <td class="num">{compact(today.failed)}</td>
-      <td class="num">{consumers === 0 ? <span class="badge bad">none</span> : consumers}</td>
+      {/* With times it is the last of an odd number, so it has a line of its own on a narrow screen. */}
+      <td class={times ? '' : 'num'}>{consumers === 0 ? <span class="badge bad">none</span> : consumers}</td>
       {canPause && (
         <td>
           <button

@@ -7,12 +7,13 @@ import { JobsChart, TimesChart, useSeries } from '../history.js';
 import { go, href, queuePath } from '../state.js';
 import { Limits } from '../limits.js';
 import { pauseOrResume } from '../queue-acts.js';
-import { Card, Empty, Table, Tile, Waiting } from '../widgets.js';
+import { Card, Empty, Table, Tile, useSubject, Waiting } from '../widgets.js';
 
 const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
 
 export function QueuePage({ queue }: { queue: string }) {
   const at = queuePath(queue);
+  useSubject(queue);
   const { data, error } = usePoll<QueueDetail>(at, 3_000);
   const { data: series } = useSeries(`${at}/series`);
   if (!data) return <Waiting error={error} />;
@@ -67,6 +68,11 @@ export function QueuePage({ queue }: { queue: string }) {
       {data.consumers === 0 && (
         <p class="notice bad">No process works on this queue. Start one that has a @Processor('{queue}').</p>
       )}
+      {!data.paused && data.pausedPlace !== null && (
+        <p class="notice warn">
+          It is paused in {data.pausedPlace}: see <a href="workers">Workers</a>.
+        </p>
+      )}
       <BulkActs queue={queue} />
       {series?.isCounted && (
         <>
@@ -97,8 +103,8 @@ export function QueuePage({ queue }: { queue: string }) {
                 <td class="num">{count(of.processed)}</td>
                 <td class="num">{count(of.failed)}</td>
                 <td class={`num ${of.dead > 0 ? 'bad' : ''}`}>{count(of.dead)}</td>
-                <td class="num">{percentiles(series?.byName[name]?.run)}</td>
-                <td class="num">{percentiles(series?.byName[name]?.wait)}</td>
+                <td>{percentiles(series?.byName[name]?.run)}</td>
+                <td>{percentiles(series?.byName[name]?.wait)}</td>
                 <td>
                   {name !== '' && (
                     <>
@@ -113,7 +119,11 @@ export function QueuePage({ queue }: { queue: string }) {
         )}
       </Card>
       <Card title="By day" id="days" side={<span class="faint">UTC</span>}>
-        <Table label="Counters by day" head={['Day', 'Done', 'Failed attempts', 'Dead', 'Cancelled']}>
+        <Table
+          label="Counters by day"
+          hasPairs
+          head={['Day', 'Done', 'Failed attempts', 'Dead', 'Cancelled']}
+        >
           {days.map((day) => (
             <tr key={day.date}>
               <th scope="row">{day.date}</th>

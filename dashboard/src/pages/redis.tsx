@@ -1,6 +1,7 @@
 import type { RedisView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
-import { Card, Empty, Tile, Waiting } from '../widgets.js';
+import { count, span } from '../format.js';
+import { Card, Empty, Tile, Time, Waiting } from '../widgets.js';
 
 export function RedisPage() {
   const { data, error } = usePoll<RedisView>('redis', 10_000);
@@ -37,7 +38,9 @@ export function RedisPage() {
             {facts.map(([key, value]) => (
               <div key={key}>
                 <dt>{key}</dt>
-                <dd>{value}</dd>
+                <dd>
+                  <Fact name={key} value={value} />
+                </dd>
               </div>
             ))}
           </dl>
@@ -52,4 +55,16 @@ export function RedisPage() {
       )}
     </>
   );
+}
+
+const FLAGS = ['aof_enabled', 'loading'];
+
+/** A value of `INFO`, with times and durations that people can read. */
+function Fact({ name, value }: { name: string; value: string }) {
+  const number = Number(value);
+  if (!/^\d+$/.test(value)) return <>{value}</>;
+  if (name === 'rdb_last_save_time') return <Time at={number * 1_000} />;
+  if (name === 'uptime_in_seconds') return <>{span(number * 1_000)}</>;
+  if (FLAGS.includes(name)) return <>{number === 0 ? 'no' : 'yes'}</>;
+  return <>{count(number)}</>;
 }

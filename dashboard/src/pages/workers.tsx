@@ -16,6 +16,8 @@ export function WorkersPage() {
       <p class="faint">
         {plural(data.workers.length, 'process').replace('processs', 'processes')} of this prefix. One that
         crashes disappears when its lease ends.
+        {data.maxReportMs > 0 &&
+          ` Its running jobs are those of its last report, at most ${span(data.maxReportMs)} old.`}
       </p>
       {data.workers.length === 0 ? (
         <Card>
@@ -24,13 +26,19 @@ export function WorkersPage() {
           </Empty>
         </Card>
       ) : (
-        data.workers.map((worker) => <Process key={worker.id} worker={worker} series={series} />)
+        data.workers.map((worker) => <Process key={worker.id} worker={worker} view={data} series={series} />)
       )}
     </>
   );
 }
 
-function Process({ worker, series }: { worker: WorkerView; series: SeriesView | undefined }) {
+interface ProcessProps {
+  worker: WorkerView;
+  view: WorkersView;
+  series: SeriesView | undefined;
+}
+
+function Process({ worker, view, series }: ProcessProps) {
   const { host, pid, state, versions, startedAt, pools } = worker;
   const jobs = pools.flatMap((pool) => pool.jobs).toSorted((a, b) => a.since - b.since);
   const running = pools.reduce((sum, pool) => sum + pool.running, 0);
@@ -70,7 +78,7 @@ function Process({ worker, series }: { worker: WorkerView; series: SeriesView | 
         <Table
           label={`Running jobs of process ${pid}`}
           head={[
-            'Runs since',
+            'Runs for',
             ...(series?.isCounted ? ['Usually: 50, 95, 99 %'] : []),
             'Job',
             'Queue',
@@ -81,17 +89,17 @@ function Process({ worker, series }: { worker: WorkerView; series: SeriesView | 
         >
           {jobs.map((job) => (
             <tr key={`${job.queue}/${job.id}`} data-row>
-              <td class="num">{span(Math.max(0, now.value - job.since))}</td>
+              <td class="num">{span(Math.max(0, view.now - job.since))}</td>
               {series?.isCounted && (
-                <td class="num">
+                <td>
                   <Usual
-                    ms={now.value - job.since}
+                    ms={view.now - view.maxReportMs - job.since}
                     usual={series.byQueue?.[job.queue]?.runByName[job.name]}
                   />
                 </td>
               )}
               <th scope="row">{job.name}</th>
-              <td>{job.queue}</td>
+              <td class="text">{job.queue}</td>
               <td class="id">
                 <a href={jobPath(job.queue, job.id)}>{job.id}</a>
               </td>
@@ -121,7 +129,11 @@ function Process({ worker, series }: { worker: WorkerView; series: SeriesView | 
   );
 }
 
-/** How long half, 95 % and 99 % of the runs of such a job took at most, and how far this run is above the 95 %. */
+/**
+ * How long half, 95 % and 99 % of the runs of such a job took at most, and how far this run is above the 95 %.
+ *
+ * @param ms how long the run took at least: it may have ended since its process reported it.
+ */
 function Usual({ ms, usual }: { ms: number; usual: Percentiles<number | null> | undefined }) {
   const { p95 = null } = usual ?? {};
   if (p95 === null) return <span class="faint">–</span>;
@@ -132,7 +144,7 @@ function Usual({ ms, usual }: { ms: number; usual: Percentiles<number | null> | 
       {percentiles(usual)}{' '}
       {times >= 1.5 && (
         <span class={`badge ${times >= 3 ? 'bad' : 'warn'}`}>
-          {times < 10 ? times.toFixed(1) : Math.round(times)} × as long
+          ≈ {times < 10 ? times.toFixed(1) : Math.round(times)} × as long
         </span>
       )}
     </>

@@ -139,7 +139,7 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   const rights = await call.rightsOf({ queue: name, jobId: id });
   const isFull = call.query['full'] !== undefined;
   const workers = await parts.inspector.workers({ queue: name });
-  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, job.body, workers.length) : [];
+  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, job.body, workers) : [];
   const processes = placesOf(workers);
   const canSeeData = rights.includes('read-data');
   const shown = {
@@ -242,7 +242,9 @@ const workers: Route = async (call, parts): Promise<WorkersView> => {
   const names = new Set(await visible(call, parts));
   const found = await parts.inspector.workers();
   const shown = found.map((worker) => toWorkerView(worker, (queue) => names.has(queue)));
-  return { now: parts.engine.now(), workers: shown.filter((one) => one !== null) };
+  // A process looks at its jobs four times per lease, and writes what it saw with its next heartbeat.
+  const maxReportMs = Math.max(0, ...[...names].map((name) => parts.optionsOf(name).lease.leaseMs / 2));
+  return { now: parts.engine.now(), maxReportMs, workers: shown.filter((one) => one !== null) };
 };
 
 /** Gives an order to one process, for those of its queues that this person may see. Each needs the right. */

@@ -3,6 +3,7 @@ import { numberOfEvent, type QueueEvent } from '../../events/queue-event.js';
 import type { QueueEvents } from '../../events/queue-events.js';
 import { HttpFault, type RawResponse } from './http.js';
 import type { Redactor } from './redaction.js';
+import { micros, span } from './time-text.js';
 
 /** An event as the page shows it. */
 export interface LiveEvent {
@@ -125,13 +126,13 @@ export class LiveStreams {
     const { redactor } = this;
     switch (event.type) {
       case 'completed':
-        return `${(event.durationUs / 1_000).toFixed(1)} ms`;
+        return micros(event.durationUs);
       case 'retrying':
-        return `attempt ${event.attempt}, again in ${event.delayMs} ms: ${redactor.text(event.error?.message ?? '')}`;
+        return `attempt ${event.attempt}, again in ${span(event.delayMs)}: ${redactor.text(event.error?.message ?? '')}`;
       case 'dead':
         return `${event.reason}: ${redactor.text(event.error?.message ?? '')}`;
       case 'delayed':
-        return `for ${event.delayMs} ms`;
+        return `for ${span(event.delayMs)}`;
       case 'removed':
       case 'cancelled':
         return redactor.text(event.reason);

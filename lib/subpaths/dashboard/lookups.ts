@@ -6,6 +6,7 @@ import { decodeBody } from '../../job/job-record.js';
 import { ENDED_STATES } from '../../job/job-state.js';
 import type { Queue } from '../../producer/queue.js';
 import { findJobs, readSearch, timeOf } from './job-search.js';
+import { pausedPlace } from './paused-place.js';
 import { scheduleOf } from './views.js';
 
 /** Facts about a job or a schedule that are not stored with it. */
@@ -18,8 +19,13 @@ export function isJobId(text: string): boolean {
   }
 }
 
-/** The reasons why a waiting job does not start: limits, a paused queue, or no worker process. */
-export async function waitReasons(queue: Queue, body: string, processes: number): Promise<string[]> {
+/** The reasons why a waiting job does not start: limits, a pause, or no worker process. */
+export async function waitReasons(
+  queue: Queue,
+  body: string,
+  processes: readonly WorkerInfo[],
+): Promise<string[]> {
+  const place = pausedPlace(queue.name, processes);
   const read = decodeBody(body);
   const [isPaused, held] = await Promise.all([
     queue.isPaused(),
@@ -27,7 +33,8 @@ export async function waitReasons(queue: Queue, body: string, processes: number)
   ]);
   return [
     ...(isPaused ? ['the queue is paused'] : []),
-    ...(processes === 0 ? ['no process works on the queue'] : []),
+    ...(place === null ? [] : [`the queue is paused in ${place}`]),
+    ...(processes.length === 0 ? ['no process works on the queue'] : []),
     ...held.map(({ text }) => text),
   ];
 }

@@ -16,29 +16,8 @@ export function attentionOf(
 ): Attention[] {
   const found: Attention[] = warnings.map(({ message }) => ({ level: 'bad', text: message, page: 'redis' }));
   for (const queue of queues) {
-    const { name, counts, paused, oldestWaitingMs, consumers, today } = queue;
-    const waiting = counted(counts.waiting, 'waiting job');
-    if (consumers === 0 && counts.waiting + counts.active > 0)
-      found.push({
-        level: 'bad',
-        queue: name,
-        page: 'workers',
-        text: `No process works on it, and it has ${waiting}.`,
-      });
-    else if (!paused && oldestWaitingMs !== null && oldestWaitingMs > maxOldestMs)
-      found.push({
-        level: 'bad',
-        queue: name,
-        page: 'queue',
-        text: `The oldest of ${waiting} has waited for ${Math.floor(oldestWaitingMs / 60_000)} min.`,
-      });
-    if (paused)
-      found.push({
-        level: 'warn',
-        queue: name,
-        page: 'queue',
-        text: counts.waiting > 0 ? `It is paused, and has ${waiting}.` : 'It is paused.',
-      });
+    const { name, counts, today } = queue;
+    found.push(...waitingIn(queue, maxOldestMs));
     if (today.dead > 0)
       found.push({
         level: counts.dead > 0 ? 'bad' : 'warn',
@@ -70,6 +49,29 @@ export function attentionOf(
       text: `Processes run different versions of Godwit: ${versions.join(', ')}.`,
     });
   return found.toSorted((a, b) => Number(a.level === 'warn') - Number(b.level === 'warn'));
+}
+
+/** Why jobs of a queue wait for long, if a person can do something about it. */
+function waitingIn(queue: QueueView, maxOldestMs: number): Attention[] {
+  const { name, counts, paused, pausedPlace, oldestWaitingMs, consumers } = queue;
+  const waiting = counted(counts.waiting, 'waiting job');
+  const found: Attention[] = [];
+  const isBad = (page: Attention['page'], text: string) =>
+    found.push({ level: 'bad', queue: name, page, text });
+  if (consumers === 0 && counts.waiting + counts.active > 0)
+    isBad('workers', `No process works on it, and it has ${waiting}.`);
+  else if (!paused && pausedPlace !== null && counts.waiting > 0)
+    isBad('workers', `It is paused in ${pausedPlace}, and has ${waiting}.`);
+  else if (!paused && oldestWaitingMs !== null && oldestWaitingMs > maxOldestMs)
+    isBad('queue', `The oldest of ${waiting} has waited for ${Math.floor(oldestWaitingMs / 60_000)} min.`);
+  if (paused)
+    found.push({
+      level: 'warn',
+      queue: name,
+      page: 'queue',
+      text: counts.waiting > 0 ? `It is paused, and has ${waiting}.` : 'It is paused.',
+    });
+  return found;
 }
 
 /** The limits of a queue that let nothing start: an open circuit breaker, or a hold. */

@@ -14,6 +14,7 @@ import type { StartTimes } from '../../producer/job-snapshot.js';
 import type { LimitInfo } from '../../producer/queue-limits.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import type { JobLinkView } from './job-links.js';
+import { pausedPlace } from './paused-place.js';
 import type { Redactor, ShownJson } from './redaction.js';
 import type { DashboardAction } from './rights.js';
 
@@ -39,6 +40,8 @@ export interface QueueView {
   readonly name: string;
   readonly counts: JobCounts;
   readonly paused: boolean;
+  /** `all 2 processes that work on it`, if each of them has paused it by itself. */
+  readonly pausedPlace: string | null;
   readonly oldestWaitingMs: number | null;
   /** Since midnight, UTC. */
   readonly today: Omit<StatsCounts, 'byName'>;
@@ -214,6 +217,8 @@ export type WorkerView = Omit<WorkerInfo, 'startedAt' | 'pools'> & {
 
 export interface WorkersView {
   readonly now: number;
+  /** How old what a process reports may be. */
+  readonly maxReportMs: number;
   readonly workers: readonly WorkerView[];
 }
 
@@ -358,6 +363,7 @@ export function toQueueView(
     name,
     counts,
     paused,
+    pausedPlace: pausedPlace(name, workers),
     oldestWaitingMs,
     today: { processed, failed, dead, cancelled },
     consumers: pools.filter((own) => own.length > 0).length,

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { useBrowser } from '../support/browser.js';
+import { bootDashboard } from '../support/dashboard.js';
+import { PATIENT } from '../support/queue-app.js';
+import { gated } from '../support/queue-states.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+const open = useBrowser();
+
+describe('the pages tell in words', () => {
+  it('which queue or job a tab is about, and that a job is missing', async () => {
+    const dashboard = await bootDashboard(redis);
+    await dashboard.queue.pause();
+    await dashboard.queue.add('pay', 1, { id: 'pay-7' });
+    const { page, faults } = await open(dashboard.url);
+    for (const [path, title] of [
+      ['queues', 'Queues · Queues'],
+      ['queues/work', 'work · Queues'],
+      ['queues/work/jobs', 'Jobs of work · Queues'],
+      ['queues/work/jobs/pay-7', 'pay pay-7 · work · Queues'],
+      ['queues/work/jobs/nobody', 'nobody · work · Queues'],
+    ] as const) {
+      await page.goto(`${dashboard.url}${path}`);
+      await expect.poll(() => page.title()).toBe(title);
+    }
+    const empty = page.locator('.empty');
+    expect(await empty.locator('p').textContent()).toBe(
+      'Queue work has no job nobody. Completed jobs are kept only with the option retention.',
+    );
+    await page.getByRole('link', { name: 'Dead' }).click();
+    await expect.poll(() => page.title()).toBe('Dead · Queues');
+    expect(faults.filter((fault) => !/404/.test(fault))).toEqual([]);
+  });
+
+  it('which jobs an act is about, and settings of Redis', async () => {
+    const dashboard = await bootDashboard(redis, { handlers: { die: gated().handlers['die']! } });
+    const { queue } = dashboard;
+    await queue.add('die', 1, { attempts: 1 });
+    await until(async () => (await queue.counts()).dead === 1, PATIENT);
+    const filter = { state: 'dead', name: 'die', newerThan: '1h' };
+    const started = await dashboard.api('POST', 'queues/work/bulk', { kind: 'remove', filter });
+    expect(started.status).toBe(200);
+    await queue.as('ada').limits.set({ concurrency: 3 });
+    const { page, faults } = await open(`${dashboard.url}actions`);
+    const words = 'dead jobs with name die, age under 1 h';
+    await page.getByRole('rowheader', { name: `Remove ${words}` }).waitFor();
+    await page.getByRole('cell', { name: words, exact: true }).waitFor();
+    await page.locator('code', { hasText: '"concurrency":3' }).waitFor();
+    await page.goto(`${dashboard.url}redis`);
+    const fact = page.locator('dl > div').filter({ hasText: 'uptime_in_seconds' }).locator('dd');
+    expect(await fact.textContent()).toMatch(/^\d+(\.\d)?\s(s|ms|min|h|d)\b/);
+    expect(faults).toEqual([]);
+  });
+
+  it('for how long a job runs, and that it was asked to stop', async () => {
+    const { gate, handlers } = gated();
+    const dashboard = await bootDashboard(redis, { handlers: { active: handlers['active']! } });
+    const { queue } = dashboard;
+    await queue.add('active', 1, { id: 'a' });
+    await until(async () => (await queue.get('a'))?.state === 'active', PATIENT);
+    const { page, faults } = await open(`${dashboard.url}queues/work/jobs/a`);
+    await page
+      .locator('.timeline li')
+      .filter({ hasText: /for \d.* so far/ })
+      .waitFor();
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Cancel the job' }).click();
+    await page.getByText('It was asked to stop').waitFor();
+    gate.open();
+    await page.getByText('It was asked to stop').waitFor({ state: 'detached' });
+    expect(faults.filter((fault) => !/404/.test(fault))).toEqual([]);
+  });
+});
