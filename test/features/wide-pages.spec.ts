@@ -189,7 +189,7 @@ function linesOf(cell: Element): string[] {
     if (box.width === 0) continue;
     if (lines.length === 0 || Math.abs(box.top - top) > 4) lines.push('');
     top = box.top;
-    lines[lines.length - 1] += text.data[at];
+    lines.push(`${lines.pop() ?? ''}${text.data[at] ?? ''}`);
   }
   return lines;
 }
