@@ -123,9 +123,9 @@ export function filterText(given: any): string {
   return JSON.stringify({ ...picked({ ...given, name: oneName(given.name) }, FILTER_FIELDS), ...where });
 }
 
-/** Several names as one text. */
+/** Several names as one text. The call checks them, and its entry is written first: a wrong one is left out. */
 function oneName(name: unknown): unknown {
-  return Array.isArray(name) ? name.join(', ') : name;
+  return Array.isArray(name) ? name.filter((one) => typeof one === 'string').join(', ') : name;
 }
 
 /** Fields of changes of limits, and of the rules in them. A caller may pass others, which are refused. */

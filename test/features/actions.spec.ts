@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { InvalidOptionError, Queue, QueueInspector, QueueModule, getQueueToken } from '#lib/index.js';
+import {
+  InvalidJobNameError,
+  InvalidOptionError,
+  Queue,
+  QueueInspector,
+  QueueModule,
+  getQueueToken,
+} from '#lib/index.js';
 import { BulkActs } from '#lib/producer/bulk-act-runs.js';
 import { DeadJobs } from '#lib/producer/dead-jobs.js';
 import { QueueGroup, QueueLimits, SharedLimit } from '#lib/producer/queue-limits.js';
@@ -102,6 +109,17 @@ describe.each(['redis', 'memory'] as const)('what an actor does (%s)', (kind) =>
       'bob|job.cancel|work|{}||started',
       'bob|job.cancel|work|{}||GODWIT_INVALID_OPTION',
     ]);
+  });
+
+  it('is recorded with all names of a filter, and refused like any call if they are wrong', async () => {
+    const { queue, get } = await boot();
+    const ada = queue.as('ada');
+    await ada.remove({ state: 'dead', name: ['one', 'two'] });
+    const wrong = ada.remove({ state: 'dead', name: ['one', Symbol('two')] } as never);
+    await expect(wrong).rejects.toThrow(InvalidJobNameError);
+    const entries = await told(get(QueueInspector));
+    expect(entries[0]).toBe('ada|job.remove|work|{"state":"dead","name":"one, two"}||started');
+    expect(entries.at(-1)).toContain('{"state":"dead","name":"one"}');
   });
 
   it('is recorded of schedules, dead jobs, limits and groups', async () => {
