@@ -129,7 +129,7 @@ describe.each(['js', 'cjs'] as const)(
       expect(text().match(/WARN|ERROR/g)).toEqual(['WARN']);
       expect(text()).toMatch(/WARN.*jobs live in the memory of this process: they are lost when it exits/);
       expect(await end()).toBe('SIGTERM');
-      expect(text()).toContain("queue 'email' drained");
+      expect(text()).toContain("queue 'email' stopped: 0 running jobs finished meanwhile");
     });
 
     it('does not start in production', async () => {
