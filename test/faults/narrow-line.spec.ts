@@ -52,7 +52,8 @@ describe('over a line with little bandwidth', () => {
       await far.runtime.start();
       await done.wait({ timeout: 30_000 });
     });
-    expect(ms).toBeLessThan(((count * bytes) / bandwidth) * 1_250 + LATE_MS);
+    // Bytes that came twice are seen below, also on a machine that is so busy that the time says little.
+    expect(ms).toBeLessThan(((count * bytes) / bandwidth) * 1_250 + 2 * LATE_MS);
     await until(async () => Object.values(await near.queue.counts()).every((n) => n === 0), PATIENT);
     expect(runs.toSorted()).toEqual(Array.from({ length: count }, (__, i) => `job-${i}`).toSorted());
     // No connection was cut, so nothing arrived twice.

@@ -18,6 +18,8 @@ const LEASE_MS = 2_000;
 const NOTICE_MS = 3_000;
 const lease = { duration: LEASE_MS };
 
+type Keys = ReturnType<typeof processKeys>;
+
 /** An application that reads the registry and runs no jobs. */
 async function bootWatcher(
   redis: TestRedis,
@@ -108,11 +110,15 @@ describe('Redis', () => {
     expect(after).toMatchObject({ id: before!.id, startedAt: before!.startedAt, pid: process.pid });
   });
 
-  it('that loses the entry of a living process gets it again within a lease', async () => {
+  it.each([
+    ['the entry', Object.values],
+    ['the lease', ({ processes }: Keys) => [processes]],
+    ['the record', ({ processInfo }: Keys) => [processInfo]],
+  ])('that loses %s of a living process gets it again within a lease', async (_, lost) => {
     const app = await bootWorker();
     const workers = () => app.get(QueueInspector).workers();
     await until(async () => (await workers()).length === 1, PATIENT);
-    for (const key of Object.values(processKeys(redis.prefix))) await redis.admin.del(key);
+    await redis.admin.del(...lost(processKeys(redis.prefix)));
     const since = performance.now();
     await until(async () => (await workers()).length === 1, PATIENT);
     expect(performance.now() - since).toBeLessThan(LEASE_MS + NOTICE_MS);

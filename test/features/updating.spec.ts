@@ -66,7 +66,7 @@ describe('queue.update', () => {
     const wrong = queue.update(welcome, 'a', { data: { to: 5 } as never });
     await expect(wrong).rejects.toBeInstanceOf(SchemaViolationError);
     await expect(queue.update(welcome, 'b', { data: { to: 'eva' } })).rejects.toThrow(
-      `job "b" in queue 'work' is no "welcome"`,
+      `job "b" in queue 'work' is not a "welcome" job`,
     );
     expect((await queue.get('b'))?.data).toBe(1);
   });

@@ -3,10 +3,11 @@
 -- three commands. A server that has lost the record answers `unknown`.
 local now = clock()
 local field = orders_field(arg_process)
-local orders = redis.call('HGET', key_processInfo, field) or ''
+local orders, record = unpack(redis.call('HMGET', key_processInfo, field, arg_process))
+orders = orders or ''
 if arg_info == '' then
   local renewed = redis.call('ZADD', key_processes, 'XX', 'CH', now + arg_leaseMs, arg_process)
-  if renewed == 0 then return { 'unknown', '' } end
+  if renewed == 0 or not record then return { 'unknown', '' } end
 else
   -- Records of ended processes are kept for a while, so that a log line can name the process of a lost worker.
   local gone = redis.call('ZRANGE', key_processes, '-inf', now - arg_rememberMs, 'BYSCORE', 'LIMIT', 0, 100)
