@@ -13,7 +13,7 @@ const fails = () => {
   throw new Error('no');
 };
 
-describe('doctor says why jobs wait', () => {
+describe('doctor shows why jobs wait', () => {
   it('a hold, and a hold of a shared limit', async () => {
     const { queue } = await booted({
       handlers: { x: () => null },
@@ -69,7 +69,7 @@ describe('doctor says why jobs wait', () => {
   });
 });
 
-describe('a queue that a process has paused for itself', () => {
+describe('a queue that is paused in one process', () => {
   it('is shown by workers, queues, health and doctor', async () => {
     const { queue, runtime } = await booted({
       handlers: { x: () => null },
@@ -90,7 +90,7 @@ describe('a queue that a process has paused for itself', () => {
   });
 
   it('is named by workers if the process works on others', async () => {
-    const { stateOfProcess } = await import('#lib/subpaths/cli/serving.js');
+    const { stateOfProcess } = await import('#lib/subpaths/cli/queue-commands.js');
     const pool = (queue: string, paused: string[], quiet: string[] = []) =>
       ({ queues: [queue], paused, quiet, concurrency: 1, workers: [], running: 0, jobs: [] }) as const;
     const process = (...pools: ReturnType<typeof pool>[]) =>

@@ -1,5 +1,5 @@
 --@needs types, clock, bodies, body-lines, traces, line, ending, event, workers
--- Ends jobs as cancelled, now or when their runs end. A job that has ended already is left as it is. An empty answer means that the
+-- Ends jobs as cancelled, now or when their runs end. A job that has ended already does not change. An empty answer means that the
 -- caller must ask again for this job: one call does not search for long, and reads few large bodies.
 check_bodies()
 local now = clock()
@@ -27,12 +27,10 @@ end
 local left, later = leave_some(waiting)
 local cancelled, events = { ids = {}, reasons = {}, keeps = {} }, { count = 0 }
 for i, id in ipairs(ids) do
+  if answers[i] == 'cancelled' and not left[id] then answers[i] = later[id] and '' or 'not-found' end
   if answers[i] == 'cancelled' then
-    answers[i] = later[id] and '' or left[id] and 'cancelled' or 'not-found'
-    if answers[i] == 'cancelled' then
-      local at = #cancelled.ids + 1
-      cancelled.ids[at], cancelled.reasons[at], cancelled.keeps[at] = id, arg_reason, keep_of[id]
-    end
+    local at = #cancelled.ids + 1
+    cancelled.ids[at], cancelled.reasons[at], cancelled.keeps[at] = id, arg_reason, keep_of[id]
   end
 end
 finish_cancelled(cancelled, 0, events, traces, now)

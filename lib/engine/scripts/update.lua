@@ -8,8 +8,7 @@ if arg_worker == '' then
   local workers = leased_workers()
   if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return { 'again' } end
 end
-local is_held = false
-for i = more_first, more_last do is_held = is_held or redis.call('SISMEMBER', KEYS[i], arg_id) == 1 end
+local is_held = active_among({ arg_id })[arg_id]
 local body = body_of(arg_id)
 if not body or is_retired(arg_id, now) or (arg_worker ~= '' and not is_held) then return { 'not-found' } end
 if arg_worker == '' and is_held then return { 'active' } end

@@ -73,16 +73,7 @@ const OPTIONS = {
 } as const;
 const USAGE = 'see godwit dispatch --help';
 
-interface Values {
-  readonly 'redis-url'?: string;
-  readonly 'delayed-task-zset-key'?: string;
-  readonly 'ready-task-list-key'?: string;
-  readonly 'batch-size'?: string;
-  readonly verbose?: boolean;
-  readonly help?: boolean;
-}
-
-function parse(args: string[]): Values {
+function parse(args: string[]) {
   const { values, words } = readArguments(args, OPTIONS, USAGE);
   if (words.length > 0) throw refusal(`unexpected argument ${quoted(words[0]!.slice(0, 100))}`);
   return values;

@@ -2,9 +2,9 @@ import { checkServer, nameOfServer } from '../../engine/wire/server-check.js';
 import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { isPausedByAll, servingOf, type Serving } from '../../inspect/serving.js';
 import { reasonOf, type HoldReason } from '../../producer/queue-limits.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
-import { isPausedByAll, servingOf, type Serving } from './serving.js';
 import { age, jobsWait, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 

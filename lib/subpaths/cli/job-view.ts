@@ -1,4 +1,5 @@
 import type { StoredJob } from '../../contract/admin-verbs.js';
+import type { QueueEngine } from '../../contract/engine.js';
 import { logByAttempt } from '../../job/job-log.js';
 import { checkJobId } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
@@ -10,15 +11,9 @@ import {
   type JobListOptions,
   type JobPage,
 } from '../../producer/job-list.js';
-import {
-  startTimes,
-  toSnapshot,
-  type FailedAttempt,
-  type JobSnapshot,
-  type StartTimes,
-} from '../../producer/job-snapshot.js';
+import { startTimes, toSnapshot, type FailedAttempt, type JobSnapshot } from '../../producer/job-snapshot.js';
+import { isPausedByAll, servingOf } from '../../inspect/serving.js';
 import type { Inspector } from '../inspector.js';
-import { isPausedByAll, servingOf } from './serving.js';
 import type { Cell } from './table.js';
 
 /**
@@ -34,9 +29,8 @@ export async function jobsOf(
   options: JobListOptions,
 ): Promise<JobPage<ShownJob>> {
   const page = await listJobs(engine, queue, checkJobList(options));
-  const starts = await startTimes(engine, queue, page.jobs);
   return {
-    jobs: page.jobs.map((job) => shownJob(job, queue, starts)),
+    jobs: await shown(engine, queue, page.jobs),
     cursor: encodeCursor(page.next),
     examined: page.examined,
   };
@@ -49,15 +43,16 @@ export async function jobOf(
   id: string,
 ): Promise<ShownJob | null> {
   const stored = await engine.admin.get(queue, checkJobId(id));
-  return stored && shownJob(stored, queue, await startTimes(engine, queue, [stored]));
+  return stored && (await shown(engine, queue, [stored]))[0]!;
 }
 
-function shownJob(stored: StoredJob, queue: string, starts: StartTimes): ShownJob {
+async function shown(engine: QueueEngine, queue: string, jobs: readonly StoredJob[]): Promise<ShownJob[]> {
   const options = resolveQueueOptions({ name: queue }, resolveModuleOptions({}));
-  return {
-    ...toSnapshot(stored, options, starts),
-    attempts: decodeBody(stored.body)?.options.attempts ?? null,
-  };
+  const starts = await startTimes(engine, queue, jobs);
+  return jobs.map((job) => ({
+    ...toSnapshot(job, options, starts),
+    attempts: decodeBody(job.body)?.options.attempts ?? null,
+  }));
 }
 
 export function detailOf({ state, dueAt, failure, worker, cancelReason }: ShownJob): string {

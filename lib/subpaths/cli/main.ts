@@ -24,7 +24,7 @@ import { LIMIT_COMMANDS } from './limit-commands.js';
 import { migrate } from './migrate.js';
 import { standardOutput, type Output } from './output.js';
 import { QUEUE_COMMANDS } from './queue-commands.js';
-import { readArguments } from './read-arguments.js';
+import { readArguments, type OptionForm } from './read-arguments.js';
 import { serve } from './serve.js';
 import { UsageError } from './usage-error.js';
 import { WATCH_COMMANDS } from './watch-commands.js';
@@ -127,7 +127,8 @@ async function run([name, ...args]: string[], output: Output): Promise<number> {
 }
 
 async function runCommand(command: Command, args: string[], output: Output): Promise<number> {
-  const { values, words } = readArguments(args, { ...GLOBAL, ...command.options }, hintOf(command));
+  const options: Readonly<Record<string, OptionForm>> = { ...GLOBAL, ...command.options };
+  const { values, words } = readArguments(args, options, hintOf(command));
   if (values['help'] === true) {
     output.print(helpOf(command));
     return 0;

@@ -1,9 +1,9 @@
 import type { ProcessOrder } from '../../contract/process-verbs.js';
+import { servingOf } from '../../inspect/serving.js';
 import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
-import { servingOf, stateOfProcess } from './serving.js';
 import { age, cut, interval, right, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 import { UsageError } from './usage-error.js';
@@ -35,7 +35,7 @@ export async function queueRows({ inspector }: Pick<Context, 'inspector'>, names
 function rowOf(
   queue: QueueInfo & {
     readonly workers: number;
-    /** How many of the processes have paused the queue for themselves. */
+    /** In how many of the processes an order has paused the queue. */
     readonly workersPaused: number;
   },
 ): Cell[] {
@@ -68,6 +68,18 @@ const queues: Command = {
     return DONE;
   },
 };
+
+/** The state of a process, with the queues that it has paused if it works on others. */
+export function stateOfProcess({ state, pools }: WorkerInfo): Cell {
+  const quiet = [...new Set(pools.flatMap((pool) => pool.quiet))];
+  const paused = [...new Set(pools.flatMap((pool) => pool.paused))].filter((name) => !quiet.includes(name));
+  if (state !== 'running') return { text: state, style: 'yellow' };
+  const parts = [
+    ...(paused.length > 0 ? [`paused: ${paused.join(' ')}`] : []),
+    ...(quiet.length > 0 ? [`quiet: ${quiet.join(' ')}`] : []),
+  ];
+  return parts.length === 0 ? state : { text: parts.join(', '), style: 'yellow' };
+}
 
 const workers: Command = {
   name: 'workers',

@@ -10,8 +10,14 @@ export interface OptionForm {
 }
 
 /** Options by their names, and the other arguments. */
-export interface Arguments {
-  readonly values: Readonly<Record<string, string | boolean | undefined>>;
+export interface Arguments<Options> {
+  readonly values: {
+    readonly [Name in keyof Options]?: Options[Name] extends { readonly type: 'boolean' }
+      ? boolean
+      : Options[Name] extends { readonly type: 'string' }
+        ? string
+        : string | boolean;
+  };
   readonly words: readonly string[];
 }
 
@@ -21,11 +27,11 @@ export interface Arguments {
  * @param usage of the `UsageError`.
  * @throws {UsageError}
  */
-export function readArguments(
+export function readArguments<Options extends Readonly<Record<string, OptionForm>>>(
   args: readonly string[],
-  options: Readonly<Record<string, OptionForm>>,
+  options: Options,
   usage: string,
-): Arguments {
+): Arguments<Options> {
   const { values, positionals, tokens } = parseArgs({
     args: [...args],
     options: Object.fromEntries(
@@ -39,7 +45,7 @@ export function readArguments(
     const fault = token.kind === 'option' ? faultOf(token, options) : undefined;
     if (fault !== undefined) throw new UsageError(fault, usage);
   }
-  return { values: values as Arguments['values'], words: positionals };
+  return { values: values as Arguments<Options>['values'], words: positionals };
 }
 
 interface OptionToken {

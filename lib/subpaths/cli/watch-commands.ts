@@ -3,6 +3,7 @@ import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
 import { pause } from '../../contract/retry.js';
 import type { QueueEvent } from '../../events/queue-event.js';
 import { escaped } from '../../errors/show.js';
+import { isPausedByAll } from '../../inspect/serving.js';
 import type { FailureRecord } from '../../job/outcome.js';
 import { counted, quoted } from '../../job/text.js';
 import { HttpServer, metricsAnswer } from '../probes/http-server.js';
@@ -21,7 +22,6 @@ import {
 } from './context.js';
 import { doctor } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows, RUN_COLUMNS, runRow, runsOf } from './queue-commands.js';
-import { isPausedByAll } from './serving.js';
 import { age, jobsWait, table } from './table.js';
 import { UsageError } from './usage-error.js';
 
