@@ -1,6 +1,6 @@
 import { span } from './format.js';
 
-/** Filters of jobs in words. */
+/** Filters of jobs as readable text. */
 
 const WORDS: Readonly<Record<string, string>> = {
   name: 'name',

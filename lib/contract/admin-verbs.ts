@@ -17,11 +17,11 @@ export interface AdminVerbs {
   /** How long the oldest waiting job could have run already. Jobs that have failed before are ignored. Null if there is none. */
   oldestWaitingMs(queue: QueueRef): Promise<number | null>;
   remove(queue: QueueRef, id: string): Promise<RemoveAnswer>;
-  /** Removes many jobs, at best in the order of their list. Answers in the order of the ids. */
+  /** Removes many jobs. It is fastest if the ids are in the order of the list. The answers are in the order of the ids. */
   removeAll(queue: QueueRef, ids: readonly string[]): Promise<readonly RemoveAnswer[]>;
   /** Ends a job that has not started. A running job is marked: unless it completes, it ends as cancelled. */
   cancel(queue: QueueRef, id: string, reason: string): Promise<CancelAnswer>;
-  /** Cancels many jobs, at best in the order of their list. Answers in the order of the ids. */
+  /** Cancels many jobs. It is fastest if the ids are in the order of the list. The answers are in the order of the ids. */
   cancelAll(queue: QueueRef, ids: readonly string[], reason: string): Promise<readonly CancelAnswer[]>;
   /** Why a job that is gone was cancelled, and how long ago. Kept for a minute, for at most `RULES.cancelledMax` jobs. */
   cancelled(queue: QueueRef, id: string): Promise<{ readonly reason: string; readonly agoMs: number } | null>;

@@ -353,7 +353,7 @@ function* elsewhere(at: number, length: number): Generator<number> {
   for (let farther = at + 2 * AROUND; farther < length + AROUND; farther += 2 * AROUND) yield farther;
 }
 
-/** Asks for a part of the ids at a time, and again for those whose answer is empty, until there is an answer for each. */
+/** Calls `ask` with some ids at a time, and again with the ids that got an empty answer, until each id has an answer. */
 async function answersFor<Answer extends string>(
   ids: readonly string[],
   ask: (some: readonly string[]) => Promise<(Answer | '')[]>,

@@ -19,7 +19,7 @@ export function show(value: unknown): string {
   }
 }
 
-/** A text for a message, such as an id, in quotes. Its type is known. */
+/** An id for a message, in quotes. Like `quoted`, but at most 120 characters. */
 export function inQuotes(text: string): string {
   return oneLine(JSON.stringify(text));
 }

@@ -53,7 +53,7 @@ export interface Priority {
 /** A job with everything that is stored about it. */
 export class MemoryJob {
   place: Place | null = null;
-  /** What it is sorted by in its place: its rank, its due time, the end of its retention, or the time when it died. */
+  /** The value that sorts it in its place: its rank, its due time, the end of its retention, or the time when it died. */
   score = 0;
   /** Its index in the heap of its place. */
   slot = -1;

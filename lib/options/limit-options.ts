@@ -158,7 +158,7 @@ export interface GroupOptions extends LimitOptions {
 
 /** A limit of one group, one name or the queue, set at run time. `null` removes the limit that the code sets. */
 export interface LimitChange {
-  /** How often jobs may start. @default as the code says */
+  /** How often jobs may start. @default the value in the code */
   readonly rate?: RateOptions | null;
   /** How many jobs may run at the same time. @default as the code says */
   readonly concurrency?: number | null;

@@ -45,7 +45,7 @@ const LANES = 2;
 const EARLY_JOBS = 50;
 /** Time for the last try of an add that waits for replicas, because Redis ends a `WAIT` up to 100 ms late. */
 const LAST_WAIT_MS = 250;
-/** Time for the last try after a refusal. Without an answer to it, nobody knows whether the jobs are stored. */
+/** Time for the last try after a refusal. Without its answer it is unknown whether the jobs are stored. */
 const LAST_TRY_MS = 100;
 const NOW = Promise.resolve();
 

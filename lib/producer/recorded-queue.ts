@@ -123,7 +123,7 @@ export function filterText(given: any): string {
   return JSON.stringify({ ...picked({ ...given, name: oneName(given.name) }, FILTER_FIELDS), ...where });
 }
 
-/** Several names as one text. The call checks them, and its entry is written first: a wrong one is left out. */
+/** Several names as one text. The entry is written before the call checks the names, so wrong ones are left out here. */
 function oneName(name: unknown): unknown {
   return Array.isArray(name) ? name.filter((one) => typeof one === 'string').join(', ') : name;
 }

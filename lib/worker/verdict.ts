@@ -182,7 +182,7 @@ function text(value: unknown, otherwise: string): string {
 }
 
 const RETRY_DELAY_MS = 1_000;
-/** Limits of the delay of a waiting job. It is `MIN_DELAY_MS` for a new job, and may be above `AGED_DELAY_MS` only if nobody handles its name. */
+/** The delay of a job: `MIN_DELAY_MS` if it is new, up to `AGED_DELAY_MS` later, and longer only if no live process handles its name. */
 const MIN_DELAY_MS = 200;
 const AGED_DELAY_MS = 1_000;
 const MAX_DELAY_MS = 30_000;
@@ -227,7 +227,7 @@ export class UnknownJobs {
     const age = performance.now() - known.at;
     if (isLate && age < FRESH_MS) return unrunnable('no-handler', why, job.failed);
     if (age > Math.min(FRESH_MS, this.timeoutMs / 4)) this.ask(body.name, known);
-    // Two processes share the jobs that come back, so a new one must come back soon and often until the right process has it.
+    // An old and a new release both claim these jobs. Short delays at first give the process with the handler more chances.
     const agedMs = Math.min(Math.max(jobAgeMs / 4, MIN_DELAY_MS), AGED_DELAY_MS);
     const fullMs = isLate ? AGED_DELAY_MS : Math.min(Math.max(unhandledMs / 4, agedMs), MAX_DELAY_MS);
     // The delays are random, so that the same process does not claim the same jobs each time.

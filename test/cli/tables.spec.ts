@@ -57,7 +57,7 @@ it('a job shows its most attempts only if it was added with them', async () => {
   expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'own', attempts: 2 }));
 });
 
-it('job shows the stack of the failure on lines of its own', async () => {
+it('job shows the stack of the failure on separate lines', async () => {
   const { queue } = await producing({
     handlers: {
       bad: () => {
@@ -76,7 +76,7 @@ it('job shows the stack of the failure on lines of its own', async () => {
   expect(out).not.toContain('u000a');
 });
 
-it('job says that the queue is paused, and that no process works on it', async () => {
+it('job shows that the queue is paused, and that no process works on it', async () => {
   const { queue } = await producing();
   await queue.add('x', null, { id: 'a' });
   const reasons = async () =>

@@ -13,7 +13,7 @@ const redis = useRedis();
 const run = (...words: string[]) => runOn(redis, ...words);
 
 describe('tail', () => {
-  it('prints the reason and the error of a failed attempt, also where the line is cut', async () => {
+  it('prints the reason and the error of a failed attempt, also if the line is cut', async () => {
     const { queue } = await bootQueue(redis, {
       watch: false,
       handlers: {

@@ -47,7 +47,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     await t.advance(200);
     await ask({ kept: 0 });
     expect(await ask({ want: 9, seq: 2 })).toMatchObject({ granted: 5 });
-    // What was granted first no longer counts; what was given back must not count as a negative number of starts.
+    // The first grant no longer counts. The starts that were given back must not count as negative starts.
     await t.advance(850);
     expect(await ask({ want: 9, seq: 3 })).toMatchObject({ granted: 0 });
     await t.advance(165);

@@ -52,7 +52,7 @@ describe('over a line with little bandwidth', () => {
       await far.runtime.start();
       await done.wait({ timeout: 30_000 });
     });
-    // Bytes that came twice are seen below, also on a machine that is so busy that the time says little.
+    // On a busy machine this limit is loose. The count of bytes below finds jobs that were sent twice.
     expect(ms).toBeLessThan(((count * bytes) / bandwidth) * 1_250 + 2 * LATE_MS);
     await until(async () => Object.values(await near.queue.counts()).every((n) => n === 0), PATIENT);
     expect(runs.toSorted()).toEqual(Array.from({ length: count }, (__, i) => `job-${i}`).toSorted());

@@ -81,7 +81,7 @@ describe.each(['express', 'fastify'] as const)('live events on %s', (platform) =
     expect(Math.max(...batches.map((batch) => batch.events.length))).toBeLessThanOrEqual(200);
   });
 
-  it('tells times so that people can read them', async () => {
+  it('shows durations with their units', async () => {
     const { queue, follow } = await boot();
     const live = await follow('work:0');
     await queue.add('a', 1, { id: 'later', delay: '1m' });

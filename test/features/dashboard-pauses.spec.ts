@@ -8,7 +8,7 @@ import { until } from '../support/wait.js';
 const redis = useRedis();
 
 describe('the overview and the page of a job', () => {
-  it('tell that each process has paused a queue by itself, or that none works on it', async () => {
+  it('show that each process has paused a queue, or that no process works on it', async () => {
     const { queue, queueOf, api, app } = await bootDashboard(redis, {
       handlers: { a: () => 1 },
       queues: ['idle'],

@@ -172,7 +172,7 @@ describe('a process that only works', { timeout: 120_000 }, () => {
     await app.get(QueueProducer).add('work', 'first', null, { delay: 100 });
   `;
 
-  it('keeps running, as with a connection, until it is told to exit', async () => {
+  it('keeps running, as with a connection, until it gets a signal', async () => {
     const { said, signal, end } = await startProgram([...NO_IOREDIS, compiled('worker', WORKER)]);
     await said(/^ran first$/m);
     signal('SIGUSR2');

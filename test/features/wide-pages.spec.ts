@@ -176,7 +176,7 @@ describe('a chart of times', () => {
 const isSeen = (box: { x: number; width: number } | null) =>
   box !== null && box.x >= 0 && box.x + box.width <= 360;
 
-/** The text of a cell as it is broken into lines. */
+/** The lines of the text of a cell. */
 function linesOf(cell: Element): string[] {
   const text = cell.firstChild as Text;
   const range = document.createRange();

@@ -5,7 +5,7 @@ import { pausedPlace } from '#lib/subpaths/dashboard/paused-place.js';
 const process = (queues: string[], paused: string[], state: WorkerInfo['state'] = 'running') =>
   ({ state, pools: [{ queues, paused }] }) as unknown as WorkerInfo;
 
-describe('where a queue is paused by its processes', () => {
+describe('the processes that have paused a queue', () => {
   it.each([
     ['no process', [], null],
     ['a process of another queue', [process(['b'], ['b'])], null],

@@ -296,7 +296,7 @@ function QueueRow({
       )}
       <td class="num">{compact(today.processed)}</td>
       <td class="num">{compact(today.failed)}</td>
-      {/* With times it is the last of an odd number, so it has a line of its own on a narrow screen. */}
+      {/* If times are shown, it is the last of an odd number of values, so it gets a separate line on a narrow screen. */}
       <td class={times ? '' : 'num'}>{consumers === 0 ? <span class="badge bad">none</span> : consumers}</td>
       {canPause && (
         <td>

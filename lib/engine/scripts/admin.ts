@@ -123,7 +123,7 @@ export const cancel = defineScript({
     'grouped',
     ...LETTERED_JOBS,
   ],
-  /** keep: ms, for a job that does not say how long it is kept. bytes: about how much to read of the bodies. */
+  /** keep: ms, for a job without this option. bytes: about how much to read of the bodies. */
   args: { reason: 'text', keep: 'int', bytes: 'int', workers: 'text', maxEvents: 'int' },
   lists: ['ids'],
   moreKeys: true,

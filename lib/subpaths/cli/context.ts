@@ -29,7 +29,7 @@ export function unknownQueueText({ queue, known }: UnknownQueueError): string {
   return `there is no queue ${quoted(queue)} with this prefix${near}`;
 }
 
-/** With less room, a cut text says nothing. */
+/** A shorter piece of a text is not readable. */
 const LEAST_ROOM = 10;
 
 /** For a `UsageError` that needs no usage text. */
@@ -174,7 +174,7 @@ export function numberOf({ values }: Context, name: string, otherwise: number): 
 }
 
 /**
- * In code a number is milliseconds, but whoever types `--older-than 2` hardly means 2 ms. So only 0 may have no unit.
+ * In code a number is milliseconds, but `--older-than 2` hardly means 2 ms. So only 0 may have no unit.
  *
  * @throws {UsageError}
  */

@@ -29,7 +29,7 @@ export class Output {
     if (this.out.writableLength < MOST_WAITING) this.out.write(text);
   }
 
-  /** @param before lines of this program's own, such as the usage. The message comes last, where a person looks. */
+  /** @param before lines of this program, such as the usage. The message is the last line, so that it stays on the screen. */
   printError(text: string, before?: string): void {
     this.err.write(`${before === undefined ? '' : `${before}\n`}${escaped(text)}\n`);
   }

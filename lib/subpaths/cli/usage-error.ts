@@ -1,4 +1,4 @@
-/** An invalid command line; the message says why. */
+/** An invalid command line. The message is the reason. */
 export class UsageError extends Error {
   constructor(
     message: string,

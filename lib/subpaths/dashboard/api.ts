@@ -242,7 +242,7 @@ const workers: Route = async (call, parts): Promise<WorkersView> => {
   const names = new Set(await visible(call, parts));
   const found = await parts.inspector.workers();
   const shown = found.map((worker) => toWorkerView(worker, (queue) => names.has(queue)));
-  // A process looks at its jobs four times per lease, and writes what it saw with its next heartbeat.
+  // A process checks its jobs four times per lease, and its next heartbeat writes the result.
   const maxReportMs = Math.max(0, ...[...names].map((name) => parts.optionsOf(name).lease.leaseMs / 2));
   return { now: parts.engine.now(), maxReportMs, workers: shown.filter((one) => one !== null) };
 };

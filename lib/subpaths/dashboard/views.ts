@@ -40,7 +40,7 @@ export interface QueueView {
   readonly name: string;
   readonly counts: JobCounts;
   readonly paused: boolean;
-  /** `all 2 processes that work on it`, if each of them has paused it by itself. */
+  /** `all 2 processes that work on it`, if each of them has paused the queue. */
   readonly pausedPlace: string | null;
   readonly oldestWaitingMs: number | null;
   /** Since midnight, UTC. */
@@ -217,7 +217,7 @@ export type WorkerView = Omit<WorkerInfo, 'startedAt' | 'pools'> & {
 
 export interface WorkersView {
   readonly now: number;
-  /** How old what a process reports may be. */
+  /** Maximum age of the report of a process, in ms. */
   readonly maxReportMs: number;
   readonly workers: readonly WorkerView[];
 }

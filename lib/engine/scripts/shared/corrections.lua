@@ -13,8 +13,8 @@ local function taken_back(kept, at, count)
   return kept .. after, back
 end
 
--- Like `rate_charged`. A negative count takes back starts that were counted at the time `at`: in the current slice they would count as
--- negative starts until after the others had expired, and too many jobs could start.
+-- Like `rate_charged`. A negative count takes back starts that were counted at the time `at`. A negative number in the current slice
+-- would outlast the slice that it corrects, and too many jobs could start.
 local function rate_corrected(rate, text, now, count, at)
   if count >= 0 or rate.window == 'fixed' or rate.window == 'bucket' then return rate_charged(rate, text, now, count) end
   local used, _, _, _, _, _, kept = slices_in(rate, text, now)

@@ -123,8 +123,8 @@ local function leave(id, direction)
   return found > 0
 end
 
--- Removes the first of these jobs from `wait`, and those of the others that are among the next 4,000. The list is searched twice: for
--- the first job, and for all entries to remove. To remove each job by itself, it would be searched as often as there are jobs.
+-- Removes the first of these jobs from `wait`, and the others that are among the next 4,000 entries. Redis searches the list twice:
+-- for the first job, and for all entries to remove. One LREM for each job would search it as often as there are jobs.
 local function leave_wait(ids, left)
   local first = redis.call('LPOS', key_wait, ids[1])
   if not first then return end
@@ -140,8 +140,8 @@ local function leave_wait(ids, left)
   redis.call('LREM', key_wait, is_late and -marked or marked, mark)
 end
 
--- Like `leave` for many jobs. Returns, by id, which were found, and which must be asked for again: one call searches `wait` for one
--- job and those behind it.
+-- Like `leave`, for many jobs. Returns by id which jobs were found, and which the caller must ask for again: one call searches `wait`
+-- for one job and the entries after it.
 local function leave_some(ids)
   local left, later = {}, {}
   if #ids == 0 then return left, later end

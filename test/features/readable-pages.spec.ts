@@ -9,7 +9,7 @@ import { until } from '../support/wait.js';
 const redis = useRedis();
 const open = useBrowser();
 
-describe('the pages tell in words', () => {
+describe('the pages show', () => {
   it('which queue or job a tab is about, and that a job is missing', async () => {
     const dashboard = await bootDashboard(redis);
     await dashboard.queue.pause();
