@@ -166,7 +166,7 @@ export interface StoredJob {
   readonly result: string | null;
   /** Why the result of a completed job could not be stored. */
   readonly resultFault: string | null;
-  /** The reason of the cancellation, if a cancelled job is kept. */
+  /** The reason of the cancellation: of a running job that was asked to stop, or of a cancelled job that is kept. */
   readonly cancelReason: string | null;
   readonly attempt: number | null;
   readonly durationUs: number | null;

@@ -166,6 +166,7 @@ export const STORED_KEYS = [
   'results',
   'progress',
   'logs',
+  'toCancel',
 ] as const satisfies readonly QueueKeyName[];
 
 /** Keys whose names also contain a worker, a lane of a producer, the letter of a job id, or a day. */

@@ -18,3 +18,50 @@ export function servingOf(processes: readonly Pick<WorkerInfo, 'pools'>[], queue
 export function isPausedByAll({ processes, paused }: Serving): boolean {
   return processes > 0 && paused === processes;
 }
+
+/**
+ * The processes that have paused a queue, if no process claims its jobs for this reason: `all 2 processes that work on it`. Otherwise
+ * null. A process that stops does not count.
+ */
+export function pausedPlace(queue: string, processes: readonly WorkerInfo[]): string | null {
+  const serving = servingOf(
+    processes.filter(({ state }) => state !== 'draining'),
+    queue,
+  );
+  if (!isPausedByAll(serving)) return null;
+  return serving.processes === 1
+    ? 'the only process that works on it'
+    : `all ${serving.processes} processes that work on it`;
+}
+
+/** What `waitReasons` asks a queue. */
+interface WaitQueue {
+  readonly name: string;
+  readonly limits: { holding(job: WaitingJob): Promise<readonly { readonly text: string }[]> };
+  isPaused(): Promise<boolean>;
+}
+
+/** The name is empty if the job cannot be read. */
+interface WaitingJob {
+  readonly name: string;
+  readonly group: string | null;
+}
+
+/** Why a waiting job does not start: a pause of the queue, no process that claims its jobs, or limits. */
+export async function waitReasons(
+  queue: WaitQueue,
+  { name, group }: WaitingJob,
+  processes: readonly WorkerInfo[],
+): Promise<string[]> {
+  const place = pausedPlace(queue.name, processes);
+  const [isPaused, held] = await Promise.all([
+    queue.isPaused(),
+    name === '' ? [] : queue.limits.holding({ name, group }),
+  ]);
+  return [
+    ...(isPaused ? ['the queue is paused'] : []),
+    ...(place === null ? [] : [`the queue is paused in ${place}`]),
+    ...(processes.length === 0 ? ['no process works on the queue'] : []),
+    ...held.map(({ text }) => text),
+  ];
+}

@@ -246,7 +246,7 @@ function storedJob(job: MemoryJob, brief = false): StoredJob {
     logs: brief ? [] : [...logs],
     result: end?.result ?? null,
     resultFault: end?.resultFault ?? null,
-    cancelReason: end?.cancelled ?? null,
+    cancelReason: end?.cancelled ?? (state === 'active' ? job.cancel : null),
     attempt: end?.attempt ?? null,
     durationUs: end?.durationUs ?? null,
   };

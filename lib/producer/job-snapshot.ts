@@ -72,7 +72,10 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly logs: readonly LogLine[];
   /** What the handler returned; kept only with `retention`. */
   readonly result: unknown;
-  /** The reason that was passed to `cancel`; only for a cancelled job that is kept. */
+  /**
+   * The reason that was passed to `cancel`: of a running job that was asked to stop and has not ended yet, or of a cancelled job
+   * that is kept. Otherwise null.
+   */
   readonly cancelReason: string | null;
   /** Duration of the attempt that completed the job, in microseconds. */
   readonly durationUs: number | null;

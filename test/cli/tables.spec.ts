@@ -81,12 +81,12 @@ it('job shows that the queue is paused, and that no process works on it', async 
   await queue.add('x', null, { id: 'a' });
   const reasons = async () =>
     [...(await run('job', 'work', 'a')).out.matchAll(/^waits because +(.*)$/gm)].map((one) => one[1]);
-  expect(await reasons()).toEqual(['no worker process works on the queue']);
+  expect(await reasons()).toEqual(['no process works on the queue']);
   await queue.pause();
   await queue.limits.hold('1h');
   expect(await reasons()).toEqual([
     'the queue is paused',
-    'no worker process works on the queue',
+    'no process works on the queue',
     expect.stringMatching(/^the queue is held for /),
   ]);
 });

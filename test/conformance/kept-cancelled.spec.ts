@@ -39,6 +39,10 @@ describe.each(ENGINES)('cancelled jobs that are kept on %s', (kind) => {
     await t.hold('a', 'b', 'c', 'd', 'e');
     await t.engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 1, log: 'so far' });
     for (const id of ['a', 'b', 'c', 'd', 'e']) expect(await cancel(id)).toBe('signalled');
+    expect(await cancel('a', 'again')).toBe('signalled');
+    expect(await get('a')).toMatchObject({ state: 'active', cancelReason: 'why' });
+    const { jobs: running } = await t.engine.admin.jobs(QUEUE, { state: 'active', after: null, limit: 10 });
+    expect(running.map(({ cancelReason }) => cancelReason)).toEqual(['why', 'why', 'why', 'why', 'why']);
     const beat = await t.engine.beat(QUEUE, WORKER, 8_000);
     expect(beat.kind === 'alive' && beat.cancels.get('a')).toBe('why');
     await t.settle(dead('a'), released('b'), completed('c'));

@@ -114,7 +114,17 @@ describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: page.keys,
     // Those of other states.
-    except: ['jobsA', 'wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'active', 'completed'],
+    except: [
+      'jobsA',
+      'wait',
+      'suspects',
+      'prioritized',
+      'grouped',
+      'delayed',
+      'active',
+      'completed',
+      'toCancel',
+    ],
     async prepare() {
       await q.bury('a');
       return () => pageOf(5);

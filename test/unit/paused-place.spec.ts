@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { WorkerInfo } from '#lib/inspect/queue-inspector.js';
-import { pausedPlace } from '#lib/subpaths/dashboard/paused-place.js';
+import { pausedPlace } from '#lib/inspect/serving.js';
 
 const process = (queues: string[], paused: string[], state: WorkerInfo['state'] = 'running') =>
   ({ state, pools: [{ queues, paused }] }) as unknown as WorkerInfo;

@@ -13,7 +13,6 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
   const at = jobPath(queue, id);
   const [isEditing, setEditing] = useState(false);
   const [isFull, setFull] = useState(false);
-  const [stopAskedAt, setStopAskedAt] = useState<number | null>(null);
   const { data: job, error } = usePoll<JobDetail>(
     href(at, { full: isFull ? '1' : null }),
     isEditing ? 0 : 3_000,
@@ -46,7 +45,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
           {job.name || 'unreadable job'} <State state={job.state} />
         </h1>
         <div class="row">
-          <Acts job={job} onEdit={() => setEditing(true)} onStop={() => setStopAskedAt(now.peek())} />
+          <Acts job={job} onEdit={() => setEditing(true)} />
         </div>
       </div>
       <p class="id">
@@ -62,9 +61,9 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
         </p>
       )}
       {job.waitsFor.length > 0 && <p class="notice warn">It waits because {job.waitsFor.join('; and ')}.</p>}
-      {job.state === 'active' && stopAskedAt !== null && (
+      {job.state === 'active' && job.cancelReason !== null && (
         <p class="notice warn">
-          It was asked to stop <Time at={stopAskedAt} />. It runs until its handler returns.
+          It was asked to stop: {job.cancelReason}. It runs until its handler returns.
         </p>
       )}
       {isEditing && <Editor job={job} onEnd={() => setEditing(false)} />}
@@ -117,7 +116,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
   );
 }
 
-function Acts({ job, onEdit, onStop }: { job: JobDetail; onEdit: () => void; onStop: () => void }) {
+function Acts({ job, onEdit }: { job: JobDetail; onEdit: () => void }) {
   const { queue, id, state, rights } = job;
   const at = jobPath(queue, id);
   const isOpen = state === 'waiting' || state === 'delayed' || state === 'active';
@@ -154,7 +153,7 @@ function Acts({ job, onEdit, onStop }: { job: JobDetail; onEdit: () => void; onS
         </button>
       )}
       {isOpen && rights.includes('job.cancel') && (
-        <button type="button" class="danger" onClick={() => void cancel(job, onStop)}>
+        <button type="button" class="danger" onClick={() => void cancel(job)}>
           Cancel
         </button>
       )}
@@ -167,7 +166,7 @@ function Acts({ job, onEdit, onStop }: { job: JobDetail; onEdit: () => void; onS
   );
 }
 
-async function cancel({ queue, id, state }: JobDetail, onStop: () => void): Promise<void> {
+async function cancel({ queue, id, state }: JobDetail): Promise<void> {
   const reason = await ask({
     title: 'Cancel this job?',
     text:
@@ -179,10 +178,9 @@ async function cancel({ queue, id, state }: JobDetail, onStop: () => void): Prom
     field: { label: 'Reason', value: 'cancelled on the dashboard' },
   });
   if (reason === null) return;
-  const isDone = await attempt(state === 'active' ? 'It was told to stop.' : 'It is cancelled.', () =>
+  await attempt(state === 'active' ? 'It was told to stop.' : 'It is cancelled.', () =>
     post(`${jobPath(queue, id)}/cancel`, reason === '' ? {} : { reason }),
   );
-  if (isDone) onStop();
 }
 
 async function runAgain({ queue, id, state }: JobDetail): Promise<void> {
@@ -405,7 +403,7 @@ function Facts({ job }: { job: JobDetail }) {
       <a href={href(`${queuePath(job.queue)}/jobs`, { state: job.state, group: job.group })}>{job.group}</a>,
     ]);
   if (job.schedule !== null) facts.push(['Schedule', <a href="schedules">{job.schedule}</a>]);
-  if (job.cancelReason !== null) facts.push(['Cancelled because', job.cancelReason]);
+  if (job.state === 'cancelled') facts.push(['Cancelled because', job.cancelReason]);
   const { digest, ...own } = job.options;
   if (digest !== undefined)
     facts.push([

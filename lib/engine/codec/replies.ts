@@ -62,10 +62,11 @@ export function claims([ids, bodies, failed, stalls]: RawClaims): ClaimedJob[] {
   return claimed;
 }
 
-/** Body, state, at, worker, failed, stalls, failure, result, progress, logs. */
+/** Body, state, at, worker, failed, stalls, failure, result, progress, logs, mark of a cancellation. */
 export type RawStoredJob = [
   string,
   StoredJob['state'],
+  string,
   string,
   string,
   string,
@@ -84,7 +85,7 @@ interface StoredEnd extends Partial<KeptResult> {
 }
 
 export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
-  const [body, state, at, worker, failed, stalls, failure, result, progress, logs] = raw;
+  const [body, state, at, worker, failed, stalls, failure, result, progress, logs, mark] = raw;
   const [failedAt, failureText] = stamped(failure);
   const [completedAt, endText] = stamped(result);
   const end = parse(endText) as StoredEnd | null;
@@ -104,7 +105,7 @@ export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
     logs: lines(logs).map(logLine),
     result: end?.result ?? null,
     resultFault: end?.resultFault ?? (state === 'completed' && !end ? 'its record cannot be read' : null),
-    cancelReason: typeof end?.cancelled === 'string' ? end.cancelled : null,
+    cancelReason: typeof end?.cancelled === 'string' ? end.cancelled : mark.split('\n', 1)[0] || null,
     attempt: numberIn(end?.attempt),
     durationUs: numberIn(end?.us),
   };

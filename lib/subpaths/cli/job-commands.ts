@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import type { DataMatch } from '../../contract/admin-verbs.js';
 import { JobFailedError, UnknownQueueError } from '../../errors.js';
+import { waitReasons } from '../../inspect/serving.js';
 import type { JobHeaders } from '../../job/headers.js';
 import type { JobState } from '../../job/job-state.js';
 import type { BulkPace, CancelFilter, JobFilter } from '../../producer/bulk-acts.js';
@@ -23,7 +24,7 @@ import {
   type Context,
 } from './context.js';
 import { UsageError } from './usage-error.js';
-import { attemptRows, detailOf, fieldRows, jobOf, jobsOf, waitReasons } from './job-view.js';
+import { attemptRows, detailOf, fieldRows, jobOf, jobsOf } from './job-view.js';
 import { age, cut, right, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 
@@ -111,8 +112,11 @@ const job: Command = {
       return NOT_THERE;
     }
     const rows = [...fieldRows(found), ...attemptRows(found)];
-    if (found.state === 'waiting')
-      for (const text of await waitReasons(inspector, found)) rows.push(['waits because', text]);
+    if (found.state === 'waiting') {
+      const workers = await inspector.workers({ queue: found.queue });
+      const reasons = await waitReasons(inspector.queue(found.queue), found, workers);
+      rows.push(...reasons.map((text) => ['waits because', text]));
+    }
     print.rows(found, [{ title: 'FIELD' }, { title: 'VALUE' }], rows, '');
     return DONE;
   },

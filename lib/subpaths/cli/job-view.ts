@@ -12,7 +12,6 @@ import {
   type JobPage,
 } from '../../producer/job-list.js';
 import { startTimes, toSnapshot, type FailedAttempt, type JobSnapshot } from '../../producer/job-snapshot.js';
-import { isPausedByAll, servingOf } from '../../inspect/serving.js';
 import type { Inspector } from '../inspector.js';
 import type { Cell } from './table.js';
 
@@ -60,7 +59,7 @@ export function detailOf({ state, dueAt, failure, worker, cancelReason }: ShownJ
     case 'delayed':
       return `due ${dueAt?.toISOString() ?? '-'}`;
     case 'active':
-      return worker ?? '';
+      return `${worker ?? ''}${cancelReason === null ? '' : `, asked to stop: ${cancelReason}`}`;
     case 'dead':
       return `${failure?.reason ?? ''}: ${failure?.message ?? ''}`;
     case 'cancelled':
@@ -99,22 +98,6 @@ function failureRows({ name, message, stack = '', attempt, at, reason }: NonNull
 
 function isFrame(line: string): boolean {
   return /^\s+at /.test(line);
-}
-
-/** Why a waiting job does not start: its limits, a pause of the queue, or no process that claims its jobs. */
-export async function waitReasons(inspector: Inspector, { queue, name, group }: ShownJob): Promise<string[]> {
-  const handle = inspector.queue(queue);
-  const [isPaused, workers, held] = await Promise.all([
-    handle.isPaused(),
-    inspector.workers({ queue }),
-    name === '' ? [] : handle.limits.holding({ name, group }),
-  ]);
-  return [
-    ...(isPaused ? ['the queue is paused'] : []),
-    ...(workers.length === 0 ? ['no worker process works on the queue'] : []),
-    ...(isPausedByAll(servingOf(workers, queue)) ? ['all processes of the queue have paused it'] : []),
-    ...held.map(({ text }) => text),
-  ];
 }
 
 /** The last failed attempts, and each attempt with log lines. */

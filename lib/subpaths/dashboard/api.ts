@@ -2,7 +2,9 @@ import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { ProcessOrder } from '../../contract/process-verbs.js';
 import { JobNotFoundError } from '../../errors.js';
 import type { WorkerInfo } from '../../inspect/queue-inspector.js';
+import { waitReasons } from '../../inspect/serving.js';
 import { checkJobId } from '../../job/job-id.js';
+import { decodeBody } from '../../job/job-record.js';
 import { boolean, refuse } from '../../options/check.js';
 import { startTimes } from '../../producer/job-snapshot.js';
 import type { LimitInfo } from '../../producer/queue-limits.js';
@@ -13,7 +15,7 @@ import { onJob, onQueue, queueOf, visible, type ApiCall, type ApiParts, type Rou
 import { HttpFault } from './http.js';
 import { findJobs, fingerprintOf, readSearch } from './job-search.js';
 import { clearGroup, clearLimit, setGroup, setLimit } from './limit-edits.js';
-import { isJobId, jobsOfSchedule, placesOf, waitReasons } from './lookups.js';
+import { isJobId, jobsOfSchedule, placesOf } from './lookups.js';
 import { attentionOf } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
 import type { DashboardAction } from './rights.js';
@@ -139,8 +141,10 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   const rights = await call.rightsOf({ queue: name, jobId: id });
   const isFull = call.query['full'] !== undefined;
   const workers = await parts.inspector.workers({ queue: name });
-  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, job.body, workers) : [];
   const processes = placesOf(workers);
+  const { name: of = '', options } = decodeBody(job.body) ?? {};
+  const waits = { name: of, group: options?.group ?? null };
+  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, waits, workers) : [];
   const canSeeData = rights.includes('read-data');
   const shown = {
     canSeeData,

@@ -2,11 +2,8 @@ import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import type { WorkerInfo } from '../../inspect/queue-inspector.js';
 import { checkJobId } from '../../job/job-id.js';
-import { decodeBody } from '../../job/job-record.js';
 import { ENDED_STATES } from '../../job/job-state.js';
-import type { Queue } from '../../producer/queue.js';
 import { findJobs, readSearch, timeOf } from './job-search.js';
-import { pausedPlace } from './paused-place.js';
 import { scheduleOf } from './views.js';
 
 /** Facts about a job or a schedule that are not stored with it. */
@@ -17,26 +14,6 @@ export function isJobId(text: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** The reasons why a waiting job does not start: limits, a pause, or no worker process. */
-export async function waitReasons(
-  queue: Queue,
-  body: string,
-  processes: readonly WorkerInfo[],
-): Promise<string[]> {
-  const place = pausedPlace(queue.name, processes);
-  const read = decodeBody(body);
-  const [isPaused, held] = await Promise.all([
-    queue.isPaused(),
-    read ? queue.limits.holding({ name: read.name, group: read.options.group ?? null }) : [],
-  ]);
-  return [
-    ...(isPaused ? ['the queue is paused'] : []),
-    ...(place === null ? [] : [`the queue is paused in ${place}`]),
-    ...(processes.length === 0 ? ['no process works on the queue'] : []),
-    ...held.map(({ text }) => text),
-  ];
 }
 
 /** Host and process id of the workers of these processes, by the names of the workers. */

@@ -4,6 +4,7 @@ import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { DayStats, NameStats, StatsCounts } from '../../contract/stats.js';
 import type { QueueAction } from '../../contract/actions.js';
 import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { pausedPlace } from '../../inspect/serving.js';
 import { decodeBody } from '../../job/job-record.js';
 import type { JobCounts, JobState } from '../../job/job-state.js';
 import type { LogLine } from '../../job/job-log.js';
@@ -14,7 +15,6 @@ import type { StartTimes } from '../../producer/job-snapshot.js';
 import type { LimitInfo } from '../../producer/queue-limits.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import type { JobLinkView } from './job-links.js';
-import { pausedPlace } from './paused-place.js';
 import type { Redactor, ShownJson } from './redaction.js';
 import type { DashboardAction } from './rights.js';
 

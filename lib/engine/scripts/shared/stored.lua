@@ -17,5 +17,6 @@ local function stored(id, body, state, at, worker, is_brief)
     progress, log = redis.call('HGET', key_progress, id) or '', read_log(id)
   end
   return { body, state, at, worker, redis.call('HGET', key_attempts, id) or '', redis.call('HGET', key_stalls, id) or '',
-    is_brief and last_failure(id) or redis.call('HGET', key_failures, id) or '', result, progress, log }
+    is_brief and last_failure(id) or redis.call('HGET', key_failures, id) or '', result, progress, log,
+    state == 'active' and redis.call('HGET', key_toCancel, id) or '' }
 end
