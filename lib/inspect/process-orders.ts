@@ -27,7 +27,7 @@ export interface OrderedProcess {
 
 const line = rule((value: unknown, path: string) => {
   if (typeof value === 'string' && value !== '' && value.length <= 256) return value;
-  throw new InvalidOptionError(path, 'a text of 1 to 256 characters', value);
+  throw new InvalidOptionError(path, 'a string of 1 to 256 characters', value);
 });
 const readOptions = shape({
   process: field('process', line),

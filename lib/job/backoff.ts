@@ -92,7 +92,8 @@ const EXPONENTIAL_FIELDS = ['type', 'delay', 'max', 'factor', 'jitter'];
 /** Maximum bytes of a name. It is stored with each job. */
 const MAX_NAME = 64;
 const KINDS = ['fixed', 'exponential'];
-const TYPES = `'fixed' or 'exponential', or alone the name of one of the option "backoffs" of forRoot or registerQueue`;
+const NAMED = 'a name from the option "backoffs" of forRoot or registerQueue';
+const TYPES = `'fixed' or 'exponential', or alone ${NAMED}`;
 
 /**
  * Reads a backoff or the name of one. Call `checkBackoffName` afterwards to check that the name exists.
@@ -152,16 +153,10 @@ export function checkBackoffName(
 ): void {
   if (!(backoff instanceof BackoffName) || backoffs?.has(backoff.name)) return;
   const { name, given } = backoff;
-  if (backoffs === undefined || backoffs.size === 0) {
-    if (given === name) parseDuration(given, path);
-    throw new InvalidOptionError(`${path}.type`, TYPES, name);
-  }
-  const names = [...backoffs.keys()].join(', ');
-  throw new InvalidOptionError(
-    path,
-    `a duration in ms or like '10s', or one of the named backoffs ${names}`,
-    given,
-  );
+  const hasNames = backoffs !== undefined && backoffs.size > 0;
+  if (!hasNames && given !== name) throw new InvalidOptionError(`${path}.type`, TYPES, name);
+  const names = hasNames ? `one of the named backoffs ${[...backoffs.keys()].join(', ')}` : NAMED;
+  throw new InvalidOptionError(path, `a duration in ms or like '10s', or ${names}`, given);
 }
 
 /** Replaces the name of a backoff by the backoff itself. */

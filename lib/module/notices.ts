@@ -141,7 +141,7 @@ export function logAddresses(configs: readonly ConfigConnection[], logger: Log):
 }
 
 /**
- * Logs one line when a connection is lost, one when it is back, and one when a server or a queue is refused. Returns a function
+ * Logs one line when a connection is down, one when it is up again, and one when a server or a queue is refused. Returns a function
  * that stops the logging.
  */
 export function logLinks(engine: Pick<QueueEngine, 'onLink'>, logger: Log): () => void {
@@ -150,14 +150,14 @@ export function logLinks(engine: Pick<QueueEngine, 'onLink'>, logger: Log): () =
   return engine.onLink(({ role, state, error, config }) => {
     const connection = `the ${role} connection to Redis${config ? ` of forRoot('${config}')` : ''}`;
     if (state === 'up') {
-      if (down.delete(connection)) logger.log(`${connection} is back`);
+      if (down.delete(connection)) logger.log(`${connection} is up`);
     } else if (error instanceof QueueFormatError || error instanceof UnsupportedRedisError) {
       if (refused.has(error.message)) return;
       refused.add(error.message);
       logger.error(`${connection} is not used: ${error.message}`);
     } else if (!down.has(connection)) {
       down.add(connection);
-      logger.warn(`${connection} is lost${error ? ` (${error.message})` : ''}; reconnecting`);
+      logger.warn(`${connection} is down${error ? ` (${error.message})` : ''}; trying again`);
     }
   });
 }

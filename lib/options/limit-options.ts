@@ -531,7 +531,7 @@ export const readGroupChange: Rule<LimitRule> = shape({
 });
 
 const MAX_GROUP_BYTES = 256;
-const GROUP_TEXT = `a text of 1 to ${MAX_GROUP_BYTES} bytes without control characters`;
+const GROUP_TEXT = `a string of 1 to ${MAX_GROUP_BYTES} bytes without control characters`;
 
 /** The name of a group: 1 to 256 bytes without control characters. */
 export function checkGroup(value: unknown, path: string): string {

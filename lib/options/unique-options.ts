@@ -114,7 +114,7 @@ const readKey = rule((value: unknown, path: string): string => {
   if (fault === undefined) return value as string;
   throw new InvalidOptionError(
     path,
-    `a text of 1 to ${MAX_KEY_BYTES} bytes without control characters`,
+    `a string of 1 to ${MAX_KEY_BYTES} bytes without control characters`,
     value,
   );
 });

@@ -206,7 +206,7 @@ function isText(value: unknown): value is string {
 
 export function checkText(value: unknown, path: string): string {
   if (isText(value) && value !== '' && value.length <= 200 && !value.includes('\n')) return value;
-  throw new InvalidOptionError(path, 'a text of 1 to 200 characters without line breaks', value);
+  throw new InvalidOptionError(path, 'a string of 1 to 200 characters without line breaks', value);
 }
 
 const MOST_FIELDS = 16;

@@ -361,7 +361,7 @@ describe('limits and groups', () => {
     ];
     for (const words of bad) expect([words, (await run(...words)).code]).toEqual([words, 2]);
     expect((await run(...bad.at(-1)!)).err).toContain(
-      'group() must be a text of 1 to 256 bytes without control characters, got "a\\tb"',
+      'group() must be a string of 1 to 256 bytes without control characters, got "a\\tb"',
     );
   });
 });

@@ -37,7 +37,7 @@ async function boot(connection: string, ...durabilities: DurabilityOption[]) {
     runtime,
     warned: () => logs.lines.filter(({ level }) => level === 'warn').map(({ text }) => text),
     /** How often the log says that a lost connection works again. */
-    returns: () => logs.lines.filter(({ text }) => text.endsWith('is back')).length,
+    returns: () => logs.lines.filter(({ text }) => text.endsWith('is up')).length,
   };
 }
 

@@ -33,7 +33,7 @@ export const flowCases: Case[] = [
     withOptions({ unique: { key: 'k', states: ['waiting'], onDuplicate: 'keepLast' } }),
   ],
   ...(['', 'x'.repeat(257), 'a\nb', 7, null] as const).flatMap((group): Case[] => {
-    const rule = 'must be a text of 1 to 256 bytes without control characters';
+    const rule = 'must be a string of 1 to 256 bytes without control characters';
     const given = JSON.stringify(group).slice(0, 20);
     return [
       [`a job of the group ${given}`, OPTION, `add().options.group ${rule}`, withOptions({ group })],

@@ -336,13 +336,13 @@ export const cases: Case[] = [
   [
     'a key that is too long',
     OPTION,
-    'unique.key must be a text of 1 to 256 bytes without control characters',
+    'unique.key must be a string of 1 to 256 bytes without control characters',
     withOptions({ unique: { key: 'x'.repeat(257) } }),
   ],
   [
     'a key with a line break',
     OPTION,
-    'debounce.key must be a text of 1 to 256 bytes without control characters',
+    'debounce.key must be a string of 1 to 256 bytes without control characters',
     withOptions({ debounce: { key: 'a\nb', delay: 1 } }),
   ],
   [

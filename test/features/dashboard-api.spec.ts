@@ -378,7 +378,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
         error: {
           code: 'GODWIT_INVALID_OPTION',
           message:
-            'group() must be a text of 1 to 256 bytes without control characters, got "a\\nb" (string)',
+            'group() must be a string of 1 to 256 bytes without control characters, got "a\\nb" (string)',
         },
       },
     ]);
@@ -503,7 +503,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       ['queues/work/jobs?reason=stalled', "reason must be left out unless state is 'dead'"],
       ['queues/work/jobs?state=dead&reason=bored', 'query.reason must be one of'],
       ['queues/work/jobs?olderThan=soon', 'query.olderThan'],
-      ['queues/work/jobs?contains=', 'query.contains must be a text of 1 to 200 characters'],
+      ['queues/work/jobs?contains=', 'query.contains must be a string of 1 to 200 characters'],
       ['queues/work/jobs?limit=1&limit=2', '"limit" twice'],
       ['queues/..%2f..%2fetc', 'queue name'],
       ['queues/%7Bx%7D', 'queue name'],

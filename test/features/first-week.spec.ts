@@ -316,7 +316,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a backoff of its own without its function',
-    `add().options.backoff.type must be 'fixed' or 'exponential', or alone the name of one of the option "backoffs" of forRoot or registerQueue, got "custom" (string)`,
+    `add().options.backoff.type must be 'fixed' or 'exponential', or alone a name from the option "backoffs" of forRoot or registerQueue, got "custom" (string)`,
     adding({ backoff: { type: 'custom', delay: 1_000 } }),
   ],
   [
@@ -554,7 +554,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'an unknown backoff',
-    `add().options.backoff must be a duration in ms or like '10s', got "exponentially" (string)`,
+    `add().options.backoff must be a duration in ms or like '10s', or a name from the option "backoffs" of forRoot or registerQueue, got "exponentially" (string)`,
     adding({ backoff: 'exponentially' }),
   ],
   [

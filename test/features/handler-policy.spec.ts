@@ -82,7 +82,7 @@ it('is checked at bootstrap, all mistakes at once', async () => {
   expect(await bootFaults(withQueues(['email'], { providers: [Wrong] }))).toEqual([
     "Wrong.a: @Handle('a').attempts must be an integer from 1 to 9007199254740991, got 0 (number)",
     "Wrong.a: @Handle('a').timeuot is not an option; did you mean timeout?",
-    `Wrong.a: @Handle('a').backoff must be a duration in ms or like '10s', got "soon" (string)`,
+    `Wrong.a: @Handle('a').backoff must be a duration in ms or like '10s', or a name from the option "backoffs" of forRoot or registerQueue, got "soon" (string)`,
     "Wrong.b: @Handle('b') must be an object, got 3 (number)",
     "Wrong.c: @Handle('c').expiresIn is not an option; the options are attempts, backoff, timeout, retention, retryFor",
   ]);

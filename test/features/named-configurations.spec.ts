@@ -138,7 +138,7 @@ describe('a configuration with a key', () => {
     await app.there.addAndWait('before', null);
 
     await server.kill9();
-    await app.logs.complaint(/command connection to Redis of forRoot\('other'\) is lost/);
+    await app.logs.complaint(/command connection to Redis of forRoot\('other'\) is down/);
     for (const n of [1, 2, 3]) await app.here.addAndWait(`meanwhile-${n}`, null, { waitTimeout: '15s' });
     await said.first((event) => event.type === 'completed' && event.name === 'meanwhile-3', PATIENT);
 

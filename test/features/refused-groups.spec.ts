@@ -45,7 +45,7 @@ describe('costs and groups that a queue refuses', () => {
   it('a group in the data is checked when the job is added, also by a schedule', async () => {
     const { queue } = await bootQueue(redis, { queue: { groups: { by: 'account.id' } }, watch: false });
     const rule =
-      'must be a whole number or a text of 1 to 256 bytes without control characters: it is the group of the job (groups.by of the queue)';
+      'must be a whole number or a string of 1 to 256 bytes without control characters: it is the group of the job (groups.by of the queue)';
     for (const id of [undefined, null, '', 1.5, 'a\nb', 'é'.repeat(129), {}])
       await expect(queue.add('job', id === undefined ? {} : { account: { id } })).rejects.toThrow(
         `add().data.account.id ${rule}`,

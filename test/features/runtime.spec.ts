@@ -109,8 +109,8 @@ describe('start', () => {
     tell('down');
     tell('up');
     expect(logs).toEqual([
-      { level: 'warn', text: 'the command connection to Redis is lost (connect ECONNREFUSED); reconnecting' },
-      { level: 'log', text: 'the command connection to Redis is back' },
+      { level: 'warn', text: 'the command connection to Redis is down (connect ECONNREFUSED); trying again' },
+      { level: 'log', text: 'the command connection to Redis is up' },
     ]);
     await app.close();
     expect(engine.listeners.size).toBe(0);

@@ -33,7 +33,7 @@ describe('the clock of a test', () => {
 
   it('refuses invalid times, with a message', async () => {
     await expect(setBench({ root: { now: 'soon' } })).rejects.toThrow(
-      `QueueTestingModule.forRoot().now must be a date, ms since 1970 or a text like '2026-01-01T09:00:00Z', got "soon"`,
+      `QueueTestingModule.forRoot().now must be a date, ms since 1970 or a string like '2026-01-01T09:00:00Z', got "soon"`,
     );
     const { testing } = await setBench();
     await expect(testing.advance('soon')).rejects.toThrow("advance() must be a duration in ms or like '10s'");

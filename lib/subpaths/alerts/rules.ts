@@ -193,7 +193,7 @@ function readLimit(kind: AlertRuleKind, value: unknown, path: string, report: Re
 
 export function readShortText(value: unknown, path: string): string {
   if (typeof value === 'string' && value !== '' && value.length <= 100) return value;
-  throw new InvalidOptionError(path, 'a text of 1 to 100 characters', value);
+  throw new InvalidOptionError(path, 'a string of 1 to 100 characters', value);
 }
 
 function readQueues(value: unknown, path: string): readonly string[] {

@@ -122,7 +122,7 @@ function readUrl(value: unknown, path: string): string {
 
 function readSecret(value: unknown, path: string): string {
   if (typeof value === 'string' && value.length >= LEAST_SECRET) return value;
-  throw new InvalidOptionError(path, `a text of at least ${LEAST_SECRET} characters`, typeof value);
+  throw new InvalidOptionError(path, `a string of at least ${LEAST_SECRET} characters`, typeof value);
 }
 
 function readHeaders(value: unknown, path: string): Readonly<Record<string, string>> {

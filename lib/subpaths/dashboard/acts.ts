@@ -102,7 +102,7 @@ export async function addJob(queue: Queue, body: Readonly<Record<string, unknown
 export function checkJsonText(value: unknown, path: string): string {
   const tree = typeof value === 'string' ? parseExact(value) : null;
   if (tree === null)
-    throw new InvalidOptionError(path, 'JSON that is nested at most 200 deep, as a text', value);
+    throw new InvalidOptionError(path, 'JSON that is nested at most 200 deep, as a string', value);
   changeExact(tree, (node) => {
     if (node.kind === 'number' && !isExact(node.text))
       throw new InvalidOptionError(path, 'without numbers that JavaScript rounds; quote them', node.text);
@@ -133,7 +133,7 @@ export async function replaceData(
   const { name, maxPayloadBytes } = options;
   const job = await engine.admin.get(name, checkJobId(id));
   if (!job) throw new JobNotFoundError(name, id);
-  if (typeof json !== 'string') throw new InvalidOptionError('data', 'JSON, as a text', json);
+  if (typeof json !== 'string') throw new InvalidOptionError('data', 'JSON, as a string', json);
   const stored = dataTextOf(job.body);
   const seen = redactor.show(stored)?.version ?? '';
   if (version !== seen)

@@ -151,6 +151,6 @@ function readPath(value: unknown, path: string): string {
 function textUpTo(max: number) {
   return (value: unknown, path: string): string => {
     if (typeof value === 'string' && value.length > 0 && value.length <= max) return value;
-    throw new InvalidOptionError(path, `a text of 1 to ${max} characters`, value);
+    throw new InvalidOptionError(path, `a string of 1 to ${max} characters`, value);
   };
 }

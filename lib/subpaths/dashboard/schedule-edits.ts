@@ -56,7 +56,7 @@ async function jsonOf(
   if (fields.length > 0) await require('read-data', { queue });
   const entries = fields.map((field) => {
     const json = body[field];
-    if (typeof json !== 'string') throw new InvalidOptionError(field, 'JSON, as a text', json);
+    if (typeof json !== 'string') throw new InvalidOptionError(field, 'JSON, as a string', json);
     return [field, read(json, field) ?? (field === 'options' ? undefined : null)] as const;
   });
   return Object.fromEntries(entries);

@@ -47,7 +47,7 @@ const readOptions = shape({
   ),
   host: field('host', text('an address such as 127.0.0.1')),
   file: field('file', text('the path of a file')),
-  token: field('token', text('a text that is not empty')),
+  token: field('token', text('a string that is not empty')),
 });
 
 /**

@@ -146,7 +146,7 @@ function readTime(now: unknown = Date.now()): number {
   const isTime = now instanceof Date || typeof now === 'number' || typeof now === 'string';
   const ms = isTime ? new Date(now).getTime() : Number.NaN;
   if (Number.isSafeInteger(ms) && ms >= 0) return ms;
-  const rule = "a date, ms since 1970 or a text like '2026-01-01T09:00:00Z'";
+  const rule = "a date, ms since 1970 or a string like '2026-01-01T09:00:00Z'";
   throw new InvalidOptionError('QueueTestingModule.forRoot().now', rule, now);
 }
 
