@@ -25,11 +25,17 @@ const LARGE = [
   ['min', 60_000],
 ] as const;
 
-/** How long at most half, 95 % and 99 % take, as estimated: `≈ 3 ms · 20 ms · 1.2 s`. */
+/** How long at most half, 95 % and 99 % take, as estimated: `≈ 3 ms · 20 ms · 1.2 s`, or `≈ 3 · 20 · 90 ms`. */
 export function percentiles(of: Percentiles<number | null> | null | undefined): string {
   const all = of ? [of.p50, of.p95, of.p99] : [];
   if (all.every((ms) => ms === null)) return '–';
-  return `≈\u00a0${all.map((ms) => about(ms ?? 0)).join(' · ')}`;
+  const texts = all.map((ms) => about(ms ?? 0));
+  const [unit = ''] = /\u00a0\D+$/.exec(texts[0]!) ?? [];
+  const isShared = unit !== '' && texts.every((text) => text.endsWith(unit));
+  const short = isShared
+    ? [...texts.slice(0, -1).map((text) => text.slice(0, -unit.length)), texts.at(-1)]
+    : texts;
+  return `≈\u00a0${short.join(' · ')}`;
 }
 
 const UNITS = [
