@@ -1,9 +1,13 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { NestFactory } from '@nestjs/core';
 import { expect, test } from 'vitest';
 import { atEnd } from '../../../test/support/cleanup.js';
 import { useRedis } from '../../../test/support/redis.js';
 import { until } from '../../../test/support/wait.js';
+import { WorkerProcesses } from '../src/worker-processes.js';
 
 const redis = useRedis();
 
@@ -39,4 +43,26 @@ test('the web process adds jobs, a worker runs them, and the dashboard shows bot
     timeout: 20_000,
   });
   expect((await overview()).queues.map(({ name }) => name)).toEqual(['emails', 'media', 'reports']);
+});
+
+test('a stop waits until both worker processes have ended', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'godwit-spec-'));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, 'worker.mjs');
+  writeFileSync(
+    file,
+    `import { writeFileSync } from 'node:fs';
+    import { setTimeout } from 'node:timers/promises';
+    const said = (what) => writeFileSync(${JSON.stringify(folder)} + '/' + process.pid + '.' + what, '');
+    process.on('SIGTERM', async () => { await setTimeout(100); said('ended'); process.exit(); });
+    setInterval(() => {}, 1000);
+    said('up');`,
+  );
+  const workers = new WorkerProcesses(file);
+  atEnd(() => workers.onApplicationShutdown());
+  const count = (what: string) => readdirSync(folder).filter((name) => name.endsWith(what)).length;
+  workers.onApplicationBootstrap();
+  await until(() => count('.up') === 2);
+  await workers.onApplicationShutdown();
+  expect(count('.ended')).toBe(2);
 });
