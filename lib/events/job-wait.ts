@@ -14,6 +14,13 @@ import type { EventsStatus } from './event-status.js';
 import type { QueueEvents } from './queue-events.js';
 import { isEnd, type EndEvent, type QueueEvent } from './queue-event.js';
 
+interface OutcomeOptions {
+  /** @default false */
+  readonly duplicate?: boolean;
+  /** The whole time of the wait, if `timeoutMs` is what remains of it. The error of the timeout names it. */
+  readonly waitMs?: number;
+}
+
 /** Waits for one job that is about to be added. */
 export interface PreparedWait {
   /**
@@ -29,7 +36,7 @@ export interface PreparedWait {
    * is not stored, `WaitTimeoutError` after the timeout, `JobNotFoundError` if the job is gone and how it ended is not known,
    * `NotRunningError` if the application stops.
    */
-  outcome(timeoutMs: number, options?: { readonly duplicate?: boolean }): Promise<unknown>;
+  outcome(timeoutMs: number, options?: OutcomeOptions): Promise<unknown>;
   /** Stops listening if `outcome` will not be called. May be called at any time. */
   cancel(): void;
 }
@@ -86,11 +93,14 @@ class JobWait implements PreparedWait {
     this.ready = within(READY_MS, events.reader.ready(queue) ?? Promise.resolve());
   }
 
-  async outcome(timeoutMs: number, options: { readonly duplicate?: boolean } = {}): Promise<unknown> {
+  async outcome(timeoutMs: number, options: OutcomeOptions = {}): Promise<unknown> {
     const duplicate = options.duplicate ?? false;
     this.begun ||= duplicate;
     const result = new Promise<Result>((resolve) => (this.finish = resolve));
-    this.deadline = setTimeout(() => this.expire(timeoutMs), Math.min(timeoutMs, MAX_TIMER_MS));
+    this.deadline = setTimeout(
+      () => this.expire(options.waitMs ?? timeoutMs),
+      Math.min(timeoutMs, MAX_TIMER_MS),
+    );
     this.watching = this.events.status$.pipe(skip(1)).subscribe((status) => this.onStatus(status));
     if (this.begun && this.end) this.onEnd(this.end);
     else if (duplicate) void this.ask();

@@ -86,11 +86,24 @@ function abortOf(signal: AbortSignal | undefined) {
   const aborted = new Promise<never>((_, reject) => (tell = () => reject(signal.reason as Error)));
   // The signal may abort between two waits, when nothing handles the rejection.
   aborted.catch(() => undefined);
-  signal.addEventListener('abort', tell);
+  const ends = endsOf(signal);
+  ends.add(tell);
   return {
     orEnd: <T>(promise: Promise<T>) => Promise.race([promise, aborted]),
-    forget: () => signal.removeEventListener('abort', tell),
+    forget: () => ends.delete(tell),
   };
+}
+
+const endsBySignal = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** What to call when the signal aborts. It has one listener for all waits, as Node warns of more than ten on one signal. */
+function endsOf(signal: AbortSignal): Set<() => void> {
+  const known = endsBySignal.get(signal);
+  if (known) return known;
+  const ends = new Set<() => void>();
+  endsBySignal.set(signal, ends);
+  signal.addEventListener('abort', () => ends.forEach((end) => end()), { once: true });
+  return ends;
 }
 
 /** Resolves to the result of the add. Rejects when the time of the wait is over. */

@@ -165,7 +165,7 @@ export function nextOf(
   const isKept = before !== null && isSameTiming(before.rule, made.rule);
   // A running schedule without a next time was changed by hand.
   if (isKept && (there!.mode !== 'running' || there!.nextAt !== null)) return 'keep';
-  if (there === null && made.rule.immediately) return now;
+  if (there === null && made.rule.immediately) return now <= (made.rule.endAt ?? now) ? now : null;
   return remaining(made.rule, there?.fired ?? 0) === 0 ? null : nextAfter(made.rule, now);
 }
 

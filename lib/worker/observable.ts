@@ -1,4 +1,6 @@
-import { read } from '../errors/thrown.js';
+import { Log } from '../contract/log.js';
+import { messageOf, read } from '../errors/thrown.js';
+import { jobText } from '../job/text.js';
 import type { HandledJob } from './handler.js';
 
 /** An Observable of RxJS, recognised by its shape: workers run without RxJS. */
@@ -67,7 +69,13 @@ export function followStream(
     // interceptors.
     if (isOver || job.stage === 'running') return;
     isOver = true;
-    subscription.unsubscribe();
+    // RxJS throws here what the teardown of the handler throws. In the listener of a signal that would end the process.
+    try {
+      subscription.unsubscribe();
+    } catch (error) {
+      const what = `the teardown of its Observable threw: ${messageOf(error)}`;
+      new Log('QueueWorker').warn(`${jobText(job.queue, job.id)}: ${what}`);
+    }
     failed(job.aborted ?? signal.reason);
   };
   if (signal.aborted) end();

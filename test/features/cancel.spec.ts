@@ -213,6 +213,23 @@ describe('a job that runs', () => {
     expect((await ended(id)).type).toBe('cancelled');
   });
 
+  it('ends an Observable whose teardown throws, and logs that', async () => {
+    const subscribed = latch('the subscription');
+    const stream = () =>
+      new Observable(() => {
+        subscribed.open();
+        return () => {
+          throw new Error('it leaks');
+        };
+      });
+    const { queue, ended, logs } = await bootQueue(redis, { root, handlers: { stream } });
+    const { id } = await queue.add('stream', 1);
+    await subscribed.wait(PATIENT);
+    await queue.cancel(id);
+    expect((await ended(id)).type).toBe('cancelled');
+    await logs.complaint(/the teardown of its Observable threw: .*it leaks/s);
+  });
+
   it('ends when its worker is stopped before the cancellation reaches it', async () => {
     const started = latch('the run');
     const never = latch('nothing');

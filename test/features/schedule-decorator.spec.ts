@@ -67,6 +67,13 @@ describe('@Schedule', () => {
     expect(second!.id).not.toBe(first!.id);
   });
 
+  it('has ended if its end has passed when it is created, also with immediately', async () => {
+    const past = Date.now() - 1_000;
+    const app = await release([{ every: '1h', immediately: true, endAt: past }]);
+    expect(await app.queue.schedules.get('report')).toMatchObject({ nextAt: null, fired: 0 });
+    expect(await app.queue.counts()).toMatchObject({ waiting: 0, completed: 0 });
+  });
+
   it('is listed by queue.schedules with its options; its id is the name of the job unless it has one', async () => {
     const app = await release([
       { every: '1h', overlap: 'skip' },
