@@ -161,12 +161,26 @@ describe('queue.jobs', () => {
       { state: 'dead', cursor: cursorOf('dead', '-inf', 'a') },
       'jobs().cursor',
     ],
+    [
+      'an index that is not whole',
+      { state: 'waiting', cursor: cursorOf('wait', '1.5', 'a') },
+      'jobs().cursor',
+    ],
+    ['a cursor without an index', { state: 'waiting', cursor: cursorOf('wait', '', 'a') }, 'jobs().cursor'],
     ['a cursor with a line break', { state: 'dead', cursor: cursorOf('de\nad', '1', 'a') }, 'jobs().cursor'],
   ])('refuses %s', async (_, options, place) => {
     const { queue } = await bootQueue(redis, {});
     const error = await refused(queue.jobs(options as never));
     expect(error).toBeInstanceOf(InvalidOptionError);
     expect(error['message']).toContain(place);
+  });
+
+  it('begins at the first job if a cursor names an index far behind the last job', async () => {
+    const { queue } = await bootQueue(redis, {});
+    await queue.pause();
+    await queue.addBulk([1, 2, 3].map((data) => ({ name: 'job', data })));
+    const page = await queue.jobs({ state: 'waiting', cursor: cursorOf('wait', '9999999999999999', 'x') });
+    expect(page.jobs.map(({ data }) => data)).toEqual([1, 2, 3]);
   });
 
   it('begins at the next line if the line of a cursor does not exist', async () => {
