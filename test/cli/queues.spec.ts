@@ -1,10 +1,12 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { execFile, spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { UnrecoverableError } from '#lib/errors.js';
+import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
@@ -76,6 +78,28 @@ describe('what there is', () => {
     expect(outputOf({})).not.toContain('\u001b');
     expect(outputOf({ FORCE_COLOR: '1' })).toContain('\u001b[31m');
     expect(outputOf({ FORCE_COLOR: '1', NO_COLOR: '1' })).not.toContain('\u001b');
+  });
+
+  it('large output is written whole, however late it is read', async () => {
+    const { queue } = await producing();
+    await queue.addBulk(
+      Array.from({ length: 400 }, () => ({ name: 'receipt', data: { to: 'x'.repeat(500) } })),
+    );
+    const listing = start('jobs', 'work', '--limit', '400', '--json');
+    listing.stdout.pause();
+    await once(listing.stdout, 'readable');
+    listing.stdout.resume();
+    expect(await listing.ended()).toBe(0);
+    expect((JSON.parse(listing.out) as { jobs: unknown[] }).jobs).toHaveLength(400);
+  });
+
+  it('fails if its output cannot be written', async () => {
+    await producing();
+    const full = openSync('/dev/full', 'w');
+    atEnd(() => closeSync(full));
+    const args = ['queues', '-u', redis.url, '--prefix', redis.prefix];
+    const { code, err } = await godwit(args, ['ignore', full, 'pipe']).result();
+    expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('the output cannot be written') });
   });
 
   it('counters and schedules', async () => {
@@ -436,6 +460,11 @@ describe('commands without an end', () => {
     expect(page).toContain('godwit_queue_jobs{queue="work",state="waiting"} 1\n');
     expect(page).not.toContain('godwit_exchange');
     expect(await (await fetch(`${url}/scale/work?concurrency=1`)).json()).toMatchObject({ wanted: 1 });
+    const taken = new URL(url).port;
+    expect(await run('exporter', '--port', taken, '--host', '127.0.0.1')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^godwit: cannot listen: .*EADDRINUSE/m),
+    });
     expect((await command.end('SIGTERM')).code).toBe(0);
   });
 

@@ -154,6 +154,11 @@ export class Printer {
     const asking = createInterface({ input: process.stdin, output: process.stderr });
     try {
       return /^y(es)?$/i.test((await asking.question(`${question} [y/N] `)).trim());
+    } catch (error) {
+      // Ctrl-C or Ctrl-D.
+      if ((error as Error).name !== 'AbortError') throw error;
+      process.stderr.write('\n');
+      return false;
     } finally {
       asking.close();
     }

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { GodwitError, RedisRefusedError, UnknownQueueError } from '../../errors.js';
 import { createInspector } from '../inspector.js';
 import { quoted } from '../../job/text.js';
@@ -14,6 +15,8 @@ import {
   NOT_THERE,
   NotThereError,
   Printer,
+  stopped,
+  STOPPED,
   unknownQueueText,
   type Command,
 } from './context.js';
@@ -162,7 +165,9 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
   try {
     for (const [name, { isDuration }] of Object.entries(command.options ?? {}))
       if (isDuration && text(name) !== undefined) checkDuration(text(name)!, `--${name}`);
-    return await command.run({ words, values, inspector, actor, print, url, prefix, signal: stop.signal });
+    const { signal } = stop;
+    const ended = command.run({ words, values, inspector, actor, print, url, prefix, signal });
+    return await Promise.race([ended, longAfter(signal)]);
   } catch (error) {
     if (error instanceof UsageError)
       throw new UsageError(error.message, error.usage === '' ? hintOf(command) : error.usage);
@@ -179,7 +184,10 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
  */
 function stopping(output: Output): { readonly stop: AbortController; readonly forget: () => void } {
   const stop = new AbortController();
-  const abort = () => stop.abort();
+  const abort = () => {
+    stop.abort();
+    output.stop();
+  };
   const signals = ['SIGINT', 'SIGTERM'] as const;
   for (const signal of signals) process.on(signal, abort);
   const remove = output.onClosed(abort);
@@ -189,6 +197,15 @@ function stopping(output: Output): { readonly stop: AbortController; readonly fo
     remove();
   };
   return { stop, forget };
+}
+
+/** How long a command may take to end by itself after a signal. */
+const GRACE_MS = 3_000;
+
+async function longAfter(signal: AbortSignal): Promise<number> {
+  await stopped(signal);
+  await setTimeout(GRACE_MS, undefined, { ref: false });
+  return STOPPED;
 }
 
 /** A pipe has no width, so lines are not cut, unless `COLUMNS` is set. */

@@ -7,12 +7,17 @@ const MOST_WAITING = 1_048_576;
 /** The standard outputs of a command. A reader that ends early (`| head`) causes no error. */
 export class Output {
   private readonly listeners = new Set<() => void>();
+  private fault: NodeJS.ErrnoException | undefined;
+  private hurry = () => {};
+  /** Resolves when the end need not wait any longer for a reader that has stopped. */
+  private readonly late = new Promise<void>((resolve) => (this.hurry = resolve));
 
   constructor(
     private readonly out: Writable = process.stdout,
     private readonly err: Writable = process.stderr,
   ) {
-    out.on('error', () => {
+    out.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EPIPE') this.fault ??= error;
       for (const listener of this.listeners) listener();
     });
     // There is no reader any more.
@@ -27,6 +32,25 @@ export class Output {
 
   print(text: string): void {
     if (this.out.writableLength < MOST_WAITING) this.out.write(text);
+  }
+
+  /** From now on `finish` waits a second at most. */
+  stop(): void {
+    setTimeout(this.hurry, 1_000).unref();
+  }
+
+  /**
+   * Resolves when everything is written, as a pipe takes 64 KiB at a time. The exit code becomes 1 if something could not be written,
+   * unless the reader is gone.
+   */
+  async finish(code: number): Promise<number> {
+    const written = [this.out, this.err].map(
+      (to) => new Promise<void>((resolve) => to.write('', () => resolve())),
+    );
+    await Promise.race([Promise.all(written), this.late]);
+    if (!this.fault) return code;
+    this.err.write(`godwit: the output cannot be written: ${escaped(this.fault.message)}\n`);
+    return code === 0 ? 1 : code;
   }
 
   /** @param before lines of this program, such as the usage. The message is the last line, so that it stays on the screen. */

@@ -258,7 +258,10 @@ const exporter: Command = {
         scaleRoute(inspector, undefined),
       ],
     });
-    const url = `http://${host}:${await server.listen()}/metrics`;
+    const port = await server.listen().catch((error: Error) => {
+      throw new UsageError(`cannot listen: ${error.message}`, '');
+    });
+    const url = `http://${host}:${port}/metrics`;
     if (print.isJson) print.jsonLine({ url });
     else print.line(url);
     await stopped(signal);
