@@ -5,7 +5,7 @@ import { ApiError, post, put } from './api.js';
 import { attempt } from './dialogs.js';
 import { duration } from './format.js';
 import { NextTimes } from './next-times.js';
-import { queuePath } from './state.js';
+import { queuePath, schedulePath } from './state.js';
 import { Card, FormEnd } from './widgets.js';
 
 /** Time without a key press before the server computes the next times. */
@@ -32,7 +32,7 @@ export function EditSchedule({ one, onEnd }: { one: ScheduleView; onEnd: () => v
   const rule = isCron
     ? { cron: form.cron.trim(), ...(form.tz.trim() !== '' && { tz: form.tz.trim() }), ...limits }
     : { every: form.every.trim(), ...(afterEnd !== undefined && { afterEnd }), ...limits };
-  const at = `${queuePath(one.queue)}/schedules/${encodeURIComponent(one.id)}`;
+  const at = schedulePath(one.queue, one.id);
   const preview = usePreview(`${at}/preview`, JSON.stringify(rule));
   const isGood = [form.data, form.options].every((text) => text === '' || parseExact(text) !== null);
   const save = async (event: Event) => {

@@ -3,7 +3,7 @@ import type { QueueDetail } from '../../lib/subpaths/dashboard/views.js';
 import { del, post } from './api.js';
 import { attempt } from './dialogs.js';
 import { duration } from './format.js';
-import { queuePath } from './state.js';
+import { groupPath, queuePath } from './state.js';
 import { Card, FormEnd } from './widgets.js';
 
 type Limit = QueueDetail['limits'][number];
@@ -30,10 +30,7 @@ export function LimitForm({ queue, title, limit, names, onEnd }: FormProps) {
     per: rate ? duration(rate.perMs) : '',
   };
   const [form, setForm] = useState(given);
-  const at =
-    of === 'group'
-      ? `${queuePath(queue)}/groups/${encodeURIComponent(name ?? '')}/limits`
-      : `${queuePath(queue)}/limits`;
+  const at = of === 'group' ? `${groupPath(queue, name ?? '')}/limits` : `${queuePath(queue)}/limits`;
   const target = of === 'name' ? { name } : {};
   const save = async (event: Event) => {
     event.preventDefault();

@@ -4,7 +4,7 @@ import { post } from './api.js';
 import { ask, attempt } from './dialogs.js';
 import { count, perTime, span } from './format.js';
 import { LimitForm, type Limited } from './limit-form.js';
-import { href, queuePath } from './state.js';
+import { groupPath, href, queuePath } from './state.js';
 import { Card, Table } from './widgets.js';
 
 type Limit = QueueDetail['limits'][number];
@@ -146,9 +146,7 @@ async function release(queue: string, one: Limit): Promise<void> {
   });
   if (sure === null) return;
   const at =
-    of === 'group'
-      ? `${queuePath(queue)}/groups/${encodeURIComponent(name ?? '')}/release`
-      : `${queuePath(queue)}/limits/release`;
+    of === 'group' ? `${groupPath(queue, name ?? '')}/release` : `${queuePath(queue)}/limits/release`;
   await attempt('Jobs start again.', () => post(at, of === 'name' ? { name } : {}));
 }
 
@@ -177,6 +175,6 @@ function leftOf({ left, nextInMs }: Limit): string {
 }
 
 async function pause(queue: string, { name, paused }: Limit): Promise<void> {
-  const at = `${queuePath(queue)}/groups/${encodeURIComponent(name ?? '')}/${paused ? 'resume' : 'pause'}`;
+  const at = `${groupPath(queue, name ?? '')}/${paused ? 'resume' : 'pause'}`;
   await attempt(`Group ${name ?? ''} is ${paused ? 'resumed' : 'paused'}.`, () => post(at));
 }

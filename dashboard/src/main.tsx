@@ -5,6 +5,7 @@ import './styles/parts.css';
 import './styles/narrow.css';
 import { render } from 'preact';
 import { useEffect } from 'preact/hooks';
+import { decodeSegment } from '../../lib/subpaths/dashboard/segments.js';
 import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 import { usePoll } from './api.js';
 import { Dialog } from './dialogs.js';
@@ -48,7 +49,7 @@ const LINKS = [
 function Page() {
   const parts = path.value.split('/').map((part) => {
     try {
-      return decodeURIComponent(part);
+      return decodeSegment(part);
     } catch {
       return part;
     }

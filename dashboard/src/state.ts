@@ -1,4 +1,5 @@
 import { computed, effect, signal } from '@preact/signals';
+import { encodeSegment } from '../../lib/subpaths/dashboard/segments.js';
 import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 
 /** What all pages share: the address, who looks at it, how times are shown, and messages. */
@@ -82,8 +83,12 @@ export function href(to: string, params: Readonly<Record<string, string | null |
   return text === '' ? to : `${to}?${text}`;
 }
 
-export const queuePath = (queue: string) => `queues/${encodeURIComponent(queue)}`;
-export const jobPath = (queue: string, id: string) => `${queuePath(queue)}/jobs/${encodeURIComponent(id)}`;
+export const queuePath = (queue: string) => `queues/${encodeSegment(queue)}`;
+const within = (kind: string) => (queue: string, name: string) =>
+  `${queuePath(queue)}/${kind}/${encodeSegment(name)}`;
+export const jobPath = within('jobs');
+export const groupPath = within('groups');
+export const schedulePath = within('schedules');
 
 /** A setting that this browser remembers. */
 function remembered<T extends string>(name: string, choices: readonly T[]) {

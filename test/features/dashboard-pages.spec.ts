@@ -416,6 +416,28 @@ describe('the pages', () => {
     expect(faults).toEqual([]);
   });
 
+  it('act on the job, the group or the schedule that is named `..`, and not on the queue', async () => {
+    const { queue, url } = await bootDashboard(redis);
+    await queue.add('a', 1, { id: '..', group: '..' });
+    await queue.schedules.upsert('..', { every: '1h' }, { name: 'a' });
+    const { page, faults } = await open(`${url}queues/work`);
+    const edit = page.getByRole('button', { name: 'Edit the limit of group ..' });
+    const row = page.getByRole('row').filter({ has: edit });
+    await row.getByRole('button', { name: 'Pause' }).click();
+    await row.getByRole('button', { name: 'Resume' }).waitFor();
+    expect([(await queue.group('..').state()).paused, await queue.isPaused()]).toEqual([true, false]);
+    await page.goto(`${url}schedules`);
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByRole('button', { name: 'Resume' }).waitFor();
+    expect([(await queue.schedules.get('..'))?.paused, await queue.isPaused()]).toEqual([true, false]);
+    await page.goto(`${url}queues/work/jobs`);
+    await page.getByRole('link', { name: '..', exact: true }).click();
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+    await page.reload();
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
   it('offer only actions that the person may do', async () => {
     const dashboard = await bootDashboard(redis, { dashboard: { authorize: () => 'viewer' } });
     await dashboard.queue.pause();

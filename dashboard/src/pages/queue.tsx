@@ -135,7 +135,7 @@ export function QueuePage({ queue }: { queue: string }) {
           ))}
         </Table>
       </Card>
-      {today.processed + today.failed === 0 && counts.waiting === 0 && (
+      {today.processed + today.failed === 0 && Object.values(counts).every((jobs) => jobs === 0) && (
         <Empty title="This queue is empty.">Add a job with queue.add(name, data).</Empty>
       )}
     </>

@@ -5,7 +5,7 @@ import { ask, attempt } from '../dialogs.js';
 import { EditSchedule } from '../edit-schedule.js';
 import { count, micros, span } from '../format.js';
 import { NextTimes } from '../next-times.js';
-import { jobPath, queuePath } from '../state.js';
+import { jobPath, queuePath, schedulePath } from '../state.js';
 import { Card, Empty, Json, State, Table, Time, Waiting } from '../widgets.js';
 
 export function SchedulesPage() {
@@ -37,7 +37,7 @@ export function SchedulesPage() {
 
 function Row({ one, onEdit }: { one: ScheduleView; onEdit: () => void }) {
   const { queue, id, rights, paused } = one;
-  const at = `${queuePath(queue)}/schedules/${encodeURIComponent(id)}`;
+  const at = schedulePath(queue, id);
   return (
     <tr data-row>
       <th scope="row">

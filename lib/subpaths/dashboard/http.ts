@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GodwitError, UnknownQueueError } from '../../errors.js';
+import { decodeSegment } from './segments.js';
 
 /** The requests and responses of Node that Express and Fastify wrap. */
 
@@ -83,7 +84,7 @@ export function segmentsOf(pathname: string): string[] {
     return pathname
       .split('/')
       .filter((part) => part !== '')
-      .map(decodeURIComponent);
+      .map(decodeSegment);
   } catch {
     throw new HttpFault(400, 'BAD_PATH', 'the path has a % that encodes nothing');
   }
