@@ -349,7 +349,8 @@ const AROUND = 2_000;
 
 /** The other places to search if the jobs are not near this one. A cursor may name any number. */
 function* elsewhere(at: number, length: number): Generator<number> {
-  for (let nearer = Math.min(at, length) - 2 * AROUND; nearer > -AROUND; nearer -= 2 * AROUND) yield Math.max(0, nearer);
+  for (let nearer = Math.min(at, length) - 2 * AROUND; nearer > -AROUND; nearer -= 2 * AROUND)
+    yield Math.max(0, nearer);
   for (let farther = at + 2 * AROUND; farther < length + AROUND; farther += 2 * AROUND) yield farther;
 }
 

@@ -74,9 +74,12 @@ export function scheduledJobId(scheduleId: string, at: number): string {
 
 const SCHEDULED = /@[+-]?\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
+/** `runNow` of a schedule adds a generated id to its own. */
+const RUN_NOW = /@[0-9a-z]{18,}[A-Z]$/;
+
 /** The schedule that added the job with this id; undefined for other jobs. */
 export function scheduleOf(jobId: string): string | undefined {
-  const at = jobId.search(SCHEDULED);
+  const at = Math.max(jobId.search(SCHEDULED), jobId.search(RUN_NOW));
   return at > 0 ? jobId.slice(0, at) : undefined;
 }
 

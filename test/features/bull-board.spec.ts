@@ -172,6 +172,7 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
         delay: 60_000,
         attempts: 7,
         priority: 2,
+        group: { id: 'tenant 7' },
         backoff: { type: 'fixed', delay: 500 },
       },
     });

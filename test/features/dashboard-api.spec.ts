@@ -1,6 +1,7 @@
 import { ValidationPipe } from '@nestjs/common';
 import { map } from 'rxjs';
 import { describe, expect, it } from 'vitest';
+import type { QueueAction } from '#lib/index.js';
 import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import { bootDashboard, OWN, type DashboardApp } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
@@ -416,6 +417,14 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect((await api('POST', 'queues/work/groups/g/release')).status).toBe(200);
     for (const name of [7, '', 'a\nb'])
       expect((await api('POST', 'queues/work/limits/release', { name })).status).toBe(400);
+    const { actions } = (await api('GET', 'actions')).body as { actions: QueueAction[] };
+    expect(
+      actions.filter(({ result }) => result === 'ok').map(({ action, target }) => [action, target]),
+    ).toEqual([
+      ['group.release', 'g'],
+      ['limit.release', ''],
+      ['limit.release', 'name a'],
+    ]);
   });
 
   it('shows the jobs of a schedule that are kept, the latest first', async () => {

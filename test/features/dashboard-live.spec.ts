@@ -1,10 +1,12 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import type { LiveBatch } from '#lib/subpaths/dashboard/live.js';
 import { bootDashboard } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { until } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
@@ -51,6 +53,34 @@ describe.each(['express', 'fastify'] as const)('live events on %s', (platform) =
       next.close();
       return next.headers['content-type'] === 'text/event-stream; charset=utf-8';
     }, PATIENT);
+  });
+
+  it('keeps no place for a client that leaves while its rights are checked, nor for a HEAD', async () => {
+    const asked = latch('authorize');
+    const gate = latch('its answer');
+    let isSlow = true;
+    const { url, ask, follow } = await boot({
+      maxStreams: 1,
+      authorize: async () => {
+        if (isSlow) {
+          asked.open();
+          await gate.promise;
+        }
+        return 'admin' as const;
+      },
+    });
+    const leaving = connect(Number(new URL(url).port), '127.0.0.1');
+    leaving.write(`GET ${new URL(url).pathname}api/v1/events HTTP/1.1\r\nhost: x\r\n\r\n`);
+    await asked.wait(PATIENT);
+    leaving.destroy();
+    await once(leaving, 'close');
+    isSlow = false;
+    const head = await ask('HEAD', 'api/v1/events');
+    expect([head.status, head.headers['content-type']]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    gate.open();
+    const next = await follow('work:0');
+    await next.until('retry: 2000');
+    next.close();
   });
 
   it('shows some events of a busy queue, all of another, and counts the rest', async () => {

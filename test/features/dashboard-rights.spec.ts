@@ -39,6 +39,31 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
   const boot = (dashboard?: QueueDashboardOptions, more: Partial<Parameters<typeof bootDashboard>[1]> = {}) =>
     bootDashboard(redis, { platform, ...(dashboard && { dashboard }), ...more });
 
+  it('asks for the right of each job for named jobs, and for `bulk` for all that match', async () => {
+    const { api, queue } = await boot({
+      authorize: (_, action, { jobId }) => action !== 'bulk' && (action !== 'job.remove' || jobId === 'mine'),
+    });
+    await queue.add('a', 1, { id: 'mine' });
+    await queue.add('a', 1, { id: 'other' });
+    const remove = async (which: object) =>
+      (await api('POST', 'queues/work/actions', { kind: 'remove', ...which })).status;
+    expect(await remove({ ids: ['mine', 'other'] })).toBe(403);
+    expect(await remove({ filter: { state: 'waiting' } })).toBe(403);
+    expect(await remove({ ids: [] })).toBe(400);
+    expect(await remove({ ids: ['mine'] })).toBe(200);
+    expect((await queue.jobs({ state: 'waiting' })).jobs.map(({ id }) => id)).toEqual(['other']);
+  });
+
+  it('does not let the limits of a paused group be cleared without the right to pause', async () => {
+    const { api, queue } = await boot({ authorize: (_, action) => action !== 'queue.pause' });
+    await queue.group('g').set({ paused: true });
+    const clear = async () => (await api('DELETE', 'queues/work/groups/g/limits')).status;
+    expect(await clear()).toBe(403);
+    expect((await queue.group('g').state()).paused).toBe(true);
+    await queue.group('g').set({ paused: false, concurrency: 2 });
+    expect(await clear()).toBe(200);
+  });
+
   it('lets guards of the application decide, and authorize what a person may do', async () => {
     const seen: QueueAction[] = [];
     const { ask, api, queue } = await boot(
@@ -497,7 +522,7 @@ describe('without a way to decide who may see it', () => {
     [{ access: 'public', redact: { paths: 'a' } }, 'redact.paths must be a list of paths'],
     [{ access: 'public', redact: true }, 'redact must be an object'],
     [{ access: 'public', titel: 'x' }, 'titel'],
-    [{ access: 'public', title: '' }, 'title must be a text'],
+    [{ access: 'public', title: '' }, 'title must be a string'],
     [{ access: 'public', maxOldest: 'soon' }, 'maxOldest'],
     [{ access: 'public', maxStreams: 0 }, 'maxStreams must be an integer'],
     [null, 'must be an object'],

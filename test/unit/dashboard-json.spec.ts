@@ -95,6 +95,12 @@ describe('the redactor', () => {
     expect(redactor.restore(`{"card":{"number":"${mark}"}}`, original)).toBe('{"card":{"number":"p1"}}');
   });
 
+  it('has a version that changes with what is shown, and not with what is hidden', () => {
+    const version = (text: string) => redactor.show(text)!.version;
+    expect(version(original.replace('p1', 'p2').replace('a@x', 'c@x'))).toBe(shown.version);
+    expect(version(original.replace('Ada', 'Eve'))).not.toBe(shown.version);
+  });
+
   it('does not accept the placeholder of other data', () => {
     expect(() => redactor.restore(shown.json, '{"password":"other"}')).toThrow('a hidden value');
   });

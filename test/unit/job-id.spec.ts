@@ -4,8 +4,10 @@ import {
   checkJobName,
   checkNewJobId,
   checkQueueName,
+  generateId,
   isPlainName,
   scheduledJobId,
+  scheduleOf,
 } from '#lib/job/job-id.js';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -114,6 +116,16 @@ describe.each([
       { numRuns: 2_000 },
     );
   });
+});
+
+it.each([
+  [scheduledJobId('bill', 1_767_225_600_000), 'bill'],
+  [`a@b@${generateId(Date.now())}`, 'a@b'],
+  ['welcome:ada@example.com', undefined],
+  ['bill@2026-01-01', undefined],
+  ['bill', undefined],
+])('%s was added by the schedule %s', (id, schedule) => {
+  expect(scheduleOf(id)).toBe(schedule);
 });
 
 describe('the id of a new job', () => {

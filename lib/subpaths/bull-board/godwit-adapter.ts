@@ -423,10 +423,12 @@ function defined<T extends object>(fields: T): { [K in keyof T]?: NonNullable<T[
 }
 
 /** Options of the form of the board that Godwit calls differently. `add` checks all others. */
-function toJobOptions({ jobId, removeOnComplete, ...options }: Record<string, unknown>): JobOptions {
+function toJobOptions({ jobId, removeOnComplete, group, ...options }: Record<string, unknown>): JobOptions {
   return defined({
     ...options,
     id: jobId,
+    // The board sends the options of a job back as it got them.
+    group: (group as { id?: unknown } | undefined)?.id ?? group,
     retention: retentionOf(removeOnComplete, 'addJob().options.removeOnComplete'),
   }) as JobOptions;
 }

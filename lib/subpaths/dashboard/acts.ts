@@ -68,7 +68,7 @@ export function checkState(kind: BulkKind, state: string): void {
     throw new InvalidOptionError('filter.state', `one of ${states.join(', ')} to ${kind} jobs`, state);
 }
 
-function readIds(value: unknown): string[] {
+export function readIds(value: unknown): string[] {
   if (Array.isArray(value) && value.length > 0 && value.length <= BULK)
     return value.map((id) => checkJobId(id));
   throw new InvalidOptionError('ids', `a list of 1 to ${BULK} ids`, value);

@@ -14,7 +14,7 @@ import { actOnPage, allowSearch, listBulkActs, resumeBulkAct, startBulkAct, stop
 import { onJob, onQueue, queueOf, visible, type ApiCall, type ApiParts, type Route } from './call.js';
 import { HttpFault } from './http.js';
 import { findJobs, fingerprintOf, readSearch } from './job-search.js';
-import { clearGroup, clearLimit, setGroup, setLimit } from './limit-edits.js';
+import { clearGroup, clearLimit, releaseLimit, setGroup, setLimit } from './limit-edits.js';
 import { isJobId, jobsOfSchedule, placesOf } from './lookups.js';
 import { attentionOf } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
@@ -202,12 +202,6 @@ const scheduleHistory: Route = async (call, parts): Promise<ScheduleHistory> => 
   return { jobs: jobs.map((job) => toRow(job, parts.optionsOf(name), starts, parts.redactor)), isPartial };
 };
 
-/** Ends a hold of the queue or of a name, and closes its circuit breaker. */
-const releaseLimit = onQueue('queue.pause', async (queue, { body }) => {
-  const { name } = body;
-  await queue.limits.release(name === undefined || name === null ? {} : { name: name as string });
-});
-
 const dead: Route = async (call, parts): Promise<DeadView> => {
   const names = await visible(call, parts);
   const groups = new Map<string, DeadGroup>();
@@ -359,7 +353,7 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
   [
     'POST',
     'queues/:queue/groups/:id/release',
-    onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).release()),
+    onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).release(), 'group.release'),
   ],
   ['POST', 'queues/:queue/groups/:id/limits', setGroup],
   ['DELETE', 'queues/:queue/groups/:id/limits', clearGroup],

@@ -3,8 +3,8 @@ import type { BulkActRecord } from '../../contract/bulk-act-verbs.js';
 import type { BulkActHost, BulkActOptions, BulkActs } from '../../producer/bulk-act-runs.js';
 import type { Queue } from '../../producer/queue.js';
 import { filterText } from '../../producer/recorded-queue.js';
-import { actionOf, actOnMany, checkState, readKind } from './acts.js';
-import { queueOf, visible, type ApiCall, type ApiParts, type Route } from './call.js';
+import { actionOf, actOnMany, checkState, readIds, readKind } from './acts.js';
+import { queueOf, visible, type Act, type ApiCall, type ApiParts, type Route } from './call.js';
 import { HttpFault } from './http.js';
 import { matchOf, readChoice } from './job-search.js';
 import { BulkActNotFoundError } from '../../errors.js';
@@ -139,16 +139,18 @@ function perform<T>(
   const { kind, filter, ids } = call.body;
   const where = (filter as { readonly where?: unknown } | null | undefined)?.where;
   // The value in `where` is data of jobs, so only its field is recorded.
-  const target = filter
-    ? filterText({ ...filter, where: typeof where === 'string' ? { [fieldOf(where)]: '' } : undefined })
-    : (JSON.stringify(ids) ?? '');
-  return call.perform(
-    { needs: needsOf(kind, queue), action: actionOf(kind), queue, target },
-    async (actor) => {
-      await allowSearch(call, parts, queue, where);
-      return run(actor);
-    },
-  );
+  const isNamed = ids !== undefined;
+  const needs: Act['needs'] = isNamed
+    ? readIds(ids).map((jobId) => [actionOf(kind), { queue, jobId }])
+    : needsOf(kind, queue);
+  const target =
+    !isNamed && filter
+      ? filterText({ ...filter, where: typeof where === 'string' ? { [fieldOf(where)]: '' } : undefined })
+      : (JSON.stringify(ids) ?? '');
+  return call.perform({ needs, action: actionOf(kind), queue, target }, async (actor) => {
+    await allowSearch(call, parts, queue, where);
+    return run(actor);
+  });
 }
 
 /** The fields that are given. */

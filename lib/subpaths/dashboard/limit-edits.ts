@@ -20,9 +20,15 @@ export const setLimit: Route = async (call, parts) => {
 export const clearLimit: Route = async (call, parts) => {
   const queue = await queueOf(call, parts);
   const of = targetOf(call.body['name']);
-  return edit(call, queue, 'limit.clear', of.name === undefined ? '' : `name ${of.name}`, () =>
-    queue.limits.clear(of),
-  );
+  return edit(call, queue, 'limit.clear', nameText(of), () => queue.limits.clear(of));
+};
+
+/** Ends a hold of the queue or of a `name`, and closes its circuit breaker. */
+export const releaseLimit: Route = async (call, parts) => {
+  const queue = await queueOf(call, parts);
+  const of = targetOf(call.body['name']);
+  const needs: Act['needs'] = [['queue.pause', { queue: queue.name }]];
+  return edit(call, queue, 'limit.release', nameText(of), () => queue.limits.release(of), needs);
 };
 
 export const setGroup: Route = async (call, parts) => {
@@ -36,11 +42,23 @@ export const setGroup: Route = async (call, parts) => {
 export const clearGroup: Route = async (call, parts) => {
   const queue = await queueOf(call, parts);
   const { id = '' } = call.params;
-  return edit(call, queue, 'group.clear', id, () => queue.group(id).clear());
+  const group = queue.group(id);
+  const { paused } = await group.state();
+  const needs = needsOf(queue.name, paused);
+  return edit(call, queue, 'group.clear', id, () => group.clear(), needs);
 };
+
+function nameText({ name }: { readonly name?: string }): string {
+  return name === undefined ? '' : `name ${name}`;
+}
 
 function targetOf(name: unknown): { readonly name?: string } {
   return name === undefined || name === null ? {} : { name: checkJobName(name) };
+}
+
+/** The rights for a change of a limit. A group is paused by a limit too. */
+function needsOf(queue: string, pauses: boolean): Act['needs'] {
+  return [['limit.edit', { queue }], ...(pauses ? [['queue.pause', { queue }] as const] : [])];
 }
 
 function edit(
@@ -49,12 +67,8 @@ function edit(
   action: string,
   target: string,
   run: () => Promise<unknown>,
+  needs: Act['needs'] = needsOf(queue, body['paused'] !== undefined),
 ): Promise<{ readonly done: 1 }> {
-  const needs: Act['needs'] = [
-    ['limit.edit', { queue }],
-    // A group is paused by a limit too.
-    ...(body['paused'] === undefined ? [] : [['queue.pause', { queue }] as const]),
-  ];
   return perform({ needs, action, queue, target }, async () => {
     await run();
     return { done: 1 };

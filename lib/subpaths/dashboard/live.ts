@@ -59,6 +59,8 @@ export class LiveStreams {
     since: string | undefined,
     type: string | undefined,
   ): void {
+    // Its reader may have left while the rights were checked.
+    if (response.destroyed) return;
     if (this.open.size >= this.max)
       throw new HttpFault(
         503,
@@ -73,6 +75,7 @@ export class LiveStreams {
       'x-accel-buffering': 'no',
       'x-content-type-options': 'nosniff',
     });
+    if (response.req.method === 'HEAD') return void response.end();
     response.write('retry: 2000\n\n');
     const most = Math.max(LEAST_SHARE, Math.floor(MAX_EVENTS / queues.length));
     const followed = queues.map(

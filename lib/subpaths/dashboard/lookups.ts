@@ -1,10 +1,9 @@
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import type { WorkerInfo } from '../../inspect/queue-inspector.js';
-import { checkJobId } from '../../job/job-id.js';
+import { checkJobId, scheduleOf } from '../../job/job-id.js';
 import { ENDED_STATES } from '../../job/job-state.js';
 import { findJobs, readSearch, timeOf } from './job-search.js';
-import { scheduleOf } from './views.js';
 
 /** Facts about a job or a schedule that are not stored with it. */
 

@@ -52,8 +52,8 @@ export class Redactor {
   /** Null for a missing value. A text that is not JSON is hidden completely. */
   show(text: string | null | undefined, isFull = false): ShownJson | null {
     if (text === null || text === undefined || text === '') return null;
-    const version = versionOf(text);
     const tree = parseExact(text);
+    const version = this.versionOf(tree);
     const shown = tree
       ? printExact(this.hide(tree, version))
       : JSON.stringify('[not shown: it is not valid JSON, or is nested too deep]');
@@ -83,7 +83,7 @@ export class Redactor {
         hidden.push(node);
         return node;
       });
-    const version = versionOf(original);
+    const version = this.versionOf(there);
     const restored = changeExact(tree, (node, path) => {
       const [, number, of] = (node.kind === 'text' && MARK.exec(node.value)) || [];
       if (number === undefined) return null;
@@ -106,6 +106,12 @@ export class Redactor {
     return this.fields.test(field) || path.some((_, at) => this.isHidden(path.slice(0, at + 1)));
   }
 
+  /** A digest of what is shown. It does not depend on hidden values: short ones could be found by trying all of them. */
+  private versionOf(tree: JsonNode | null): string {
+    const shown = tree ? printExact(this.hide(tree, '')) : '';
+    return createHash('sha256').update(shown).digest('hex').slice(0, 8);
+  }
+
   private hide(tree: JsonNode, version: string): JsonNode {
     let count = 0;
     return changeExact(tree, (_node, path) =>
@@ -122,8 +128,4 @@ export class Redactor {
 
 function isAt(hidden: readonly string[], path: readonly string[]): boolean {
   return hidden.length === path.length && hidden.every((step, at) => step === '*' || step === path[at]);
-}
-
-function versionOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 8);
 }

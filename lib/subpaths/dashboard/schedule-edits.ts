@@ -4,7 +4,7 @@ import type { ScheduleRule } from '../../options/schedule-options.js';
 import { checkJsonText } from './acts.js';
 import { onQueue, queueOf, type ApiCall, type Route } from './call.js';
 import { HttpFault } from './http.js';
-import { versionOfSchedule, type NextView } from './views.js';
+import { shownOfSchedule, type NextView } from './views.js';
 
 /** Changes of schedules that were created at run time. */
 
@@ -30,7 +30,8 @@ export const editSchedule: Route = onQueue(
       new WrongStateError(queue.name, `schedule ${quoted(id)}`, state, advice);
     if (owner !== null) throw refused(`declared in the code of ${quoted(owner)}`, 'change it there');
     if (!template) throw refused('unreadable', 'write it again with schedules.upsert()');
-    if (call.body['version'] !== versionOfSchedule(there))
+    const canSeeData = (await call.rightsOf({ queue: queue.name })).includes('read-data');
+    if (call.body['version'] !== shownOfSchedule(there, canSeeData, parts.redactor).version)
       throw new HttpFault(409, 'CHANGED', 'this schedule has changed since you opened it; open it again');
     const edited = await jsonOf(call, queue.name, (json, field) => {
       const stored = JSON.stringify(template[field] ?? null);

@@ -6,6 +6,7 @@ import type { QueueAction } from '../../contract/actions.js';
 import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { pausedPlace } from '../../inspect/serving.js';
 import { decodeBody } from '../../job/job-record.js';
+import { scheduleOf } from '../../job/job-id.js';
 import type { JobCounts, JobState } from '../../job/job-state.js';
 import type { LogLine } from '../../job/job-log.js';
 import type { AttemptRecord } from '../../job/outcome.js';
@@ -332,18 +333,13 @@ export function toDetail(
     cancelReason: job.cancelReason === null ? null : text(job.cancelReason),
     options,
     headers: headers ? show(JSON.stringify(headers)) : null,
-    schedule: scheduleOf(job.id),
+    schedule: scheduleOf(job.id) ?? null,
     waitsFor,
     processes,
     links,
     rights,
     now,
   };
-}
-
-/** The schedule that added a job. */
-export function scheduleOf(jobId: string): string | null {
-  return /^(.+)@[^@]+$/s.exec(jobId)?.[1] ?? null;
 }
 
 /** The data of a body, as it is stored. */
@@ -385,9 +381,7 @@ export function toScheduleView(
     id: one.id,
     rule: one.rule && { ...one.rule },
     jobName: template?.name ?? '',
-    data: canSeeData && template ? redactor.show(JSON.stringify(template.data ?? null)) : null,
-    options: canSeeData && template ? redactor.show(JSON.stringify(template.options ?? {})) : null,
-    version: versionOfSchedule(one),
+    ...shownOfSchedule(one, canSeeData, redactor),
     nextAt: one.nextAt?.getTime() ?? null,
     lastAt: one.lastAt?.getTime() ?? null,
     lastJobId: one.lastJobId,
@@ -400,12 +394,17 @@ export function toScheduleView(
   };
 }
 
-/** A digest of what a person can edit: it changes with the schedule. */
-export function versionOfSchedule({ rule, template }: Pick<ScheduleSnapshot, 'rule' | 'template'>): string {
-  return createHash('sha256')
-    .update(JSON.stringify([rule, template]))
-    .digest('hex')
-    .slice(0, 16);
+/** What a person can edit, and a digest of it that depends on nothing that is hidden from this person. */
+export function shownOfSchedule(
+  { rule, template }: Pick<ScheduleSnapshot, 'rule' | 'template'>,
+  canSeeData: boolean,
+  redactor: Redactor,
+): Pick<ScheduleView, 'data' | 'options' | 'version'> {
+  const show = (value: unknown) => (canSeeData && template ? redactor.show(JSON.stringify(value)) : null);
+  const data = show(template?.data ?? null);
+  const options = show(template?.options ?? {});
+  const seen = JSON.stringify([rule, template?.name, data?.version, options?.version]);
+  return { data, options, version: createHash('sha256').update(seen).digest('hex').slice(0, 16) };
 }
 
 /** A worker, with its work for the queues that this person may see. */
