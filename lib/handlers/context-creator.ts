@@ -62,6 +62,10 @@ interface Parts {
   };
   createPipesFn(pipes: unknown[], params: readonly Param[]): Fill | null;
   transformToResult(result: unknown): unknown;
+  handlerMetadataStorage: {
+    get(instance: object, method: string): unknown;
+    set(instance: object, method: string, metadata: unknown): void;
+  };
 }
 
 type Container = Parameters<typeof ExternalContextCreator.fromContainer>[0];
@@ -82,6 +86,7 @@ export function createContextCreator(
   const createPipesFn = parts.createPipesFn.bind(creator);
   // The values of an Observable are progress, but Nest would only wait for the last one.
   parts.transformToResult = (result) => result;
+  parts.handlerMetadataStorage = new MetadataByClass();
   parts.guardsConsumer = {
     tryActivate: (guards, args, instance, callback, type) =>
       guardsConsumer.tryActivate(guards, args, instance, methodOf(callback), type),
@@ -108,6 +113,21 @@ export function createContextCreator(
     return withPlainParameters(fill, params);
   };
   return creator;
+}
+
+/** Nest 11 stores the parameters of a method by the name of its class, but two modules may have classes with the same name. */
+class MetadataByClass {
+  private readonly classes = new WeakMap<object, Map<string, unknown>>();
+
+  get(instance: object, method: string): unknown {
+    return this.classes.get(Object.getPrototypeOf(instance))?.get(method);
+  }
+
+  set(instance: object, method: string, metadata: unknown): void {
+    const prototype = Object.getPrototypeOf(instance);
+    const methods = this.classes.get(prototype) ?? new Map<string, unknown>();
+    this.classes.set(prototype, methods.set(method, metadata));
+  }
 }
 
 function arePiped(pipes: readonly unknown[], params: readonly Param[]): boolean {

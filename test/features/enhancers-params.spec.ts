@@ -1,6 +1,7 @@
 import {
   createParamDecorator,
   Injectable,
+  Module,
   ParseIntPipe,
   StandardSchemaValidationPipe,
   UsePipes,
@@ -176,6 +177,38 @@ describe('pipes', () => {
     expect(await resultOf(app, 'parameter', { width: 5 })).toBe(5);
     expect(await resultOf(app, 'parameter', { width: 'wide' })).toMatch(/^BadRequestException: /);
   });
+});
+
+it('are those of their own class if another module has a class with the same name', async () => {
+  const modules = [
+    (() => {
+      @Processor('work')
+      class Jobs {
+        @Handle('decorated')
+        process(@JobData() data: unknown, @JobId() id: string) {
+          return [data, id];
+        }
+      }
+      @Module({ providers: [Jobs] })
+      class First {}
+      return First;
+    })(),
+    (() => {
+      @Processor('work')
+      class Jobs {
+        @Handle('plain')
+        process(job: Job) {
+          return job.name;
+        }
+      }
+      @Module({ providers: [Jobs] })
+      class Second {}
+      return Second;
+    })(),
+  ];
+  const app = await bootQueue(redis, { queue: ONCE, imports: modules });
+  expect(await resultOf(app, 'decorated', 7)).toEqual([7, expect.any(String)]);
+  expect(await resultOf(app, 'plain', 7)).toBe('plain');
 });
 
 describe('a wrong use is refused when the class is read, naming the place', () => {
