@@ -27,7 +27,7 @@ import {
   WORKER_SERVICES,
   namedRootToken,
 } from '../decorators/metadata.js';
-import { drainBeforeDestroy } from '../handlers/discovery/drain-hook.js';
+import { Drain, drainBeforeDestroy } from '../handlers/discovery/drain-hook.js';
 import { faults, warnings } from '../handlers/discovery/faults.js';
 import { planPools, type MakeHandler } from '../handlers/discovery/handler.registry.js';
 import { ListenerExplorer } from '../handlers/discovery/listener.explorer.js';
@@ -205,6 +205,11 @@ export class QueueCoreModule
   /** Classes of listeners that have been found so far. */
   private readonly exploredListeners = new Set<string>();
   private readonly inMemory: InMemoryQueues;
+  /** Lets jobs and then listeners finish, before anything they use is destroyed. */
+  private readonly drain = new Drain(async () => {
+    await this.core.runtime.shutDown();
+    await this.listeners.finish(this.core.runtime.stopsBy);
+  });
   private stopLogging = () => {};
   private detachTelemetry: (() => void) | undefined;
 
@@ -266,7 +271,7 @@ export class QueueCoreModule
 
   /** Usually the hooks of the processors have already started the drain. Without processors it starts here. */
   async onModuleDestroy(): Promise<void> {
-    await this.drain();
+    await this.drain.start();
   }
 
   /** Runs after the drain, so that its events are delivered, and before the HTTP server waits for open event streams. */
@@ -290,12 +295,7 @@ export class QueueCoreModule
     await this.core.runtime.close();
     this.observers.close();
     this.stopLogging();
-  }
-
-  /** Lets jobs and then listeners finish, before anything they use is destroyed. Never rejects. */
-  private async drain(): Promise<void> {
-    await this.core.runtime.shutDown();
-    await this.listeners.finish(this.core.runtime.stopsBy);
+    this.drain.end();
   }
 
   /** Nest calls no hooks in modules that are loaded lazily, so this looks for their processors after each load. */
@@ -334,7 +334,7 @@ export class QueueCoreModule
       if (late.some(({ label }) => label.includes(` of ${className}.`)))
         this.logger.warn(warnings.lazySchedules(className));
     }
-    drainBeforeDestroy(added, () => this.drain(), this.logger);
+    drainBeforeDestroy(added, this.drain, this.logger);
     await this.core.runtime.extend(plans, schedules);
   }
 
@@ -386,7 +386,7 @@ export class QueueCoreModule
     if (all.length > 0) throw new BootstrapError(all);
     for (const warning of [...found.warnings, ...heard.warnings]) this.logger.warn(warning);
     this.listeners.prepare(listeners.plans);
-    drainBeforeDestroy([...found.processors, ...heard.providers], () => this.drain(), this.logger);
+    drainBeforeDestroy([...found.processors, ...heard.providers], this.drain, this.logger);
     this.core.runtime.prepare(plans, schedules);
   }
 

@@ -125,6 +125,38 @@ describe('shutdown', () => {
     },
   );
 
+  it('does not stop another application that has the same value as a provider', async () => {
+    const down: string[] = [];
+    const db = { onModuleDestroy: () => void down.push('database closed') };
+    const start = async () => {
+      const held = gate();
+      @Processor('email')
+      class Slow {
+        @Handle()
+        async slow() {
+          await held.opened;
+          down.push('job ended');
+        }
+      }
+      @Module({ providers: [{ provide: 'DB', useValue: db }, Slow] })
+      class MailModule {}
+      return { ...(await startApp(['email'], { imports: [MailModule] })), held };
+    };
+    const a = await start();
+    const hook = db.onModuleDestroy;
+    const b = await start();
+    expect(db.onModuleDestroy).toBe(hook);
+    for (const { app, pool, held } of [a, b]) {
+      void pool('email').run('job');
+      const closing = app.close();
+      await pool('email').draining;
+      expect(b.app.get(QueueRuntime).state).toBe(app === a.app ? 'running' : 'draining');
+      held.open();
+      await closing;
+    }
+    expect(down).toEqual(['job ended', 'database closed', 'job ended', 'database closed']);
+  });
+
   it('starts one drain of all pools with the first module that is destroyed', async () => {
     const order: string[] = [];
     const held = gate();

@@ -6,23 +6,41 @@ import type { FoundProcessor } from './processor.explorer.js';
 /** A provider that must stay usable until the drain is over. */
 export type DrainTarget = Pick<FoundProcessor, 'className' | 'instance' | 'isScoped' | 'wrapper'>;
 
+/** The drain of one application, as the hooks on its providers see it. */
+export class Drain {
+  private state: 'ahead' | 'begun' | 'over' = 'ahead';
+
+  /** @param run Never rejects; the first call starts the drain of all pools, and all calls return the same promise. */
+  constructor(private run: () => Promise<void>) {}
+
+  get hasBegun(): boolean {
+    return this.state === 'begun';
+  }
+
+  get isOver(): boolean {
+    return this.state === 'over';
+  }
+
+  start(): Promise<void> {
+    if (this.state === 'ahead') this.state = 'begun';
+    return this.run();
+  }
+
+  /** The application is closed. Providers that outlive it must not keep it alive. */
+  end(): void {
+    this.state = 'over';
+    this.run = () => Promise.resolve();
+  }
+}
+
 /**
  * Starts the drain before any dependency of a processor or listener is destroyed. Nest destroys modules from dependents to
  * dependencies, and a hook in our global module would run last, after the application's database has been closed. So the hook is set on
  * the providers themselves; their own hook runs after the drain.
- *
- * @param drain Never rejects; the first call starts it for all pools, and all calls return the same promise.
  */
-export function drainBeforeDestroy(
-  targets: readonly DrainTarget[],
-  drain: () => Promise<void>,
-  logger: Log,
-): void {
-  const hooked = new Set<object>();
+export function drainBeforeDestroy(targets: readonly DrainTarget[], drain: Drain, logger: Log): void {
   const hook = (instance: unknown, name: string) => {
-    if (typeof instance !== 'object' || instance === null || hooked.has(instance)) return;
-    hooked.add(instance);
-    addHook(instance as Hooked, name, drain, logger);
+    if (typeof instance === 'object' && instance !== null) addHook(instance as Hooked, name, drain, logger);
   };
   for (const { wrapper, className, instance, isScoped } of targets) {
     for (const single of singlesOfSameModule(wrapper).filter(hasHook)) {
@@ -38,10 +56,16 @@ interface Hooked {
   onModuleDestroy?: unknown;
 }
 
-function addHook(instance: Hooked, name: string, drain: () => Promise<void>, logger: Log): void {
+/** The drains of the instances that have the hook. A value may be a provider of several applications. */
+const drains = new WeakMap<object, Set<Drain>>();
+
+function addHook(instance: Hooked, name: string, drain: Drain, logger: Log): void {
+  const known = drains.get(instance);
+  if (known) return void known.add(drain);
+  const its = new Set([drain]);
   const own = instance.onModuleDestroy;
   const value = async () => {
-    await drain();
+    await drained(its);
     if (typeof own !== 'function') return;
     try {
       await own.call(instance);
@@ -52,11 +76,21 @@ function addHook(instance: Hooked, name: string, drain: () => Promise<void>, log
   };
   try {
     Object.defineProperty(instance, 'onModuleDestroy', { value, configurable: true, writable: true });
+    drains.set(instance, its);
   } catch {
     logger.warn(
       `${name} is frozen, so the shutdown cannot wait for its jobs before it closes what they use; do not freeze it`,
     );
   }
+}
+
+async function drained(its: Set<Drain>): Promise<void> {
+  for (const drain of its) if (drain.isOver) its.delete(drain);
+  const [first] = its;
+  if (its.size < 2) return first?.start();
+  // The hook does not know which application shuts down. The processors of that one have started its drain by then.
+  await new Promise((resolve) => setImmediate(resolve));
+  await Promise.all([...its].filter((drain) => drain.hasBegun).map((drain) => drain.start()));
 }
 
 function hasHook({ instance }: Wrapper): boolean {
