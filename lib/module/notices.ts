@@ -1,10 +1,13 @@
 import type { QueueEngine } from '../contract/engine.js';
 import { QueueFormatError, UnsupportedRedisError } from '../errors.js';
-import { listed, namedQueues } from '../job/text.js';
+import { counted, listed, namedQueues } from '../job/text.js';
 import { isMemory, addressOf, DEFAULT_CONNECTION, type RedisConnection } from '../options/connection.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
 import type { ConfigConnection, QueueRegistry } from './queue.registry.js';
 import type { Log } from '../contract/log.js';
+import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
+import { shortTime } from '../worker/failure-log.js';
+import type { Pool } from '../worker/worker-pool.js';
 
 /**
  * Messages for an application with `connection: 'memory'`: why it cannot start, what to expect of it, and which jobs are lost when it
@@ -160,4 +163,31 @@ export function logLinks(engine: Pick<QueueEngine, 'onLink'>, logger: Log): () =
       logger.warn(`${connection} is down${error ? ` (${error.message})` : ''}; trying again`);
     }
   });
+}
+
+/** Most running jobs that the log line about a stop names. */
+const MAX_NAMED = 5;
+
+/** `waiting up to 25 s for 2 running jobs: email welcome (0mx…), media resize (0my…)`. Undefined if none is running. */
+export function describeWaiting(pools: readonly Pool[]): string | undefined {
+  const busy = pools.filter(({ runs }) => runs.size > 0);
+  const runs = busy.flatMap((pool) => [...pool.runs].slice(0, MAX_NAMED + 1));
+  if (runs.length === 0) return undefined;
+  const count = busy.reduce((sum, pool) => sum + pool.runs.size, 0);
+  const longestMs = Math.max(...busy.map(({ shutdown }) => shutdown.timeoutMs));
+  const named = runs.slice(0, MAX_NAMED).map(({ queue, name, id }) => `${queue} ${name} (${id})`);
+  const more = count > named.length ? `, and ${count - named.length} more` : '';
+  return `waiting up to ${shortTime(longestMs)} for ${counted(count, 'running job')}: ${named.join(', ')}${more}`;
+}
+
+/** `email (concurrency 10)`, `critical before low (concurrency 5, low paused)`, `a 6 : b 3 (concurrency 10)`. */
+export function describePool({ order, queues, concurrency }: PoolPlan, paused: ReadonlySet<string>): string {
+  const names =
+    order === 'strict'
+      ? queues.map(({ queue }) => queue).join(' before ')
+      : queues.map(({ queue, weight }) => `${queue} ${weight}`).join(' : ');
+  const resting = queues.filter(({ queue }) => paused.has(queue)).map(({ queue }) => queue);
+  const all = resting.length === queues.length;
+  const pauses = resting.length === 0 ? '' : `, ${all ? '' : `${resting.join(' and ')} `}paused`;
+  return `${names} (concurrency ${concurrency}${pauses})`;
 }

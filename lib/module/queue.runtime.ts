@@ -9,11 +9,10 @@ import { messageOf, stackOf } from '../errors/thrown.js';
 import { checkQueueName } from '../job/job-id.js';
 import { counted, namedQueues } from '../job/text.js';
 import type { QueueSchedules } from '../schedule/declarer.js';
-import { warnWithoutShutdownHooks } from './notices.js';
+import { describePool, describeWaiting, warnWithoutShutdownHooks } from './notices.js';
 import { planWorker, type JobHandlers, type QueueWorker, type WorkOptions } from './run-time-worker.js';
 import { refuse } from '../options/check.js';
 import { readConcurrency, type ResolvedLog, type WrapHook } from '../options/worker-options.js';
-import { shortTime } from '../worker/failure-log.js';
 import { VERSION } from '../worker/registrar.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { DrainReport, Pool } from '../worker/worker-pool.js';
@@ -23,9 +22,6 @@ import type { DrainReport, Pool } from '../worker/worker-pool.js';
  * added.
  */
 export type RuntimeState = 'new' | 'running' | 'draining' | 'stopped';
-
-/** Most running jobs that the log line about a stop names. */
-const MAX_NAMED = 5;
 
 /** How much this process runs of one queue. */
 export interface WorkLoad {
@@ -492,7 +488,8 @@ export class QueueRuntime {
 
   private async drainAll(): Promise<number[]> {
     this.reportState();
-    if (this.options.log.stop) this.logWaiting();
+    const waiting = this.options.log.stop && describeWaiting([...this.pools.values()]);
+    if (waiting) this.logger.log(waiting);
     const plans = [...(this.plans ?? []), ...this.leaving];
     const ends = await Promise.all(plans.map((plan) => this.drainPlan(plan)));
     this.pools.clear();
@@ -558,20 +555,6 @@ export class QueueRuntime {
       this.logger.warn(`forRoot().role is 'worker', but there is no processor: this process runs no jobs`);
   }
 
-  /** `waiting up to 25 s for 2 running jobs: email welcome (0mx…), media resize (0my…)` */
-  private logWaiting(): void {
-    const busy = [...this.pools.values()].filter(({ runs }) => runs.size > 0);
-    const runs = busy.flatMap((pool) => [...pool.runs].slice(0, MAX_NAMED + 1));
-    if (runs.length === 0) return;
-    const count = busy.reduce((sum, pool) => sum + pool.runs.size, 0);
-    const longestMs = Math.max(...busy.map(({ shutdown }) => shutdown.timeoutMs));
-    const named = runs.slice(0, MAX_NAMED).map(({ queue, name, id }) => `${queue} ${name} (${id})`);
-    const more = count > named.length ? `, and ${count - named.length} more` : '';
-    this.logger.log(
-      `waiting up to ${shortTime(longestMs)} for ${counted(count, 'running job')}: ${named.join(', ')}${more}`,
-    );
-  }
-
   private logDrained(queues: readonly string[], reports: readonly DrainReport[]): void {
     if (!this.options.log.stop) return;
     const finished = reports.reduce((sum, report) => sum + report.finished, 0);
@@ -584,16 +567,4 @@ export class QueueRuntime {
   private logFailure(what: string, error: unknown): void {
     this.logger.error(`${what}: ${messageOf(error)}`, stackOf(error));
   }
-}
-
-/** `email (concurrency 10)`, `critical before low (concurrency 5, low paused)`, `a 6 : b 3 (concurrency 10)`. */
-function describePool({ order, queues, concurrency }: PoolPlan, paused: ReadonlySet<string>): string {
-  const names =
-    order === 'strict'
-      ? queues.map(({ queue }) => queue).join(' before ')
-      : queues.map(({ queue, weight }) => `${queue} ${weight}`).join(' : ');
-  const resting = queues.filter(({ queue }) => paused.has(queue)).map(({ queue }) => queue);
-  const all = resting.length === queues.length;
-  const pauses = resting.length === 0 ? '' : `, ${all ? '' : `${resting.join(' and ')} `}paused`;
-  return `${names} (concurrency ${concurrency}${pauses})`;
 }
