@@ -91,8 +91,10 @@ export class QueueRuntime {
   private stopping: Promise<void> | null = null;
   private closing: Promise<void> | null = null;
   private shuttingDown = false;
-  /** Whether the workers should run. A stop sets it to false, so that a start in progress ends too. */
-  private isWanted = false;
+  /** How often `stop` was called. A start that is in progress ends if it was called since. */
+  private stops = 0;
+  /** `stops` when the start in progress was asked for. */
+  private stopsAtStart = 0;
   private endOfStop = 0;
   /** Whether Redis answered at startup. */
   private isConnected = true;
@@ -153,7 +155,15 @@ export class QueueRuntime {
    * @throws {QueueFormatError} when a newer version has written a queue in a format that this one does not know.
    */
   start(): Promise<void> {
-    this.starting ??= outside(() => this.bringUp()).finally(() => (this.starting = null));
+    return this.startAfter(this.stops);
+  }
+
+  /** Starts the workers, unless `stop` is called again. */
+  private startAfter(stops: number): Promise<void> {
+    const again = () => this.startAfter(stops);
+    if (this.starting && this.stopsAtStart !== stops) return this.starting.then(again, again);
+    this.stopsAtStart = stops;
+    this.starting ??= outside(() => this.bringUp(stops)).finally(() => (this.starting = null));
     return this.starting;
   }
 
@@ -163,6 +173,7 @@ export class QueueRuntime {
    * be called twice, and before `start`. If a handler awaits it, it waits for that handler until the timeout.
    */
   stop(): Promise<void> {
+    this.stops += 1;
     this.stopping ??= this.bringDown().finally(() => (this.stopping = null));
     return this.stopping;
   }
@@ -311,11 +322,15 @@ export class QueueRuntime {
     }
     if (this.current === 'running' && this.plans.includes(plan) && !this.pools.has(queue)) {
       this.startPools([plan]);
-      this.logStarted([plan]);
     }
     let stopping: Promise<void> | undefined;
     const stop = () => (stopping ??= this.leave(plan));
     return { queue, stop, [Symbol.asyncDispose]: stop };
+  }
+
+  /** Whether the workers still run as before an await. Otherwise a later start has taken the new plans too. */
+  private isUpWith(services: WorkerServices | null): boolean {
+    return this.current === 'running' && this.services === services;
   }
 
   /** Stops the workers of one plan. Never rejects. */
@@ -362,9 +377,9 @@ export class QueueRuntime {
     this.plans = [...(this.plans ?? []), ...fresh];
     this.schedules = [...this.schedules, ...declared];
     if (this.current !== 'running' || this.options.role === 'producer' || fresh.length === 0) return;
-    await this.services!.declare(declared);
-    this.startPools(fresh);
-    this.logStarted(fresh);
+    const { services } = this;
+    await services!.declare(declared);
+    if (this.isUpWith(services)) this.startPools(fresh);
   }
 
   /** @internal The plans of the discovery; null before the application is initialised. */
@@ -423,29 +438,27 @@ export class QueueRuntime {
     return this.closing;
   }
 
-  private async bringUp(): Promise<void> {
+  private async bringUp(stops: number): Promise<void> {
     if (this.stopping) await this.stopping;
     this.refuseWhenShuttingDown();
-    if (this.current === 'running') return;
-    this.isWanted = true;
-    const { plans } = this;
-    if (plans === null) {
+    if (this.current === 'running' || this.stops !== stops) return;
+    if (this.plans === null) {
       throw new BootstrapError([
         'QueueRuntime.start() was called before the application was initialised; await app.init() first',
       ]);
     }
     await this.open();
     this.refuseWhenShuttingDown();
-    if (!this.isWanted) return;
+    if (this.stops !== stops) return;
     this.current = 'running';
     if (this.options.role === 'producer') return;
     this.services = this.createServices(({ kind, queue }) => this[kind](queue ?? undefined));
     const declaring = this.services.declare(this.schedules);
     // If Redis is unreachable, the schedules are registered when it is back.
     if (this.isConnected) await declaring;
-    if (!this.isWanted) return;
-    this.startPools(plans);
-    this.logStarted(plans);
+    if (this.stops !== stops) return;
+    // Workers may have been added and stopped meanwhile.
+    this.startPools(this.plans);
   }
 
   /** The plans with the concurrencies that were set at run time. */
@@ -453,19 +466,21 @@ export class QueueRuntime {
     return plans.map((plan) => ({ ...plan, concurrency: this.concurrencies.get(plan) ?? plan.concurrency }));
   }
 
+  /** Starts the pools of these plans, except those that run already. */
   private startPools(plans: readonly PoolPlan[]): void {
+    const fresh = plans.filter(({ queues }) => queues.every(({ queue }) => !this.pools.has(queue)));
     outside(() => {
-      for (const pool of this.asSet(plans).flatMap((plan) => this.services!.createPools(plan))) {
+      for (const pool of this.asSet(fresh).flatMap((plan) => this.services!.createPools(plan))) {
         this.pools.set(pool.queue, pool);
         if (this.isAllQuiet || this.quieted.has(pool.queue)) this.makeQuiet(pool.queue);
         if (!this.paused.has(pool.queue)) pool.start();
       }
       this.reportState();
     });
+    this.logStarted(fresh);
   }
 
   private async bringDown(): Promise<void> {
-    this.isWanted = false;
     // Each pool ends after its own times. Everything that is shared waits for the last pool.
     const times = this.pools.size > 0 ? [...this.pools.values()] : [this.options];
     const longestMs = Math.max(...times.map(({ shutdown }) => shutdown.timeoutMs + shutdown.graceMs));
@@ -551,7 +566,7 @@ export class QueueRuntime {
       if (this.options.log.start)
         this.logger.log(`workers started: ${pools.join(', ')}; godwit ${VERSION}${on}`);
       this.cancelHookWarning ??= warnWithoutShutdownHooks(this.logger);
-    } else if (this.options.role === 'worker' && !this.services?.hasMore)
+    } else if (this.options.role === 'worker' && this.pools.size === 0 && !this.services?.hasMore)
       this.logger.warn(`forRoot().role is 'worker', but there is no processor: this process runs no jobs`);
   }
 

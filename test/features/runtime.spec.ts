@@ -266,6 +266,31 @@ describe('stop and start by hand', () => {
     expect(first.state).toBe('drained');
   });
 
+  it('called at once end as the last of them says', async () => {
+    const root = QueueModule.forRoot({ autoStart: false });
+    const { app, pools } = await startApp(['sms'], { providers: [SmsProcessor] }, { root });
+    const runtime = app.get(QueueRuntime);
+    await Promise.all([runtime.start(), runtime.stop(), runtime.start()]);
+    expect([runtime.state, pools.get('sms')?.state]).toEqual(['running', 'running']);
+    await Promise.all([runtime.stop(), runtime.start(), runtime.stop()]);
+    expect([runtime.state, pools.get('sms')?.state]).toEqual(['stopped', 'drained']);
+    await Promise.all([runtime.start(), runtime.stop(), runtime.start(), runtime.stop()]);
+    expect(runtime.state).toBe('stopped');
+  });
+
+  it('start no worker that was stopped while the others started, and each of them once', async () => {
+    const root = QueueModule.forRoot({ autoStart: false });
+    const { app, pools, history } = await startApp(['sms'], { providers: [SmsProcessor] }, { root });
+    const runtime = app.get(QueueRuntime);
+    const worker = await runtime.work('tenant-42', () => 1);
+    const starting = runtime.start();
+    const other = runtime.work('tenant-43', () => 1);
+    await worker.stop();
+    await Promise.all([starting, other]);
+    expect([...pools.keys()].toSorted()).toEqual(['sms', 'tenant-43']);
+    expect(history.toSorted()).toEqual(['engine opened', 'sms started', 'tenant-43 started']);
+  });
+
   it('refuse to start before the application is initialised, and start with it then', async () => {
     const { app, init, pool } = await compileApp(withQueues(['sms'], { providers: [SmsProcessor] }));
     await expect(app.get(QueueRuntime).start()).rejects.toThrow(
