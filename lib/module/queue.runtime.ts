@@ -47,11 +47,14 @@ export interface RuntimeOptions {
 export interface WorkerServices {
   /** Creates a pool for each queue of the plan. The pools share slots, and claim nothing before their `start`. */
   createPools(plan: PoolPlan): readonly Pool[];
-  /** Removes the drained pool of a queue while the others continue. */
-  removePool(queue: string): void;
+  /** Removes the drained pool of a queue while the others continue, and what it declared. Never rejects. */
+  removePool(queue: string): Promise<void>;
   /** Whether there is work besides that of the pools, such as dispatchers. */
   readonly hasMore?: boolean;
-  /** Registers the schedules that handlers declare. Failures are retried in the background. Never rejects. */
+  /**
+   * Registers the schedules that handlers declare, and the limits of these queues. Failures are retried in the background. Never
+   * rejects.
+   */
   declare(schedules: readonly QueueSchedules[]): Promise<void>;
   /** Withdraws the schedules before the drain, so that other processes know at once. Never rejects. */
   withdraw(): Promise<void>;
@@ -317,20 +320,29 @@ export class QueueRuntime {
     try {
       await this.engine.checkQueue(queue);
     } catch (error) {
-      this.forget(plan);
+      await this.leave(plan);
       throw error;
     }
-    if (this.current === 'running' && this.plans.includes(plan) && !this.pools.has(queue)) {
-      this.startPools([plan]);
-    }
+    await this.join([plan]);
     let stopping: Promise<void> | undefined;
     const stop = () => (stopping ??= this.leave(plan));
     return { queue, stop, [Symbol.asyncDispose]: stop };
   }
 
-  /** Whether the workers still run as before an await. Otherwise a later start has taken the new plans too. */
-  private isUpWith(services: WorkerServices | null): boolean {
-    return this.current === 'running' && this.services === services;
+  /** Starts the workers of these plans if the others run. If not, they start with the others. */
+  private async join(plans: readonly PoolPlan[]): Promise<void> {
+    const { services } = this;
+    if (services === null || this.current !== 'running') return;
+    await services.declare(this.declaredBy(plans));
+    // After a stop, another start has begun to start these workers, or will.
+    if (this.services !== services || this.current !== 'running') return;
+    this.startPools(plans.filter((plan) => this.plans!.includes(plan)));
+  }
+
+  private declaredBy(plans: readonly PoolPlan[]): QueueSchedules[] {
+    const known = new Map(this.schedules.map((one) => [one.queue, one]));
+    const queues = plans.flatMap((plan) => plan.queues.map(({ queue }) => queue));
+    return queues.map((queue) => known.get(queue) ?? { queue, schedules: [] });
   }
 
   /** Stops the workers of one plan. Never rejects. */
@@ -338,9 +350,8 @@ export class QueueRuntime {
     this.leaving.add(plan);
     this.forget(plan);
     await this.drainPlan(plan);
-    for (const { queue } of plan.queues) {
-      if (this.pools.delete(queue)) this.services?.removePool(queue);
-    }
+    for (const { queue } of plan.queues) this.pools.delete(queue);
+    await within(STOP_MS, Promise.all(plan.queues.map(({ queue }) => this.services?.removePool(queue))));
     this.leaving.delete(plan);
     this.reportState();
   }
@@ -376,10 +387,7 @@ export class QueueRuntime {
     const declared = schedules.filter(({ queue }) => ofFresh.has(queue));
     this.plans = [...(this.plans ?? []), ...fresh];
     this.schedules = [...this.schedules, ...declared];
-    if (this.current !== 'running' || this.options.role === 'producer' || fresh.length === 0) return;
-    const { services } = this;
-    await services!.declare(declared);
-    if (this.isUpWith(services)) this.startPools(fresh);
+    if (fresh.length > 0) await this.join(fresh);
   }
 
   /** @internal The plans of the discovery; null before the application is initialised. */
@@ -453,7 +461,7 @@ export class QueueRuntime {
     this.current = 'running';
     if (this.options.role === 'producer') return;
     this.services = this.createServices(({ kind, queue }) => this[kind](queue ?? undefined));
-    const declaring = this.services.declare(this.schedules);
+    const declaring = this.services.declare(this.declaredBy(this.plans));
     // If Redis is unreachable, the schedules are registered when it is back.
     if (this.isConnected) await declaring;
     if (this.stops !== stops) return;

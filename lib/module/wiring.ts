@@ -197,6 +197,7 @@ function createWorkerServices(
     removePool: (queue) => {
       for (const its of [registrar, scheduler]) its.remove(queue);
       listenersOf.delete(queue);
+      return declarer.remove(queue);
     },
     report: (state) => registrar.say(state),
     stop: async () => {

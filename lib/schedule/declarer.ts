@@ -42,7 +42,7 @@ const STEP = 50;
  * declare the same.
  */
 export class Declarer {
-  private declarations: readonly QueueDeclaration[] = [];
+  private readonly declarations = new Map<string, QueueDeclaration>();
 
   constructor(
     private readonly engine: Engine,
@@ -51,14 +51,25 @@ export class Declarer {
 
   /** Resolves once each of these queues was tried; failures are retried in the background. Never rejects. */
   async start(queues: readonly QueueSchedules[]): Promise<void> {
-    const declarations = queues.map((queue) => new QueueDeclaration(this.engine, queue, this.options));
-    this.declarations = [...this.declarations, ...declarations];
+    const fresh = queues.filter(({ queue }) => !this.declarations.has(queue));
+    const declarations = fresh.map((given) => {
+      const declaration = new QueueDeclaration(this.engine, given, this.options);
+      this.declarations.set(given.queue, declaration);
+      return declaration;
+    });
     await Promise.all(declarations.map((one) => one.start()));
   }
 
-  /** Never rejects: a declaration that could not be withdrawn expires. */
+  /** Withdraws the declaration of one queue. Never rejects: a declaration that could not be withdrawn expires. */
+  async remove(queue: string): Promise<void> {
+    const declaration = this.declarations.get(queue);
+    this.declarations.delete(queue);
+    await declaration?.stop();
+  }
+
+  /** Withdraws all declarations. Never rejects. */
   async stop(): Promise<void> {
-    await Promise.all(this.declarations.map((one) => one.stop()));
+    await Promise.all([...this.declarations.values()].map((one) => one.stop()));
   }
 }
 

@@ -174,7 +174,7 @@ export async function compileApp(metadata: ModuleMetadata, options: FakeOptions 
           pools.set(queue.queue, pool);
           return pool;
         }),
-      removePool: () => undefined,
+      removePool: async () => undefined,
       report: () => undefined,
       stop: async () => void history.push('services stopped'),
     }))

@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { Job } from '#lib/job/job.js';
@@ -7,7 +10,7 @@ import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { QueueProducer } from '#lib/producer/queue-producer.js';
 import { createProducer } from '#lib/subpaths/standalone.js';
 import { bootApp } from '../support/app.js';
-import { keyOf, PATIENT, processorOf } from '../support/queue-app.js';
+import { bootQueue, keyOf, PATIENT, processorOf, scheduleIdsOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
@@ -126,6 +129,31 @@ describe('a queue whose name is known at run time', () => {
     await runtime.work('tenant-42', () => 1);
     await producer.queue('tenant-42').addAndWait('one', null);
     expect(seen).toEqual(['one']);
+  });
+
+  it('gets the limits of its code, and loses the schedules that its processor had', async () => {
+    @Processor('work')
+    class Nightly {
+      @Schedule({ cron: '0 3 * * *', tz: 'UTC' })
+      @Handle('nightly')
+      nightly() {}
+    }
+    const limited = (max: number) => ({ limits: { rate: { max, per: '1h' as const } } });
+    const before = await bootQueue(redis, { queue: limited(1), providers: [Nightly], watch: false });
+    expect(await scheduleIdsOf(before)).toEqual(['nightly']);
+    await before.close();
+    const app = await bootQueue(redis, { queue: limited(2), watch: false });
+    expect(await app.queue.limits.list()).toMatchObject([{ rate: { max: 1 } }]);
+    const worker = await app.runtime.work('work', () => 1);
+    expect(await app.queue.limits.list()).toMatchObject([{ rate: { max: 2 } }]);
+    expect(await scheduleIdsOf(app)).toEqual([]);
+    await worker.stop();
+    await app.close();
+
+    const next = await bootQueue(redis, { queue: limited(3), root: { autoStart: false }, watch: false });
+    await next.runtime.work('work', () => 1);
+    await next.runtime.start();
+    expect(await next.queue.limits.list()).toMatchObject([{ rate: { max: 3 } }]);
   });
 
   it('is not accepted with wrong arguments, and nothing is changed', async () => {
