@@ -88,7 +88,6 @@ export interface JobListener {
  * has confirmed it, so an outcome that did not count is never reported. Only `idle` waits for listeners.
  */
 export class JobListeners {
-  private readonly listeners: JobListener[] = [];
   private readonly logger = new Log('QueueListeners');
   /** Ends of runs that the store has not confirmed, by job id. */
   private readonly unconfirmed = new Map<string, JobEvent[]>();
@@ -96,10 +95,8 @@ export class JobListeners {
 
   constructor(
     private readonly queue: string,
-    listeners: readonly JobListener[] = [],
-  ) {
-    this.add(listeners);
-  }
+    private listeners: readonly JobListener[] = [],
+  ) {}
 
   /** Whether there are no listeners. Workers check it before they prepare a call. */
   get isEmpty(): boolean {
@@ -110,8 +107,8 @@ export class JobListeners {
     return this.listeners;
   }
 
-  add(listeners: readonly JobListener[]): void {
-    this.listeners.push(...listeners);
+  replace(listeners: readonly JobListener[]): void {
+    this.listeners = listeners;
   }
 
   began(job: ListenedJob): void {

@@ -2,11 +2,15 @@ import { Injectable, Module, type OnModuleDestroy } from '@nestjs/common';
 import { LazyModuleLoader, ModuleRef } from '@nestjs/core';
 import { expect, it } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
+import { HandleBatch } from '#lib/decorators/handle-batch.decorator.js';
+import { OnJob } from '#lib/decorators/on-job.decorator.js';
 import { OnQueueEvent } from '#lib/decorators/on-queue-event.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { BootstrapError } from '#lib/errors.js';
+import type { Job } from '#lib/job/job.js';
 import { QueueModule } from '#lib/module/queue.module.js';
+import type { JobEvent } from '#lib/worker/job-listeners.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
@@ -64,6 +68,39 @@ it('adds handlers of a lazily loaded module to the existing pool, and logs what 
     expect.stringMatching(/^Late was loaded lazily, so its @OnQueueEvent/),
     expect.stringMatching(/^Late was loaded lazily and has @Schedule/),
   ]);
+});
+
+it('goes on with the listeners and batches that exist', async () => {
+  const heard: string[] = [];
+  const batches: number[] = [];
+  @Processor('work')
+  class Early {
+    @HandleBatch('b', { size: 2, minSize: 2, timeout: '1m' })
+    batch(jobs: Job<number>[]) {
+      batches.push(jobs.length);
+      return jobs.map(() => null);
+    }
+    @OnJob(['active', 'completed'])
+    hear({ type, job }: JobEvent) {
+      heard.push(`${job.data} ${type}`);
+    }
+  }
+  @Processor('late')
+  class Late {
+    @Handle()
+    one() {}
+  }
+  @Module({ providers: [Late] })
+  class LateModule {}
+  const options = { providers: [Early], queues: [{ name: 'late' }], watch: false };
+  const app = await bootQueue(redis, options);
+  await app.queue.add('b', 1);
+  await until(() => heard.length === 1, PATIENT);
+  await app.get(LazyModuleLoader).load(() => LateModule);
+  await app.queue.add('b', 2);
+  await until(() => heard.length >= 4, PATIENT);
+  expect(heard.toSorted()).toEqual(['1 active', '1 completed', '2 active', '2 completed']);
+  expect(batches).toEqual([2]);
 });
 
 it('load() refuses a lazily loaded processor that conflicts', async () => {

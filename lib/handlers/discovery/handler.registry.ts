@@ -61,8 +61,8 @@ export interface QueuePlan {
   /** Its weight. 1 if the order decides. */
   readonly weight: number;
   readonly handlers: readonly PlannedHandler[];
-  /** Adds handlers of a module that was loaded while the pool runs. */
-  readonly add: (more: QueuePlan) => void;
+  /** Takes new handlers and listeners from a plan that was made again, after a module was loaded while the pool runs. */
+  readonly add: (newer: QueuePlan) => void;
   /** The handler of that name, or of the narrowest pattern that matches it. Undefined if there is none. */
   readonly find: FindHandler;
   /** The names that have handlers. Patterns begin with `PATTERN_MARK`, and `''` stands for all other names. */
@@ -291,9 +291,9 @@ export function queuePlan(
     queue,
     weight,
     handlers,
-    add: (more) => {
-      finder.add(more.handlers);
-      listeners.add(more.listeners.all);
+    add: (newer) => {
+      finder.add(newer.handlers);
+      listeners.replace(newer.listeners.all);
     },
     find: (jobName) => finder.find(jobName),
     names: () => finder.names(),
@@ -315,9 +315,11 @@ class HandlerFinder {
     this.add(handlers);
   }
 
+  /** Handlers that exist stay, since they may be collecting a batch. */
   add(handlers: readonly PlannedHandler[]): void {
-    const all = new Map([...this.patterns, ...handlers].map((entry) => [keyOf(entry), entry]));
-    for (const entry of all.values()) if (!entry.isPattern) this.named.set(entry.jobName, entry);
+    const all = new Map([...handlers, ...this.patterns].map((entry) => [keyOf(entry), entry]));
+    for (const entry of all.values())
+      if (!entry.isPattern && !this.named.has(entry.jobName)) this.named.set(entry.jobName, entry);
     this.patterns = [...all.values()]
       .filter((entry) => entry.isPattern)
       .toSorted((a, b) => byNarrowness(a.jobName, b.jobName));
