@@ -32,7 +32,7 @@ import { Observers } from './observers.js';
 import { LimitsDeclarer } from './limits-declarer.js';
 import { QueueRegistry, configKeys, configsInUse, type Substitute } from './queue.registry.js';
 import type { WorkerServices } from './queue.runtime.js';
-import { Doorbell, MAX_BLOCK_MS } from '../worker/doorbell.js';
+import { Doorbell } from '../worker/doorbell.js';
 import type { JobListeners } from '../worker/job-listeners.js';
 import { LeaseKeeper } from '../worker/lease-keeper.js';
 import { Registrar } from '../worker/registrar.js';
@@ -149,8 +149,7 @@ function createWorkerServices(
   const leaseOf = (queue: string) => registry.optionsOf(queue).lease;
   const known = registry.names().filter((queue) => registry.has(queue));
   const shortestMs = Math.min(lease.leaseMs, ...known.map((queue) => leaseOf(queue).leaseMs));
-  // An idle worker only learns about the leases of others from an answer, so it asks at least once per lease.
-  const doorbell = new Doorbell(engine, Math.min(MAX_BLOCK_MS, shortestMs));
+  const doorbell = new Doorbell(engine);
   const leases = new LeaseKeeper(engine, lease, shortestMs / 4);
   const listenersOf = new Map<string, JobListeners>();
   const recoverer = createRecoverer(engine, registry, listenersOf, observers);
@@ -172,6 +171,8 @@ function createWorkerServices(
       const slots = new Slots(concurrency, order === 'strict' ? new StrictTurns() : new WeightedTurns());
       const pools = queues.map(({ queue, weight, find, names, listeners }) => {
         listenersOf.set(queue, listeners);
+        // An idle worker only learns about the leases of others from an answer, so it asks at least once per lease.
+        doorbell.lookWithin(leaseOf(queue).leaseMs);
         scheduler.add(queue);
         return new WorkerPool({
           engine,

@@ -32,8 +32,13 @@ export class Doorbell {
 
   constructor(
     private readonly engine: QueueEngine,
-    private readonly maxBlockMs = MAX_BLOCK_MS,
+    private maxBlockMs = MAX_BLOCK_MS,
   ) {}
+
+  /** From now on looks at the queues at least this often. */
+  lookWithin(ms: number): void {
+    this.maxBlockMs = Math.min(this.maxBlockMs, ms);
+  }
 
   join(sleeper: Claimer): void {
     if (this.stopped) return;

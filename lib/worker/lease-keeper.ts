@@ -28,22 +28,27 @@ export class LeaseKeeper {
   private fellBack = false;
   private timer: NodeJS.Timeout | null = null;
   private open = false;
+  /** How many heartbeats were opened. */
+  private opened = 0;
+  /** Resolves when the previous heartbeats are closed. */
+  private retired: Promise<unknown> = Promise.resolve();
   private record: ProcessRecord | null = null;
   /** Called with the orders to this process. They come again until its record names them as obeyed. */
   onOrders: (orders: readonly ProcessOrder[]) => void = () => undefined;
 
   /**
    * @param own the lease of the record of the process.
-   * @param beatMs a quarter of the shortest lease of its queues.
+   * @param beatMs a quarter of the shortest lease of the queues that are known.
    */
   constructor(
     private readonly engine: QueueEngine,
     private readonly own: LeaseTimes,
-    private readonly beatMs: number,
+    private beatMs: number,
   ) {}
 
   /** @param onBeat called with the name of the worker and the answer to its beat. */
   add(queue: string, worker: string, lease: LeaseTimes, onBeat: Holder['onBeat']): void {
+    this.quicken(lease.leaseMs / 4);
     this.begin();
     this.holders.set(queue, { worker, lease, holdsAny: false, at: -Infinity, onBeat });
     this.heartbeat?.follow(queue, worker, lease);
@@ -83,7 +88,23 @@ export class LeaseKeeper {
     this.stopTimer();
     const { heartbeat } = this;
     this.heartbeat = null;
-    await heartbeat?.close();
+    await Promise.all([this.retired, heartbeat?.close()]);
+  }
+
+  /** Begins again with shorter intervals. A module that is loaded lazily may register a queue with a shorter lease. */
+  private quicken(beatMs: number): void {
+    if (beatMs >= this.beatMs) return;
+    this.beatMs = beatMs;
+    if (!this.open) return;
+    this.open = false;
+    this.stopTimer();
+    this.retired = Promise.all([this.retired, this.heartbeat?.close()]);
+    this.begin();
+    for (const [queue, { worker, lease, holdsAny }] of this.holders) {
+      this.heartbeat?.follow(queue, worker, lease);
+      this.heartbeat?.holds(queue, holdsAny);
+    }
+    if (this.record) this.heartbeat?.show(this.record);
   }
 
   private begin(): void {
@@ -92,8 +113,13 @@ export class LeaseKeeper {
     this.fellBack = false;
     // A thread takes a while to start, and a lease may be shorter than that. The timer renews leases until the thread is ready.
     this.timer = setInterval(() => this.beatAll(), this.beatMs);
+    this.opened += 1;
+    const { opened } = this;
     this.heartbeat = this.engine.openHeartbeat({
-      onReady: () => this.stopTimer(),
+      onReady: () => {
+        // A heartbeat that was replaced may still report.
+        if (opened === this.opened) this.stopTimer();
+      },
       ...this.own,
       beatMs: this.beatMs,
       onBeat: (queue, worker, answer) => this.beaten(queue, worker, answer),

@@ -7,6 +7,8 @@ import { OnJob } from '#lib/decorators/on-job.decorator.js';
 import { OnQueueEvent } from '#lib/decorators/on-queue-event.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule } from '#lib/decorators/schedule.decorator.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
 import { BootstrapError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import { QueueModule } from '#lib/module/queue.module.js';
@@ -101,6 +103,36 @@ it('goes on with the listeners and batches that exist', async () => {
   await until(() => heard.length >= 4, PATIENT);
   expect(heard.toSorted()).toEqual(['1 active', '1 completed', '2 active', '2 completed']);
   expect(batches).toEqual([2]);
+});
+
+it('keeps a lease that is shorter than those of the queues before', async () => {
+  const gate = latch();
+  const started = latch();
+  @Processor('late')
+  class Late {
+    @Handle()
+    async long() {
+      started.open();
+      await gate.promise;
+    }
+  }
+  const queue = { name: 'late', lease: { duration: '1s' } } as const;
+  @Module({ imports: [QueueModule.registerQueue(queue)], providers: [Late] })
+  class LateModule {}
+  const app = await bootQueue(redis, { handlers: { one: () => 1 }, watch: false });
+  await app.get(LazyModuleLoader).load(() => LateModule);
+  await app.producer.queue('late').add('long', null);
+  await started.promise;
+  const engine = app.get<QueueEngine>(QUEUE_ENGINE);
+  const leftMs: number[] = [];
+  const end = performance.now() + 2_500;
+  await until(async () => {
+    const [lease] = await engine.overdue('late', 60_000);
+    leftMs.push(lease!.endsInMs);
+    return performance.now() > end;
+  }, PATIENT);
+  gate.open();
+  expect(Math.min(...leftMs)).toBeGreaterThan(0);
 });
 
 it('load() refuses a lazily loaded processor that conflicts', async () => {

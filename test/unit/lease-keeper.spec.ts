@@ -33,3 +33,39 @@ it('renews leases by a timer until the heartbeats of the thread arrive, and by t
   await new Promise((resolve) => setTimeout(resolve, 100));
   expect(beats).toBe(before);
 });
+
+it('begins again with shorter intervals when a queue with a shorter lease is added', async () => {
+  const said: string[] = [];
+  const plans: HeartbeatPlan[] = [];
+  const engine = {
+    beat: () => new Promise(() => {}),
+    openHeartbeat(plan: HeartbeatPlan) {
+      const say = (text: string) => said.push(`${plan.beatMs}: ${text}`);
+      plans.push(plan);
+      return {
+        follow: (queue: string, worker: string) => say(`follow ${queue} ${worker}`),
+        holds: (queue: string, any: boolean) => say(`${queue} holds ${any}`),
+        leave: () => undefined,
+        show: ({ id }: { id: string }) => say(`show ${id}`),
+        close: async () => void say('close'),
+      };
+    },
+  } as unknown as QueueEngine;
+  const keeper = new LeaseKeeper(engine, LEASE, 25);
+  keeper.add('q', 'w', LEASE, () => undefined);
+  keeper.holds('q', true);
+  keeper.show({ id: 'p' } as never);
+  said.length = 0;
+  keeper.add('r', 'x', { ...LEASE, leaseMs: 40 }, () => undefined);
+  keeper.add('s', 'y', LEASE, () => undefined);
+  expect(said).toEqual([
+    '25: close',
+    '10: follow q w',
+    '10: q holds true',
+    '10: show p',
+    '10: follow r x',
+    '10: follow s y',
+  ]);
+  await keeper.stop();
+  expect(said.slice(6)).toEqual(['10: close']);
+});
