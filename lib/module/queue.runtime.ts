@@ -351,7 +351,8 @@ export class QueueRuntime {
     this.forget(plan);
     await this.drainPlan(plan);
     for (const { queue } of plan.queues) this.pools.delete(queue);
-    await within(STOP_MS, Promise.all(plan.queues.map(({ queue }) => this.services?.removePool(queue))));
+    const removals = plan.queues.map(async ({ queue }) => this.services?.removePool(queue));
+    await within(STOP_MS, Promise.all(removals));
     this.leaving.delete(plan);
     this.reportState();
   }

@@ -135,6 +135,11 @@ function createRecoverer(
   );
 }
 
+function shortestLease(registry: QueueRegistry, ownMs: number): number {
+  const known = registry.names().filter((queue) => registry.has(queue));
+  return Math.min(ownMs, ...known.map((queue) => registry.optionsOf(queue).lease.leaseMs));
+}
+
 /** Creates what all pools of one start share: doorbell, leases, recovery of other workers, schedules, upkeep. */
 function createWorkerServices(
   engine: QueueEngine,
@@ -146,11 +151,8 @@ function createWorkerServices(
   obey: (order: ProcessOrder) => void,
 ): WorkerServices {
   const { lease, owner, role } = settings;
-  const leaseOf = (queue: string) => registry.optionsOf(queue).lease;
-  const known = registry.names().filter((queue) => registry.has(queue));
-  const shortestMs = Math.min(lease.leaseMs, ...known.map((queue) => leaseOf(queue).leaseMs));
   const doorbell = new Doorbell(engine);
-  const leases = new LeaseKeeper(engine, lease, shortestMs / 4);
+  const leases = new LeaseKeeper(engine, lease, shortestLease(registry, lease.leaseMs) / 4);
   const listenersOf = new Map<string, JobListeners>();
   const recoverer = createRecoverer(engine, registry, listenersOf, observers);
   const registrar = new Registrar(engine, leases, role, lease.leaseMs, obey);
@@ -172,7 +174,7 @@ function createWorkerServices(
       const pools = queues.map(({ queue, weight, find, names, listeners }) => {
         listenersOf.set(queue, listeners);
         // An idle worker only learns about the leases of others from an answer, so it asks at least once per lease.
-        doorbell.lookWithin(leaseOf(queue).leaseMs);
+        doorbell.lookWithin(registry.optionsOf(queue).lease.leaseMs);
         scheduler.add(queue);
         return new WorkerPool({
           engine,
