@@ -170,64 +170,55 @@ export class Enqueuer {
     this.isSingle = batch.length === 1;
     void lane.send(jobs, deadline, job.replication).then(
       (duplicates) => {
-        const there = duplicates.length > 0 ? byId(duplicates) : null;
-        for (const { job: one, resolve, reject } of batch) {
-          const other = there?.get(one.id);
-          if (other && one.isExclusive)
-            reject(new DuplicateJobError(this.queue, other.holder ?? one.id, other.state));
-          else resolve(addResult(this.queue, one, other));
-        }
+        this.settle(batch, duplicates);
         this.ended(lane, batch);
       },
-      (error: Error) => {
-        if (error instanceof QueueFullError && batch.length > 1)
-          return void this.sendWithin(lane, batch, error).finally(() => this.ended(lane, batch));
-        if (error instanceof GroupFullError && batch.length > 1)
-          return void this.sendParts(lane, batch, error.group).finally(() => this.ended(lane, batch));
-        for (const waiting of batch) waiting.reject(error);
-        this.ended(lane, batch);
-      },
+      (error: Error) => void this.refused(lane, batch, error).finally(() => this.ended(lane, batch)),
     );
     if (this.buffer.length > 0) this.schedule();
   }
 
-  /**
-   * A queue without room for all jobs of a call refuses the whole call. Then the first adds for which there is room are sent
-   * again; the others are rejected.
-   */
+  /** Ends the adds of a call that the store has accepted. */
+  private settle(batch: readonly Waiting[], duplicates: readonly Duplicate[]): void {
+    const there = duplicates.length > 0 ? byId(duplicates) : null;
+    for (const { job, resolve, reject } of batch) {
+      const other = there?.get(job.id);
+      if (other && job.isExclusive)
+        reject(new DuplicateJobError(this.queue, other.holder ?? job.id, other.state));
+      else resolve(addResult(this.queue, job, other));
+    }
+  }
+
+  /** A full queue or group makes the store refuse the whole call. Then the adds that fit are sent again. Never rejects. */
+  private async refused(lane: Lane, batch: readonly Waiting[], error: Error): Promise<void> {
+    if (error instanceof QueueFullError && batch.length > 1) return this.sendWithin(lane, batch, error);
+    if (error instanceof GroupFullError && batch.length > 1) return this.sendParts(lane, batch, error.group);
+    for (const waiting of batch) waiting.reject(error);
+  }
+
+  /** Sends the first adds for which the queue has room, and rejects the others. */
   private async sendWithin(lane: Lane, batch: readonly Waiting[], full: QueueFullError): Promise<void> {
     let room = full.limit - full.waiting;
     const first = batch.filter(({ job }) => isLater(job) || room-- > 0);
     for (const waiting of batch) if (!first.includes(waiting)) waiting.reject(full);
-    if (first.length === 0) return;
-    const { deadline, job } = first[0]!;
-    try {
-      const jobs = first.map((waiting) => waiting.job);
-      const there = byId(await lane.send(jobs, deadline, job.replication));
-      for (const { job: one, resolve } of first) resolve(addResult(this.queue, one, there.get(one.id)));
-    } catch (error) {
-      if (error instanceof QueueFullError && first.length > 1) await this.sendWithin(lane, first, error);
-      else for (const waiting of first) waiting.reject(error as Error);
-    }
+    if (first.length > 0) await this.sendAgain(lane, first);
   }
 
-  /**
-   * A full group makes the store refuse the whole call. Then the adds of other groups are sent together, and those of the full
-   * group one by one.
-   */
+  /** Sends the adds of other groups together, and those of the full group one by one. */
   private async sendParts(lane: Lane, batch: readonly Waiting[], group: string): Promise<void> {
     const own = batch.filter(({ job }) => job.group === group);
     const others = batch.filter(({ job }) => job.group !== group);
-    for (const part of [...(others.length > 0 ? [others] : []), ...own.map((one) => [one])]) {
-      const { deadline, job } = part[0]!;
-      const jobs = part.map((waiting) => waiting.job);
-      try {
-        const there = byId(await lane.send(jobs, deadline, job.replication));
-        for (const { job: one, resolve } of part) resolve(addResult(this.queue, one, there.get(one.id)));
-      } catch (error) {
-        if (error instanceof GroupFullError && part.length > 1) await this.sendParts(lane, part, error.group);
-        else for (const waiting of part) waiting.reject(error as Error);
-      }
+    if (others.length > 0) await this.sendAgain(lane, others);
+    for (const one of own) await this.sendAgain(lane, [one]);
+  }
+
+  private async sendAgain(lane: Lane, batch: readonly Waiting[]): Promise<void> {
+    const { deadline, job } = batch[0]!;
+    try {
+      const jobs = batch.map((waiting) => waiting.job);
+      this.settle(batch, await lane.send(jobs, deadline, job.replication));
+    } catch (error) {
+      await this.refused(lane, batch, error as Error);
     }
   }
 

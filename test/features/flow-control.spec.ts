@@ -302,6 +302,47 @@ describe('a queue that takes only so many waiting jobs', () => {
     expect(await queue.addBulk(bulk(3))).toHaveLength(3);
   });
 
+  it('rejects exclusive adds of one tick whose key is taken, although others of the tick do not fit', async () => {
+    const { queue, queueOf } = await bootQueue(redis, {
+      queue: { maxWaiting: { limit: 3 } },
+      queues: [{ name: 'grouped', groups: { maxSize: 1 } }],
+    });
+    const exclusive = { unique: { key: 'k', onDuplicate: 'error' } } as const;
+    await queue.add('job', 0, exclusive);
+    const adds = [{}, exclusive, {}, {}].map((options) => queue.add('job', 1, options));
+    expect(await outcomes(adds)).toEqual([
+      'added',
+      'GODWIT_DUPLICATE_JOB',
+      'GODWIT_QUEUE_FULL',
+      'GODWIT_QUEUE_FULL',
+    ]);
+    const grouped = queueOf('grouped');
+    await grouped.add('job', 0, { ...exclusive, group: 'a' });
+    const options = [{ group: 'b' }, { group: 'a' }, { group: 'c', ...exclusive }, { group: 'c' }];
+    expect(await outcomes(options.map((one) => grouped.add('job', 1, one)))).toEqual([
+      'added',
+      'GODWIT_GROUP_FULL',
+      'GODWIT_DUPLICATE_JOB',
+      'added',
+    ]);
+  });
+
+  it('adds what fits of one tick if the queue and a group are full', async () => {
+    const { queue } = await bootQueue(redis, {
+      queue: { maxWaiting: { limit: 4 }, groups: { by: 'g', concurrency: 1, maxSize: 1 } },
+    });
+    const add = (g: string) => queue.add('job', { g });
+    await add('A');
+    expect(await outcomes(['Z', 'A', 'B', 'C', 'D', 'E'].map(add))).toEqual([
+      'added',
+      'GODWIT_GROUP_FULL',
+      'added',
+      'added',
+      'GODWIT_QUEUE_FULL',
+      'GODWIT_QUEUE_FULL',
+    ]);
+  });
+
   it('lets an add wait for room, until its timeout', async () => {
     const holds = Array.from({ length: 4 }, () => latch());
     let ran = 0;
