@@ -237,9 +237,16 @@ function done(member: Member, tell: () => void): void {
 
 /** The outcome that a method returned for one job: an error, an entry of `Promise.allSettled`, or a result. */
 function settle(member: Member, outcome: unknown): void {
-  const settled = outcome as PromiseSettledResult<unknown> | null | undefined;
   if (outcome instanceof Error) done(member, () => member.reject(outcome));
-  else if (settled?.status === 'rejected') done(member, () => member.reject(settled.reason));
-  else if (settled?.status === 'fulfilled') done(member, () => member.resolve(settled.value));
-  else done(member, () => member.resolve(outcome));
+  else if (!isSettled(outcome)) done(member, () => member.resolve(outcome));
+  else if (outcome.status === 'rejected') done(member, () => member.reject(outcome.reason));
+  else done(member, () => member.resolve(outcome.value));
+}
+
+/** An entry has these two fields and no other. A result of the application may well have a field `status`. */
+function isSettled(outcome: unknown): outcome is PromiseSettledResult<unknown> {
+  if (typeof outcome !== 'object' || outcome === null) return false;
+  const { status } = outcome as Partial<PromiseSettledResult<unknown>>;
+  const other = status === 'fulfilled' ? 'value' : status === 'rejected' ? 'reason' : undefined;
+  return other !== undefined && Object.hasOwn(outcome, other) && Object.keys(outcome).length === 2;
 }

@@ -142,6 +142,11 @@ describe('a batch handler', () => {
           [jobs[1]!.id, new Error('one')],
           [jobs[2]!, 2],
         ]),
+      status: (jobs) => [
+        { status: 'fulfilled', order: 7 },
+        { status: 'rejected', id: jobs[1]!.data[1] },
+        { status: 'rejected', reason: 'spam', score: 9 },
+      ],
       'short map': (jobs) => new Map([[jobs[0]!, 0]]),
       'short list': () => [0],
       'other map': () => new Map([['nobody', 0]]),
@@ -174,6 +179,11 @@ describe('a batch handler', () => {
       settled: [0, 'Error: one', 2],
       list: [0, 'Error: one', 2],
       map: [0, 'Error: one', 2],
+      status: [
+        { status: 'fulfilled', order: 7 },
+        { status: 'rejected', id: 1 },
+        { status: 'rejected', reason: 'spam', score: 9 },
+      ],
       'short map': [0, missing, missing],
       'short list': [list, list, list],
       'other map': [map, map, map],
