@@ -92,7 +92,9 @@ export class BatchGatherer {
     clearTimeout(this.timer);
     if (!first) return;
     const leftMs = first.since + timeoutMs - performance.now();
-    if (this.waiting.length >= minSize || leftMs <= 0 || !this.waiting.every(({ job }) => job.mayWait))
+    // `setConcurrency` may have left fewer slots than `minSize`.
+    const least = Math.min(minSize, first.job.slots ?? minSize);
+    if (this.waiting.length >= least || leftMs <= 0 || !this.waiting.every(({ job }) => job.mayWait))
       return this.flush();
     for (const { job } of this.waiting) {
       if (job.onEnd) continue;

@@ -21,6 +21,8 @@ export interface HandledJob extends Job<any> {
   stage?: CallStage | undefined;
   /** Whether the job may wait for others to fill a batch. It may not while the workers stop. */
   readonly mayWait?: boolean | undefined;
+  /** How many jobs its pool runs at once. */
+  readonly slots?: number | undefined;
   /** Its trace, if there is telemetry. */
   readonly trace?: RunTrace | undefined;
   /** Called when the job begins or ends its wait for a batch. The `timeout` counts only after the wait. */

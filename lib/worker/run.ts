@@ -34,6 +34,8 @@ export interface NoteWriter extends PayloadRules {
   charge(run: Run, more: number): Promise<void>;
   /** Whether a job may wait for others to fill a batch. */
   readonly mayWait: boolean;
+  /** How many jobs run at once. */
+  readonly slots: number;
   /** Starts the timers of `timeout` and `deadline`. While the job waits for a batch, only `deadline` counts. */
   limit(run: Run, isWaiting: boolean): void;
 }
@@ -185,6 +187,10 @@ export class Run implements HandledJob, Linked<Run> {
 
   get mayWait(): boolean {
     return this.notes.mayWait;
+  }
+
+  get slots(): number {
+    return this.notes.slots;
   }
 
   waits(isWaiting: boolean): void {

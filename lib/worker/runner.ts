@@ -40,6 +40,8 @@ export interface EndedRun extends Omit<SettledRun, 'outcome'> {
 export interface RunnerParts {
   readonly queue: ResolvedQueueOptions;
   readonly find: FindHandler;
+  /** @default one slot */
+  readonly slots?: { readonly total: number };
   /** The store's clock. */
   readonly now: () => number;
   /** How long no live process has had a handler for this job name. */
@@ -115,6 +117,10 @@ export class Runner implements NoteWriter {
 
   get mayWait(): boolean {
     return !this.isDraining;
+  }
+
+  get slots(): number {
+    return this.parts.slots?.total ?? 1;
   }
 
   /** Starts the jobs that wait for a batch. */

@@ -111,6 +111,7 @@ export class WorkerPool {
     this.runner = new Runner({
       queue,
       find,
+      slots,
       now: () => engine.now(),
       unhandledMs: (name) => engine.upkeep.unhandledMs(this.queue, name, this.handledForMs * 2),
       charge: (changes) => engine.limits.charge(this.queue, changes),
@@ -167,7 +168,10 @@ export class WorkerPool {
   }
 
   set concurrency(total: number) {
+    const isLess = total < this.slots.total;
     this.slots.resize(total);
+    // The jobs that a batch waits for may now have no slot.
+    if (isLess) this.runner.flush();
   }
 
   get shutdown(): ResolvedShutdown {

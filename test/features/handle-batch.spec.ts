@@ -222,6 +222,20 @@ describe('a batch handler', () => {
     expect(calls).toEqual([[1, 2, 3]]);
   });
 
+  it('does not wait for more jobs than setConcurrency lets run', async () => {
+    const { provider, calls } = batcher(() => undefined, { size: 5, timeout: '1h' });
+    const app = await boot(provider);
+    const ids = await addAll(app, [1, 2, 3]);
+    await until(async () => (await app.queue.counts()).active === 3, PATIENT);
+    app.runtime.setConcurrency('work', 2);
+    ids.push(...(await addAll(app, [4, 5])));
+    expect(await endsOf(app, ids)).toEqual(Array(5).fill('completed'));
+    expect(calls).toEqual([
+      [1, 2, 3],
+      [4, 5],
+    ]);
+  });
+
   it('waits for no longer than its timeout, which does not count for that of the jobs', async () => {
     const { provider, calls } = batcher((jobs) => jobs.map(() => 'in time'), { size: 5, timeout: 300 });
     const app = await boot(provider, { defaults: { timeout: 250, attempts: 1, retention: '1m' } });
