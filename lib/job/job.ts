@@ -74,7 +74,7 @@ export interface Job<Data = unknown> {
   update(data: Data): Promise<void>;
   /**
    * Reports the actual cost of the job to rates that count a `cost`. The difference to the cost counted at the start is added or
-   * given back. Call it at most once per attempt.
+   * given back. Call it at most once per attempt, and again only if it was rejected.
    *
    * @throws {InvalidOptionError | RedisUnavailableError | RedisRefusedError}
    * @example

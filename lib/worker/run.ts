@@ -182,7 +182,14 @@ export class Run implements HandledJob, Linked<Run> {
     const given = readCost(cost, 'charge()', refuse)!;
     const more = given - this.costCounted;
     this.costCounted = given;
-    if (more !== 0) await this.notes.charge(this, more);
+    if (more === 0) return;
+    try {
+      await this.notes.charge(this, more);
+    } catch (error) {
+      // Relative, because another call may have succeeded meanwhile.
+      this.costCounted -= more;
+      throw error;
+    }
   }
 
   get mayWait(): boolean {

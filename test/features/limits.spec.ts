@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { GroupFullError, InvalidOptionError } from '#lib/errors.js';
 import { RateLimited, type Job } from '#lib/job/job.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
@@ -126,6 +128,23 @@ describe('a rate', () => {
       handlers: { job: (job: Job) => job.charge(70) },
       queue: { limits: { rate: { max: 100, per: '1h' } } },
     });
+    await queue.add('job', null, { cost: 20 });
+    await said.take(1, ({ type }) => type === 'completed', PATIENT);
+    expect(await queue.limits.list()).toMatchObject([{ left: 30 }]);
+  });
+
+  it('is corrected by the second call if the first one failed', async () => {
+    const { queue, said, get } = await bootQueue(redis, {
+      handlers: {
+        job: async (job: Job) => {
+          await expect(job.charge(60)).rejects.toThrow('away');
+          await job.charge(70);
+        },
+      },
+      queue: { limits: { rate: { max: 100, per: '1h' } } },
+    });
+    const { limits } = get<QueueEngine>(QUEUE_ENGINE);
+    vi.spyOn(limits, 'charge').mockRejectedValueOnce(new Error('away'));
     await queue.add('job', null, { cost: 20 });
     await said.take(1, ({ type }) => type === 'completed', PATIENT);
     expect(await queue.limits.list()).toMatchObject([{ left: 30 }]);
