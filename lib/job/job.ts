@@ -81,6 +81,11 @@ export interface Job<Data = unknown> {
    * await job.charge(1_234); // tokens that were really used
    */
   charge(cost: number): Promise<void>;
+  /** The fields of the job, without `signal` and `isDraining`: `JSON.stringify(job)` and JSON loggers show these. */
+  toJSON(): Omit<
+    Job<Data>,
+    'signal' | 'isDraining' | 'progress' | 'log' | 'update' | 'charge' | 'toJSON'
+  >;
 }
 
 export type { AbortReason };

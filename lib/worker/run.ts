@@ -3,6 +3,7 @@ import type { Linked } from '../contract/linked-set.js';
 import { JobAbortedError, type AbortReason } from '../errors.js';
 import { show } from '../errors/show.js';
 import type { DecodedBody } from '../job/job-record.js';
+import type { Job } from '../job/job.js';
 import { NO_HEADERS, type JobHeaders } from '../job/headers.js';
 import type { Outcome } from '../job/outcome.js';
 import { checkGiven, validateItems } from '../job/define-job.js';
@@ -256,6 +257,13 @@ export class Run implements HandledJob, Linked<Run> {
     else if (definition) await checkGiven(definition, data, json);
     await this.notes.note(this, { data: json });
     this.data = data;
+  }
+
+  toJSON(): ReturnType<Job<any>['toJSON']> {
+    const { id, name, queue, data, attempt, attempts, createdAt, dueAt, startedAt, endedAt } = this;
+    const { stalls, priority, group, headers, delay } = this;
+    const about = { id, name, queue, data, attempt, attempts, createdAt, dueAt, startedAt, endedAt };
+    return { ...about, stalls, priority, group, headers, delay };
   }
 
   private note(encode: () => Note): Promise<void> {

@@ -3,13 +3,15 @@ import { asapScheduler, EMPTY, NEVER, Observable, observeOn, of, Subject, throwE
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { Handle } from '#lib/decorators/handle.decorator.js';
+import { OnJob } from '#lib/decorators/on-job.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { SchemaViolationError } from '#lib/errors.js';
 import { defineJob, type JobOf } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
+import type { JobEvent } from '#lib/worker/job-listeners.js';
 import { bodiesOf, bootQueue, type Handlers, itOnRedis, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { latch } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 const KEPT = { defaults: { retention: '1m', attempts: 1 } } as const;
@@ -91,6 +93,43 @@ it('counts every way of failing as a failed attempt', async () => {
     expect(await ended(id), name).toMatchObject({ type: 'dead', reason: 'retries-exhausted' });
     expect((await queue.get(id))!.failure!.message, name).toMatch(/no/);
   }
+});
+
+it('shows its fields in JSON, in a handler and in @OnJob', async () => {
+  const shown: unknown[] = [];
+  @Processor('work')
+  class Logging {
+    @Handle('job')
+    run(job: Job) {
+      shown.push(JSON.parse(JSON.stringify({ job })));
+    }
+    @OnJob('completed')
+    completed(event: JobEvent) {
+      shown.push(JSON.parse(JSON.stringify(event)));
+    }
+  }
+  const { queue } = await bootQueue(redis, { providers: [Logging] });
+  const options = { group: 'a', headers: { tenant: 'x' }, delay: 1 };
+  const { id } = await queue.add('job', { n: 1 }, options);
+  await until(() => shown.length === 2, PATIENT);
+  const job = {
+    id,
+    name: 'job',
+    queue: 'work',
+    data: { n: 1 },
+    attempt: 1,
+    attempts: 3,
+    createdAt: expect.any(String),
+    dueAt: expect.any(String),
+    startedAt: expect.any(String),
+    endedAt: null,
+    stalls: 0,
+    priority: 0,
+    group: 'a',
+    headers: { tenant: 'x' },
+    delay: expect.any(Number),
+  };
+  expect(shown).toEqual([{ job }, { type: 'completed', job: { ...job, endedAt: expect.any(String) } }]);
 });
 
 it('reports each value of an Observable as progress when it comes, and the last one as the result', async () => {

@@ -32,6 +32,18 @@ describe('createTestJob', () => {
     expect(given).toMatchObject({ id: 'i', name: 'n', queue: 'q', attempts: 7, createdAt: at });
   });
 
+  it('has the JSON of a job', () => {
+    const job = createTestJob({ data: { width: 80 }, createdAt: new Date(0) });
+    const shown = JSON.parse(JSON.stringify(job));
+    expect(shown).toMatchObject({
+      id: 'test-job',
+      data: { width: 80 },
+      createdAt: '1970-01-01T00:00:00.000Z',
+    });
+    expect(Object.keys(shown)).toEqual(Object.keys(job.toJSON()));
+    expect(shown).not.toHaveProperty('signal');
+  });
+
   it('can be aborted', async () => {
     const job = createTestJob({ data: { width: 80 } });
     job.abort('shutdown', 'the ship sinks');
