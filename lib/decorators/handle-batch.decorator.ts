@@ -7,7 +7,7 @@ import { markHandler, refuseOtherThanMethod, showHandle, type HandlerMark } from
 
 /** A decorator for methods that take the jobs of a batch, and a `JobBatch`. Other methods do not compile. */
 export type HandleBatchDecorator<Data> = <
-  Method extends (jobs: Job<Data>[], batch: JobBatch<Data>) => unknown,
+  Method extends (jobs: Job<Data, any>[], batch: JobBatch<Data>) => unknown,
 >(
   target: object,
   key: string,

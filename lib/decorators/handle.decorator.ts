@@ -12,8 +12,8 @@ type Returning<Result> = unknown extends Result
 type First<Data> = 0 extends 1 & Data
   ? any
   : [Data] extends [null | undefined | void]
-    ? Job<Data>
-    : Job<Data> & Data;
+    ? Job<Data, any>
+    : Job<Data, any> & Data;
 
 /**
  * A decorator for methods whose first parameter accepts `Job<Data>` or `Data`, and which return `Result` if the definition has

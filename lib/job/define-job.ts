@@ -39,7 +39,7 @@ export interface JobDefinition<
 export type AnyDefinition = JobDefinition<any, any, any, any>;
 
 /** What the handler of a definition receives: `JobOf<typeof welcome>`. */
-export type JobOf<Definition extends AnyDefinition> = Job<OutputOf<Definition>>;
+export type JobOf<Definition extends AnyDefinition> = Job<OutputOf<Definition>, InputOf<Definition>>;
 
 /** The data that a producer passes for a definition. */
 export type InputOf<Definition extends AnyDefinition> =
@@ -223,20 +223,21 @@ export function validateItems<Output>(
 }
 
 /**
- * Validates the data as the handler will get it, after a JSON round trip. The output of the schema is discarded. The schema is
- * applied to the stored data just before the handler runs, and most transformations must not be applied twice.
+ * Validates the data as the handler will get it, after a JSON round trip. The output of the schema must not be stored. The schema
+ * is applied to the stored data just before the handler runs, and most transformations must not be applied twice.
  *
  * @param json the text of the data; undefined if there is none.
+ * @returns the output of the schema; undefined without a schema.
  * @throws {SchemaViolationError} if the data does not match; it describes the original data if that does not match either
  */
 export async function checkGiven(
   definition: JobDefinition<any, any, any, any>,
   data: unknown,
   json: string | undefined,
-): Promise<void> {
-  if (definition.schema === undefined) return;
+): Promise<unknown> {
+  if (definition.schema === undefined) return undefined;
   try {
-    await validatePayload(definition, json === undefined ? undefined : JSON.parse(json), 'json');
+    return await validatePayload(definition, json === undefined ? undefined : JSON.parse(json), 'json');
   } catch (error) {
     if (!(error instanceof SchemaViolationError)) throw error;
     await validatePayload(definition, data, 'add');

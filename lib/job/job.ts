@@ -6,12 +6,14 @@ import type { JobHeaders } from './headers.js';
 /**
  * The job that a handler receives.
  *
+ * @typeParam Data type of `data`.
+ * @typeParam Input what `update` takes: with a schema, its input. `JobOf` sets both.
  * @example
  * async function send(job: Job<{ to: string }>) {
  *   await mailer.send(job.data.to, { signal: job.signal });
  * }
  */
-export interface Job<Data = unknown> {
+export interface Job<Data = unknown, Input = Data> {
   /** Id of the job: passed to `add`, or generated. */
   readonly id: string;
   /** Name of the job; selects the handler. */
@@ -62,8 +64,8 @@ export interface Job<Data = unknown> {
    */
   log(line: string): Promise<void>;
   /**
-   * Replaces the data of the job, for this attempt (`job.data`) and all later ones. It is stored when the promise resolves; an
-   * event `updated` is emitted.
+   * Replaces the data of the job, for this attempt and all later ones. With a schema, it takes the input of the schema, as `add` does.
+   * When the promise resolves, the data is stored and `job.data` is what later attempts get; an event `updated` is emitted.
    *
    * @throws {InvalidPayloadError | PayloadTooLargeError | RedisUnavailableError | RedisRefusedError}
    * @throws {SchemaViolationError} if the job has a definition and the data does not match its schema
@@ -71,7 +73,7 @@ export interface Job<Data = unknown> {
    * @example
    * await job.update({ ...job.data, url: 'https://mirror.example.org' }); // also for the next attempt
    */
-  update(data: Data): Promise<void>;
+  update(data: Input): Promise<void>;
   /**
    * Reports the actual cost of the job to rates that count a `cost`. The difference to the cost counted at the start is added or
    * given back. Call it at most once per attempt, and again only if it was rejected.
@@ -82,10 +84,7 @@ export interface Job<Data = unknown> {
    */
   charge(cost: number): Promise<void>;
   /** The fields of the job, without `signal` and `isDraining`: `JSON.stringify(job)` and JSON loggers show these. */
-  toJSON(): Omit<
-    Job<Data>,
-    'signal' | 'isDraining' | 'progress' | 'log' | 'update' | 'charge' | 'toJSON'
-  >;
+  toJSON(): Omit<Job<Data>, 'signal' | 'isDraining' | 'progress' | 'log' | 'update' | 'charge' | 'toJSON'>;
 }
 
 export type { AbortReason };

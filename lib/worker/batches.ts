@@ -17,14 +17,14 @@ export interface JobBatch<Data = unknown> {
    *
    * @throws {InvalidOptionError} if the job is not in this batch
    */
-  complete(job: Job<Data>, result?: unknown): void;
+  complete(job: Job<Data, any>, result?: unknown): void;
   /**
    * Fails one job now. The error means the same as an error that a handler throws: `Snooze`, `UnrecoverableError`, or a failed
    * attempt. Only the first outcome of a job counts.
    *
    * @throws {InvalidOptionError} if the job is not in this batch
    */
-  fail(job: Job<Data>, error: unknown): void;
+  fail(job: Job<Data, any>, error: unknown): void;
 }
 
 /** Calls a method with `@HandleBatch`. */

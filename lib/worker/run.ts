@@ -251,12 +251,19 @@ export class Run implements HandledJob, Linked<Run> {
 
   async update(data: unknown): Promise<void> {
     const json = encodePayload(data, 'update()', this.notes);
-    const { definition } = this.handler;
-    if (definition && this.isCollected && Array.isArray(data))
-      await validateItems(definition, JSON.parse(json) as unknown[], 'json');
-    else if (definition) await checkGiven(definition, data, json);
+    const checked = await this.checked(data, json);
     await this.notes.note(this, { data: json });
-    this.data = data;
+    this.data = checked;
+  }
+
+  /** The data as a handler gets it. */
+  private checked(data: unknown, json: string): unknown {
+    const { definition } = this.handler;
+    const stored: unknown = JSON.parse(json);
+    if (!definition?.schema) return stored;
+    return this.isCollected && Array.isArray(stored)
+      ? validateItems(definition, stored, 'json')
+      : checkGiven(definition, data, json);
   }
 
   toJSON(): ReturnType<Job<any>['toJSON']> {

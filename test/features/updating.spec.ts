@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
 import { JobNotFoundError, SchemaViolationError, UnrecoverableError, WrongStateError } from '#lib/errors.js';
-import { defineJob } from '#lib/job/define-job.js';
+import { defineJob, type JobOf } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
 import { bootQueue, PATIENT, type Handlers } from '../support/queue-app.js';
 import { gated, oneOfEach } from '../support/queue-states.js';
@@ -114,6 +116,34 @@ describe('job.update', () => {
     expect(seen).toEqual([{ step: 1, of: 'x' }, changed, changed]);
     expect((await queue.jobs({ state: 'completed' })).jobs).toMatchObject([{ id: 'a', data: changed }]);
     expect(said.values.filter(({ type }) => type === 'updated')).toMatchObject([{ jobId: 'a', name: 'job' }]);
+  });
+
+  it('takes the input of a schema; job.data is then its output, in this attempt and the next', async () => {
+    const step = defineJob('work', 'step', z.object({ at: z.string().transform(Number) }));
+    const seen: unknown[] = [];
+    @Processor(step)
+    class Steps {
+      @Handle(step)
+      async run(job: JobOf<typeof step>) {
+        seen.push(job.data);
+        const isCollected = Array.isArray(job.data);
+        if (seen.length > 1) return;
+        const next = { at: '2' };
+        await job.update(isCollected ? ([next, next] as never) : next);
+        seen.push(job.data);
+        throw new Error('later');
+      }
+    }
+    const queue = { defaults: { backoff: 0 } };
+    const app = await bootQueue(redis, { providers: [Steps], queue });
+    const { id } = await app.producer.add(step, { at: '1' });
+    await app.ended(id);
+    expect(seen).toEqual([{ at: 1 }, { at: 2 }, { at: 2 }]);
+    seen.length = 0;
+    const aggregate = { key: 'k', maxDelay: 1 } as const;
+    const collected = await app.producer.add(step, { at: '1' }, { aggregate });
+    await app.ended(collected.id);
+    expect(seen).toEqual([[{ at: 1 }], [{ at: 2 }, { at: 2 }], [{ at: 2 }, { at: 2 }]]);
   });
 
   it('rejects for data that JSON or the schema refuses, and once the run is over', async () => {

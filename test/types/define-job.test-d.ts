@@ -49,7 +49,13 @@ const order = defineJob(
 );
 assert<Equal<InputOf<typeof order>, { id: string; note?: string | undefined }>>();
 assert<Equal<OutputOf<typeof order>, { id: number; note: string }>>();
-assert<Equal<JobOf<typeof order>, Job<{ id: number; note: string }>>>();
+assert<
+  Equal<JobOf<typeof order>, Job<{ id: number; note: string }, { id: string; note?: string | undefined }>>
+>();
+declare const ordered: JobOf<typeof order>;
+void ordered.update({ id: '6' });
+// @ts-expect-error the new data is the input of the schema
+void ordered.update(ordered.data);
 
 add(order, { id: '5' });
 // @ts-expect-error the input is text, the number is made of it

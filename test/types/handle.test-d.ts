@@ -3,10 +3,13 @@ import { of } from 'rxjs';
 import * as v from 'valibot';
 import { z } from 'zod';
 import { Handle } from '#lib/decorators/handle.decorator.js';
+import { HandleBatch } from '#lib/decorators/handle-batch.decorator.js';
 import { Attempt, JobData, JobId, Signal } from '#lib/decorators/job-params.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { defineJob, type JobOf } from '#lib/job/define-job.js';
 import type { Job } from '#lib/job/job.js';
+import { createTestJob } from '#lib/subpaths/testing.js';
+import type { JobBatch } from '#lib/worker/batches.js';
 
 const welcome = defineJob('email', 'welcome', z.object({ to: z.string(), count: z.coerce.number() }));
 const purge = defineJob<{ olderThan: string }>('email', 'purge');
@@ -47,6 +50,15 @@ export class Accepted {
   @Handle(parsed)
   output(job: Job<{ at: number }>): string {
     return job.data.at.toFixed();
+  }
+  @Handle(parsed)
+  async both(job: JobOf<typeof parsed>): Promise<number> {
+    await job.update({ at: String(job.data.at + 1) });
+    return job.data.at;
+  }
+  @HandleBatch(parsed, { size: 2 })
+  batch(jobs: JobOf<typeof parsed>[], batch: JobBatch<{ at: number }>) {
+    for (const job of jobs) batch.complete(job, job.data.at);
   }
   @Handle(typed)
   alsoOutput(job: JobOf<typeof typed>): number {
@@ -143,3 +155,5 @@ Processor({ critical: '6' });
 Processor(['critical', 3]);
 // @ts-expect-error no such option
 Processor('email', { concurrenzy: 5 });
+
+new Accepted().exact(createTestJob({ data: { to: 'ada', count: 1 } }));

@@ -85,7 +85,7 @@ class Planner {
     }
   }
 
-  private validateData(definition: AnyDefinition, data: unknown): Promise<void> {
+  private validateData(definition: AnyDefinition, data: unknown): Promise<unknown> {
     return checkGiven(checkDefinition(definition, '@Handle()'), data, JSON.stringify(data));
   }
 

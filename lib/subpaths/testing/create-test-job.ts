@@ -28,7 +28,7 @@ export interface TestJobOptions<Data> {
 }
 
 /** A job that records the calls of its handler (progress, log, …) and can be aborted. */
-export interface TestJob<Data = unknown> extends Job<Data> {
+export interface TestJob<Data = unknown> extends Job<Data, any> {
   /** The values passed to `progress()`, after a JSON round trip. */
   readonly progressed: readonly unknown[];
   /** The lines passed to `log()`. */
