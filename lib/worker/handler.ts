@@ -47,6 +47,8 @@ export interface HandlerEntry {
   readonly run: Handler;
   /** `Class.method`, for messages. */
   readonly label: string;
+  /** The name or pattern that it is for; `*` for all other names. */
+  readonly jobName?: string;
   /** If it has a schema, the data is checked and converted before the call. */
   readonly definition?: AnyDefinition;
   /** Options of the handler. They override those of the queue; those of the job override them. */

@@ -4,6 +4,7 @@ import { Log } from '../contract/log.js';
 import { FAREWELL_MS, LAST_WORDS_MS, within } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
+import { ANY_NAME } from '../job/name-pattern.js';
 import { counted, jobText, quoted } from '../job/text.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { QueueTelemetry } from '../options/telemetry.js';
@@ -87,8 +88,6 @@ export class WorkerPool {
   readonly claimer: Claimer;
   private readonly runner: Runner;
   private readonly logger = new Log('QueueWorker');
-  /** Job names that are known to have a handler in code. */
-  private readonly declared = new Set<string>();
   private readonly keys: EndedKeys;
   private readonly shared: SharedStarts | undefined;
   private readonly heldJobs: HeldJobsReconciler;
@@ -117,7 +116,7 @@ export class WorkerPool {
       charge: (changes) => engine.limits.charge(this.queue, changes),
       note: (call) => engine.note(this.queue, { worker: this.worker, ...call }),
       ended: (run) => {
-        if (parts.observe) parts.observe(this.queue, this.declaredName(run.name), run);
+        if (parts.observe) parts.observe(this.queue, this.countedName(run.name), run);
         this.keys.ended(run.id, run.digest, run.outcome);
         this.claimer.ended(run);
       },
@@ -193,12 +192,10 @@ export class WorkerPool {
       this.sayHandlesIn(Math.min(SAY_HANDLES_MS, this.handledForMs / 8));
   }
 
-  /** The name, or `''` if no handler in code has it: there may be many such names. */
-  private declaredName(name: string): string {
-    if (this.declared.has(name)) return name;
-    const isDeclared = this.parts.names().includes(name);
-    if (isDeclared) this.declared.add(name);
-    return isDeclared ? name : '';
+  /** The name, or `''` if no name or pattern in code fits it. Observers limit how many names they count. */
+  private countedName(name: string): string {
+    const handler = this.parts.find(name);
+    return handler && handler.jobName !== ANY_NAME ? name : '';
   }
 
   /** How long a report of the handled names stays valid. */

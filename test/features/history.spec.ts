@@ -50,6 +50,26 @@ describe.each(['redis', 'memory'] as const)('forRoot({ history: true }) on %s', 
   });
 });
 
+it('counts the names of a pattern, and the pool keeps none of them', async () => {
+  const ok = () => undefined;
+  const app = await bootQueue(redis, {
+    handlers: { 'id.*': ok, '*': ok },
+    root: { history: true },
+    watch: false,
+  });
+  const names = ['other', ...Array.from({ length: 100 }, (_, n) => `id.${n}`)];
+  await app.queue.addBulk(names.map((name) => ({ name, data: null })));
+  await until(async () => (await app.queue.stats()).total.processed === names.length, PATIENT);
+  const pool = (app.runtime as unknown as { pools: Map<string, object> }).pools.get('work')!;
+  const sizes = Object.values(pool).map((field) => (field instanceof Set ? field.size : 0));
+  expect(Math.max(...sizes)).toBe(0);
+  await app.runtime.stop();
+  const { byName } = await app.get(QueueInspector).series('work');
+  expect(byName['id.99']).toMatchObject({ added: 1, completed: 1 });
+  expect(byName['other']).toMatchObject({ added: 1, completed: 0 });
+  expect(byName['']).toMatchObject({ added: 0, completed: 1 });
+});
+
 it('writes nothing without it', async () => {
   const app = await bootQueue(redis, { handlers, watch: false });
   await app.queue.add('ok', null);
