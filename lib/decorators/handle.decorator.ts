@@ -40,7 +40,7 @@ export function Handle(): HandleDecorator<any>;
 /**
  * Makes a method of a `@Processor` class the handler of the jobs with this name. It may return a value, a promise or
  * an Observable; the attempt fails if it throws. Repeat the decorator for several names. Only instance methods with a
- * string name can be handlers; anything else throws a `BootstrapError` when the class is defined.
+ * string name can be handlers; anything else throws a `BootstrapError` when the class is defined. Generators are refused at bootstrap.
  *
  * In the name, `*` matches any number of characters, including none: `'email.*'`, `'*.failed'`, and `'*'` for every name. A
  * handler with the exact name is chosen before patterns, and narrower patterns before wider ones: `'email.bulk.*'` before

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { queuePlan, type PlannedHandler, type PoolPlan } from '../handlers/discovery/handler.registry.js';
 import { wrappedHandler } from '../handlers/wrapped.js';
@@ -68,16 +69,29 @@ export function planWorker(
 }
 
 function entriesOf(given: unknown, place: string): [string, (job: Job<any>) => unknown][] {
-  if (typeof given === 'function') return [[ANY_NAME, given as (job: Job<any>) => unknown]];
+  if (isHandler(given)) return [[ANY_NAME, given]];
   const entries = readable(given, place, () =>
     hasFields(given) && !Array.isArray(given) ? Object.entries(given) : [],
   );
   if (entries.length === 0)
-    throw new InvalidOptionError(place, 'a function, or an object of functions by job name', given);
+    throw new InvalidOptionError(
+      place,
+      'a function, or an object of functions by job name, and no generator',
+      given,
+    );
   return entries.map(([name, handler]) => {
     checkJobName(name);
-    if (typeof handler !== 'function')
-      throw new InvalidOptionError(`${place}['${name}']`, 'a function that takes a job', handler);
-    return [name, handler as (job: Job<any>) => unknown];
+    if (!isHandler(handler))
+      throw new InvalidOptionError(
+        `${place}['${name}']`,
+        'a function that takes a job, and no generator',
+        handler,
+      );
+    return [name, handler];
   });
+}
+
+/** A call of a generator returns before its body runs. */
+function isHandler(given: unknown): given is (job: Job<any>) => unknown {
+  return typeof given === 'function' && !types.isGeneratorFunction(given);
 }

@@ -1,5 +1,6 @@
 import { Controller, Injectable, Module, Scope, type ModuleMetadata } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
+import { HandleBatch } from '#lib/decorators/handle-batch.decorator.js';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { BootstrapError } from '#lib/errors.js';
@@ -39,6 +40,31 @@ describe('the bootstrap refuses', () => {
     expect(await faultsOf({ providers: [EmailProcessor, Other, Sms] })).toEqual([
       "job 'welcome' of queue 'email' has 2 handlers: EmailProcessor.welcome and Other.greet; keep one",
       "job 'bye' of queue 'email' has 2 handlers: Other.bye and Other.leave; keep one",
+    ]);
+  });
+
+  it('generators, whose body would never run', async () => {
+    @Processor('email')
+    class Generators {
+      @Handle('a')
+      *a() {}
+      @Handle('b')
+      async *b() {}
+      @HandleBatch('c', { size: 2 })
+      async *c() {}
+    }
+    @Processor('sms', { scope: Scope.REQUEST })
+    class Scoped {
+      @Handle('d')
+      *d() {}
+    }
+    const fault =
+      'is a generator, so a call would return before its body runs; make it an async method, or return an Observable';
+    expect(await faultsOf({ providers: [Generators, Scoped] })).toEqual([
+      `Generators.a ${fault}`,
+      `Generators.b ${fault}`,
+      `Generators.c ${fault}`,
+      `Scoped.d ${fault}`,
     ]);
   });
 

@@ -169,8 +169,13 @@ describe('a queue whose name is known at run time', () => {
     for (const handlers of [undefined, null, 7, 'one', [() => 1], new Map(), {}])
       await expect(runtime.work('t', handlers as never)).rejects.toMatchObject({ code });
     await expect(runtime.work('t', { one: 'two' as never })).rejects.toThrow(
-      `work('t')['one'] must be a function that takes a job, got "two" (string)`,
+      `work('t')['one'] must be a function that takes a job, and no generator, got "two" (string)`,
     );
+    const generator = async function* () {};
+    await expect(runtime.work('t', { one: generator })).rejects.toThrow(
+      /work\('t'\)\['one'\] .* no generator/,
+    );
+    await expect(runtime.work('t', generator)).rejects.toThrow(/work\('t'\) .* no generator/);
     await expect(runtime.work('t', () => 1, { concurrency: 0 })).rejects.toThrow(/work\('t'\)\.concurrency/);
     await expect(runtime.work('t', { 'a.*': () => 1, '*.a': () => 2 })).rejects.toMatchObject({ code });
     await expect(runtime.work('work', () => 1)).rejects.toMatchObject({ code });

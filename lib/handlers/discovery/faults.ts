@@ -94,6 +94,9 @@ export const faults = {
     `queue '${queue}' has ${places.length} handlers for every other job: ${listed(places)}; ` +
     `keep one @Handle() without a name`,
 
+  generator: (place: string) =>
+    `${place} is a generator, so a call would return before its body runs; make it an async method, or return an Observable`,
+
   batchTooLarge: (place: string, size: number, concurrency: number) =>
     `${place} takes batches of up to ${size} jobs, but its pool runs ${concurrency} jobs at once, and each job of a batch takes a slot; ` +
     `set concurrency to at least ${size}, or size to at most ${concurrency}`,

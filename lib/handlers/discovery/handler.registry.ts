@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { type HandlerMark, showHandle } from '../../decorators/metadata.js';
 import { messageOf } from '../../errors/thrown.js';
@@ -160,6 +161,7 @@ function entriesOf(
   const { className } = processor;
   const label = `${className}.${method.name}`;
   if (method.marks.length === 0) return [];
+  if (types.isGeneratorFunction(processor.instance[method.name])) found.push(faults.generator(label));
   found.push(...batchFaults(processor, method, label));
   const single = method.marks.some(({ batch }) => batch === undefined)
     ? makeHandler(processor, method.name, label)
