@@ -73,6 +73,8 @@ export interface LimitCharge {
   readonly count: number;
   /** How long ago the starts were counted that a negative count takes back, in ms. @default 0 */
   readonly agoMs?: number;
+  /** The probes of a breaker called no handler, so the next ones may start now. @default false */
+  readonly probesAgain?: boolean;
 }
 
 /** A worker's call to the shared limits of its queue: it asks for starts, or gives back those that it did not use. */

@@ -59,7 +59,13 @@ export class RedisLimits implements LimitVerbs {
 
   private async chargeAt(place: string, changes: readonly LimitCharge[]): Promise<void> {
     if (changes.length === 0) return;
-    const list = changes.flatMap(({ field, holdMs, count, agoMs = 0 }) => [field, holdMs, count, agoMs]);
+    const list = changes.flatMap(({ field, holdMs, count, agoMs = 0, probesAgain = false }) => [
+      field,
+      holdMs,
+      count,
+      agoMs,
+      Number(probesAgain),
+    ]);
     await this.store.run(charge, this.store.keysOf(place).fixed, {}, { changes: list });
   }
 

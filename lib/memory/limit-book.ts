@@ -141,9 +141,12 @@ export class LimitBook {
 
   charge(changes: readonly LimitCharge[]): void {
     const { now } = this.queue;
-    for (const { field, holdMs, count, agoMs = 0 } of changes) {
+    for (const { field, holdMs, count, agoMs = 0, probesAgain = false } of changes) {
       const rule = field.startsWith('g:') ? this.rule(field, this.rule('g')) : this.rule(field);
-      let { blocked, rate, mark, till } = this.use(field);
+      const before = this.use(field);
+      let { blocked, rate, mark, till } = before;
+      const hasProbe = probesAgain && mark === '?';
+      if (hasProbe) till = now;
       if (holdMs > 0) {
         blocked = Math.max(blocked, now + holdMs);
         this.flag(field.startsWith('n:') ? 'bn' : field.startsWith('g:') ? 'bg' : 'b');
@@ -153,11 +156,16 @@ export class LimitBook {
         mark = '';
       }
       if (rule.rate && count !== 0) rate = rateCharged(rule.rate, rate, now, count, now - agoMs);
-      if (!(holdMs > 0 || (holdMs === 0 ? rule.rate : this.uses.has(field)))) continue;
-      this.uses.set(field, { blocked, rate, mark, till });
+      const hasState = this.uses.has(field);
+      const counts = hasProbe || (rule.rate && (hasState || count >= 0));
+      if (!(holdMs > 0 || (holdMs === 0 ? counts : hasState))) continue;
+      const after = { blocked, rate, mark, till };
+      this.uses.set(field, after);
       const line = /^[gn]:/.test(field) ? this.lineNamed(field) : null;
-      if (line && holdMs < 0) this.wake(line, true);
-      if (holdMs < 0) this.queue.ring();
+      const hasOpened = () => roomOf(rule, before, now).left < 1 && roomOf(rule, after, now).left >= 1;
+      if (!(holdMs < 0 || (count < 0 && hasOpened()))) continue;
+      if (line) this.wake(line, true);
+      this.queue.ring();
     }
   }
 

@@ -376,7 +376,11 @@ export class Claimer extends SlotUser {
   private takeJobs(answer: Answered, asked: number, tookMs: number, isRepeated: boolean): void {
     const supply = supplyOf(answer, asked);
     const jobs = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
-    if (asked > 0) this.prefetch.measured(supply, tookMs, answer.kind === 'exchanged' && answer.isLimited);
+    if (asked > 0) {
+      const isLimited = answer.kind === 'exchanged' && answer.isLimited === true;
+      this.parts.runner.isLimited = isLimited;
+      this.prefetch.measured(supply, tookMs, isLimited);
+    }
     // Tell the heartbeat thread before a handler runs: a handler may block everything but that thread.
     this.parts.leases.holds(this.queue, jobs.length > 0 || this.holding() > 0);
     const wasWaiting = this.claims.size > 0;

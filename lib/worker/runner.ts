@@ -1,6 +1,6 @@
 import type { ClaimedJob, NoteCall } from '../contract/engine.js';
 import { tracedEnd } from '../contract/observer.js';
-import type { LimitCharge } from '../contract/limit-verbs.js';
+import type { LimitCharge, LimitField } from '../contract/limit-verbs.js';
 import { LinkedSet } from '../contract/linked-set.js';
 import { Log } from '../contract/log.js';
 import { WrongStateError } from '../errors.js';
@@ -22,6 +22,7 @@ import { followStream, isObservable } from './observable.js';
 import { FailureLog } from './failure-log.js';
 import type { RunReports } from './run-reports.js';
 import { Run, type Note, type NoteWriter } from './run.js';
+import { UnusedStarts } from './unused-starts.js';
 import { heldBack, withinLimits, RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
 
 const COMPLETED = { kind: 'completed' } as const;
@@ -79,9 +80,12 @@ export class Runner implements NoteWriter {
   readonly maxPayloadBytes: number;
   readonly payloads: PayloadMode;
   isDraining = false;
+  /** Whether the last answer said that the queue has limits: they count the starts of its jobs. */
+  isLimited = false;
   private readonly logger = new Log('QueueWorker');
   private readonly failureLog: FailureLog;
   private readonly unknownJobs: UnknownJobs;
+  private readonly unused: UnusedStarts;
   private readonly missing = new Set<string>();
   /** Whether `completed` events contain results. */
   private readonly hasResultEvents: boolean;
@@ -95,6 +99,7 @@ export class Runner implements NoteWriter {
     this.maxPayloadBytes = maxPayloadBytes;
     this.payloads = payloads;
     this.failureLog = new FailureLog(name, parts.queue.log);
+    this.unused = new UnusedStarts(this.parts.charge, () => this.runs.size > 0);
     this.unknownJobs = new UnknownJobs(unknownJob, unknownJobTimeoutMs, parts.unhandledMs);
   }
 
@@ -165,9 +170,8 @@ export class Runner implements NoteWriter {
   }
 
   async charge({ name, group, startedAt }: Run, more: number): Promise<void> {
-    const shared = (this.parts.queue.uses ?? []).map((limit) => `s:${limit}`);
-    const fields = ['q', group === null ? `n:${name}` : `g:${group}`, ...shared];
     const agoMs = Math.max(0, Math.round(this.parts.now() - startedAt.getTime()));
+    const fields = this.limitsOf(name, group);
     await this.parts.charge(fields.map((field) => ({ field, holdMs: 0, count: more, agoMs })));
   }
 
@@ -382,11 +386,19 @@ export class Runner implements NoteWriter {
     return listeners?.isEmpty ? undefined : listeners;
   }
 
+  /** The limits that count the starts of a job. */
+  private limitsOf(name: string, group: string | null): LimitField[] {
+    const shared = (this.parts.queue.uses ?? []).map((limit) => `s:${limit}`);
+    return ['q', group === null ? `n:${name}` : `g:${group}`, ...shared];
+  }
+
   private cannotRun(job: ClaimedJob, name: string, outcome: Outcome): null {
     const { id, failed, stalls } = job;
-    this.heard?.unrunnable(job, decodeBody(job.body), this.parts.queue.policy.attempts, outcome);
+    const body = decodeBody(job.body);
+    this.heard?.unrunnable(job, body, this.parts.queue.policy.attempts, outcome);
     if (outcome.kind === 'dead') this.failureLog.unrunnable(id, outcome);
-    const digest = decodeBody(job.body)?.options.digest;
+    const { digest, group = null, cost = 1 } = body?.options ?? NO_OPTIONS;
+    if (this.isLimited) this.unused.add(this.limitsOf(name, group), cost);
     this.parts.ended({ id, name, attempt: failed, stalls, durationUs: 0, outcome, digest });
     return null;
   }

@@ -24,6 +24,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
   };
   const state = async (field = 'q') =>
     (await t.engine.limits.list(QUEUE)).find((one) => one.field === field)!.breaker;
+  const wasRung = async () => (await t.engine.awaitBell([QUEUE], 5)) === QUEUE;
   async function take(want: number) {
     const { claimed, supply } = await t.exchanged({ want });
     return { ids: claimed.map(({ id }) => id), supply };
@@ -124,6 +125,27 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     await t.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: -1, count: 0 }]);
     expect(await state()).toBe('closed');
     expect((await take(9)).ids).toEqual(['d']);
+  });
+
+  it('lets the next probes start at once if the first called no handler', async () => {
+    const [q, again] = ['q', { holdMs: 0, count: -2, probesAgain: true }];
+    await set(q, { breaker: BREAKER });
+    await t.add('a', 'b', 'c', 'd', 'e');
+    await t.claim(1);
+    await report({ failed: 3 });
+    await t.engine.limits.charge(QUEUE, [{ field: q, ...again }]);
+    // It is open, so there were no probes.
+    expect(await take(9)).toEqual({ ids: [], supply: { limitedForMs: 500 } });
+    await t.advance(500);
+    expect((await take(9)).ids).toEqual(['b', 'c']);
+    while (await wasRung());
+    await t.engine.limits.charge(QUEUE, [{ field: q, ...again, probesAgain: false }]);
+    expect(await wasRung()).toBe(false);
+    expect((await take(9)).ids).toEqual([]);
+    await t.engine.limits.charge(QUEUE, [{ field: q, ...again }]);
+    expect(await wasRung()).toBe(true);
+    expect(await take(9)).toEqual({ ids: ['d', 'e'], supply: { limitedForMs: 500 } });
+    expect(await state()).toBe('half-open');
   });
 
   it('is changed while it holds, and holds nothing back once its rule is gone', async () => {

@@ -51,6 +51,25 @@ describe('a circuit breaker', () => {
     ]);
   });
 
+  it('is not kept open by jobs that have expired: they are no probes', async () => {
+    let isDown = true;
+    const { queue, said } = await bootQueue(redis, {
+      queue: { limits: { breaker: { ...breaker, failures: 1, openFor: '1s' } }, defaults: { attempts: 1 } },
+      handlers: {
+        job: () => {
+          if (isDown) throw new Error('503');
+        },
+      },
+    });
+    await queue.add('job', null);
+    await said.first(({ type }) => type === 'breakerOpened', PATIENT);
+    isDown = false;
+    const late = { name: 'job', data: null, options: { expiresIn: 1 } };
+    await queue.addBulk([...Array.from({ length: 30 }, () => late), { name: 'job', data: null }]);
+    await said.first(({ type }) => type === 'breakerClosed', PATIENT);
+    expect((await queue.counts()).dead).toBe(31);
+  });
+
   it('counts only errors that isFailure selects, and none that another attempt cannot fix', async () => {
     const isFailure = (error: unknown) => {
       if ((error as Error).message === 'odd') throw new Error('cannot tell');

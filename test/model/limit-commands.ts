@@ -78,6 +78,7 @@ export const charge = command(
     of: fc.constantFrom('q', 'g:g1', 'n:work', 's:api'),
     holdMs: fc.constantFrom(0, 0, 500, 5_000, -1),
     count: fc.constantFrom(-3, 0, 2),
+    probesAgain: fc.boolean(),
   }),
   (scene, { of, ...more }) => scene.both((engine) => engine.limits.charge(QUEUE, [{ field: of, ...more }])),
 );

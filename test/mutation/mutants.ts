@@ -91,12 +91,12 @@ end
  * they do wrong is seldom a call, and often a comparison or a sum.
  */
 export const FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
-  charge: ['limits', 'breakers', 'shared-limits'],
+  charge: ['limits', 'limits-again', 'breakers', 'shared-limits'],
   'claim-limited': ['limits', 'limited-claims', 'lines', 'breakers', 'groups-again'],
   'free-keys': ['unique'],
   limits: ['limits', 'breakers', 'shared-limits'],
   report: ['breakers'],
-  'set-limits': ['limits', 'breakers'],
+  'set-limits': ['limits', 'limits-again', 'breakers'],
   share: ['shared-limits', 'breakers'],
   'wake-lines': ['limits'],
   'shared/aggregate': ['aggregate'],

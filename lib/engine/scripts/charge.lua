@@ -1,16 +1,19 @@
 --@needs types, clock, lines, limits, corrections, bell
 -- Stops starts for a while, ends such a hold and closes a breaker (ms below 0), or corrects the count of a rate. Arguments: fields
--- of `limitStates`, each with ms, count, and how many ms ago the starts were counted that a negative count takes back. A name or group
--- gets a line, and its state is deleted with that line when it is no longer needed.
+-- of `limitStates`, each with ms, count, how many ms ago the starts were counted that a negative count takes back, and 1 if the probes of
+-- a breaker called no handler: then the next ones may start now. A name or group gets a line, and its state is deleted with that line
+-- when it is no longer needed.
 check_types(key_meta, key_limits, key_limitStates, key_lines, key_lineStates, key_ready, key_resting, key_doorbell)
 local now = clock()
 local texts = redis.call('HMGET', key_limits, 'g')
-for i = changes_first, changes_last, 4 do
+for i = changes_first, changes_last, 5 do
   local field, hold_ms, count, ago = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
   local kind = string.sub(field, 1, 2)
   local text, state = redis.call('HGET', key_limits, field), redis.call('HGET', key_limitStates, field)
   local rule = limits_in(text, kind == 'g:' and limits_in(texts[1]) or nil)
   local blocked, rate, mark, till = limit_state(state)
+  local has_probe = ARGV[i + 4] == '1' and mark == '?'
+  if has_probe then till = now end
   if hold_ms > 0 then
     blocked = math.max(blocked, now + hold_ms)
     flag_limits(kind == 'n:' and 'bn' or kind == 'g:' and 'bg' or 'b')
@@ -19,11 +22,15 @@ for i = changes_first, changes_last, 4 do
     blocked, mark = 0, ''
   end
   if rule.rate and count ~= 0 then rate = rate_corrected(rule.rate, rate, now, count, now - ago) end
-  if hold_ms > 0 or hold_ms == 0 and rule.rate or hold_ms < 0 and state then
-    redis.call('HSET', key_limitStates, field, state_text(blocked, rate, mark, till))
+  -- Without a state there is nothing to take back.
+  if hold_ms > 0 or hold_ms == 0 and (rule.rate and (state or count >= 0) or has_probe) or hold_ms < 0 and state then
+    local after = state_text(blocked, rate, mark, till)
+    redis.call('HSET', key_limitStates, field, after)
     local number = (kind == 'n:' or kind == 'g:') and numbers_of({ field })[field]
-    if number and hold_ms < 0 then look_at_line(number) end
-    if hold_ms < 0 then ring() end
+    -- The workers wait for the time at which the limit would have let the next job start.
+    local opens = hold_ms < 0 or count < 0 and rate_room(rule, state, now, 1) < 1 and rate_room(rule, after, now, 1) >= 1
+    if number and opens then look_at_line(number) end
+    if opens then ring() end
   end
 end
 return 1

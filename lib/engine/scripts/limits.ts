@@ -123,8 +123,8 @@ export const charge = defineScript({
   keys: ['meta', 'limits', 'limitStates', ...LINE_KEYS, 'doorbell'],
   args: {},
   /**
-   * changes: field of the limit, ms to hold starts back (below 0: a hold ends), the amount to add to the count of its rate, and how
-   * many ms ago the starts were counted that a negative amount takes back.
+   * changes: field of the limit, ms to hold starts back (below 0: a hold ends), the amount to add to the count of its rate, how many
+   * ms ago the starts were counted that a negative amount takes back, and 1 if the next probes of its breaker may start now.
    */
   lists: ['changes'],
   reply: (raw: number) => raw,

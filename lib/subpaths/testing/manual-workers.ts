@@ -245,7 +245,9 @@ class ManualWorker {
   /** Runs the next job to its end; resolves to null if none can be claimed. `first` is called right before the claim. */
   async runNext(first?: () => void): Promise<JobRun | null> {
     const answer = await this.exchange([], 1, first);
-    const job = answer.kind === 'exchanged' ? answer.claimed[0] : undefined;
+    if (answer.kind !== 'exchanged') return null;
+    this.runner.isLimited = answer.isLimited === true;
+    const [job] = answer.claimed;
     return job ? this.run(job) : null;
   }
 

@@ -1,0 +1,40 @@
+import { describe, expect, it } from 'vitest';
+import type { LimitRule } from '#lib/contract/limit-verbs.js';
+import { QUEUE } from '../scripts/support.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { ENGINES, useEngine } from './support.js';
+
+const slow = { rate: { max: 1, per: 1_000, window: 'sliding', burst: 1 } } as const;
+
+describe.each(ENGINES)('limits on %s', (kind) => {
+  const t = useEngine(kind);
+  const set = (field: string, rule: LimitRule | null, part: 'code' | 'live' = 'live') =>
+    t.engine.limits.set(QUEUE, field, part, rule);
+  const grouped = (id: string) => {
+    const group = id.split('.')[0]!;
+    return { id, name: 'job', hasOwnId: true, group, body: encodeBody('job', t.now, { group }, '') };
+  };
+  const take = async (want: number) => (await t.exchanged({ want })).claimed.map(({ id }) => id);
+
+  it('wakes a worker if starts are taken back that others wait for, and no state comes from nothing', async () => {
+    const wasRung = async () => (await t.engine.awaitBell([QUEUE], 5)) === QUEUE;
+    const back = (field: string) => t.engine.limits.charge(QUEUE, [{ field, holdMs: 0, count: -1 }]);
+    const { rate } = slow;
+    await set('g', { rate });
+    await t.add(grouped('a.0'), grouped('a.1'), grouped('b.0'));
+    expect(await take(9)).toEqual(['a.0', 'b.0']);
+    while (await wasRung());
+    await back('g:a');
+    expect(await wasRung()).toBe(true);
+    expect(await take(9)).toEqual(['a.1']);
+    while (await wasRung());
+    await back('g:a');
+    await back('g:a');
+    await back('g:c');
+    expect(await wasRung()).toBe(true);
+    expect(await wasRung()).toBe(false);
+    expect((await t.engine.limits.groups(QUEUE, '0', 9)).groups.map(({ field }) => field)).not.toContain(
+      'g:c',
+    );
+  });
+});

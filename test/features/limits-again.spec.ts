@@ -1,0 +1,52 @@
+import { expect, it } from 'vitest';
+import type { Job } from '#lib/job/job.js';
+import type { Queue } from '#lib/producer/queue.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+
+/** Adds jobs that expire before a worker can start them. */
+async function addExpiring(queue: Queue, count: number, options: { group?: string } = {}) {
+  const job = (data: string, more = {}) => ({ name: 'job', data, options: { ...options, ...more } });
+  await queue.addBulk(Array.from({ length: count }, () => job('late', { expiresIn: 1 })));
+  const added = Date.now();
+  await until(() => Date.now() > added + 5);
+  return { job };
+}
+
+it('a rate counts no job whose handler is not called: it has expired, or no handler has its name', async () => {
+  const limits = { rate: { max: 2, per: '1h' } } as const;
+  const run: unknown[] = [];
+  const { queue, said } = await bootQueue(redis, {
+    root: { limits: { api: limits } },
+    queue: { limits, uses: ['api'] },
+    handlers: { job: ({ data }: Job) => void run.push(data) },
+    concurrency: 1,
+  });
+  await queue.addBulk(Array.from({ length: 3 }, () => ({ name: 'new', data: null })));
+  await said.take(3, ({ type }) => type === 'delayed', PATIENT);
+  await queue.pause();
+  const { job } = await addExpiring(queue, 5);
+  await queue.addBulk([job('first'), job('second'), job('too many')]);
+  await queue.resume();
+  await said.take(5, ({ type }) => type === 'dead', PATIENT);
+  await said.take(2, ({ type }) => type === 'completed', PATIENT);
+  expect(run).toEqual(['first', 'second']);
+});
+
+it('a rate of a group counts no job that has expired', async () => {
+  const run: unknown[] = [];
+  const { queue, said } = await bootQueue(redis, {
+    queue: { groups: { rate: { max: 1, per: '1h' } } },
+    handlers: { job: ({ data }: Job) => void run.push(data) },
+  });
+  await queue.pause();
+  const { job } = await addExpiring(queue, 3, { group: 'a' });
+  await queue.addBulk([job('first'), job('too many')]);
+  await queue.resume();
+  await said.take(1, ({ type }) => type === 'completed', PATIENT);
+  expect(run).toEqual(['first']);
+  expect((await queue.counts()).dead).toBe(3);
+});
