@@ -197,7 +197,7 @@ export class LimitBook {
         }
       }
       const places =
-        retryBudget && retries + firsts > 0
+        retryBudget && (retries !== 0 || firsts > 0)
           ? this.breakers.book(report, retryBudget, now)
           : { firstMs: 0, eachMs: 0 };
       return { breaker: change?.kind ?? '', ...places };

@@ -11,6 +11,7 @@ interface Collected {
   completed: number;
   failed: number;
   firsts: number;
+  unbooked: number;
   readonly retries: ((delayMs: number) => void)[];
   readonly failures: ((delayMs: number) => void)[];
 }
@@ -76,6 +77,12 @@ export class RunReports {
     return Promise.all(delays).then((all) => Math.max(0, ...all));
   }
 
+  /** A retry that was reported as a failed run before does not happen: it would come too late. */
+  unbooked({ name }: Pick<Ended, 'name'>): void {
+    for (const field of this.fieldsOf(name))
+      if (this.rules.get(field)!.retryBudget) this.of(field).unbooked += 1;
+  }
+
   private fieldsOf(name: string): LimitField[] {
     return ['q', `n:${name}`, ...this.shared].filter((field) => this.rules.has(field));
   }
@@ -101,8 +108,10 @@ export class RunReports {
 
   private of(field: LimitField): Collected {
     let of = this.collected.get(field);
-    if (!of)
-      this.collected.set(field, (of = { completed: 0, failed: 0, firsts: 0, retries: [], failures: [] }));
+    if (!of) {
+      of = { completed: 0, failed: 0, firsts: 0, unbooked: 0, retries: [], failures: [] };
+      this.collected.set(field, of);
+    }
     if (!this.isPlanned) {
       this.isPlanned = true;
       setImmediate(() => void this.send());
@@ -114,12 +123,12 @@ export class RunReports {
     this.isPlanned = false;
     const all = [...this.collected];
     this.collected.clear();
-    const reports = all.map(([field, { completed, failed, firsts, retries }]) => ({
+    const reports = all.map(([field, { completed, failed, firsts, unbooked, retries }]) => ({
       field,
       completed,
       failed,
       firsts,
-      retries: retries.length,
+      retries: retries.length - unbooked,
     }));
     let answers: readonly RunReportAnswer[] = [];
     try {

@@ -52,7 +52,7 @@ export interface RunnerParts {
   /** Reports the cost of a run to limits, or stops all starts for a while. */
   readonly charge: (changes: readonly LimitCharge[]) => Promise<void>;
   /** Set if the queue has circuit breakers or retry budgets. */
-  readonly reports?: Pick<RunReports, 'completed' | 'failed'> | undefined;
+  readonly reports?: Pick<RunReports, 'completed' | 'failed' | 'unbooked'> | undefined;
   /** Methods with `@OnJob`. */
   readonly listeners?: JobListeners | undefined;
   /** Begins the trace of a run. */
@@ -323,6 +323,8 @@ export class Runner implements NoteWriter {
       if (run.closed) return;
       // Meanwhile the run may have lost its job or been cancelled.
       const last = run.aborted?.reason === 'cancelled' ? RELEASED : withinLimits(run, outcome, now());
+      if (outcome.kind === 'retried' && outcome.counted && last.kind !== 'retried')
+        this.parts.reports?.unbooked(run);
       this.end(run, last, error);
     });
   }

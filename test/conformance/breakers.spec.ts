@@ -226,10 +226,16 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
   it('gives retries places, `max` at once and then one by one', async () => {
     await set('q', { retryBudget: { max: 2, per: 1_000 } });
     const book = (retries: number) =>
-      t.engine.limits.report(QUEUE, [{ field: 'q', completed: 0, failed: 0, retries, firsts: 9 }]);
+      t.engine.limits.report(QUEUE, [
+        { field: 'q', completed: 0, failed: 0, retries, firsts: retries > 0 ? 9 : 0 },
+      ]);
     expect(await book(3)).toEqual([{ breaker: '', firstMs: -500, eachMs: 500 }]);
     expect(await book(1)).toEqual([{ breaker: '', firstMs: 1_000, eachMs: 500 }]);
+    // Booked retries that do not happen.
+    await book(-3);
+    expect(await book(2)).toEqual([{ breaker: '', firstMs: 0, eachMs: 500 }]);
     await t.advance(10_000);
+    await book(-9);
     expect(await book(1)).toEqual([{ breaker: '', firstMs: -500, eachMs: 500 }]);
     // No claim looks at it.
     await t.add('a');

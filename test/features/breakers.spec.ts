@@ -240,6 +240,29 @@ describe('a retry budget', () => {
     expect((await queue.counts()).dead).toBe(0);
   });
 
+  it('is not used up by retries that would come too late', async () => {
+    let isDown = true;
+    const { queue } = await bootQueue(redis, {
+      handlers: {
+        job: ({ attempt }: Job) => {
+          if (isDown || attempt === 1) throw new Error('503');
+        },
+      },
+      queue: {
+        limits: { retryBudget: { max: 1, per: '400ms' } },
+        defaults: { attempts: 9, backoff: 1, retention: '1h' },
+      },
+      watch: false,
+    });
+    const late = { name: 'job', data: null, options: { retryFor: '300ms' } } as const;
+    await queue.addBulk(Array.from({ length: 200 }, () => late));
+    await until(async () => (await queue.counts()).dead === 200, { ...PATIENT, what: () => 'all are dead' });
+    isDown = false;
+    await queue.add('job', null);
+    await until(async () => (await queue.counts()).completed === 1, { ...PATIENT, what: () => 'a retry' });
+    expect((await queue.counts()).dead).toBe(200);
+  });
+
   it('allows a percentage of the first attempts more', async () => {
     const retried: string[] = [];
     const { queue } = await bootQueue(redis, {

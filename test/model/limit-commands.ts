@@ -90,7 +90,7 @@ const runsOf = (...fields: string[]) =>
       field: fc.constantFrom(...fields),
       completed: fc.nat({ max: 2 }),
       failed: fc.nat({ max: 3 }),
-      retries: fc.nat({ max: 3 }),
+      retries: fc.integer({ min: -2, max: 3 }),
       firsts: fc.nat({ max: 4 }),
     }),
     { minLength: 1, maxLength: 3 },

@@ -105,7 +105,7 @@ export const report = defineScript({
   keys: ['meta', 'limits', 'limitStates', ...LINE_KEYS, 'shares', 'doorbell', 'events'],
   args: { maxEvents: 'int' },
   /**
-   * reports: field of the limit, how many runs completed, how many failed, how many of these are retried, how many were first
+   * reports: field of the limit, how many runs completed, how many failed, how many retries to book, how many were first
    * attempts. sharedEvents: events of shared limits.
    */
   lists: ['reports', 'sharedEvents'],

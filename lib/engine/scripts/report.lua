@@ -1,7 +1,7 @@
 --@needs types, clock, lines, limits, breakers, shares, bell, event
 -- Reports to circuit breakers and retry budgets how runs ended. Arguments: fields of `limits`, each with the number of completed
--- runs, of failed runs, of failed runs that will be retried, and of first attempts. Returns for each whether its breaker opened or closed, when the
--- first retry may run, and how much later each further one. If the breaker of a shared limit (`s:`) changes, also the queues that use
+-- runs, of failed runs, of retries to book (below 0: booked ones that do not happen), and of first attempts. Returns for each whether its
+-- breaker opened or closed, when the first retry may run, and how much later each further one. If the breaker of a shared limit (`s:`) changes, also the queues that use
 -- the limit. The caller then calls this script for each of them with `sharedEvents`, because their keys may be on other nodes: types of
 -- events, each with the field of the limit and for how long nothing starts.
 check_types(key_meta, key_limits, key_limitStates, key_lines, key_lineStates, key_ready, key_resting, key_shares, key_doorbell)
@@ -53,7 +53,7 @@ for i = reports_first, reports_last, 5 do
       end
     end
   end
-  if rule.retryBudget and retries + firsts > 0 then first, each = book_retries(field, rule.retryBudget, now, retries, firsts) end
+  if rule.retryBudget and (retries ~= 0 or firsts > 0) then first, each = book_retries(field, rule.retryBudget, now, retries, firsts) end
   answers[#answers + 1] = { change, string.format('%.3f', first), string.format('%.3f', each), users, breaker and breaker.openFor or 0 }
 end
 write_events(events, now)
