@@ -45,7 +45,8 @@ export function heldBack(
   const limit = read(thrown, 'limit');
   let field = 'q';
   if (uses.some((one) => one === limit)) field = `s:${String(limit)}`;
-  else if (scope === 'name') field = `n:${name}`;
+  // A job of a group waits in the line of its group, where no limit of its name applies.
+  else if (scope === 'name' && group === null) field = `n:${name}`;
   else if (scope === 'group' && group !== null) field = `g:${group}`;
   return { field, holdMs: Math.max(holdMs, MIN_SNOOZE_MS), count: 0 };
 }

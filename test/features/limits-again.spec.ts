@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Job } from '#lib/job/job.js';
+import { RateLimited, type Job } from '#lib/job/job.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -49,4 +49,20 @@ it('a rate of a group counts no job that has expired', async () => {
   await said.take(1, ({ type }) => type === 'completed', PATIENT);
   expect(run).toEqual(['first']);
   expect((await queue.counts()).dead).toBe(3);
+});
+
+it('the whole queue is held by RateLimited for the name of a job that has a group', async () => {
+  const { queue, said } = await bootQueue(redis, {
+    queue: { groups: {} },
+    handlers: {
+      job: () => {
+        throw new RateLimited('1h', { scope: 'name' });
+      },
+    },
+  });
+  await queue.add('job', null, { group: 'a' });
+  await said.take(1, ({ type }) => type === 'released', PATIENT);
+  expect(await queue.limits.holding({ name: 'other', group: 'b' })).toMatchObject([
+    { of: 'queue', reason: 'held' },
+  ]);
 });
