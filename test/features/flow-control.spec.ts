@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { QueueEngine } from '#lib/contract/engine.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
-import { UnrecoverableError } from '#lib/errors.js';
+import { QueueFullError, UnrecoverableError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import type { MaxWaitingOptions } from '#lib/options/bounds.js';
 import type { AddResult } from '#lib/producer/add-result.js';
@@ -405,6 +405,24 @@ describe('a queue that takes only so many waiting jobs', () => {
       jobId: first!.id,
       reason: 'dropped',
     });
+  });
+
+  it('rejects calls that need the new job where others are dropped: addAndWait, and a retry of a completed job', async () => {
+    const { queue, ended } = await bootQueue(redis, {
+      queue: { maxWaiting: { limit: 1, onFull: 'dropNew' }, defaults: { retention: '1h' } },
+      handlers: { job: () => 1 },
+    });
+    const { id } = await queue.add('job', 1);
+    await ended(id);
+    await queue.pause();
+    await queue.add('job', 2);
+    await expect(queue.addAndWait('job', 3)).rejects.toThrow(QueueFullError);
+    await expect(queue.retry(id)).rejects.toThrow(QueueFullError);
+    expect(await queue.get(id)).toMatchObject({ state: 'completed' });
+    expect(await queue.add('job', 4)).toMatchObject({ dropped: true });
+    await queue.resume();
+    await expect(queue.addAndWait('job', 5)).resolves.toBe(1);
+    await queue.retry(id);
   });
 
   it.each([
