@@ -109,7 +109,10 @@ export interface ShareAnswer {
  * the queue of the call is then ignored.
  */
 export interface LimitVerbs {
-  /** Sets one part of a rule, or removes it with null. Fields set live override those from the code. */
+  /**
+   * Sets one part of a rule, or removes it with null. Fields set live override those from the code, and live fields that the rule
+   * does not have stay as they are.
+   */
   set(queue: QueueRef, field: LimitField, part: 'code' | 'live', rule: LimitRule | null): Promise<void>;
   /** Reports to circuit breakers and retry budgets how runs ended. Returns an answer for each report. */
   report(queue: QueueRef, reports: readonly RunReport[]): Promise<readonly RunReportAnswer[]>;

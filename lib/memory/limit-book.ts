@@ -96,10 +96,11 @@ export class LimitBook {
     for (const flag of flags) if (!this.flags.includes(flag)) this.flags += flag;
   }
 
-  set(field: LimitField, part: 'code' | 'live', rule: LimitRule | null): void {
+  set(field: LimitField, part: 'code' | 'live', given: LimitRule | null): void {
     const { queue } = this;
     const parts = { ...this.rules.get(field) };
     const before = JSON.stringify(parts[part] ?? {});
+    const rule = given && part === 'live' ? { ...parts.live, ...given } : given;
     delete parts[part];
     if (rule) parts[part] = rule;
     if (parts.code || parts.live) {

@@ -1,4 +1,4 @@
-import type { LimitField, LimitRule, LimitState } from '../contract/limit-verbs.js';
+import type { LimitField, LimitState } from '../contract/limit-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { InvalidOptionError } from '../errors.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
@@ -206,7 +206,7 @@ export class QueueLimits {
     const { name } = readTarget(target, 'limits.set()', refuse)!;
     const given = readQueueLimitChange(change, 'limits.set()', refuse)!;
     await checkTarget(this.engine, this.queue, name, 'limits.set()');
-    await changeLimit(this.engine, this.queue, fieldOf(name), given);
+    await this.engine.limits.set(this.queue, fieldOf(name), 'live', given);
   }
 
   /**
@@ -286,12 +286,8 @@ export class SharedLimit {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async set(change: SharedLimitChange): Promise<void> {
-    await changeLimit(
-      this.engine,
-      this.queue,
-      this.field,
-      readSharedLimitChange(change, 'shared().set()', refuse)!,
-    );
+    const given = readSharedLimitChange(change, 'shared().set()', refuse)!;
+    await this.engine.limits.set(this.queue, this.field, 'live', given);
   }
 
   /**
@@ -346,7 +342,6 @@ async function stateOf(
   return all.find(({ field: one }) => one === of);
 }
 
-/** Merges the change into the fields that were set at run time before. */
 /** In a queue with groups, a limit of a job name would hold no job back. */
 async function checkTarget(
   engine: QueueEngine,
@@ -359,16 +354,6 @@ async function checkTarget(
   const hasGroups = limits.some(({ field: one }) => one === 'g') || groups.ready + groups.resting > 0;
   if (hasGroups)
     throw new InvalidOptionError(`${call}.name`, 'left out with groups: a job waits in one line', name);
-}
-
-async function changeLimit(
-  engine: QueueEngine,
-  queue: string,
-  of: LimitField,
-  given: LimitRule,
-): Promise<void> {
-  const before = await stateOf(engine, queue, of);
-  await engine.limits.set(queue, of, 'live', { ...before?.live, ...given });
 }
 
 /**
@@ -409,7 +394,8 @@ export class QueueGroup {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async set(change: GroupChange): Promise<void> {
-    await changeLimit(this.engine, this.queue, this.field, readGroupChange(change, 'group().set()', refuse)!);
+    const given = readGroupChange(change, 'group().set()', refuse)!;
+    await this.engine.limits.set(this.queue, this.field, 'live', given);
   }
 
   /**

@@ -37,4 +37,15 @@ describe.each(ENGINES)('limits on %s', (kind) => {
       'g:c',
     );
   });
+
+  it('keeps the fields that a later change at run time does not have, but none that the code does not have any more', async () => {
+    await set('q', { concurrency: 2, weight: 3 });
+    const { rate } = slow;
+    await set('q', { rate, concurrency: 5 });
+    await set('q', { concurrency: 1 }, 'code');
+    await set('q', { maxSize: 9 }, 'code');
+    const [limit] = await t.engine.limits.list(QUEUE);
+    expect(limit).toMatchObject({ code: { maxSize: 9 }, live: { concurrency: 5, weight: 3, rate } });
+    expect(Object.keys(limit!.code!)).toEqual(['maxSize']);
+  });
 });

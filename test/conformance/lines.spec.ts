@@ -58,7 +58,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     await set('g', { rate: { max: 1, per: 1_000, window: 'fixed', burst: 1 } });
     await t.add(...some('a', 2));
     expect(await take(9)).toEqual({ ids: ['a.0'], supply: { limitedForMs: 1_000 } });
-    await set('g', { weight: 1 });
+    await set('g', { weight: 1, rate: false });
     await t.add(grouped('a.2'));
     expect((await take(9)).ids).toEqual(['a.1', 'a.2']);
     expect((await take(9)).supply).toBe('empty');
@@ -68,7 +68,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     await set('g:a', { rate: { max: 1, per: 60_000, window: 'fixed', burst: 1 } });
     await t.add(...some('a', 2));
     expect(await take(9)).toEqual({ ids: ['a.0'], supply: { limitedForMs: 60_000 } });
-    await set('g:a', { concurrency: 5 });
+    await set('g:a', { concurrency: 5, rate: false });
     expect(await take(9)).toEqual({ ids: ['a.1'], supply: 'empty' });
   });
 

@@ -66,3 +66,17 @@ it('the whole queue is held by RateLimited for the name of a job that has a grou
     { of: 'queue', reason: 'held' },
   ]);
 });
+
+it('each of several changes that are made at once is kept', async () => {
+  const { queue } = await bootQueue(redis, { queue: { groups: {} }, watch: false });
+  const group = queue.group('a');
+  await Promise.all([
+    group.pause(),
+    group.set({ concurrency: 5 }),
+    group.set({ weight: 2 }),
+    queue.limits.set({ concurrency: 7 }),
+    queue.limits.set({ rate: { max: 1, per: '1s' } }),
+  ]);
+  expect(await group.state()).toMatchObject({ paused: true, concurrency: 5, weight: 2 });
+  expect(await queue.limits.list()).toMatchObject([{ of: 'queue', concurrency: 7, rate: { max: 1 } }]);
+});

@@ -1,5 +1,5 @@
 --@needs types, bodies, body-lines, names, lines, limits, workers, bell
--- Changes one part of a rule. Jobs that run already count against a new concurrency, so the caller names the active sets.
+-- Changes one part of a rule. A change at run time keeps the fields that it does not have, because several may be made at once. Jobs that run already count against a new concurrency, so the caller names the active sets.
 check_bodies()
 check_types(key_meta, key_limits, key_lines, key_lineStates, key_ready, key_resting, key_slots, key_doorbell)
 local workers = leased_workers()
@@ -7,6 +7,10 @@ if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_
 local parts = table_in(redis.call('HGET', key_limits, arg_field))
 local rule = arg_rule ~= '' and cjson.decode(arg_rule) or nil
 local before = cjson.encode(parts[arg_part] or {})
+if rule and arg_part == 'live' and parts.live then
+  for name, value in pairs(rule) do parts.live[name] = value end
+  rule = parts.live
+end
 parts[arg_part] = rule
 if parts.code or parts.live then
   redis.call('HSET', key_limits, arg_field, cjson.encode(parts))
