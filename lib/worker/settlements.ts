@@ -103,11 +103,11 @@ export class Track {
 type Confirmed = Pick<JobListeners, 'confirmed' | 'dropped'>;
 
 /**
- * Frees the keys of `unique` and `debounce` whose jobs have ended, once the store has confirmed the end. If the process dies
- * before that, upkeep frees them.
+ * Frees the keys of `unique` and `debounce` whose jobs have ended, once the store has confirmed the outcome. Only the store knows
+ * which these are: it ends a cancelled job whatever the outcome is. If the process dies before that, upkeep frees them.
  */
 export class EndedKeys implements Confirmed {
-  /** The digests of runs whose end is not confirmed, by job id. */
+  /** The digests of runs whose outcome is not confirmed, by job id. */
   private readonly digests = new Map<string, string>();
   private readonly calls = new Set<Promise<void>>();
 
@@ -118,7 +118,7 @@ export class EndedKeys implements Confirmed {
   ) {}
 
   ended(id: string, digest: string | undefined, outcome: Outcome | undefined): void {
-    if (digest !== undefined && outcome && outcome.kind !== 'retried') this.digests.set(id, digest);
+    if (digest !== undefined && outcome) this.digests.set(id, digest);
   }
 
   confirmed(settled: readonly { readonly id: string }[], lost: readonly string[]): void {

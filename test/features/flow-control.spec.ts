@@ -225,6 +225,29 @@ describe('a job with a key', () => {
     expect((await app.queue.audit()).violations).toEqual([]);
   });
 
+  it('runs the last one at once if the one before was cancelled, and failed before its worker heard of it', async () => {
+    const runs: unknown[] = [];
+    const failing = latch();
+    const { queue } = await bootQueue(redis, {
+      handlers: {
+        job: async ({ data }) => {
+          runs.push(data);
+          await failing.promise;
+          if (data === 1) throw new Error('not this time');
+        },
+      },
+      watch: false,
+    });
+    const options = { unique: { key: 'k', onDuplicate: 'keepLast' }, attempts: 2, backoff: '1h' } as const;
+    const { id } = await queue.add('job', 1, options);
+    await until(() => runs.length === 1, PATIENT);
+    await queue.add('job', 2, options);
+    await queue.cancel(id);
+    failing.open();
+    await until(() => runs.length === 2, { ...PATIENT, what: () => 'the last one runs' });
+    expect(runs).toEqual([1, 2]);
+  });
+
   it('lets the last one run although the process stopped right after the previous one', async () => {
     const hold = latch();
     const app = await bootQueue(redis, { handlers: { job: () => hold.promise } });
