@@ -225,6 +225,8 @@ function numberBetween(min: number, max: number): Rule<number> {
 
 const MANY = 1_000_000_000;
 const MOST_RUNNING = 1_000_000;
+/** Why a group has no concurrency of its own then. */
+export const ALONE_IN_STRICT_ORDER = "left out with order 'strict', which runs one job of a group at a time";
 
 const RATE_FIELDS = {
   max: field('max', integer(1, MANY)),
@@ -461,13 +463,7 @@ export function resolveLimits(
       ),
     );
   if (ofGroups.order === 'strict' && ofGroups.concurrency)
-    report(
-      new InvalidOptionError(
-        `${path}.groups.concurrency`,
-        "left out with order 'strict', which runs one job of a group at a time",
-        ofGroups.concurrency,
-      ),
-    );
+    report(new InvalidOptionError(`${path}.groups.concurrency`, ALONE_IN_STRICT_ORDER, ofGroups.concurrency));
   if (ofGroups.onDead !== undefined && ofGroups.order !== 'strict')
     report(
       new InvalidOptionError(`${path}.groups.onDead`, "left out without order 'strict'", ofGroups.onDead),

@@ -6,6 +6,7 @@ import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { hasFields } from '../job/fields.js';
 import { duration, field, integer, readable, refuse, rule, shape } from '../options/check.js';
 import {
+  ALONE_IN_STRICT_ORDER,
   checkGroup,
   readGroupChange,
   readSharedLimitChange,
@@ -388,13 +389,17 @@ export class QueueGroup {
   }
 
   /**
-   * Changes limits and weight of this group; they override those of all groups. `null` removes a limit.
+   * Changes limits and weight of this group; they override those of all groups. `null` removes a limit. A concurrency is refused in
+   * strict order, which runs one job of a group at a time.
    *
    * @throws {InvalidOptionError}
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async set(change: GroupChange): Promise<void> {
     const given = readGroupChange(change, 'group().set()', refuse)!;
+    const { concurrency } = given;
+    if (concurrency && (await this.engine.limits.group(this.queue, this.name)).rule.order === 'strict')
+      throw new InvalidOptionError('group().set().concurrency', ALONE_IN_STRICT_ORDER, concurrency);
     await this.engine.limits.set(this.queue, this.field, 'live', given);
   }
 

@@ -559,12 +559,14 @@ describe('bad limits', () => {
       () => queue.add('job', null, { debounce: { key: 'a', delay: 1 } }),
       async () => queue.group('\u0000'),
       () => queue.group('a').set({ weight: 0 }),
+      () => queue.group('a').set({ concurrency: 2 }),
       () => queue.groups({ cursor: 'x' }),
     ];
     for (const fault of faults) await expect(fault(), String(fault)).rejects.toThrow(InvalidOptionError);
     await expect(queue.add('job', null, { cost: 11 })).rejects.toThrow(
       'add().options.cost must be at most 10, limits.rate.max of the queue, got 11 (number)',
     );
+    await queue.group('a').set({ concurrency: null, weight: 2 });
     expect(() => new RateLimited('soon' as never)).toThrow(InvalidOptionError);
     expect(() => new RateLimited('1s', { scope: 'job' as never })).toThrow(InvalidOptionError);
     expect(await queue.counts()).toMatchObject({ waiting: 0 });
