@@ -123,8 +123,20 @@ export class RedisLimits implements LimitVerbs {
   }
 
   async overview(queue: string): Promise<LimitsOverview> {
-    const { found, groups } = await this.look(queue, { kind: 'all' });
-    return { limits: found.map(stateOf), groups };
+    const first = await this.look(queue, { kind: 'all' });
+    let { ready, resting } = first.groups;
+    const limits = first.found.map(stateOf);
+    for (let { cursor } = first; cursor !== '0';) {
+      // oxlint-disable-next-line no-await-in-loop -- each page has the cursor of the next
+      const page = await this.look(queue, { kind: 'all', cursor });
+      // A scan may return a field twice.
+      for (const one of page.found)
+        if (!limits.some(({ field }) => field === one.field)) limits.push(stateOf(one));
+      ready += page.groups.ready;
+      resting += page.groups.resting;
+      cursor = page.cursor;
+    }
+    return { limits, groups: { ready, resting } };
   }
 
   async group(queue: string, group: string): Promise<LimitState> {

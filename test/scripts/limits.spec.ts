@@ -22,6 +22,18 @@ it('of a queue without limits returns that there are none', async () => {
   ]);
 });
 
+it('returns the limits of all names, however many groups have limits of their own', async () => {
+  const names = Array.from({ length: 20 }, (_, i) => `n:${i}`);
+  for (const name of names) await q.engine.limits.set(QUEUE, name, 'code', { concurrency: 1 });
+  const rules = Array.from({ length: 30_000 }, (_, i) => [`g:${i}`, '{"live":{"weight":2}}']);
+  await q.admin.hset(q.key('limits'), ...rules.flat());
+  await q.add(job('a', { group: 'a' }), job('a2', { group: 'a' }), job('b', { name: '1' }), job('c'));
+  await q.claim(1);
+  const { limits, groups } = await changingNothing(q, () => q.engine.limits.overview(QUEUE));
+  expect(limits.map(({ field }) => field).toSorted()).toEqual(['q', ...names].toSorted());
+  expect(groups).toEqual({ ready: 1, resting: 0 });
+});
+
 it('returns groups page by page', async () => {
   const groups = Array.from({ length: 1_000 }, (_, i) => `tenant ${i}`);
   await q.add(...groups.map((group) => job(`of ${group}`, { group })));

@@ -1,6 +1,7 @@
 --@needs clock, slots, lines, limits, shares
 -- The current limits of a queue and of its names, or of one page of its groups, or of one group, or the shared limits.
--- For a queue also the number of groups that are ready or rest.
+-- For a queue also the number of groups that are ready or rest. The limits of single groups are between those of names, so there may be
+-- several pages; the numbers of all pages count together.
 local now = clock()
 local defaults = limits_in(redis.call('HGET', key_limits, 'g'))
 local found = {}
@@ -44,14 +45,18 @@ elseif arg_kind == 'groups' then
     if not string.find(page[2][i], '\n', 1, true) then tell(page[2][i], tonumber(page[2][i + 1]), defaults) end
   end
 else
-  tell('q')
-  if redis.call('HEXISTS', key_limits, 'g') == 1 then tell('g') end
-  local page = redis.call('HSCAN', key_limits, '0', 'MATCH', 'n:*', 'COUNT', 10000)
+  local places = {}
+  if arg_cursor == '0' then
+    tell('q')
+    if redis.call('HEXISTS', key_limits, 'g') == 1 then tell('g') end
+    -- All lines but those of names and the one of all other jobs are groups. This is exact, and takes the same time for any number of groups.
+    groups = { ready = redis.call('ZCARD', key_ready), resting = redis.call('ZCARD', key_resting) }
+    local others = tonumber(redis.call('HGET', key_lines, '') or nil)
+    places[1] = others and where_is(others) or ''
+  end
+  local page = redis.call('HSCAN', key_limits, arg_cursor, 'MATCH', 'n:*', 'COUNT', 10000)
+  cursor = page[1]
   for i = 1, #page[2], 2 do tell(page[2][i], tonumber(redis.call('HGET', key_lines, page[2][i]) or nil)) end
-  -- All lines but those of names and the one of all other jobs are groups. This is exact, and takes the same time for any number of groups.
-  groups = { ready = redis.call('ZCARD', key_ready), resting = redis.call('ZCARD', key_resting) }
-  local others = tonumber(redis.call('HGET', key_lines, '') or nil)
-  local places = { others and where_is(others) or '' }
   for _, row in ipairs(found) do places[#places + 1] = row[9] end
   for _, where in ipairs(places) do
     if where ~= '' then groups[where] = groups[where] - 1 end
