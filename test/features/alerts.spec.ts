@@ -193,6 +193,55 @@ describe('rules', () => {
   });
 });
 
+describe('notify', () => {
+  it('is called with the end of an alert that ended while it ran', async () => {
+    const heard: string[] = [];
+    const slow = latch('the answer of the receiver');
+    const app = await withAlerts({
+      rules: [{ rule: 'backlog', limit: 0 }],
+      notify: async ({ state }) => {
+        heard.push(state);
+        await slow.promise;
+      },
+    });
+    const { id } = await app.queue.add('x', null);
+    await until(() => heard.length === 1, PATIENT);
+    await app.queue.remove(id);
+    // An evaluation sees that the value has fallen: each extends the lease.
+    const leaseEnd = async () => Number(await redis.admin.hget(`{${redis.prefix}}:alerts`, 'until'));
+    const before = await leaseEnd();
+    await until(async () => (await leaseEnd()) > before + 1_500, PATIENT);
+    slow.open();
+    await until(() => heard.length === 2, PATIENT);
+    expect(heard).toEqual(['firing', 'resolved']);
+    await until(async () => (await app.get(QueueAlerts).firing()).length === 0, PATIENT);
+  });
+
+  it('is called once for an alert and once for its end, also if another one fails', async () => {
+    const heard: string[] = [];
+    let failures = 0;
+    const { queue, logs } = await withAlerts({
+      rules: [{ rule: 'backlog', limit: 0 }],
+      notify: [
+        ({ state }) => heard.push(state),
+        () => {
+          failures += 1;
+          throw new Error('the channel is gone');
+        },
+      ],
+    });
+    const { id } = await queue.add('x', null);
+    await until(() => failures === 3, PATIENT);
+    expect(heard).toEqual(['firing']);
+    await queue.remove(id);
+    await until(() => heard.length === 2, PATIENT);
+    const since = failures;
+    await until(() => failures >= since + 2, PATIENT);
+    expect(heard).toEqual(['firing', 'resolved']);
+    expect(logs.complaints.join('\n')).toMatch(/backlog:work:\d+ could not be delivered: the channel is gone/);
+  });
+});
+
 describe('a webhook', () => {
   it('sends the alert with a signature that the receiver can check', async () => {
     const { received, url } = await receiver();

@@ -1,30 +1,42 @@
 import { describe, expect, it } from 'vitest';
-import { advance, alertsOf, NO_STATE, readState, delivered } from '#lib/subpaths/alerts/alert-state.js';
+import {
+  advance,
+  alertsOf,
+  NO_STATE,
+  readState,
+  delivered,
+  type Alert,
+  type Receivers,
+} from '#lib/subpaths/alerts/alert-state.js';
 import { checkAlertsOptions } from '#lib/subpaths/alerts/queue-alerts.js';
 import type { AlertRule } from '#lib/subpaths/alerts/rules.js';
 import { webhook } from '#lib/subpaths/alerts/webhook.js';
 
 const PATH = 'createAlerts()';
 const notify = () => undefined;
+const ONE: Receivers = { count: 1, busy: new Set() };
 
-/** Plays values of one queue at times in seconds. Returns the alerts with their times. */
+/** Plays values of one queue at times in seconds. Returns the notifications with their times. `hears` is false if one fails. */
 function play(
   rule: Partial<AlertRule>,
   values: readonly (readonly [second: number, value: number])[],
-  isTold = true,
+  hears: (second: number, receiver: number) => boolean = () => true,
+  receivers = ONE,
 ) {
   const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10, ...rule }], notify }, PATH);
   let { rows } = NO_STATE;
   const heard: [number, string][] = [];
+  const sent: { second: number; receiver: number; alert: Alert }[] = [];
   for (const [second, value] of values) {
     const now = second * 1_000;
-    rows = advance(rows, [{ rule: rules[0]!, queue: 'work', value }], rules, now);
-    for (const { key, alert } of alertsOf(rows, rules, null, 'undelivered', now)) {
+    rows = advance(rows, [{ rule: rules[0]!, queue: 'work', value }], rules, receivers, now);
+    for (const { key, receiver, alert } of alertsOf(rows, rules, null, 'undelivered', now)) {
       heard.push([second, alert.state]);
-      if (isTold) rows = delivered(rows, key, alert);
+      sent.push({ second, receiver, alert });
+      if (hears(second, receiver)) rows = delivered(rows, key, alert, now);
     }
   }
-  return { heard, rows };
+  return { heard, sent, rows };
 }
 
 describe('an alert', () => {
@@ -87,39 +99,102 @@ describe('an alert', () => {
     ]);
   });
 
-  it('is sent again until it is delivered, and not at all if it is over before', () => {
-    const untaken = play(
-      {},
-      [
-        [0, 11],
-        [1, 11],
-      ],
-      false,
-    );
-    expect(untaken.heard).toEqual([
+  it('is sent again until it is delivered, and its end even if it never was: a failed one may have arrived', () => {
+    const values = [
+      [0, 11],
+      [1, 11],
+      [2, 0],
+      [3, 0],
+      [4, 0],
+    ] as const;
+    const { heard, rows } = play({}, values, (second) => second === 3);
+    expect(heard).toEqual([
       [0, 'firing'],
       [1, 'firing'],
+      [2, 'resolved'],
+      [3, 'resolved'],
+    ]);
+    expect(rows).toEqual({});
+  });
+
+  it('that nobody got starts no cooldown', () => {
+    const values = [
+      [0, 11],
+      [1, 0],
+      [2, 11],
+      [3, 11],
+    ] as const;
+    const lost = play({}, values, (second) => second > 1);
+    expect(lost.heard).toEqual([
+      [0, 'firing'],
+      [1, 'resolved'],
+      [2, 'firing'],
+    ]);
+    expect(lost.sent[2]!.alert.id).toBe(lost.sent[0]!.alert.id);
+    const unheard = play({}, values, (second) => second > 0);
+    expect(unheard.heard).toEqual(lost.heard);
+    expect(unheard.sent[2]!.alert.id).not.toBe(unheard.sent[0]!.alert.id);
+  });
+
+  it('is sent once to a receiver while another one fails', () => {
+    const { sent, rows } = play(
+      { cooldown: '1m' },
+      [
+        [0, 11],
+        [10, 11],
+        [20, 0],
+        [30, 11],
+        [60, 11],
+      ],
+      (_, receiver) => receiver === 0,
+      { ...ONE, count: 2 },
+    );
+    expect(
+      sent.filter(({ receiver }) => receiver === 0).map(({ second, alert }) => [second, alert.state]),
+    ).toEqual([
+      [0, 'firing'],
+      [20, 'resolved'],
+      [60, 'firing'],
     ]);
     expect(
-      play(
-        {},
-        [
-          [0, 11],
-          [1, 0],
-          [2, 0],
-        ],
-        false,
-      ).heard,
-    ).toEqual([[0, 'firing']]);
+      sent.filter(({ receiver }) => receiver === 1).map(({ second, alert }) => [second, alert.state]),
+    ).toEqual([
+      [0, 'firing'],
+      [10, 'firing'],
+      [20, 'resolved'],
+      [30, 'firing'],
+      [60, 'firing'],
+    ]);
+    const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10 }], notify }, PATH);
+    expect(alertsOf(rows, rules, null, 'firing', 60_000)).toHaveLength(1);
+    // A receiver that was removed is forgotten.
+    expect(Object.keys(advance(rows, [], rules, ONE, 61_000))).toHaveLength(1);
+  });
+
+  it('does not change while a notification of it is being sent', () => {
+    const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10 }], notify }, PATH);
+    const look = (rows: typeof NO_STATE.rows, value: number, now: number, ...busy: string[]) =>
+      advance(rows, [{ rule: rules[0]!, queue: 'work', value }], rules, { count: 1, busy: new Set(busy) }, now);
+    const due = (rows: typeof NO_STATE.rows) => alertsOf(rows, rules, null, 'undelivered', 0)[0];
+    let rows = look({}, 11, 0);
+    const { key, alert } = due(rows)!;
+    expect(look(rows, 0, 1_000, key)).toEqual(rows);
+    rows = look(delivered(rows, key, alert, 2_000), 0, 2_000);
+    const end = due(rows)!.alert;
+    expect(end).toMatchObject({ id: alert.id, state: 'resolved' });
+    // The value is above the limit again while the end is being sent: then this is another alert.
+    expect(look(rows, 11, 3_000, key)).toEqual(rows);
+    rows = look(delivered(rows, key, end, 4_000), 11, 700_000);
+    expect(due(rows)!.alert).toMatchObject({ state: 'firing', since: new Date(700_000) });
   });
 
   it('continues as the same alert if it fires again before its end was delivered', () => {
     const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10 }], notify }, PATH);
     const look = (rows: typeof NO_STATE.rows, value: number, now: number) =>
-      advance(rows, [{ rule: rules[0]!, queue: 'work', value }], rules, now);
+      advance(rows, [{ rule: rules[0]!, queue: 'work', value }], rules, ONE, now);
     let rows = look({}, 11, 0);
     const [first] = alertsOf(rows, rules, null, 'undelivered', 0);
-    rows = look(delivered(rows, first!.key, first!.alert), 0, 1_000);
+    rows = look(delivered(rows, first!.key, first!.alert, 0), 0, 1_000);
     rows = look(rows, 11, 2_000);
     expect(alertsOf(rows, rules, null, 'undelivered', 2_000)).toEqual([]);
     expect(alertsOf(rows, rules, null, 'firing', 2_000)[0]!.alert.id).toBe(first!.alert.id);
@@ -128,11 +203,11 @@ describe('an alert', () => {
   it('is resolved if its queue is gone, and forgotten if its rule is gone', () => {
     const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10 }], notify }, PATH);
     const { rows } = play({}, [[0, 11]]);
-    const gone = advance(rows, [], rules, 1_000);
+    const gone = advance(rows, [], rules, ONE, 1_000);
     expect(alertsOf(gone, rules, null, 'undelivered', 1_000)).toMatchObject([
       { alert: { state: 'resolved' } },
     ]);
-    expect(advance(rows, [], [], 1_000)).toEqual({});
+    expect(advance(rows, [], [], ONE, 1_000)).toEqual({});
   });
 
   it('reports its value, with the same id at its end', () => {
@@ -140,7 +215,7 @@ describe('an alert', () => {
       { rules: [{ rule: 'oldestWaiting', limit: '5m', severity: 'critical' }], notify },
       PATH,
     );
-    const rows = advance({}, [{ rule: rules[0]!, queue: 'mail', value: 420_000 }], rules, 5_000);
+    const rows = advance({}, [{ rule: rules[0]!, queue: 'mail', value: 420_000 }], rules, ONE, 5_000);
     expect(alertsOf(rows, rules, 'shop', 'undelivered', 6_000)[0]!.alert).toEqual({
       id: 'oldestWaiting:mail:5000',
       state: 'firing',

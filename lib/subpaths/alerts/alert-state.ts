@@ -48,7 +48,7 @@ export interface Counted {
   readonly dead: number;
 }
 
-/** The stored state of one rule and queue. Times are ms. */
+/** The stored state of one rule, queue and receiver. Times are ms. */
 interface Row {
   readonly since: number;
   readonly value: number;
@@ -60,7 +60,7 @@ interface Row {
   readonly resolvedAt?: number;
   /** The notification that is still to be delivered. */
   readonly undelivered?: 'firing' | 'resolved';
-  /** When the last firing began for which a notification was sent. */
+  /** When a notification of the last firing was delivered. */
   readonly notifiedAt?: number;
 }
 
@@ -83,8 +83,22 @@ export function readState(text: string): AlertState {
   return NO_STATE;
 }
 
-export function keyOf(name: string, queue: string | null): string {
-  return `${name}\n${queue ?? ''}`;
+/** The first receiver has no number in its keys, as in a state that an earlier version wrote. */
+function keyOf(name: string, queue: string | null, receiver: number): string {
+  return `${name}\n${queue ?? ''}${receiver === 0 ? '' : `\n${receiver}`}`;
+}
+
+function partsOf(key: string): { readonly name: string; readonly queue: string; readonly receiver: number } {
+  const [name, queue, receiver = 0] = key.split('\n') as [string, string, string?];
+  return { name, queue, receiver: Number(receiver) };
+}
+
+/** To whom notifications are sent. */
+export interface Receivers {
+  /** Their number. Each has rows of its own, so that it gets each notification once, whether others fail or not. */
+  readonly count: number;
+  /** Keys of the rows whose notification is being sent. They do not change until the receiver has answered. */
+  readonly busy: ReadonlySet<string>;
 }
 
 /** The rows after these readings. If a queue is gone and has no reading, its alerts are resolved. */
@@ -92,21 +106,22 @@ export function advance(
   rows: AlertState['rows'],
   readings: readonly Reading[],
   rules: readonly CheckedRule[],
+  { count, busy }: Receivers,
   now: number,
 ): AlertState['rows'] {
   const next: Record<string, Row> = {};
   const seen = new Set<string>();
-  for (const { rule, queue, value } of readings) {
-    const key = keyOf(rule.name, queue);
+  const look = (key: string, rule: CheckedRule, value: number) => {
     seen.add(key);
-    const row = step(rows[key], rule, value, now);
+    const row = busy.has(key) ? rows[key] : step(rows[key], rule, value, now);
     if (row) next[key] = row;
-  }
-  for (const [key, row] of Object.entries(rows)) {
-    const rule = rules.find(({ name }) => key.startsWith(`${name}\n`));
-    if (seen.has(key) || !rule) continue;
-    const left = step(row, rule, 0, now);
-    if (left) next[key] = left;
+  };
+  for (const { rule, queue, value } of readings)
+    for (let receiver = 0; receiver < count; receiver++) look(keyOf(rule.name, queue, receiver), rule, value);
+  for (const key of Object.keys(rows)) {
+    const { name, receiver } = partsOf(key);
+    const rule = rules.find((one) => one.name === name);
+    if (rule && receiver < count && !seen.has(key)) look(key, rule, 0);
   }
   return next;
 }
@@ -115,7 +130,8 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
   const isOver = value > rule.limit;
   // The end of the alert was not delivered yet, and the value is above the limit again: the same alert continues.
   if (row?.undelivered === 'resolved' && isOver) {
-    return { ...without(row, 'undelivered', 'resolvedAt'), value };
+    const again = { ...without(row, 'undelivered', 'resolvedAt'), value };
+    return row.notifiedAt === undefined ? { ...again, undelivered: 'firing' } : again;
   }
   if (!row || row.resolvedAt !== undefined) {
     if (isOver) return fire({ since: now, value, ...notifiedOf(row) }, rule, now);
@@ -129,8 +145,6 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
       : undefined;
   }
   if (value > rule.resolve) return fire({ ...row, value }, rule, now);
-  // No notification of the firing was sent, so none of its end is needed.
-  const isUnknown = row.isHeld === true || row.undelivered === 'firing';
   const { since, firedAt } = row;
   return {
     since,
@@ -138,7 +152,8 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
     value,
     resolvedAt: now,
     ...notifiedOf(row),
-    ...(!isUnknown && { undelivered: 'resolved' as const }),
+    // No notification of a held alert was sent. One that failed may have arrived all the same.
+    ...(row.isHeld !== true && { undelivered: 'resolved' as const }),
   };
 }
 
@@ -162,32 +177,39 @@ function fire(row: Row, rule: CheckedRule, now: number): Row {
   if (row.firedAt === undefined && now - row.since < rule.forMs) return row;
   const firedAt = row.firedAt ?? now;
   if (isCoolingDown(row, rule, now)) return { ...row, firedAt, isHeld: true };
-  return { ...without(row, 'isHeld'), firedAt, notifiedAt: now, undelivered: 'firing' };
+  return { ...without(row, 'isHeld', 'notifiedAt'), firedAt, undelivered: 'firing' };
 }
 
-/** The rows after an alert was delivered. */
-export function delivered(rows: AlertState['rows'], key: string, alert: Alert): AlertState['rows'] {
+/** The rows after an alert was delivered at a time. */
+export function delivered(
+  rows: AlertState['rows'],
+  key: string,
+  alert: Alert,
+  at: number,
+): AlertState['rows'] {
   const row = rows[key];
-  // The alert has changed meanwhile, and the change is still to be delivered.
-  if (!row || row.undelivered !== alert.state || row.since !== alert.since.getTime()) return rows;
-  return { ...rows, [key]: without(row, 'undelivered') };
+  if (!row || row.since !== alert.since.getTime()) return rows;
+  const known = alert.state === 'firing' ? { ...row, notifiedAt: at } : row;
+  // Otherwise another process has led meanwhile, and found a change that is still to be delivered.
+  const isLast = row.undelivered === alert.state;
+  return { ...rows, [key]: isLast ? without(known, 'undelivered') : known };
 }
 
-/** The alerts of the rows that `which` selects. */
+/** The alerts that fire now, once for all receivers, or those that a receiver is still to get. */
 export function alertsOf(
   rows: AlertState['rows'],
   rules: readonly CheckedRule[],
   source: string | null,
   which: 'firing' | 'undelivered',
   now: number,
-): { readonly key: string; readonly alert: Alert }[] {
+): { readonly key: string; readonly receiver: number; readonly alert: Alert }[] {
   return Object.entries(rows).flatMap(([key, row]) => {
-    const [name, queue] = key.split('\n') as [string, string];
+    const { name, queue, receiver } = partsOf(key);
     const rule = rules.find((one) => one.name === name);
-    const isFiring = row.firedAt !== undefined && row.resolvedAt === undefined;
+    const isFiring = receiver === 0 && row.firedAt !== undefined && row.resolvedAt === undefined;
     if (!rule || (which === 'firing' ? !isFiring : row.undelivered === undefined)) return [];
     const state = which === 'firing' ? 'firing' : row.undelivered!;
-    return [{ key, alert: toAlert(rule, queue === '' ? null : queue, row, state, source, now) }];
+    return [{ key, receiver, alert: toAlert(rule, queue === '' ? null : queue, row, state, source, now) }];
   });
 }
 

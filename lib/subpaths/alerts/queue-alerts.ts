@@ -10,8 +10,8 @@ import { measure, type AlertSource } from './measure.js';
 import { readRules, readShortText, type AlertRule, type CheckedRule } from './rules.js';
 
 /**
- * Sends a notification of an alert. If it throws or rejects, it is called again after the next evaluation, until the alert is
- * resolved.
+ * Sends a notification of an alert. If it throws or rejects, it is called again after the next evaluation: with the same alert, or
+ * with its end if it is resolved.
  */
 export type Notify = (alert: Alert) => unknown;
 
@@ -19,7 +19,10 @@ export type Notify = (alert: Alert) => unknown;
 export interface QueueAlertsOptions {
   /** 1 to 100 rules. */
   readonly rules: readonly AlertRule[];
-  /** A function, a `webhook()`, or a list of them: all are called for each alert. Each call may take up to 30 s. */
+  /**
+   * A function, a `webhook()`, or a list of them: all are called for each alert. Each call may take up to 30 s. If one fails, only
+   * that one is called again.
+   */
   readonly notify: Notify | readonly Notify[];
   /** How often the rules are evaluated, by one process for all, 1 s to 1 hour. @default '15s' */
   readonly interval?: Duration;
@@ -71,9 +74,9 @@ export class QueueAlerts {
   private readonly logger = new Log('QueueAlerts');
   private readonly owner = randomBytes(9).toString('base64url');
   private readonly leaseMs: number;
-  /** Keys of alerts for which `notify` is running. */
+  /** Keys of rows for which `notify` is running. */
   private readonly delivering = new Set<string>();
-  private deliveredSince: { readonly key: string; readonly alert: Alert }[] = [];
+  private deliveredSince: { readonly key: string; readonly alert: Alert; readonly at: number }[] = [];
   private turn: Promise<void> = Promise.resolve();
   private timer: NodeJS.Timeout | undefined;
   private evaluating: Promise<void> | undefined;
@@ -155,7 +158,7 @@ export class QueueAlerts {
 
   private async evaluate(): Promise<void> {
     const { engine } = this.source;
-    const { rules, source } = this.options;
+    const { rules, source, notify } = this.options;
     const { owner, leaseMs } = this;
     const before = await engine.processes.lead({ owner, leaseMs, state: '' });
     if (!before.isLeader) return;
@@ -164,12 +167,13 @@ export class QueueAlerts {
     if (this.isClosed) return;
     const now = Math.floor(engine.now());
     const known = this.takeDelivered(rows);
-    const state: AlertState = { rows: advance(known, readings, rules, now), counters };
+    const receivers = { count: notify.length, busy: this.delivering };
+    const state: AlertState = { rows: advance(known, readings, rules, receivers, now), counters };
     const answer = await engine.processes.lead({ owner, leaseMs, state: JSON.stringify(state) });
     // The evaluation took longer than the lease, so another process leads now and sends the notifications.
     if (!answer.isLeader) return;
-    for (const { key, alert } of alertsOf(state.rows, rules, source, 'undelivered', now))
-      this.track(this.deliver(key, alert));
+    for (const { key, receiver, alert } of alertsOf(state.rows, rules, source, 'undelivered', now))
+      this.track(this.deliver(key, notify[receiver]!, alert));
   }
 
   private track(delivery: Promise<void>): void {
@@ -181,16 +185,16 @@ export class QueueAlerts {
   private takeDelivered(rows: AlertState['rows']): AlertState['rows'] {
     const all = this.deliveredSince;
     this.deliveredSince = [];
-    return all.reduce((left, { key, alert }) => delivered(left, key, alert), rows);
+    return all.reduce((left, { key, alert, at }) => delivered(left, key, alert, at), rows);
   }
 
-  /** Calls every `notify`. If one fails, all are called again after the next evaluation. */
-  private async deliver(key: string, alert: Alert): Promise<void> {
+  /** Calls `notify`. If it fails, it is called again after the next evaluation. */
+  private async deliver(key: string, notify: Notify, alert: Alert): Promise<void> {
     if (this.delivering.has(key)) return;
     this.delivering.add(key);
     try {
-      await Promise.all(this.options.notify.map((notify) => this.call(notify, alert)));
-      this.deliveredSince.push({ key, alert });
+      await this.call(notify, alert);
+      this.deliveredSince.push({ key, alert, at: Math.floor(this.source.engine.now()) });
       // The delivery is stored at once, so that it is not repeated if this process is killed now.
       await this.inTurn(() => this.store());
     } catch (error) {
