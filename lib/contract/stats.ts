@@ -33,6 +33,29 @@ export interface QueueStats {
   readonly total: StatsCounts;
 }
 
+/** The counters of the newest days, the newest first, without names. */
+export type CountedDays = readonly (NameStats & { readonly date: string })[];
+
+export function countedDays({ days }: QueueStats): CountedDays {
+  return days.map(({ date, processed, failed, dead }) => ({ date, processed, failed, dead }));
+}
+
+/**
+ * What was counted between two readings of two or more days. Each day is compared with itself, because their sum falls at midnight,
+ * when the oldest day leaves it. Null if they cannot be compared: too much time lies between them, or the queue was deleted.
+ */
+export function countedBetween(first: CountedDays, last: CountedDays): NameStats | null {
+  if (!last.some(({ date }) => date === first[0]?.date)) return null;
+  const change = { processed: 0, failed: 0, dead: 0 };
+  for (const day of last) {
+    const before = first.find(({ date }) => date === day.date);
+    change.processed += day.processed - (before?.processed ?? 0);
+    change.failed += day.failed - (before?.failed ?? 0);
+    change.dead += day.dead - (before?.dead ?? 0);
+  }
+  return Math.min(change.processed, change.failed, change.dead) < 0 ? null : change;
+}
+
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface Counts extends Mutable<Omit<StatsCounts, 'byName'>> {

@@ -43,7 +43,9 @@ describe('tail', () => {
 });
 
 describe('watch', () => {
-  const count = { at: new Date(0), waiting: 1204, active: 0, delayed: 0, dead: 0, completed: 7, failed: 0 };
+  const days = [{ date: '2026-01-02', processed: 7, failed: 0, dead: 0 }];
+  const counts = { waiting: 1204, active: 0, delayed: 0, dead: 0, completed: 7, failed: 0 };
+  const count = { at: new Date(0), days, ...counts };
   const shown = (width: number | undefined, ...queues: string[]) => {
     const out: string[] = [];
     const lines = new WatchLines({
@@ -68,6 +70,40 @@ describe('watch', () => {
     expect(out[2]).toMatch(/^00:00:00 +mail +1239 \+35 +0 +0 +2 \+2 +7 +0$/);
     expect(out[3]).toMatch(/ a-queue-with-a…  /);
     expect(new Set(out.map((line) => line.length))).toEqual(new Set([80]));
+  });
+
+  it('shows no change when a day leaves the sum at midnight', () => {
+    const nothing = { processed: 0, failed: 0, dead: 0 };
+    const dayOf = (date: string, processed: number) => ({ ...nothing, date, processed });
+    const before = {
+      ...count,
+      queue: 'mail',
+      completed: 12,
+      days: [dayOf('2026-01-02', 5), dayOf('2026-01-01', 7)],
+    };
+    const after = {
+      ...count,
+      queue: 'mail',
+      completed: 8,
+      days: [dayOf('2026-01-03', 1), dayOf('2026-01-02', 7)],
+    };
+    const out: unknown[] = [];
+    const print = {
+      jsonLine: (line: unknown) => out.push(line),
+      line: (line: string) => out.push(line),
+      paint: (_: string, text: string) => text,
+      screen: { width: undefined, color: false },
+    };
+    new WatchLines({ ...print, isJson: false }).show(after, before);
+    expect(out[1]).toMatch(/^00:00:00 +mail +1204 +0 +0 +0 +8 \+3 +0$/);
+    new WatchLines({ ...print, isJson: true }).show(after, before);
+    expect(out[2]).toEqual({
+      at: new Date(0),
+      queue: 'mail',
+      ...counts,
+      completed: 8,
+      changes: { waiting: 0, active: 0, delayed: 0, dead: 0, completed: 3, failed: 0 },
+    });
   });
 
   it('does not cut names in a pipe', () => {

@@ -1,3 +1,4 @@
+import type { CountedDays } from '../../contract/stats.js';
 import { counted, quoted } from '../../job/text.js';
 import { RULE_UNITS, type AlertRuleKind, type AlertUnit, type CheckedRule } from './rules.js';
 
@@ -43,9 +44,8 @@ export interface Reading {
 /** Counters of a queue at one time. The difference of two such points is what happened in between. */
 export interface Counted {
   readonly at: number;
-  readonly processed: number;
-  readonly failed: number;
-  readonly dead: number;
+  /** Today and yesterday, so that midnight does not reset them within a window. */
+  readonly days: CountedDays;
 }
 
 /** The stored state of one rule, queue and receiver. Times are ms. */

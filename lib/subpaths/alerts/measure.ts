@@ -1,4 +1,5 @@
 import type { QueueEngine } from '../../contract/engine.js';
+import { countedBetween, countedDays, type NameStats } from '../../contract/stats.js';
 import {
   scheduleLag,
   type QueueInfo,
@@ -109,21 +110,17 @@ function valueOf(rule: CheckedRule, { queue, workers, silent, lag, counters, now
   }
 }
 
-/** The counters of today and yesterday, so that midnight does not reset them within the window. */
 async function countersOf(engine: AlertSource['engine'], queue: string): Promise<Counted> {
-  const { total } = await engine.admin.stats(queue, 2);
-  const { processed, failed, dead } = total;
-  return { at: Math.floor(engine.now()), processed, failed, dead };
+  const days = countedDays(await engine.admin.stats(queue, 2));
+  return { at: Math.floor(engine.now()), days };
 }
 
 /** The stored points of the longest window, and one point before it. */
 function withNow(before: readonly Counted[], counted: Counted, rules: readonly CheckedRule[]): Counted[] {
   const windowMs = Math.max(...rules.map((rule) => rule.windowMs));
   const last = before.at(-1);
-  // A smaller sum means that the day before yesterday has left it, or that the queue was deleted. Counting starts again.
-  const isLess =
-    last && (counted.processed < last.processed || counted.failed < last.failed || counted.dead < last.dead);
-  const kept = isLess ? [] : before;
+  // Counting starts again after the queue was deleted, and after an earlier version, whose points have no days.
+  const kept = last?.days && countedBetween(last.days, counted.days) ? before : [];
   const first = kept.findLastIndex(({ at }) => at <= counted.at - windowMs);
   const left = kept.slice(Math.max(0, first));
   // Limits the number of stored points of a window.
@@ -132,15 +129,11 @@ function withNow(before: readonly Counted[], counted: Counted, rules: readonly C
   return [...left, counted];
 }
 
-function changeOf(counters: readonly Counted[], windowMs: number): Omit<Counted, 'at'> {
+function changeOf(counters: readonly Counted[], windowMs: number): NameStats {
   const last = counters.at(-1);
   const first = last && (counters.findLast(({ at }) => at <= last.at - windowMs) ?? counters[0]);
-  if (!first) return { processed: 0, failed: 0, dead: 0 };
-  return {
-    processed: last.processed - first.processed,
-    failed: last.failed - first.failed,
-    dead: last.dead - first.dead,
-  };
+  const change = first ? countedBetween(first.days, last.days) : null;
+  return change ?? { processed: 0, failed: 0, dead: 0 };
 }
 
 /** The used part of `maxmemory`. 0 without `maxmemory`, and with the memory engine. */

@@ -1,6 +1,7 @@
 import { emitKeypressEvents } from 'node:readline';
 import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
 import { pause } from '../../contract/retry.js';
+import { countedBetween, countedDays, type CountedDays } from '../../contract/stats.js';
 import type { QueueEvent } from '../../events/queue-event.js';
 import { escaped } from '../../errors/show.js';
 import { isPausedByAll } from '../../inspect/serving.js';
@@ -88,7 +89,8 @@ const watch: Command = {
       for (const now of found) {
         const last = before.get(now.queue);
         before.set(now.queue, now);
-        if (last === undefined || WATCHED.some((key) => now[key] !== last[key])) lines.show(now, last);
+        if (last === undefined || Object.values(changesOf(now, last)).some((change) => change !== 0))
+          lines.show(now, last);
       }
       if (look >= times) return DONE;
       // oxlint-disable-next-line no-await-in-loop -- the same
@@ -100,19 +102,27 @@ const watch: Command = {
 
 const WATCHED = ['waiting', 'active', 'delayed', 'dead', 'completed', 'failed'] as const;
 
-type Watched = { readonly queue: string; readonly at: Date } & Record<(typeof WATCHED)[number], number>;
+type WatchedCounts = Record<(typeof WATCHED)[number], number>;
+type Watched = { readonly queue: string; readonly at: Date; readonly days: CountedDays } & WatchedCounts;
 
 /** Counts of the queues by state, and completed and failed jobs of today and yesterday. */
 async function watched(inspector: Context['inspector'], names: readonly string[]): Promise<Watched[]> {
   const queues = await inspector.queues(names.length > 0 ? names : undefined);
   return Promise.all(
     queues.map(async ({ name, counts: { waiting, active, delayed, dead } }) => {
-      const { total } = await inspector.queue(name).stats({ days: 2 });
-      const { processed: completed, failed } = total;
+      const stats = await inspector.queue(name).stats({ days: 2 });
+      const { processed: completed, failed } = stats.total;
       const at = new Date(inspector.producer.engine.now());
-      return { queue: name, at, waiting, active, delayed, dead, completed, failed };
+      const days = countedDays(stats);
+      return { queue: name, at, days, waiting, active, delayed, dead, completed, failed };
     }),
   );
+}
+
+function changesOf(now: Watched, last: Watched): WatchedCounts {
+  const changes = Object.fromEntries(WATCHED.map((key) => [key, now[key] - last[key]])) as WatchedCounts;
+  const counted = countedBetween(last.days, now.days);
+  return counted ? { ...changes, completed: counted.processed, failed: counted.failed } : changes;
 }
 
 /** Lines between one header and the next. */
@@ -137,16 +147,15 @@ export class WatchLines {
   }
 
   show(now: Watched, last: Watched | undefined): void {
-    const changeOf = (key: (typeof WATCHED)[number]) => now[key] - (last ?? now)[key];
+    const changes = changesOf(now, last ?? now);
     if (this.print.isJson) {
-      const changes = Object.fromEntries(WATCHED.map((key) => [key, changeOf(key)]));
-      return this.print.jsonLine({ ...now, changes: last === undefined ? null : changes });
+      return this.print.jsonLine({ ...now, days: undefined, changes: last === undefined ? null : changes });
     }
     if (this.lines % HEADER_EVERY === 0)
       this.line('TIME', 'QUEUE', (key, width) => key.toUpperCase().padStart(width));
     this.lines += 1;
     this.line(now.at.toISOString().slice(11, 19), now.queue, (key, width) => {
-      const change = changeOf(key);
+      const change = changes[key];
       const text = `${now[key]}${change === 0 ? '' : ` ${change > 0 ? '+' : ''}${change}`}`.padStart(width);
       return key === 'dead' && change > 0 ? this.print.paint('red', text) : text;
     });
