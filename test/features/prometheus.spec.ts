@@ -70,6 +70,24 @@ describe('QueueMetrics', () => {
     expect(lines.find((line) => line.startsWith('godwit_exchange_jobs_count'))).toBeDefined();
   });
 
+  it('begins the counters of alerts with 0, because Prometheus cannot see an increase from nothing', async () => {
+    const app = await boot();
+    await app.queue.add('ok', null);
+    const lines = async () => (await app.get(QueueMetrics).text()).split('\n');
+    await until(
+      async () => (await lines()).includes('godwit_runs_total{queue="work",name="ok",outcome="completed"} 1'),
+      PATIENT,
+    );
+    for (const line of [
+      'godwit_stalls_total{queue="work"} 0',
+      'godwit_runs_total{queue="work",name="ok",outcome="dead"} 0',
+      'godwit_runs_total{queue="work",name="ok",outcome="retrying"} 0',
+    ])
+      expect(await lines()).toContain(line);
+    app.get(QueueMetrics).work.stalled('work', 10);
+    expect(await lines()).toContain('godwit_stalls_total{queue="work"} 10');
+  });
+
   it('shows limits of queues, names and those that queues share', async () => {
     const breaker = { failures: 1, openFor: '1h' } as const;
     const app = await boot(

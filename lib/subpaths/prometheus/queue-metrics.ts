@@ -128,16 +128,18 @@ export class QueueMetrics {
 
   /** @internal Names, types and help texts of all metrics. */
   everyMetric(): MetricInfo[] {
-    return [...this.local(), ...this.work.families(), ...(this.gauges ? this.gauges.infos : [])];
+    return [...this.local([]), ...this.work.families(), ...(this.gauges ? this.gauges.infos : [])];
   }
 
   private async families(): Promise<Family[]> {
     const global = (await this.gauges?.families()) ?? [];
-    return this.parts.local === false ? global : [...global, ...this.local(), ...this.work.families()];
+    if (this.parts.local === false) return global;
+    const load = this.parts.load?.() ?? [];
+    const served = load.map(({ queue }) => queue);
+    return [...global, ...this.local(load), ...this.work.families(served)];
   }
 
-  private local(): Family[] {
-    const load = this.parts.load?.() ?? [];
+  private local(load: readonly WorkLoad[]): Family[] {
     const perQueue = (read: (one: WorkLoad) => number) =>
       load.map((one) => ({ labels: { queue: one.queue }, value: read(one) }));
     const pools = new Map(load.map(({ pool, slots }) => [pool, slots]));

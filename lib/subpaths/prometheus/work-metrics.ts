@@ -49,6 +49,9 @@ const INFO = {
   },
 } as const satisfies Record<string, MetricInfo>;
 
+/** Outcomes that alerts look at: they are shown as 0 for a job name that has run. */
+const ALERTED = ['completed', 'retrying', 'dead'];
+
 class Histogram {
   readonly classes: number[];
   sum = 0;
@@ -127,7 +130,8 @@ export class WorkMetrics implements WorkObserver {
     this.claimed.observe(claimed);
   }
 
-  families(): Family[] {
+  /** @param served queues that this process works on */
+  families(served: readonly string[] = []): Family[] {
     const counters = (pick: (metrics: NameMetrics) => Map<string, number>, label: string): Sample[] =>
       this.each((labels, metrics) =>
         Array.from(pick(metrics), ([key, value]) => ({ labels: { ...labels, [label]: key }, value })),
@@ -139,13 +143,16 @@ export class WorkMetrics implements WorkObserver {
       });
     return [
       { ...INFO.added, samples: counters(({ added }) => added, 'result') },
-      { ...INFO.runs, samples: counters(({ runs }) => runs, 'outcome') },
+      {
+        ...INFO.runs,
+        samples: counters(({ runs }) => (runs.size > 0 ? fromZero(ALERTED, runs) : runs), 'outcome'),
+      },
       { ...INFO.run, samples: histograms(({ run }) => run) },
       { ...INFO.wait, samples: histograms(({ wait }) => wait) },
       { ...INFO.dead, samples: counters(({ dead }) => dead, 'reason') },
       {
         ...INFO.stalls,
-        samples: Array.from(this.stalls, ([queue, value]) => ({ labels: { queue }, value })),
+        samples: [...fromZero(served, this.stalls)].map(([queue, value]) => ({ labels: { queue }, value })),
       },
       { ...INFO.exchange, samples: [this.exchangeMs.sample({}, 1000)] },
       {
@@ -175,6 +182,11 @@ export class WorkMetrics implements WorkObserver {
     if (!metrics) names.set(listed, (metrics = new NameMetrics()));
     return metrics;
   }
+}
+
+/** With 0 for these keys: `increase` and `rate` do not see the first value of a series that was absent before. */
+function fromZero(keys: readonly string[], counts: ReadonlyMap<string, number>): Map<string, number> {
+  return new Map([...keys.map((key) => [key, 0] as const), ...counts]);
 }
 
 function increase(counts: Map<string, number>, key: string, by = 1): void {
