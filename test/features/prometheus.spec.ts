@@ -219,6 +219,30 @@ describe('QueueMetrics', () => {
     expect(text).toContain('godwit_queue_jobs{queue="work",state="dead"} 1');
   });
 
+  it.each(['prom-client', '@prometheus-io/client'])(
+    'adds up no state of the queues in a cluster, with %s',
+    async (client) => {
+      const { Registry, AggregatorRegistry } = (await import(client)) as typeof import('prom-client');
+      const app = await boot();
+      await work(app);
+      await app.queue.pause();
+      const registry = new Registry();
+      app.get(QueueMetrics).toRegistry(registry);
+      const pages = [await registry.getMetricsAsJSON(), await registry.getMetricsAsJSON()];
+      const lines = (await AggregatorRegistry.aggregate(pages).metrics()).split('\n');
+      for (const line of [
+        'godwit_queue_jobs{queue="work",state="dead"} 1',
+        'godwit_queue_paused{queue="work"} 1',
+        'godwit_collect_success 1',
+        'godwit_redis_up{role="command"} 1',
+        'godwit_runs_total{queue="work",name="ok",outcome="completed"} 4',
+        'godwit_worker_slots{pool="work"} 20',
+      ])
+        expect(lines).toContain(line);
+      expect(lines.find((line) => line.startsWith('godwit_build_info'))).toMatch(/ 1$/);
+    },
+  );
+
   it('is a page that promtool accepts, in both formats', async ({ skip }) => {
     const app = await boot();
     await work(app);

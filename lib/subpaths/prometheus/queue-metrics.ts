@@ -38,6 +38,11 @@ const INFO = {
   build: { name: 'godwit_build_info', type: 'gauge', help: '1; the labels have the versions.' },
 } as const satisfies Record<string, MetricInfo>;
 
+/** Metrics that must not hide a process whose connection is down. */
+const LOWEST: ReadonlySet<string> = new Set([INFO.up.name, 'godwit_collect_success']);
+/** Metrics of a process whose sum means nothing, as that of the state of all queues. */
+const HIGHEST: ReadonlySet<string> = new Set([INFO.oldest.name, INFO.build.name]);
+
 /** A registry of `prom-client` or `@prometheus-io/client`. */
 export interface MetricRegistry {
   /** Like `Registry.registerMetric`. */
@@ -93,13 +98,15 @@ export class QueueMetrics {
 
   /**
    * Adds all metrics to a registry of `prom-client` or `@prometheus-io/client`, for applications that have one page for
-   * everything. They are read when the registry is.
+   * everything. They are read when the registry is. In a Node cluster, the registry of the primary process adds up only what each
+   * process counts for itself.
    *
    * @example
    * metrics.toRegistry(register); // import { register } from 'prom-client'
    */
   toRegistry(registry: MetricRegistry): void {
     for (const { name, help, type } of this.everyMetric()) {
+      const aggregator = this.aggregatorOf(name);
       const read = async () => {
         const family = (await this.families()).find((one) => one.name === name);
         const values = family ? linesOf(family) : [];
@@ -107,12 +114,19 @@ export class QueueMetrics {
           name,
           help,
           type,
-          aggregator: 'sum',
+          aggregator,
           values: values.map(({ name: metricName, labels, value }) => ({ metricName, labels, value })),
         };
       };
-      registry.registerMetric({ name, help, type, aggregator: 'sum', get: read, reset: () => undefined });
+      registry.registerMetric({ name, help, type, aggregator, get: read, reset: () => undefined });
     }
+  }
+
+  /** What a registry makes of the values of several processes. */
+  private aggregatorOf(name: string): 'sum' | 'min' | 'max' {
+    if (LOWEST.has(name)) return 'min';
+    const isGlobal = this.gauges?.infos.some((info) => info.name === name) ?? false;
+    return isGlobal || HIGHEST.has(name) ? 'max' : 'sum';
   }
 
   /** @internal A connection went up or down. */
