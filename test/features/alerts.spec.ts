@@ -238,7 +238,9 @@ describe('notify', () => {
     const since = failures;
     await until(() => failures >= since + 2, PATIENT);
     expect(heard).toEqual(['firing', 'resolved']);
-    expect(logs.complaints.join('\n')).toMatch(/backlog:work:\d+ could not be delivered: the channel is gone/);
+    expect(logs.complaints.join('\n')).toMatch(
+      /backlog:work:\d+ could not be delivered: the channel is gone/,
+    );
   });
 });
 
@@ -265,6 +267,19 @@ describe('a webhook', () => {
     expect(Math.abs(Number(headers['x-godwit-timestamp']) * 1_000 - Date.now())).toBeLessThan(60_000);
     expect(alert).toMatchObject({ rule: 'backlog', queue: 'work', value: 1, limit: 0, source: 'shop' });
     expect(new Date(alert.since).toJSON()).toBe(alert.since);
+  });
+
+  it('sends the user and password of its address as a header, and shows neither', async () => {
+    const { received, port } = await receiver(() => 403);
+    const { queue, logs } = await withAlerts({
+      rules: [{ rule: 'backlog', limit: 0 }],
+      notify: webhook({ url: `http://us%40er:pass%3Aword@127.0.0.1:${port}/hook` }),
+    });
+    await queue.add('x', null);
+    await until(() => logs.complaints.join('\n').includes(`http://127.0.0.1:${port} answered 403`), PATIENT);
+    const { authorization } = received[0]!.headers;
+    expect(authorization).toBe(`Basic ${Buffer.from('us@er:pass:word').toString('base64')}`);
+    expect(logs.complaints.join('\n')).not.toMatch(/us(%40|@)er|pass/);
   });
 
   it('tries again after 5xx and 429; after other answers only with the next evaluation', async () => {

@@ -174,7 +174,13 @@ describe('an alert', () => {
   it('does not change while a notification of it is being sent', () => {
     const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10 }], notify }, PATH);
     const look = (rows: typeof NO_STATE.rows, value: number, now: number, ...busy: string[]) =>
-      advance(rows, [{ rule: rules[0]!, queue: 'work', value }], rules, { count: 1, busy: new Set(busy) }, now);
+      advance(
+        rows,
+        [{ rule: rules[0]!, queue: 'work', value }],
+        rules,
+        { count: 1, busy: new Set(busy) },
+        now,
+      );
     const due = (rows: typeof NO_STATE.rows) => alertsOf(rows, rules, null, 'undelivered', 0)[0];
     let rows = look({}, 11, 0);
     const { key, alert } = due(rows)!;
@@ -295,6 +301,7 @@ describe('options', () => {
       [{}, /\.url must be/],
       [{ url: 'file:///etc/passwd' }, /\.url must be/],
       [{ url: 'hooks.example.com/SECRET' }, /\.url must be/],
+      [{ url: 'https://user:SECRET%@x' }, /\.url must be/],
       [{ url: 'https://x', secret: 'SECRET' }, /at least 16 characters/],
       [{ url: 'https://x', headers: { 'a b': 'SECRET' } }, /\.headers must be/],
       [{ url: 'https://x', attempts: 9 }, /\.attempts/],

@@ -9,7 +9,10 @@ import type { Notify } from './queue-alerts.js';
 
 /** Options of `webhook`. */
 export interface WebhookOptions {
-  /** URL to which alerts are sent by POST; begins with `https://` or `http://`. */
+  /**
+   * URL to which alerts are sent by POST; begins with `https://` or `http://`. A user and password in it are sent as the header
+   * `authorization`, unless `headers` has one.
+   */
   readonly url: string;
   /** `json`: the alert; `slack`: `{ text }`, which Slack, Mattermost and Discord (`/slack`) accept. @default 'json' */
   readonly format?: 'json' | 'slack';
@@ -29,7 +32,7 @@ const FIRST_PAUSE_MS = 1_000;
 const LEAST_SECRET = 16;
 
 const readOptions = shape({
-  url: field('url', rule(readUrl)),
+  url: field('target', rule(readUrl)),
   format: field('format', oneOf('json', 'slack')),
   secret: field('secret', rule(readSecret)),
   headers: field('headers', rule(readHeaders)),
@@ -47,18 +50,20 @@ const readOptions = shape({
  */
 export function webhook(options: WebhookOptions): Notify {
   const {
-    url,
+    target,
     format = 'json',
     secret,
     headers = {},
     timeoutMs = 5_000,
     attempts = 3,
   } = readOptions(options, PATH, refuse)!;
-  if (url === undefined) throw new InvalidOptionError(`${PATH}.url`, 'an address', undefined);
+  if (target === undefined) throw new InvalidOptionError(`${PATH}.url`, 'an address', undefined);
+  const { url, authorization } = target;
   return async (alert) => {
     const body = JSON.stringify(format === 'json' ? alert : { text: lineOf(alert) });
     const timestamp = String(Math.floor(Date.now() / 1_000));
     const sent = {
+      ...authorization,
       ...headers,
       'content-type': 'application/json',
       'user-agent': 'godwit',
@@ -114,10 +119,33 @@ function lineOf({ state, severity, source, text }: Alert): string {
   return `${head} ${source === null ? '' : `${source}: `}${text}`;
 }
 
-function readUrl(value: unknown, path: string): string {
-  if (typeof value === 'string' && /^https?:\/\//i.test(value) && URL.canParse(value)) return value;
+/** Where alerts are sent. `fetch` takes no URL with a user and password. */
+interface Target {
+  readonly url: string;
+  readonly authorization?: { readonly authorization: string };
+}
+
+function readUrl(value: unknown, path: string): Target {
+  try {
+    if (typeof value === 'string' && /^https?:\/\//i.test(value)) return targetOf(new URL(value));
+  } catch {
+    // Refused below.
+  }
   // URLs of webhooks are secrets.
   throw new InvalidOptionError(path, 'an address that begins with https:// or http://', typeof value);
+}
+
+/** @throws {TypeError | URIError} */
+function targetOf(url: URL): Target {
+  const { username, password } = url;
+  if (username === '' && password === '') return { url: url.href };
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  url.username = '';
+  url.password = '';
+  return {
+    url: url.href,
+    authorization: { authorization: `Basic ${Buffer.from(pair).toString('base64')}` },
+  };
 }
 
 function readSecret(value: unknown, path: string): string {
