@@ -159,6 +159,11 @@ export class Queue<Jobs = any> {
     }
   }
 
+  /** @internal The checks of `add` for a job by its name. They need no Redis. */
+  checkAdd(name: string, data: unknown, options?: JobOptions): void {
+    makeJob(this.options, { name, data, options }, this.engine.now(), 'add()');
+  }
+
   /**
    * Adds many jobs, of any names or of one definition. Up to 1,000 jobs and 32 MiB are added all or none. A larger list is sent
    * in chunks of at most 500 jobs and 4 MiB, each all or none. The strictest `durability` among the jobs of a call applies to all

@@ -9,7 +9,14 @@ import { field, integer, refuse, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleId, checkScheduleRule } from '../schedule/check.js';
-import { makeSchedule, readRecord, nextOf, occurrencesFrom, remaining } from '../schedule/record.js';
+import {
+  makeSchedule,
+  readRecord,
+  nextOf,
+  occurrencesFrom,
+  remaining,
+  type MadeSchedule,
+} from '../schedule/record.js';
 import { nextAfter } from '../schedule/times.js';
 import type { AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
@@ -71,14 +78,11 @@ export class Schedules<Jobs = any> {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async upsert(id: string, rule: ScheduleRule, template: TemplateIn<Jobs>): Promise<UpsertResult> {
-    checkScheduleId(id, 'schedules.upsert().id');
-    const made = makeSchedule(rule, template, this.options, 'schedules.upsert()');
+    const made = this.made(id, rule, template);
     for (;;) {
       const { now, schedule: there } = await this.engine.schedules.get(this.options.name, id);
       if (there?.record === made.record) return this.upserted(id, 'unchanged', there.nextAt);
-      const { endAt } = made.rule;
-      if (endAt !== undefined && endAt <= now)
-        throw new InvalidOptionError('schedules.upsert().rule.endAt', 'in the future', made.given.endAt);
+      checkEnd(made, now);
       const nextAt = nextOf(made, there, now);
       const revision = there?.revision ?? 0;
       const put = { id, revision, record: made.record, nextAt };
@@ -88,6 +92,11 @@ export class Schedules<Jobs = any> {
       const at = isPaused ? null : nextAt === 'keep' ? there!.nextAt : nextAt;
       return this.upserted(id, there === null ? 'created' : 'updated', at);
     }
+  }
+
+  /** @internal The checks of `upsert` for a new schedule. They need no Redis. */
+  checkUpsert(id: string, rule: ScheduleRule, template: TemplateIn<Jobs>): void {
+    checkEnd(this.made(id, rule, template), this.engine.now());
   }
 
   /**
@@ -232,6 +241,11 @@ export class Schedules<Jobs = any> {
     return occurrencesFrom(rule, stored.fired, nextAt, count).map((at) => new Date(at));
   }
 
+  private made(id: string, rule: ScheduleRule, template: TemplateIn<Jobs>): MadeSchedule {
+    checkScheduleId(id, 'schedules.upsert().id');
+    return makeSchedule(rule, template, this.options, 'schedules.upsert()');
+  }
+
   private upserted(id: string, outcome: UpsertResult['outcome'], nextAt: number | null): UpsertResult {
     const at = nextAt === null ? null : new Date(nextAt);
     return { id, queue: this.options.name, outcome, nextAt: at };
@@ -291,6 +305,11 @@ export interface ScheduleSnapshot<Data = unknown> {
   readonly owner: string | null;
   /** When it was created, by the clock of Redis. */
   readonly createdAt: Date;
+}
+
+function checkEnd({ rule: { endAt }, given }: MadeSchedule, now: number): void {
+  if (endAt !== undefined && endAt <= now)
+    throw new InvalidOptionError('schedules.upsert().rule.endAt', 'in the future', given.endAt);
 }
 
 function toScheduleSnapshot(queue: string, stored: StoredSchedule): ScheduleSnapshot {

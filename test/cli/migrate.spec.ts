@@ -1,6 +1,7 @@
 import { FlowProducer, Queue, Worker } from 'bullmq';
 import { afterEach, describe, expect, it } from 'vitest';
 import { atEnd, runCleanup } from '../support/cleanup.js';
+import { BullSource } from '#lib/subpaths/cli/bullmq-source.js';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -155,6 +156,65 @@ describe('a queue of a real BullMQ', () => {
     expect(out).toMatch(/^work: left +schedule fast: .*every/m);
     // An occurrence that was due waits as a job like any other.
     expect((await app.queue.jobs({ state: 'waiting' })).jobs).toMatchObject([{ name: 'x' }]);
+  });
+
+  it('plans what --apply does: what cannot be moved is in the plan too', async () => {
+    await bootQueue(redis, { watch: false });
+    const bull = bullQueue();
+    await bull.pause();
+    await bull.add('good', 1);
+    await bull.add('x'.repeat(256), 2);
+    await bull.add('big', 'x'.repeat(1_100_000));
+    await bull.add('later', 3, { delay: 3_600_000, jobId: 'two\nlines' });
+    await bull.upsertJobScheduler('slow', { every: 3_600_000 }, { name: 'x' });
+    await bull.upsertJobScheduler('fast', { every: 500 }, { name: 'x' });
+    const plan = await report();
+    const done = await report('--apply', '--yes');
+    expect(plan.code).toBe(1);
+    expect(plan.queues[0].left).toHaveLength(4);
+    expect({ ...plan, applied: true }).toEqual(done);
+  });
+
+  it('moves jobs that fall due while it reads', async () => {
+    const app = await bootQueue(redis, { watch: false });
+    const bull = bullQueue();
+    await bull.pause();
+    await bull.addBulk(Array.from({ length: 3_000 }, (_, i) => ({ name: 'x', data: i })));
+    const delay = 3_600_000;
+    await bull.addBulk(Array.from({ length: 20 }, (_, i) => ({ name: 'later', data: i, opts: { delay } })));
+    const list = (await redis.admin.exists('bull:work:wait')) ? 'bull:work:wait' : 'bull:work:paused';
+    const moving = report('--apply', '--yes');
+    await until(async () => (await redis.admin.hlen('bull:work:moved-to-godwit')) > 0, PATIENT);
+    // They go where the command has read already.
+    const due = await redis.admin.zrange('bull:work:delayed', '0', '9');
+    await redis.admin
+      .multi()
+      .zrem('bull:work:delayed', ...due)
+      .rpush(list, ...due)
+      .exec();
+    const { code, queues } = await moving;
+    expect([code, queues[0].left]).toEqual([0, []]);
+    const { waiting, delayed } = await app.queue.counts();
+    expect(waiting + delayed).toBe(3_020);
+  });
+
+  it('reads a sorted list to its end while its front leaves', async () => {
+    const bull = bullQueue();
+    await bull.pause();
+    const delay = 3_600_000;
+    await bull.addBulk(Array.from({ length: 450 }, (_, i) => ({ name: 'later', data: i, opts: { delay } })));
+    // Scores that are equal, over the edge of a page.
+    const same = await redis.admin.zrange('bull:work:delayed', '250', '420');
+    const [, score] = await redis.admin.zrange('bull:work:delayed', '250', '250', 'WITHSCORES');
+    await redis.admin.zadd('bull:work:delayed', ...same.flatMap((id) => [score!, id]));
+    const source = new BullSource(redis.url, 'bull');
+    atEnd(() => source.close());
+    const read: string[] = [];
+    for await (const { jobs } of source.jobs('work', 'delayed', new Set())) {
+      read.push(...jobs.map(({ id }) => id));
+      if (read.length === 100) await redis.admin.zremrangebyrank('bull:work:delayed', 0, 99);
+    }
+    expect([read.length, new Set(read).size]).toEqual([450, 450]);
   });
 
   it('refuses a queue whose workers could run the same jobs, and wrong calls', async () => {

@@ -91,7 +91,7 @@ describe('watch', () => {
     const print = {
       jsonLine: (line: unknown) => out.push(line),
       line: (line: string) => out.push(line),
-      paint: (_: string, text: string) => text,
+      paint: (_: unknown, text: string) => text,
       screen: { width: undefined, color: false },
     };
     new WatchLines({ ...print, isJson: false }).show(after, before);

@@ -121,12 +121,18 @@ export class BullSource {
     ];
   }
 
-  /** Jobs of a list that were not moved yet, in pages. Each page also has the jobs that cannot be moved. */
-  async *jobs(queue: string, state: BullState): AsyncGenerator<{ jobs: FoundJob[]; left: LeftBehind[] }> {
-    for (let at = 0; ; at += PAGE) {
-      // oxlint-disable-next-line no-await-in-loop -- page after page
-      const entries = await this.entries(queue, state, at);
-      if (entries.length === 0) return;
+  /**
+   * Jobs of a list that were not moved yet, in pages. Each page also has the jobs that cannot be moved. Ids in `refused` are left
+   * out, and those that cannot be moved are added to it.
+   */
+  async *jobs(
+    queue: string,
+    state: BullState,
+    refused: Set<string>,
+  ): AsyncGenerator<{ jobs: FoundJob[]; left: LeftBehind[] }> {
+    const isList = state === 'wait' || state === 'paused';
+    const pages = isList ? this.listed(this.key(queue, state)) : this.sorted(this.key(queue, state));
+    for await (const entries of pages) {
       const jobs: FoundJob[] = [];
       const left: LeftBehind[] = [];
       // oxlint-disable-next-line no-await-in-loop -- the same
@@ -137,12 +143,13 @@ export class BullSource {
       for (const [i, [id, score]] of entries.entries()) {
         const hash = hashes[i]!;
         // Old versions keep a marker in the list, which has no hash.
-        if (hash.name === null || moved[i] === (hash.timestamp ?? '')) continue;
+        if (hash.name === null || moved[i] === (hash.timestamp ?? '') || refused.has(id)) continue;
         // Its schedule is moved instead, and adds the next job here.
         if (state === 'delayed' && hash.rjk !== null) continue;
         try {
           jobs.push(toJob(id, hash, state, score));
         } catch (error) {
+          refused.add(id);
           left.push({ what: `job ${quoted(id)}`, why: (error as Error).message });
         }
       }
@@ -159,7 +166,7 @@ export class BullSource {
   async schedules(queue: string): Promise<{ schedules: FoundSchedule[]; left: LeftBehind[] }> {
     const schedules: FoundSchedule[] = [];
     const left: LeftBehind[] = [];
-    for (const [id, score] of await this.range(this.key(queue, 'repeat'), 0, -1)) {
+    for (const [id, score] of await this.pairs('ZRANGE', this.key(queue, 'repeat'), 0, -1, 'WITHSCORES')) {
       // oxlint-disable-next-line no-await-in-loop -- there are few
       const hash = await this.client.hgetall(this.key(queue, `repeat:${id}`));
       try {
@@ -172,19 +179,40 @@ export class BullSource {
   }
 
   /**
-   * Ids with the score, or 0. It reads from the right end, where the oldest jobs are, so jobs that are added meanwhile do not
-   * shift the pages.
+   * Ids of a list, with 0. It reads from the right end, where the oldest jobs are, so jobs that are added meanwhile do not shift the
+   * pages.
    */
-  private async entries(queue: string, state: BullState, at: number): Promise<[string, number][]> {
-    const key = this.key(queue, state);
-    if (state !== 'wait' && state !== 'paused') return this.range(key, at, at + PAGE - 1);
-    const ids = await this.client.lrange(key, -(at + PAGE), -(at + 1));
-    return ids.toReversed().map((id) => [id, 0]);
+  private async *listed(key: string): AsyncGenerator<[string, number][]> {
+    for (let at = 0; ; at += PAGE) {
+      // oxlint-disable-next-line no-await-in-loop -- page after page
+      const ids = await this.client.lrange(key, -(at + PAGE), -(at + 1));
+      if (ids.length === 0) return;
+      yield ids.toReversed().map((id) => [id, 0]);
+    }
+  }
+
+  /** Ids with their scores. A page begins at the last score, so jobs that leave the front meanwhile do not shift it. */
+  private async *sorted(key: string): AsyncGenerator<[string, number][]> {
+    let from = '-inf';
+    let same = new Set<string>();
+    for (;;) {
+      const limit = same.size + PAGE;
+      // oxlint-disable-next-line no-await-in-loop -- page after page
+      const found = await this.pairs('ZRANGEBYSCORE', key, from, '+inf', 'WITHSCORES', 'LIMIT', 0, limit);
+      const seen = same;
+      const page = found.filter(([id]) => !seen.has(id));
+      if (page.length === 0) return;
+      yield page;
+      const last = String(page.at(-1)![1]);
+      if (last !== from) same = new Set();
+      for (const [id, score] of page) if (String(score) === last) same.add(id);
+      from = last;
+    }
   }
 
   /** With RESP2 scores are texts between the members, with RESP3 numbers in pairs. */
-  private async range(key: string, first: number, last: number): Promise<[string, number][]> {
-    const answer = (await this.client.call('ZRANGE', key, first, last, 'WITHSCORES')) as unknown[];
+  private async pairs(command: string, ...args: (string | number)[]): Promise<[string, number][]> {
+    const answer = (await this.client.call(command, ...args)) as unknown[];
     const flat = answer.flat();
     return Array.from({ length: flat.length / 2 }, (_, i) => [String(flat[2 * i]), Number(flat[2 * i + 1])]);
   }

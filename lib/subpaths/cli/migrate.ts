@@ -7,6 +7,7 @@ import { UsageError } from './usage-error.js';
 import {
   BULL_STATES,
   type BullSource,
+  type BullState,
   type FoundJob,
   type FoundSchedule,
   type LeftBehind,
@@ -116,6 +117,7 @@ async function move(
   isApplied: boolean,
 ): Promise<Moved> {
   const queue = inspector.producer.queue(name);
+  const startedAt = Date.now();
   const moved: Moved = {
     queue: name,
     jobs: {},
@@ -125,20 +127,32 @@ async function move(
     lost: {},
     left: await source.others(name),
   };
-  let failed = 0;
-  for (const state of BULL_STATES) {
-    for await (const { jobs, left } of source.jobs(name, state)) {
-      if (state === 'failed' && values['failed'] !== true) {
-        failed += jobs.length + left.length;
-        continue;
+  const refused = new Set<string>();
+  /** Copies the jobs of these lists. Returns how many of them are older than the command: new ones may come without end. */
+  const pass = async (states: readonly BullState[]): Promise<number> => {
+    let older = 0;
+    for (const state of states)
+      for await (const { jobs, left } of source.jobs(name, state, refused)) {
+        moved.left.push(...left.slice(0, Math.max(0, MOST_LEFT - moved.left.length)));
+        const added = await addAll(queue, jobs, moved, refused, isApplied);
+        if (isApplied) await source.markMoved(name, added);
+        moved.jobs[state] = (moved.jobs[state] ?? 0) + added.length;
+        for (const lost of added.flatMap((job) => job.lost)) moved.lost[lost] = (moved.lost[lost] ?? 0) + 1;
+        older += added.filter(({ stamp }) => Number(stamp) <= startedAt).length;
       }
-      moved.left.push(...left.slice(0, Math.max(0, MOST_LEFT - moved.left.length)));
-      const added = isApplied ? await addAll(queue, jobs, moved) : jobs;
-      if (isApplied) await source.markMoved(name, added);
-      moved.jobs[state] = (moved.jobs[state] ?? 0) + added.length;
-      for (const lost of added.flatMap((job) => job.lost)) moved.lost[lost] = (moved.lost[lost] ?? 0) + 1;
-    }
-  }
+    return older;
+  };
+  const hasFailed = values['failed'] === true;
+  const states = BULL_STATES.filter((state) => state !== 'failed' || hasFailed);
+  await pass(states);
+  // A job that falls due leaves `delayed` for a list that was read before. So `delayed` is read first from now on.
+  const again = ['delayed', ...states.filter((state) => state !== 'delayed')] as const;
+  // oxlint-disable-next-line no-await-in-loop -- one pass after another
+  while (isApplied && (await pass(again)) > 0);
+  let failed = 0;
+  if (!hasFailed)
+    for await (const { jobs, left } of source.jobs(name, 'failed', refused))
+      failed += jobs.length + left.length;
   if (failed > 0)
     moved.left.push({ what: `${failed} failed jobs`, why: 'they failed; --failed adds them to run again' });
   const { schedules, left } = await source.schedules(name);
@@ -148,20 +162,29 @@ async function move(
   return moved;
 }
 
-/** Adds a page of jobs. Refused jobs stay in BullMQ. Returns the others. */
-async function addAll(queue: Queue, jobs: readonly FoundJob[], moved: Moved): Promise<FoundJob[]> {
+/** Adds a page of jobs, or only checks them. Refused jobs stay in BullMQ. Returns the others. */
+async function addAll(
+  queue: Queue,
+  jobs: readonly FoundJob[],
+  moved: Moved,
+  refused: Set<string>,
+  isApplied: boolean,
+): Promise<FoundJob[]> {
   const answers = await Promise.allSettled(
-    jobs.map(async ({ name, data, options }) => queue.add(name, data, options)),
+    jobs.map(async ({ name, data, options }) =>
+      isApplied ? queue.add(name, data, options) : queue.checkAdd(name, data, options),
+    ),
   );
   return jobs.filter(({ id }, i) => {
     const answer = answers[i]!;
     if (answer.status === 'fulfilled') {
-      if (answer.value.duplicate) moved.alreadyHere += 1;
+      if (answer.value?.duplicate) moved.alreadyHere += 1;
       return true;
     }
     const { reason } = answer as { reason: unknown };
     // Other errors, such as an unreachable Redis, are not about this job only.
     if (!(reason instanceof GodwitError && isOfArguments(reason))) throw reason;
+    refused.add(id);
     if (moved.left.length < MOST_LEFT) moved.left.push({ what: `job ${id}`, why: reason.message });
     return false;
   });
@@ -180,6 +203,7 @@ async function addSchedule(
       return;
     }
     if (isApplied) await queue.schedules.upsert(id, rule, template);
+    else queue.schedules.checkUpsert(id, rule, template);
     moved.schedules += 1;
   } catch (error) {
     // Other errors, such as an unreachable Redis, are not about this schedule only.
