@@ -61,8 +61,25 @@ export interface ProcessRecord {
   readonly pools: readonly PoolRecord[];
   /** How many pools did not fit into the record. */
   readonly morePools: number;
+  /** The queues of these pools. Absent if there are none, if their names did not fit either, and in records of older versions. */
+  readonly moreQueues?: readonly string[];
   /** Id of the last order that it obeyed; empty before the first. Null: an older version, which takes no orders. */
   readonly obeyed: string | null;
+}
+
+/** Whether a process works on a queue. If its record leaves out pools and does not name their queues, it may, which counts. */
+export function worksOn(
+  {
+    pools,
+    morePools,
+    moreQueues,
+  }: Pick<ProcessRecord, 'morePools' | 'moreQueues'> & {
+    readonly pools: readonly Pick<PoolRecord, 'queues'>[];
+  },
+  queue: string,
+): boolean {
+  if (pools.some(({ queues }) => queues.includes(queue))) return true;
+  return moreQueues ? moreQueues.includes(queue) : morePools > 0;
 }
 
 export const ORDER_KINDS = ['pause', 'resume', 'quiet'] as const;

@@ -1,4 +1,4 @@
-import type { ProcessOrder, ProcessRecord, ProcessVerbs } from '../contract/process-verbs.js';
+import { worksOn, type ProcessOrder, type ProcessVerbs } from '../contract/process-verbs.js';
 import { InvalidOptionError, ProcessNotFoundError } from '../errors.js';
 import { checkQueueName, generateId } from '../job/job-id.js';
 import { field, refuse, rule, shape } from '../options/check.js';
@@ -99,6 +99,7 @@ export class ProcessOrders {
     if (process === undefined && host === undefined && queue === undefined)
       throw new InvalidOptionError(place, 'an object with process, host or queue', given);
     const { records } = await this.processes.list();
+    // An order for a queue that the process does not work on changes nothing.
     const found = records.filter(
       (one) =>
         (process === undefined || one.id === process || `${one.host}:${one.pid}` === process) &&
@@ -113,9 +114,4 @@ export class ProcessOrders {
       throw new ProcessNotFoundError({ process, host, queue }, found.length > able.length);
     return ordered.map(({ id, host: at, pid }) => ({ id, host: at, pid }));
   }
-}
-
-/** Whether the process may work on the queue. Its record may leave out pools. An order for another queue changes nothing. */
-function worksOn({ pools, morePools }: ProcessRecord, queue: string): boolean {
-  return morePools > 0 || pools.some(({ queues }) => queues.includes(queue));
 }

@@ -11,7 +11,7 @@ import { field, readable, refuse, rule, shape } from '../options/check.js';
 import { ProcessOrders } from './process-orders.js';
 import { readActionsCall, toAction, type ActionPage, type ActionsOptions } from './queue-actions.js';
 import { readSpan, seriesOf, type QueueSeries, type SeriesOptions } from './queue-series.js';
-import type { PoolRecord, ProcessRecord, RunningJob } from '../contract/process-verbs.js';
+import { worksOn, type PoolRecord, type ProcessRecord, type RunningJob } from '../contract/process-verbs.js';
 
 /** The state of a queue at the time of the call. */
 export interface QueueInfo {
@@ -31,8 +31,8 @@ export interface QueueInfo {
 /** Options of `workers()`. */
 export interface WorkersOptions {
   /**
-   * Lists only processes that work on this queue, with its pools and running jobs. The queue need not be registered here. A
-   * process with so many pools that some are left out (`morePools`) may be missing.
+   * Lists only processes that work on this queue, with its pools and running jobs. The queue need not be registered here. The pool
+   * may be missing in a process that has so many that some are left out (`morePools`).
    *
    * @default all
    */
@@ -272,6 +272,8 @@ export interface WorkerInfo {
   readonly pools: readonly WorkerPoolInfo[];
   /** Number of pools that are left out. */
   readonly morePools: number;
+  /** Names of their queues. Absent if no pool is left out, if they are too many, and if an older version reports. */
+  readonly moreQueues?: readonly string[];
 }
 
 /** The slots that share one concurrency. */
@@ -312,11 +314,10 @@ function toWorkerInfo({ pools, startedAt, obeyed: _, ...rest }: ProcessRecord): 
 
 /** The process, reduced to one queue; nothing if it does not work on that queue. */
 function ofQueue(worker: WorkerInfo, queue: string): WorkerInfo[] {
+  if (!worksOn(worker, queue)) return [];
   const pools = worker.pools.filter(({ queues }) => queues.includes(queue));
   const own = (jobs: readonly RunningJobInfo[]) => jobs.filter((job) => job.queue === queue);
-  return pools.length === 0
-    ? []
-    : [{ ...worker, pools: pools.map((pool) => ({ ...pool, jobs: own(pool.jobs) })) }];
+  return [{ ...worker, pools: pools.map((pool) => ({ ...pool, jobs: own(pool.jobs) })) }];
 }
 
 function toPoolInfo({ jobs, ...rest }: PoolRecord): WorkerPoolInfo {

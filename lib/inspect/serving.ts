@@ -1,3 +1,4 @@
+import { worksOn } from '../contract/process-verbs.js';
 import type { WorkerInfo } from './queue-inspector.js';
 
 /** How many processes work on a queue, and in how many of these an order has paused it. */
@@ -6,12 +7,16 @@ export interface Serving {
   readonly paused: number;
 }
 
-export function servingOf(processes: readonly Pick<WorkerInfo, 'pools'>[], queue: string): Serving {
-  const own = processes
-    .map(({ pools }) => pools.filter(({ queues }) => queues.includes(queue)))
-    .filter((pools) => pools.length > 0);
-  const isPaused = (pools: WorkerInfo['pools']) => pools.every(({ paused }) => paused.includes(queue));
-  return { processes: own.length, paused: own.filter(isPaused).length };
+export function servingOf(processes: readonly WorkerInfo[], queue: string): Serving {
+  const own = processes.filter((process) => worksOn(process, queue));
+  return { processes: own.length, paused: own.filter((process) => hasPaused(process, queue)).length };
+}
+
+/** Whether the process claims no jobs of a queue that it works on. Its record may leave out the pool. */
+function hasPaused({ pools, state }: WorkerInfo, queue: string): boolean {
+  const own = pools.filter(({ queues }) => queues.includes(queue));
+  if (own.length === 0) return state === 'paused' || state === 'quiet';
+  return own.every(({ paused }) => paused.includes(queue));
 }
 
 /** Whether no process claims jobs of the queue because every process that works on it has paused it. */

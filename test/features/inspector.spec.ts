@@ -3,9 +3,12 @@ import { createRequire } from 'node:module';
 import { Controller, Get } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import { processKeys } from '#lib/engine/keys.js';
-import { MAX_RECORD_BYTES } from '#lib/engine/codec/process-codec.js';
+import { decodeProcess, encodeProcess, MAX_RECORD_BYTES } from '#lib/engine/codec/process-codec.js';
 import { QueueInspector, type WorkerInfo } from '#lib/inspect/queue-inspector.js';
 import { QueueModule } from '#lib/module/queue.module.js';
+import { QueueMetrics, QueueMetricsModule } from '#lib/subpaths/prometheus.js';
+import { measure } from '#lib/subpaths/alerts/measure.js';
+import { checkAlertsOptions } from '#lib/subpaths/alerts/queue-alerts.js';
 import { createProducer } from '#lib/subpaths/standalone.js';
 import { bootApp } from '../support/app.js';
 import { keyOf, bootQueue, PATIENT, processorOf, type QueueApp } from '../support/queue-app.js';
@@ -141,6 +144,40 @@ describe('QueueInspector.workers()', () => {
     }
     const listed = (await inspectorOf(app).workers()).filter(({ id }) => id !== own.id);
     expect(listed.map(({ id }) => id)).toEqual(['box-3', 'box-20', 'zoo-1']);
+    await redis.flush();
+  });
+
+  it('finds the process of a queue whose pool is left out of its report, because it has too many', async () => {
+    const app = await bootQueue(redis, {
+      handlers: { '*': () => 1 },
+      queues: [{ name: 'last' }],
+      imports: [QueueMetricsModule.forRoot({ path: false })],
+      watch: false,
+    });
+    const own = await only(app);
+    const { processes, processInfo } = processKeys(redis.prefix);
+    const record = decodeProcess((await redis.admin.hget(processInfo, own.id))!)!;
+    const names = [...Array.from({ length: 700 }, (_, i) => `queue-with-a-long-name-${i}`), 'last'];
+    const pools = names.map((name) => ({ ...record.pools[0]!, queues: [name] }));
+    await redis.admin.hset(processInfo, 'many', encodeProcess({ ...record, id: 'many', pools }));
+    await redis.admin.zadd(processes, Date.now() + 60_000, 'many');
+
+    const [found, ...others] = await inspectorOf(app).workers({ queue: 'last' });
+    expect(others).toEqual([]);
+    expect(found).toMatchObject({ id: 'many', pools: [] });
+    expect(found!.moreQueues).toHaveLength(found!.morePools);
+    const page = (await app.get(QueueMetrics).text()).split('\n');
+    expect(page).toContain('godwit_queue_workers{queue="last"} 1');
+    expect(page).toContain('godwit_queue_workers{queue="work"} 1');
+    const { rules } = checkAlertsOptions(
+      { rules: [{ rule: 'noWorkers', queues: ['last'] }], notify: () => undefined },
+      'createAlerts()',
+    );
+    await app.queueOf('last').add('x', null);
+    const source = { engine: app.queue['engine'], inspector: inspectorOf(app) };
+    expect((await measure(source, rules, {})).readings).toMatchObject([{ queue: 'last', value: 0 }]);
+    const [ordered] = await inspectorOf(app).processes.pause({ queue: 'last' });
+    expect(ordered).toMatchObject({ id: 'many' });
     await redis.flush();
   });
 

@@ -17,6 +17,16 @@ describe('the processes that have paused a queue', () => {
       [process(['a'], ['a']), process(['a'], [], 'draining')],
       'the only process that works on it',
     ],
+    [
+      'one whose record leaves out the queue',
+      [process(['a'], ['a']), { ...process(['b'], []), morePools: 1, moreQueues: ['a'] }],
+      null,
+    ],
+    [
+      'one that has paused every queue',
+      [{ ...process(['b'], ['b'], 'paused'), morePools: 1 }],
+      'the only process that works on it',
+    ],
     ['only a process that stops', [process(['a'], [], 'draining')], null],
   ])('%s', (_, processes, place) => {
     expect(pausedPlace('a', processes)).toBe(place);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { decodeProcess, encodeProcess, MAX_RECORD_BYTES } from '#lib/engine/codec/process-codec.js';
-import type { PoolRecord, ProcessRecord } from '#lib/contract/process-verbs.js';
+import { worksOn, type PoolRecord, type ProcessRecord } from '#lib/contract/process-verbs.js';
 
 const job = (id: string) => ({ queue: 'q', id, name: 'n', attempt: 1, since: 5 });
 const pool = (more: Partial<PoolRecord> = {}): PoolRecord => ({
@@ -55,6 +55,25 @@ it('leaves out pools if there are too many, and counts them', () => {
   expect(read.pools[0]).toEqual({ ...pools[0], jobs: [] });
 });
 
+it('names the queues of pools that are left out, if they fit', () => {
+  const name = (i: number) => `a-queue-with-a-name-${i}`;
+  const pools = Array.from({ length: 700 }, (_, i) => pool({ queues: [name(i)] }));
+  const text = encodeProcess(record(pools));
+  expect(sizeOf(text)).toBeLessThanOrEqual(MAX_RECORD_BYTES);
+  const read = decodeProcess(text)!;
+  expect(read.morePools).toBe(read.moreQueues!.length);
+  expect(read.pools.length).toBeGreaterThan(100);
+  expect(pools.filter(({ queues }) => !worksOn(read, queues[0]!))).toEqual([]);
+  expect(worksOn(read, 'another')).toBe(false);
+});
+
+it('may work on any queue if their names do not fit, or an older version left pools out', () => {
+  const pools = Array.from({ length: 4_096 }, (_, i) => pool({ queues: [`${i}`.padEnd(128, 'x')] }));
+  const read = decodeProcess(encodeProcess(record(pools)))!;
+  expect(read.moreQueues).toBeUndefined();
+  expect([worksOn(read, 'another'), worksOn(record([pool()]), 'another')]).toEqual([true, false]);
+});
+
 it.each([
   ['another text', 'hello'],
   ['a number', '5'],
@@ -64,6 +83,7 @@ it.each([
   ['pools that are no list', JSON.stringify({ ...record([]), pools: {} })],
   ['a pool that is none', JSON.stringify({ ...record([]), pools: [null] })],
   ['jobs without since', JSON.stringify(record([pool({ jobs: [{ ...job('a'), since: undefined! }] })]))],
+  ['further queues that are no list', JSON.stringify({ ...record([]), moreQueues: 'a' })],
   ['a pid below zero', JSON.stringify({ ...record([]), pid: -1 })],
   ['versions that are none', JSON.stringify({ ...record([]), versions: null })],
   ['fields of a prototype', '{"__proto__":{"id":"p","host":"h"}}'],

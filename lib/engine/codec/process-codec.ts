@@ -10,17 +10,24 @@ import {
 /** Maximum size in bytes of the record of one process, so that the records of all processes can be read. */
 export const MAX_RECORD_BYTES = 65_536;
 
-/** Encodes the record. If it is too large, jobs are left out first, then pools. */
+/** Encodes the record. If it is too large, jobs are left out first, then pools, then the names of their queues. */
 export function encodeProcess(record: ProcessRecord): string {
   for (let jobs = Infinity; jobs >= 1; jobs = Math.floor(Math.min(jobs, longest(record)) / 2)) {
     const text = withJobs(record, jobs);
     if (fits(text)) return text;
   }
-  let { pools } = record;
-  for (;;) {
-    const text = withJobs({ ...record, pools, morePools: record.pools.length - pools.length }, 0);
-    if (pools.length === 0 || fits(text)) return text;
-    pools = pools.slice(0, Math.floor(pools.length / 2));
+  return withPools(record, true) ?? withPools(record, false)!;
+}
+
+/** As many pools as fit, without jobs, and the names of all other queues. Undefined if the names do not fit. */
+function withPools(record: ProcessRecord, isNamed: boolean): string | undefined {
+  const all = record.pools;
+  for (let kept = all.length; ; kept = Math.floor(kept / 2)) {
+    const left = all.slice(kept);
+    const more = isNamed && left.length > 0 ? { moreQueues: left.flatMap(({ queues }) => queues) } : {};
+    const text = withJobs({ ...record, pools: all.slice(0, kept), morePools: left.length, ...more }, 0);
+    if (fits(text) || (kept === 0 && !isNamed)) return text;
+    if (kept === 0) return undefined;
   }
 }
 
@@ -51,7 +58,8 @@ export function decodeProcess(text: string): ProcessRecord | null {
 
 /** @throws {TypeError} if a field has the wrong type */
 function readProcess(value: unknown): ProcessRecord {
-  const { id, host, pid, versions, startedAt, role, state, pools, morePools, obeyed } = fieldsOf(value);
+  const { id, host, pid, versions, startedAt, role, state, pools, morePools, moreQueues, obeyed } =
+    fieldsOf(value);
   const { godwit, node, server } = fieldsOf(versions);
   return {
     id: text(id),
@@ -63,6 +71,7 @@ function readProcess(value: unknown): ProcessRecord {
     state: text(state) as ProcessState,
     pools: list(pools).map(readPool),
     morePools: count(morePools),
+    ...(moreQueues !== undefined && { moreQueues: list(moreQueues).map(text) }),
     obeyed: obeyed === undefined ? null : text(obeyed),
   };
 }

@@ -1,4 +1,5 @@
 import type { QueueEngine } from '../../contract/engine.js';
+import { worksOn } from '../../contract/process-verbs.js';
 import { countedBetween, countedDays, type NameStats } from '../../contract/stats.js';
 import {
   scheduleLag,
@@ -88,7 +89,7 @@ function valueOf(rule: CheckedRule, { queue, workers, silent, lag, counters, now
       return attempts < rule.min ? 0 : failed / attempts;
     }
     case 'noWorkers': {
-      const isServed = workers.some(({ pools }) => pools.some(({ queues }) => queues.includes(name)));
+      const isServed = workers.some((worker) => worksOn(worker, name));
       return !isServed && counts.waiting + counts.active > 0 ? 1 : 0;
     }
     case 'stalled':

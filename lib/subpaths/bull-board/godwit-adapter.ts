@@ -16,6 +16,7 @@ import type {
   QueueWorker,
   Status,
 } from '@bull-board/api/dist/types.js';
+import { worksOn } from '../../contract/process-verbs.js';
 import { InvalidOptionError, WrongStateError } from '../../errors.js';
 import { parseDuration } from '../../job/duration.js';
 import { scheduleOf } from '../../job/job-id.js';
@@ -180,7 +181,7 @@ class Adapter extends BaseAdapter {
     const { records } = await this.queue['engine'].processes.list();
     const now = this.queue['engine'].now();
     return records
-      .filter(({ pools }) => pools.some(({ queues }) => queues.includes(this.queue.name)))
+      .filter((record) => worksOn(record, this.queue.name))
       .map(({ id, host, pid, startedAt }) => ({
         id,
         name: String(pid),

@@ -223,7 +223,7 @@ async function schedules(
   const now = inspector.producer.engine.now();
   const late = all.filter(({ nextAt }) => nextAt !== null && now - nextAt.getTime() > LATE_MS);
   if (late.length === 0) return [];
-  const isServed = workers.some(({ pools }) => pools.some(({ queues }) => queues.includes(queue)));
+  const isServed = servingOf(workers, queue).processes > 0;
   const advice = isServed ? 'its workers cannot fire them: see their log' : 'start a worker';
   return [
     fail(

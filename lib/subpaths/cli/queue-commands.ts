@@ -91,7 +91,7 @@ const workers: Command = {
     if (queue !== undefined) await inspector.queues([queue]);
     const all = await inspector.workers(queue === undefined ? {} : { queue });
     const rows = all.map((worker): Cell[] => {
-      const { host, pid, versions, startedAt, pools } = worker;
+      const { host, pid, versions, startedAt, pools, moreQueues = [] } = worker;
       return [
         host,
         pid,
@@ -99,7 +99,7 @@ const workers: Command = {
         `${pools.reduce((sum, pool) => sum + pool.running, 0)}/${pools.reduce((sum, pool) => sum + pool.concurrency, 0)}`,
         age(Date.now() - startedAt.getTime()),
         versions.godwit,
-        pools.flatMap((pool) => pool.queues).join(' '),
+        [...pools.flatMap((pool) => pool.queues), ...(queue === undefined ? moreQueues : [])].join(' '),
       ];
     });
     const columns = [

@@ -253,7 +253,7 @@ function onWorker(order: ProcessOrder['kind']): Route {
     const worker = (await parts.inspector.workers()).find((one) => one.id === id);
     const seen = worker && toWorkerView(worker, (queue) => names.has(queue));
     if (!seen) throw new HttpFault(404, 'GODWIT_PROCESS_NOT_FOUND', 'no such worker process is alive');
-    const queues = [...new Set(seen.pools.flatMap((pool) => pool.queues))];
+    const queues = [...new Set([...seen.pools.flatMap((pool) => pool.queues), ...(seen.moreQueues ?? [])])];
     const needs = queues.map((queue) => ['queue.pause', { queue }] as const);
     for (const queue of queues) {
       const what = { needs, action: `process.${order}`, queue, target: `${seen.host}:${seen.pid}` };

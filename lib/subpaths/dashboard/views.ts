@@ -4,7 +4,7 @@ import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { DayStats, NameStats, StatsCounts } from '../../contract/stats.js';
 import type { QueueAction } from '../../contract/actions.js';
 import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
-import { pausedPlace } from '../../inspect/serving.js';
+import { pausedPlace, servingOf } from '../../inspect/serving.js';
 import { decodeBody } from '../../job/job-record.js';
 import { scheduleOf } from '../../job/job-id.js';
 import type { JobCounts, JobState } from '../../job/job-state.js';
@@ -352,8 +352,8 @@ export function toQueueView(
   today: StatsCounts,
   workers: readonly WorkerInfo[],
 ): QueueView {
-  const pools = workers.map(({ pools }) => pools.filter(({ queues }) => queues.includes(name)));
-  const jobs = pools.flat().flatMap((pool) => pool.jobs);
+  const pools = workers.flatMap((worker) => worker.pools.filter(({ queues }) => queues.includes(name)));
+  const jobs = pools.flatMap((pool) => pool.jobs);
   const { processed, failed, dead, cancelled } = today;
   return {
     name,
@@ -362,8 +362,8 @@ export function toQueueView(
     pausedPlace: pausedPlace(name, workers),
     oldestWaitingMs,
     today: { processed, failed, dead, cancelled },
-    consumers: pools.filter((own) => own.length > 0).length,
-    slots: pools.flat().reduce((sum, { concurrency }) => sum + concurrency, 0),
+    consumers: servingOf(workers, name).processes,
+    slots: pools.reduce((sum, { concurrency }) => sum + concurrency, 0),
     running: Math.max(counts.active, jobs.filter(({ queue }) => queue === name).length),
   };
 }
@@ -420,5 +420,8 @@ export function toWorkerView(worker: WorkerInfo, canSee: (queue: string) => bool
         .filter(({ queue }) => canSee(queue))
         .map(({ since, ...job }) => ({ ...job, since: since.getTime() })),
     }));
-  return pools.length === 0 ? null : { ...worker, startedAt: worker.startedAt.getTime(), pools };
+  const { moreQueues, startedAt, ...rest } = worker;
+  const more = moreQueues?.filter(canSee);
+  if (pools.length === 0 && !more?.length) return null;
+  return { ...rest, startedAt: startedAt.getTime(), pools, ...(more && { moreQueues: more }) };
 }

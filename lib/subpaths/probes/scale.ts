@@ -35,9 +35,10 @@ async function scale(
   }
   const { waiting, active } = info.counts;
   const pools = workers.flatMap((worker) => worker.pools);
+  // The pool of the queue may be left out of the report of a process that has very many.
+  const shown = workers.filter((worker) => worker.pools.length > 0).length;
   const slots = pools.reduce((sum, { concurrency }) => sum + concurrency, 0);
-  const perProcess =
-    given === null ? Math.max(1, Math.round(slots / Math.max(1, workers.length))) : Number(given);
+  const perProcess = given === null ? Math.max(1, Math.round(slots / Math.max(1, shown))) : Number(given);
   const backlog = info.paused ? 0 : waiting + active;
   return {
     status: 200,

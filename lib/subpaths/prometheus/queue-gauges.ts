@@ -1,5 +1,6 @@
 import { within } from '../../contract/retry.js';
 import type { LimitsOfQueue, QueueInfo, QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { servingOf } from '../../inspect/serving.js';
 import type { Family, MetricInfo, Sample } from './text.js';
 
 /** How long an answer is reused, for several scrapers. */
@@ -119,12 +120,15 @@ function familiesOf(
 ): Family[] {
   const perQueue = (read: (queue: QueueInfo) => number): Sample[] =>
     queues.map((queue) => ({ labels: { queue: queue.name }, value: read(queue) }));
+  const running = workers.filter(({ state }) => state !== 'draining');
+  const workersOf = (name: string) => {
+    const { processes, paused } = servingOf(running, name);
+    return processes - paused;
+  };
   const poolsOf = (name: string) =>
-    workers
-      .filter(({ state }) => state !== 'draining')
-      .map(({ pools }) =>
-        pools.filter(({ queues: served, paused }) => served.includes(name) && !paused.includes(name)),
-      );
+    running.flatMap(({ pools }) =>
+      pools.filter(({ queues: served, paused }) => served.includes(name) && !paused.includes(name)),
+    );
   return [
     {
       ...INFO.jobs,
@@ -136,15 +140,11 @@ function familiesOf(
     { ...INFO.paused, samples: perQueue(({ paused }) => Number(paused)) },
     {
       ...INFO.workers,
-      samples: perQueue(({ name }) => poolsOf(name).filter((pools) => pools.length > 0).length),
+      samples: perQueue(({ name }) => workersOf(name)),
     },
     {
       ...INFO.slots,
-      samples: perQueue(({ name }) =>
-        poolsOf(name)
-          .flat()
-          .reduce((sum, { concurrency }) => sum + concurrency, 0),
-      ),
+      samples: perQueue(({ name }) => poolsOf(name).reduce((sum, { concurrency }) => sum + concurrency, 0)),
     },
     ...limitFamilies(limits),
     { ...INFO.groups, samples: limits.flatMap(groupSamples) },
