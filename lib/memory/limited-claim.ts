@@ -21,7 +21,7 @@ interface Candidate {
   readonly rule: LimitRule;
   readonly most: number;
   readonly step: number;
-  readonly running: number;
+  running: number;
   /** Whether the line had fewer jobs than were requested. */
   isEmpty: boolean;
   tokens: number;
@@ -102,7 +102,11 @@ export class LimitedClaim {
     for (const job of mayStart) {
       if (this.choices.length > 0) break;
       if (this.in.slots.has(job)) {
-        if (!this.isPaused(job)) this.choices.push({ job, of: null });
+        const { line } = this.in.slots.get(job)!;
+        const of = hasLines && line ? this.load(line) : null;
+        if (of && (of.tokens < 1 || of.rule.paused)) continue;
+        this.choices.push({ job, of });
+        if (of) of.running -= 1;
       } else if (free >= 1) {
         const of = hasLines ? this.load(this.in.lineNamed(this.in.lineNameOf(job))) : null;
         if (of && of.room < 1) continue;
@@ -213,7 +217,7 @@ export class LimitedClaim {
     for (const job of [...queue.wait, ...queue.prioritized.sorted()]) {
       if (entries.length + own.length >= RULES.sortMax || bytes >= maxBytes) break;
       const hasSlot = this.in.slots.has(job);
-      if (hasSlot && !this.isPaused(job)) own.push(job);
+      if (hasSlot && !this.mustWait(job)) own.push(job);
       else {
         const priority = hasSlot || job.place === 'wait' ? 0 : Math.floor(job.score / RULES.ranks);
         entries.push({
@@ -238,10 +242,12 @@ export class LimitedClaim {
     return own;
   }
 
-  /** Whether a job with a slot is in a paused group. */
-  private isPaused(job: MemoryJob): boolean {
+  /** Whether a job must wait for its turn although it has a slot: its group is paused or held, or has a rate. */
+  private mustWait(job: MemoryJob): boolean {
     const line = this.in.slots.get(job)?.line;
-    return line ? this.in.ruleOf(line.name).paused === true : false;
+    if (!line) return false;
+    const rule = this.in.ruleOf(line.name);
+    return rule.paused === true || Boolean(rule.rate) || roomOf(rule, this.in.use(line.name), this.now).left < 1;
   }
 
   private load(line: MemoryLine): Candidate {

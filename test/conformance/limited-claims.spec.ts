@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LimitRule } from '#lib/contract/limit-verbs.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { completed, job, LEASE_MS, QUEUE, retried } from '../scripts/support.js';
+import { completed, job, LEASE_MS, QUEUE, released, retried } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
 const recovering = { beatMs: 2_000, leaseMs: LEASE_MS, maxStalls: 5 };
@@ -122,6 +122,35 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     expect((await take(1)).ids).toEqual(['a.0']);
     expect((await take(2)).ids).toEqual(['b.0', 'c.0']);
     expect((await take(9)).ids).toEqual(['d.0']);
+  });
+
+  it.each([
+    ['a retry', false],
+    ['a suspect', true],
+  ])('starts %s of a group in strict order within the rate of the group, and not while it is held', async (_, isSuspect) => {
+    await set('g', { order: 'strict', ...fixed(3) }, 'code');
+    if (isSuspect) await addSuspects(grouped('a.0'));
+    else {
+      await t.add(grouped('a.0'));
+      for (let i = 0; i < 2; i += 1) {
+        expect((await take(9)).ids).toEqual(['a.0']);
+        await t.settle(retried('a.0', { delayMs: 0 }));
+      }
+    }
+    await t.advance(1_000);
+    await t.engine.limits.charge(QUEUE, [{ field: 'g:a', holdMs: 5_000, count: 0 }]);
+    await t.add(grouped('a.1'), grouped('b.0'));
+    expect(await take(9)).toEqual({ ids: ['b.0'], supply: { limitedForMs: 5_000 } });
+    await t.advance(5_000);
+    for (let i = 0; i < 3; i += 1) {
+      expect((await take(9)).ids).toEqual(['a.0']);
+      await t.settle(isSuspect ? released('a.0') : retried('a.0', { delayMs: 0 }));
+    }
+    expect(await take(9)).toEqual({ ids: [], supply: { limitedForMs: 1_000 } });
+    await t.advance(1_000);
+    expect((await take(9)).ids).toEqual(['a.0']);
+    await t.settle(completed('a.0'));
+    expect((await take(9)).ids).toEqual(['a.1']);
   });
 
   it.each([['q'], ['g:a']])(

@@ -8,7 +8,16 @@ import { completed, dead, FAILURE, kept, released, retried, snoozed } from '../s
 import { command, fate, type ModelCommand } from './command.js';
 import { corruptions } from './corruptions.js';
 import { addItems, addKeyed, freeKeys } from './keyed-commands.js';
-import { charge, report, reportShared, setLimit, setOfRuns, setShared, share } from './limit-commands.js';
+import {
+  charge,
+  report,
+  reportShared,
+  setLimit,
+  setOfRuns,
+  setShared,
+  setStrict,
+  share,
+} from './limit-commands.js';
 import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE, type Fate } from './rig.js';
 import { MOMENT, withoutClock, type Scene } from './scene.js';
 
@@ -511,6 +520,8 @@ export function sequencesOfLimits(
     addItems,
   ];
   const usual = [
+    setStrict,
+    setStrict,
     setOfRuns,
     setOfRuns,
     report,

@@ -72,6 +72,19 @@ export const setLimit = command(
     return scene.both((engine) => engine.limits.set(QUEUE, of, part, fitted));
   },
 );
+/** Jobs of groups in strict order keep their slots while they wait. */
+export const setStrict = command(
+  'set strict order',
+  fc.record({
+    of: fc.constantFrom('g', 'g:g1'),
+    rule: fc.record(
+      { rate, paused: fc.boolean(), onDead: fc.constantFrom('continue' as const, 'block' as const) },
+      { requiredKeys: [] },
+    ),
+  }),
+  (scene, { of, rule: given }) =>
+    scene.both((engine) => engine.limits.set(QUEUE, of, 'code', { ...given, order: 'strict' })),
+);
 export const charge = command(
   'charge',
   fc.record({

@@ -53,14 +53,17 @@ local function line_of(body)
   return string.find(limited, 'n', 1, true) and redis.call('HEXISTS', key_limits, name) == 1 and name or ''
 end
 
--- Whether the job of a slot with this score is in a paused group.
-local function is_paused(score)
-  return line_rule((line_in(redis.call('HGET', key_lineStates, line_text(math.floor(score)))) or { name = '' }).name).paused
+-- Whether the job of a slot with this score must wait for its turn although it has a slot: its group is paused or held, or has a rate,
+-- against which each start counts.
+local function must_wait(score)
+  local name = string.match(redis.call('HGET', key_lineStates, line_text(math.floor(score))) or '', '^%d+ [%d,]+ (.*)$') or ''
+  local rule = line_rule(name)
+  return rule.paused or rule.rate or has_blocks and rate_room(rule, redis.call('HGET', key_limitStates, name), now, 1) < 1
 end
 
 -- In a queue with lines, new jobs arrive in `wait` and `prioritized`. This moves them to their lines. Jobs that have a slot already
--- need no turn: they stay at the head of `wait`. But if their group is paused, they give up the slot and go to the front of the
--- group. Jobs whose worker was lost go to the front of their lines. Returns how many stay.
+-- need no turn: they stay at the head of `wait`. But if their group is paused or held, or has a rate, they give up the slot and go to
+-- the front of the group. Jobs whose worker was lost go to the front of their lines. Returns how many stay.
 local function sort_arrivals()
   check_bodies()
   local ids, ranked = take_arrivals(rule_sortMax)
@@ -72,7 +75,7 @@ local function sort_arrivals()
   while seen < #ids and bytes < arg_maxBytes do
     seen = seen + 1
     local id = ids[seen]
-    if scores[seen] and not is_paused(scores[seen]) then
+    if scores[seen] and not must_wait(scores[seen]) then
       stay[#stay + 1] = id
     else
       if scores[seen] then first[#first + 1], first[id] = id, true end
@@ -93,6 +96,8 @@ local ids, keys, counts_for, lines, line_by, skipped = {}, {}, {}, {}, {}, {}
 
 local function choose(id, key, line) ids[#ids + 1], keys[#ids + 1], counts_for[#ids + 1] = id, key, line or false end
 
+-- The slots are counted after this, because it may free some.
+local own = has_lines and redis.call('EXISTS', key_wait, key_prioritized) > 0 and sort_arrivals() or 0
 local running_by, reached = has_lines and running_by_line(4 * want), has_lines and math.max(turn_now(), 1)
 
 -- Reads a line. The caller may have read its state already. Nil if the line does not exist. Its turn is the one in its state, but
@@ -230,7 +235,6 @@ local function choose_of_lines(most)
   return left > 0 and redis.call('ZCARD', key_ready) > behind
 end
 
-local own = has_lines and redis.call('EXISTS', key_wait, key_prioritized) > 0 and sort_arrivals() or 0
 -- How many jobs may start by the concurrency of the queue. A job that has a slot already does not count.
 local function slots_left() return most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0) end
 -- Whether a line may stay in `ready` while it waits for a slot. If many lines are ready, it has its slot when its turn comes, and the
@@ -238,8 +242,10 @@ local function slots_left() return most_running(queue) - (queue.concurrency and 
 local free, may_stay = slots_left(), has_lines and redis.call('ZCARD', key_ready) > 4 * want
 for _, suspect in ipairs(arg_maySuspect == 1 and tokens >= 1 and redis.call('LRANGE', key_suspects, 0, rule_sortMax - 1) or {}) do
   local slot = redis.call('ZSCORE', key_slots, suspect)
-  if slot and not is_paused(slot) then
-    choose(suspect, key_suspects)
+  local its = slot and has_lines and load_line(line_text(math.floor(slot)))
+  if slot and (not its or its.tokens >= 1 and not its.rule.paused) then
+    choose(suspect, key_suspects, its)
+    if its then its.running = its.running - 1 end
   elseif not slot and free >= 1 then
     local name = has_lines and line_of(body_of(suspect))
     local text = name and line_text(numbers_of({ name })[name])
