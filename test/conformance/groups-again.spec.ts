@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LimitRule } from '#lib/contract/limit-verbs.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { completed, LEASE_MS, QUEUE, released, retried } from '../scripts/support.js';
+import { completed, dead, LEASE_MS, QUEUE, released, retried } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
 const recovering = { beatMs: 2_000, leaseMs: LEASE_MS, maxStalls: 5 };
@@ -71,4 +71,18 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
     },
   );
+
+  it('that a dead job stopped go on when a new job takes its id', async () => {
+    await set('g', { order: 'strict', onDead: 'block' }, 'code');
+    await t.add(...some('a', 2));
+    await take(9);
+    await t.settle(dead('a.0'));
+    expect((await take(9)).ids).toEqual([]);
+    await t.add(...some('a', 1));
+    expect((await take(9)).ids).toEqual(['a.1']);
+    await t.settle(completed('a.1'));
+    expect((await take(9)).ids).toEqual(['a.0']);
+    await t.settle(completed('a.0'));
+    expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+  });
 });

@@ -76,6 +76,7 @@ if unique_first <= unique_last then
   check_types(key_unique, key_meta, key_wait, key_prioritized, key_delayed, key_priorities, key_attempts, key_dead, key_completed)
 end
 if any_there then
+  has_slots = (tonumber(redis.pcall('ZCARD', key_slots)) or 0) > 0
   check_types(key_dead, key_completed, key_suspects, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
   for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { later, later_there },
     { grouped, grouped_there } }) do
@@ -255,6 +256,8 @@ local function is_free(id, body)
     replaced_names[#replaced] = name_of(body)
   end
   forget_ended({ id })
+  -- A dead job that stopped its group had a slot.
+  if has_slots then release_slots({ id }, 'gone') end
   return true
 end
 
