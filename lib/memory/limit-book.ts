@@ -37,6 +37,14 @@ export interface Slot {
   readonly keep: '' | 'strict' | 'block';
 }
 
+/** A job that goes to the end of a line, or to the front of its priority. */
+export interface LineEntry {
+  readonly job: MemoryJob;
+  readonly name: string;
+  readonly priority: number;
+  readonly isFirst?: boolean;
+}
+
 /** The limits of a queue, how much of them is used, and its lines and slots. */
 export class LimitBook {
   /** Letters for the kinds of limits, as in `meta.limited` on Redis. Empty: no limits. */
@@ -273,7 +281,7 @@ export class LimitBook {
    * same numbers.
    */
   toLines(
-    entries: readonly { job: MemoryJob; name: string; priority: number; isFirst?: boolean }[],
+    entries: readonly LineEntry[],
     rankOf: () => number,
   ): void {
     for (const { name } of entries) this.lineNamed(name);

@@ -3,7 +3,7 @@ import type { LimitField, LimitRule } from '../contract/limit-verbs.js';
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { activated } from './event-log.js';
-import { agedOrder, inOrder, keepOf, sizeOf, type LimitBook } from './limit-book.js';
+import { agedOrder, inOrder, keepOf, sizeOf, type LimitBook, type LineEntry } from './limit-book.js';
 import type { MemoryJob, MemoryLine } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
@@ -45,6 +45,8 @@ export class LimitedClaim {
   private readonly in: LimitBook['inside'];
   private readonly choices: Choice[] = [];
   private readonly candidates = new Map<MemoryLine, Candidate>();
+  /** Jobs that came to the line of all other jobs before their name had limits. They go to the line of their name. */
+  private readonly late: LineEntry[] = [];
   /** Whether a line may stay in `ready` while it waits for a slot, because many lines are ready. */
   private mayStay = false;
   /** Whether lines were not looked at because so many before them gave no job. */
@@ -72,6 +74,7 @@ export class LimitedClaim {
     this.choose(want, tokens, rule);
     const { claimed, isCut, used } = this.take(rule, tokens);
     this.settleLines();
+    this.toLinesAgain(this.late);
     if (used > 0 && isCharged(rule, this.in.use('q'))) {
       nextMs = this.charged('q', rule, used);
       tokens = nextMs > 0 ? 0 : tokens - used;
@@ -143,6 +146,12 @@ export class LimitedClaim {
     const hasRate = tokens < Infinity || /[rb]/.test(this.book.flags);
     for (const { job, of } of over < 0 ? this.choices : this.choices.slice(0, over)) {
       if (used >= tokens) break;
+      const name = of?.line.name === '' ? this.in.lineNameOf(job) : '';
+      if (name !== '') {
+        const priority = decodeBody(job.body)?.options.priority ?? 0;
+        this.late.push({ job, name, priority, isFirst: job.stalls > 0 });
+        continue;
+      }
       if (of && of.used >= of.tokens) continue;
       this.queue.leave(job);
       if (of) of.count += 1;
@@ -155,7 +164,7 @@ export class LimitedClaim {
       }
       claimed.push(job);
     }
-    return { claimed, isCut: over >= 0, used };
+    return { claimed, isCut: over >= 0 || this.late.length > 0, used };
   }
 
   /** Updates the lines that were looked at: a line continues, waits, or is deleted. */
@@ -210,7 +219,7 @@ export class LimitedClaim {
    * whose worker was lost, or gave them back, go to the front. */
   private sortArrivals(): MemoryJob[] {
     const { queue } = this;
-    const entries: { job: MemoryJob; name: string; priority: number; isFirst: boolean }[] = [];
+    const entries: LineEntry[] = [];
     let bytes = 0;
     const own: MemoryJob[] = [];
     const { maxBytes = Infinity } = this.call;
@@ -233,13 +242,17 @@ export class LimitedClaim {
       queue.leave(job);
       queue.wait.unshift(job);
     }
+    this.toLinesAgain(entries);
+    return own;
+  }
+
+  private toLinesAgain(entries: readonly LineEntry[]): void {
     for (const { job } of entries) {
-      queue.leave(job);
-      queue.limits.release(job, 'gone');
+      this.queue.leave(job);
+      this.book.release(job, 'gone');
       job.isReturned = false;
     }
-    queue.toLines(entries);
-    return own;
+    this.queue.toLines(entries);
   }
 
   /** Whether a job must wait for its turn although it has a slot: its group is paused or held, or has a rate. */
@@ -247,7 +260,9 @@ export class LimitedClaim {
     const line = this.in.slots.get(job)?.line;
     if (!line) return false;
     const rule = this.in.ruleOf(line.name);
-    return rule.paused === true || Boolean(rule.rate) || roomOf(rule, this.in.use(line.name), this.now).left < 1;
+    return (
+      rule.paused === true || Boolean(rule.rate) || roomOf(rule, this.in.use(line.name), this.now).left < 1
+    );
   }
 
   private load(line: MemoryLine): Candidate {

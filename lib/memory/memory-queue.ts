@@ -8,7 +8,7 @@ import { byBytes, Line, Ranking } from './lines.js';
 import { MemoryJob, type EndRecord } from './memory-job.js';
 import { MinuteCounters } from './minute-counters.js';
 import { MemoryWorker } from './memory-worker.js';
-import { LimitBook } from './limit-book.js';
+import { LimitBook, type LineEntry } from './limit-book.js';
 import { ScheduleBook } from './schedule-book.js';
 import { RULES } from '../job/rules.js';
 
@@ -184,7 +184,7 @@ export class MemoryQueue {
   }
 
   /** Puts jobs at the end of the lines of their groups or names. */
-  toLines(entries: Parameters<LimitBook['toLines']>[0]): void {
+  toLines(entries: readonly LineEntry[]): void {
     this.limits.toLines(entries, () => ++this.ranks % RULES.ranks);
   }
 

@@ -127,31 +127,32 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
   it.each([
     ['a retry', false],
     ['a suspect', true],
-  ])('starts %s of a group in strict order within the rate of the group, and not while it is held', async (_, isSuspect) => {
-    await set('g', { order: 'strict', ...fixed(3) }, 'code');
-    if (isSuspect) await addSuspects(grouped('a.0'));
-    else {
-      await t.add(grouped('a.0'));
-      for (let i = 0; i < 2; i += 1) {
-        expect((await take(9)).ids).toEqual(['a.0']);
+  ])(
+    'starts %s of a group in strict order within the rate of the group, and not while it is held',
+    async (_, isSuspect) => {
+      await set('g', { order: 'strict', ...fixed(3) }, 'code');
+      if (isSuspect) await addSuspects(grouped('a.0'));
+      else {
+        await t.add(grouped('a.0'));
+        await take(9);
         await t.settle(retried('a.0', { delayMs: 0 }));
       }
-    }
-    await t.advance(1_000);
-    await t.engine.limits.charge(QUEUE, [{ field: 'g:a', holdMs: 5_000, count: 0 }]);
-    await t.add(grouped('a.1'), grouped('b.0'));
-    expect(await take(9)).toEqual({ ids: ['b.0'], supply: { limitedForMs: 5_000 } });
-    await t.advance(5_000);
-    for (let i = 0; i < 3; i += 1) {
+      await t.advance(1_000);
+      await t.engine.limits.charge(QUEUE, [{ field: 'g:a', holdMs: 5_000, count: 0 }]);
+      await t.add(grouped('a.1'), grouped('b.0'));
+      expect(await take(9)).toEqual({ ids: ['b.0'], supply: { limitedForMs: 5_000 } });
+      await t.advance(5_000);
+      for (let i = 0; i < 3; i += 1) {
+        expect((await take(9)).ids).toEqual(['a.0']);
+        await t.settle(isSuspect ? released('a.0') : retried('a.0', { delayMs: 0 }));
+      }
+      expect(await take(9)).toEqual({ ids: [], supply: { limitedForMs: 1_000 } });
+      await t.advance(1_000);
       expect((await take(9)).ids).toEqual(['a.0']);
-      await t.settle(isSuspect ? released('a.0') : retried('a.0', { delayMs: 0 }));
-    }
-    expect(await take(9)).toEqual({ ids: [], supply: { limitedForMs: 1_000 } });
-    await t.advance(1_000);
-    expect((await take(9)).ids).toEqual(['a.0']);
-    await t.settle(completed('a.0'));
-    expect((await take(9)).ids).toEqual(['a.1']);
-  });
+      await t.settle(completed('a.0'));
+      expect((await take(9)).ids).toEqual(['a.1']);
+    },
+  );
 
   it.each([['q'], ['g:a']])(
     'starts no job once the costs of others have used up the rate of %s',
@@ -161,6 +162,58 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
       expect(await take(9)).toEqual({ ids: ['a.0', 'a.1'], supply: { limitedForMs: 1_000 } });
     },
   );
+
+  describe('of names that get limits', () => {
+    const named = (id: string, more: { priority?: number } = {}) => {
+      const name = id.split('.')[0]!;
+      return job(id, { name, ...more, body: encodeBody(name, t.now, more, '') });
+    };
+    const some = (name: string, count: number) =>
+      Array.from({ length: count }, (_, i) => named(`${name}.${i}`));
+    /** Claims until nothing more may start now, as workers do. */
+    async function takeAll(want: number) {
+      const ids: string[] = [];
+      for (let supply: unknown = 'more'; supply === 'more';) {
+        const taken = await take(want);
+        ids.push(...taken.ids);
+        ({ supply } = taken);
+      }
+      return ids;
+    }
+
+    it('counts jobs that waited in the line of all other jobs', async () => {
+      await set('n:x', { concurrency: 1 });
+      await t.add(...some('y', 5), named('y.low', { priority: 3 }), ...some('z', 2), ...some('x', 1));
+      expect((await take(1)).ids).toEqual(['y.0']);
+      await set('n:y', { concurrency: 1 });
+      expect(await takeAll(2)).toEqual(['x.0', 'z.0', 'z.1']);
+      const started: (readonly string[])[] = [];
+      for (let id = 'y.0'; started.length < 5;) {
+        await t.settle(completed(id));
+        const ids = await takeAll(9);
+        started.push(ids);
+        id = ids[0]!;
+      }
+      expect(started).toEqual([['y.1'], ['y.2'], ['y.3'], ['y.4'], ['y.low']]);
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    });
+
+    it('holds the jobs of a name, also if another name was held before', async () => {
+      await t.add(...some('a', 3));
+      await t.engine.limits.charge(QUEUE, [{ field: 'n:a', holdMs: 5_000, count: 0 }]);
+      expect(await takeAll(9)).toEqual([]);
+      await t.add(...some('b', 3));
+      expect(await takeAll(1)).toEqual(['b.0', 'b.1', 'b.2']);
+      await t.add(named('b.3'), named('c.0'), named('b.4'));
+      expect((await take(1)).ids).toEqual(['b.3']);
+      await t.engine.limits.charge(QUEUE, [{ field: 'n:b', holdMs: 6_000, count: 0 }]);
+      expect(await takeAll(9)).toEqual(['c.0']);
+      await t.advance(5_000);
+      expect(await takeAll(9)).toEqual(['a.0', 'a.1', 'a.2']);
+      await t.advance(1_000);
+      expect(await takeAll(9)).toEqual(['b.4']);
+    });
+  });
 
   it('of an empty queue does not mention a rate that is not used up, and does not begin its window', async () => {
     await set('q', fixed(2));

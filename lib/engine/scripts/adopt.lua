@@ -25,7 +25,7 @@ for i, id in ipairs(unreadable) do
 end
 if #buried > 0 then
   let_go(unreadable)
-  tally_name('dead', '', #buried, day)
+  tally_nameless('dead', #buried, day)
   local events = { count = 0 }
   say(events, 'dead', #buried, table.concat(buried, '\n'), 'reason', 'corrupt')
   write_events(events, now)

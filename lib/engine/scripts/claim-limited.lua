@@ -31,7 +31,8 @@ if not limited then return { 'plain', now } end
 check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates, key_lines, key_lineStates, key_grouped, key_ready,
   key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active)
 local has_lines, has_blocks, has_own = string.find(limited, '[agn]') ~= nil, string.find(limited, 'b', 1, true), string.find(limited, 'o', 1, true)
-local texts = redis.call('HMGET', key_limits, 'q', 'g')
+-- `is_limited`: names of which it is known whether they have limits.
+local texts, has_names, is_limited = redis.call('HMGET', key_limits, 'q', 'g'), string.find(limited, 'n', 1, true), {}
 local queue, defaults, state_of_queue = limits_in(texts[1]), limits_in(texts[2]), redis.call('HGET', key_limitStates, 'q')
 -- How many jobs may start by the rate of the queue.
 local tokens, opens_in = rate_room(queue, state_of_queue, now, math.huge)
@@ -45,12 +46,11 @@ end
 -- The name of the line of a job: its group, or its job name if that name has limits. All other jobs share the line ''.
 local function line_of(body)
   local options = body and options_line_of(body)
-  if options and string.find(options, '"group":', 1, true) then
-    local group = options_of(body).group
-    if type(group) == 'string' then return 'g:' .. group end
-  end
-  local name = 'n:' .. name_of(body)
-  return string.find(limited, 'n', 1, true) and redis.call('HEXISTS', key_limits, name) == 1 and name or ''
+  local group = options and string.find(options, '"group":', 1, true) and options_of(body).group
+  if type(group) == 'string' then return 'g:' .. group end
+  local name = has_names and 'n:' .. name_of(body) or ''
+  if has_names and is_limited[name] == nil then is_limited[name] = redis.call('HEXISTS', key_limits, name) == 1 end
+  return is_limited[name] and name or ''
 end
 
 -- Whether the job of a slot with this score must wait for its turn although it has a slot: its group is paused or held, or has a rate,
@@ -248,8 +248,7 @@ for _, suspect in ipairs(arg_maySuspect == 1 and tokens >= 1 and redis.call('LRA
     if its then its.running = its.running - 1 end
   elseif not slot and free >= 1 then
     local name = has_lines and line_of(body_of(suspect))
-    local text = name and line_text(numbers_of({ name })[name])
-    local line = text and load_line(text)
+    local line = name and load_line(line_text(numbers_of({ name })[name]))
     if not line or line.room >= 1 then
       choose(suspect, key_suspects, line)
       if line then line.room = line.room - 1 end
@@ -280,12 +279,17 @@ local function cost_of(body)
   return type(cost) == 'number' and cost or 1
 end
 
+-- `late`: jobs that came to the line of all other jobs before their name had limits. They go to the line of their name.
 local events, broken, whole, whole_bodies, slots = { count = 0 }, {}, {}, {}, {}
+local late, late_names, late_priorities = {}, {}, {}
 local leaving_from = { [key_grouped] = {}, [key_prioritized] = {}, [key_suspects] = {}, [key_wait] = {} }
 for i = 1, math.min(#ids, #bodies) do
   local id, body, key, line = ids[i], bodies[i], keys[i], counts_for[i]
   if used >= tokens then break end
-  if not line or line.used < line.tokens then
+  local its = has_names and body and line and line.name == '' and line_of(body) or ''
+  if its ~= '' then
+    late[#late + 1], late_names[#late + 1], late_priorities[#late + 1] = id, its, priority_of(body)
+  elseif not line or line.used < line.tokens then
     local leaving = leaving_from[key]
     leaving[#leaving + 1] = id
     if line then line.count = line.count + 1 end
@@ -312,7 +316,7 @@ end
 if #slots > 0 then take_slots(slots) end
 for i, id in ipairs(broken) do broken[i] = finish_corrupt(id, '', rule_corruptRecord, now) end
 if #broken > 0 then
-  tally_name('dead', '', #broken, day)
+  tally_nameless('dead', #broken, day)
   say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
 end
 
@@ -347,6 +351,8 @@ for i, rule in ipairs(#over > 0 and redis.call('HMGET', key_limits, unpack(names
   if rule == '{}' then redis.call('HDEL', key_limits, names[i]) end
 end
 if turn ~= reached then advance_turn(turn) end
+if #late > 0 then to_lines_again(late, late_names, late_priorities, {}) end
+is_cut = is_cut or #late > 0
 if used > 0 then
   opens_in = charge_rate('q', queue, state_of_queue, now, used)
   tokens = opens_in > 0 and 0 or 1

@@ -30,6 +30,10 @@ local function tally_name(kind, name, count, day)
   if add_to(key_stats, kind .. ':' .. name, count) == count then first_today(name, day) end
 end
 
+local function tally_nameless(kind, count, day)
+  if add_to(key_stats, kind .. ':', count) == count then begin_day(day) end
+end
+
 -- For jobs that still have bodies.
 local function tally_names_of(kind, ids, day)
   local counts = {}
