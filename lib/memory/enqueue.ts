@@ -86,7 +86,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
     if (!created) duplicates.set(job.id, { id: job.id, state: holder!.state });
     else if (!isLater(job) && job.group !== undefined)
       grouped.push({ job: created, name: `g:${job.group}`, priority });
-    else if (isLifo(job)) queue.wait.unshift(created);
+    else if (isLifo(job)) putFirst(queue, created);
     else if (!isLater(job)) queue.lineUp(created, priority);
     else {
       const dueAt = job.dueAt ?? queue.now + (job.delayMs ?? 0);
@@ -115,6 +115,12 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
   if (isAny) queue.say([...sayAll('removed', replaced, { reason: 'replaced' }), ...events], limits);
   queue.say([...sayAll('updated', updated), ...sayAll('removed', over, { reason: 'dropped' })], limits);
   return [...duplicates.values()];
+}
+
+/** In a queue with lines, the next claim moves the job to the front of its line. */
+function putFirst({ wait, limits }: MemoryQueue, job: MemoryJob): void {
+  wait.unshift(job);
+  job.isReturned = limits.hasFronts;
 }
 
 /** Whether an existing job keeps its id. */

@@ -71,6 +71,11 @@ export class LimitBook {
     return /[agn]/.test(this.flags);
   }
 
+  /** Whether a job with `lifo` goes to the front of its line. With aging, only the time of the wait counts. */
+  get hasFronts(): boolean {
+    return /[gn]/.test(this.flags) && !this.flags.includes('a');
+  }
+
   get hasSlots(): boolean {
     return this.slots.size > 0;
   }

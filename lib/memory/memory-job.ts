@@ -72,7 +72,7 @@ export class MemoryJob {
   started = false;
   /** How many workers it has lost. */
   stalls = 0;
-  /** Whether a worker gave it back in a queue with lines. The next claim moves it to the front of its line. */
+  /** Whether it was added with `lifo`, or a worker gave it back, in a queue with lines. The next claim moves it to the front of its line. */
   isReturned = false;
   failure: { readonly at: number; readonly json: string } | null = null;
   /** The last failed attempts, the latest last. */

@@ -126,6 +126,28 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     expect((await take(4)).ids).toEqual(['a.6', 'a.7', 'b.7', 'b.8']);
   });
 
+  it('do not keep a job with lifo from going before the others of its line, unless the time of their wait counts', async () => {
+    const plain = (id: string, name = 'job') => ({
+      id,
+      name,
+      hasOwnId: true,
+      body: encodeBody(name, t.now, {}, ''),
+    });
+    await set('n:x', { concurrency: 1 });
+    await t.add(plain('a'), plain('b'), plain('x.1', 'x'), plain('x.2', 'x'));
+    expect((await take(2)).ids).toEqual(['a', 'x.1']);
+    await t.add({ ...plain('first'), lifo: true }, plain('c'), { ...plain('x.first', 'x'), lifo: true });
+    await t.add({ ...plain('very first'), lifo: true });
+    expect((await take(3)).ids).toEqual(['very first', 'first', 'b']);
+    await t.settle(completed('x.1'));
+    expect((await take(9)).ids).toEqual(expect.arrayContaining(['x.first', 'c']));
+    await set('q', { aging: { every: 1_000, by: 1 } }, 'code');
+    await t.add(plain('d'), plain('e'));
+    expect((await take(1)).ids).toEqual(['d']);
+    await t.add({ ...plain('f'), lifo: true });
+    expect((await take(1)).ids).toEqual(['e']);
+  });
+
   it('are no longer ready after their last job, however many others are', async () => {
     await t.add(...['a.0', 'b.0', 'c.0', 'd.0', 'e.0'].map((id) => grouped(id)));
     expect((await take(1)).ids).toEqual(['a.0']);

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, body-lines, names, line, lines, slots, limits, due-score, lane, kept, ending, bell, event, workers, unique, aggregate
+--@needs traces, types, clock, bodies, body-lines, names, line, lines, slots, limits, due-score, lane, kept, ending, bell, event, workers, unique, aggregate
 -- Adds all jobs of a call, or none. A job that waits, is delayed or runs holds its id. A new job with that id is a duplicate, and the
 -- answer says in which state the existing job is. An ended job frees its id, unless the new job says otherwise (`idHeldBy`).
 local now = clock()
@@ -9,7 +9,12 @@ local duplicates, duplicate_ids = {}, {}
 local added = 0
 
 -- Before any write, the script checks the types of the keys that it may write, and of no others: so a call pays only for what it adds.
-if arg_maxEvents > 0 or ranked_first <= ranked_last then check_types(key_meta) end
+-- In a queue with lines, jobs with `lifo` go to the front of their lines. With aging, only the time of the wait counts. Reading `meta`
+-- checks its type too.
+local limited = head_first <= head_last and redis.call('HGET', key_meta, 'limited') or ''
+local has_fronts = string.find(limited, '[gn]') and not string.find(limited, 'a', 1, true)
+if has_fronts then check_types(key_stalls) end
+if head_first > head_last and (arg_maxEvents > 0 or ranked_first <= ranked_last) then check_types(key_meta) end
 if plain_first <= plain_last or head_first <= head_last then check_types(key_wait) end
 if ranked_first <= ranked_last then check_types(key_prioritized) end
 if priorities_first <= priorities_last then check_types(key_priorities) end
@@ -290,6 +295,8 @@ plain = store(plain, plain_there, plain_first, plain_last, 2)
 to_tail(plain)
 head = store(head, head_there, head_first, head_last, 2)
 to_front(head)
+-- The next claim puts them into their lines.
+if has_fronts then mark_front(head) end
 
 local places
 grouped, places = store(grouped, grouped_there, grouped_first, grouped_last, 4)

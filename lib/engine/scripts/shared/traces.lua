@@ -64,11 +64,15 @@ end
 
 local function add_stall(id) return add_to(key_stalls, id, 1) end
 
--- Marks jobs that were given back by a worker of a queue with lines, with 0 stalls. The next claim moves them to the front of their
--- lines. It cannot see that from their place in `wait`.
-local function mark_returned(ids)
-  if not string.find(redis.call('HGET', key_meta, 'limited') or '', '[agn]') then return end
+-- Marks jobs at the head of `wait` in a queue with lines, with 0 stalls. The next claim moves them to the front of their lines. It
+-- cannot see that from their place in `wait`.
+local function mark_front(ids)
   for _, id in ipairs(ids) do redis.call('HSETNX', key_stalls, id, '0') end
+end
+
+-- Marks jobs that were given back by a worker, if the queue has lines.
+local function mark_returned(ids)
+  if string.find(redis.call('HGET', key_meta, 'limited') or '', '[agn]') then mark_front(ids) end
 end
 
 -- Marks a running job as cancelled. Its worker learns of it. Unless the job completes, it ends as cancelled. The first reason
