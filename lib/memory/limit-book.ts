@@ -80,13 +80,18 @@ export class LimitBook {
     return this.slots.size > 0;
   }
 
+  /** Deletes everything except the limits in the code: the running processes have written them when they started. */
   clear(): void {
-    this.flags = '';
+    const code = [...this.rules].flatMap(([field, { code: its }]) =>
+      its ? [[field, { code: its }] as const] : [],
+    );
+    if (code.length === 0) this.flags = '';
     this.made = 0;
     this.turn = 0;
     this.grouped.clear();
     this.breakers.clear();
     for (const map of [this.rules, this.uses, this.lines, this.slots]) map.clear();
+    for (const [field, rule] of code) this.rules.set(field, rule);
   }
 
   // -------------------------------------------------------------------------------------------------------------- rules
@@ -285,10 +290,7 @@ export class LimitBook {
    * Adds jobs to the end of their lines, or to the front if `isFirst`. New lines are created first, as on Redis, so that they get the
    * same numbers.
    */
-  toLines(
-    entries: readonly LineEntry[],
-    rankOf: () => number,
-  ): void {
+  toLines(entries: readonly LineEntry[], rankOf: () => number): void {
     for (const { name } of entries) this.lineNamed(name);
     for (const { job, name, priority } of entries) {
       const line = this.lineNamed(name);

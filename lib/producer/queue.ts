@@ -534,7 +534,8 @@ export class Queue<Jobs = any> {
 
   /**
    * Deletes the queue with everything in it, including schedules and counters, in one step; Redis frees the memory in the
-   * background. Outcomes of jobs that were running are ignored. Event ids continue to rise, so readers can continue.
+   * background. Outcomes of jobs that were running are ignored. Event ids continue to rise, so readers can continue. The limits in
+   * the code stay.
    *
    * @throws {WrongStateError} while jobs run, unless `force`
    */

@@ -249,6 +249,20 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       expect(await t.engine.admin.obliterate(QUEUE, false)).toBe('obliterated');
     });
 
+    it('but not the limits in the code, which are written only when a process starts', async () => {
+      const { limits, admin } = t.engine;
+      const rate = { max: 1, per: 60_000, window: 'fixed', burst: 1 } as const;
+      await limits.set(QUEUE, 'q', 'code', { rate });
+      await limits.set(QUEUE, 'q', 'live', { concurrency: 1 });
+      await limits.set(QUEUE, 'n:mail', 'live', { concurrency: 1 });
+      await t.add('a', 'b');
+      expect(await t.claim()).toEqual(['a']);
+      expect(await admin.obliterate(QUEUE, true)).toBe('obliterated');
+      expect(await limits.list(QUEUE)).toMatchObject([{ field: 'q', code: { rate }, live: null, left: 1 }]);
+      await t.add('a', 'b');
+      expect(await t.claim(9, 'w2')).toEqual(['a']);
+    });
+
     it('so that ids are free, and the numbers of the events go on', async () => {
       await t.add('a', job('b', { delayMs: 5 }));
       await t.engine.admin.obliterate(QUEUE, false);

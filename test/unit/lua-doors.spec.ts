@@ -40,6 +40,7 @@ const DOORS: Readonly<
       charge: 'what handlers say',
       'set-limits': 'what people say',
       'claim-limited': 'limits that are over',
+      obliterate: 'limits in the code stay',
       report: 'breakers that open or close',
       'shared/breakers': 'what breakers count',
     },
