@@ -210,6 +210,8 @@ export interface Duplicate {
   readonly replaced?: true;
   /** The other job collects data. This is its number of items now. */
   readonly size?: number;
+  /** There is no other job: the queue is full, no other job could be removed, and so the new one was dropped. */
+  readonly dropped?: true;
 }
 
 export type EnqueueAnswer =

@@ -47,7 +47,7 @@ function isQueueFull(queue: MemoryQueue, { maxWaiting }: EnqueueCall, jobs: read
 }
 
 function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): readonly Duplicate[] {
-  const { maxWaiting, jobs } = call;
+  const { jobs } = call;
   const [now, later] = [jobs.filter((job) => !isLater(job)), jobs.filter(isLater)];
   const earliest = queue.delayed.first?.score ?? Infinity;
   const duplicates = new Map<string, Duplicate>();
@@ -110,8 +110,8 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
   else if (isWork || now.some(({ id }) => !duplicates.has(id) && queue.jobs.get(id)?.state === 'waiting'))
     queue.ring();
 
-  const over = maxWaiting?.dropOldest ? oldest(queue, Math.min(queue.waiting - maxWaiting.limit, 1_000)) : [];
   const events = [...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job)));
+  const over = makeRoom(queue, call, duplicates);
   if (isAny) queue.say([...sayAll('removed', replaced, { reason: 'replaced' }), ...events], limits);
   queue.say([...sayAll('updated', updated), ...sayAll('removed', over, { reason: 'dropped' })], limits);
   return [...duplicates.values()];
@@ -130,12 +130,33 @@ function holds({ now }: MemoryQueue, { state, body, end }: MemoryJob, job: Enque
   return job.idHeldBy?.includes(state) === true || (isAwaited && now - end!.at < RULES.awaitedMs);
 }
 
-/** The jobs that have waited longest. Of jobs with a priority, those that would run last. */
-function oldest(queue: MemoryQueue, count: number): readonly MemoryJob[] {
-  const jobs: MemoryJob[] = [];
-  for (const job of queue.wait) if (jobs.length < count) jobs.push(job);
+/** Removes jobs if too many wait. If a new job is among them, the answer says so. */
+function makeRoom(
+  queue: MemoryQueue,
+  { maxWaiting, jobs }: EnqueueCall,
+  duplicates: Map<string, Duplicate>,
+): readonly MemoryJob[] {
+  if (!maxWaiting?.dropOldest) return [];
+  const isNew = ({ id }: MemoryJob) => !duplicates.has(id) && jobs.some((job) => job.id === id);
+  const over = oldest(queue, queue.waiting - maxWaiting.limit, isNew);
+  for (const { id } of over.filter(isNew)) duplicates.set(id, { id, dropped: true });
+  return over;
+}
+
+/**
+ * Removes the jobs that have waited longest. Of jobs with a priority, those that would run last; new jobs without a priority come last.
+ * Jobs of groups stay.
+ */
+function oldest(queue: MemoryQueue, count: number, isNew: (job: MemoryJob) => boolean): readonly MemoryJob[] {
+  if (count <= 0) return [];
+  const isGrouped = ({ body }: MemoryJob) => decodeBody(body)?.options.group !== undefined;
+  const waiting = [...queue.wait].filter((job) => !isGrouped(job));
   const ranked = queue.prioritized.sorted().toReversed();
-  jobs.push(...ranked.slice(0, Math.max(0, count - jobs.length)));
+  const jobs = [
+    ...waiting.filter((job) => !isNew(job)),
+    ...ranked.filter((job) => !isGrouped(job)),
+    ...waiting.filter(isNew),
+  ].slice(0, Math.min(count, 1_000));
   for (const job of jobs) queue.forget(job);
   return jobs;
 }

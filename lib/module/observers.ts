@@ -99,6 +99,7 @@ export class Observers {
     const stored = jobs.filter(({ id }) => !there.has(id)).map(({ name }) => name);
     for (const observer of this.all) observer.added(queue, stored);
     if (there.size === 0) return answer;
+    for (const { id, dropped } of answer.duplicates) if (dropped) there.delete(id);
     const rest = jobs.filter(({ id }) => there.has(id)).map(({ name }) => name);
     for (const observer of this.all) observer.notAdded?.(queue, rest, 'duplicate');
     return answer;

@@ -26,17 +26,17 @@ export interface AddResult {
     /** Whether the job is full: it runs now and takes no more items. */
     readonly full: boolean;
   };
-  /** True if the job was dropped because the queue is full and `maxWaiting.onFull` is `dropNew`; absent otherwise. */
+  /**
+   * True if the job was dropped because the queue is full: `maxWaiting.onFull` is `dropNew`, or it is `dropOldest` and no other job may
+   * be removed. Absent otherwise.
+   */
   readonly dropped?: true;
 }
 
 /** Why a job was not added, and which job holds its id or key. */
-export interface Other extends Omit<Duplicate, 'id'> {
-  /** The queue was full. */
-  readonly dropped?: true;
-}
+export type Other = Omit<Duplicate, 'id'>;
 
-/** The queue is full and its `maxWaiting.onFull` is `dropNew`. */
+/** The queue is full. */
 export function dropped(queue: string, { id, name }: MadeJob): AddResult {
   return { id, queue, name, duplicate: false, dropped: true };
 }

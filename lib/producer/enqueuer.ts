@@ -183,7 +183,7 @@ export class Enqueuer {
     const there = duplicates.length > 0 ? byId(duplicates) : null;
     for (const { job, resolve, reject } of batch) {
       const other = there?.get(job.id);
-      if (other && job.isExclusive)
+      if (other && !other.dropped && job.isExclusive)
         reject(new DuplicateJobError(this.queue, other.holder ?? job.id, other.state));
       else resolve(addResult(this.queue, job, other));
     }

@@ -240,15 +240,46 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       const before = await t.engine.lastEvent(QUEUE);
       expect(await add(3, true, 'b', 'c')).toEqual(stored());
       expect(await add(3, true, job('p3', { priority: 3 }), job('p4', { priority: 4 }))).toEqual(stored());
+      const dropped = { kind: 'stored', duplicates: [{ id: 'p5', dropped: true }] };
+      expect(await add(3, true, job('p5', { priority: 5 }))).toEqual(dropped);
       const gone = (await t.events(before)).filter(({ type }) => type === 'removed');
       expect(gone.map(({ id, name, reason }) => [id, name, reason])).toEqual([
         ['a', 'work', 'dropped'],
+        ['p2', 'work', 'dropped'],
         ['b', 'work', 'dropped'],
         ['c', 'work', 'dropped'],
-        ['p4', 'work', 'dropped'],
+        ['p5', 'work', 'dropped'],
       ]);
-      expect(await t.claim()).toEqual(['p1', 'p2', 'p3']);
+      expect(await t.claim()).toEqual(['p1', 'p3', 'p4']);
       expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    });
+
+    it('removes no job of a group, and drops the new one if no other may go', async () => {
+      const of = (id: string, more: { priority?: number } = {}) =>
+        job(id, { group: 'g', ...more, body: encodeBody('work', t.now, { group: 'g', ...more }, '') });
+      await t.hold(of('retried'), of('ranked', { priority: 5 }));
+      await t.settle(retried('retried', { delayMs: 0 }), retried('ranked', { delayMs: 0, priority: 5 }));
+      expect(await add(3, true, 'a')).toEqual(stored());
+      expect(await add(3, true, job('first', { lifo: true }))).toEqual(stored());
+      expect(await t.engine.admin.get(QUEUE, 'a')).toBeNull();
+      await t.engine.admin.remove(QUEUE, 'first');
+      await t.add(of('waiting'));
+      const before = await t.engine.lastEvent(QUEUE);
+      const dropped = ['b', 'c'].map((id) => ({ id, dropped: true }));
+      for (let i = 0; i < 2; i += 1)
+        expect(
+          await t.engine.enqueue(QUEUE, {
+            ...callOf(['b', 'c'], 100, 'bounded'),
+            maxWaiting: { limit: 3, dropOldest: true },
+          }),
+        ).toEqual({ kind: 'stored', duplicates: dropped });
+      expect((await t.events(before)).map(({ type, id }) => [type, id])).toEqual([
+        ['added', 'b'],
+        ['added', 'c'],
+        ['removed', 'b'],
+        ['removed', 'c'],
+      ]);
+      expect((await t.claim()).toSorted()).toEqual(['ranked', 'retried', 'waiting']);
     });
   });
 });

@@ -170,7 +170,8 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
   return Object.fromEntries(Object.entries(out).toSorted(byFirst));
 }
 
-function lineOf({ id, state = '-' as never, holder, replaced, size }: Duplicate): string {
+function lineOf({ id, state = '-' as never, holder, replaced, size, dropped }: Duplicate): string {
+  if (dropped) return `dropped ${id}`;
   const change = size === undefined ? (replaced ? '1' : '') : `+${size}`;
   return `${state} ${id}${holder === undefined ? '' : `\t${holder}\t${change}`}`;
 }

@@ -5,14 +5,12 @@ local now = clock()
 local last_seq, last_duplicates = recall(arg_seq)
 if last_seq > arg_seq then return { 'stale' } end
 if last_seq == arg_seq then return { 'stored', last_duplicates } end
-local duplicates, duplicate_ids = {}, {}
-local added = 0
+local duplicates, duplicate_ids, added = {}, {}, 0
 
 -- Before any write, the script checks the types of the keys that it may write, and of no others: so a call pays only for what it adds.
 -- In a queue with lines, jobs with `lifo` go to the front of their lines. With aging, only the time of the wait counts. Reading `meta`
 -- checks its type too.
-local limited = head_first <= head_last and redis.call('HGET', key_meta, 'limited') or ''
-local has_fronts = string.find(limited, '[gn]') and not string.find(limited, 'a', 1, true)
+local has_fronts = head_first <= head_last and string.find(redis.call('HGET', key_meta, 'limited') or '', '^[^a]*[gn][^a]*$')
 if has_fronts then check_types(key_stalls) end
 if head_first > head_last and (arg_maxEvents > 0 or ranked_first <= ranked_last) then check_types(key_meta) end
 if plain_first <= plain_last or head_first <= head_last then check_types(key_wait) end
@@ -57,16 +55,13 @@ local function find_state(id, body)
   end
   if redis.call('ZSCORE', key_delayed, id) then return 'delayed' end
   if redis.call('ZSCORE', key_prioritized, id) or redis.call('ZSCORE', key_grouped, id) then return 'waiting' end
-  for i = more_first, more_last do
-    if redis.call('SISMEMBER', KEYS[i], id) == 1 then return 'active' end
-  end
+  for i = more_first, more_last do if redis.call('SISMEMBER', KEYS[i], id) == 1 then return 'active' end end
   return redis.call('EXISTS', key_wait, key_suspects) == 0 and 'active' or 'in line'
 end
 
 -- For new jobs with a key, by id: the row of the key, with its holder.
-local keyed = {}
+local keyed, in_line = {}, false
 local replaced, replaced_names = {}, {}
-local in_line = false
 for i = unique_first, unique_last, 9 do
   local row = row_of(ARGV[i + 1])
   row.ms, row.states, row.on = tonumber(ARGV[i + 2]), ' ' .. ARGV[i + 3] .. ' ', ARGV[i + 4]
@@ -158,13 +153,12 @@ if arg_maxWaiting > 0 then
     check_types(key_dead, key_completed, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
     check_bodies()
   end
-  local new = 0
+  local new, waiting = 0, count_waiting()
   for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { grouped, grouped_there } }) do
     for i, id in ipairs(list[1]) do
       if not is_duplicate(id, list[2][i]) then new = new + 1 end
     end
   end
-  local waiting = count_waiting()
   if arg_dropOldest == 0 and new > 0 and waiting + new > arg_maxWaiting then return { 'queue-full', waiting } end
 end
 
@@ -172,8 +166,7 @@ local sooner, is_new_work, updated = false, false, {}
 
 local function refuse(id, state, row, is_changed)
   local by = row and '\t' .. row.holder .. '\t' .. (is_changed and '1' or '') .. (row.size and '+' .. row.size or '') or ''
-  duplicates[#duplicates + 1] = state .. ' ' .. id .. by
-  duplicate_ids[#duplicate_ids + 1] = id
+  duplicates[#duplicates + 1], duplicate_ids[#duplicate_ids + 1] = state .. ' ' .. id .. by, id
   if is_changed then updated[#updated + 1] = row.holder end
   return false
 end
@@ -257,8 +250,7 @@ local function is_free(id, body)
     return refuse(id, state == 'awaited' and 'completed' or state == 'in line' and 'waiting' or state)
   end
   if state ~= 'gone' then
-    replaced[#replaced + 1] = id
-    replaced_names[#replaced] = name_of(body)
+    replaced[#replaced + 1], replaced_names[#replaced + 1] = id, name_of(body)
   end
   forget_ended({ id })
   -- A dead job that stopped its group had a slot.
@@ -307,9 +299,7 @@ if #grouped > 0 then
 end
 
 ranked, places = store(ranked, ranked_there, ranked_first, ranked_last, 3)
-for i = 1, #ranked do
-  to_tail_by(tonumber(ARGV[places[i] + 2]), ranked[i])
-end
+for i = 1, #ranked do to_tail_by(tonumber(ARGV[places[i] + 2]), ranked[i]) end
 
 later, places = store(later, later_there, later_first, later_last, 2)
 -- Times stay text, as they came: formatting a number for every job takes longer.
@@ -351,6 +341,24 @@ elseif not rung and (is_new_work or #plain + #head + #ranked + #grouped > 0) the
   ring()
 end
 
+-- These events have a stream entry of their own, because `skip` applies to a whole entry.
+local more = { count = 0 }
+if #updated > 0 then say(more, 'updated', #updated, table.concat(updated, '\n'), 'name', names_of(updated)) end
+
+-- Makes room. The answer says which jobs of this call were dropped themselves, because no other could go.
+local function drop_oldest(count)
+  local is_new = {}
+  for _, list in ipairs({ plain, head, ranked }) do for _, id in ipairs(list) do is_new[id] = true end end
+  local over = take_oldest(count, is_new, function(id) return type(options_of(body_of(id) or '').group) == 'string' end)
+  if #over == 0 then return end
+  for _, id in ipairs(over) do if is_new[id] then duplicates[#duplicates + 1] = 'dropped ' .. id end end
+  say_removed(more, over, add_names({}, bodies_of(over)), 'dropped')
+  forget_ended(over)
+  if has_slots then release_slots(over, 'gone') end
+  drop_bodies(unpack(over))
+end
+if arg_maxWaiting > 0 and arg_dropOldest == 1 then drop_oldest(math.min(count_waiting() - arg_maxWaiting, 1000)) end
+
 local repeated = table.concat(duplicates, '\n')
 remember(arg_seq, repeated)
 
@@ -360,21 +368,9 @@ if added > 0 then
   if #replaced > 0 then say_removed(events, replaced, replaced_names, 'replaced') end
   events.count = events.count + arg_jobs
   for i = eventFields_first, eventFields_last do events[#events + 1] = ARGV[i] end
-  if #duplicates > 0 then say(events, 'skip', 0, table.concat(duplicate_ids, '\n')) end
+  if #duplicate_ids > 0 then say(events, 'skip', 0, table.concat(duplicate_ids, '\n')) end
   write_events(events, now)
 end
 
--- These events have a stream entry of their own, because `skip` applies to a whole entry.
-local more = { count = 0 }
-if #updated > 0 then say(more, 'updated', #updated, table.concat(updated, '\n'), 'name', names_of(updated)) end
-if arg_maxWaiting > 0 and arg_dropOldest == 1 then
-  local over = take_oldest(math.min(count_waiting() - arg_maxWaiting, 1000))
-  if #over > 0 then
-    say_removed(more, over, add_names({}, bodies_of(over)), 'dropped')
-    forget_ended(over)
-    if has_slots then release_slots(over, 'gone') end
-    drop_bodies(unpack(over))
-  end
-end
 write_events(more, now)
 return { 'stored', repeated }

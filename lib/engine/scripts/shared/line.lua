@@ -228,13 +228,23 @@ local function count_waiting()
   return redis.call('LLEN', key_wait) + redis.call('LLEN', key_suspects) + redis.call('ZCARD', key_prioritized) + redis.call('ZCARD', key_grouped)
 end
 
--- Removes the jobs that have waited longest. Of jobs with a priority it removes those that would run last.
-local function take_oldest(count)
-  local ids = count > 0 and redis.call('LPOP', key_wait, count) or {}
-  if #ids < count then
-    local ranked = redis.call('ZRANGE', key_prioritized, 0, count - #ids - 1, 'REV')
-    if #ranked > 0 then leave_ranked(key_prioritized, ranked) end
-    for i = 1, #ranked do ids[#ids + 1] = ranked[i] end
+-- Removes the jobs that have waited longest. Of jobs with a priority it removes those that would run last, and jobs in `is_new` without
+-- a priority come last. Jobs of groups stay; it looks at no more than 1,000 of them.
+local function take_oldest(count, is_new, is_grouped)
+  local ids, skipped, stay, behind = {}, {}, {}, 0
+  while #ids < count and #skipped < 1000 do
+    local id = redis.call('LPOP', key_wait)
+    if not id then break end
+    table.insert((is_new[id] or is_grouped(id)) and skipped or ids, id)
   end
+  while #ids < count and behind < 1000 do
+    local id = redis.call('ZRANGE', key_prioritized, behind, behind, 'REV')[1]
+    if not id then break end
+    local stays = is_grouped(id)
+    if stays then behind = behind + 1 else table.insert(ids, id) end
+    if not stays then leave_ranked(key_prioritized, { id }) end
+  end
+  for _, id in ipairs(skipped) do table.insert(#ids < count and is_new[id] and ids or stay, id) end
+  push_to_head(stay)
   return ids
 end
