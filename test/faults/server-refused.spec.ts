@@ -222,7 +222,7 @@ describe('rights that are taken away while it works, and given back', () => {
       timeout: 15_000,
       what: 'it has tried again and again',
     });
-    const lost = () => complaints().filter((text) => text.endsWith('reconnecting'));
+    const lost = () => complaints().filter((text) => text.endsWith('trying again'));
     await until(() => lost().length >= 3, PATIENT);
     expect(new Set(lost().map((text) => text.split(' ')[1]))).toEqual(
       new Set(['blocking', 'command', 'heartbeat']),

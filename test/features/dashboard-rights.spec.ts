@@ -54,6 +54,15 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect((await queue.jobs({ state: 'waiting' })).jobs.map(({ id }) => id)).toEqual(['other']);
   });
 
+  it('shows no job that a person may not read', async () => {
+    const { api, queue } = await boot({
+      authorize: (_, action, { jobId }) => action !== 'read' || jobId !== 'other',
+    });
+    for (const id of ['mine', 'other']) await queue.add('a', 1, { id });
+    const status = async (id: string) => (await api('GET', `queues/work/jobs/${id}`)).status;
+    expect([await status('mine'), await status('other')]).toEqual([200, 404]);
+  });
+
   it('does not let the limits of a paused group be cleared without the right to pause', async () => {
     const { api, queue } = await boot({ authorize: (_, action) => action !== 'queue.pause' });
     await queue.group('g').set({ paused: true });

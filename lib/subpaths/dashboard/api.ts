@@ -139,6 +139,7 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   const job = await engine.admin.get(name, id);
   if (!job) throw new JobNotFoundError(name, id);
   const rights = await call.rightsOf({ queue: name, jobId: id });
+  if (!rights.includes('read')) throw new JobNotFoundError(name, id);
   const isFull = call.query['full'] !== undefined;
   const workers = await parts.inspector.workers({ queue: name });
   const processes = placesOf(workers);
