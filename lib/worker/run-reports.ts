@@ -123,16 +123,20 @@ export class RunReports {
     this.isPlanned = false;
     const all = [...this.collected];
     this.collected.clear();
-    const reports = all.map(([field, { completed, failed, firsts, unbooked, retries }]) => ({
+    // They come first, in reports of their own: if as many retries are booked as do not happen, the new ones still need their times.
+    const undone = all.flatMap(([field, { unbooked }]) =>
+      unbooked > 0 ? [{ field, completed: 0, failed: 0, firsts: 0, retries: -unbooked }] : [],
+    );
+    const reports = all.map(([field, { completed, failed, firsts, retries }]) => ({
       field,
       completed,
       failed,
       firsts,
-      retries: retries.length - unbooked,
+      retries: retries.length,
     }));
     let answers: readonly RunReportAnswer[] = [];
     try {
-      answers = await this.limits.report(this.queue, reports);
+      answers = (await this.limits.report(this.queue, [...undone, ...reports])).slice(undone.length);
     } catch (error) {
       this.logger.debug(`queue '${this.queue}': runs are not counted by its limits: ${messageOf(error)}`);
     }
