@@ -130,7 +130,7 @@ function holds({ now }: MemoryQueue, { state, body, end }: MemoryJob, job: Enque
   return job.idHeldBy?.includes(state) === true || (isAwaited && now - end!.at < RULES.awaitedMs);
 }
 
-/** Removes jobs if too many wait. If a new job is among them, the answer says so. */
+/** Removes jobs if too many wait. The answer lists the new jobs among them. */
 function makeRoom(
   queue: MemoryQueue,
   { maxWaiting, jobs }: EnqueueCall,

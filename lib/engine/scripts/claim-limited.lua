@@ -45,9 +45,8 @@ end
 
 -- The name of the line of a job: its group, or its job name if that name has limits. All other jobs share the line ''.
 local function line_of(body)
-  local options = body and options_line_of(body)
-  local group = options and string.find(options, '"group":', 1, true) and options_of(body).group
-  if type(group) == 'string' then return 'g:' .. group end
+  local group = body and group_of(body)
+  if group then return 'g:' .. group end
   local name = has_names and 'n:' .. name_of(body) or ''
   if has_names and is_limited[name] == nil then is_limited[name] = redis.call('HEXISTS', key_limits, name) == 1 end
   return is_limited[name] and name or ''
@@ -280,15 +279,14 @@ local function cost_of(body)
 end
 
 -- `late`: jobs that came to the line of all other jobs before their name had limits. They go to the line of their name.
-local events, broken, whole, whole_bodies, slots = { count = 0 }, {}, {}, {}, {}
-local late, late_names, late_priorities = {}, {}, {}
+local events, broken, whole, whole_bodies, slots, late, late_names, late_priorities = { count = 0 }, {}, {}, {}, {}, {}, {}, {}
 local leaving_from = { [key_grouped] = {}, [key_prioritized] = {}, [key_suspects] = {}, [key_wait] = {} }
 for i = 1, math.min(#ids, #bodies) do
   local id, body, key, line = ids[i], bodies[i], keys[i], counts_for[i]
   if used >= tokens then break end
   local its = has_names and body and line and line.name == '' and line_of(body) or ''
   if its ~= '' then
-    late[#late + 1], late_names[#late + 1], late_priorities[#late + 1] = id, its, priority_of(body)
+    late[#late + 1], late_names[#late + 1], late_priorities[#late + 1], is_cut = id, its, priority_of(body), true
   elseif not line or line.used < line.tokens then
     local leaving = leaving_from[key]
     leaving[#leaving + 1] = id
@@ -352,7 +350,6 @@ for i, rule in ipairs(#over > 0 and redis.call('HMGET', key_limits, unpack(names
 end
 if turn ~= reached then advance_turn(turn) end
 if #late > 0 then to_lines_again(late, late_names, late_priorities, {}) end
-is_cut = is_cut or #late > 0
 if used > 0 then
   opens_in = charge_rate('q', queue, state_of_queue, now, used)
   tokens = opens_in > 0 and 0 or 1

@@ -335,21 +335,17 @@ for _, job in ipairs(collectors) do
   end
 end
 
-if sooner then
-  ring_sooner()
-elseif not rung and (is_new_work or #plain + #head + #ranked + #grouped > 0) then
-  ring()
-end
+if sooner then ring_sooner() elseif not rung and (is_new_work or #plain + #head + #ranked + #grouped > 0) then ring() end
 
 -- These events have a stream entry of their own, because `skip` applies to a whole entry.
 local more = { count = 0 }
 if #updated > 0 then say(more, 'updated', #updated, table.concat(updated, '\n'), 'name', names_of(updated)) end
 
--- Makes room. The answer says which jobs of this call were dropped themselves, because no other could go.
+-- Makes room. The answer lists the new jobs that were removed because no other job may be removed.
 local function drop_oldest(count)
   local is_new = {}
   for _, list in ipairs({ plain, head, ranked }) do for _, id in ipairs(list) do is_new[id] = true end end
-  local over = take_oldest(count, is_new, function(id) return type(options_of(body_of(id) or '').group) == 'string' end)
+  local over = take_oldest(count, is_new, function(id) return group_of(body_of(id) or '') ~= nil end)
   if #over == 0 then return end
   for _, id in ipairs(over) do if is_new[id] then duplicates[#duplicates + 1] = 'dropped ' .. id end end
   say_removed(more, over, add_names({}, bodies_of(over)), 'dropped')

@@ -28,8 +28,8 @@ local function line_name(id)
   local body = body_of(id)
   if not body then return nil end
   if string.byte(arg_field) == 103 then
-    local group = options_of(body).group
-    local name = type(group) == 'string' and 'g:' .. group or nil
+    local group = group_of(body)
+    local name = group and 'g:' .. group or nil
     return (arg_field == 'g' or arg_field == name) and name or nil
   end
   return 'n:' .. name_of(body) == arg_field and arg_field or nil

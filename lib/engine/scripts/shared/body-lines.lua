@@ -22,6 +22,12 @@ end
 -- The line of options. Nil if the text is not a body.
 local function options_line_of(body) return string.match(body, '^[^\n]+\n[^\n]+\n([^\n]*)\n') end
 
+-- Nil if the job has no group, or if the text is not a body.
+local function group_of(body)
+  local group = string.find(options_line_of(body) or '', '"group":', 1, true) and options_of(body).group
+  return type(group) == 'string' and group or nil
+end
+
 -- The body with a new line of options or of data. Nil keeps the old line.
 local function with_lines(body, options, data)
   local head, old_options, old_data = string.match(body, '^([^\n]+\n[^\n]+\n)([^\n]*)\n(.*)$')
