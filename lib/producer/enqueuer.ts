@@ -108,6 +108,11 @@ export class Enqueuer {
     this.replicated = isLocal ? new Enqueuer(engine, queue, limits, false) : null;
   }
 
+  /** For calls that make no sense without the job: it rejects where `dropNew` would drop the job. */
+  addOrReject(job: MadeJob): Promise<AddResult> {
+    return this.add(job);
+  }
+
   add(job: MadeJob): Promise<AddResult> {
     if (job.replication && this.replicated) return this.replicated.add(job);
     const { maxBuffered, timeoutMs } = this.limits;
@@ -439,8 +444,12 @@ class BoundedEnqueuer extends Enqueuer {
     return this.within(jobs, () => super.addAll(jobs), none);
   }
 
-  /** @param none the result if the jobs are dropped. */
-  private async within<T>(jobs: readonly MadeJob[], add: () => Promise<T>, none: () => T): Promise<T> {
+  override addOrReject(job: MadeJob): Promise<AddResult> {
+    return this.within([job], () => super.add(job));
+  }
+
+  /** @param none the result if the jobs are dropped. Without it, `dropNew` rejects. */
+  private async within<T>(jobs: readonly MadeJob[], add: () => Promise<T>, none?: () => T): Promise<T> {
     const { limit, onFull, timeoutMs } = this.bound;
     const signals = jobs.flatMap(({ signal }) => signal ?? []);
     const until = performance.now() + timeoutMs;
@@ -450,7 +459,7 @@ class BoundedEnqueuer extends Enqueuer {
         return await add();
       } catch (error) {
         if (!(error instanceof QueueFullError)) throw error;
-        if (onFull === 'dropNew') return none();
+        if (onFull === 'dropNew' && none) return none();
         const ms = Math.min(FIRST_MS * 2 ** Math.min(tries, 10), LONGEST_MS) * (0.5 + Math.random() / 2);
         // A bulk larger than the limit never fits.
         if (onFull !== 'wait' || jobs.length > limit || performance.now() + ms > until) throw error;

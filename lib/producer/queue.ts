@@ -105,7 +105,6 @@ export class Queue<Jobs = any> {
   /** Limits of how often jobs start and how many run at once, across all processes: list and change them. */
   readonly limits: QueueLimits;
   private ownEnqueuer: Enqueuer | undefined;
-  private ownStrict: Enqueuer | undefined;
   private readonly factory: JobFactory;
 
   /** @internal */
@@ -126,14 +125,6 @@ export class Queue<Jobs = any> {
   /** Created at the first add, because until the application starts another module may set the options of the queue. */
   private get enqueuer(): Enqueuer {
     return (this.ownEnqueuer ??= enqueuerOf(this.engine, this.options, this.settings.enqueue));
-  }
-
-  /** For calls that make no sense without the job: it rejects where `dropNew` would drop the job. */
-  private get strictEnqueuer(): Enqueuer {
-    const { maxWaiting } = this.options;
-    if (maxWaiting?.onFull !== 'dropNew') return this.enqueuer;
-    const options = { ...this.options, maxWaiting: { ...maxWaiting, onFull: 'reject' as const } };
-    return (this.ownStrict ??= enqueuerOf(this.engine, options, this.settings.enqueue));
   }
 
   /**
@@ -235,7 +226,7 @@ export class Queue<Jobs = any> {
     return addAndWait(
       this.prepareWait(this.name, made.id),
       made,
-      (one) => this.strictEnqueuer.add(one),
+      (one) => this.enqueuer.addOrReject(one),
       waiting,
     );
   }
@@ -512,7 +503,7 @@ export class Queue<Jobs = any> {
    * await queue.retry('report-2026-07');
    */
   async retry(id: string): Promise<void> {
-    const answer = await addAgain(this.engine, this.options, id, (job) => this.strictEnqueuer.add(job));
+    const answer = await addAgain(this.engine, this.options, id, (job) => this.enqueuer.addOrReject(job));
     if (answer === 'dead') await this.dead.retry(id);
   }
 

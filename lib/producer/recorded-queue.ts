@@ -153,7 +153,8 @@ function picked(given: any, fields: readonly string[]): Readonly<Record<string, 
   return Object.fromEntries(found);
 }
 
-function nameOf(of: any): string {
+/** A limit that is not that of the queue, as it is recorded. */
+export function nameOf(of: any): string {
   return of?.name === undefined ? '' : `name ${String(of.name)}`;
 }
 

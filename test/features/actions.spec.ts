@@ -40,8 +40,7 @@ const told = async (inspector: QueueInspector, options = {}) =>
 
 /** Methods that change nothing in Redis, and those that are not called by users. */
 const READS: Readonly<Record<string, string>> = {
-  Queue:
-    'addDefined audit checkAdd constructor counts enqueuer get groups isPaused jobs stats strictEnqueuer',
+  Queue: 'addDefined audit checkAdd constructor counts enqueuer get groups isPaused jobs stats',
   Schedules: 'checkUpsert constructor count find get history list made nextRuns preview read upserted',
   BulkActs: 'begin constructor for get list matchOf prune put read totalOf',
   DeadJobs: 'constructor list refuse retryFound',
