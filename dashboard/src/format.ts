@@ -32,10 +32,10 @@ export function percentiles(of: Percentiles<number | null> | null | undefined): 
   const texts = all.map((ms) => about(ms ?? 0));
   const [unit = ''] = /\u00a0\D+$/.exec(texts[0]!) ?? [];
   const isShared = unit !== '' && texts.every((text) => text.endsWith(unit));
-  const short = isShared
+  const shown = isShared
     ? [...texts.slice(0, -1).map((text) => text.slice(0, -unit.length)), texts.at(-1)]
     : texts;
-  return `≈\u00a0${short.join(' · ')}`;
+  return `≈\u00a0${shown.join(' · ')}`;
 }
 
 const UNITS = [

@@ -49,7 +49,7 @@ export interface RunReport {
   readonly field: LimitField;
   readonly completed: number;
   readonly failed: number;
-  /** How many of the failed runs will be retried, less the retries that were reported before and do not happen. */
+  /** How many retries the budget must book. Below 0: how many booked retries do not happen. */
   readonly retries: number;
   /** How many runs were first attempts. 0 unless the retry budget of the limit has a percentage. */
   readonly firsts: number;

@@ -160,7 +160,7 @@ export interface GroupOptions extends LimitOptions {
 export interface LimitChange {
   /** How often jobs may start. @default the value in the code */
   readonly rate?: RateOptions | null;
-  /** How many jobs may run at the same time. @default as the code says */
+  /** How many jobs may run at the same time. @default the value in the code */
   readonly concurrency?: number | null;
 }
 
@@ -169,20 +169,20 @@ export interface SharedLimitChange extends LimitChange {
   /**
    * The numbers of the circuit breaker. They only apply if the code of the workers has a breaker too.
    *
-   * @default as the code says
+   * @default the value in the code
    */
   readonly breaker?: Omit<BreakerOptions, 'isFailure'> | null;
 }
 
 /** Limits of a queue or a job name, set at run time. */
 export interface QueueLimitChange extends SharedLimitChange {
-  /** The retry budget, and its `percent`, only apply if the code of the workers sets them too. @default as the code says */
+  /** The retry budget, and its `percent`, only apply if the code of the workers sets them too. @default the value in the code */
   readonly retryBudget?: RetryBudgetOptions | null;
 }
 
 /** Limits of one group, set at run time. */
 export interface GroupChange extends LimitChange {
-  /** How many jobs of the group may wait. @default as the code says */
+  /** How many jobs of the group may wait. @default the value in the code */
   readonly maxSize?: number | null;
   /** How many jobs of the group start for each job of a group with weight 1: 0.01 to 1,000. @default 1 */
   readonly weight?: number;
@@ -225,7 +225,7 @@ function numberBetween(min: number, max: number): Rule<number> {
 
 const MANY = 1_000_000_000;
 const MOST_RUNNING = 1_000_000;
-/** Why a group has no concurrency of its own then. */
+/** The rule of a group's concurrency in strict order. */
 export const ALONE_IN_STRICT_ORDER = "left out with order 'strict', which runs one job of a group at a time";
 
 const RATE_FIELDS = {

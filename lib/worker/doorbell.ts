@@ -35,7 +35,7 @@ export class Doorbell {
     private maxBlockMs = MAX_BLOCK_MS,
   ) {}
 
-  /** From now on looks at the queues at least this often. */
+  /** Checks the queues at least this often from now on. */
   lookWithin(ms: number): void {
     this.maxBlockMs = Math.min(this.maxBlockMs, ms);
   }

@@ -123,7 +123,7 @@ export class RunReports {
     this.isPlanned = false;
     const all = [...this.collected];
     this.collected.clear();
-    // They come first, in reports of their own: if as many retries are booked as do not happen, the new ones still need their times.
+    // These reports are separate. In one report with the new retries the numbers could add up to 0, and the new retries would get no times.
     const undone = all.flatMap(([field, { unbooked }]) =>
       unbooked > 0 ? [{ field, completed: 0, failed: 0, firsts: 0, retries: -unbooked }] : [],
     );

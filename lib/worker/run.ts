@@ -259,11 +259,10 @@ export class Run implements HandledJob, Linked<Run> {
   /** The data as a handler gets it. */
   private checked(data: unknown, json: string): unknown {
     const { definition } = this.handler;
-    const stored: unknown = JSON.parse(json);
-    if (!definition?.schema) return stored;
-    return this.isCollected && Array.isArray(stored)
-      ? validateItems(definition, stored, 'json')
-      : checkGiven(definition, data, json);
+    const isList = this.isCollected && Array.isArray(data);
+    if (definition?.schema && !isList) return checkGiven(definition, data, json);
+    const stored = JSON.parse(json) as unknown[];
+    return definition?.schema ? validateItems(definition, stored, 'json') : stored;
   }
 
   toJSON(): ReturnType<Job<any>['toJSON']> {

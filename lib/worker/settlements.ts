@@ -104,7 +104,7 @@ type Confirmed = Pick<JobListeners, 'confirmed' | 'dropped'>;
 
 /**
  * Frees the keys of `unique` and `debounce` whose jobs have ended, once the store has confirmed the outcome. Only the store knows
- * which these are: it ends a cancelled job whatever the outcome is. If the process dies before that, upkeep frees them.
+ * which jobs have ended: it ends a cancelled job after any outcome. If the process dies before that, upkeep frees them.
  */
 export class EndedKeys implements Confirmed {
   /** The digests of runs whose outcome is not confirmed, by job id. */

@@ -178,7 +178,7 @@ async function cancel({ queue, id, state }: JobDetail): Promise<void> {
     field: { label: 'Reason', value: 'cancelled on the dashboard' },
   });
   if (reason === null) return;
-  await attempt(state === 'active' ? 'It was told to stop.' : 'It is cancelled.', () =>
+  await attempt(state === 'active' ? 'Its signal aborts soon.' : 'It is cancelled.', () =>
     post(`${jobPath(queue, id)}/cancel`, reason === '' ? {} : { reason }),
   );
 }

@@ -95,7 +95,7 @@ function partsOf(key: string): { readonly name: string; readonly queue: string; 
 
 /** To whom notifications are sent. */
 export interface Receivers {
-  /** Their number. Each has rows of its own, so that it gets each notification once, whether others fail or not. */
+  /** How many there are. Each has separate rows, so it gets each notification once, even if another receiver fails. */
   readonly count: number;
   /** Keys of the rows whose notification is being sent. They do not change until the receiver has answered. */
   readonly busy: ReadonlySet<string>;
@@ -152,7 +152,7 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
     value,
     resolvedAt: now,
     ...notifiedOf(row),
-    // No notification of a held alert was sent. One that failed may have arrived all the same.
+    // No notification of a held alert was sent. A failed call may still have delivered its notification.
     ...(row.isHeld !== true && { undelivered: 'resolved' as const }),
   };
 }

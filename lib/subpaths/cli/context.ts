@@ -179,7 +179,7 @@ export function numberOf({ values }: Context, name: string, otherwise: number): 
 }
 
 /**
- * In code a number is milliseconds, but `--older-than 2` hardly means 2 ms. So only 0 may have no unit.
+ * In code a number is milliseconds, but nobody means 2 ms with `--older-than 2`. So only 0 may have no unit.
  *
  * @throws {UsageError}
  */

@@ -131,6 +131,12 @@ const listJobs: Route = async (call, parts): Promise<JobListView> => {
   return { jobs: jobs.map(row), cursor, examined, total, counts, rights, withId: withId && row(withId) };
 };
 
+/** What decides in which line a job waits. */
+function lineOf({ body }: StoredJob) {
+  const { name = '', options } = decodeBody(body) ?? {};
+  return { name, group: options?.group ?? null };
+}
+
 const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   const queue = await queueOf(call, parts);
   const { name } = queue;
@@ -143,9 +149,7 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   const isFull = call.query['full'] !== undefined;
   const workers = await parts.inspector.workers({ queue: name });
   const processes = placesOf(workers);
-  const { name: of = '', options } = decodeBody(job.body) ?? {};
-  const waits = { name: of, group: options?.group ?? null };
-  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, waits, workers) : [];
+  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, lineOf(job), workers) : [];
   const canSeeData = rights.includes('read-data');
   const shown = {
     canSeeData,

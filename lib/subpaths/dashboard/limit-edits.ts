@@ -1,5 +1,5 @@
 import { checkJobName } from '../../job/job-id.js';
-import { limitText } from '../../producer/recorded-queue.js';
+import { limitText, nameOf } from '../../producer/recorded-queue.js';
 import type { QueueLimitChange } from '../../options/limit-options.js';
 import type { Queue } from '../../producer/queue.js';
 import { queueOf, type Act, type ApiCall, type Route } from './call.js';
@@ -20,7 +20,7 @@ export const setLimit: Route = async (call, parts) => {
 export const clearLimit: Route = async (call, parts) => {
   const queue = await queueOf(call, parts);
   const of = targetOf(call.body['name']);
-  return edit(call, queue, 'limit.clear', nameText(of), () => queue.limits.clear(of));
+  return edit(call, queue, 'limit.clear', nameOf(of), () => queue.limits.clear(of));
 };
 
 /** Ends a hold of the queue or of a `name`, and closes its circuit breaker. */
@@ -28,7 +28,7 @@ export const releaseLimit: Route = async (call, parts) => {
   const queue = await queueOf(call, parts);
   const of = targetOf(call.body['name']);
   const needs: Act['needs'] = [['queue.pause', { queue: queue.name }]];
-  return edit(call, queue, 'limit.release', nameText(of), () => queue.limits.release(of), needs);
+  return edit(call, queue, 'limit.release', nameOf(of), () => queue.limits.release(of), needs);
 };
 
 export const setGroup: Route = async (call, parts) => {
@@ -47,10 +47,6 @@ export const clearGroup: Route = async (call, parts) => {
   const needs = needsOf(queue.name, paused);
   return edit(call, queue, 'group.clear', id, () => group.clear(), needs);
 };
-
-function nameText({ name }: { readonly name?: string }): string {
-  return name === undefined ? '' : `name ${name}`;
-}
 
 function targetOf(name: unknown): { readonly name?: string } {
   return name === undefined || name === null ? {} : { name: checkJobName(name) };

@@ -49,7 +49,7 @@ const INFO = {
   },
 } as const satisfies Record<string, MetricInfo>;
 
-/** Outcomes that alerts look at: they are shown as 0 for a job name that has run. */
+/** Outcomes that alerts use. They are shown as 0 for a job name that has run. */
 const ALERTED = ['completed', 'retrying', 'dead'];
 
 class Histogram {
