@@ -8,7 +8,7 @@ export interface ProcessVerbs {
    * Stores the record of this process for one lease. It must be stored again before the lease ends. Returns the orders to this
    * process, the oldest first, without those up to the last one that the record names as obeyed.
    */
-  register(record: ProcessRecord, leaseMs: number): Promise<readonly ProcessOrder[]>;
+  register(record: ProcessRecord, leaseMs: number): Promise<Registration>;
   /** Leaves an order for a process. False if the process is not alive. Can be repeated. */
   order(process: string, order: ProcessOrder): Promise<boolean>;
   /** Deletes the record, because the process has stopped. */
@@ -25,6 +25,12 @@ export interface ProcessVerbs {
   queues(): Promise<readonly string[]>;
   /** One process leads at a time, for one lease from each call on. Every process gets the state that the leader stored last. */
   lead(call: LeadCall): Promise<LeadAnswer>;
+}
+
+export interface Registration {
+  readonly orders: readonly ProcessOrder[];
+  /** Whether the store did not have the record. */
+  readonly isNew: boolean;
 }
 
 export interface LeadCall {

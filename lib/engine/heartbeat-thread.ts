@@ -35,8 +35,12 @@ connections.onLink(({ state, error }) => {
   beatAll();
 });
 const link = connections.commands();
-const renewal = new ProcessRenewal(start.prefix, start.leaseMs, run, (orders) =>
-  say({ kind: 'orders', orders }),
+const renewal = new ProcessRenewal(
+  start.prefix,
+  start.leaseMs,
+  run,
+  (orders) => say({ kind: 'orders', orders }),
+  () => say({ kind: 'lost' }),
 );
 
 /** Within this time a running event loop changes its number several times. */

@@ -40,6 +40,7 @@ export type ToThread =
 export type FromThread =
   | { readonly kind: 'beat'; readonly queue: string; readonly worker: string; readonly answer: BeatAnswer }
   | { readonly kind: 'orders'; readonly orders: string }
+  | { readonly kind: 'lost' }
   | { readonly kind: 'link'; readonly state: 'up' | 'down'; readonly message?: string };
 
 const MAX_SLOTS = 4096;
@@ -98,6 +99,7 @@ class ThreadHeartbeat implements Heartbeat {
     thread.on('message', (message: FromThread) => {
       if (message.kind === 'beat') return plan.onBeat(message.queue, message.worker, message.answer);
       if (message.kind === 'orders') return plan.onOrders(decodeOrders(message.orders));
+      if (message.kind === 'lost') return plan.onDataLost();
       if (message.state === 'up') plan.onReady();
       tell({
         role: 'heartbeat',

@@ -49,6 +49,8 @@ export class ProcessRenewal {
     private readonly run: (script: typeof register, args: Value[]) => Promise<unknown>,
     /** Called with the orders to this process, if there are any. */
     private readonly ordered: (orders: string) => void,
+    /** Called when the server had lost the record, which is now written again. */
+    private readonly lost: () => void,
   ) {}
 
   /** Sets the record to write. */
@@ -86,6 +88,7 @@ export class ProcessRenewal {
       const { kind, orders } = register.reply((await this.run(register, args)) as never);
       this.renewedAt = now;
       if (isNew) {
+        if (kind === 'added' && this.writtenAt > -Infinity) this.lost();
         this.written = info;
         this.writtenAt = now;
       } else if (kind === 'unknown') {

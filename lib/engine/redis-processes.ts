@@ -8,6 +8,7 @@ import type {
   ProcessOrder,
   ProcessRecord,
   ProcessVerbs,
+  Registration,
 } from '../contract/process-verbs.js';
 import type { RedisStore } from './redis-store.js';
 import { mapOf } from './script.js';
@@ -52,9 +53,10 @@ export class RedisProcesses implements ProcessVerbs {
     private readonly store: RedisStore,
   ) {}
 
-  async register(record: ProcessRecord, leaseMs: number): Promise<readonly ProcessOrder[]> {
+  async register(record: ProcessRecord, leaseMs: number): Promise<Registration> {
     const args = encodeRegistration(this.prefix, toShown(record), leaseMs);
-    return decodeOrders((await this.store.call(register, args, this.store.callMs)).orders);
+    const { kind, orders } = await this.store.call(register, args, this.store.callMs);
+    return { orders: decodeOrders(orders), isNew: kind === 'added' };
   }
 
   order(process: string, { id, ...what }: ProcessOrder): Promise<boolean> {

@@ -210,8 +210,10 @@ function processesOf(routes: Routes): ProcessVerbs {
     get server() {
       return routes.first().processes.server;
     },
-    register: async (record, leaseMs) =>
-      (await routes.each((engine) => engine.processes.register(record, leaseMs))).flat(),
+    register: async (record, leaseMs) => {
+      const all = await routes.each((engine) => engine.processes.register(record, leaseMs));
+      return { orders: all.flatMap(({ orders }) => orders), isNew: all.some(({ isNew }) => isNew) };
+    },
     order: async (process, order) =>
       (await routes.each((engine) => engine.processes.order(process, order))).includes(true),
     unregister: async (process) => void (await routes.each((engine) => engine.processes.unregister(process))),

@@ -79,6 +79,10 @@ export class MemoryHeartbeat implements Heartbeat {
 
   private register(): void {
     const { engine, record, plan } = this;
-    if (record) engine.processes.register(record, plan.leaseMs).then(plan.onOrders, () => undefined);
+    if (!record) return;
+    engine.processes.register(record, plan.leaseMs).then(
+      ({ orders }) => plan.onOrders(orders),
+      () => undefined,
+    );
   }
 }

@@ -6,7 +6,13 @@ import {
   type StoredAction,
 } from '../contract/actions.js';
 import { RULES } from '../job/rules.js';
-import type { LeadAnswer, LeadCall, ProcessOrder, ProcessRecord } from '../contract/process-verbs.js';
+import type {
+  LeadAnswer,
+  LeadCall,
+  ProcessOrder,
+  ProcessRecord,
+  Registration,
+} from '../contract/process-verbs.js';
 import type { QueueEventBatch } from '../contract/engine.js';
 import { boundedWait, MemoryBells, type BoundedWait } from './memory-bells.js';
 import { MemoryQueue } from './memory-queue.js';
@@ -111,13 +117,14 @@ class ProcessBook {
   private readonly entries = new Map<string, ProcessEntry>();
   private leader: { readonly owner: string; readonly until: number; readonly state: string } | undefined;
 
-  register(record: ProcessRecord, leaseMs: number, now: number): readonly ProcessOrder[] {
+  register(record: ProcessRecord, leaseMs: number, now: number): Registration {
     for (const [id, { endsAt }] of this.entries) if (endsAt <= now - REMEMBER_MS) this.entries.delete(id);
     // A copy, because the caller may change it.
-    const before = this.entries.get(record.id)?.orders ?? [];
+    const entry = this.entries.get(record.id);
+    const before = entry?.orders ?? [];
     const orders = before.slice(before.findIndex(({ id }) => id === record.obeyed) + 1);
     this.entries.set(record.id, { record: structuredClone(record), endsAt: now + leaseMs, orders });
-    return orders;
+    return { orders, isNew: !entry };
   }
 
   order(process: string, order: ProcessOrder, now: number): boolean {

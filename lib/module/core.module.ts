@@ -246,7 +246,7 @@ export class QueueCoreModule
     for (const notice of this.inMemory.notices()) this.logger.warn(notice);
     this.attachTelemetry();
     await this.core.runtime.open();
-    if (!this.substitute) await this.limits.startProducers(this.queuesWithoutWorkers());
+    if (!this.substitute) await this.limits.writeMissing(this.queuesWithoutWorkers());
   }
 
   private queuesWithoutWorkers(): ResolvedQueueOptions[] {

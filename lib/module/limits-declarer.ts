@@ -9,7 +9,7 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 /**
  * Writes the limits from the code of this process before its workers claim. Limits that the code no longer has are removed.
  * Limits that were set at run time stay. A process that only adds jobs writes the limits that no worker has written, and removes
- * none. If Redis is unreachable, the declarer tries again in the background.
+ * none; it writes them again when Redis has lost its data. If Redis is unreachable, the declarer tries again in the background.
  */
 export class LimitsDeclarer {
   private readonly logger = new Log('QueueModule');
@@ -23,9 +23,9 @@ export class LimitsDeclarer {
     await Promise.all(queues.map((queue) => this.declare(queue, true, 1)));
   }
 
-  /** Does the same for queues that this process only adds jobs to. */
-  async startProducers(queues: readonly ResolvedQueueOptions[]): Promise<void> {
-    const limited = queues.filter(({ limits }) => limits && limits.rules.size > 0);
+  /** Writes those limits of these queues that Redis does not have: this process only adds jobs to them, or Redis lost its data. */
+  async writeMissing(queues: readonly ResolvedQueueOptions[]): Promise<void> {
+    const limited = queues.filter(({ limits }) => limits && limits.rules.size + limits.shared.size > 0);
     await Promise.all(limited.map((queue) => this.declare(queue, false, 1)));
   }
 
@@ -68,16 +68,21 @@ export class LimitsDeclarer {
       if (works ? !isDeepStrictEqual(known, rule) : known === null)
         await this.engine.limits.set(name, field, 'code', rule);
     }
-    if (works && limits && limits.shared.size > 0) await this.writeShared(name, limits.shared);
+    if (limits && limits.shared.size > 0) await this.writeShared(name, limits.shared, works);
   }
 
   /** Shared limits that this application does not name belong to other applications. */
-  private async writeShared(queue: string, shared: ReadonlyMap<string, LimitRule>): Promise<void> {
+  private async writeShared(
+    queue: string,
+    shared: ReadonlyMap<string, LimitRule>,
+    works: boolean,
+  ): Promise<void> {
     const there = await this.engine.limits.shared(queue);
     for (const [limit, rule] of shared) {
       const field = `s:${limit}`;
-      const known = there.find((one) => one.field === field)?.code;
-      if (!isDeepStrictEqual(known, rule)) await this.engine.limits.set(queue, field, 'code', rule);
+      const known = there.find((one) => one.field === field)?.code ?? null;
+      if (works ? !isDeepStrictEqual(known, rule) : known === null)
+        await this.engine.limits.set(queue, field, 'code', rule);
     }
   }
 }

@@ -8,7 +8,7 @@ import {
   WORKER_SERVICES,
 } from '../decorators/metadata.js';
 import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
-import type { QueueEngine } from '../contract/engine.js';
+import type { LeaseTimes, QueueEngine } from '../contract/engine.js';
 import type { ProcessOrder } from '../contract/process-verbs.js';
 import { RoutedEngine } from '../engine/routed-engine.js';
 import { Routes } from '../engine/routes.js';
@@ -135,9 +135,22 @@ function createRecoverer(
   );
 }
 
-function shortestLease(registry: QueueRegistry, ownMs: number): number {
-  const known = registry.names().filter((queue) => registry.has(queue));
-  return Math.min(ownMs, ...known.map((queue) => registry.optionsOf(queue).lease.leaseMs));
+function createLeases(
+  engine: QueueEngine,
+  registry: QueueRegistry,
+  own: LeaseTimes,
+  limits: LimitsDeclarer,
+): LeaseKeeper {
+  const queues = () =>
+    registry
+      .names()
+      .filter((queue) => registry.has(queue))
+      .map((queue) => registry.optionsOf(queue));
+  const shortestMs = Math.min(own.leaseMs, ...queues().map(({ lease }) => lease.leaseMs));
+  const leases = new LeaseKeeper(engine, own, shortestMs / 4);
+  // Lost schedules are noticed by their declarer, when it renews the declaration.
+  leases.onDataLost = () => void limits.writeMissing(queues());
+  return leases;
 }
 
 /** Creates what all pools of one start share: doorbell, leases, recovery of other workers, schedules, upkeep. */
@@ -152,7 +165,7 @@ function createWorkerServices(
 ): WorkerServices {
   const { lease, owner, role } = settings;
   const doorbell = new Doorbell(engine);
-  const leases = new LeaseKeeper(engine, lease, shortestLease(registry, lease.leaseMs) / 4);
+  const leases = createLeases(engine, registry, lease, limits);
   const listenersOf = new Map<string, JobListeners>();
   const recoverer = createRecoverer(engine, registry, listenersOf, observers);
   const registrar = new Registrar(engine, leases, role, lease.leaseMs, obey);

@@ -35,6 +35,10 @@ export class LeaseKeeper {
   private record: ProcessRecord | null = null;
   /** Called with the orders to this process. They come again until its record names them as obeyed. */
   onOrders: (orders: readonly ProcessOrder[]) => void = () => undefined;
+  /** Called when Redis has lost its data. */
+  onDataLost: () => void = () => undefined;
+  /** Whether the timer has stored the record. */
+  private isRegistered = false;
 
   /**
    * @param own the lease of the record of the process.
@@ -124,6 +128,7 @@ export class LeaseKeeper {
       beatMs: this.beatMs,
       onBeat: (queue, worker, answer) => this.beaten(queue, worker, answer),
       onOrders: (orders) => this.onOrders(orders),
+      onDataLost: () => this.onDataLost(),
       onFailure: (error) => this.fallBack(`the heartbeat thread failed (${error.message})`),
     });
     if (!this.heartbeat && !this.fellBack) this.fallBack('the connection cannot be passed to a thread');
@@ -175,7 +180,11 @@ export class LeaseKeeper {
     const { record } = this;
     if (!record) return;
     this.engine.processes.register(record, this.own.leaseMs).then(
-      (orders) => this.onOrders(orders),
+      ({ orders, isNew }) => {
+        if (isNew && this.isRegistered) this.onDataLost();
+        this.isRegistered = true;
+        this.onOrders(orders);
+      },
       // The record is missing until the next heartbeat.
       () => undefined,
     );

@@ -87,13 +87,15 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     const order = (id: string, process = 'p1') =>
       processes.order(process, { id, kind: 'pause', queue: null, by: 'ada' });
     const ids = async (obeyed = '') =>
-      (await processes.register(processRecord({ id: 'p1', obeyed }), 1_000)).map(({ id }) => id);
+      (await processes.register(processRecord({ id: 'p1', obeyed }), 1_000)).orders.map(({ id }) => id);
     expect(await order('o1')).toBe(false);
     expect(await ids()).toEqual([]);
     expect(await order('o1')).toBe(true);
     expect(await order('o2')).toBe(true);
     expect(await order('o2')).toBe(true);
-    expect(await processes.register(processRecord({ id: 'p2' }), 1_000)).toEqual([]);
+    const p2 = processRecord({ id: 'p2' });
+    expect(await processes.register(p2, 1_000)).toEqual({ orders: [], isNew: true });
+    expect(await processes.register(p2, 1_000)).toEqual({ orders: [], isNew: false });
     expect(await ids()).toEqual(['o1', 'o2']);
     expect(await ids('o1')).toEqual(['o2']);
     expect(await order('o3')).toBe(true);

@@ -41,7 +41,14 @@ it('ends a heartbeat thread that is still loading, which then never connects', a
   const tell = (event: unknown) => void told.push(event);
   const plan = { leaseMs: 8_000, beatMs: 2_000, maxBlockMs: 30_000 };
   const heartbeat = openHeartbeatThread(
-    { ...plan, onReady: () => tell('ready'), onBeat: tell, onOrders: tell, onFailure: tell },
+    {
+      ...plan,
+      onReady: () => tell('ready'),
+      onBeat: tell,
+      onOrders: tell,
+      onDataLost: () => tell('lost'),
+      onFailure: tell,
+    },
     { connection: redis.url, prefix: redis.prefix, callMs: 5_000, limitsOf: never },
     (queue) => new QueueKeys(redis.prefix, queue),
     tell,

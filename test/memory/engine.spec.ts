@@ -56,6 +56,7 @@ const plan = (more: Partial<HeartbeatPlan> = {}): HeartbeatPlan => ({
   onReady: () => undefined,
   onBeat: () => {},
   onOrders: () => {},
+  onDataLost: () => {},
   onFailure: () => {},
   ...more,
 });

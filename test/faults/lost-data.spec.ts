@@ -1,0 +1,65 @@
+import { Redis } from 'ioredis';
+import { expect, it, vi } from 'vitest';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import { Schedule } from '#lib/decorators/schedule.decorator.js';
+import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { useServer } from '../support/server.js';
+
+// A Redis that loses all data, because it is emptied or starts without its data, while an idle worker runs.
+const server = useServer();
+const redis = useRedis({ server });
+
+@Processor('work')
+class Reports {
+  @Handle('report')
+  @Schedule({ every: '1h' })
+  report() {}
+}
+
+const boot = (connection?: () => Redis) =>
+  bootQueue(redis, {
+    root: {
+      ...(connection && { connection }),
+      lease: { duration: '1s' },
+      limits: { api: { concurrency: 3 } },
+    },
+    queue: { limits: { concurrency: 5 }, groups: { concurrency: 1 }, uses: ['api'] },
+    providers: [Reports],
+    watch: false,
+  });
+const declared = async ({ queue }: QueueApp) => ({
+  limits: (await queue.limits.list()).map(({ of, concurrency }) => `${of} ${concurrency ?? ''}`),
+  schedules: (await queue.schedules.list()).map(({ id }) => id),
+});
+const ALL = { limits: ['queue 5', 'groups 1', 'shared 3'], schedules: ['report'] };
+
+/** Waits until all is there, and the record of the process, whose loss tells the process that data was lost. */
+const expectAll = (app: QueueApp) =>
+  vi.waitFor(async () => {
+    expect(await declared(app)).toEqual(ALL);
+    expect(await redis.admin.zcard(`{${redis.prefix}}:processes`)).toBe(1);
+  }, PATIENT);
+
+it('writes the limits and schedules of the code again after FLUSHALL', async () => {
+  const app = await boot();
+  await expectAll(app);
+  await redis.admin.flushall();
+  await expectAll(app);
+});
+
+it('writes them again if Redis restarts without its data', async () => {
+  const app = await boot();
+  await expectAll(app);
+  await server.kill9();
+  await server.restart();
+  await expectAll(app);
+});
+
+it('writes them again if a timer renews the record of the process', async () => {
+  const app = await boot(() => new Redis(redis.url));
+  await expectAll(app);
+  await redis.admin.flushall();
+  await expectAll(app);
+});
