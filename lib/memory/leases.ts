@@ -69,7 +69,7 @@ export function recover(queue: MemoryQueue, call: RecoverCall, limits: QueueLimi
   }
   const waitMs = Math.max(lease - now, since + call.beatMs - now);
   if (waitMs > 0) return { kind: 'doubted', againInMs: waitMs };
-  return takeFrom(queue, worker, call.maxStalls, limits);
+  return queue.freeing(() => takeFrom(queue, worker, call.maxStalls, limits));
 }
 
 function takeFrom(
@@ -149,7 +149,7 @@ export function release(
     if (!job) lost.push(id);
     else if (queue.takeBack(job, ended)) released.push(job);
   }
-  const says = queue.endCancelled(ended, 1);
+  const says = queue.freeing(() => queue.endCancelled(ended, 1));
   for (const job of released) queue.limits.release(job, 'moved');
   if (released.length > 0) {
     queue.toHead(released);

@@ -53,7 +53,7 @@ export class LimitBook {
   private readonly rules = new Map<LimitField, { code?: LimitRule; live?: LimitRule }>();
   private readonly uses = new Map<LimitField, LimitUse>();
   private readonly lines = new Map<string, MemoryLine>();
-  private readonly slots = new Map<MemoryJob, Slot>();
+  readonly slots = new Map<MemoryJob, Slot>();
   /** In the queue without a name: which workers have places of shared limits. */
   readonly shares = new ShareBook(this);
   private readonly breakers = new BreakerBook();

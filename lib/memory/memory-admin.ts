@@ -107,14 +107,15 @@ export class MemoryAdmin implements AdminVerbs {
   removeAll(queue: string, ids: readonly string[]): Promise<RemoveAnswer[]> {
     return this.verbs.on('removeAll', queue, (q, limits) => {
       const removed: Saying[] = [];
-      const answers = ids.map((id): RemoveAnswer => {
+      const removeOne = (id: string): RemoveAnswer => {
         const job = q.find(id);
         if (!job) return 'not-found';
         if (job.place === 'active') return 'active';
         q.forget(job);
         removed.push({ type: 'removed', id, name: job.name, reason: 'asked' });
         return 'removed';
-      });
+      };
+      const answers = q.freeing(() => ids.map(removeOne));
       q.say(removed, limits);
       return answers;
     });
@@ -138,7 +139,10 @@ export class MemoryAdmin implements AdminVerbs {
         ended.set(id, { job, reason, keepMs });
         return 'cancelled';
       });
-      q.say(q.endCancelled([...ended.values()], 0), limits);
+      q.say(
+        q.freeing(() => q.endCancelled([...ended.values()], 0)),
+        limits,
+      );
       return answers;
     });
   }

@@ -100,6 +100,14 @@ export class MemoryQueue {
     this.around.ringSooner();
   }
 
+  /** Wakes a worker if `act` frees slots, so that other jobs may start. */
+  freeing<A>(act: () => A): A {
+    const before = this.limits.slots.size;
+    const answer = act();
+    if (this.limits.slots.size < before) this.ring();
+    return answer;
+  }
+
   /** Writes the events of a verb as one entry. `null` skips a number. */
   say(sayings: readonly (Saying | null)[], { maxEvents, eventsMaxBytes }: QueueLimits): void {
     if (maxEvents === 0 || sayings.length === 0) return;

@@ -103,7 +103,7 @@ export class MemoryUpkeep implements UpkeepVerbs {
   trim(queue: string): Promise<number> {
     return this.verbs.on('trim', queue, (q, limits) => {
       const completed = q.trimCompleted(limits) || q.trimCancelled();
-      const dead = completed === 0 ? q.trimDead(limits) : [];
+      const dead = completed === 0 ? q.freeing(() => q.trimDead(limits)) : [];
       q.say(dead, limits);
       const { eventsAgeMs } = limits;
       const events = eventsAgeMs === null ? 0 : q.events.trim(q.now - eventsAgeMs);
@@ -140,7 +140,7 @@ function takeAway(
   jobs: readonly MemoryJob[],
   limits: QueueLimits,
 ): { removed: readonly string[] } {
-  for (const job of jobs) queue.forget(job);
+  queue.freeing(() => jobs.forEach((job) => queue.forget(job)));
   queue.say(sayAll('removed', jobs, { reason: 'asked' }), limits);
   return { removed: jobs.map(({ id }) => id) };
 }

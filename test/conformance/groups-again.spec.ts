@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LimitRule } from '#lib/contract/limit-verbs.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { completed, dead, LEASE_MS, QUEUE, released, retried } from '../scripts/support.js';
+import { completed, dead, LEASE_MS, QUEUE, released, retried, WORKER } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
 const recovering = { beatMs: 2_000, leaseMs: LEASE_MS, maxStalls: 5 };
@@ -22,6 +22,58 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     const { claimed } = await t.exchanged({ want, ...(worker && { worker }) });
     return { ids: claimed.map(({ id }) => id) };
   }
+
+  describe('in strict order', () => {
+    const recover = (maxStalls: number) =>
+      t.engine.recover(QUEUE, { worker: WORKER, ...recovering, maxStalls });
+    const lose = async () => {
+      await t.advance(LEASE_MS + 1);
+      await recover(0);
+      await t.advance(2_000);
+    };
+    const retry = () => t.settle(retried('a.0', { delayMs: 60_000 }));
+    const die = () => t.settle(dead('a.0'));
+    const cancel = () => t.engine.admin.cancel(QUEUE, 'a.0', 'not needed');
+    const wasRung = async () => (await t.engine.awaitBell([QUEUE], 5)) === QUEUE;
+
+    it.each<[string, before: () => Promise<unknown>, act: () => Promise<unknown>]>([
+      ['is removed', retry, () => t.engine.admin.remove(QUEUE, 'a.0')],
+      ['is cancelled', retry, cancel],
+      [
+        'is cleaned',
+        retry,
+        () => t.engine.upkeep.clean(QUEUE, { state: 'delayed', olderThanMs: 0, limit: 9 }),
+      ],
+      ['is dead and removed', die, () => t.engine.upkeep.removeDead(QUEUE, { ids: ['a.0'] })],
+      ['is dead and trimmed', die, () => t.engineWith({ deadMax: 0 }).upkeep.trim(QUEUE)],
+      [
+        'was cancelled and is given back',
+        cancel,
+        () => t.engine.release(QUEUE, { worker: WORKER, ids: ['a.0'], leave: false }),
+      ],
+      ['was cancelled and its worker is lost', async () => (await cancel(), await lose()), () => recover(5)],
+    ])('wake a worker if the job that holds the others back %s', async (_, before, act) => {
+      await set('g', { order: 'strict', onDead: 'block' }, 'code');
+      await t.add(...some('a', 2));
+      await take(9);
+      await before();
+      while (await wasRung());
+      await act();
+      expect(await wasRung()).toBe(true);
+      expect((await take(9, 'other')).ids).toEqual(['a.1']);
+    });
+
+    it('wake a worker if the lost job is dead and does not stop them', async () => {
+      await set('g', { order: 'strict' }, 'code');
+      await t.add(...some('a', 2));
+      await take(9);
+      await lose();
+      while (await wasRung());
+      await recover(0);
+      expect(await wasRung()).toBe(true);
+      expect((await take(9, 'other')).ids).toEqual(['a.1']);
+    });
+  });
 
   it.each([['of'], ['without']])(
     'get the jobs that a worker gives back at the front, in a queue %s slots',

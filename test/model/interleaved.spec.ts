@@ -74,7 +74,7 @@ const WORSE_AT_GROUPS: Record<string, Patch> = {
     '0',
   ]),
   'counts jobs that have ended': instead('exchange', [
-    /if #leaving > 0 then redis\.call\('ZREM', KEYS\[\d+\], unpack\(leaving\)\) end/,
+    /return #leaving > 0 and redis\.call\('ZREM', KEYS\[\d+\], unpack\(leaving\)\) > 0/,
     '',
   ]),
   'looks at no group again whose jobs have ended': instead('exchange', [

@@ -66,11 +66,19 @@ it('makes a job with an unreadable id dead, under a readable id', async () => {
   expect(await q.admin.hexists(q.key('jobs'), 'x\ny')).toBe(0);
 });
 
+it('frees the slot of such a job', async () => {
+  await q.hold('a');
+  await q.admin.sadd(q.key('active'), 'x\ny');
+  await q.admin.zadd(q.key('slots'), 1.5, 'x\ny', 0, 'a');
+  await q.engine.adopt(QUEUE, WORKER, ['a']);
+  expect(await q.zset('slots')).toEqual(['a']);
+});
+
 describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: adopt.keys,
     // A key of another type names no workers.
-    except: ['events', 'slots'],
+    except: ['events'],
     async prepare() {
       await q.hold('a');
       return () => q.engine.adopt(QUEUE, WORKER, ['b']);

@@ -69,6 +69,46 @@ it('a repeated call returns again whether the call found as many as it wanted', 
   }
 });
 
+describe('a group goes on after a job without a body', () => {
+  const begin = async (rule: object) => {
+    await q.engine.limits.set(QUEUE, 'g', 'code', rule);
+    await q.exchange({ want: 0 });
+    await q.add(member('a', 'g'), member('b', 'g'));
+  };
+
+  it('that was to start', async () => {
+    await begin({ concurrency: 1 });
+    await q.admin.hdel(q.keys.bodies('a'), 'a');
+    expect(idsOf(await claim(2))).toEqual([]);
+    expect(await q.zset('dead')).toEqual(['a']);
+    expect(idsOf(await claim(3))).toEqual(['b']);
+  });
+
+  it('that kept its slot until its retry, and wakes a worker', async () => {
+    await begin({ order: 'strict' });
+    expect(idsOf(await claim(2))).toEqual(['a']);
+    await q.exchange({ seq: 2, want: 0, settled: [retried('a')] });
+    await q.admin.hdel(q.keys.bodies('a'), 'a');
+    await q.admin.del(q.key('doorbell'));
+    expect(idsOf(await claim(3))).toEqual([]);
+    expect(await q.zset('dead')).toEqual(['a']);
+    expect(await q.zset('slots')).toEqual([]);
+    expect(await q.zset('doorbell')).toEqual(['work']);
+    expect(idsOf(await claim(4))).toEqual(['b']);
+  });
+
+  it('unless a dead job stops it, until that is removed', async () => {
+    await begin({ order: 'strict', onDead: 'block' });
+    expect(idsOf(await claim(2))).toEqual(['a']);
+    await q.exchange({ seq: 2, want: 0, settled: [retried('a')] });
+    await q.admin.hdel(q.keys.bodies('a'), 'a');
+    expect(idsOf(await claim(3))).toEqual([]);
+    expect(idsOf(await claim(4))).toEqual([]);
+    await q.engine.admin.remove(QUEUE, 'a');
+    expect(idsOf(await claim(5))).toEqual(['b']);
+  });
+});
+
 it('returns for each job how often it failed, and how many workers it lost', async () => {
   await q.exchange({ want: 0 });
   await q.add(member('a', 'g'), member('b', 'g'), member('c', 'g'));

@@ -121,6 +121,7 @@ export const cancel = defineScript({
     'events',
     'stats',
     'grouped',
+    'doorbell',
     ...LETTERED_JOBS,
   ],
   /** keep: ms, for a job without this option. bytes: about how much to read of the bodies. */
@@ -146,6 +147,7 @@ export const remove = defineScript({
     ...TRACE_KEYS,
     'events',
     'grouped',
+    'doorbell',
     ...LETTERED_JOBS,
   ],
   args: { bytes: 'int', workers: 'text', maxEvents: 'int' },

@@ -4,7 +4,7 @@
 local now = clock()
 local day = read_day()
 check_bodies()
-check_types(key_meta, key_attempts, key_stalls, key_failures, key_logs, key_dead)
+check_types(key_meta, key_attempts, key_stalls, key_failures, key_logs, key_dead, key_slots)
 local known = {}
 local lost, unknown, unreadable = {}, {}, {}
 for i = known_first, known_last do

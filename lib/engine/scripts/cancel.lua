@@ -1,10 +1,10 @@
---@needs types, clock, bodies, body-lines, traces, line, ending, event, workers
+--@needs types, clock, bodies, body-lines, traces, line, ending, event, bell, workers
 -- Ends jobs as cancelled, now or when their runs end. A job that has ended already does not change. An empty answer means that the
 -- caller must ask again for this job: one call does not search for long, and reads few large bodies.
 check_bodies()
 local now = clock()
 local traces = read_traces()
-check_types(key_meta, key_wait, key_grouped, key_suspects, key_prioritized, key_delayed, key_stats, key_completed, key_results)
+check_types(key_meta, key_wait, key_grouped, key_suspects, key_prioritized, key_delayed, key_stats, key_completed, key_results, key_doorbell)
 local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
 local ids, answers, keep_of, waiting, bytes = { unpack(ARGV, ids_first, ids_last) }, {}, {}, {}, 0
@@ -34,5 +34,6 @@ for i, id in ipairs(ids) do
   end
 end
 finish_cancelled(cancelled, 0, events, traces, now)
+if traces.has_freed then ring() end
 write_events(events, now)
 return answers

@@ -290,12 +290,11 @@ for i = 1, math.min(#ids, #bodies) do
   elseif not line or line.used < line.tokens then
     local leaving = leaving_from[key]
     leaving[#leaving + 1] = id
-    if line then line.count = line.count + 1 end
     if body then
       whole[#whole + 1], whole_bodies[#whole + 1] = id, body
       local cost = has_rate and cost_of(body) or 1
       used = used + cost
-      if line then line.used = line.used + cost end
+      if line then line.count, line.used = line.count + 1, line.used + cost end
       if line and line.most < math.huge then
         local keeps = keeps_slot(line.rule)
         slots[#slots + 1], slots[#slots + 2] = keeps == 0 and line.text or line.number + keeps, id
@@ -312,11 +311,6 @@ for key, some in pairs(leaving_from) do
   if #some > 0 and key ~= key_suspects then if key == key_wait then leave_head(key, #some, {}) else leave_ranked(key, some) end end
 end
 if #slots > 0 then take_slots(slots) end
-for i, id in ipairs(broken) do broken[i] = finish_corrupt(id, '', rule_corruptRecord, now) end
-if #broken > 0 then
-  tally_nameless('dead', #broken, day)
-  say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
-end
 
 local turn, states, kept, aside, leaving, over, names = reached, {}, {}, {}, {}, {}, {}
 for _, line in ipairs(lines) do
@@ -333,7 +327,7 @@ for _, line in ipairs(lines) do
   local stays = may_stay and next_turn and line.most < math.huge and line.tokens >= 1 and not line.is_empty and not line.rule.paused
   -- Chosen jobs that do not start now are still in the line.
   local room = stays and 1 or line.rule.paused and 0 or math.min(line.most - line.running - line.count, line.tokens)
-  if room < 1 or not stays and not line.has_more and (line.count > 0 or line.is_empty) and size_of_line(line.numbers or { line.number }) == 0 then
+  if room < 1 or not stays and not line.has_more and (line.count + line.got > 0 or line.is_empty) and size_of_line(line.numbers or { line.number }) == 0 then
     aside[#aside + 1], leaving[#leaving + 1] = line, line.text
   elseif next_turn then
     kept[#kept + 1], kept[#kept + 2] = next_turn, line.text
@@ -354,6 +348,12 @@ if used > 0 then
   opens_in = charge_rate('q', queue, state_of_queue, now, used)
   tokens = opens_in > 0 and 0 or 1
 end
+-- Last, because it wakes lines whose slot such a job kept.
+for i, id in ipairs(broken) do broken[i] = finish_corrupt(id, '', rule_corruptRecord, now) end
+if #broken > 0 then
+  tally_nameless('dead', #broken, day)
+  say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
+end
 
 local claimed_ids, failed, stalled = table.concat(whole, '\n'), counts_of(whole)
 if #whole > 0 then
@@ -366,7 +366,7 @@ redis.call('PEXPIRE', key_worker, arg_recordMs)
 write_events(events, now)
 
 -- The ring that woke this worker may have been the only one. If more jobs may start, another worker is woken.
-if (is_cut or #whole >= want) and tokens >= 1 and slots_left() >= 1 and redis.call('EXISTS', key_wait, key_prioritized, key_ready) > 0 then ring() end
+if (is_cut or #whole >= want or #broken > 0) and tokens >= 1 and slots_left() >= 1 and redis.call('EXISTS', key_wait, key_prioritized, key_ready) > 0 then ring() end
 local supply = is_cut and rule_supplyCut or rule_supplyMore
 if not is_cut and #whole < want then
   local first = redis.call('ZRANGE', key_resting, 0, 0, 'WITHSCORES')[2]

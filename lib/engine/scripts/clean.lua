@@ -1,9 +1,9 @@
---@needs types, clock, bodies, names, traces, line, kept, ending, walk, dead, event
+--@needs types, clock, bodies, names, traces, line, kept, ending, walk, dead, event, bell
 -- Removes jobs of one place that are old enough, starting after a place, or the named dead jobs.
 check_bodies()
 local now = clock()
 local traces = read_traces()
-check_types(key_grouped, key_meta, key_results, key_failures, key_prioritized, key_delayed, key_dead, key_completed, key_wait, key_suspects)
+check_types(key_grouped, key_meta, key_results, key_failures, key_prioritized, key_delayed, key_dead, key_completed, key_wait, key_suspects, key_doorbell)
 
 local names = {}
 local function named(fit, body)
@@ -82,6 +82,7 @@ if #found > 0 then
   end
   local events = { count = 0 }
   finish_removed(found, names, 'asked', events, traces)
+  if traces.has_freed then ring() end
   write_events(events, now)
 end
 return { now, at, id, found }

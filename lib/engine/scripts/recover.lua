@@ -72,6 +72,6 @@ if #dead > 0 then
   say(events, 'dead', #dead, table.concat(dead, '\n'), 'name', names_of(dead), 'reason', 'stalled')
   trim_dead(events, now)
 end
-if #waiting + #suspects > 0 then ring() end
+if #waiting + #suspects > 0 or traces.has_freed then ring() end
 write_events(events, now)
 return { 'recovered', waiting, suspects, dead, cancelled.ids, more and 1 or 0 }

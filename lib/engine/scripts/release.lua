@@ -14,9 +14,9 @@ free_slots(released, traces, 'moved')
 if #released > 0 then
   to_head(released)
   mark_returned(released)
-  ring()
   say(events, 'released', #released, table.concat(released, '\n'), 'name', names_of(released))
 end
+if #released > 0 or traces.has_freed then ring() end
 write_events(events, now)
 if held() == 0 then
   end_lease(arg_worker)

@@ -1,10 +1,10 @@
---@needs types, clock, bodies, names, traces, line, ending, event, workers
+--@needs types, clock, bodies, names, traces, line, ending, event, bell, workers
 -- Removes jobs in any state except active: a job is not removed while its handler runs. An empty answer means that the caller must
 -- ask again for this job: one call does not search for long, and reads few large bodies.
 check_bodies()
 local now = clock()
 local traces = read_traces()
-check_types(key_meta, key_results)
+check_types(key_meta, key_results, key_doorbell)
 local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
 check_types(key_wait, key_grouped, key_suspects, key_prioritized, key_delayed, key_dead, key_completed)
@@ -33,5 +33,6 @@ for i, id in ipairs(ids) do
   if answers[i] == 'removed' then removed[#removed + 1], names[#names + 1] = id, name_by[id] end
 end
 if #removed > 0 then finish_removed(removed, names, 'asked', events, traces) end
+if traces.has_freed then ring() end
 write_events(events, now)
 return answers

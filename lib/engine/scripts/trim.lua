@@ -1,9 +1,9 @@
---@needs types, clock, bodies, ending, entries, event
+--@needs types, clock, bodies, ending, entries, event, bell
 -- Removes entries beyond their maximum number or age, a limited part per call. Returns how many were removed; 0 means that
 -- nothing is left to do.
 check_bodies()
 local now = clock()
-check_types(key_meta, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_dead, key_completed)
+check_types(key_meta, key_attempts, key_stalls, key_failures, key_results, key_progress, key_logs, key_dead, key_completed, key_doorbell)
 
 -- The number of the first event that is young enough, at most 10,000 after `low`. An entry has at least one event.
 local function first_young(low, young)
@@ -32,6 +32,8 @@ end
 local trimmed = trim_completed(now)
 if trimmed == 0 then trimmed = trim_cancelled(now) end
 local events = { count = 0 }
-local dead = trimmed == 0 and trim_dead(events, now) or 0
+local dead, has_freed = 0, false
+if trimmed == 0 then dead, has_freed = trim_dead(events, now) end
+if has_freed then ring() end
 write_events(events, now)
 return trimmed + dead + trim_events()

@@ -51,6 +51,7 @@ export const clean = defineScript({
     ...TRACE_KEYS,
     'events',
     'grouped',
+    'doorbell',
     ...LETTERED_JOBS,
   ],
   /** kind: the key with the jobs. Name, reason and `newerThan` apply to dead jobs only. */
@@ -124,6 +125,7 @@ export const trim = defineScript({
     'events',
     'slots',
     'ready',
+    'doorbell',
     ...LETTERED_JOBS,
   ],
   /** eventsAge: -1 if events of any age are kept. */

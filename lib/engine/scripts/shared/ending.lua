@@ -1,4 +1,4 @@
---@needs steps, count, bodies, body-lines, kept, names, traces, tally, event, unreadable, logs
+--@needs steps, count, bodies, body-lines, kept, names, traces, tally, event, unreadable, logs, slots
 -- Every end of a job. A job that has ended is deleted, or kept in `completed` or `dead`.
 
 local function finish_completed(ids, traces)
@@ -25,6 +25,7 @@ local function finish_corrupt(id, body, record, now)
   local name = readable_id(id)
   put_body(name, body)
   finish_dead(name, record, now)
+  release_slots({ id }, name == id and 'dead' or 'gone')
   return name
 end
 
@@ -157,8 +158,8 @@ local function trim_dead(events, now)
   local over = beyond(key_dead, expired(key_dead, '-inf', now - arg_deadAge), arg_deadMax)
   local bodies = #over > 0 and bodies_of(over)
   if not bodies or bodies.err then return 0 end
+  local traces = { key_attempts, key_stalls, key_failures, key_progress, key_logs, has_slots = (tonumber(redis.pcall('ZCARD', key_slots)) or 0) > 0 }
   leave_dead(over)
-  finish_removed(over, add_names({}, bodies), 'retention', events,
-    { key_attempts, key_stalls, key_failures, key_progress, key_logs, has_slots = (tonumber(redis.pcall('ZCARD', key_slots)) or 0) > 0 })
-  return #over
+  finish_removed(over, add_names({}, bodies), 'retention', events, traces)
+  return #over, traces.has_freed
 end

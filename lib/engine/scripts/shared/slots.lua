@@ -15,7 +15,7 @@ end
 
 -- Frees the slots of jobs that stop running. `how`: `moved` if they will run again, `dead`, or `gone`. Also marks their lines, so
 -- that the next claim looks at them. If the mark cannot be written, the script continues, because the move must not fail; the next
--- claim reports the wrong type.
+-- claim reports the wrong type. Returns whether there were slots.
 local function release_slots(ids, how)
   local leaving, freed = {}, {}
   for i, score in ipairs(redis.call('ZMSCORE', key_slots, unpack(ids))) do
@@ -25,6 +25,6 @@ local function release_slots(ids, how)
       if number >= 1 then freed[#freed + 1], freed[#freed + 2] = '0', line_text(number) end
     end
   end
-  if #leaving > 0 then redis.call('ZREM', key_slots, unpack(leaving)) end
   if #freed > 0 then redis.pcall('ZADD', key_ready, 'NX', unpack(freed)) end
+  return #leaving > 0 and redis.call('ZREM', key_slots, unpack(leaving)) > 0
 end

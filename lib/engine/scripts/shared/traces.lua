@@ -17,9 +17,9 @@ local function read_traces()
   return traces
 end
 
--- Frees the slots of these jobs. `how` is explained at `release_slots`.
+-- Frees the slots of these jobs. `how` is explained at `release_slots`. Sets `has_freed` if there were any: other jobs may start.
 local function free_slots(ids, traces, how)
-  if traces.has_slots and #ids > 0 then release_slots(ids, how) end
+  if traces.has_slots and #ids > 0 and release_slots(ids, how) then traces.has_freed = true end
 end
 
 local function forget_traces(ids, traces)
