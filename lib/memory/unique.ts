@@ -59,7 +59,7 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
     queue.delay(holder!, due, priority);
     return changed(holder!, job.body);
   }
-  if (on !== 'skip' && waits && optionsLineOf(holder!.body) !== null)
+  if (on !== 'skip' && waits && holder!.name === job.name && optionsLineOf(holder!.body) !== null)
     return changed(holder!, withLines(holder!.body, undefined, dataOf(job.body)));
   return { duplicate: duplicateOf(row.holder, holder) };
 }

@@ -40,9 +40,9 @@ export interface UniqueOptions {
    */
   readonly states?: readonly JobState[];
   /**
-   * What `add` does while another job holds the key. `'skip'`: nothing. `'replace'`: a waiting or delayed job gets the new data.
-   * `'keepLast'`: like `'replace'`, but if the other job runs, the new job waits for its end; only the last such job is kept.
-   * `'error'`: `add` rejects with `DuplicateJobError`.
+   * What `add` does while another job holds the key. `'skip'`: nothing. `'replace'`: a waiting or delayed job of the same name
+   * gets the new data. `'keepLast'`: like `'replace'`, but if the other job runs, the new job waits for its end; only the last such
+   * job is kept. `'error'`: `add` rejects with `DuplicateJobError`.
    *
    * @default 'skip'
    */

@@ -99,7 +99,7 @@ function refuseExclusive(jobs: readonly MadeJob[]): void {
 
 /**
  * Sends one job for each unique key. It has the id of the first job with that key and, unless `onDuplicate` is `skip`, the data
- * of the last.
+ * of the last with its name.
  */
 function foldKeys(jobs: readonly MadeJob[]): {
   readonly sent: readonly MadeJob[];
@@ -115,15 +115,19 @@ function foldKeys(jobs: readonly MadeJob[]): {
     const first = digest === undefined ? undefined : firsts.get(digest);
     if (first) folded.set(job, first);
     else if (digest !== undefined) firsts.set(digest, job);
-    if (!first || job.unique!.on !== 'skip') sent.set(digest ?? job, first ? { ...job, id: first.id } : job);
+    if (!first || replaces(job, first)) sent.set(digest ?? job, first ? { ...job, id: first.id } : job);
   }
   return { sent: [...sent.values()], folded };
+}
+
+function replaces({ name, unique }: MadeJob, first: MadeJob): boolean {
+  return unique!.on !== 'skip' && name === first.name;
 }
 
 /** The result of a job that was not sent: the first job of its key has its data, or it was skipped. */
 function asFirst(first: MadeJob, job: MadeJob, other: Other | undefined): Other {
   if (other?.dropped) return other;
-  const isReplaced = other ? other.replaced === true : job.unique!.on !== 'skip';
+  const isReplaced = replaces(job, first) && (!other || other.replaced === true);
   const state = other ? other.state : isLater(first) ? 'delayed' : 'waiting';
   return {
     ...(state !== undefined && { state }),

@@ -51,6 +51,22 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     expect((await t.events()).filter(({ type }) => type === 'added').map(({ id }) => id)).toHaveLength(2);
   });
 
+  it('do not let a job replace the data of a job with another name', async () => {
+    const other = (data: string, on: KeyClaim['on']) => {
+      const job = keyed(data, { on });
+      return { ...job, name: 'other', body: job.body.replace(/^work/, 'other') };
+    };
+    const first = await add(keyed('1'));
+    for (const on of ['replace', 'keepLast'] as const) {
+      const answer = await add(other('2', on));
+      expect(answer).toMatchObject({ holder: first.id, state: 'waiting', isNew: false });
+      expect(answer).not.toHaveProperty('replaced');
+    }
+    expect(await dataOf(first.id)).toBe('1');
+    expect(await add(keyed('3', { on: 'replace' }))).toMatchObject({ holder: first.id, replaced: true });
+    expect(await dataOf(first.id)).toBe('3');
+  });
+
   it.each([
     ['completed', (id: string) => t.settle(completed(id))],
     ['completed and kept', (id: string) => t.settle(kept(id, 60_000))],

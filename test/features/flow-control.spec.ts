@@ -163,10 +163,12 @@ describe('a job with a key', () => {
     ]);
     expect(added.map(({ duplicate, replaced }) => [duplicate, replaced])).toEqual([
       [false, undefined],
-      [true, true],
+      [true, undefined],
       [false, undefined],
     ]);
-    expect(await queue.get(added[0]!.id)).toMatchObject({ data: 2, state: 'waiting' });
+    expect(await queue.get(added[0]!.id)).toMatchObject({ name: 'x', data: 1, state: 'waiting' });
+    expect(await queue.add('y', 3, { unique: replace })).toMatchObject({ id: added[0]!.id, duplicate: true });
+    expect(await queue.get(added[0]!.id)).toMatchObject({ name: 'x', data: 1 });
     const again = await queue.addBulk([{ name: 'x', data: 4, options: { unique: replace } }]);
     expect(again).toMatchObject([{ id: added[0]!.id, duplicate: true, replaced: true, state: 'waiting' }]);
     expect(await queue.get(added[0]!.id)).toMatchObject({ data: 4 });

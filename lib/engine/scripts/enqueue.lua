@@ -236,7 +236,7 @@ local function is_key_free(id, body, priority)
     delay_until(string.format('%.0f', due), row.holder, 0, { own = {}, made = {} })
     return change(id, row, state, row.holder, body)
   end
-  if row.on ~= 'skip' and waits and row.body and options_line_of(row.body) then
+  if row.on ~= 'skip' and waits and row.body and options_line_of(row.body) and name_of(row.body) == name_of(body) then
     return change(id, row, state, row.holder, with_lines(row.body, nil, string.match(body, '^[^\n]+\n[^\n]+\n[^\n]*\n(.*)$')))
   end
   return refuse(id, state or '-', row)
