@@ -108,7 +108,7 @@ export class Enqueuer {
     this.replicated = isLocal ? new Enqueuer(engine, queue, limits, false) : null;
   }
 
-  /** For calls that make no sense without the job: it rejects where `dropNew` would drop the job. */
+  /** For calls that make no sense without the job: it rejects where the job would be dropped. */
   addOrReject(job: MadeJob): Promise<AddResult> {
     return this.add(job);
   }
@@ -444,8 +444,12 @@ class BoundedEnqueuer extends Enqueuer {
     return this.within(jobs, () => super.addAll(jobs), none);
   }
 
-  override addOrReject(job: MadeJob): Promise<AddResult> {
-    return this.within([job], () => super.add(job));
+  override async addOrReject(job: MadeJob): Promise<AddResult> {
+    const added = await this.within([job], () => super.add(job));
+    const { limit } = this.bound;
+    // `dropOldest` found no other job to remove.
+    if (added.dropped) throw new QueueFullError(this.queue, limit, limit);
+    return added;
   }
 
   /** @param none the result if the jobs are dropped. Without it, `dropNew` rejects. */

@@ -432,6 +432,14 @@ describe('a queue that takes only so many waiting jobs', () => {
     });
   });
 
+  it('rejects addAndWait at once if no other job can be dropped', async () => {
+    const { queue } = await bootQueue(redis, { queue: { maxWaiting: { limit: 1, onFull: 'dropOldest' } } });
+    await queue.add('job', 1, { group: 'a' });
+    expect(await queue.add('job', 2)).toMatchObject({ dropped: true });
+    await expect(queue.addAndWait('job', 3)).rejects.toThrow(QueueFullError);
+    expect(await queue.counts()).toMatchObject({ waiting: 1 });
+  });
+
   it('rejects calls that need the new job where others are dropped: addAndWait, and a retry of a completed job', async () => {
     const { queue, ended } = await bootQueue(redis, {
       queue: { maxWaiting: { limit: 1, onFull: 'dropNew' }, defaults: { retention: '1h' } },
