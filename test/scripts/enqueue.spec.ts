@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EnqueueJob } from '#lib/contract/engine.js';
 import { enqueue } from '#lib/engine/scripts/adds.js';
+import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 import { callOf, completed, dead, job, kept, LANE, QUEUE, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without, rememberingLonger } from './unchanged.js';
@@ -287,6 +288,27 @@ it('finds existing jobs in each of its lists, also if their retention is over', 
   expect(await q.zset('delayed')).toEqual(['d', 'later']);
   expect(await q.hash('priorities')).toEqual({ d: '3', later: '4' });
   expect(await q.zset('completed')).toEqual([]);
+});
+
+describe('in a full queue', () => {
+  // Its commands are counted.
+  const own = useQueue({ server: useServer() });
+
+  it('removes the oldest jobs with a few commands, however many they are', async () => {
+    const many = (from: string, more: object = {}) =>
+      Array.from({ length: 100 }, (_, i) => job(`${from}${i}`, more));
+    await own.add(...many('old'), ...many('ranked', { priority: 1 }));
+    await own.admin.config('RESETSTAT');
+    const call = callOf(many('new'), 1, 'bounded');
+    await own.engine.enqueue(QUEUE, { ...call, maxWaiting: { limit: 100, dropOldest: true } });
+    const stats = await own.admin.info('commandstats');
+    for (const command of ['lpop', 'zrange', 'zrem']) {
+      const calls = Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+      expect([command, calls < 10]).toEqual([command, true]);
+    }
+    expect(await own.list('wait')).toEqual(many('new').map(({ id }) => id));
+    expect(await own.zset('prioritized')).toEqual([]);
+  });
 });
 
 it('accepts an id again when its job is gone, or was dead and removed', async () => {

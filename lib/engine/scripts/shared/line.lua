@@ -233,16 +233,16 @@ end
 local function take_oldest(count, is_new, is_grouped)
   local ids, skipped, stay, behind = {}, {}, {}, 0
   while #ids < count and #skipped < 1000 do
-    local id = redis.call('LPOP', key_wait)
-    if not id then break end
-    table.insert((is_new[id] or is_grouped(id)) and skipped or ids, id)
+    local some = redis.call('LPOP', key_wait, math.min(count - #ids, 1000 - #skipped))
+    if not some then break end
+    for _, id in ipairs(some) do table.insert((is_new[id] or is_grouped(id)) and skipped or ids, id) end
   end
   while #ids < count and behind < 1000 do
-    local id = redis.call('ZRANGE', key_prioritized, behind, behind, 'REV')[1]
-    if not id then break end
-    local stays = is_grouped(id)
-    if stays then behind = behind + 1 else table.insert(ids, id) end
-    if not stays then leave_ranked(key_prioritized, { id }) end
+    local gone, some = {}, redis.call('ZRANGE', key_prioritized, behind, behind + math.min(count - #ids, 1000 - behind) - 1, 'REV')
+    if #some == 0 then break end
+    for _, id in ipairs(some) do if is_grouped(id) then behind = behind + 1 else table.insert(gone, id) end end
+    if #gone > 0 then leave_ranked(key_prioritized, gone) end
+    for _, id in ipairs(gone) do table.insert(ids, id) end
   end
   for _, id in ipairs(skipped) do table.insert(#ids < count and is_new[id] and ids or stay, id) end
   push_to_head(stay)
