@@ -576,7 +576,9 @@ export class QueueRuntime {
         this.logger.log(`workers started: ${pools.join(', ')}; godwit ${VERSION}${on}`);
       this.cancelHookWarning ??= warnWithoutShutdownHooks(this.logger);
     } else if (this.options.role === 'worker' && this.pools.size === 0 && !this.services?.hasMore)
-      this.logger.warn(`forRoot().role is 'worker', but there is no processor: this process runs no jobs`);
+      this.logger.warn(
+        `forRoot().role is 'worker', but no module has a processor in providers: this process runs no jobs`,
+      );
   }
 
   private logDrained(queues: readonly string[], reports: readonly DrainReport[]): void {

@@ -210,7 +210,7 @@ export class Runner implements NoteWriter {
       return this.cannotRun(job, name, unrunnable('expired', why, job.failed));
     }
     if (!handler) {
-      const why = `no @Handle('${quoted(name).slice(1, -1)}') in the processors of queue '${this.queue}'`;
+      const why = `no @Handle('${quoted(name).slice(1, -1)}') in the processors of queue '${this.queue}' (is the class in providers?)`;
       const outcome = this.unknownJobs.outcomeOf(job, body, policy, why, now());
       this.complain(job.id, name, outcome, why);
       return this.cannotRun(job, name, outcome);

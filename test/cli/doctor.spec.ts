@@ -85,7 +85,7 @@ const PLANTED: readonly Planted[] = [
     plant: async ({ queue }) => void (await queue.add('x', null)),
     level: 'fail',
     what: /^queue work$/,
-    text: /^1 job waits and no process works on it: start a worker$/,
+    text: /^1 job waits and no process works on it: start a worker whose providers have its processor$/,
   },
   {
     fault: 'a queue that is paused',

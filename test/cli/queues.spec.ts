@@ -415,7 +415,7 @@ describe('health and doctor', () => {
     const { code, out } = await run('doctor', '--deep');
     expect(code).toBe(4);
     for (const found of [
-      /^fail +queue work +2 jobs wait and no process works on it: start a worker$/m,
+      /^fail +queue work +2 jobs wait and no process works on it: start a worker whose providers have its processor$/m,
       /^warn +queue work +is paused; godwit resume work$/m,
       /^fail +queue work +1 schedule is late \(late\): start a worker$/m,
       /^fail +queue work +1 worker went silent/m,

@@ -70,7 +70,8 @@ describe('start', () => {
 
   it('warns of a worker without processors', async () => {
     const { logs } = await startApp(['sms'], {}, { root: QueueModule.forRoot({ role: 'worker' }) });
-    const text = "forRoot().role is 'worker', but there is no processor: this process runs no jobs";
+    const text =
+      "forRoot().role is 'worker', but no module has a processor in providers: this process runs no jobs";
     expect(logs).toContainEqual({ level: 'warn', text });
   });
 

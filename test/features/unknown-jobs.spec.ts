@@ -12,7 +12,9 @@ it('runs all jobs of a name that only the new release of a rolling deploy handle
   await old.queue.add('known', 1, { id: 'known', retention: '1h' });
   // No handler exists yet: no job is dead, all wait, and the log says so once.
   await until(async () => (await old.queue.counts()).delayed === 40, PATIENT);
-  await old.logs.complaint(/no @Handle\('renamed'\).*wait for a process that has one/);
+  await old.logs.complaint(
+    /no @Handle\('renamed'\) .*\(is the class in providers\?\).*wait for a process that has one/,
+  );
   expect(old.logs.complaints.filter((text) => text.includes('renamed'))).toHaveLength(1);
   const recent = await bootQueue(redis, { handlers: { known: () => 1, renamed: () => 2 } });
   // The old process claims about half of the jobs each time, and delays them again. That takes six rounds or more.

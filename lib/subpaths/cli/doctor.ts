@@ -168,7 +168,12 @@ export function queueFindings(queue: QueueInfo, serving: Serving, stops: readonl
   const what = `queue ${name}`;
   const findings: Finding[] = [];
   if (counts.waiting > 0 && processes === 0)
-    findings.push(fail(what, `${jobsWait(counts.waiting)} and no process works on it: start a worker`));
+    findings.push(
+      fail(
+        what,
+        `${jobsWait(counts.waiting)} and no process works on it: start a worker whose providers have its processor`,
+      ),
+    );
   const stop = stops.find(isStop) ?? (isLate(oldestWaitingMs) ? stops[0] : undefined);
   if (paused) findings.push(warn(what, `is paused; godwit resume ${name}`));
   else if (counts.waiting > 0 && isPausedByAll(serving))
