@@ -20,7 +20,7 @@ export interface ProcessVerbs {
   /** Registers that this process works on these queues. May be called often, because it seldom writes. */
   worksOn(queues: readonly QueueRef[]): Promise<void>;
   /**
-   * Names of all queues that jobs were added to or that a process works on, until they are obliterated. In no particular order.
+   * Names of all queues that jobs or schedules were added to or that a process works on, until they are obliterated. In no particular order.
    */
   queues(): Promise<readonly string[]>;
   /** One process leads at a time, for one lease from each call on. Every process gets the state that the leader stored last. */

@@ -63,7 +63,7 @@ export class RedisAdds {
     if (!this.store.isKnown(queue, now)) {
       const check = this.store.checkQueue(queue);
       if (check) return check.then(() => this.enqueue(queue, call));
-      this.store.makeKnown([queue], now);
+      this.store.makeKnown([queue]);
     }
     const add = { queue, call, deadline: now + call.withinMs };
     // A call that waits for replicas uses a separate connection.

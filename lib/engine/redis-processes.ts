@@ -90,11 +90,7 @@ export class RedisProcesses implements ProcessVerbs {
   }
 
   async worksOn(queues: readonly string[]): Promise<void> {
-    const now = performance.now();
-    this.store.makeKnown(
-      queues.filter((queue) => !this.store.isKnown(queue, now)),
-      now,
-    );
+    this.store.makeKnown(queues);
   }
 
   async queues(): Promise<readonly string[]> {

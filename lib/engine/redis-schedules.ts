@@ -55,6 +55,7 @@ export class RedisSchedules implements ScheduleVerbs {
 
   put(queue: string, { id, revision, record, nextAt }: PutSchedule): Promise<'written' | 'changed'> {
     const keep = nextAt === 'keep';
+    this.store.makeKnown([queue]);
     return this.store.run(putSchedule, this.keys(queue), {
       id,
       revision,

@@ -168,14 +168,16 @@ export class RedisStore {
   }
 
   /**
-   * Writes the queues to the registry of the prefix. Nothing waits for it: if Redis refuses, the queues are only missing from a
-   * list.
+   * Writes the queues to the registry of the prefix, unless they are known. Nothing waits for it: if Redis refuses, the queues are
+   * only missing from a list.
    */
-  makeKnown(queues: readonly string[], now: number): void {
-    if (queues.length === 0) return;
-    for (const queue of queues) this.known.set(queue, now + KNOWN_MS);
+  makeKnown(queues: readonly string[]): void {
+    const now = performance.now();
+    const unknown = queues.filter((queue) => !this.isKnown(queue, now));
+    if (unknown.length === 0) return;
+    for (const queue of unknown) this.known.set(queue, now + KNOWN_MS);
     const seenAt = Math.floor(this.now());
-    const members = queues.flatMap((queue) => [seenAt, queue]);
+    const members = unknown.flatMap((queue) => [seenAt, queue]);
     void this.command('queues', 'zadd', [this.registry, ...members]).catch(() => undefined);
   }
 

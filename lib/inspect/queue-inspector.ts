@@ -99,7 +99,7 @@ export class QueueInspector {
 
   /**
    * All queues of this prefix with their counts, or only the named ones. First come the queues of this application, in the order
-   * in which they were registered. Then come, by name, all other queues that any process has added jobs to or works on.
+   * in which they were registered. Then come, by name, all other queues that any process has added jobs or schedules to or works on.
    * Obliterated queues are not listed.
    *
    * @throws {InvalidOptionError | InvalidQueueNameError}

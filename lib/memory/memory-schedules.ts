@@ -25,7 +25,11 @@ export function scheduleVerbs(verbs: Verbs): ScheduleVerbs {
         return { now, schedule: entry ? { ...entry } : null };
       }),
     list: (queue, page) => verbs.on('list', queue, ({ schedules }) => schedules.page(page)),
-    put: (queue, call) => verbs.on('put', queue, ({ schedules, now }) => schedules.put(call, now)),
+    put: (queue, call) =>
+      verbs.on('put', queue, ({ schedules, now }) => {
+        verbs.store.known.add(queue);
+        return schedules.put(call, now);
+      }),
     remove: (queue, id) => verbs.on('remove', queue, ({ schedules }) => schedules.remove(id)),
     pause: (queue, id) => verbs.on('pause', queue, ({ schedules }) => schedules.pause(id)),
     resume: (queue, call) => verbs.on('resume', queue, ({ schedules }) => schedules.resume(call)),

@@ -35,7 +35,7 @@ export class MemoryStore {
   readonly actions = new ActionBook();
   /** id -> record: acts on many jobs. */
   readonly bulkActs = new Map<string, string>();
-  /** Queues that jobs were added to or that a process works on, until they are obliterated. */
+  /** Queues that jobs or schedules were added to or that a process works on, until they are obliterated. */
   readonly known = new Set<string>();
   private readonly queues = new Map<string, MemoryQueue>();
   private readonly readers = new Set<Reader>();

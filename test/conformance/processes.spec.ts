@@ -66,7 +66,7 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     expect(await lead('a')).toEqual({ isLeader: true, state: 'two' });
   });
 
-  it('list the queues with added jobs or a process that works on them, until they are obliterated', async () => {
+  it('list the queues with added jobs, schedules or a process that works on them, until they are obliterated', async () => {
     const { engine } = t;
     const queues = async () => [...(await t.engineWith().processes.queues())].toSorted();
     expect(await queues()).toEqual([]);
@@ -74,7 +74,8 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     await t.add('one');
     await engine.processes.worksOn(['q2']);
     await engine.processes.worksOn([]);
-    expect(await queues()).toEqual(['q', 'q2']);
+    await engine.schedules.put('q3', { id: 's', revision: 0, record: '{}', nextAt: null });
+    expect(await queues()).toEqual(['q', 'q2', 'q3']);
     await engine.admin.obliterate('q', false);
     await engine.admin.obliterate('q3', false);
     expect(await queues()).toEqual(['q2']);
