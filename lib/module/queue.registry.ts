@@ -44,6 +44,8 @@ interface Registration {
   readonly given: QueueOptions;
   readonly resolved: ResolvedQueueOptions;
   readonly limits: QueueLimits;
+  /** Whether no module registers it: it was opened by its name. */
+  readonly isOpened?: boolean;
 }
 
 /**
@@ -151,6 +153,11 @@ export class QueueRegistry {
     return this.queues.has(queue);
   }
 
+  /** Whether a module registers the queue, so that this process knows its options. */
+  isRegistered(queue: string): boolean {
+    return this.has(queue) && this.queues.get(queue)!.isOpened !== true;
+  }
+
   /**
    * Key of the configuration of a queue. `''` is the one without a key, and also the answer for a queue that is not registered.
    */
@@ -204,7 +211,13 @@ export class QueueRegistry {
       throw new InvalidOptionError(`queue('${name}')`, expected, name);
     }
     const resolved = resolveQueueOptions({ name }, this.module);
-    this.queues.set(name, { config: '', given: { name }, resolved, limits: limitsOf(resolved) });
+    this.queues.set(name, {
+      config: '',
+      given: { name },
+      resolved,
+      limits: limitsOf(resolved),
+      isOpened: true,
+    });
     return resolved;
   }
 

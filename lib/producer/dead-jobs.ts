@@ -136,9 +136,7 @@ export class DeadJobs<Jobs = any> {
   async list(options?: DeadListOptions<NameIn<Jobs>>): Promise<DeadPage<DataIn<Jobs>, DeadJobIn<Jobs>>>;
   async list<Data>(options?: DeadListOptions<NameIn<Jobs>>): Promise<DeadPage<Data>>;
   async list(options: DeadListOptions = {}): Promise<DeadPage<any, DeadJob<any, any>>> {
-    const { limit = 100, after = null, ...match } = readList(options, 'dead.list()', refuse)!;
-    const { name } = this.options;
-    const page = await this.engine.admin.jobs(name, { ...match, state: 'dead', limit, after });
+    const page = await listDead(this.engine, this.options.name, options);
     const jobs = page.jobs.map((job) => toDeadJob(job, this.options));
     return { jobs, cursor: encodeCursor(page.next) };
   }
@@ -250,7 +248,13 @@ function choice(which: unknown, path: string): Choice {
   return { ...match, limit };
 }
 
-function toDeadJob(stored: StoredJob, queue: ResolvedQueueOptions): DeadJob {
+/** Reads a page of dead jobs. */
+export function listDead(engine: QueueEngine, queue: string, options: DeadListOptions): Promise<JobsAnswer> {
+  const { limit = 100, after = null, ...match } = readList(options, 'dead.list()', refuse)!;
+  return engine.admin.jobs(queue, { ...match, state: 'dead', limit, after });
+}
+
+export function toDeadJob(stored: StoredJob, queue: ResolvedQueueOptions): DeadJob {
   const { id, failure, failed } = stored;
   const body = decodeBody(stored.body);
   return {

@@ -51,10 +51,15 @@ it('a job shows its most attempts only if it was added with them', async () => {
   };
   expect(await attempts('default')).toEqual([4, undefined]);
   expect(await attempts('own')).toEqual([2, expect.stringMatching(/^attempts +2$/)]);
-  const page = JSON.parse((await run('jobs', 'work', '--state', 'dead', '--json')).out);
-  expect(page.jobs).toHaveLength(2);
-  expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'default', attempts: null }));
-  expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'own', attempts: 2 }));
+  for (const command of [
+    ['jobs', 'work', '--state', 'dead'],
+    ['dead', 'work'],
+  ]) {
+    const page = JSON.parse((await run(...command, '--json')).out);
+    expect(page.jobs).toHaveLength(2);
+    expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'default', attempts: null }));
+    expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'own', attempts: 2 }));
+  }
 });
 
 it('job shows the stack of the failure on separate lines', async () => {

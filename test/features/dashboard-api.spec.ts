@@ -483,6 +483,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     const other = await boot(undefined, { queues: ['elsewhere'], handlers: { '*': () => {} } });
     await other.queueOf('elsewhere').pause();
     await other.queueOf('elsewhere').add('a', { n: 1 }, { id: 'far' });
+    await other.queueOf('elsewhere').add('a', null, { id: 'own', attempts: 7 });
     const own = await boot();
     expect((await own.api('GET', 'me')).body.queues).toEqual(['work']);
     expect((await own.api('GET', 'queues/elsewhere')).status).toBe(404);
@@ -492,7 +493,10 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       'work',
       'elsewhere',
     ]);
-    expect((await all.api('GET', 'queues/elsewhere/jobs/far')).body.data.json).toBe('{"n":1}');
+    const far = await all.api('GET', 'queues/elsewhere/jobs/far');
+    // This process does not know the default of the queue.
+    expect(far.body).toMatchObject({ attempts: null, data: { json: '{"n":1}' } });
+    expect((await all.api('GET', 'queues/elsewhere/jobs/own')).body.attempts).toBe(7);
     const stream = await all.follow('elsewhere:0');
     expect((await all.api('DELETE', 'queues/elsewhere/jobs/far')).status).toBe(200);
     await stream.until('"removed"');

@@ -256,7 +256,7 @@ function Failure({ job }: { job: JobDetail }) {
         {failure.message}
       </p>
       <p class="faint">
-        Attempt {failure.attempt} of {job.attempts}, <Time at={failure.at} />
+        Attempt {outOf(failure.attempt, job)}, <Time at={failure.at} />
       </p>
       {failure.stack && (
         <details open={isOver}>
@@ -388,9 +388,14 @@ function FailedAttempt({ attempt, durationUs, worker, name, message, stack }: Jo
   );
 }
 
+/** `2 of 3`. The number of attempts of a queue whose defaults are not known here is left out. */
+function outOf(attempt: number, { attempts }: JobDetail): string {
+  return attempts === null ? String(attempt) : `${attempt} of ${attempts}`;
+}
+
 function Facts({ job }: { job: JobDetail }) {
   const facts: [string, ComponentChildren][] = [
-    ['Attempt', `${job.attempt} of ${job.attempts}`],
+    ['Attempt', outOf(job.attempt, job)],
     ['Priority', job.priority === 0 ? 'none' : job.priority],
     ['Lost workers', job.stalls],
     ['Worker', job.worker === null ? 'none' : placeOf(job, job.worker)],

@@ -341,7 +341,7 @@ function Rows({
             {job.stalls > 0 && <span class="badge warn">lost {job.stalls}×</span>}
           </td>
           <td class="num">
-            {job.attempt} <span class="faint">/ {job.attempts}</span>
+            {job.attempt} {job.attempts !== null && <span class="faint">/ {job.attempts}</span>}
           </td>
           <td>
             <Time at={timeOf(job)} />

@@ -6,9 +6,10 @@ import { waitReasons } from '../../inspect/serving.js';
 import type { JobHeaders } from '../../job/headers.js';
 import type { JobState } from '../../job/job-state.js';
 import type { BulkPace, CancelFilter, JobFilter } from '../../producer/bulk-acts.js';
-import type { DeadJob, DeadListOptions } from '../../producer/dead-jobs.js';
+import type { DeadListOptions } from '../../producer/dead-jobs.js';
 import { parseWhere } from '../../producer/job-list.js';
 import type { Queue } from '../../producer/queue.js';
+import type { Inspector } from '../inspector.js';
 import {
   DONE,
   duration,
@@ -24,7 +25,15 @@ import {
   type Context,
 } from './context.js';
 import { UsageError } from './usage-error.js';
-import { attemptRows, detailOf, fieldRows, jobOf, jobsOf } from './job-view.js';
+import {
+  attemptRows,
+  deadJobsOf,
+  detailOf,
+  fieldRows,
+  jobOf,
+  jobsOf,
+  type ShownDeadJob,
+} from './job-view.js';
 import { age, cut, right, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 
@@ -327,7 +336,7 @@ const dead: Command = {
       ...where(context),
     };
     const most = act === 'list' ? MOST_LISTED : MOST;
-    const { found, isAll } = await matching(queue, filter, numberOf(context, 'limit', most));
+    const { found, isAll } = await matching(inspector, name, filter, numberOf(context, 'limit', most));
     const groups = groupsOf(found);
     if (act === 'list' || values['dry-run'] === true) {
       const json = act === 'list' ? { jobs: found, groups } : { act, count: found.length, groups };
@@ -413,13 +422,13 @@ const clean: Command = {
   },
 };
 
-async function matching(queue: Queue, filter: DeadListOptions, most: number) {
-  const found: DeadJob[] = [];
+async function matching(inspector: Inspector, queue: string, filter: DeadListOptions, most: number) {
+  const found: ShownDeadJob[] = [];
   let cursor: string | null = null;
   do {
     const limit = Math.min(1_000, most - found.length);
     // oxlint-disable-next-line no-await-in-loop -- page after page
-    const page: { jobs: readonly DeadJob[]; cursor: string | null } = await queue.dead.list({
+    const page: Awaited<ReturnType<typeof deadJobsOf>> = await deadJobsOf(inspector, queue, {
       ...filter,
       limit,
       ...(cursor !== null && { cursor }),
@@ -430,7 +439,7 @@ async function matching(queue: Queue, filter: DeadListOptions, most: number) {
   return { found, isAll: cursor === null };
 }
 
-function groupsOf(found: readonly DeadJob[]) {
+function groupsOf(found: readonly ShownDeadJob[]) {
   const groups = new Map<string, { count: number; reason: string; name: string; last: string }>();
   for (const { reason, name, failure } of found) {
     const key = `${reason}\n${name}`;

@@ -3,7 +3,12 @@ import type { QueueEngine } from '../../contract/engine.js';
 import { logByAttempt } from '../../job/job-log.js';
 import { checkJobId } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
-import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
+import {
+  resolveModuleOptions,
+  resolveQueueOptions,
+  type ResolvedQueueOptions,
+} from '../../options/module-options.js';
+import { listDead, toDeadJob, type DeadJob, type DeadListOptions } from '../../producer/dead-jobs.js';
 import {
   checkJobList,
   encodeCursor,
@@ -20,6 +25,9 @@ import type { Cell } from './table.js';
  * application, which the command does not know.
  */
 export type ShownJob = Omit<JobSnapshot, 'attempts'> & { readonly attempts: number | null };
+
+/** A dead job as the command shows it, with the same `attempts`. */
+export type ShownDeadJob = Omit<DeadJob, 'attempts'> & Pick<ShownJob, 'attempts'>;
 
 /** A page of jobs. */
 export async function jobsOf(
@@ -45,13 +53,30 @@ export async function jobOf(
   return stored && (await shown(engine, queue, [stored]))[0]!;
 }
 
+/** A page of dead jobs. */
+export async function deadJobsOf(
+  { producer: { engine } }: Inspector,
+  queue: string,
+  options: DeadListOptions,
+): Promise<{ readonly jobs: readonly ShownDeadJob[]; readonly cursor: string | null }> {
+  const page = await listDead(engine, queue, options);
+  const defaults = defaultsOf(queue);
+  const jobs = page.jobs.map((job) => ({ ...toDeadJob(job, defaults), attempts: ownAttempts(job) }));
+  return { jobs, cursor: encodeCursor(page.next) };
+}
+
 async function shown(engine: QueueEngine, queue: string, jobs: readonly StoredJob[]): Promise<ShownJob[]> {
-  const options = resolveQueueOptions({ name: queue }, resolveModuleOptions({}));
+  const defaults = defaultsOf(queue);
   const starts = await startTimes(engine, queue, jobs);
-  return jobs.map((job) => ({
-    ...toSnapshot(job, options, starts),
-    attempts: decodeBody(job.body)?.options.attempts ?? null,
-  }));
+  return jobs.map((job) => ({ ...toSnapshot(job, defaults, starts), attempts: ownAttempts(job) }));
+}
+
+function defaultsOf(queue: string): ResolvedQueueOptions {
+  return resolveQueueOptions({ name: queue }, resolveModuleOptions({}));
+}
+
+function ownAttempts({ body }: StoredJob): number | null {
+  return decodeBody(body)?.options.attempts ?? null;
 }
 
 export function detailOf({ state, dueAt, failure, worker, cancelReason }: ShownJob): string {

@@ -111,7 +111,7 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
     },
     shows: () => true,
     queues: async () => (await engine.processes.queues()).toSorted(),
-    optionsOf: (name: string) => resolveQueueOptions({ name }, settings),
+    optionsOf: (name: string) => ({ ...resolveQueueOptions({ name }, settings), isRegistered: false }),
     warnings: () => warnings,
     redactor: new Redactor(options.redact),
     links: { of: () => [] },

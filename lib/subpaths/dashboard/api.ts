@@ -204,7 +204,8 @@ const scheduleHistory: Route = async (call, parts): Promise<ScheduleHistory> => 
   const { name } = await queueOf(call, parts);
   const { jobs, isPartial } = await jobsOfSchedule(parts.engine, name, call.params['id']!);
   const starts = await startTimes(parts.engine, name, jobs);
-  return { jobs: jobs.map((job) => toRow(job, parts.optionsOf(name), starts, parts.redactor)), isPartial };
+  const options = parts.optionsOf(name);
+  return { jobs: jobs.map((job) => toRow(job, options, starts, parts.redactor)), isPartial };
 };
 
 const dead: Route = async (call, parts): Promise<DeadView> => {
@@ -217,12 +218,13 @@ const dead: Route = async (call, parts): Promise<DeadView> => {
     examined[queue] = { examined: 0, total };
     rights[queue] = await call.rightsOf({ queue });
     if (total === 0) continue;
+    const options = parts.optionsOf(queue);
     let cursor: string | undefined;
     do {
       const query = { state: 'dead', order: 'desc', limit: '200', ...(cursor !== undefined && { cursor }) };
       const page = await findJobs(parts.engine, queue, readSearch(query), parts.redactor);
       for (const job of page.jobs) {
-        const row = toRow(job, parts.optionsOf(queue), new Map(), parts.redactor);
+        const row = toRow(job, options, new Map(), parts.redactor);
         const error = fingerprintOf(job.failure, parts.redactor.text);
         const reason = row.reason ?? '';
         const key = JSON.stringify([queue, reason, row.name, error]);

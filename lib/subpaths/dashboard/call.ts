@@ -2,12 +2,12 @@ import type { QueueEngine } from '../../contract/engine.js';
 import type { QueueEvents } from '../../events/queue-events.js';
 import type { QueueInspector } from '../../inspect/queue-inspector.js';
 import { checkJobId, checkQueueName } from '../../job/job-id.js';
-import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import type { Queue } from '../../producer/queue.js';
 import { noQueue } from './http.js';
 import type { JobLinks } from './job-links.js';
 import type { Redactor } from './redaction.js';
 import type { DashboardAction, DashboardPlace } from './rights.js';
+import type { KnownQueue } from './views.js';
 
 /** The parts of the application that the API reads and changes. */
 export interface ApiParts {
@@ -16,7 +16,7 @@ export interface ApiParts {
   /** Whether queues of this name are shown, even one that is deleted. */
   readonly shows: (name: string) => boolean;
   readonly handleOf: (name: string) => Queue;
-  readonly optionsOf: (name: string) => ResolvedQueueOptions;
+  readonly optionsOf: (name: string) => KnownQueue;
   readonly inspector: QueueInspector;
   readonly events: QueueEvents;
   readonly warnings: () => readonly { readonly code: string; readonly message: string }[];

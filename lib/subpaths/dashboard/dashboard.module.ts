@@ -89,7 +89,7 @@ export class QueueDashboardModule implements NestModule, OnModuleDestroy {
               shows: (name: string) => checked.queues === 'all' || registry.names().includes(name),
               optionsOf: (name: string) => {
                 producer.queue(name);
-                return registry.optionsOf(name);
+                return { ...registry.optionsOf(name), isRegistered: registry.isRegistered(name) };
               },
               warnings: () => runtime.warnings,
               redactor: new Redactor(checked.redact),

@@ -5,7 +5,7 @@ import type { DayStats, NameStats, StatsCounts } from '../../contract/stats.js';
 import type { QueueAction } from '../../contract/actions.js';
 import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { pausedPlace, servingOf } from '../../inspect/serving.js';
-import { decodeBody } from '../../job/job-record.js';
+import { decodeBody, type DecodedBody } from '../../job/job-record.js';
 import { scheduleOf } from '../../job/job-id.js';
 import type { JobCounts, JobState } from '../../job/job-state.js';
 import type { LogLine } from '../../job/job-log.js';
@@ -85,7 +85,8 @@ export interface JobRow {
   readonly name: string;
   readonly state: JobState;
   readonly attempt: number;
-  readonly attempts: number;
+  /** Null if the job has no such option, and this process does not know the default of the queue. */
+  readonly attempts: number | null;
   readonly priority: number;
   readonly stalls: number;
   readonly createdAt: number | null;
@@ -250,14 +251,14 @@ export interface BulkView {
   readonly before: number;
 }
 
+/** The options of a queue; the defaults if no module of this process registers it. */
+export interface KnownQueue extends ResolvedQueueOptions {
+  readonly isRegistered: boolean;
+}
+
 const ERROR_LENGTH = 300;
 
-export function toRow(
-  job: StoredJob,
-  queue: ResolvedQueueOptions,
-  starts: StartTimes,
-  redactor: Redactor,
-): JobRow {
+export function toRow(job: StoredJob, queue: KnownQueue, starts: StartTimes, redactor: Redactor): JobRow {
   const body = decodeBody(job.body);
   const { failure, endedAt, durationUs } = job;
   const ranFrom = endedAt === null || durationUs === null ? null : Math.round(endedAt - durationUs / 1_000);
@@ -266,9 +267,7 @@ export function toRow(
     name: body?.name ?? '',
     state: job.state,
     attempt: job.attempt ?? job.failed + (job.state === 'active' ? 1 : 0),
-    attempts: body
-      ? mergeJobPolicy(body.options, queue.policy, queue.policy).attempts
-      : queue.policy.attempts,
+    attempts: attemptsOf(body, queue),
     priority: body?.options.priority ?? 0,
     stalls: job.stalls,
     createdAt: body?.createdAt ?? null,
@@ -284,10 +283,15 @@ export function toRow(
   };
 }
 
+function attemptsOf(body: DecodedBody | null, { isRegistered, policy }: KnownQueue): number | null {
+  if (!isRegistered) return body?.options.attempts ?? null;
+  return body ? mergeJobPolicy(body.options, policy, policy).attempts : policy.attempts;
+}
+
 /** @param canSeeData without it, data, result, progress and log stay on the server. */
 export function toDetail(
   job: StoredJob,
-  queue: ResolvedQueueOptions,
+  queue: KnownQueue,
   starts: StartTimes,
   redactor: Redactor,
   {
