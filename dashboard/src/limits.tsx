@@ -45,7 +45,7 @@ export function Limits({ queue }: { queue: QueueDetail }) {
       id="limits"
       side={
         <span class="row">
-          {queue.hasMoreGroups && <span class="faint">the first 100 groups</span>}
+          {queue.hasMoreGroups && <span class="faint">not all groups are shown</span>}
           {start}
         </span>
       }

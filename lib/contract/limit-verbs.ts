@@ -130,11 +130,15 @@ export interface LimitVerbs {
   /** All shared limits in the store of this queue. */
   shared(queue: QueueRef): Promise<readonly LimitState[]>;
   /** A page of the groups that have waiting jobs, or running jobs with a slot. */
-  groups(
-    queue: QueueRef,
-    cursor: string,
-    limit: number,
-  ): Promise<{ readonly groups: readonly LimitState[]; readonly next: string | null }>;
+  groups(queue: QueueRef, cursor: string, limit: number): Promise<GroupStates>;
+  /** A page of the groups that have a rule of their own, whether they have jobs or not. */
+  ruledGroups(queue: QueueRef, cursor: string, limit: number): Promise<GroupStates>;
+}
+
+/** A page of groups. */
+export interface GroupStates {
+  readonly groups: readonly LimitState[];
+  readonly next: string | null;
 }
 
 /** Shared limits are stored in the keys of the queue without a name. */

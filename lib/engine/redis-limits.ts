@@ -144,8 +144,16 @@ export class RedisLimits implements LimitVerbs {
     return stateOf(found[0]!);
   }
 
-  async groups(queue: string, cursor: string, limit: number) {
-    const { found, cursor: next } = await this.look(queue, { kind: 'groups', cursor, limit });
+  groups(queue: string, cursor: string, limit: number) {
+    return this.pageOf(queue, { kind: 'groups', cursor, limit });
+  }
+
+  ruledGroups(queue: string, cursor: string, limit: number) {
+    return this.pageOf(queue, { kind: 'ruled', cursor, limit });
+  }
+
+  private async pageOf(queue: string, page: { kind: string; cursor: string; limit: number }) {
+    const { found, cursor: next } = await this.look(queue, page);
     return { groups: found.map(stateOf), next: next === '0' ? null : next };
   }
 

@@ -244,6 +244,13 @@ export class LimitBook {
     return [...this.lines.keys()].filter((name) => name.startsWith('g:')).map((name) => this.stateOf(name));
   }
 
+  /** The states of groups that have a rule of their own. */
+  ruledGroups(): LimitState[] {
+    return [...this.rules.keys()]
+      .filter((field) => field.startsWith('g:'))
+      .map((field) => this.stateOf(field));
+  }
+
   groupCounts(): GroupCounts {
     const groups = [...this.lines.values()].filter(({ name }) => name.startsWith('g:'));
     return {

@@ -2,6 +2,8 @@ import { workerRecordMs } from '../contract/engine.js';
 import {
   placeOf,
   SHARED,
+  type GroupStates,
+  type LimitState,
   type LimitVerbs,
   type RunReport,
   type RunReportAnswer,
@@ -313,13 +315,16 @@ function limitVerbs(verbs: Verbs): LimitVerbs {
       verbs.on('limits', queue, (q) => ({ limits: q.limits.list(), groups: q.limits.groupCounts() })),
     group: (queue, group) => verbs.on('limits', queue, (q) => q.limits.stateOf(`g:${group}`)),
     groups: (queue, cursor, limit) =>
-      verbs.on('limits', queue, (q) => {
-        const from = Number(cursor);
-        const all = q.limits.groups();
-        const next = from + limit < all.length ? String(from + limit) : null;
-        return { groups: all.slice(from, from + limit), next };
-      }),
+      verbs.on('limits', queue, (q) => pageOf(q.limits.groups(), cursor, limit)),
+    ruledGroups: (queue, cursor, limit) =>
+      verbs.on('limits', queue, (q) => pageOf(q.limits.ruledGroups(), cursor, limit)),
   };
+}
+
+function pageOf(all: readonly LimitState[], cursor: string, limit: number): GroupStates {
+  const from = Number(cursor);
+  const next = from + limit < all.length ? String(from + limit) : null;
+  return { groups: all.slice(from, from + limit), next };
 }
 
 /** Reports to the limits of a queue and to shared limits. The events of shared limits go to all queues that use them. */

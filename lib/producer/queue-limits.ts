@@ -447,6 +447,12 @@ export async function listGroups(engine: QueueEngine, queue: string, options: un
   return { groups: groups.map(infoOf), cursor: next };
 }
 
+/** @internal The first groups that have a rule of their own, and whether there are more. */
+export async function listRuledGroups(engine: QueueEngine, queue: string, limit: number): Promise<GroupPage> {
+  const { groups, next } = await engine.limits.ruledGroups(queue, '0', limit);
+  return { groups: groups.map(infoOf), cursor: next };
+}
+
 function checkCursor(value: unknown, path: string): string {
   if (typeof value === 'string' && /^\d{1,20}$/.test(value)) return value;
   throw new InvalidOptionError(path, 'the cursor of a previous page', value);

@@ -444,6 +444,13 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       });
       const { groups, next } = await t.engine.limits.groups(QUEUE, '0', 100);
       expect({ names: groups.map(({ field }) => field), next }).toEqual({ names: ['g:a'], next: null });
+      await set('g:idle', { paused: true });
+      const ruled = await t.engine.limits.ruledGroups(QUEUE, '0', 100);
+      expect(ruled.groups.toSorted((a, b) => (a.field < b.field ? -1 : 1))).toMatchObject([
+        { field: 'g:a', waiting: 2, running: 1 },
+        { field: 'g:idle', rule: { concurrency: 1, paused: true }, waiting: 0, running: 0 },
+      ]);
+      expect(ruled.next).toBeNull();
       expect(await t.engine.limits.group(QUEUE, 'none')).toMatchObject({ waiting: 0, running: 0 });
     });
 

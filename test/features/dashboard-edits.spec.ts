@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
+import type { LimitInfo } from '#lib/producer/queue-limits.js';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule } from '#lib/decorators/schedule.decorator.js';
@@ -27,6 +28,13 @@ describe('limits on the dashboard', () => {
       { of: 'name', name: 'digest', concurrency: 1 },
     ]);
     expect(await queue.group('t/7').state()).toMatchObject({ concurrency: 3, weight: 2 });
+    const groups = async () => {
+      const { limits } = (await api('GET', 'queues/work')).body as { limits: LimitInfo[] };
+      return limits.filter(({ of }) => of === 'group').map(({ name, waiting }) => [name, waiting]);
+    };
+    expect(await groups()).toEqual([['t/7', 0]]);
+    await queue.add('digest', null, { group: 't/7' });
+    expect(await groups()).toEqual([['t/7', 1]]);
     await done('DELETE', 'limits', {});
     await done('DELETE', 'limits', { name: 'digest' });
     await done('DELETE', 'groups/t%2F7/limits', {});

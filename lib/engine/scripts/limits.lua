@@ -1,5 +1,5 @@
 --@needs clock, slots, lines, limits, shares
--- The current limits of a queue and of its names, or of one page of its groups, or of one group, or the shared limits.
+-- The current limits of a queue and of its names, or of one page of its groups (those with a line, or those with a rule), or of one group, or the shared limits.
 -- For a queue also the number of groups that are ready or rest. The limits of single groups are between those of names, so there may be
 -- several pages; the numbers of all pages count together.
 local now = clock()
@@ -38,6 +38,10 @@ if arg_kind == 'shared' then
   for i = 1, #page[2], 2 do tell(page[2][i]) end
 elseif arg_kind == 'group' then
   tell(arg_field, tonumber(redis.call('HGET', key_lines, arg_field) or nil), defaults)
+elseif arg_kind == 'ruled' then
+  local page = redis.call('HSCAN', key_limits, arg_cursor, 'MATCH', 'g:*', 'COUNT', arg_limit)
+  cursor = page[1]
+  for i = 1, #page[2], 2 do tell(page[2][i], tonumber(redis.call('HGET', key_lines, page[2][i]) or nil), defaults) end
 elseif arg_kind == 'groups' then
   local page = redis.call('HSCAN', key_lines, arg_cursor, 'MATCH', 'g:*', 'COUNT', arg_limit)
   cursor = page[1]

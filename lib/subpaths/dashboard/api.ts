@@ -7,7 +7,7 @@ import { checkJobId } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
 import { boolean, refuse } from '../../options/check.js';
 import { startTimes } from '../../producer/job-snapshot.js';
-import type { LimitInfo } from '../../producer/queue-limits.js';
+import { listRuledGroups, type LimitInfo } from '../../producer/queue-limits.js';
 import { listActions } from './actions.js';
 import { addJob, replaceData } from './acts.js';
 import { actOnPage, allowSearch, listBulkActs, resumeBulkAct, startBulkAct, stopBulkAct } from './bulk.js';
@@ -78,20 +78,23 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
 const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
   const queue = await queueOf(call, parts);
   const workers = await parts.inspector.workers({ queue: queue.name });
-  const [[view], { days, total }, rights, limits, { groups, cursor }] = await Promise.all([
+  const [[view], { days, total }, rights, limits, { groups, cursor }, ruled] = await Promise.all([
     viewQueues([queue.name], parts, workers),
     queue.stats({ days: 7 }),
     call.rightsOf({ queue: queue.name }),
     queue.limits.list(),
     queue.groups({ limit: MAX_GROUPS }),
+    listRuledGroups(parts.engine, queue.name, MAX_GROUPS),
   ]);
+  const listed = new Set(groups.map(({ name }) => name));
+  const idle = ruled.groups.filter(({ name }) => !listed.has(name));
   return {
     ...view!,
     rights,
     byName: total.byName,
     days: days.map(({ byName: _, ...day }) => day),
-    limits: [...limits.filter(isSet), ...groups],
-    hasMoreGroups: cursor !== null,
+    limits: [...limits.filter(isSet), ...groups, ...idle],
+    hasMoreGroups: cursor !== null || ruled.cursor !== null,
   };
 };
 

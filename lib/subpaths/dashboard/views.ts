@@ -58,7 +58,7 @@ export interface QueueDetail extends QueueView {
   /** Of the last seven days. */
   readonly byName: Readonly<Record<string, NameStats>>;
   readonly days: readonly Omit<DayStats, 'byName'>[];
-  /** Of the queue, of names, and of groups with waiting jobs; at most 100 groups. */
+  /** Of the queue, of names, of the first 100 groups with waiting jobs, and of the first 100 with a rule of their own. */
   readonly limits: readonly LimitInfo[];
   /** Whether there are more groups. */
   readonly hasMoreGroups: boolean;
