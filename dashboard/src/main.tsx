@@ -81,6 +81,12 @@ function Page() {
   }
 }
 
+/** Whether this person may see the page. */
+function isFor(page: (typeof LINKS)[number][0], person: MeView | null): boolean {
+  if (page === 'actions') return person?.rights.includes('read-actions') === true;
+  return page !== 'redis' || person?.canSeeRedis === true;
+}
+
 function App() {
   const { data } = usePoll<MeView>('me', 60_000);
   const links = useCurrentInView(`${path.value} ${me.value?.rights.length}`);
@@ -103,13 +109,11 @@ function App() {
         {settings.environment && <span class="badge env">{settings.environment}</span>}
         {settings.readOnly && <span class="badge">read-only</span>}
         <nav aria-label="Pages" ref={links}>
-          {LINKS.filter(([to]) => to !== 'actions' || me.value?.rights.includes('read-actions')).map(
-            ([to, text, match]) => (
-              <a key={to} href={to} {...(match.test(path.value) && { 'aria-current': 'page' as const })}>
-                {text}
-              </a>
-            ),
-          )}
+          {LINKS.filter(([to]) => isFor(to, me.value)).map(([to, text, match]) => (
+            <a key={to} href={to} {...(match.test(path.value) && { 'aria-current': 'page' as const })}>
+              {text}
+            </a>
+          ))}
         </nav>
         <div class="tools">
           {me.value?.actor && (

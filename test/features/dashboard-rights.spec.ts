@@ -2,6 +2,8 @@ import { ForbiddenException, Injectable, type CanActivate, type ExecutionContext
 import { describe, expect, it } from 'vitest';
 import type { QueueAction } from '#lib/index.js';
 import { QueueDashboardModule, type QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
+import type { Attention } from '#lib/subpaths/dashboard/views.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { bootDashboard, OWN, type DashboardApp } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
@@ -204,6 +206,47 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     }
     expect(await status('eve', 'events')).toBe(403);
     expect(await status('eve', 'queues/work')).toBe(404);
+  });
+
+  it('shows warnings of Redis and shared limits of other queues only to those who may see them', async () => {
+    const limits = { mailer: { concurrency: 1 }, vault: { concurrency: 1 } };
+    const { app, ask, queueOf } = await boot(
+      {
+        authorize: (request, _action, { queue }) => {
+          const user = request.headers['x-user'];
+          if (user === 'ada') return queue === 'mail';
+          return user === 'boss' || (user === 'bob' && queue !== 'secret');
+        },
+      },
+      {
+        root: { limits },
+        imports: [
+          QueueModule.registerQueue({ name: 'mail', uses: ['mailer'] }, { name: 'secret', uses: ['vault'] }),
+        ],
+      },
+    );
+    for (const name of Object.keys(limits)) {
+      const shared = queueOf('work').limits.shared(name);
+      await shared.set({ concurrency: 2 });
+      await shared.hold('1h');
+    }
+    const as = callsOf(ask);
+    const shown = async (user: string) => {
+      const { attention } = (await as(user, 'GET', 'overview')).body as { attention: Attention[] };
+      const names = attention.flatMap(({ text }) => /the shared limit "(\w+)"/.exec(text)?.[1] ?? []);
+      return [names.toSorted(), attention.filter(({ page }) => page === 'redis').map(({ text }) => text)];
+    };
+    const warnings = app.get(QueueRuntime).warnings.map(({ message }) => message);
+    expect(warnings).not.toEqual([]);
+    expect(await shown('boss')).toEqual([['mailer', 'vault'], warnings]);
+    expect(await shown('bob')).toEqual([['mailer'], warnings]);
+    expect(await shown('ada')).toEqual([['mailer'], []]);
+    const page = async (user: string) => [
+      (await as(user, 'GET', 'redis')).status,
+      (await as(user, 'GET', 'me')).body.canSeeRedis,
+    ];
+    expect(await page('bob')).toEqual([200, true]);
+    expect(await page('ada')).toEqual([403, false]);
   });
 
   it('shows actions only for queues whose actions the person may see, also for deleted queues', async () => {

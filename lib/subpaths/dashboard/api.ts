@@ -1,7 +1,8 @@
 import type { StoredJob } from '../../contract/admin-verbs.js';
+import type { LimitState } from '../../contract/limit-verbs.js';
 import type { ProcessOrder } from '../../contract/process-verbs.js';
 import { JobNotFoundError } from '../../errors.js';
-import type { WorkerInfo } from '../../inspect/queue-inspector.js';
+import type { LimitsOfQueue, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { waitReasons } from '../../inspect/serving.js';
 import { checkJobId } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
@@ -70,10 +71,20 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
       );
     }),
   );
-  const limits = await parts.inspector.limits(names);
-  const attention = attentionOf(queues, late.flat(), workers, limits, parts.warnings(), parts.maxOldestMs);
+  const limits = await visibleLimits(names, parts);
+  const warnings = (await call.canSee()) ? parts.warnings() : [];
+  const attention = attentionOf(queues, late.flat(), workers, limits, warnings, parts.maxOldestMs);
   return { now, queues, attention, processes: workers.length };
 };
+
+/** The limits of these queues, and the shared limits that they use; all shared limits for a person who may see all queues. */
+async function visibleLimits(names: readonly string[], parts: ApiParts): Promise<LimitsOfQueue[]> {
+  const limits = await parts.inspector.limits(names);
+  if (names.length === (await parts.queues()).length) return limits;
+  const used = new Set(names.flatMap((name) => parts.optionsOf(name).uses ?? []));
+  const isUsed = ({ field }: LimitState) => used.has(field.slice(2));
+  return limits.map((one) => (one.queue === '' ? { ...one, limits: one.limits.filter(isUsed) } : one));
+}
 
 const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
   const queue = await queueOf(call, parts);
@@ -298,6 +309,7 @@ const SECTIONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const redis: Route = async (call, parts): Promise<RedisView> => {
+  await call.require('read');
   const [queue] = await visible(call, parts);
   const warnings = parts.warnings().map(({ code, message }) => ({ code, message }));
   const { server } = parts.engine.processes;

@@ -33,7 +33,8 @@ export interface ApiCall {
   /** @throws {HttpFault} 403; 404 for a queue that this person may not see. */
   readonly require: (action: DashboardAction, place?: DashboardPlace) => Promise<void>;
   readonly rightsOf: (place: DashboardPlace) => Promise<readonly DashboardAction[]>;
-  readonly canSee: (queue: string) => Promise<boolean>;
+  /** Whether this person may see a queue; without one: what belongs to no queue, such as the server. */
+  readonly canSee: (queue?: string) => Promise<boolean>;
   /** Checks the rights, does it, and records who did it and how it ended; also if a right is missing. */
   readonly perform: <T>(act: Act, run: (actor: string) => Promise<T>) => Promise<T>;
 }

@@ -143,7 +143,7 @@ export class DashboardServer {
       body,
       require,
       rightsOf: (place) => this.rightsOf(request, place),
-      canSee: async (queue) => (await this.decide(request, 'read', { queue })).isAllowed,
+      canSee: (queue) => this.isAllowed(request, 'read', queue === undefined ? {} : { queue }),
       perform: async ({ needs, ...what }, run) => {
         // Everybody is refused here. Records of that could push out the records of what was done.
         if (this.options.readOnly) throw readOnly();
@@ -177,6 +177,7 @@ export class DashboardServer {
       actor: actor ?? null,
       now: this.parts.engine.now(),
       queues,
+      canSeeRedis: isAllowed,
       version: this.version,
     };
   }
