@@ -175,7 +175,8 @@ export function send(
 ): void {
   if (response.headersSent || response.destroyed) return;
   for (const [name, value] of Object.entries({ ...SAFE, ...headers })) response.setHeader(name, value);
-  response.setHeader('content-length', Buffer.byteLength(body));
+  // That of a 304 would be the length of the body that it leaves out.
+  if (status !== 304) response.setHeader('content-length', Buffer.byteLength(body));
   response.statusCode = status;
   response.end(response.req.method === 'HEAD' ? undefined : body);
 }
