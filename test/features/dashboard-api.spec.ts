@@ -43,7 +43,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       Number(plain.headers['content-length']) / 2,
     );
     const again = await ask('GET', script, { headers: { 'if-none-match': plain.headers['etag'] as string } });
-    expect([again.status, again.text]).toEqual([304, '']);
+    expect([again.status, again.text, again.headers['content-length']]).toEqual([304, '', undefined]);
     const head = await ask('HEAD', script);
     expect([head.status, head.text, head.headers['content-length']]).toEqual([
       200,
@@ -184,6 +184,11 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     });
     expect((await api('GET', 'queues/work/jobs/new')).body.data.json).toBe(job.data);
     expect((await api('POST', 'queues/work/jobs', job)).body).toEqual({ id: 'new', duplicate: true });
+    const { id } = (await api('POST', 'queues/work/jobs', { name: 'a', data: '1' })).body;
+    expect(id).toMatch(/./);
+    expect((await api('GET', 'actions?limit=1')).body.actions).toMatchObject([
+      { action: 'job.add', target: id, count: 1, result: 'ok' },
+    ]);
     for (const [wrong, said] of [
       [{ data: '1' }, 'job name'],
       [{ name: '', data: '1' }, 'job name'],

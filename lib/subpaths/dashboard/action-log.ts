@@ -21,7 +21,7 @@ export class ActionLog {
 
   /** Runs the action and records its end. */
   async perform<T>(
-    what: Pick<NewAction, 'action' | 'queue' | 'target'>,
+    given: Pick<NewAction, 'action' | 'queue' | 'target'>,
     actorOf: () => string,
     run: () => Promise<T>,
   ): Promise<T> {
@@ -31,11 +31,12 @@ export class ActionLog {
     } catch (error) {
       const { code } = faultOf(error) ?? { code: 'error' };
       const actor = actorOf();
-      if (!this.hasTooMany(actor)) await this.record({ ...what, actor, count: null, result: code });
+      if (!this.hasTooMany(actor)) await this.record({ ...given, actor, count: null, result: code });
       throw error;
     }
     const actor = actorOf();
     const count = countOf(answer as Counted);
+    const what = { ...given, target: given.target || ((answer as Counted)?.id ?? '') };
     if ((answer as Counted)?.isStarted) await this.record({ ...what, actor, count: null, result: 'started' });
     else if (count !== null) await this.record({ ...what, actor, count, result: 'ok' });
     return answer;
@@ -73,6 +74,8 @@ type Counted =
   | {
       /** It continues in the background. */
       readonly isStarted?: boolean;
+      /** Id of a job that was added without one. */
+      readonly id?: string;
       readonly done?: number;
       readonly examined?: number;
       readonly changed?: boolean;
