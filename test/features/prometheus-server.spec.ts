@@ -52,11 +52,10 @@ it(
     for (const [title, expression] of dashboardQueries())
       if ((await server.query(expression)).length === 0) empty.push(title);
     expect(empty).toEqual([]);
-    for (const [metric, label, values] of dashboardVariables())
-      expect([label, (await server.get(`label/${label}/values?match[]=${metric}`)).toSorted()]).toEqual([
-        label,
-        values,
-      ]);
+    for (const [series, label, values] of dashboardVariables()) {
+      const there = await server.get(`label/${label}/values?match[]=${encodeURIComponent(series)}`);
+      expect([label, there.toSorted()]).toEqual([label, values]);
+    }
 
     expect(await server.number('sum(rate(godwit_runs_total{outcome="completed"}[5s]))')).toBeGreaterThan(0);
     expect(await server.number('sum(rate(godwit_jobs_added_total{result="added"}[5s]))')).toBeGreaterThan(0);
@@ -214,14 +213,16 @@ const dashboard = JSON.parse(readFileSync(join(ROOT, 'grafana/godwit.json'), 'ut
 function dashboardQueries(): [string, string][] {
   const panels = (dashboard.panels as Panel[]).flatMap((panel) => [panel, ...(panel.panels ?? [])]);
   const queries = panels.flatMap(({ title, targets = [] }) =>
-    targets.map(({ expr }): [string, string] => [
-      title,
-      expr.replace(/\$(job|queue|name)\b/g, '.*').replaceAll('$__rate_interval', '5s'),
-    ]),
+    targets.map(({ expr }): [string, string] => [title, withAll(expr).replaceAll('$__rate_interval', '5s')]),
   );
   expect(queries.length).toBeGreaterThan(25);
   expect(queries.filter(([, expression]) => expression.includes('$'))).toEqual([]);
   return queries;
+}
+
+/** Fills in the variables as Grafana does for "All". */
+function withAll(text: string): string {
+  return text.replace(/\$(job|queue|name)\b/g, '.*');
 }
 
 interface Panel {
@@ -230,13 +231,13 @@ interface Panel {
   readonly panels?: readonly Panel[];
 }
 
-/** The metric and label that fill each variable, and its values in this test. */
+/** The series and label that fill each variable, and its values in this test. */
 function dashboardVariables(): [string, string, string[]][] {
   const values: Record<string, string[]> = { job: ['app'], queue: ['work'], name: ['bad', 'flaky', 'ok'] };
   const found = (dashboard.templating.list as { type: string; definition?: string }[]).flatMap(
     ({ type, definition }): [string, string, string[]][] => {
-      const [, metric, label] = /^label_values\((\w+).*, (\w+)\)$/.exec(definition ?? '') ?? [];
-      return type === 'query' ? [[metric!, label!, values[label!]!]] : [];
+      const [, series, label] = /^label_values\((.+), (\w+)\)$/.exec(definition ?? '') ?? [];
+      return type === 'query' ? [[withAll(series!), label!, values[label!]!]] : [];
     },
   );
   expect(found.map(([, label]) => label)).toEqual(Object.keys(values));

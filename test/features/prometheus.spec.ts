@@ -370,6 +370,22 @@ describe('the files for Grafana and Prometheus', () => {
     expect(missing).toEqual(['godwit_collect_duration_seconds']);
   });
 
+  it('the dashboard lists processes that serve only the state of all queues, and those without it', async () => {
+    const { list } = JSON.parse(fileOf('godwit.json')).templating as {
+      list: { name: string; definition: string }[];
+    };
+    const { definition } = list.find(({ name }) => name === 'job')!;
+    const none = async () => [];
+    const counts = { waiting: 1, active: 0, delayed: 0, completed: 0, dead: 0, cancelled: 0 };
+    const queues = async () => [{ name: 'work', counts, paused: false, oldestWaitingMs: 0 }];
+    const inspector = { queues, workers: none, limits: none, scheduleLags: none };
+    for (const global of [true, false]) {
+      const page = await new QueueMetrics({ inspector, global, local: !global }).text();
+      const families = [...page.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name!);
+      expect(families.filter((name) => definition.includes(name))).toHaveLength(1);
+    }
+  });
+
   it('the documentation has every metric, with its type', () => {
     const page = readFileSync(join(ROOT, 'docs/operating/metrics.md'), 'utf8');
     const rows = [...page.matchAll(/^\| (`godwit_.*?) \| ([a-z, ]+) \|/gm)].flatMap(([, names, types]) =>
