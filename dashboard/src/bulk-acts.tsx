@@ -1,7 +1,7 @@
+import { targetText } from '../../lib/subpaths/dashboard/filter-text.js';
 import type { BulkActView } from '../../lib/subpaths/dashboard/views.js';
 import { post, usePoll } from './api.js';
 import { attempt, VERBS } from './dialogs.js';
-import { targetInWords } from './filters.js';
 import { count, perTime } from './format.js';
 import { now, queuePath } from './state.js';
 import { Card, Table, Time } from './widgets.js';
@@ -39,7 +39,7 @@ function Row({ one }: { one: BulkActView }) {
   return (
     <tr data-row>
       <th scope="row">
-        {VERBS[kind]} {targetInWords(one.filter) ?? <code>{one.filter}</code>}
+        {VERBS[kind]} {targetText(one.filter)}
       </th>
       <td class="text">
         <a href={queuePath(queue)}>{queue}</a>

@@ -1,6 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import { expect, it } from 'vitest';
-import { targetText } from '#lib/subpaths/cli/actions.js';
+import { targetText } from '#lib/subpaths/dashboard/filter-text.js';
 import { bootQueue } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { runOn } from './support.js';
@@ -34,7 +34,7 @@ it('records what the command changes, and lists it', async () => {
     `${me}|job.add|work|a|1|ok`,
     'ada|queue.pause|work||1|ok',
   ]);
-  expect((await run('actions')).out).toMatch(/ job\.remove +work +state waiting, where tenant +0 +ok$/m);
+  expect((await run('actions')).out).toMatch(/ job\.remove +work +waiting jobs with data tenant +0 +ok$/m);
   expect(await actions('work', '--actor', 'ada')).toEqual(['ada|queue.pause|work||1|ok']);
   const page = await run('actions', '--limit', '1', '--actor', 'ada');
   expect(page.out).toMatch(
@@ -54,9 +54,11 @@ it('refuses wrong arguments', async () => {
 
 it.each([
   ['a', 'a'],
-  ['{"state":"dead","name":["x","y"],"olderThan":"2h"}', 'state dead, name x y, olderThan 2h'],
-  ['retry {"limit":10}', 'retry limit 10'],
-  ['remove {}', 'remove all'],
+  ['{"state":"dead","name":["x","y"],"olderThan":"2h"}', 'dead jobs with name x, y, age over 2\u00a0h'],
+  ['retry {"limit":10}', 'retry at most 10 jobs'],
+  ['remove {}', 'remove all jobs'],
+  ['["a","b"]', 'a, b'],
+  ['7', '7'],
   [
     'shared openai {"concurrency":null,"rate":{"max":5,"per":60000}}',
     'shared openai concurrency none, rate max 5 per 60000',

@@ -47,7 +47,7 @@ describe('the pages show', () => {
     const words = 'dead jobs with name die, age under 1 h';
     await page.getByRole('rowheader', { name: `Remove ${words}` }).waitFor();
     await page.getByRole('cell', { name: words, exact: true }).waitFor();
-    await page.locator('code', { hasText: '"concurrency":3' }).waitFor();
+    await page.getByRole('cell', { name: 'concurrency 3', exact: true }).waitFor();
     await page.goto(`${dashboard.url}redis`);
     const fact = page.locator('dl > div').filter({ hasText: 'uptime_in_seconds' }).locator('dd');
     expect(await fact.textContent()).toMatch(/^\d+(\.\d)?\s(s|ms|min|h|d)\b/);

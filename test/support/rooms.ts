@@ -63,6 +63,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       'subpaths/prometheus/queue-metrics.ts',
       'dispatcher/dispatch-loop.ts',
       'worker/registrar.ts',
+      'subpaths/dashboard/filter-text.ts',
       'subpaths/dashboard/server.ts',
       'subpaths/dashboard/page.ts',
       'subpaths/dashboard/redaction.ts',

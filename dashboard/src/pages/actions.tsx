@@ -1,7 +1,7 @@
+import { targetText } from '../../../lib/subpaths/dashboard/filter-text.js';
 import type { ActionsView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
-import { targetInWords } from '../filters.js';
 import { go, href, me, query, queuePath } from '../state.js';
 import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
 
@@ -89,5 +89,6 @@ function ActionList({ data, onNext }: { data: ActionsView; onNext: (cursor: stri
 
 function Target({ text }: { text: string }) {
   if (text === '') return <>the queue</>;
-  return <>{targetInWords(text) ?? <code>{text}</code>}</>;
+  const shown = targetText(text);
+  return shown === text ? <code>{text}</code> : <>{shown}</>;
 }

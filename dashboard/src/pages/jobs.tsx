@@ -1,10 +1,10 @@
 import { useEffect, useState } from 'preact/hooks';
+import { filterInWords } from '../../../lib/subpaths/dashboard/filter-text.js';
 import type { JobListView, JobRow } from '../../../lib/subpaths/dashboard/views.js';
 import { AddJob } from '../add-job.js';
 import { post, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
-import { filterInWords } from '../filters.js';
 import { compact, count, micros, plural, span } from '../format.js';
 import { go, href, jobPath, now, query, queuePath } from '../state.js';
 import { Card, Empty, State, Table, Time, useCurrentInView, useSubject, Waiting } from '../widgets.js';

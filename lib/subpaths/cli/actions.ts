@@ -1,5 +1,6 @@
 import { hostname, userInfo } from 'node:os';
 import { escaped } from '../../errors/show.js';
+import { targetText } from '../dashboard/filter-text.js';
 import { DONE, given, numberOf, type Command } from './context.js';
 import { age, cut, right, type Cell } from './table.js';
 
@@ -50,7 +51,7 @@ export const actions: Command = {
       actor,
       action,
       of ?? '-',
-      target === '' ? '-' : targetText(target),
+      target === '' ? '-' : targetText(target).replaceAll('\u00a0', ' '),
       count ?? '-',
       result === 'ok' || result === 'started' ? result : { text: result, style: 'red' },
     ]);
@@ -68,29 +69,3 @@ export const actions: Command = {
     return DONE;
   },
 };
-
-/**
- * Which job, limit or filter an action is about. A filter and a change are recorded as JSON, perhaps after a name: `shared openai
- * {"rate":{"max":5}}` becomes `shared openai rate max 5`. A text that was cut is not JSON and stays.
- */
-export function targetText(target: string): string {
-  const [, name = '', json = ''] = /^([^{]*)(\{.*\})$/s.exec(target) ?? [];
-  try {
-    const text = fieldsText(JSON.parse(json) as object);
-    return `${name}${text === '' ? 'all' : text}`;
-  } catch {
-    return target;
-  }
-}
-
-function fieldsText(fields: object): string {
-  return Object.entries(fields)
-    .map(([key, value]: [string, unknown]) => `${key} ${valueText(value)}`)
-    .join(', ');
-}
-
-function valueText(value: unknown): string {
-  if (Array.isArray(value)) return value.map(valueText).join(' ');
-  if (value === null) return 'none';
-  return typeof value === 'object' ? fieldsText(value).replaceAll(',', '') : `${value as string | number}`;
-}

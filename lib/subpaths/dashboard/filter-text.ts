@@ -1,6 +1,6 @@
-import { span } from './format.js';
+import { span } from './time-text.js';
 
-/** Filters of jobs as readable text. */
+/** Filters of jobs and targets of actions as readable text, for the pages and the command. */
 
 const WORDS: Readonly<Record<string, string>> = {
   name: 'name',
@@ -35,16 +35,32 @@ function word(value: unknown): string {
   return Array.isArray(value) ? value.join(', ') : String(value);
 }
 
-/** The target of an action if it is a filter or a list of ids, as JSON, with a word before it or not. Otherwise null. */
-export function targetInWords(target: string): string | null {
-  const [, verb = '', json = ''] = /^([a-z]+ )?([{[].*[}\]])$/s.exec(target) ?? [];
+/**
+ * What an action is about, without JSON: the ids of jobs, a filter, or the change of a limit, perhaps after a name. `shared openai
+ * {"rate":{"max":5}}` becomes `shared openai rate max 5`. A text that was cut is not JSON and stays.
+ */
+export function targetText(target: string): string {
+  const [, name = '', json = target] = /^([^{]*)(\{.*\})$/s.exec(target) ?? [];
   try {
     const read: unknown = JSON.parse(json);
-    if (Array.isArray(read)) return `${verb}${read.join(', ')}`;
-    const keys = Object.keys(read as object);
+    if (Array.isArray(read)) return read.join(', ');
+    if (typeof read !== 'object' || read === null) return target;
+    const keys = Object.keys(read);
+    if (keys.length === 0) return `${name}all jobs`;
     const isFilter = keys.every((key) => key in WORDS || key === 'state' || key === 'limit');
-    return isFilter ? `${verb}${filterInWords(read as Record<string, unknown>)}` : null;
+    return `${name}${isFilter ? filterInWords(read as Record<string, unknown>) : fieldsText(read)}`;
   } catch {
-    return null;
+    return target;
   }
+}
+
+function fieldsText(fields: object): string {
+  return Object.entries(fields)
+    .map(([key, value]: [string, unknown]) => `${key} ${valueText(value)}`)
+    .join(', ');
+}
+
+function valueText(value: unknown): string {
+  if (value === null) return 'none';
+  return typeof value === 'object' ? fieldsText(value).replaceAll(',', '') : `${value as string | number}`;
 }
