@@ -3,6 +3,7 @@ import {
   Inject,
   Injectable,
   Module,
+  Scope,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleDestroy,
@@ -125,12 +126,15 @@ describe('shutdown', () => {
     },
   );
 
-  it('does not stop another application that has the same value as a provider', async () => {
+  it.each([
+    ['a singleton', Scope.DEFAULT],
+    ['request-scoped', Scope.REQUEST],
+  ])('does not stop another application that has the same value as a provider: %s', async (_, scope) => {
     const down: string[] = [];
     const db = { onModuleDestroy: () => void down.push('database closed') };
     const start = async () => {
       const held = gate();
-      @Processor('email')
+      @Processor('email', { scope })
       class Slow {
         @Handle()
         async slow() {

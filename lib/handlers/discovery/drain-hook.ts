@@ -1,3 +1,4 @@
+import { ModuleRef } from '@nestjs/core';
 import type { Log } from '../../contract/log.js';
 import { messageOf, stackOf } from '../../errors/thrown.js';
 import type { Wrapper } from './classes.js';
@@ -46,9 +47,13 @@ export function drainBeforeDestroy(targets: readonly DrainTarget[], drain: Drain
     for (const single of singlesOfSameModule(wrapper).filter(hasHook)) {
       hook(single.instance, String(single.name));
     }
-    // Nest calls no hooks on instances created for a job, so their module gets the hook.
-    if (isScoped) hook(wrapper.host?.instance, wrapper.host?.name ?? className);
-    else hook(instance, className);
+    // Nest calls no hooks on instances created for a job, so their module gets the hook. So does its `ModuleRef`, which no other
+    // application shares: it starts the drain in the step in which a shared value asks whether it has begun.
+    const { host } = wrapper;
+    if (isScoped && host) {
+      hook(host.instance, host.name);
+      hook(host.getProviderByKey<ModuleRef>(ModuleRef).instance, host.name);
+    } else hook(instance, className);
   }
 }
 
