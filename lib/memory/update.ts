@@ -1,6 +1,6 @@
 import type { UpdateAnswer, UpdateCall } from '../contract/admin-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
-import { optionsLineOf, withLines } from '../job/job-record.js';
+import { decodeBody, optionsLineOf, withLines } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
@@ -19,11 +19,19 @@ export function update(queue: MemoryQueue, call: UpdateCall, limits: QueueLimits
 
   if (state === 'delayed') changeDelayed(queue, job, call);
   else changeWaiting(queue, job, call);
+  stopCollecting(queue, job);
   job.body = withLines(job.body, options?.changed, data);
   queue.say([{ type: 'updated', id, name: job.name }], limits);
   return job.place === 'delayed'
     ? { kind: 'updated', state: 'delayed', dueAt: Math.floor(job.score) }
     : { kind: 'updated', state: 'waiting', dueAt: null };
+}
+
+/** A job that collects the data of adds takes no more: its row has no time any more. */
+function stopCollecting({ keys }: MemoryQueue, { id, body }: MemoryJob): void {
+  const { items, digest } = decodeBody(body)!.options;
+  const row = items === undefined || digest === undefined ? undefined : keys.get(digest);
+  if (row?.holder === id) keys.set(digest!, { ...row, till: 0 });
 }
 
 /** The new due time. Undefined: no change. */

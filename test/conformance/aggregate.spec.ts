@@ -183,10 +183,20 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
     await isClean();
   });
 
-  it('whose data was edited take no more items', async () => {
+  it.each([
+    ['other data', { data: '{"other":true}' }, { other: true }],
+    ['another list', { data: '[7,8]' }, [7, 8]],
+    ['a priority', { priority: 3 }, [1]],
+  ])('take no more items once they were changed: %s', async (_, change, data) => {
     const [[job]] = (await add(item('1'))) as [[string, number]];
-    await t.engine.admin.update(QUEUE, { id: job, data: '{"other":true}' });
-    expect((await add(item('2')))[0]![0]).not.toBe(job);
-    expect(await dataOf(job)).toEqual({ other: true });
+    expect(await t.engine.admin.update(QUEUE, { id: job, ...change })).toMatchObject({ kind: 'updated' });
+    const [[next]] = (await add(item('2'), item('3'))) as [[string, number]];
+    expect(next).not.toBe(job);
+    expect([await dataOf(job), await dataOf(next)]).toEqual([data, [2, 3]]);
+    await isClean();
+    await t.advance(3_000);
+    expect(await claim()).toEqual(expect.arrayContaining([job, next]));
+    await t.settle(completed(job), completed(next));
+    expect(await t.engine.upkeep.freeKeys(QUEUE, ['K'])).toBe(1);
   });
 });

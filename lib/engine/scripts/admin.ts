@@ -182,6 +182,7 @@ export const update = defineScript({
     'events',
     'doorbell',
     'grouped',
+    'unique',
     ...LETTERED_JOBS,
   ],
   /**

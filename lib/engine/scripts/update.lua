@@ -1,4 +1,4 @@
---@needs types, clock, body-lines, bodies, names, line, kept, ending, bell, event, workers
+--@needs types, clock, body-lines, bodies, names, line, kept, ending, bell, event, workers, unique
 -- Changes the data, due time or priority of a waiting or delayed job, or the data of a job that the caller's worker runs. The
 -- caller computes the new line of options, and must have seen the current one.
 check_bodies_of({ arg_id })
@@ -19,6 +19,8 @@ local options = options_line_of(body)
 if not options then return { 'unreadable' } end
 if arg_name ~= '' and name_of(body) ~= arg_name then return { 'other-name' } end
 if arg_hasOptions == 1 and options ~= arg_seen then return { 'changed' } end
+local is_collector = string.find(options, '^{"items":') ~= nil
+if is_collector then check_types(key_unique) end
 
 local due = tonumber(arg_due)
 if due and string.byte(arg_due) == 43 then due = now + due end
@@ -57,6 +59,11 @@ elseif not is_held then
   end
 end
 
+-- A job that collects the data of adds takes no more: its row has no time any more.
+if is_collector then
+  local row = row_of(options_of(body).unique or '')
+  if row.holder == arg_id then put_row(row.digest, arg_id, 0, row.since, row.next) end
+end
 put_body(arg_id, with_lines(body, arg_hasOptions == 1 and arg_options or nil, arg_data ~= '' and arg_data or nil))
 local events = { count = 0 }
 say(events, 'updated', 1, arg_id, 'name', name_of(body))
