@@ -179,7 +179,11 @@ export class Run implements HandledJob, Linked<Run> {
     return this.notes.isDraining;
   }
 
-  async charge(cost: number): Promise<void> {
+  charge(cost: number): Promise<void> {
+    return handled(this.countCost(cost));
+  }
+
+  private async countCost(cost: number): Promise<void> {
     const given = readCost(cost, 'charge()', refuse)!;
     const more = given - this.costCounted;
     this.costCounted = given;
@@ -249,7 +253,11 @@ export class Run implements HandledJob, Linked<Run> {
     }));
   }
 
-  async update(data: unknown): Promise<void> {
+  update(data: unknown): Promise<void> {
+    return handled(this.store(data));
+  }
+
+  private async store(data: unknown): Promise<void> {
     const json = encodePayload(data, 'update()', this.notes);
     const checked = await this.checked(data, json);
     await this.notes.note(this, { data: json });
@@ -277,12 +285,15 @@ export class Run implements HandledJob, Linked<Run> {
       const what = encode();
       return what.log === '' ? Promise.resolve() : this.notes.note(this, what);
     } catch (error) {
-      const refused = Promise.reject(error as Error);
-      // A caller that awaits the promise gets the error. If nobody awaits it, a wrong value must not end the process.
-      refused.catch(() => undefined);
-      return refused;
+      return handled(Promise.reject(error as Error));
     }
   }
+}
+
+/** A caller that awaits the promise gets its error. If nobody awaits it, the error must not end the process. */
+function handled(promise: Promise<void>): Promise<void> {
+  promise.catch(() => undefined);
+  return promise;
 }
 
 /** Whether the job stalled so often that a worker may hold only one such job. */
