@@ -286,7 +286,11 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
     it.each([1, -1, 1.5, 1e21, 2 ** 53, 1e-7, 'é', '\u2028', 'a\nb', '{"x":1}', ''])(
       'have those with the value %j and no others',
       async (value) => {
-        await t.add(holds('a', { of: value }), holds('b', { of: [value] }), holds('c', { of: `${value}0` }));
+        await t.add(
+          holds('a', { of: value, more: 'cut \ud83d' }),
+          holds('b', { of: [value] }),
+          holds('c', { of: `${value}0` }),
+        );
         expect(await where({ of: value })).toEqual(['a']);
       },
     );

@@ -38,6 +38,14 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
   const stateOf = async (id: string) => (await t.engine.admin.get(QUEUE, id))?.state;
   const violations = async () => (await t.engine.admin.audit(QUEUE)).violations;
 
+  it('are held by a job whose header has half of a surrogate pair', async () => {
+    const headers = { 'x-title': 'cut \ud83d', 'x-path': String.raw`C:\ud83d` };
+    const body = encodeBody('work', t.now, { digest: 'D', headers }, '1');
+    const first = await add(keyed('1', {}, { body }));
+    expect(await add(keyed('2', {}, { body }))).toMatchObject({ holder: first.id });
+    expect((await t.engine.admin.get(QUEUE, first.id))?.body).toBe(body);
+  });
+
   it('let one job with a key wait, be delayed or run, and return its id and state', async () => {
     const first = await add(keyed('1'));
     expect(first.isNew).toBe(true);
