@@ -17,9 +17,14 @@ const MAX_REDIRECTS = 5;
 /** Replies of a node that cannot serve a slot at the moment. */
 const PASSING = new Set(['TRYAGAIN', 'CLUSTERDOWN', 'MASTERDOWN']);
 
+/** How long the connection to a node without slots is kept after an `ASK` named it: the slot may not have moved yet. */
+const ASKED_MS = 10_000;
+
 interface Node {
   readonly address: Address;
   readonly link: Link;
+  /** When an `ASK` last named it, by `performance.now()`. */
+  askedAt?: number;
 }
 
 /**
@@ -70,20 +75,23 @@ export class ClusterLink {
     const deadline = Math.min(performance.now() + silentMs, until);
     const slot = near === undefined ? slotOf(name, args) : slotOf('get', [near]);
     let redirects = 0;
+    let asked: Node | null = null;
     for (let tries = 1; ; tries++) {
-      const node = await this.nodeFor(verb, slot, deadline);
+      const node = asked ?? (await this.nodeFor(verb, slot, deadline));
       try {
+        if (asked) return await node.link.sendAsking(verb, name, args, silentMs, until);
         if (!node.link.isUp) await node.link.whenUp(verb, deadline);
         return await node.link.write(verb, name, args, silentMs, until);
       } catch (error) {
-        // The node is no longer a master, and the call was not sent.
+        asked = null;
+        // The node is not a master of any slot, or no longer, and the call was not sent.
         if (error instanceof NotRunningError && !this.closed) continue;
         if (!(error instanceof RedisRefusedError)) throw error;
-        const next = this.redirected(node, error);
+        asked = this.redirected(node, error);
         const left = deadline - performance.now();
         const delay = PASSING.has(error.reply) ? Math.min(retryDelay(tries), LOOK_MS) : 0;
         if (left - delay < LEAST_MS) throw error;
-        if (next) return next.link.sendAsking(verb, name, args, silentMs, until);
+        if (asked) continue;
         if (delay > 0) {
           this.lookSoon();
           await pause(delay);
@@ -165,7 +173,11 @@ export class ClusterLink {
     const redirection = readRedirection((error.cause as Error).message, address);
     if (!redirection) return null;
     const to = this.plan.reach(redirection.to);
-    if (redirection.kind === 'ASK') return this.nodeAt(to);
+    if (redirection.kind === 'ASK') {
+      const node = this.nodeAt(to);
+      node.askedAt = performance.now();
+      return node;
+    }
     this.move(redirection.slot, to);
     this.lookSoon();
     return null;
@@ -265,10 +277,11 @@ export class ClusterLink {
   private apply(slots: SlotMap): void {
     this.slots = slots;
     const masters = new Set(slots.masters().map(nameOf));
-    for (const [name, { link }] of this.nodes) {
-      if (masters.has(name)) continue;
+    const isAsked = ({ askedAt = -Infinity }: Node) => performance.now() - askedAt < ASKED_MS;
+    for (const [name, node] of this.nodes) {
+      if (masters.has(name) || isAsked(node)) continue;
       this.nodes.delete(name);
-      void link.close();
+      void node.link.close();
     }
     for (const master of slots.masters()) this.nodeAt(master);
   }
