@@ -440,7 +440,8 @@ export function checkMoment(value: unknown, path: string): number {
   if (typeof value === 'number' && value >= SECONDS_OF_2001 && value < SECONDS_OF_2001 * 100)
     throw new InvalidOptionError(path, 'ms since 1970, not seconds', value);
   if (Number.isInteger(time) && (time as number) >= 0 && (time as number) <= MAX_TIME_MS)
-    return time as number;
+    // The last ms of all dates is where jobs are that wait for a key.
+    return Math.min(time as number, RULES.parkedAt - 1);
   throw new InvalidOptionError(path, 'a valid Date or whole ms since 1970', value);
 }
 

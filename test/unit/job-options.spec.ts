@@ -6,6 +6,7 @@ import {
   DEFAULTS,
   mergeJobPolicy,
 } from '#lib/options/job-options.js';
+import { RULES } from '#lib/job/rules.js';
 import { refuse } from '#lib/options/check.js';
 import { describe, expect, it } from 'vitest';
 
@@ -44,6 +45,8 @@ describe('checkJobOptions', () => {
     });
     expect(check({ runAt: new Date(5) })).toEqual({ dueAt: 5 });
     expect(check({ runAt: 0 })).toEqual({ dueAt: 0 });
+    // The upkeep would take it for a job that waits for a key, and run it.
+    expect(check({ runAt: new Date(8.64e15) }).dueAt).toBeLessThan(RULES.parkedAt);
     expect(check({ durability: 'local' })).toEqual({ durability: null });
     expect(check({ durability: 'replicated' })).toEqual({ durability: { replicas: 1, timeoutMs: 1_000 } });
     expect(check({ durability: { replicas: 3, timeout: '2s' } })).toEqual({
