@@ -341,7 +341,9 @@ function linesOf(state: Exclude<JobState, 'active'>): string[] {
 }
 
 function keyOf(keys: QueueKeys, state: JobState, line: string): string {
-  return state === 'active' ? keys.active(line) : keys.fixed[line as 'wait'];
+  if (state === 'active') return keys.active(line);
+  // Both are in one key. `cancelled` has the reasons of jobs that have ended.
+  return keys.fixed[state === 'cancelled' ? 'completed' : (line as 'wait')];
 }
 
 /** How far around a place the script searches for the jobs. */

@@ -35,6 +35,21 @@ describe.each(ENGINES)('cancelled jobs that are kept on %s', (kind) => {
     await isWell();
   });
 
+  it('are listed from an offset on, in either order', async () => {
+    await t.hold('done');
+    await t.settle(kept('done', 60_000));
+    await t.add('a', 'b', 'c');
+    for (const id of ['a', 'b', 'c']) {
+      await cancel(id);
+      await t.advance(1);
+    }
+    expect(await list('cancelled', { offset: 1 })).toEqual(['b', 'c']);
+    expect(await list('cancelled', { offset: 1, limit: 1 })).toEqual(['b']);
+    expect(await list('cancelled', { offset: 1, backward: true })).toEqual(['b', 'a']);
+    expect(await list('cancelled', { offset: 3 })).toEqual([]);
+    expect(await list('cancelled', { offset: 9 })).toEqual([]);
+  });
+
   it('come from their workers, whether settled, released or lost', async () => {
     await t.hold('a', 'b', 'c', 'd', 'e');
     await t.engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 1, log: 'so far' });
