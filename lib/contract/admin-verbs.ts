@@ -95,7 +95,7 @@ export type UpdateAnswer =
 /** The reason filters dead jobs only. Ages are counted from the end of a job or, before it ends, from its add. */
 export interface JobsCall extends DeadMatch {
   readonly state: JobState;
-  /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
+  /** Only jobs with this text in the id, the name or the last error; case is ignored for A to Z. @default any job */
   readonly contains?: string | undefined;
   /** Only jobs whose data has these values in these fields. @default any job */
   readonly where?: DataMatch | undefined;

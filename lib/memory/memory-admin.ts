@@ -335,7 +335,12 @@ function isOfAge(
 }
 
 function hasText({ id, name, failure }: MemoryJob, text: string): boolean {
-  return text === '' || [id, name, failure?.json ?? ''].join('\n').toLowerCase().includes(text.toLowerCase());
+  return text === '' || lower([id, name, failure?.json ?? ''].join('\n')).includes(lower(text));
+}
+
+/** As in Lua: other letters stay as they are. */
+function lower(text: string): string {
+  return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
 
 function hasValues({ body }: MemoryJob, where: DataMatch | undefined): boolean {

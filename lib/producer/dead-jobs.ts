@@ -21,7 +21,7 @@ export interface DeadFilter<Name extends string = string> {
   readonly reason?: DeadReason;
   /** Name of the job, or several of which it has one. @default any name */
   readonly name?: Name | readonly Name[];
-  /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
+  /** Only jobs with this text in the id, the name or the last error; case is ignored for A to Z. @default any job */
   readonly contains?: string;
   /**
    * Only jobs whose data has these values in these fields. A field of an object in the data is a path: `'customer.id'`.

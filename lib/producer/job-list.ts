@@ -19,7 +19,7 @@ export interface JobListOptions<Name extends string = string> {
   readonly state: JobState | readonly JobState[];
   /** Only jobs of this name, or of these. @default any name */
   readonly name?: Name | readonly Name[];
-  /** Only jobs with this text in the id, the name or the last error; case is ignored. @default any job */
+  /** Only jobs with this text in the id, the name or the last error; case is ignored for A to Z. @default any job */
   readonly contains?: string;
   /**
    * Only jobs whose data has these values in these fields. A field of an object in the data is a path: `'customer.id'`.

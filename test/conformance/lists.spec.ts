@@ -181,6 +181,10 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
     expect(await found({ contains: 'mail' })).toEqual(['Mailer-7', 'a']);
     expect(await found({ contains: 'NO LUCK', name: 'mail' })).toEqual(['a']);
     expect(await found({ contains: 'mail.' })).toEqual([]);
+    await t.add('Änderung');
+    expect(await ids({ state: 'waiting', contains: 'ÄNDER' })).toEqual(['Änderung']);
+    expect(await ids({ state: 'waiting', contains: 'änder' })).toEqual([]);
+    await t.engine.admin.remove(QUEUE, 'Änderung');
     await t.add(job('w1', { name: 'mail' }), 'w2');
     expect(await ids({ state: 'waiting', name: 'mail' })).toEqual(['w1']);
     expect(await page({ state: 'waiting', contains: 'none' })).toEqual({ jobs: [], next: null, examined: 2 });
