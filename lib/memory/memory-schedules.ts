@@ -1,5 +1,6 @@
 import type { FireAnswer, FireSchedule, OccurrenceJob, ScheduleVerbs } from '../contract/schedule-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
+import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { sayAll } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
@@ -113,6 +114,7 @@ function make(queue: MemoryQueue, { id, body, dueAt, priority = 0 }: OccurrenceJ
   const job = queue.create(id, body);
   // A schedule of this name has added the job before. One occurrence is one job.
   if (!job) return;
+  if (decodeBody(body)?.options.group !== undefined) queue.limits.flag('g');
   if (dueAt > queue.now) {
     moves.wakes ||= dueAt < (queue.delayed.first?.score ?? Infinity);
     queue.delay(job, dueAt, priority);

@@ -46,7 +46,9 @@ export class MemoryUpkeep implements UpkeepVerbs {
         q.leave(job);
         job.forgetTraces();
         job.started = true;
-        q.lineUp(job, decodeBody(job.body)?.options.priority ?? 0);
+        const { priority = 0, group } = decodeBody(job.body)?.options ?? {};
+        q.lineUp(job, priority);
+        if (group !== undefined) q.limits.flag('g');
       }
       for (const [digest, job] of takers) takeKeyAgain(q, job.id, digest);
       if (jobs.length > 0) q.ring();

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { FireSchedule, OccurrenceJob } from '#lib/contract/schedule-verbs.js';
+import { encodeBody } from '#lib/job/job-record.js';
 import { firing, put, seen, tick } from '../scripts/schedules-support.js';
 import { completed, dead, job, kept, LEASE_MS, QUEUE, retried, WORKER } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
@@ -57,6 +58,14 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     await t.advance(1_000);
     expect(await firesNow('a', [tick('a@1', { body: 'other\n' })])).toBe(1);
     expect(await get('a@1')).toMatchObject({ state: 'waiting', body: 'other\n', result: null });
+  });
+
+  it('lets groups take turns', async () => {
+    await put(t, 'a');
+    const of = (id: string, group: string) => tick(id, { body: encodeBody('work', t.now, { group }, '1') });
+    await firesNow('a', [of('a1', 'a'), of('a2', 'a'), of('b1', 'b')]);
+    expect(await t.claim(2)).toEqual(['a1', 'b1']);
+    expect(await t.claim(2)).toEqual(['a2']);
   });
 
   it('goes to the place for its priority and its due time', async () => {

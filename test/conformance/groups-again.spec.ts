@@ -124,6 +124,16 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     },
   );
 
+  it('take turns again when their dead jobs are retried', async () => {
+    await t.add(...some('a', 3), ...some('b', 1));
+    const { ids } = await take(4);
+    await t.settle(...ids.map((id) => dead(id)));
+    // Nothing waits any more, so the queue has no lines.
+    expect((await take(1)).ids).toEqual([]);
+    await t.engine.upkeep.retryDead(QUEUE, { limit: 10 });
+    expect((await take(2)).ids.toSorted()).toEqual(['a.0', 'b.0']);
+  });
+
   it('that a dead job stopped go on when a new job takes its id', async () => {
     await set('g', { order: 'strict', onDead: 'block' }, 'code');
     await t.add(...some('a', 2));

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, body-lines, names, traces, line, ending, bell, schedule-state, next-time, next-schedule, event
+--@needs types, clock, bodies, body-lines, names, traces, line, ending, bell, limits, schedule-state, next-time, next-schedule, event
 -- Adds the jobs of occurrences and sets the next times. A second process finds another revision and does nothing, so each
 -- occurrence adds one job, even if many processes see that it is due. All types are checked before the first write.
 check_bodies()
@@ -9,7 +9,7 @@ check_types(key_upcoming, key_doorbell, key_results, key_firings)
 
 local added, delayed, removed = {}, {}, {}
 local added_names, delayed_names, delays, removed_names = {}, {}, {}, {}
-local wakes = false
+local wakes, has_groups = false, false
 local earliest = first_due()
 
 -- Waiting, delayed or active.
@@ -33,6 +33,7 @@ local function make(id, body, due, priority)
   -- A schedule of this name has added the job before. One occurrence is one job.
   if has_body(id) and not retire(id, now) then return end
   put_body(id, body)
+  has_groups = has_groups or group_of(body) ~= nil
   if due > now then
     delay_until(due, id, priority, { own = {}, made = {} })
     if due < earliest then earliest, wakes = due, true end
@@ -93,6 +94,7 @@ for i = schedules_first, schedules_last, 8 do
 end
 
 if wakes then ring() end
+if has_groups then flag_limits('g') end
 local events = { count = 0 }
 local function say_jobs(kind, ids, names, ...)
   if #ids > 0 then say(events, kind, #ids, table.concat(ids, '\n'), 'name', table.concat(names, '\n'), ...) end

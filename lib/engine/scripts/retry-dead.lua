@@ -1,4 +1,4 @@
---@needs types, clock, body-lines, bodies, names, traces, line, ending, walk, dead, unique, bell, event
+--@needs types, clock, body-lines, bodies, names, traces, line, ending, walk, dead, unique, limits, bell, event
 -- Moves dead jobs back to the line with their priority: the named jobs, or the next ones that match. Their attempts and stalls
 -- start again at 0, their failure is deleted, and they never expire, because somebody wants them run. A corrupt job cannot be
 -- retried, nor a job with `unique` while another job that has not ended has its key.
@@ -7,7 +7,7 @@ local now = clock()
 local traces = read_traces()
 check_types(key_meta, key_wait, key_prioritized, key_dead, key_completed, key_delayed, key_unique, key_doorbell, key_failures)
 
-local retried, names, priorities = {}, {}, {}
+local retried, names, priorities, has_groups = {}, {}, {}, false
 -- Jobs that stay dead and, after each, the job that has its key; the keys that the chosen jobs take, with their jobs.
 local refused, takers = {}, {}
 local function has_rival(id, body)
@@ -24,6 +24,7 @@ local function choose(id)
   if fit then
     names[#names + 1] = name_of(body)
     priorities[#priorities + 1] = priority_of(body)
+    has_groups = has_groups or group_of(body) ~= nil
   end
   return fit, bytes
 end
@@ -58,6 +59,7 @@ if #retried > 0 then
     end
   end
   to_tail(plain)
+  if has_groups then flag_limits('g') end
   ring()
   local events = { count = 0 }
   say(events, 'added', #retried, table.concat(retried, '\n'), 'name', table.concat(names, '\n'))
