@@ -118,8 +118,11 @@ export class InvalidPayloadError extends GodwitError {
   }
 }
 
+/** How the error below calls the payload of `publish()`. Its limit is no option. */
+export const EVENT_PAYLOAD = 'the payload of an event';
+
 /**
- * The encoded data is larger than `maxPayloadBytes`.
+ * The encoded data is larger than `maxPayloadBytes`, or the payload of `publish()` is larger than 1,000 bytes.
  *
  * @example
  * if (error instanceof PayloadTooLargeError) throw new PayloadTooLargeException(`${error.bytes} bytes`);
@@ -136,10 +139,11 @@ export class PayloadTooLargeError extends GodwitError {
     /** Counting stopped early: `bytes` is a lower bound. */
     atLeast = false,
   ) {
-    super(
-      `${what} takes ${atLeast ? 'at least ' : ''}${bytes} bytes, more than maxPayloadBytes (${maxPayloadBytes}); ` +
-        `store it elsewhere and put its address into the job, or raise maxPayloadBytes`,
-    );
+    const limit =
+      what === EVENT_PAYLOAD
+        ? `more than ${maxPayloadBytes}; store it elsewhere and put its address into the event`
+        : `more than maxPayloadBytes (${maxPayloadBytes}); store it elsewhere and put its address into the job, or raise maxPayloadBytes`;
+    super(`${what} takes ${atLeast ? 'at least ' : ''}${bytes} bytes, ${limit}`);
   }
 }
 

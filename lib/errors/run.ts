@@ -3,8 +3,8 @@ import { inQuotes } from './show.js';
 import { messageOf, stackOf } from './thrown.js';
 
 /**
- * Why the signal of a run was aborted: it took longer than its `timeout`, the application stops, its worker lost its lease, or the job
- * was cancelled.
+ * Why the signal of a run was aborted: it took longer than its `timeout`, the `deadline` of its job has come, the application stops, its
+ * worker lost its lease, or the job was cancelled.
  */
 export type AbortReason = 'timeout' | 'deadline' | 'shutdown' | 'lease-lost' | 'cancelled';
 

@@ -3,6 +3,7 @@ import { BULK_STATES, type BulkKind } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { CleanCall, DeadMatch } from '../contract/upkeep-verbs.js';
 import { InvalidOptionError, WrongStateError } from '../errors.js';
+import { EVENT_PAYLOAD } from '../errors/options.js';
 import { decodeBody } from '../job/job-record.js';
 import { ENDED_STATES, type JobState } from '../job/job-state.js';
 import { DEAD_REASONS, type DeadReason } from '../job/outcome.js';
@@ -267,12 +268,7 @@ export function checkEvent(queue: ResolvedQueueOptions, name: unknown, payload: 
       'the option events is false or its max is 0, so nobody could read it',
     );
   const rules = { ...queue, maxPayloadBytes: MAX_EVENT_BYTES };
-  return encodePayload(
-    payload === undefined ? null : payload,
-    'publish().payload',
-    rules,
-    'the payload of an event',
-  );
+  return encodePayload(payload === undefined ? null : payload, 'publish().payload', rules, EVENT_PAYLOAD);
 }
 
 /** How `dead.retry`, `remove`, `cancel` and `promote` work through all jobs that match a filter. */

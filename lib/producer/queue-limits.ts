@@ -211,7 +211,7 @@ export class QueueLimits {
   }
 
   /**
-   * Takes back everything that was set here: the code counts again.
+   * Takes back what was set for the queue, or for the name: the code counts again.
    *
    * @throws {InvalidOptionError | InvalidJobNameError}
    * @throws {RedisUnavailableError | RedisRefusedError}

@@ -82,6 +82,8 @@ describe('events of the application', () => {
     });
     await expect(queue.publish('own', 'x'.repeat(999))).rejects.toMatchObject({
       code: 'GODWIT_PAYLOAD_TOO_LARGE',
+      message:
+        'the payload of an event takes 1001 bytes, more than 1000; store it elsewhere and put its address into the event',
     });
     await queue.publish('own', 'x'.repeat(998));
     await expect(queueOf('mute').publish('own')).rejects.toThrow(
