@@ -464,11 +464,12 @@ class BoundedEnqueuer extends Enqueuer {
       } catch (error) {
         if (!(error instanceof QueueFullError)) throw error;
         if (onFull === 'dropNew' && none) return none();
-        const ms = Math.min(FIRST_MS * 2 ** Math.min(tries, 10), LONGEST_MS) * (0.5 + Math.random() / 2);
+        const left = until - performance.now();
         // A bulk larger than the limit never fits.
-        if (onFull !== 'wait' || jobs.length > limit || performance.now() + ms > until) throw error;
+        if (onFull !== 'wait' || jobs.length > limit || left <= 0) throw error;
+        const ms = Math.min(FIRST_MS * 2 ** Math.min(tries, 10), LONGEST_MS) * (0.5 + Math.random() / 2);
         // oxlint-disable-next-line no-await-in-loop
-        await pause(ms, AbortSignal.any(signals));
+        await pause(Math.min(ms, left), AbortSignal.any(signals));
         for (const signal of signals) signal.throwIfAborted();
       }
     }

@@ -393,6 +393,15 @@ describe('a queue that takes only so many waiting jobs', () => {
     await expect(short.addBulk([1, 2].map((data) => ({ name: 'job', data })))).rejects.toThrow('1 jobs wait');
   });
 
+  it('tries until the timeout is over, not until a try before it', async () => {
+    const { queue } = await boot({ limit: 1, onFull: 'wait', timeout: 300 });
+    await queue.pause();
+    await queue.add('job', 1);
+    const begin = performance.now();
+    await expect(queue.add('job', 2)).rejects.toMatchObject({ code: 'GODWIT_QUEUE_FULL' });
+    expect(performance.now() - begin).toBeGreaterThanOrEqual(299);
+  });
+
   it('ends the wait for room when the signal aborts', async () => {
     const { queue } = await boot({ limit: 1, onFull: 'wait', timeout: '1h' });
     await queue.pause();
