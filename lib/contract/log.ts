@@ -53,8 +53,16 @@ export class Log {
 
 type Sink = Pick<Logger, 'debug' | 'log' | 'warn' | 'error'>;
 
+let loggerOfNest: typeof Logger | undefined;
+
+/** All logs use this logger. A bundle contains a copy of Nest that `createRequire` does not find. */
+export function logWith(logger: typeof Logger): void {
+  loggerOfNest = logger;
+}
+
 /** The logger of Nest, or the console if Nest is not installed. */
 function sinkOf(context: string): Sink {
+  if (loggerOfNest) return new loggerOfNest(context);
   try {
     const { Logger: NestLogger } = createRequire(__filename)('@nestjs/common') as {
       readonly Logger: typeof Logger;

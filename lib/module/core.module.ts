@@ -1,6 +1,7 @@
 import {
   Global,
   Inject,
+  Logger,
   Module,
   Optional,
   type BeforeApplicationShutdown,
@@ -34,7 +35,7 @@ import { ListenerExplorer } from '../handlers/discovery/listener.explorer.js';
 import { ProcessorExplorer, type FoundProcessor } from '../handlers/discovery/processor.explorer.js';
 import { planSchedules } from '../handlers/discovery/schedule-plan.js';
 import type { QueueEngine } from '../contract/engine.js';
-import { Log } from '../contract/log.js';
+import { Log, logWith } from '../contract/log.js';
 import type { ProcessOrder } from '../contract/process-verbs.js';
 import { CLEANUP_MS, within } from '../contract/retry.js';
 import { BootstrapError, MissingRootError, NestConflictError, type NestCopy } from '../errors.js';
@@ -72,6 +73,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+
+logWith(Logger);
 
 /**
  * The part of Nest that discovery needs. Nest's own `DiscoveryModule` is not imported: if the application uses another copy of
