@@ -301,7 +301,8 @@ const CALLS: Readonly<Record<string, string>> = {
   trim: 'upkeep',
   unregister: 'register the process',
   withdraw: 'register schedules',
-  workers: 'find the workers',
+  // The first step of get, counts, cancel and others.
+  workers: 'read the queue',
 };
 
 function callOf(verb: string): string {

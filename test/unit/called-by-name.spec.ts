@@ -14,6 +14,8 @@ it('errors of Redis name the call of the user, not the script of the engine', ()
     verb: 'inspector.workers',
     message: 'inspector.workers: the queues are stopped; nothing was changed',
   });
+  // The first step of get, counts and others.
+  expect(new RedisUnavailableError('workers', 'no', 'x').verb).toBe('read the queue');
   // A name with a hyphen is one of ours.
   const internal = allScripts()
     .map(({ name }) => new NotRunningError(name).verb)
