@@ -155,7 +155,7 @@ export class QueueFullError extends GodwitError {
     readonly limit: number,
   ) {
     super(
-      `add to queue '${queue}': ${waiting} jobs wait, and at most ${limit} may wait; nothing was changed, add later or raise maxWaiting.limit`,
+      `add to queue '${queue}': ${waiting === 1 ? '1 job waits' : `${waiting} jobs wait`}, and at most ${limit} may wait; nothing was changed, add later or raise maxWaiting.limit`,
     );
   }
 }

@@ -390,7 +390,7 @@ describe('a queue that takes only so many waiting jobs', () => {
     await until(() => ran === 3, PATIENT);
     await short.add('job', 1);
     await expect(short.add('job', 2)).rejects.toMatchObject({ code: 'GODWIT_QUEUE_FULL' });
-    await expect(short.addBulk([1, 2].map((data) => ({ name: 'job', data })))).rejects.toThrow('1 jobs wait');
+    await expect(short.addBulk([1, 2].map((data) => ({ name: 'job', data })))).rejects.toThrow('1 job waits');
   });
 
   it('tries until the timeout is over, not until a try before it', async () => {
