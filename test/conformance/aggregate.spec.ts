@@ -123,7 +123,7 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
     await isClean();
   });
 
-  it('take no item once they run, wait for a retry, were promoted, or have another time', async () => {
+  it('take no item once they run, wait for a retry, were promoted or cancelled, or have another time', async () => {
     const begin = async () => (await add(item('1', { most: 100 })))[0]![0];
     const promoted = await begin();
     await t.engine.admin.promoteNow(QUEUE, promoted);
@@ -135,7 +135,11 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
     const cancelled = await begin();
     expect(cancelled).not.toBe(running);
     await t.engine.admin.cancel(QUEUE, cancelled, 'why');
-    expect(await begin()).not.toBe(cancelled);
+    const put = await begin();
+    expect(put).not.toBe(cancelled);
+    await t.engine.admin.update(QUEUE, { id: put, delayMs: 60_000 });
+    expect(await begin()).not.toBe(put);
+    expect(await dataOf(put)).toEqual([1]);
     expect(await dataOf(running)).toEqual([1]);
     await isClean();
   });

@@ -227,12 +227,14 @@ describe('emptying a queue', () => {
 
 it('a completed job that is retried keeps its group, its key and its priority', async () => {
   const app = await bootQueue(redis, { handlers: { job: ({ data }: Job) => data } });
-  const { id } = await app.queue.add('job', 1, { group: 'a', priority: 5, retention: '1h' });
+  const unique = { key: 'k' };
+  const { id } = await app.queue.add('job', 1, { group: 'a', priority: 5, unique, retention: '1h' });
   await app.ended(id);
   await app.queue.pause();
   await app.queue.retry(id);
   expect(await app.queue.get(id)).toMatchObject({ state: 'waiting', group: 'a', priority: 5 });
   expect((await app.queue.groups()).groups).toMatchObject([{ name: 'a', waiting: 1 }]);
+  expect(await app.queue.add('job', 2, { unique })).toMatchObject({ id, duplicate: true, state: 'waiting' });
   await app.queue.resume();
   await until(isOver(app), PATIENT);
 });
