@@ -176,13 +176,13 @@ export class LimitBook {
       }
       if (rule.rate && count !== 0) rate = rateCharged(rule.rate, rate, now, count, now - agoMs);
       const hasState = this.uses.has(field);
-      const counts = hasProbe || (rule.rate && (hasState || count >= 0));
+      const counts = hasProbe || (rule.rate && (hasState || count > 0));
       if (!(holdMs > 0 || (holdMs === 0 ? counts : hasState))) continue;
       const after = { blocked, rate, mark, till };
       this.uses.set(field, after);
       const line = /^[gn]:/.test(field) ? this.lineNamed(field) : null;
-      const hasOpened = () => roomOf(rule, before, now).left < 1 && roomOf(rule, after, now).left >= 1;
-      if (!(holdMs < 0 || (count < 0 && hasOpened()))) continue;
+      const hasOpened = roomOf(rule, before, now).left < 1 && roomOf(rule, after, now).left >= 1;
+      if (!(holdMs < 0 || hasOpened)) continue;
       if (line) this.wake(line, true);
       this.queue.ring();
     }

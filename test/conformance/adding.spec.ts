@@ -229,6 +229,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       await t.advance(1_000);
       await t.engine.promote(QUEUE, 5);
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 3 });
+      expect(await add(1, false, 'b')).toEqual(stored({ b: 'waiting' }));
       expect(await add(1, false, 'c')).toEqual({ kind: 'queue-full', waiting: 3 });
     });
 
@@ -254,9 +255,25 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
     });
 
-    it('removes no job of a group, and drops the new one if no other may go', async () => {
-      const of = (id: string, more: { priority?: number } = {}) =>
-        job(id, { group: 'g', ...more, body: encodeBody('work', t.now, { group: 'g', ...more }, '') });
+    it('removes no more than are too many', async () => {
+      await add(3, true, 'a', 'b', 'c');
+      expect(await add(3, true, 'd')).toEqual(stored());
+      expect(await add(4, true, 'e')).toEqual(stored());
+      expect(await t.claim()).toEqual(['b', 'c', 'd', 'e']);
+    });
+
+    const of = (id: string, more: { priority?: number } = {}) =>
+      job(id, { group: 'g', ...more, body: encodeBody('work', t.now, { group: 'g', ...more }, '') });
+
+    it('removes the job with the lowest priority that has no group', async () => {
+      await t.hold(of('ranked', { priority: 5 }));
+      await t.settle(retried('ranked', { delayMs: 0, priority: 5 }));
+      await add(3, true, job('p1', { priority: 1 }), job('p2', { priority: 2 }));
+      expect(await add(3, true, 'a')).toEqual(stored());
+      expect((await t.claim()).toSorted()).toEqual(['a', 'p1', 'ranked']);
+    });
+
+    it('removes no job of a group, and drops the new one if no other may be removed', async () => {
       await t.hold(of('retried'), of('ranked', { priority: 5 }));
       await t.settle(retried('retried', { delayMs: 0 }), retried('ranked', { delayMs: 0, priority: 5 }));
       expect(await add(3, true, 'a')).toEqual(stored());

@@ -154,6 +154,28 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     },
   );
 
+  it('starts no retry of a held group in strict order, and those of other groups first', async () => {
+    await set('g', { order: 'strict' }, 'code');
+    await t.add(grouped('a.0'), grouped('b.0'));
+    expect((await take(9)).ids).toEqual(['a.0', 'b.0']);
+    await t.add(grouped('c.0'));
+    await t.settle(retried('a.0', { delayMs: 0 }), retried('b.0', { delayMs: 0 }));
+    await t.engine.limits.charge(QUEUE, [{ field: 'g:a', holdMs: 5_000, count: 0 }]);
+    expect((await take(1)).ids).toEqual(['b.0']);
+    expect(await take(9)).toEqual({ ids: ['c.0'], supply: { limitedForMs: 5_000 } });
+    await t.advance(5_000);
+    expect((await take(9)).ids).toEqual(['a.0']);
+  });
+
+  it('starts further jobs of a group whose suspect kept its slot in an order that is not strict any more', async () => {
+    await set('g', { order: 'strict' }, 'code');
+    await addSuspects(grouped('a.0'));
+    await set('g', { concurrency: 2 }, 'code');
+    await t.add(grouped('a.1'), grouped('a.2'));
+    expect((await take(1)).ids).toEqual(['a.0']);
+    expect((await take(9)).ids).toEqual(['a.1']);
+  });
+
   it.each([['q'], ['g:a']])(
     'starts no job once the costs of others have used up the rate of %s',
     async (field) => {

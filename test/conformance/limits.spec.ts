@@ -232,6 +232,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
     );
     const groups = async () => (await t.engine.limits.overview(QUEUE)).groups;
     expect(await groups()).toEqual({ ready: 2, resting: 0 });
+    expect((await t.engine.limits.list(QUEUE)).map(({ field }) => field)).toEqual(['q', 'g', 'n:mail']);
     expect((await take(4)).ids).toHaveLength(4);
     expect(await groups()).toEqual({ ready: 0, resting: 2 });
     await t.advance(1_011);

@@ -126,7 +126,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     expect((await take(4)).ids).toEqual(['a.6', 'a.7', 'b.7', 'b.8']);
   });
 
-  it('do not keep a job with lifo from going before the others of its line, unless the time of their wait counts', async () => {
+  it('let a job with lifo start before the others of its line, except with aging', async () => {
     const plain = (id: string, name = 'job') => ({
       id,
       name,

@@ -3,7 +3,8 @@ import type { EnqueueJob } from '#lib/contract/engine.js';
 import { enqueue } from '#lib/engine/scripts/adds.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
-import { callOf, completed, dead, job, kept, LANE, QUEUE, useQueue, WORKER } from './support.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { callOf, completed, dead, job, kept, LANE, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without, rememberingLonger } from './unchanged.js';
 
 const q = useQueue();
@@ -319,6 +320,18 @@ it('accepts an id again when its job is gone, or was dead and removed', async ()
   await q.settle(dead('a'));
   await q.engine.admin.remove(QUEUE, 'a');
   expect(await q.add('a')).toEqual([]);
+});
+
+it('frees the slot of a job that makes room, also if its body is gone', async () => {
+  await q.engine.limits.set(QUEUE, 'g', 'code', { order: 'strict' });
+  await q.hold(job('a', { group: 'g', body: encodeBody('work', 1, { group: 'g' }, '') }));
+  await q.settle(retried('a'));
+  await q.admin.hdel(q.keys.bodies('a'), 'a');
+  expect(await q.zset('slots')).toEqual(['a']);
+  const maxWaiting = { limit: 1, dropOldest: true };
+  await q.engine.enqueue(QUEUE, { ...callOf(['b'], 1, 'bounded'), maxWaiting });
+  expect(await q.list('wait')).toEqual(['b']);
+  expect(await q.zset('slots')).toEqual([]);
 });
 
 describe('refused', () => {

@@ -190,7 +190,7 @@ describe('functions of a circuit breaker and of a retry budget', () => {
   const body = `
   local opens = must_open(case.field, case.breaker, case.now, case.completed, case.failed)
   if opens then redis.call('HDEL', KEYS[1], 'b:' .. case.field) end
-  local first, each = book_retries(case.field, case.budget, case.now, case.failed, case.completed)
+  local first, each = book_retries(case.field, case.budget, case.now, case.retries, case.completed)
   answers[i] = { opens and 1 or 0, exact(first), exact(each) }`;
 
   it('answer what those of the memory engine do', async () => {
@@ -211,6 +211,8 @@ describe('functions of a circuit breaker and of a retry budget', () => {
             move: fc.constantFrom(0, 0.1, 0.5, 1, 1, 3, 8, 9, 10, 11, -1, -3),
             completed: fc.nat({ max: 3 }),
             failed: fc.nat({ max: 2 }),
+            // Below 0: booked retries that do not happen.
+            retries: fc.constantFrom(-3, -1, 0, 0, 1, 2),
           }),
           { minLength: 20, maxLength: 20 },
         ),
@@ -223,13 +225,13 @@ describe('functions of a circuit breaker and of a retry budget', () => {
     const cases = drawn.flatMap(({ breaker: its, budget, all }, at) => {
       let now = START;
       const field = `n:${at}` as const;
-      return all.map(({ move, completed, failed }) => {
+      return all.map(({ move, completed, failed, retries }) => {
         now += (move * its.window) / 10;
-        // All runs that completed are first attempts, and all that failed are retried.
-        const report = { field, completed, failed, retries: failed, firsts: completed };
+        // All runs that completed are first attempts.
+        const report = { field, completed, failed, retries, firsts: completed };
         const change = book.report(report, its, unused, now);
         const { firstMs, eachMs } = book.book(report, budget, now);
-        const one = { field, breaker: its, budget, now, completed, failed };
+        const one = { field, breaker: its, budget, now, completed, failed, retries };
         expected.push({ ...one, answer: [change === null ? 0 : 1, firstMs, eachMs] });
         return one;
       });

@@ -121,6 +121,17 @@ it('keeps the number of the last event, and nothing else of the events', async (
   expect((await q.events()).map(({ number, id }) => ({ number, id }))).toEqual([{ number: 3, id: 'c' }]);
 });
 
+it('keeps the limits in the code, and that the queue has them', async () => {
+  const rule = { concurrency: 1 };
+  for (const field of ['q', 'n:page']) await q.engine.limits.set(QUEUE, field, 'live', rule);
+  for (const field of ['q', 'n:mail']) await q.engine.limits.set(QUEUE, field, 'code', rule);
+  const { limited } = await q.hash('meta');
+  await obliterating();
+  const code = JSON.stringify({ code: rule });
+  expect(await q.hash('limits')).toEqual({ q: code, 'n:mail': code });
+  expect(await q.hash('meta')).toEqual({ limited });
+});
+
 it('also removes settings that other programs have overwritten', async () => {
   await q.add('a');
   await q.admin.set(q.key('meta'), 'not ours');

@@ -23,12 +23,12 @@ for i = changes_first, changes_last, 5 do
   end
   if rule.rate and count ~= 0 then rate = rate_corrected(rule.rate, rate, now, count, now - ago) end
   -- Without a state there is nothing to take back.
-  if hold_ms > 0 or hold_ms == 0 and (rule.rate and (state or count >= 0) or has_probe) or hold_ms < 0 and state then
+  if hold_ms > 0 or hold_ms == 0 and (rule.rate and (state or count > 0) or has_probe) or hold_ms < 0 and state then
     local after = state_text(blocked, rate, mark, till)
     redis.call('HSET', key_limitStates, field, after)
     local number = (kind == 'n:' or kind == 'g:') and numbers_of({ field })[field]
     -- The workers wait for the time at which the limit would have let the next job start.
-    local opens = hold_ms < 0 or count < 0 and rate_room(rule, state, now, 1) < 1 and rate_room(rule, after, now, 1) >= 1
+    local opens = hold_ms < 0 or rate_room(rule, state, now, 1) < 1 and rate_room(rule, after, now, 1) >= 1
     if number and opens then look_at_line(number) end
     if opens then ring() end
   end

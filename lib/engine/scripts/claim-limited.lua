@@ -31,8 +31,8 @@ if not limited then return { 'plain', now } end
 check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates, key_lines, key_lineStates, key_grouped, key_ready,
   key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active)
 local has_lines, has_blocks, has_own = string.find(limited, '[agn]') ~= nil, string.find(limited, 'b', 1, true), string.find(limited, 'o', 1, true)
--- `is_limited`: names of which it is known whether they have limits.
-local texts, has_names, is_limited = redis.call('HMGET', key_limits, 'q', 'g'), string.find(limited, 'n', 1, true), {}
+-- `is_limited`: for each name that was looked up, whether it has limits. `''` is the line of all other jobs.
+local texts, has_names, is_limited = redis.call('HMGET', key_limits, 'q', 'g'), string.find(limited, 'n', 1, true), { [''] = false }
 local queue, defaults, state_of_queue = limits_in(texts[1]), limits_in(texts[2]), redis.call('HGET', key_limitStates, 'q')
 -- How many jobs may start by the rate of the queue.
 local tokens, opens_in = rate_room(queue, state_of_queue, now, math.huge)
@@ -48,7 +48,7 @@ local function line_of(body)
   local group = body and group_of(body)
   if group then return 'g:' .. group end
   local name = has_names and 'n:' .. name_of(body) or ''
-  if has_names and is_limited[name] == nil then is_limited[name] = redis.call('HEXISTS', key_limits, name) == 1 end
+  if is_limited[name] == nil then is_limited[name] = redis.call('HEXISTS', key_limits, name) == 1 end
   return is_limited[name] and name or ''
 end
 

@@ -353,7 +353,7 @@ local function drop_oldest(count)
   if has_slots then release_slots(over, 'gone') end
   drop_bodies(unpack(over))
 end
-if arg_maxWaiting > 0 and arg_dropOldest == 1 then drop_oldest(math.min(count_waiting() - arg_maxWaiting, 1000)) end
+if arg_dropOldest == 1 then drop_oldest(math.min(count_waiting() - arg_maxWaiting, 1000)) end
 
 local repeated = table.concat(duplicates, '\n')
 remember(arg_seq, repeated)

@@ -1,7 +1,7 @@
 --@needs clock, slots, lines, limits, shares
 -- The current limits of a queue and of its names, or of one page of its groups (those with a line, or those with a rule), or of one group, or the shared limits.
 -- For a queue also the number of groups that are ready or rest. The limits of single groups are between those of names, so there may be
--- several pages; the numbers of all pages count together.
+-- several pages; the numbers of all pages are added up.
 local now = clock()
 local defaults = limits_in(redis.call('HGET', key_limits, 'g'))
 local found = {}

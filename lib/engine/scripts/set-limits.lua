@@ -1,5 +1,6 @@
 --@needs types, bodies, body-lines, names, lines, limits, workers, bell
--- Changes one part of a rule. A change at run time keeps the fields that it does not have, because several may be made at once. Jobs that run already count against a new concurrency, so the caller names the active sets.
+-- Changes one part of a rule. A change at run time keeps the fields that it does not have, because several changes may be made at once.
+-- Jobs that run already count against a new concurrency, so the caller names the active sets.
 check_bodies()
 check_types(key_meta, key_limits, key_lines, key_lineStates, key_ready, key_resting, key_slots, key_doorbell)
 local workers = leased_workers()
