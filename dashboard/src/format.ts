@@ -25,7 +25,7 @@ const LARGE = [
   ['min', 60_000],
 ] as const;
 
-/** How long at most half, 95 % and 99 % take, as estimated: `≈ 3 ms · 20 ms · 1.2 s`, or `≈ 3 · 20 · 90 ms`. */
+/** The estimated 50th, 95th and 99th percentile: `≈ 3 ms · 20 ms · 1.2 s`, or `≈ 3 · 20 · 90 ms`. */
 export function percentiles(of: Percentiles<number | null> | null | undefined): string {
   const all = of ? [of.p50, of.p95, of.p99] : [];
   if (all.every((ms) => ms === null)) return '–';

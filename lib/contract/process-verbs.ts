@@ -73,7 +73,7 @@ export interface ProcessRecord {
   readonly obeyed: string | null;
 }
 
-/** Whether a process works on a queue. If its record leaves out pools and does not name their queues, it may, which counts. */
+/** Whether a process works on a queue. True also if it may: its record leaves out pools and does not name their queues. */
 export function worksOn(
   {
     pools,

@@ -41,8 +41,9 @@ export function countedDays({ days }: QueueStats): CountedDays {
 }
 
 /**
- * What was counted between two readings of two or more days. Each day is compared with itself, because their sum falls at midnight,
- * when the oldest day leaves it. Null if they cannot be compared: too much time lies between them, or the queue was deleted.
+ * The counts between two readings of two or more days. Each day is compared with itself, because the sum of the days decreases at
+ * midnight, when the oldest day is no longer read. Null if the readings cannot be compared: too much time has passed between them,
+ * or the queue was deleted.
  */
 export function countedBetween(first: CountedDays, last: CountedDays): NameStats | null {
   if (!last.some(({ date }) => date === first[0]?.date)) return null;

@@ -349,7 +349,7 @@ function keyOf(keys: QueueKeys, state: JobState, line: string): string {
 /** How far around a place the script searches for the jobs. */
 const AROUND = 2_000;
 
-/** The other places to search if the jobs are not near this one. A cursor may name any number. */
+/** The other places to search if the jobs are not near this one, which a cursor named: it may have any number. */
 function* elsewhere(at: number, length: number): Generator<number> {
   for (let nearer = Math.min(at, length) - 2 * AROUND; nearer > -AROUND; nearer -= 2 * AROUND)
     yield Math.max(0, nearer);

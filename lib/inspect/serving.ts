@@ -39,7 +39,7 @@ export function pausedPlace(queue: string, processes: readonly WorkerInfo[]): st
     : `all ${serving.processes} processes that work on it`;
 }
 
-/** What `waitReasons` asks a queue. */
+/** The methods of a queue that `waitReasons` calls. */
 interface WaitQueue {
   readonly name: string;
   readonly limits: { holding(job: WaitingJob): Promise<readonly { readonly text: string }[]> };

@@ -93,7 +93,7 @@ const EXPONENTIAL_FIELDS = ['type', 'delay', 'max', 'factor', 'jitter'];
 const MAX_NAME = 64;
 const KINDS = ['fixed', 'exponential'];
 const NAMED = 'a name from the option "backoffs" of forRoot or registerQueue';
-const TYPES = `'fixed' or 'exponential', or alone ${NAMED}`;
+const TYPES = `'fixed' or 'exponential'; for a named backoff, set "backoff" to ${NAMED}`;
 
 /**
  * Reads a backoff or the name of one. Call `checkBackoffName` afterwards to check that the name exists.

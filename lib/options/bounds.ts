@@ -10,7 +10,7 @@ export interface MaxWaitingOptions {
    * `'reject'`: `add` rejects with `QueueFullError`. `'wait'`: `add` waits for room, at most for `timeout`, and then rejects with
    * that error. `'dropNew'`: `add` adds nothing and resolves with `dropped: true`; `addAndWait` and `queue.retry` reject with that
    * error. `'dropOldest'`: `add` stores the job, and the job that has waited longest is removed. Jobs of groups stay; if no other
-   * job may be removed, it is the new one, with `dropped: true`.
+   * job may be removed, the new one is dropped: `add` resolves with `dropped: true`.
    *
    * @default 'reject'
    */

@@ -96,7 +96,7 @@ function abortOf(signal: AbortSignal | undefined) {
 
 const endsBySignal = new WeakMap<AbortSignal, Set<() => void>>();
 
-/** What to call when the signal aborts. It has one listener for all waits, as Node warns of more than ten on one signal. */
+/** Callbacks for when the signal aborts. The signal has one listener for all waits, because Node warns if it has more than ten. */
 function endsOf(signal: AbortSignal): Set<() => void> {
   const known = endsBySignal.get(signal);
   if (known) return known;

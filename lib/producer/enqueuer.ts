@@ -108,7 +108,7 @@ export class Enqueuer {
     this.replicated = isLocal ? new Enqueuer(engine, queue, limits, false) : null;
   }
 
-  /** For calls that make no sense without the job: it rejects where the job would be dropped. */
+  /** For calls that need the job: rejects if the job would be dropped. */
   addOrReject(job: MadeJob): Promise<AddResult> {
     return this.add(job);
   }

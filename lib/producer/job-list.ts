@@ -184,7 +184,7 @@ function readListCursor(value: unknown, path: string): ListPlace {
     !isPlace ||
     (faultOfText(line) !== undefined && (line !== '' || state === undefined)) ||
     !/^(\d{1,16}(\.\d{1,16})?)?$/u.test(at) ||
-    // These lines are lists: a place is an index.
+    // These are Redis lists, so a place is an index.
     ((line === 'wait' || line === 'suspects') && id !== '' && !/^\d+$/.test(at)) ||
     id.length > 2_000
   )

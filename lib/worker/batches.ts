@@ -245,7 +245,7 @@ function settle(member: Member, outcome: unknown): void {
   else done(member, () => member.resolve(outcome.value));
 }
 
-/** An entry has these two fields and no other. A result of the application may well have a field `status`. */
+/** An entry has these two fields and no other. A result of the application may have a field `status` too. */
 function isSettled(outcome: unknown): outcome is PromiseSettledResult<unknown> {
   if (typeof outcome !== 'object' || outcome === null) return false;
   const { status } = outcome as Partial<PromiseSettledResult<unknown>>;

@@ -69,7 +69,7 @@ export function followStream(
     // interceptors.
     if (isOver || job.stage === 'running') return;
     isOver = true;
-    // RxJS throws here what the teardown of the handler throws. In the listener of a signal that would end the process.
+    // RxJS throws errors of the handler's teardown here. An error in the listener of a signal would end the process.
     try {
       subscription.unsubscribe();
     } catch (error) {

@@ -80,7 +80,7 @@ export class Runner implements NoteWriter {
   readonly maxPayloadBytes: number;
   readonly payloads: PayloadMode;
   isDraining = false;
-  /** Whether the last answer said that the queue has limits: they count the starts of its jobs. */
+  /** Whether the queue had limits at the last answer. Limits count the starts of its jobs. */
   isLimited = false;
   private readonly logger = new Log('QueueWorker');
   private readonly failureLog: FailureLog;

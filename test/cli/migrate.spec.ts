@@ -158,7 +158,7 @@ describe('a queue of a real BullMQ', () => {
     expect((await app.queue.jobs({ state: 'waiting' })).jobs).toMatchObject([{ name: 'x' }]);
   });
 
-  it('plans what --apply does: what cannot be moved is in the plan too', async () => {
+  it('plans what --apply does, and lists the jobs that cannot be moved', async () => {
     await bootQueue(redis, { watch: false });
     const bull = bullQueue();
     await bull.pause();
@@ -175,7 +175,7 @@ describe('a queue of a real BullMQ', () => {
     expect({ ...plan, applied: true }).toEqual(done);
   });
 
-  it('moves jobs that fall due while it reads', async () => {
+  it('moves jobs that become due while it reads', async () => {
     const app = await bootQueue(redis, { watch: false });
     const bull = bullQueue();
     await bull.pause();
@@ -185,7 +185,7 @@ describe('a queue of a real BullMQ', () => {
     const list = (await redis.admin.exists('bull:work:wait')) ? 'bull:work:wait' : 'bull:work:paused';
     const moving = report('--apply', '--yes');
     await until(async () => (await redis.admin.hlen('bull:work:moved-to-godwit')) > 0, PATIENT);
-    // They go where the command has read already.
+    // They move to a list that the command has read already.
     const due = await redis.admin.zrange('bull:work:delayed', '0', '9');
     await redis.admin
       .multi()
@@ -198,12 +198,12 @@ describe('a queue of a real BullMQ', () => {
     expect(waiting + delayed).toBe(3_020);
   });
 
-  it('reads a sorted list to its end while its front leaves', async () => {
+  it('reads a sorted list to its end although its first jobs leave it', async () => {
     const bull = bullQueue();
     await bull.pause();
     const delay = 3_600_000;
     await bull.addBulk(Array.from({ length: 450 }, (_, i) => ({ name: 'later', data: i, opts: { delay } })));
-    // Scores that are equal, over the edge of a page.
+    // Equal scores at the end of a page and at the start of the next.
     const same = await redis.admin.zrange('bull:work:delayed', '250', '420');
     const [, score] = await redis.admin.zrange('bull:work:delayed', '250', '250', 'WITHSCORES');
     await redis.admin.zadd('bull:work:delayed', ...same.flatMap((id) => [score!, id]));

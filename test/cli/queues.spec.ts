@@ -80,7 +80,7 @@ describe('what there is', () => {
     expect(outputOf({ FORCE_COLOR: '1', NO_COLOR: '1' })).not.toContain('\u001b');
   });
 
-  it('large output is written whole, however late it is read', async () => {
+  it('large output is written completely, even if it is read late', async () => {
     const { queue } = await producing();
     await queue.addBulk(
       Array.from({ length: 400 }, () => ({ name: 'receipt', data: { to: 'x'.repeat(500) } })),

@@ -72,7 +72,7 @@ describe('watch', () => {
     expect(new Set(out.map((line) => line.length))).toEqual(new Set([80]));
   });
 
-  it('shows no change when a day leaves the sum at midnight', () => {
+  it('shows no change at midnight, when the oldest day is no longer counted', () => {
     const nothing = { processed: 0, failed: 0, dead: 0 };
     const dayOf = (date: string, processed: number) => ({ ...nothing, date, processed });
     const before = {

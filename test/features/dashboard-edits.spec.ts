@@ -226,7 +226,7 @@ describe('schedules on the dashboard', () => {
     expect(await as('eve', 'PUT', at, { version })).toBe(403);
     expect(await as('eve', 'POST', `${at}/preview`, { rule: { every: '1h' } })).toBe(403);
     const headers = { ...OWN, 'x-user': 'bob' };
-    // His version tells nothing of the data that he may not see.
+    // The version does not depend on the data that he may not see.
     const [{ version: his }] = (await ask('GET', 'api/v1/schedules', { headers })).body;
     expect(await as('bob', 'PUT', at, { version: his, data: '{}' })).toBe(403);
     expect(await as('bob', 'PUT', at, { version: his, name: 'a' })).toBe(200);

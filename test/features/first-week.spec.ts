@@ -316,7 +316,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a backoff of its own without its function',
-    `add().options.backoff.type must be 'fixed' or 'exponential', or alone a name from the option "backoffs" of forRoot or registerQueue, got "custom" (string)`,
+    `add().options.backoff.type must be 'fixed' or 'exponential'; for a named backoff, set "backoff" to a name from the option "backoffs" of forRoot or registerQueue, got "custom" (string)`,
     adding({ backoff: { type: 'custom', delay: 1_000 } }),
   ],
   [

@@ -227,7 +227,7 @@ describe('a job with a key', () => {
     expect((await app.queue.audit()).violations).toEqual([]);
   });
 
-  it('runs the last one at once if the one before was cancelled, and failed before its worker heard of it', async () => {
+  it('runs the last one at once if the one before was cancelled, and failed before its worker knew', async () => {
     const runs: unknown[] = [];
     const failing = latch();
     const { queue } = await bootQueue(redis, {
@@ -352,7 +352,7 @@ describe('a queue that takes only so many waiting jobs', () => {
     ]);
   });
 
-  it('adds what fits of one tick if the queue and a group are full', async () => {
+  it('adds the jobs of one tick that fit if the queue and a group are full', async () => {
     const { queue } = await bootQueue(redis, {
       queue: { maxWaiting: { limit: 4 }, groups: { by: 'g', concurrency: 1, maxSize: 1 } },
     });
@@ -449,7 +449,7 @@ describe('a queue that takes only so many waiting jobs', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 1 });
   });
 
-  it('rejects calls that need the new job where others are dropped: addAndWait, and a retry of a completed job', async () => {
+  it('rejects calls that need the new job instead of dropping it: addAndWait, and a retry of a completed job', async () => {
     const { queue, ended } = await bootQueue(redis, {
       queue: { maxWaiting: { limit: 1, onFull: 'dropNew' }, defaults: { retention: '1h' } },
       handlers: { job: () => 1 },

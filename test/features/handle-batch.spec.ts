@@ -222,7 +222,7 @@ describe('a batch handler', () => {
     expect(calls).toEqual([[1, 2, 3]]);
   });
 
-  it('does not wait for more jobs than setConcurrency lets run', async () => {
+  it('does not wait for more jobs than setConcurrency allows', async () => {
     const { provider, calls } = batcher(() => undefined, { size: 5, timeout: '1h' });
     const app = await boot(provider);
     const ids = await addAll(app, [1, 2, 3]);

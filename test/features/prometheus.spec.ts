@@ -70,7 +70,7 @@ describe('QueueMetrics', () => {
     expect(lines.find((line) => line.startsWith('godwit_exchange_jobs_count'))).toBeDefined();
   });
 
-  it('begins the counters of alerts with 0, because Prometheus cannot see an increase from nothing', async () => {
+  it('begins the counters of alerts with 0, because Prometheus ignores the first value of a series', async () => {
     const app = await boot();
     await app.queue.add('ok', null);
     const lines = async () => (await app.get(QueueMetrics).text()).split('\n');

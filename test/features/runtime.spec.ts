@@ -267,7 +267,7 @@ describe('stop and start by hand', () => {
     expect(first.state).toBe('drained');
   });
 
-  it('called at once end as the last of them says', async () => {
+  it('called at the same time end in the state of the last call', async () => {
     const root = QueueModule.forRoot({ autoStart: false });
     const { app, pools } = await startApp(['sms'], { providers: [SmsProcessor] }, { root });
     const runtime = app.get(QueueRuntime);
@@ -279,7 +279,7 @@ describe('stop and start by hand', () => {
     expect(runtime.state).toBe('stopped');
   });
 
-  it('start no worker that was stopped while the others started, and each of them once', async () => {
+  it('start no worker that was stopped while others started, and no worker twice', async () => {
     const root = QueueModule.forRoot({ autoStart: false });
     const { app, pools, history } = await startApp(['sms'], { providers: [SmsProcessor] }, { root });
     const runtime = app.get(QueueRuntime);

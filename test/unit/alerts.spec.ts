@@ -99,7 +99,7 @@ describe('an alert', () => {
     ]);
   });
 
-  it('is sent again until it is delivered, and its end even if it never was: a failed one may have arrived', () => {
+  it('is sent again until it is delivered; its end is sent anyway, because a failed call may have delivered the alert', () => {
     const values = [
       [0, 11],
       [1, 11],
@@ -117,7 +117,7 @@ describe('an alert', () => {
     expect(rows).toEqual({});
   });
 
-  it('that nobody got starts no cooldown', () => {
+  it('that was delivered to nobody starts no cooldown', () => {
     const values = [
       [0, 11],
       [1, 0],

@@ -169,7 +169,7 @@ describe('checkBackoff', () => {
 
   const at = 'add().backoff';
   const duration = "must be a duration in ms or like '10s'";
-  const types = `'fixed' or 'exponential', or alone a name from the option "backoffs" of forRoot or registerQueue`;
+  const types = `'fixed' or 'exponential'; for a named backoff, set "backoff" to a name from the option "backoffs" of forRoot or registerQueue`;
   const any =
     "must be a duration, a list of durations, { type: 'fixed' | 'exponential', delay } or a function";
   it.each([

@@ -7,7 +7,7 @@ import type { FoundProcessor } from './processor.explorer.js';
 /** A provider that must stay usable until the drain is over. */
 export type DrainTarget = Pick<FoundProcessor, 'className' | 'instance' | 'isScoped' | 'wrapper'>;
 
-/** The drain of one application, as the hooks on its providers see it. */
+/** The drain of one application, for the hooks on its providers. */
 export class Drain {
   private state: 'ahead' | 'begun' | 'over' = 'ahead';
 

@@ -195,7 +195,7 @@ export function delivered(
   return { ...rows, [key]: isLast ? without(known, 'undelivered') : known };
 }
 
-/** The alerts that fire now, once for all receivers, or those that a receiver is still to get. */
+/** The alerts that fire now, once for all receivers, or those that a receiver has not got yet. */
 export function alertsOf(
   rows: AlertState['rows'],
   rules: readonly CheckedRule[],

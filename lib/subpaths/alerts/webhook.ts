@@ -119,7 +119,7 @@ function lineOf({ state, severity, source, text }: Alert): string {
   return `${head} ${source === null ? '' : `${source}: `}${text}`;
 }
 
-/** Where alerts are sent. `fetch` takes no URL with a user and password. */
+/** A URL without the user and password, because `fetch` refuses them, and the header that has them. */
 interface Target {
   readonly url: string;
   readonly authorization?: { readonly authorization: string };

@@ -128,7 +128,7 @@ async function move(
     left: await source.others(name),
   };
   const refused = new Set<string>();
-  /** Copies the jobs of these lists. Returns how many of them are older than the command: new ones may come without end. */
+  /** Copies the jobs of these lists. Returns how many of them are older than the command, because new ones may always be added. */
   const pass = async (states: readonly BullState[]): Promise<number> => {
     let older = 0;
     for (const state of states)
@@ -145,7 +145,7 @@ async function move(
   const hasFailed = values['failed'] === true;
   const states = BULL_STATES.filter((state) => state !== 'failed' || hasFailed);
   await pass(states);
-  // A job that falls due leaves `delayed` for a list that was read before. So `delayed` is read first from now on.
+  // A job that becomes due moves from `delayed` to a list that was read before. So `delayed` is read first from now on.
   const again = ['delayed', ...states.filter((state) => state !== 'delayed')] as const;
   // oxlint-disable-next-line no-await-in-loop -- one pass after another
   while (isApplied && (await pass(again)) > 0);

@@ -9,7 +9,7 @@ export class Output {
   private readonly listeners = new Set<() => void>();
   private fault: NodeJS.ErrnoException | undefined;
   private hurry = () => {};
-  /** Resolves when the end need not wait any longer for a reader that has stopped. */
+  /** Resolves when `finish` must no longer wait for a reader that has stopped reading. */
   private readonly late = new Promise<void>((resolve) => (this.hurry = resolve));
 
   constructor(

@@ -145,7 +145,7 @@ const listJobs: Route = async (call, parts): Promise<JobListView> => {
   return { jobs: jobs.map(row), cursor, examined, total, counts, rights, withId: withId && row(withId) };
 };
 
-/** What decides in which line a job waits. */
+/** The name and group of a job, which decide in which line it waits. */
 function lineOf({ body }: StoredJob) {
   const { name = '', options } = decodeBody(body) ?? {};
   return { name, group: options?.group ?? null };

@@ -106,7 +106,7 @@ export class Redactor {
     return this.fields.test(field) || path.some((_, at) => this.isHidden(path.slice(0, at + 1)));
   }
 
-  /** A digest of what is shown. It does not depend on hidden values: short ones could be found by trying all of them. */
+  /** A digest of the shown values. It does not depend on hidden ones, because short ones could be found by trying all. */
   private versionOf(tree: JsonNode | null): string {
     const shown = tree ? printExact(this.hide(tree, '')) : '';
     return createHash('sha256').update(shown).digest('hex').slice(0, 8);

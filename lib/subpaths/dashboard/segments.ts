@@ -1,6 +1,6 @@
 /**
  * A name as a segment of a path, and back. A browser resolves `.` and `..` in every address, encoded or not, so they get a `~`
- * before them: with it, an act on the group `..` does not reach the queue.
+ * before them. Without it, an action on the group `..` would reach the queue.
  */
 
 export function encodeSegment(name: string): string {

@@ -20,7 +20,7 @@ export interface SeriesView {
   readonly isCounted: boolean;
 }
 
-/** How long at most half, 95 % and 99 % take. */
+/** The 50th, 95th and 99th percentile. */
 export interface Percentiles<T> {
   readonly p50: T;
   readonly p95: T;

@@ -400,7 +400,7 @@ export function toScheduleView(
   };
 }
 
-/** What a person can edit, and a digest of it that depends on nothing that is hidden from this person. */
+/** The values that a person can edit, and a digest that does not depend on values hidden from this person. */
 export function shownOfSchedule(
   { rule, template }: Pick<ScheduleSnapshot, 'rule' | 'template'>,
   canSeeData: boolean,

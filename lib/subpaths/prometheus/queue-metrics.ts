@@ -40,7 +40,7 @@ const INFO = {
 
 /** Metrics that must not hide a process whose connection is down. */
 const LOWEST: ReadonlySet<string> = new Set([INFO.up.name, 'godwit_collect_success']);
-/** Metrics of a process whose sum means nothing, as that of the state of all queues. */
+/** Metrics of a process that must not be added up, as those of the state of all queues. */
 const HIGHEST: ReadonlySet<string> = new Set([INFO.oldest.name, INFO.build.name]);
 
 /** A registry of `prom-client` or `@prometheus-io/client`. */
@@ -122,7 +122,7 @@ export class QueueMetrics {
     }
   }
 
-  /** What a registry makes of the values of several processes. */
+  /** How a registry combines the values of several processes. */
   private aggregatorOf(name: string): 'sum' | 'min' | 'max' {
     if (LOWEST.has(name)) return 'min';
     const isGlobal = this.gauges?.infos.some((info) => info.name === name) ?? false;

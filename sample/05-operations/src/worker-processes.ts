@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/common';
 
-/** Two processes that only work. A stop of the application waits until they have finished their jobs. */
+/** Two processes that only work. When the application stops, it waits until they have finished their jobs. */
 export class WorkerProcesses implements OnApplicationBootstrap, OnApplicationShutdown {
   private workers: ChildProcess[] = [];
 
@@ -10,7 +10,7 @@ export class WorkerProcesses implements OnApplicationBootstrap, OnApplicationShu
 
   onApplicationBootstrap(): void {
     this.workers = [fork(this.file), fork(this.file)];
-    // After an error that nobody caught, Nest calls no hooks.
+    // After an uncaught error, Nest calls no hooks.
     process.on('exit', this.end);
   }
 
