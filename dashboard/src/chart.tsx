@@ -1,4 +1,5 @@
-import { useEffect, useRef } from 'preact/hooks';
+import { useSignal, type ReadonlySignal } from '@preact/signals';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import uPlot from 'uplot';
 import { axisTime, count, moment, span } from './format.js';
 import { theme, zone } from './state.js';
@@ -71,6 +72,8 @@ export function Chart({
   const format = (value: number) => (isTime ? `≈\u00a0${span(value)}` : count(Math.round(value)));
   const mark = (value: number) =>
     value === 0 ? '0' : isTime ? span(value).replace('.0', '') : count(Math.round(value));
+  const hovered = useSignal<number | null>(null);
+  const [isOpen, setOpen] = useState(false);
   const ref = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const themed = `${theme.value.value} ${zone.value.value}`;
@@ -90,10 +93,11 @@ export function Chart({
         width: box.clientWidth || 600,
         height: 200,
         legend: { show: false },
-        cursor: { y: false },
+        cursor: { y: false, drag: { x: false, setScale: false } },
+        hooks: { setCursor: [({ cursor: { idx } }) => (hovered.value = idx ?? null)] },
         scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },
         axes: [
-          { ...axis, values: (_plot, at) => at.map((seconds) => clock(seconds, at)) },
+          { ...axis, size: 28, values: (_plot, at) => at.map((seconds) => clock(seconds, at)) },
           {
             ...axis,
             ...(isTime && { incrs: TIME_STEPS }),
@@ -129,27 +133,56 @@ export function Chart({
   });
   return (
     <figure class="chart">
-      <figcaption>
-        {lines.map((line) => (
-          <span key={line.label} class={`legend ${line.color.slice(2)}`}>
-            {line.label}
-          </span>
-        ))}
-      </figcaption>
+      <Readout times={times} lines={lines} hovered={hovered} format={format} />
       <div ref={ref} role="img" aria-label={label} />
-      <details>
+      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>As a table</summary>
-        <Table label={label} head={['Time', ...lines.map((line) => line.label)]}>
-          {times.slice(-30).map((at, row) => (
-            <tr key={at}>
-              <td>{moment(at, false)}</td>
-              {lines.map((line) => (
-                <td key={line.label}>{shown(line.values.slice(-30)[row], format)}</td>
-              ))}
-            </tr>
-          ))}
-        </Table>
+        {isOpen && <Values times={times} lines={lines} label={label} format={format} />}
       </details>
     </figure>
+  );
+}
+
+interface Shown {
+  times: readonly number[];
+  lines: readonly Line[];
+  format: (value: number) => string;
+}
+
+/** The lines with their values at the mouse, or else the last ones. */
+function Readout({ times, lines, hovered, format }: Shown & { hovered: ReadonlySignal<number | null> }) {
+  const at = hovered.value ?? times.length - 1;
+  const time = times[at];
+  return (
+    <figcaption>
+      {lines.map((line) => (
+        <span key={line.label} class={`legend ${line.color.slice(2)}`}>
+          {line.label} <strong class="num">{shown(line.values[at], format)}</strong>
+        </span>
+      ))}
+      {time !== undefined && <span class="faint num">{moment(time, hasDays(times))}</span>}
+    </figcaption>
+  );
+}
+
+const hasDays = (times: readonly number[]) => (times.at(-1) ?? 0) - (times[0] ?? 0) > 43_200_000;
+const MAX_ROWS = 100;
+
+/** The latest values, the newest first. */
+function Values({ times, lines, label, format }: Shown & { label: string }) {
+  const rows = [...times.keys()].slice(-MAX_ROWS).toReversed();
+  return (
+    <Table label={label} head={['Time', ...lines.map((line) => line.label)]}>
+      {rows.map((at) => (
+        <tr key={times[at]}>
+          <td>{moment(times[at]!, hasDays(times))}</td>
+          {lines.map((line) => (
+            <td key={line.label} class="num">
+              {shown(line.values[at], format)}
+            </td>
+          ))}
+        </tr>
+      ))}
+    </Table>
   );
 }

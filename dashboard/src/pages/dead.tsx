@@ -16,7 +16,7 @@ export function DeadPage() {
   );
   return (
     <>
-      <h1>Dead jobs</h1>
+      <h1>Dead jobs{only !== null && ` of ${only}`}</h1>
       <p class="faint">
         Jobs that do not run again unless you retry them, by reason, name and error. Numbers and ids in errors
         are left out as #.
