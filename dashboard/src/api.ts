@@ -1,5 +1,5 @@
-import { useEffect, useState } from 'preact/hooks';
-import { frozen, refreshes, ROOT, trouble } from './state.js';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { frozen, refreshes, ROOT, troubles } from './state.js';
 
 /** The calls to the server. */
 
@@ -12,31 +12,41 @@ export class ApiError extends Error {
   }
 }
 
+/** A read that takes longer fails: a network that dropped the connection says nothing. */
+const READ_MS = 30_000;
+
 async function call<T>(method: string, path: string, body?: object): Promise<T> {
   let response: Response;
+  let text: string;
   try {
     response = await fetch(new URL(`api/v1/${path}`, ROOT), {
       method,
       headers: { accept: 'application/json', ...(body && { 'content-type': 'application/json' }) },
-      ...(body && { body: JSON.stringify(body) }),
+      ...(body ? { body: JSON.stringify(body) } : { signal: AbortSignal.timeout(READ_MS) }),
     });
+    text = await response.text();
   } catch {
     throw new ApiError(0, 'The application cannot be reached.');
   }
-  const text = await response.text();
   let answer: any;
   try {
     answer = text === '' ? {} : JSON.parse(text);
   } catch {
-    throw new ApiError(response.status, `The server answered with ${response.status} and no JSON.`);
+    // A proxy or guard that wants a login sends its page.
+    throw response.ok
+      ? new ApiError(401, LOGIN)
+      : new ApiError(response.status, `The server answered with ${response.status} and no JSON.`);
   }
   if (response.ok) return answer as T;
+  if (response.status === 401) throw new ApiError(401, LOGIN);
   const message: unknown = answer?.error?.message ?? answer?.message;
   throw new ApiError(
     response.status,
     typeof message === 'string' ? message : `The server answered with ${response.status}.`,
   );
 }
+
+const LOGIN = 'You are not logged in any more.';
 
 export const get = <T>(path: string): Promise<T> => call<T>('GET', path);
 export const post = <T = unknown>(path: string, body: object = {}): Promise<T> => call<T>('POST', path, body);
@@ -46,53 +56,98 @@ export const del = <T = unknown>(path: string, body: object = {}): Promise<T> =>
 
 export interface Polled<T> {
   readonly data: T | undefined;
+  /** The data, or until it is loaded that of the path before. */
+  readonly last: T | undefined;
   readonly error: ApiError | undefined;
-  readonly reload: () => void;
 }
 
-/** Asks at once and then again and again, while the page is visible and not frozen; `everyMs` of 0 asks once. */
-export function usePoll<T>(path: string | null, everyMs: number): Polled<T> {
-  const [state, setState] = useState<{ path: string | null; data?: T; error?: ApiError }>({ path });
-  const [turn, setTurn] = useState(0);
+/** The latest answers by path, so that a page that was open before, and its scroll position, is there at once. */
+const answers = new Map<string, unknown>();
+const MAX_ANSWERS = 30;
+
+function keep(path: string, data: unknown): void {
+  answers.delete(path);
+  answers.set(path, data);
+  for (const oldest of answers.keys()) if (answers.size > MAX_ANSWERS) answers.delete(oldest);
+}
+
+function setTrouble(path: string, message: string | null): void {
+  if ((troubles.value.get(path) ?? null) === message) return;
+  const next = new Map(troubles.value);
+  if (message === null) next.delete(path);
+  else next.set(path, message);
+  troubles.value = next;
+}
+
+interface Answered<T> {
+  readonly path: string | null;
+  readonly data: T | undefined;
+  readonly error?: ApiError;
+}
+
+/** After these answers the previous one is wrong. After others, such as that of a server without Redis, it may still be true. */
+const FINAL = [400, 403, 404];
+
+/**
+ * Asks at once and then again and again, while the page is visible and not frozen; `everyMs` of 0 asks once.
+ *
+ * @param isHeld whether the answer on the page stays for now.
+ */
+export function usePoll<T>(path: string | null, everyMs: number, isHeld = false): Polled<T> {
+  const [state, setState] = useState<Answered<T>>({ path: null, data: undefined });
+  const held = useRef(isHeld);
+  held.current = isHeld;
   const all = refreshes.value;
   useEffect(() => {
     if (path === null) return undefined;
     let isOver = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const ask = async () => {
+      timer = undefined;
       try {
         const data = await get<T>(path);
         if (isOver) return;
-        trouble.value = null;
+        setTrouble(path, null);
+        keep(path, data);
         setState({ path, data });
       } catch (error) {
         if (isOver) return;
         const fault = error instanceof ApiError ? error : new ApiError(0, String(error));
-        const isAway = fault.status === 0 || fault.status >= 500;
-        if (isAway) trouble.value = fault.message;
-        // The page keeps the previous answer while it may still be true.
-        setState((old) => ({ path, ...(isAway && old.path === path && { data: old.data }), error: fault }));
+        const isFinal = FINAL.includes(fault.status);
+        setTrouble(path, isFinal ? null : fault.message);
+        if (isFinal) answers.delete(path);
+        const kept = answers.get(path) as T | undefined;
+        setState((old) => ({
+          path,
+          data: isFinal ? undefined : old.path === path ? old.data : kept,
+          error: fault,
+        }));
       }
       again();
     };
     const again = () => {
       if (everyMs > 0 && !isOver)
-        timer = setTimeout(next, trouble.value ? Math.max(everyMs, 3_000) : everyMs);
+        timer = setTimeout(next, troubles.value.has(path) ? Math.max(everyMs, 3_000) : everyMs);
     };
     const next = () => {
-      if (document.hidden || frozen.value) again();
+      if (document.hidden || frozen.value || held.current) again();
       else void ask();
     };
+    const onVisible = () => {
+      if (document.hidden || timer === undefined) return;
+      clearTimeout(timer);
+      next();
+    };
+    document.addEventListener('visibilitychange', onVisible);
     void ask();
     return () => {
       isOver = true;
       clearTimeout(timer);
+      document.removeEventListener('visibilitychange', onVisible);
     };
-  }, [path, everyMs, turn, all]);
+  }, [path, everyMs, all]);
+  useEffect(() => (path === null ? undefined : () => setTrouble(path, null)), [path]);
   const isFresh = state.path === path;
-  return {
-    data: isFresh ? state.data : undefined,
-    error: isFresh ? state.error : undefined,
-    reload: () => setTurn((turn) => turn + 1),
-  };
+  const data = isFresh ? state.data : (answers.get(path ?? '') as T | undefined);
+  return { data, last: data ?? state.data, error: isFresh ? state.error : undefined };
 }

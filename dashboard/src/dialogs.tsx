@@ -47,10 +47,13 @@ function askAll(question: Question): Promise<Answer | null> {
 }
 
 /** Does it, says how it went, and loads the page again. */
-export async function attempt(what: string, act: () => Promise<unknown>): Promise<boolean> {
+export async function attempt<T>(
+  what: string | ((answer: T) => string),
+  act: () => Promise<T>,
+): Promise<boolean> {
   try {
-    await act();
-    say(what);
+    const answer = await act();
+    say(typeof what === 'string' ? what : what(answer));
     return true;
   } catch (error) {
     say(error instanceof ApiError ? error.message : String(error), true);

@@ -15,14 +15,20 @@ function hoursOf(): string {
 
 export function useSeries(path: string): Polled<SeriesView> {
   const polled = usePoll<SeriesView>(href(path, { hours: hoursOf() }), 10_000);
-  return { ...polled, data: polled.data && withoutPart(polled.data) };
+  // Another time shows the same chart until it is loaded: its buttons must not move.
+  return { ...polled, data: polled.last && withoutPart(polled.last) };
 }
 
-/** Without the minutes that are not over, which would look like a fall. */
+/** Without the step that is not over, which would look like a fall. Of a long step the part so far counts for the whole. */
 function withoutPart(series: SeriesView): SeriesView {
-  const end = (series.times.at(-1) ?? 0) + series.stepMs;
-  if (series.stepMs > 300_000 || end <= now.peek()) return series;
-  const { times, completed, failed, run, wait } = series;
+  const { times, completed, failed, run, wait, stepMs } = series;
+  const start = times.at(-1) ?? 0;
+  if (start + stepMs <= now.peek()) return series;
+  if (stepMs > 300_000) {
+    const share = Math.min(1, Math.max(60_000, now.peek() - start) / stepMs);
+    const whole = (all: readonly number[]) => [...all.slice(0, -1), (all.at(-1) ?? 0) / share];
+    return { ...series, completed: whole(completed), failed: whole(failed) };
+  }
   return {
     ...series,
     times: times.slice(0, -1),

@@ -3,8 +3,8 @@ import './styles/colours.css';
 import './styles/page.css';
 import './styles/parts.css';
 import './styles/narrow.css';
-import { render } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { render, type ComponentChildren } from 'preact';
+import { useEffect, useErrorBoundary } from 'preact/hooks';
 import { decodeSegment } from '../../lib/subpaths/dashboard/segments.js';
 import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 import { usePoll } from './api.js';
@@ -30,7 +30,7 @@ import {
   subject,
   theme,
   toast,
-  trouble,
+  troubles,
   zone,
 } from './state.js';
 import { Empty, useCurrentInView } from './widgets.js';
@@ -87,9 +87,24 @@ function isFor(page: (typeof LINKS)[number][0], person: MeView | null): boolean 
   return page !== 'redis' || person?.canSeeRedis === true;
 }
 
+/** A page that cannot show an answer, such as that of another version, says so; the links stay. */
+function Boundary({ children }: { children: ComponentChildren }) {
+  const [fault] = useErrorBoundary();
+  if (fault === undefined) return <>{children}</>;
+  return (
+    <Empty title="This page has an error.">
+      {String(fault)}{' '}
+      <button type="button" class="small" onClick={() => location.reload()}>
+        Load it again
+      </button>
+    </Empty>
+  );
+}
+
 function App() {
   const { data } = usePoll<MeView>('me', 60_000);
   const links = useCurrentInView(`${path.value} ${me.value?.rights.length}`);
+  const [trouble] = troubles.value.values();
   const title = LINKS.find(([, , match]) => match.test(path.value))?.[1] ?? '';
   useEffect(() => {
     if (data) setMe(data);
@@ -103,7 +118,7 @@ function App() {
         To the content
       </button>
       <header class="top">
-        <a class="brand" href="./">
+        <a class="brand" href="./" title={settings.title}>
           {settings.title}
         </a>
         {settings.environment && <span class="badge env">{settings.environment}</span>}
@@ -137,7 +152,7 @@ function App() {
             {zone.value.value === 'UTC' ? 'UTC' : 'Local time'}
           </button>
           <button type="button" class="small" title="Light or dark (t)" onClick={() => theme.next()}>
-            {{ system: 'System', light: 'Light', dark: 'Dark' }[theme.value.value]}
+            {{ system: 'Auto theme', light: 'Light', dark: 'Dark' }[theme.value.value]}
           </button>
           <button
             type="button"
@@ -150,13 +165,18 @@ function App() {
           </button>
         </div>
       </header>
-      {trouble.value !== null && (
+      {trouble !== undefined && (
         <p class="notice bad away" role="alert">
-          <strong>The data is out of date.</strong> {trouble.value} Retrying every few seconds.
+          <strong>The data is out of date.</strong> {trouble} Retrying every few seconds.{' '}
+          <button type="button" class="small" onClick={() => location.reload()}>
+            Load the page again
+          </button>
         </p>
       )}
       <main id="main" tabIndex={-1}>
-        <Page />
+        <Boundary key={path.value}>
+          <Page />
+        </Boundary>
       </main>
       {toast.value?.text && (
         <p class={`toast ${toast.value.isBad ? 'bad' : ''}`} role={toast.value.isBad ? 'alert' : 'status'}>

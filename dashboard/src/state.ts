@@ -20,8 +20,8 @@ export const settings = JSON.parse(document.getElementById('settings')!.textCont
 export const me = signal<MeView | null>(null);
 /** What the open page shows, for the title of the tab; null: the name of the page is enough. */
 export const subject = signal<string | null>(null);
-/** Why the server cannot be asked; null while it can. */
-export const trouble = signal<string | null>(null);
+/** Why calls of the open page get no answer now, by path. */
+export const troubles = signal<ReadonlyMap<string, string>>(new Map());
 /** Nothing is loaded by itself while this is on. */
 export const frozen = signal(false);
 /** Goes up to load all that is on the page again. */
@@ -122,6 +122,7 @@ let loadedAt = Date.now();
 export function setMe(value: MeView): void {
   loadedAt = Date.now();
   me.value = value;
+  now.value = value.now;
 }
 /** Now, by the clock of Redis; once a second. */
 export const now = signal(Date.now());

@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { parseExact, printExact, type JsonNode } from '../../lib/subpaths/dashboard/exact-json.js';
 import type { ShownJson } from '../../lib/subpaths/dashboard/redaction.js';
 import type { ApiError } from './api.js';
@@ -39,6 +39,7 @@ export function Waiting({ error }: { error: ApiError | undefined }) {
       </p>
     );
   if (error.status === 404) return <Empty title="It is not here.">{error.message}</Empty>;
+  if (error.status === 400) return <Empty title="The address is not valid.">{error.message}</Empty>;
   if (error.status === 403) return <Empty title="You may not see this.">{error.message}</Empty>;
   return <Empty title="It cannot be shown now.">{error.message} This page tries again by itself.</Empty>;
 }
@@ -113,8 +114,13 @@ export function Table({
   /** Whether two numbers share a line on a narrow screen. They come in even numbers. */
   hasPairs?: boolean;
 }) {
+  const headings = useRef<HTMLTableRowElement>(null);
   const body = useRef<HTMLTableSectionElement>(null);
-  useEffect(() => {
+  // Before it is painted, or new rows would jump.
+  useLayoutEffect(() => {
+    const [first] = body.current!.rows;
+    for (const [at, heading] of [...headings.current!.cells].entries())
+      heading.classList.toggle('num', first?.cells[at]?.classList.contains('num') ?? false);
     for (const row of body.current!.rows) {
       if (row.role !== 'row') row.role = 'row';
       for (const [at, cell] of [...row.cells].entries()) {
@@ -129,7 +135,7 @@ export function Table({
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
       <table role="table" {...(hasPairs && { class: 'pairs' })}>
         <thead role="rowgroup">
-          <tr role="row">
+          <tr role="row" ref={headings}>
             {head.map((cell, at) => (
               <th key={at} scope="col" role="columnheader">
                 {cell}

@@ -6,17 +6,14 @@ import type { JobDetail } from '../../../lib/subpaths/dashboard/views.js';
 import { del, get, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { micros, moment, plural, span } from '../format.js';
-import { go, href, jobPath, now, queuePath } from '../state.js';
+import { go, href, jobPath, now, queuePath, say } from '../state.js';
 import { Card, CopyButton, Empty, FormEnd, Json, State, Time, useSubject, Waiting } from '../widgets.js';
 
 export function JobPage({ queue, id }: { queue: string; id: string }) {
   const at = jobPath(queue, id);
   const [isEditing, setEditing] = useState(false);
   const [isFull, setFull] = useState(false);
-  const { data: job, error } = usePoll<JobDetail>(
-    href(at, { full: isFull ? '1' : null }),
-    isEditing ? 0 : 3_000,
-  );
+  const { last: job, error } = usePoll<JobDetail>(href(at, { full: isFull ? '1' : null }), 3_000, isEditing);
   useSubject(`${job?.name ?? ''} ${id} · ${queue}`.trim());
   const crumbs = (
     <p class="crumbs">
@@ -431,19 +428,32 @@ function Facts({ job }: { job: JobDetail }) {
         ))}
       </dl>
       {!options && <p class="faint">It has no options of its own; those of the queue apply.</p>}
-      <button type="button" class="small" onClick={() => void copyAdd(job)}>
-        Show as code
-      </button>
+      <AsCode {...job} />
     </>
   );
 }
 
 /** The call that adds such a job again. */
-async function copyAdd(job: JobDetail): Promise<void> {
-  const { data } = await get<JobDetail>(href(jobPath(job.queue, job.id), { full: '1' }));
-  await ask({
-    title: 'To add such a job',
-    text: `await queue.add(${JSON.stringify(job.name)}, ${data?.json ?? 'undefined'});`,
-    button: 'Close',
-  });
+function AsCode({ queue, id, name }: JobDetail) {
+  const [code, setCode] = useState<string | null>(null);
+  const load = async () => {
+    try {
+      const { data } = await get<JobDetail>(href(jobPath(queue, id), { full: '1' }));
+      setCode(`await queue.add(${JSON.stringify(name)}, ${data?.json ?? 'undefined'});`);
+    } catch (error) {
+      say(error instanceof Error ? error.message : String(error), true);
+    }
+  };
+  if (code === null)
+    return (
+      <button type="button" class="small" onClick={() => void load()}>
+        Show as code
+      </button>
+    );
+  return (
+    <>
+      <CopyButton text={code} label="Copy the code" />
+      <pre tabIndex={0}>{code}</pre>
+    </>
+  );
 }

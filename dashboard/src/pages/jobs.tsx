@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { filterInWords } from '../../../lib/subpaths/dashboard/filter-text.js';
-import type { JobListView, JobRow } from '../../../lib/subpaths/dashboard/views.js';
+import type { BulkView, JobListView, JobRow } from '../../../lib/subpaths/dashboard/views.js';
 import { AddJob } from '../add-job.js';
 import { post, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
@@ -58,11 +58,13 @@ export function JobsPage({ queue }: { queue: string }) {
       return value ? [[key, value]] : [];
     }),
   );
+  // Only dead jobs have a reason.
+  const shared = { ...filter, reason: null, error: null };
   const at = `${queuePath(queue)}/jobs`;
   const call = href(at, { state, ...filter, order: params.get('order'), cursor, limit: String(size) });
-  const { data, error } = usePoll<JobListView>(call, cursor === null && picked.size === 0 ? 4_000 : 0);
+  const { data, last, error } = usePoll<JobListView>(call, cursor === null ? 4_000 : 0, picked.size > 0);
   useEffect(() => setPicked(new Set()), [call]);
-  const rights = data?.rights ?? [];
+  const rights = last?.rights ?? [];
   const acts = (ACTS[state] ?? []).filter((kind) => rights.includes(`job.${kind}`));
   const hasFilters = Object.keys(filter).length > 0;
   const about = `all ${hasFilters ? '' : `${count(data?.total ?? 0)} `}${filterInWords({ state, ...filter })}`;
@@ -84,11 +86,11 @@ export function JobsPage({ queue }: { queue: string }) {
         {STATES.map((one) => (
           <a
             key={one}
-            href={href(at, { state: one })}
+            href={href(at, { ...shared, state: one })}
             {...(one === state && { 'aria-current': 'page' as const })}
           >
             {one === 'active' ? 'running' : one}{' '}
-            {data && <span class="faint">{compact(data.counts[one])}</span>}
+            {last && <span class="faint">{compact(last.counts[one])}</span>}
           </a>
         ))}
       </nav>
@@ -111,7 +113,7 @@ export function JobsPage({ queue }: { queue: string }) {
                     key={kind}
                     type="button"
                     class={kind === 'remove' ? 'danger' : ''}
-                    onClick={() => void actOnPicked(queue, kind, [...picked])}
+                    onClick={() => void actOnPicked(queue, kind, [...picked], () => setPicked(new Set()))}
                   >
                     {VERBS[kind]} {count(picked.size)}
                   </button>
@@ -152,7 +154,12 @@ export function JobsPage({ queue }: { queue: string }) {
   );
 }
 
-async function actOnPicked(queue: string, kind: BulkKind, ids: readonly string[]): Promise<void> {
+async function actOnPicked(
+  queue: string,
+  kind: BulkKind,
+  ids: readonly string[],
+  onDone: () => void,
+): Promise<void> {
   const isDanger = kind === 'remove' || kind === 'cancel';
   const reason = isDanger
     ? await ask({
@@ -168,68 +175,84 @@ async function actOnPicked(queue: string, kind: BulkKind, ids: readonly string[]
     : '';
   if (reason === null) return;
   const body = { kind, ids, ...(kind === 'cancel' && { reason }) };
-  await attempt(`${VERBS[kind]}: done.`, () => post(`${queuePath(queue)}/actions`, body));
+  const isDone = await attempt(
+    ({ done }: BulkView) => `${VERBS[kind]}: done for ${count(done)} of ${plural(ids.length, 'job')}.`,
+    () => post<BulkView>(`${queuePath(queue)}/actions`, body),
+  );
+  if (isDone) onDone();
+}
+
+const NO_FILTER = {
+  contains: '',
+  name: '',
+  where: '',
+  group: '',
+  reason: '',
+  age: '',
+  order: '',
+  limit: '',
+};
+type Field = keyof typeof NO_FILTER;
+
+/** The fields of the form, from the address. */
+function fieldsOf(params: URLSearchParams): Record<Field, string> {
+  const age = AGES.find(([value]) => {
+    const [key, time] = value.split('=');
+    return key && params.get(key) === time;
+  });
+  const fields = Object.keys(NO_FILTER).map((field) => [field, params.get(field) ?? '']);
+  return { ...NO_FILTER, ...Object.fromEntries(fields), age: age?.[0] ?? '' };
 }
 
 function Filters({ queue, state, canReadData }: { queue: string; state: string; canReadData: boolean }) {
   const params = query.value;
+  const address = params.toString();
+  const [form, setForm] = useState(() => fieldsOf(params));
+  useEffect(() => setForm(fieldsOf(params)), [address]);
   const submit = (event: Event) => {
     event.preventDefault();
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    const text = (key: string) => {
-      // A field called name or contains would hide that of the form itself.
-      const value = form.get(`f-${key}`);
-      return typeof value === 'string' ? value.trim() : '';
-    };
-    const [age, time] = text('age').split('=');
+    const { age, ...rest } = form;
+    const [key, time] = age.split('=');
+    const texts = Object.entries(rest).map(([field, text]) => [field, text.trim()]);
     go(
       href(`${queuePath(queue)}/jobs`, {
         state,
-        name: text('name'),
-        contains: text('contains'),
-        where: text('where'),
-        group: text('group'),
-        reason: text('reason'),
-        order: text('order'),
-        limit: text('limit'),
+        ...Object.fromEntries(texts),
         error: params.get('error'),
-        ...(age && { [age]: time }),
+        ...(key && { [key]: time }),
       }),
     );
   };
-  const age = AGES.find(([value]) => {
-    const [key, time] = value.split('=');
-    return key && params.get(key) === time;
+  const bind = (field: Field) => ({
+    name: `f-${field}`,
+    value: form[field],
+    onInput: ({ currentTarget: { value } }: { readonly currentTarget: { readonly value: string } }) =>
+      setForm((old) => ({ ...old, [field]: value })),
   });
   return (
     <form class="filters" onSubmit={submit} role="search">
       <label>
         <span>Text in id, name or error</span>
-        <input name="f-contains" data-search value={params.get('contains') ?? ''} maxLength={200} />
+        <input {...bind('contains')} data-search maxLength={200} />
       </label>
       <label>
         <span>Name</span>
-        <input name="f-name" value={params.get('name') ?? ''} />
+        <input {...bind('name')} />
       </label>
       {canReadData && (
         <label>
           <span>Field of the data</span>
-          <input
-            name="f-where"
-            placeholder="tenant.id=7"
-            value={params.get('where') ?? ''}
-            maxLength={1000}
-          />
+          <input {...bind('where')} placeholder="tenant.id=7" maxLength={1000} />
         </label>
       )}
       <label>
         <span>Group</span>
-        <input name="f-group" value={params.get('group') ?? ''} />
+        <input {...bind('group')} />
       </label>
       {state === 'dead' && (
         <label>
           <span>Reason</span>
-          <select name="f-reason" value={params.get('reason') ?? ''}>
+          <select {...bind('reason')}>
             <option value="">any</option>
             {REASONS.map((reason) => (
               <option key={reason}>{reason}</option>
@@ -239,7 +262,7 @@ function Filters({ queue, state, canReadData }: { queue: string; state: string; 
       )}
       <label>
         <span>Age</span>
-        <select name="f-age" value={age?.[0] ?? ''}>
+        <select {...bind('age')}>
           {AGES.map(([value, text]) => (
             <option key={value} value={value}>
               {text}
@@ -249,7 +272,7 @@ function Filters({ queue, state, canReadData }: { queue: string; state: string; 
       </label>
       <label>
         <span>Order</span>
-        <select name="f-order" value={params.get('order') ?? ''}>
+        <select {...bind('order')}>
           <option value="">usual</option>
           <option value="asc">first to last</option>
           <option value="desc">last to first</option>
@@ -257,7 +280,7 @@ function Filters({ queue, state, canReadData }: { queue: string; state: string; 
       </label>
       <label>
         <span>Per page</span>
-        <select name="f-limit" value={params.get('limit') ?? ''}>
+        <select {...bind('limit')}>
           {SIZES.map((size) => (
             <option key={size} value={size === 50 ? '' : size}>
               {size}

@@ -1,4 +1,4 @@
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { LiveBatch, LiveEvent } from '../../../lib/subpaths/dashboard/live.js';
 import { count, moment } from '../format.js';
 import { frozen, go, href, jobPath, me, query, queuePath, ROOT } from '../state.js';
@@ -29,37 +29,53 @@ interface Row extends LiveEvent {
 }
 let nextKey = 0;
 
-/** Events as they come, while the page is visible. */
+/** After the server refused a stream. After a lost connection the browser connects again by itself. */
+const AGAIN_MS = 3_000;
+/** The place after events of hundreds of queues does not fit into an address. */
+const MAX_PLACE = 4_000;
+
+/** Events as they come, while the page is visible and not frozen. After a pause it goes on where it stopped. */
 function useEvents(queue: string | null, type: string | null) {
   const [rows, setRows] = useState<readonly Row[]>([]);
   const [status, setStatus] = useState<'connecting' | 'live' | 'lost'>('connecting');
   const [skipped, setSkipped] = useState(0);
+  const place = useRef('');
+  const isFrozen = frozen.value;
+  useEffect(() => () => void (place.current = ''), [queue, type]);
   useEffect(() => {
     let source: EventSource | undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const close = () => {
+      clearTimeout(timer);
+      source?.close();
+    };
     const open = () => {
+      close();
+      if (document.hidden || isFrozen) return;
       setStatus('connecting');
-      source = new EventSource(new URL(href('api/v1/events', { queue, type }), ROOT));
-      source.addEventListener('open', () => setStatus('live'));
-      source.addEventListener('error', () => setStatus('lost'));
-      source.addEventListener('message', (message) => {
-        if (frozen.value) return;
+      const since = place.current.length > MAX_PLACE ? '' : place.current;
+      const one = new EventSource(new URL(href('api/v1/events', { queue, type, since }), ROOT));
+      source = one;
+      one.addEventListener('open', () => setStatus('live'));
+      one.addEventListener('error', () => {
+        setStatus('lost');
+        if (one.readyState === EventSource.CLOSED) timer = setTimeout(open, AGAIN_MS);
+      });
+      one.addEventListener('message', (message) => {
+        place.current = message.lastEventId;
         const batch = JSON.parse(message.data as string) as LiveBatch;
         setSkipped((sum) => sum + batch.skipped);
         const fresh = batch.events.map((event) => ({ ...event, key: (nextKey += 1) })).toReversed();
         setRows((old) => [...fresh, ...old].slice(0, MAX));
       });
     };
-    const onVisible = () => {
-      source?.close();
-      if (!document.hidden) open();
-    };
     open();
-    document.addEventListener('visibilitychange', onVisible);
+    document.addEventListener('visibilitychange', open);
     return () => {
-      document.removeEventListener('visibilitychange', onVisible);
-      source?.close();
+      document.removeEventListener('visibilitychange', open);
+      close();
     };
-  }, [queue, type]);
+  }, [queue, type, isFrozen]);
   return { rows, status, skipped, clear: () => setRows([]) };
 }
 
@@ -67,7 +83,9 @@ export function LivePage() {
   const queue = query.value.get('queue');
   const type = query.value.get('type');
   const { rows, status, skipped, clear } = useEvents(queue, type);
-  const shown = rows.filter((row) => type === null || row.type === type);
+  const shown = rows.filter(
+    (row) => (type === null || row.type === type) && (queue === null || row.queue === queue),
+  );
   const choose = (change: Record<string, string>) => go(href('live', { queue, type, ...change }), true);
   return (
     <>

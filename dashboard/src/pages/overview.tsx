@@ -24,6 +24,7 @@ export function useOverview() {
 
 export function Overview() {
   const { data, error } = useOverview();
+  const { data: series } = useSeries('series');
   if (!data) return <Waiting error={error} />;
   const { queues, attention } = data;
   const sum = (field: keyof QueueView['counts']) =>
@@ -33,7 +34,6 @@ export function Overview() {
     null,
   );
   const slots = queues.reduce((all, queue) => all + queue.slots, 0);
-  const { data: series } = useSeries('series');
   const done = queues.reduce((all, { today }) => all + today.processed, 0);
   const bad = queues.reduce((all, { today }) => all + today.failed, 0);
   const perMinute = rateNow(series);

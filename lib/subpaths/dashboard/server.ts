@@ -197,7 +197,8 @@ export class DashboardServer {
     for (const { name } of queues) this.parts.handleOf(name);
     if (wanted !== undefined && queues.length === 0) throw noQueue(wanted.slice(0, 128));
     if (queues.length === 0 && !(await this.decide(request, 'read', {})).isAllowed) throw forbidden('read');
-    const last = request.headers['last-event-id'];
+    // A page that pauses opens a new stream, and only the browser can set this header.
+    const last = request.headers['last-event-id'] ?? query['since'];
     const since = typeof last === 'string' && last !== '' ? last : undefined;
     this.live.start(response, queues, since, query['type']);
   }

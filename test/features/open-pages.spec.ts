@@ -1,0 +1,243 @@
+import type { Page } from 'playwright-core';
+import { describe, expect, it } from 'vitest';
+import { useBrowser } from '../support/browser.js';
+import { bootDashboard } from '../support/dashboard.js';
+import { gated } from '../support/queue-states.js';
+import { useRedis } from '../support/redis.js';
+import { latch, type Latch } from '../support/wait.js';
+
+const redis = useRedis();
+const open = useBrowser();
+
+/** Answers to calls of this address wait until the latch opens. */
+async function hold(page: Page, url: string): Promise<Latch> {
+  const gate = latch('the answers');
+  await page.route(url, async (route) => {
+    await gate.promise;
+    await route.continue();
+  });
+  return gate;
+}
+
+async function withJobs(count: number) {
+  const dashboard = await bootDashboard(redis);
+  const { queue } = dashboard;
+  await queue.pause();
+  await queue.addBulk(
+    Array.from({ length: count }, (_, n) => ({ name: 'a', data: n, options: { id: `job-${n}` } })),
+  );
+  const { page, faults } = await open(dashboard.url);
+  return { dashboard, queue, page, faults, jobs: `${dashboard.url}queues/work/jobs` };
+}
+
+describe('a list of jobs', () => {
+  it('keeps what a person types before it is loaded, and its filters in other states', async () => {
+    const { page, faults, jobs } = await withJobs(3);
+    const gate = await hold(page, '**/jobs?*');
+    await page.goto(jobs);
+    await page.getByLabel('Text in id, name or error').fill('job-1');
+    gate.open();
+    await page.getByRole('link', { name: 'job-2' }).waitFor();
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByText('1 match').waitFor();
+    await page.getByRole('link', { name: /^delayed/ }).click();
+    await page.getByText('Nothing matches.').waitFor();
+    expect(new URL(page.url()).search).toBe('?contains=job-1&state=delayed');
+    expect(faults).toEqual([]);
+  });
+
+  it('says how many of the selected jobs an act has changed, and selects none after it', async () => {
+    const { page, queue, faults, jobs } = await withJobs(3);
+    await page.goto(jobs);
+    await page.getByLabel('Select job-0').check();
+    await page.getByLabel('Select job-1').check();
+    await queue.remove('job-1');
+    await page.getByRole('button', { name: 'Remove 2' }).click();
+    await page.getByRole('button', { name: 'Remove', exact: true }).click();
+    await page.getByText('Remove: done for 1 of 2 jobs.').waitFor();
+    await page.getByRole('button', { name: 'Remove all 1 waiting jobs' }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it('is there at once when a person goes back to it, at the same place', async () => {
+    const { page, faults, jobs } = await withJobs(90);
+    await page.goto(`${jobs}?limit=100`);
+    await page.getByRole('link', { name: 'job-89' }).click();
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+    const gate = await hold(page, '**/jobs?*');
+    await page.goBack();
+    await page.getByRole('link', { name: 'job-89' }).waitFor();
+    await expect.poll(() => page.evaluate(() => window.scrollY)).toBeGreaterThan(1_000);
+    gate.open();
+    expect(faults).toEqual([]);
+  });
+
+  it('explains a filter that the server refuses', async () => {
+    const { page, jobs } = await withJobs(1);
+    await page.goto(`${jobs}?where=tenant`);
+    await page.getByText('The address is not valid.').waitFor();
+    expect(await page.locator('.empty').innerText()).toContain('a field, = and a value, such as tenant.id=7');
+  });
+
+  it('has the box in front of the name, 360 px wide', async () => {
+    const { page, faults, jobs } = await withJobs(2);
+    await page.setViewportSize({ width: 360, height: 800 });
+    await page.goto(jobs);
+    const box = (await page.getByLabel('Select job-0').boundingBox())!;
+    const name = (await page.getByRole('rowheader').first().evaluate(textBox))!;
+    expect(Math.abs(box.y + box.height / 2 - name.middle)).toBeLessThan(4);
+    expect(box.x + box.width).toBeLessThan(name.left);
+    await page.getByLabel('Select job-0').click();
+    await page.getByText('1 job selected').waitFor();
+    expect(faults).toEqual([]);
+  });
+});
+
+describe('an open page', () => {
+  it('keeps an edit when the session ends, and saves it after a login', async () => {
+    const { page, queue, jobs } = await withJobs(1);
+    await page.goto(`${jobs}/job-0`);
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel(/Data as JSON/).fill('{"edited":1}');
+    await page.route('**/api/v1/**', (route) =>
+      route.fulfill({ status: 401, json: { message: 'Unauthorized', statusCode: 401 } }),
+    );
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByRole('alert').getByText('The data is out of date. You are not logged in').waitFor();
+    expect(await page.getByLabel(/Data as JSON/).inputValue()).toBe('{"edited":1}');
+    await page.unroute('**/api/v1/**');
+    await page.route('**/api/v1/**', (route) =>
+      route.fulfill({ contentType: 'text/html', body: '<h1>Log in</h1>' }),
+    );
+    await page.getByRole('button', { name: 'Reload', exact: true }).click();
+    await page.getByText('The data is out of date. You are not logged in').waitFor();
+    await page.unroute('**/api/v1/**');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.locator('.tree').getByText('edited:').waitFor();
+    expect((await queue.get('job-0'))?.data).toEqual({ edited: 1 });
+  });
+
+  it('says that it is out of date as long as one of its calls fails', async () => {
+    const { page, dashboard } = await withJobs(1);
+    await page.route('**/api/v1/series?*', (route) => route.fulfill({ status: 500, json: {} }));
+    await page.goto(dashboard.url);
+    await page.getByText('The data is out of date.').waitFor();
+    await page.waitForResponse('**/api/v1/overview');
+    await page.getByRole('link', { name: 'work', exact: true }).waitFor();
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done))));
+    expect(await page.getByText('The data is out of date.').count()).toBe(1);
+  });
+
+  it('says so if the server does not answer', async () => {
+    const { page, dashboard } = await withJobs(1);
+    await page.addInitScript(() => {
+      const timeout = AbortSignal.timeout.bind(AbortSignal);
+      AbortSignal.timeout = (ms) => timeout(Math.min(ms, 50));
+    });
+    const gate = await hold(page, '**/api/v1/overview');
+    await page.goto(dashboard.url);
+    await page.getByRole('alert').waitFor();
+    expect(await page.getByRole('alert').innerText()).toContain('The application cannot be reached.');
+    gate.open();
+  });
+
+  it('survives an answer that it cannot show', async () => {
+    const { page, dashboard } = await withJobs(1);
+    await page.route('**/api/v1/overview', (route) => route.fulfill({ json: { queues: null } }));
+    await page.goto(dashboard.url);
+    await page.getByText('This page has an error.').waitFor();
+    await page.getByRole('link', { name: 'Schedules' }).click();
+    await page.getByRole('heading', { name: 'Schedules' }).waitFor();
+    expect(await page.getByText('This page has an error.').count()).toBe(0);
+  });
+});
+
+describe('the live events', () => {
+  it('come again after a refused stream, and after a pause all that happened', async () => {
+    const { page, queue, dashboard } = await withJobs(0);
+    await page.route('**/api/v1/events*', (route) => route.fulfill({ status: 502, body: 'bad gateway' }));
+    await page.goto(`${dashboard.url}live`);
+    await page.getByRole('heading', { name: 'Live lost' }).waitFor();
+    await page.unroute('**/api/v1/events*');
+    await page.getByRole('heading', { name: 'Live live' }).waitFor();
+    await queue.add('a', 1, { id: 'before' });
+    await page.getByRole('link', { name: 'before' }).waitFor();
+    const other = await open(`${dashboard.url}live`);
+    await other.page.getByRole('heading', { name: 'Live live' }).waitFor();
+    await page.getByRole('main').getByRole('button', { name: 'Freeze' }).click();
+    await queue.add('a', 1, { id: 'meanwhile' });
+    await other.page.getByRole('link', { name: 'meanwhile' }).waitFor();
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('link', { name: 'meanwhile' }).waitFor();
+    expect(await page.getByRole('link', { name: 'before' }).count()).toBe(1);
+  });
+
+  it('have the headings of their values as soon as they are shown, and are those of the chosen queue', async () => {
+    const dashboard = await bootDashboard(redis, { queues: ['mail'] });
+    const { page, faults } = await open(`${dashboard.url}live`, { viewport: { width: 360, height: 800 } });
+    await page.getByRole('heading', { name: 'Live live' }).waitFor();
+    await page.evaluate(() => {
+      const bare: string[] = [];
+      Object.assign(window, { bare });
+      const isBare = (node: Node): node is HTMLTableRowElement =>
+        node instanceof HTMLTableRowElement && node.cells[0]!.dataset['label'] === undefined;
+      new MutationObserver((records) =>
+        bare.push(
+          ...records
+            .flatMap(({ addedNodes }) => [...addedNodes])
+            .filter(isBare)
+            .map((row) => row.innerText),
+        ),
+      ).observe(document.body, { childList: true, subtree: true });
+    });
+    for (const id of ['one', 'two', 'three']) {
+      await dashboard.queue.add('a', 1, { id });
+      await page.getByRole('link', { name: id }).first().waitFor();
+    }
+    expect(await page.evaluate(() => (window as unknown as { bare: string[] }).bare)).toEqual([]);
+    await page.getByLabel('Queue').selectOption('mail');
+    await page.getByRole('link', { name: 'three' }).waitFor({ state: 'detached' });
+    expect(faults).toEqual([]);
+  });
+});
+
+describe('a chart', () => {
+  it('shows the values at the mouse, and the step that is not over as a rate', async () => {
+    const { handlers } = gated();
+    const dashboard = await bootDashboard(redis, { handlers: { done: handlers['done']! } });
+    const { page, faults } = await open(dashboard.url);
+    const stepMs = 3_600_000;
+    const last = Date.now() - stepMs / 2;
+    await page.route('**/api/v1/series?*', (route) =>
+      route.fulfill({
+        json: {
+          stepMs,
+          times: [last - 2 * stepMs, last - stepMs, last],
+          completed: [0, 420_000, 300_000],
+          failed: [60_000, 0, 0],
+          byName: {},
+          byQueue: {},
+          isCounted: true,
+        },
+      }),
+    );
+    await page.goto(`${dashboard.url}?hours=72`);
+    const shown = page.locator('figcaption');
+    await shown.getByText(/completed (9,9|10,0)\d\d/).waitFor();
+    await page.locator('.u-over').hover();
+    await shown.getByText('completed 7,000').waitFor();
+    await page.locator('.u-over').hover({ position: { x: 4, y: 4 } });
+    await shown.getByText('failed attempts 1,000').waitFor();
+    await page.getByText('As a table').click();
+    expect(await page.getByRole('row').nth(1).getByRole('cell').nth(1).textContent()).toMatch(/^(9,9|10,0)/);
+    expect(faults).toEqual([]);
+  });
+});
+
+/** The middle and the left edge of the text of an element. */
+function textBox(cell: Element): { readonly left: number; readonly middle: number } {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  const { left, top, height } = range.getBoundingClientRect();
+  return { left, middle: top + height / 2 };
+}
