@@ -66,6 +66,11 @@ describe('the dashboard without an application', () => {
     expect(await statusFor(`${url}api/v1/me`, 'localhost.evil.example')).toBe(403);
     const open = godwit(['serve', '-u', redis.url, '--host', '0.0.0.0']);
     expect([await open.ended(), open.err]).toEqual([2, expect.stringMatching(/needs --user/)]);
+    const long = godwit(['serve', '-u', redis.url, '--title', 'x'.repeat(61)]);
+    expect([await long.ended(), long.err]).toEqual([
+      2,
+      expect.stringMatching(/--title must be a string of 1 to 60/),
+    ]);
   });
 
   it('asks for the name and the password of --user, everywhere', async () => {

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { checkServer } from '../../engine/wire/server-check.js';
 import { GodwitError } from '../../errors.js';
+import { messageOf } from '../../errors/thrown.js';
 import { QueueInspector } from '../../inspect/queue-inspector.js';
 import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
 import { DONE, numberOf, stopped, type Command, type Context } from './context.js';
@@ -83,14 +84,16 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
       import('../dashboard/options.js'),
       import('../../events/queue-events.js'),
     ]);
-  const options = checkDashboardOptions({
-    path: PATH,
-    queues: 'all',
-    readOnly: values['read-only'] === true,
-    authorize: () => ({ allow: true, actor: login?.user ?? 'godwit serve' }),
-    ...(values['title'] !== undefined && { title: values['title'] }),
-    ...(values['environment'] !== undefined && { environment: values['environment'] }),
-  });
+  const options = asArguments(() =>
+    checkDashboardOptions({
+      path: PATH,
+      queues: 'all',
+      readOnly: values['read-only'] === true,
+      authorize: () => ({ allow: true, actor: login?.user ?? 'godwit serve' }),
+      ...(values['title'] !== undefined && { title: values['title'] }),
+      ...(values['environment'] !== undefined && { environment: values['environment'] }),
+    }),
+  );
   const { engine } = inspector.producer;
   const known = new Set<string>();
   const events = new QueueEvents(
@@ -131,6 +134,15 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
       await events.close();
     },
   };
+}
+
+/** The checked options. A fault names the argument, not the option of the module. */
+function asArguments<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    throw new UsageError(messageOf(error).replace('QueueDashboardModule.forRoot().', '--'), '');
+  }
 }
 
 /** If Redis is unreachable, the pages show that, and continue when it is back. */
