@@ -97,3 +97,10 @@ export function perTime(value: number, perMs: number): string {
 }
 
 const PER: Readonly<Record<number, string>> = { 1_000: 'second', 60_000: 'minute', 3_600_000: 'hour' };
+
+const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
+
+/** Signs that turn the direction of all text after them, as escapes: one in a name would turn the words around it too. */
+export function withoutTurns(text: string): string {
+  return text.replace(DIRECTIONS, (sign) => `\\u${sign.charCodeAt(0).toString(16)}`);
+}

@@ -3,12 +3,13 @@ import './styles/colours.css';
 import './styles/page.css';
 import './styles/parts.css';
 import './styles/narrow.css';
-import { render, type ComponentChildren } from 'preact';
+import { options, render, type ComponentChildren } from 'preact';
 import { useEffect, useErrorBoundary } from 'preact/hooks';
 import { decodeSegment } from '../../lib/subpaths/dashboard/segments.js';
 import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 import { usePoll } from './api.js';
 import { Dialog } from './dialogs.js';
+import { withoutTurns } from './format.js';
 import { isHelpOpen, SHORTCUTS } from './keys.js';
 import { ActionsPage } from './pages/actions.js';
 import { DeadPage } from './pages/dead.js';
@@ -208,5 +209,16 @@ function App() {
     </>
   );
 }
+
+// All texts of elements, wherever they come from. Fields that are edited keep theirs.
+const plain = (child: unknown) => (typeof child === 'string' ? withoutTurns(child) : child);
+const before = options.vnode?.bind(options);
+options.vnode = (vnode) => {
+  const props = vnode.props as { children?: unknown };
+  const { children } = props;
+  if (typeof vnode.type === 'string' && children !== undefined)
+    props.children = Array.isArray(children) ? children.map(plain) : plain(children);
+  before?.(vnode);
+};
 
 render(<App />, document.getElementById('app')!);

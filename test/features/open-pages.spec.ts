@@ -152,7 +152,72 @@ describe('an open page', () => {
   });
 });
 
+describe('a name or an id', () => {
+  it('turns no words around it, also not in a question', async () => {
+    const { page, queue, faults, jobs } = await withJobs(0);
+    const name = 'a\u202Eb';
+    await queue.add(name, name, { id: 'c\u2066d', group: name });
+    await page.goto(`${jobs}?name=${encodeURIComponent(name)}`);
+    await page.getByRole('button', { name: /^Remove all/ }).click();
+    await page.getByText('Remove all waiting jobs with name a\\u202eb in queue work. Jobs').waitFor();
+    await page.getByRole('button', { name: 'Keep as it is' }).click();
+    await page.getByRole('link', { name: 'c\\u2066d' }).click();
+    await page.getByRole('heading', { name: 'a\\u202eb' }).waitFor();
+    await page.locator('.tree').waitFor();
+    expect(await page.locator('body').innerText()).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
+    await page.getByRole('button', { name: 'Edit' }).click();
+    expect(await page.getByLabel(/Data as JSON/).inputValue()).toBe(JSON.stringify(name));
+    expect(faults).toEqual([]);
+  });
+});
+
+describe('the page of a delayed job', () => {
+  it('has one time at which it is due, though the clocks of two hosts differ', async () => {
+    const { page, queue, jobs } = await withJobs(0);
+    await queue.add('a', 1, { id: 'later', delay: '1h' });
+    await page.route('**/api/v1/**/jobs/later', async (route) => {
+      const response = await route.fetch();
+      const job = await response.json();
+      await route.fulfill({ json: { ...job, dueAt: job.createdAt + job.delay + 72 } });
+    });
+    await page.goto(`${jobs}/later`);
+    await page.getByText('First run, after a delay of 1 h').waitFor();
+    expect(await page.locator('.timeline li').count()).toBe(2);
+    expect(await page.getByText('Delayed until').locator('..').innerText()).toMatch(/in\s(59\smin|1\sh)/);
+  });
+});
+
+describe('the bar at the top', () => {
+  it('fits into windows of any width', async () => {
+    const dashboard = await bootDashboard(redis, {
+      dashboard: {
+        authorize: () => ({ allow: 'admin', actor: 'somebody@a-long-domain.example' }),
+        title: 'title '.repeat(10),
+        environment: 'environment of this dashboard',
+      },
+    });
+    const { page, faults } = await open(dashboard.url);
+    await page.getByText('somebody@').waitFor();
+    const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+    for (const width of [1280, 1130, 1024, 900, 640, 360]) {
+      await page.setViewportSize({ width, height: 800 });
+      await expect.poll(overflow).toBe(0);
+    }
+    expect(faults).toEqual([]);
+  });
+});
+
 describe('the live events', () => {
+  it('are out of date while Redis is away', async () => {
+    const { page, dashboard } = await withJobs(0);
+    await page.route(/api\/v1\/(?!events|me)/, (route) =>
+      route.fulfill({ status: 503, json: { error: { code: 'GODWIT_REDIS_UNAVAILABLE', message: 'away' } } }),
+    );
+    await page.goto(`${dashboard.url}live`);
+    await page.getByRole('alert').waitFor();
+    expect(await page.getByRole('alert').innerText()).toContain('The data is out of date. away');
+  });
+
   it('come again after a refused stream, and after a pause all that happened', async () => {
     const { page, queue, dashboard } = await withJobs(0);
     await page.route('**/api/v1/events*', (route) => route.fulfill({ status: 502, body: 'bad gateway' }));

@@ -337,8 +337,9 @@ function Timeline({ job }: { job: JobDetail }) {
       : `Attempt ${job.attempt} started`,
     job.state === 'active',
   );
-  if (job.state === 'delayed' && job.dueAt !== job.createdAt! + job.delay)
-    add(job.dueAt, 'delayed', `Attempt ${job.attempt + 1} is due`);
+  // The clock of the process that added it may differ a little from that of Redis.
+  const isFirst = job.dueAt !== null && Math.abs(job.dueAt - job.createdAt! - job.delay) < 1_000;
+  if (job.state === 'delayed' && !isFirst) add(job.dueAt, 'delayed', `Attempt ${job.attempt + 1} is due`);
   add(
     job.endedAt,
     job.state,
@@ -406,7 +407,8 @@ function Facts({ job }: { job: JobDetail }) {
     ]);
   if (job.schedule !== null) facts.push(['Schedule', <a href="schedules">{job.schedule}</a>]);
   if (job.state === 'cancelled') facts.push(['Cancelled because', job.cancelReason]);
-  const { digest, ...own } = job.options;
+  const { digest, runnableAt, ...own } = job.options;
+  if (typeof runnableAt === 'number') facts.push(['Delayed until', <Time at={runnableAt} />]);
   if (digest !== undefined)
     facts.push([
       'Unique key',

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { LiveBatch, LiveEvent } from '../../../lib/subpaths/dashboard/live.js';
+import { usePoll } from '../api.js';
 import { count, moment } from '../format.js';
 import { frozen, go, href, jobPath, me, query, queuePath, ROOT } from '../state.js';
 import { Card, Empty, Table } from '../widgets.js';
@@ -83,6 +84,8 @@ export function LivePage() {
   const queue = query.value.get('queue');
   const type = query.value.get('type');
   const { rows, status, skipped, clear } = useEvents(queue, type);
+  // It asks Redis. In the stream, a Redis that is away looks the same as one without events.
+  usePoll('bulk', 5_000);
   const shown = rows.filter(
     (row) => (type === null || row.type === type) && (queue === null || row.queue === queue),
   );
