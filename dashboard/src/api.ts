@@ -93,15 +93,20 @@ const FINAL = [400, 403, 404];
  *
  * @param isHeld whether the answer on the page stays for now.
  */
-export function usePoll<T>(path: string | null, everyMs: number, isHeld = false): Polled<T> {
+export function usePoll<T>(
+  path: string | null,
+  everyMs: number | ((latest: T | undefined) => number),
+  isHeld = false,
+): Polled<T> {
   const [state, setState] = useState<Answered<T>>({ path: null, data: undefined });
-  const held = useRef(isHeld);
-  held.current = isHeld;
+  const given = useRef({ isHeld, everyMs });
+  given.current = { isHeld, everyMs };
   const all = refreshes.value;
   useEffect(() => {
     if (path === null) return undefined;
     let isOver = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let latest: T | undefined;
     const ask = async () => {
       timer = undefined;
       try {
@@ -109,6 +114,7 @@ export function usePoll<T>(path: string | null, everyMs: number, isHeld = false)
         if (isOver) return;
         setTrouble(path, null);
         keep(path, data);
+        latest = data;
         setState({ path, data });
       } catch (error) {
         if (isOver) return;
@@ -126,11 +132,12 @@ export function usePoll<T>(path: string | null, everyMs: number, isHeld = false)
       again();
     };
     const again = () => {
-      if (everyMs > 0 && !isOver)
-        timer = setTimeout(next, troubles.value.has(path) ? Math.max(everyMs, 3_000) : everyMs);
+      const { everyMs: every } = given.current;
+      const ms = typeof every === 'number' ? every : every(latest);
+      if (ms > 0 && !isOver) timer = setTimeout(next, troubles.value.has(path) ? Math.max(ms, 3_000) : ms);
     };
     const next = () => {
-      if (document.hidden || frozen.value || held.current) again();
+      if (document.hidden || frozen.value || given.current.isHeld) again();
       else void ask();
     };
     const onVisible = () => {
@@ -145,7 +152,7 @@ export function usePoll<T>(path: string | null, everyMs: number, isHeld = false)
       clearTimeout(timer);
       document.removeEventListener('visibilitychange', onVisible);
     };
-  }, [path, everyMs, all]);
+  }, [path, all]);
   useEffect(() => (path === null ? undefined : () => setTrouble(path, null)), [path]);
   const isFresh = state.path === path;
   const data = isFresh ? state.data : (answers.get(path ?? '') as T | undefined);

@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
 import { useBrowser } from '../support/browser.js';
+import { atEnd } from '../support/cleanup.js';
 import { bootDashboard } from '../support/dashboard.js';
 import { gated } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
@@ -17,6 +18,15 @@ async function hold(page: Page, url: string): Promise<Latch> {
     await route.continue();
   });
   return gate;
+}
+
+/** Changes the answers to calls of this address. */
+async function alter(page: Page, url: string, change: (answer: any) => unknown): Promise<void> {
+  await page.route(url, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ json: change(await response.json()) });
+  });
+  atEnd(() => page.unrouteAll({ behavior: 'ignoreErrors' }));
 }
 
 async function withJobs(count: number) {
@@ -69,6 +79,24 @@ describe('a list of jobs', () => {
     await page.getByRole('link', { name: 'job-89' }).waitFor();
     await expect.poll(() => page.evaluate(() => window.scrollY)).toBeGreaterThan(1_000);
     gate.open();
+    expect(faults).toEqual([]);
+  });
+
+  it('is searched again less often if a search reads many jobs', async () => {
+    const { page, faults, jobs } = await withJobs(1);
+    const calls: string[] = [];
+    page.on('request', (request) => {
+      if (request.url().includes('/jobs?')) calls.push(request.url());
+    });
+    await alter(page, '**/api/v1/**/jobs?*', (list) => ({ ...list, examined: 10_000 }));
+    await page.clock.install();
+    await page.goto(`${jobs}?contains=nothing`);
+    await page.getByText('Nothing matches.').waitFor();
+    const before = calls.length;
+    await page.clock.runFor(25_000);
+    expect(calls.length).toBe(before);
+    await page.clock.runFor(10_000);
+    await expect.poll(() => calls.length).toBe(before + 1);
     expect(faults).toEqual([]);
   });
 
@@ -152,6 +180,25 @@ describe('an open page', () => {
   });
 });
 
+describe('long lists', () => {
+  it('say that there are more schedules, and lead back to the newest actions', async () => {
+    const { page, dashboard, queue } = await withJobs(0);
+    await queue.schedules.upsert('first', { every: '1h' }, { name: 'a' });
+    await alter(page, '**/api/v1/schedules', ([one]) =>
+      Array.from({ length: 200 }, (_, n) => ({ ...one, id: `s-${n}` })),
+    );
+    await page.goto(`${dashboard.url}schedules`);
+    await page.getByText('Only the first 200 schedules of work are shown.').waitFor();
+    await queue.as('ada').pause();
+    await queue.as('ada').resume();
+    await alter(page, '**/api/v1/actions', (list) => ({ ...list, cursor: '9999999999999-0' }));
+    await page.goto(`${dashboard.url}actions`);
+    await page.getByRole('button', { name: 'Older' }).click();
+    await page.getByRole('button', { name: 'Newest' }).click();
+    expect(new URL(page.url()).search).toBe('');
+  });
+});
+
 describe('a name or an id', () => {
   it('turns no words around it, also not in a question', async () => {
     const { page, queue, faults, jobs } = await withJobs(0);
@@ -175,11 +222,10 @@ describe('the page of a delayed job', () => {
   it('has one time at which it is due, though the clocks of two hosts differ', async () => {
     const { page, queue, jobs } = await withJobs(0);
     await queue.add('a', 1, { id: 'later', delay: '1h' });
-    await page.route('**/api/v1/**/jobs/later', async (route) => {
-      const response = await route.fetch();
-      const job = await response.json();
-      await route.fulfill({ json: { ...job, dueAt: job.createdAt + job.delay + 72 } });
-    });
+    await alter(page, '**/api/v1/**/jobs/later', (job) => ({
+      ...job,
+      dueAt: job.createdAt + job.delay + 72,
+    }));
     await page.goto(`${jobs}/later`);
     await page.getByText('First run, after a delay of 1 h').waitFor();
     expect(await page.locator('.timeline li').count()).toBe(2);

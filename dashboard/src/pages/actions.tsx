@@ -40,7 +40,7 @@ export function ActionsPage() {
       </div>
       <BulkActs queue={queue ?? undefined} hasAll />
       {data ? (
-        <ActionList data={data} onNext={(next) => show({ cursor: next })} />
+        <ActionList data={data} isFirst={!cursor} onNext={(next) => show({ cursor: next })} />
       ) : (
         <Waiting error={error} />
       )}
@@ -48,7 +48,15 @@ export function ActionsPage() {
   );
 }
 
-function ActionList({ data, onNext }: { data: ActionsView; onNext: (cursor: string) => void }) {
+function ActionList({
+  data,
+  isFirst,
+  onNext,
+}: {
+  data: ActionsView;
+  isFirst: boolean;
+  onNext: (cursor: string) => void;
+}) {
   return (
     <Card>
       {data.actions.length === 0 ? (
@@ -68,7 +76,7 @@ function ActionList({ data, onNext }: { data: ActionsView; onNext: (cursor: stri
               <td class="text">
                 <Target text={one.target} />
               </td>
-              <td>{one.count ?? '–'}</td>
+              <td class="num">{one.count ?? '–'}</td>
               <td>
                 <span class={one.result === 'ok' || one.result === 'started' ? '' : 'badge bad'}>
                   {one.result}
@@ -78,11 +86,18 @@ function ActionList({ data, onNext }: { data: ActionsView; onNext: (cursor: stri
           ))}
         </Table>
       )}
-      {data.cursor !== null && (
-        <button type="button" onClick={() => onNext(data.cursor!)}>
-          Older
-        </button>
-      )}
+      <div class="row pages">
+        {!isFirst && (
+          <button type="button" onClick={() => onNext('')}>
+            Newest
+          </button>
+        )}
+        {data.cursor !== null && (
+          <button type="button" onClick={() => onNext(data.cursor!)}>
+            Older
+          </button>
+        )}
+      </div>
     </Card>
   );
 }

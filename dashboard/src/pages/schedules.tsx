@@ -8,10 +8,16 @@ import { NextTimes } from '../next-times.js';
 import { jobPath, queuePath, schedulePath } from '../state.js';
 import { Card, Empty, Json, State, Table, Time, Waiting } from '../widgets.js';
 
+/** The server sends at most as many of each queue. */
+const MAX = 200;
+
 export function SchedulesPage() {
   const { data, error } = usePoll<ScheduleView[]>('schedules', 10_000);
   const [edited, setEdited] = useState<ScheduleView | null>(null);
   if (!data) return <Waiting error={error} />;
+  const counts = new Map<string, number>();
+  for (const { queue } of data) counts.set(queue, (counts.get(queue) ?? 0) + 1);
+  const cut = [...counts.keys()].filter((queue) => counts.get(queue)! >= MAX);
   return (
     <>
       <h1>Schedules</h1>
@@ -29,6 +35,11 @@ export function SchedulesPage() {
               <Row key={`${one.queue}/${one.id}`} one={one} onEdit={() => setEdited(one)} />
             ))}
           </Table>
+        )}
+        {cut.length > 0 && (
+          <p class="faint">
+            Only the first {MAX} schedules of {cut.join(', ')} are shown. See more with godwit schedules.
+          </p>
         )}
       </Card>
     </>
