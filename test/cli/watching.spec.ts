@@ -112,6 +112,19 @@ describe('watch', () => {
 });
 
 describe('top', () => {
+  it('says how many queues it has no lines for', async () => {
+    const names = ['a', 'b', 'c', 'd', 'e'];
+    const { queueOf } = await bootQueue(redis, { watch: false, queues: names.map((name) => ({ name })) });
+    await Promise.all(names.map((name) => queueOf(name).add('x', 1)));
+    await using inspector = createInspector({ connection: redis.url, prefix: redis.prefix });
+    const print = new Printer(standardOutput(), { width: 80, color: false }, false, false, false);
+    const shown = async (rows: number) =>
+      page({ inspector, print, prefix: redis.prefix, words: [] }, { columns: 80, rows });
+    await until(async () => (await shown(24)).match(/^[a-e] /gm)?.length === 5, PATIENT);
+    expect(await shown(24)).not.toContain('more');
+    expect(await shown(7)).toMatch(/ [23] queues more {3}q ends\n/);
+  });
+
   it('shows the jobs that have run longest under the queues', async () => {
     const end = latch('the end of the jobs');
     const { queue } = await bootQueue(redis, { watch: false, handlers: { slow: () => end.promise } });

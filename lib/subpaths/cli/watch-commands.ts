@@ -329,13 +329,14 @@ export async function page(
     const { found, rows, workers } = await queueRows(context, words);
     const sum = (state: 'waiting' | 'active' | 'dead') =>
       found.reduce((all, { counts }) => all + counts[state], 0);
-    const head = `godwit ${prefix}   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead   q ends`;
     const names = new Set(found.map(({ name }) => name));
     const runs = runsOf(workers)
       .filter(({ queue }) => names.has(queue))
       .slice(0, MOST_RUNNING);
     // Besides the rows: the head, two empty lines and the titles of both tables.
     const lines = Math.max(2, height - (runs.length > 0 ? runs.length + 6 : 4));
+    const cut = rows.length > lines ? `   ${rows.length - lines} queues more` : '';
+    const head = `godwit ${prefix}   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead${cut}   q ends`;
     const running = runs.length > 0 ? `\n${table(RUN_COLUMNS, runs.map(runRow), screen)}` : '';
     return `${print.paint('bold', head)}\n\n${table(QUEUE_COLUMNS, rows.slice(0, lines), screen)}${running}`;
   } catch (error) {
