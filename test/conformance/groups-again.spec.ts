@@ -124,6 +124,17 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     },
   );
 
+  it('keep a name with text that JSON shows like half of a surrogate pair', async () => {
+    const group = String.raw`C:\ud83d`;
+    await set('g', { concurrency: 1 }, 'code');
+    await t.add(...some(group, 1));
+    const { ids } = await take(1);
+    await t.settle(retried(ids[0]!, { delayMs: 0 }));
+    expect((await take(1)).ids).toEqual(ids);
+    const { groups } = await t.engine.limits.groups(QUEUE, '0', 10);
+    expect(groups.map(({ field }) => field)).toEqual([`g:${group}`]);
+  });
+
   it('take turns again when their dead jobs are retried', async () => {
     await t.add(...some('a', 3), ...some('b', 1));
     const { ids } = await take(4);

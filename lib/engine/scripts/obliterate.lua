@@ -1,4 +1,4 @@
---@needs workers, limits
+--@needs workers, json
 -- Deletes all data of the queue. Redis frees the memory in the background. The lanes of producers expire on their own. The format
 -- number stays, because processes may still use the queue. The number of the last event stays too: readers continue after it, and
 -- would miss all events if the numbers started again. The limits in the code stay: the running processes have written them when they

@@ -1,4 +1,4 @@
---@needs types, bodies, body-lines, names, lines, limits, workers, bell
+--@needs types, bodies, body-lines, names, lines, limits, json, workers, bell
 -- Changes one part of a rule. A change at run time keeps the fields that it does not have, because several changes may be made at once.
 -- Jobs that run already count against a new concurrency, so the caller names the active sets.
 check_bodies()

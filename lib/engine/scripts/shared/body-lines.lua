@@ -1,14 +1,9 @@
---@needs count
+--@needs count, json
 -- A body has four lines: name, time of the add, options as JSON, data. Scripts replace whole lines and leave the others as they
 -- are.
 
--- The options of a job as a table. Empty if the body has none or they cannot be read. cjson refuses half of a surrogate
--- pair, which a header may have.
-local function options_of(body)
-  local is_json, read = pcall(cjson.decode,
-    (string.gsub(string.match(body, '^[^\n]+\n[0-9a-z]+\n({[^\n]*})\n') or '', '\\u[dD][89a-fA-F]%x%x', '\\ufffd')))
-  return is_json and type(read) == 'table' and read or {}
-end
+-- The options of a job as a table. Empty if the body has none or they cannot be read.
+local function options_of(body) return table_in(string.match(body, '^[^\n]+\n[0-9a-z]+\n({[^\n]*})\n')) end
 
 local function priority_of(body)
   local priority = options_of(body).p

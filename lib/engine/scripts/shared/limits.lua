@@ -1,11 +1,6 @@
---@needs rates
+--@needs rates, json
 -- Limits of a queue (field `q`), of all groups (`g`), of one group (`g:` and its name) and of one job name (`n:` and the name).
 -- `limits` has the rules as JSON, `limitStates` has how much of them is used.
-
-local function table_in(text)
-  local is_json, read = pcall(cjson.decode, text or '')
-  return is_json and type(read) == 'table' and read or {}
-end
 
 -- A rule has a part from code and a part that was set at run time. The second wins field by field. `base` has the defaults.
 local function limits_in(text, base)
