@@ -63,6 +63,20 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       expect((await take(9, 'other')).ids).toEqual(['a.1']);
     });
 
+    it('wake a worker if a lost job takes the place of the dead job that holds the others back', async () => {
+      await set('g', { order: 'strict', onDead: 'block' }, 'code');
+      await t.add(...some('a', 2));
+      await take(9);
+      await die();
+      await t.add(...some('b', 1));
+      expect((await take(9)).ids).toEqual(['b.0']);
+      await lose();
+      while (await wasRung());
+      await t.engineWith({ deadMax: 1 }).recover(QUEUE, { worker: WORKER, ...recovering, maxStalls: 0 });
+      expect(await wasRung()).toBe(true);
+      expect((await take(9, 'other')).ids).toEqual(['a.1']);
+    });
+
     it('wake a worker if the lost job is dead and does not stop them', async () => {
       await set('g', { order: 'strict' }, 'code');
       await t.add(...some('a', 2));

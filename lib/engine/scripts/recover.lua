@@ -70,7 +70,7 @@ for i = 1, #dead do finish_dead(dead[i], with_attempts(dead[i], rule_stalledReco
 if #dead > 0 then
   tally_names_of('dead', dead, day)
   say(events, 'dead', #dead, table.concat(dead, '\n'), 'name', names_of(dead), 'reason', 'stalled')
-  trim_dead(events, now)
+  if select(2, trim_dead(events, now)) then traces.has_freed = true end
 end
 if #waiting + #suspects > 0 or traces.has_freed then ring() end
 write_events(events, now)
