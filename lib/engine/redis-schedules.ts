@@ -53,8 +53,9 @@ export class RedisSchedules implements ScheduleVerbs {
     return { total, schedules: found };
   }
 
-  put(queue: string, { id, revision, record, nextAt }: PutSchedule): Promise<'written' | 'changed'> {
+  async put(queue: string, { id, revision, record, nextAt }: PutSchedule): Promise<'written' | 'changed'> {
     const keep = nextAt === 'keep';
+    await this.store.checkQueue(queue);
     this.store.makeKnown([queue]);
     return this.store.run(putSchedule, this.keys(queue), {
       id,

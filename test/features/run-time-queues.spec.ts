@@ -196,6 +196,10 @@ describe('a queue whose name is known at run time', () => {
     await redis.admin.hset(keyOf(redis, 'meta').replace(':work}', ':newer}'), 'format', 99);
     const code = 'GODWIT_QUEUE_FORMAT';
     await expect(producer.queue('newer').add('one', null)).rejects.toMatchObject({ code });
+    await expect(
+      producer.queue('newer').schedules.upsert('hourly', { every: '1h' }, { name: 'one' }),
+    ).rejects.toMatchObject({ code });
+    await expect(producer.queue('newer').add('one', null)).rejects.toMatchObject({ code });
     await expect(runtime.work('newer', () => 1)).rejects.toMatchObject({ code });
     expect(runtime.workers.map(({ queue }) => queue)).toEqual(['work']);
     await using alone = createProducer({ connection: redis.url, prefix: redis.prefix });
