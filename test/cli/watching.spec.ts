@@ -122,7 +122,8 @@ describe('top', () => {
       page({ inspector, print, prefix: redis.prefix, words: [] }, { columns: 80, rows });
     await until(async () => (await shown(24)).match(/^[a-e] /gm)?.length === 5, PATIENT);
     expect(await shown(24)).not.toContain('more');
-    expect(await shown(7)).toMatch(/ [23] queues more {3}q ends\n/);
+    expect(await shown(7)).toMatch(/ [23] more queues {3}q ends\n/);
+    expect((await shown(8)) + (await shown(9))).toMatch(/ 1 more queue {3}q ends\n/);
   });
 
   it('shows the jobs that have run longest under the queues', async () => {

@@ -335,7 +335,7 @@ export async function page(
       .slice(0, MOST_RUNNING);
     // Besides the rows: the head, two empty lines and the titles of both tables.
     const lines = Math.max(2, height - (runs.length > 0 ? runs.length + 6 : 4));
-    const cut = rows.length > lines ? `   ${rows.length - lines} queues more` : '';
+    const cut = rows.length > lines ? `   ${counted(rows.length - lines, 'more queue')}` : '';
     const head = `godwit ${prefix}   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead${cut}   q ends`;
     const running = runs.length > 0 ? `\n${table(RUN_COLUMNS, runs.map(runRow), screen)}` : '';
     return `${print.paint('bold', head)}\n\n${table(QUEUE_COLUMNS, rows.slice(0, lines), screen)}${running}`;
