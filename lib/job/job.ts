@@ -67,7 +67,7 @@ export interface Job<Data = unknown, Input = Data> {
    * Replaces the data of the job, for this attempt and all later ones. With a schema, it takes the input of the schema, as `add` does.
    * When the promise resolves, the data is stored and `job.data` is what later attempts get; an event `updated` is emitted.
    *
-   * Await it: otherwise nobody hears of an error.
+   * Await it: otherwise its errors are lost.
    *
    * @throws {InvalidPayloadError | PayloadTooLargeError | RedisUnavailableError | RedisRefusedError}
    * @throws {SchemaViolationError} if the job has a definition and the data does not match its schema

@@ -27,7 +27,7 @@ export function update(queue: MemoryQueue, call: UpdateCall, limits: QueueLimits
     : { kind: 'updated', state: 'waiting', dueAt: null };
 }
 
-/** A job that collects the data of adds takes no more: its row has no time any more. */
+/** A changed job with `aggregate` takes no more items: for that, its row needs a time. */
 function stopCollecting({ keys }: MemoryQueue, { id, body }: MemoryJob): void {
   const { items, digest } = decodeBody(body)!.options;
   const row = items === undefined || digest === undefined ? undefined : keys.get(digest);

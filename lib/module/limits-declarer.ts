@@ -9,7 +9,8 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 /**
  * Writes the limits from the code of this process before its workers claim. Limits that the code no longer has are removed.
  * Limits that were set at run time stay. A process that only adds jobs writes the limits that no worker has written, and removes
- * none; it writes them again when Redis has lost its data. If Redis is unreachable, the declarer tries again in the background.
+ * none. When Redis has lost its data, a worker process does the same for all its queues. If Redis is unreachable, the declarer tries
+ * again in the background.
  */
 export class LimitsDeclarer {
   private readonly logger = new Log('QueueModule');
@@ -23,7 +24,7 @@ export class LimitsDeclarer {
     await Promise.all(queues.map((queue) => this.declare(queue, true, 1)));
   }
 
-  /** Writes those limits of these queues that Redis does not have: this process only adds jobs to them, or Redis lost its data. */
+  /** Writes the limits of these queues that Redis does not have: this process only adds jobs to them, or Redis has lost its data. */
   async writeMissing(queues: readonly ResolvedQueueOptions[]): Promise<void> {
     const limited = queues.filter(({ limits }) => limits && limits.rules.size + limits.shared.size > 0);
     await Promise.all(limited.map((queue) => this.declare(queue, false, 1)));

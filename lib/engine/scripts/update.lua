@@ -59,7 +59,7 @@ elseif not is_held then
   end
 end
 
--- A job that collects the data of adds takes no more: its row has no time any more.
+-- A changed job with `aggregate` takes no more items: for that, its row needs a time.
 if is_collector then
   local row = row_of(options_of(body).unique or '')
   if row.holder == arg_id then put_row(row.digest, arg_id, 0, row.since, row.next) end
