@@ -139,6 +139,13 @@ describe('top', () => {
     expect(lines[0]).toMatch(/ 7 active /);
     expect(lines[5]).toMatch(/^QUEUE +NAME +ID +ATTEMPT +SINCE +PROCESS$/);
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
+    const narrow = await page(
+      { inspector, print, prefix: redis.prefix, words: [] },
+      { columns: 40, rows: 24 },
+    );
+    expect(narrow).toMatch(/^QUEUE +WAITING +ACTIVE +DEAD +STATE$/m);
+    expect(narrow).toMatch(/^work +0 +7 +0 +open$/m);
+    expect(narrow.split('\n').filter((line) => line.length > 40)).toEqual([]);
     end.open();
   });
 });

@@ -1,4 +1,5 @@
 import { emitKeypressEvents } from 'node:readline';
+import { stripVTControlCharacters } from 'node:util';
 import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
 import { pause } from '../../contract/retry.js';
 import { countedBetween, countedDays, type CountedDays } from '../../contract/stats.js';
@@ -23,7 +24,7 @@ import {
 } from './context.js';
 import { doctor } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows, RUN_COLUMNS, runRow, runsOf } from './queue-commands.js';
-import { age, jobsWait, table } from './table.js';
+import { age, jobsWait, table, type Cell, type Column, type Screen } from './table.js';
 import { UsageError } from './usage-error.js';
 
 const tail: Command = {
@@ -318,6 +319,29 @@ const top: Command = {
   },
 };
 
+/** Columns that `top` leaves out on a narrow terminal, the first one first. A line that wraps would push out the head. */
+const LESS_NEEDED = ['DELAYED', 'OLDEST', 'WORKERS', 'PROCESS', 'ATTEMPT', 'ID', 'ACTIVE'];
+
+/** A table without the columns for which the screen is too narrow. */
+function fitting(
+  columns: readonly Column[],
+  rows: readonly (readonly Cell[])[],
+  screen: Screen & { readonly width: number },
+): string {
+  const text = table(columns, rows, screen);
+  const isWide = stripVTControlCharacters(text)
+    .split('\n')
+    .some((line) => line.length > screen.width);
+  const title = isWide && LESS_NEEDED.find((one) => columns.some((column) => column.title === one));
+  if (!title) return text;
+  const at = columns.findIndex((column) => column.title === title);
+  return fitting(
+    columns.toSpliced(at, 1),
+    rows.map((row) => row.toSpliced(at, 1)),
+    screen,
+  );
+}
+
 /** The page of `top` on a terminal of this size. */
 export async function page(
   context: Pick<Context, 'inspector' | 'print' | 'prefix' | 'words'>,
@@ -336,9 +360,10 @@ export async function page(
     // Besides the rows: the head, two empty lines and the titles of both tables.
     const lines = Math.max(2, height - (runs.length > 0 ? runs.length + 6 : 4));
     const cut = rows.length > lines ? `   ${counted(rows.length - lines, 'more queue')}` : '';
-    const head = `godwit ${prefix}   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead${cut}   q ends`;
-    const running = runs.length > 0 ? `\n${table(RUN_COLUMNS, runs.map(runRow), screen)}` : '';
-    return `${print.paint('bold', head)}\n\n${table(QUEUE_COLUMNS, rows.slice(0, lines), screen)}${running}`;
+    const counts = `   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead${cut}   q ends`;
+    const head = `${`godwit ${prefix}`.slice(0, Math.max(6, columns - counts.length))}${counts}`;
+    const running = runs.length > 0 ? `\n${fitting(RUN_COLUMNS, runs.map(runRow), screen)}` : '';
+    return `${print.paint('bold', head.slice(0, columns))}\n\n${fitting(QUEUE_COLUMNS, rows.slice(0, lines), screen)}${running}`;
   } catch (error) {
     return `${print.paint('red', (error as Error).message)}\n`;
   }
