@@ -121,6 +121,20 @@ describe('a list of jobs', () => {
   });
 });
 
+describe('the list of queues', () => {
+  it('has a button to pause only for the queues that the person may pause', async () => {
+    const dashboard = await bootDashboard(redis, {
+      queues: ['mail'],
+      dashboard: { authorize: (_request, _action, { queue }) => (queue === 'mail' ? 'viewer' : 'admin') },
+    });
+    const { page, faults } = await open(`${dashboard.url}queues`);
+    await page.getByRole('button', { name: 'Pause work' }).waitFor();
+    await page.getByRole('link', { name: 'mail', exact: true }).waitFor();
+    expect(await page.getByRole('button', { name: 'Pause mail' }).count()).toBe(0);
+    expect(faults).toEqual([]);
+  });
+});
+
 describe('an open page', () => {
   it('keeps an edit when the session ends, and saves it after a login', async () => {
     const { page, queue, jobs } = await withJobs(1);

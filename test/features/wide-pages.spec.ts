@@ -99,6 +99,10 @@ async function openBusy(width: number) {
   const { page, faults } = await open(dashboard.url, { viewport: { width, height: 900 } });
   const names = ['shop.notifications', 'shop.emails', 'media'];
   const now = Date.now();
+  await page.route('**/api/v1/me', async (route) => {
+    const me = (await (await route.fetch()).json()) as object;
+    await route.fulfill({ json: { ...me, queues: names, pausable: names } });
+  });
   await page.route('**/api/v1/overview', (route) =>
     route.fulfill({ json: { now, queues: names.map(busy), attention: [], processes: 12 } }),
   );

@@ -170,7 +170,8 @@ function QueueTable({ queues, series }: { queues: readonly QueueView[]; series: 
       </Empty>
     );
   const times = series?.isCounted ? (series.byQueue ?? {}) : null;
-  const canPause = me.value?.rights.includes('queue.pause') ?? false;
+  const pausable = new Set(me.value?.pausable);
+  const canPause = queues.some(({ name }) => pausable.has(name));
   return (
     <Table
       label="Queues"
@@ -193,7 +194,7 @@ function QueueTable({ queues, series }: { queues: readonly QueueView[]; series: 
       {byPrefix(queues).map(([prefix, group]) => (
         <Fragment key={prefix}>
           {group.length > 1 && (
-            <GroupRow prefix={prefix} queues={group} columns={times ? 7 : 4} canPause={canPause} />
+            <GroupRow prefix={prefix} queues={group} columns={times ? 7 : 4} hasButtons={canPause} />
           )}
           {group.map((queue) => (
             <QueueRow
@@ -201,7 +202,8 @@ function QueueTable({ queues, series }: { queues: readonly QueueView[]; series: 
               queue={queue}
               times={times && (times[queue.name] ?? NO_TIMES)}
               isInGroup={group.length > 1}
-              canPause={canPause}
+              hasButtons={canPause}
+              canPause={pausable.has(queue.name)}
             />
           ))}
         </Fragment>
@@ -228,13 +230,14 @@ function GroupRow({
   prefix,
   queues,
   columns,
-  canPause,
+  hasButtons,
 }: {
   prefix: string;
   queues: readonly QueueView[];
   /** How many columns are left empty before the last number. */
   columns: number;
-  canPause: boolean;
+  /** Whether the table has a column of buttons. */
+  hasButtons: boolean;
 }) {
   const sum = (of: (queue: QueueView) => number) => queues.reduce((all, queue) => all + of(queue), 0);
   return (
@@ -255,7 +258,7 @@ function GroupRow({
       <td class="num">{compact(sum(({ today }) => today.processed))}</td>
       <td class="num">{compact(sum(({ today }) => today.failed))}</td>
       <td />
-      {canPause && <td />}
+      {hasButtons && <td />}
     </tr>
   );
 }
@@ -264,11 +267,13 @@ function QueueRow({
   queue,
   times,
   isInGroup,
+  hasButtons,
   canPause,
 }: {
   queue: QueueView;
   times: QueueTimes | null;
   isInGroup: boolean;
+  hasButtons: boolean;
   canPause: boolean;
 }) {
   const { name, counts, paused, slots, oldestWaitingMs, today, consumers } = queue;
@@ -298,16 +303,18 @@ function QueueRow({
       <td class="num">{compact(today.failed)}</td>
       {/* If times are shown, it is the last of an odd number of values, so it gets a separate line on a narrow screen. */}
       <td class={times ? '' : 'num'}>{consumers === 0 ? <span class="badge bad">none</span> : consumers}</td>
-      {canPause && (
+      {hasButtons && (
         <td>
-          <button
-            type="button"
-            class="small"
-            aria-label={`${paused ? 'Resume' : 'Pause'} ${name}`}
-            onClick={() => void pauseOrResume(name, paused)}
-          >
-            {paused ? 'Resume' : 'Pause'}
-          </button>
+          {canPause && (
+            <button
+              type="button"
+              class="small"
+              aria-label={`${paused ? 'Resume' : 'Pause'} ${name}`}
+              onClick={() => void pauseOrResume(name, paused)}
+            >
+              {paused ? 'Resume' : 'Pause'}
+            </button>
+          )}
         </td>
       )}
     </tr>

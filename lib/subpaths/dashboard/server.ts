@@ -160,11 +160,13 @@ export class DashboardServer {
   private async me(request: PlatformRequest): Promise<MeView> {
     const { title, environment, readOnly } = this.options;
     const queues: string[] = [];
+    const pausable: string[] = [];
     const rights = new Set<DashboardAction>();
     for (const queue of await this.parts.queues()) {
       const own = await this.rightsOf(request, { queue });
       if (!own.includes('read')) continue;
       queues.push(queue);
+      if (own.includes('queue.pause')) pausable.push(queue);
       for (const right of own) rights.add(right);
     }
     const { actor, isAllowed } = await this.decide(request, 'read', {});
@@ -177,6 +179,7 @@ export class DashboardServer {
       actor: actor ?? null,
       now: this.parts.engine.now(),
       queues,
+      pausable,
       canSeeRedis: isAllowed,
       version: this.version,
     };

@@ -34,6 +34,8 @@ export interface MeView {
   /** The clock of Redis. */
   readonly now: number;
   readonly queues: readonly string[];
+  /** The queues that this person may pause and resume. */
+  readonly pausable: readonly string[];
   /** Whether this person may see what belongs to no queue. */
   readonly canSeeRedis: boolean;
   readonly version: string;
