@@ -159,6 +159,20 @@ describe('an open page', () => {
     expect((await queue.get('job-0'))?.data).toEqual({ edited: 1 });
   });
 
+  it('keeps an edit of a job that is removed meanwhile, and says so', async () => {
+    const { page, queue, jobs } = await withJobs(1);
+    await page.goto(`${jobs}/job-0`);
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel(/Data as JSON/).fill('{"edited":1}');
+    await queue.remove('job-0');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('This job is gone').waitFor();
+    expect(await page.getByLabel(/Data as JSON/).inputValue()).toBe('{"edited":1}');
+    expect(await page.getByRole('button', { name: 'Remove' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Keep as it is' }).click();
+    await page.getByText('There is no such job, or no longer.').waitFor();
+  });
+
   it('says that it is out of date as long as one of its calls fails', async () => {
     const { page, dashboard } = await withJobs(1);
     await page.route('**/api/v1/series?*', (route) => route.fulfill({ status: 500, json: {} }));

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { parseExact, printExact } from '../../../lib/subpaths/dashboard/exact-json.js';
 import { logByAttempt } from '../../../lib/job/job-log.js';
 import type { JobDetail } from '../../../lib/subpaths/dashboard/views.js';
@@ -13,7 +13,11 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
   const at = jobPath(queue, id);
   const [isEditing, setEditing] = useState(false);
   const [isFull, setFull] = useState(false);
-  const { last: job, error } = usePoll<JobDetail>(href(at, { full: isFull ? '1' : null }), 3_000, isEditing);
+  const { last, error } = usePoll<JobDetail>(href(at, { full: isFull ? '1' : null }), 3_000, isEditing);
+  const edited = useRef<JobDetail | undefined>(undefined);
+  if (last) edited.current = last;
+  // A job that is gone stays on the page until its edited text is given up.
+  const job = last ?? (isEditing ? edited.current : undefined);
   useSubject(`${job?.name ?? ''} ${id} · ${queue}`.trim());
   const crumbs = (
     <p class="crumbs">
@@ -41,9 +45,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
         <h1 class="id">
           {job.name || 'unreadable job'} <State state={job.state} />
         </h1>
-        <div class="row">
-          <Acts job={job} onEdit={() => setEditing(true)} />
-        </div>
+        <div class="row">{last && <Acts job={job} onEdit={() => setEditing(true)} />}</div>
       </div>
       <p class="id">
         {job.id} <CopyButton text={job.id} label="Copy id" />
@@ -61,6 +63,13 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
       {job.state === 'active' && job.cancelReason !== null && (
         <p class="notice warn">
           It was asked to stop: {job.cancelReason}. It runs until its handler returns.
+        </p>
+      )}
+      {!last && error && (
+        <p class="notice bad" role="alert">
+          {error.status === 404
+            ? 'This job is gone: it was removed, or it has ended and is not kept. Your text cannot be saved. Copy it if you need it.'
+            : error.message}
         </p>
       )}
       {isEditing && <Editor job={job} onEnd={() => setEditing(false)} />}
