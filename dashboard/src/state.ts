@@ -107,6 +107,10 @@ function remembered<T extends string>(name: string, choices: readonly T[]) {
       // The same.
     }
   });
+  // Another tab has changed it.
+  window.addEventListener('storage', ({ key: changed, newValue }) => {
+    if (changed === key && choices.includes(newValue as T)) value.value = newValue as T;
+  });
   return { value, next: () => (value.value = choices[(choices.indexOf(value.value) + 1) % choices.length]!) };
 }
 

@@ -173,6 +173,17 @@ describe('an open page', () => {
     await page.getByText('There is no such job, or no longer.').waitFor();
   });
 
+  it('follows the theme and the time zone that are chosen in another tab', async () => {
+    const { page, dashboard } = await withJobs(0);
+    const other = await page.context().newPage();
+    await other.goto(dashboard.url);
+    await other.getByRole('button', { name: 'Auto theme' }).click();
+    await other.getByRole('button', { name: 'Local time' }).click();
+    await page.getByRole('button', { name: 'Light', exact: true }).waitFor();
+    await page.getByRole('button', { name: 'UTC' }).waitFor();
+    expect(await page.evaluate(() => document.documentElement.dataset['theme'])).toBe('light');
+  });
+
   it('says that it is out of date as long as one of its calls fails', async () => {
     const { page, dashboard } = await withJobs(1);
     await page.route('**/api/v1/series?*', (route) => route.fulfill({ status: 500, json: {} }));
