@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { frozen, go, refreshes, theme } from './state.js';
+import { frozen, go, refreshes, shortcuts, theme } from './state.js';
 
 /** Shortcuts. They are off while a person types, and while a dialog is open. */
 
@@ -57,6 +57,7 @@ document.addEventListener('keydown', (event) => {
     /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && (target as HTMLInputElement).type !== 'checkbox';
   if (event.key === 'Escape' && isTyping && !target.closest('dialog')) target.blur();
   if (event.key === 'Escape') isHelpOpen.value = false;
+  if (shortcuts.value.value === 'off') return;
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]'))
     return;
   const place = PLACES[event.key];

@@ -28,6 +28,7 @@ import {
   refreshes,
   setMe,
   settings,
+  shortcuts,
   subject,
   theme,
   toast,
@@ -200,6 +201,16 @@ function App() {
               </div>
             ))}
           </dl>
+          <p>
+            <label>
+              <input
+                type="checkbox"
+                checked={shortcuts.value.value === 'on'}
+                onChange={() => shortcuts.next()}
+              />{' '}
+              Use these shortcuts
+            </label>
+          </p>
           <button type="button" onClick={() => (isHelpOpen.value = false)}>
             Close
           </button>

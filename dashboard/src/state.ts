@@ -116,6 +116,8 @@ function remembered<T extends string>(name: string, choices: readonly T[]) {
 
 export const theme = remembered('theme', ['system', 'light', 'dark'] as const);
 export const zone = remembered('zone', ['local', 'UTC'] as const);
+/** Whether the keyboard has shortcuts. Speech input may type letters that are not meant as such. */
+export const shortcuts = remembered('shortcuts', ['on', 'off'] as const);
 effect(() => {
   document.documentElement.dataset['theme'] = theme.value.value;
 });

@@ -184,6 +184,26 @@ describe('an open page', () => {
     expect(await page.evaluate(() => document.documentElement.dataset['theme'])).toBe('light');
   });
 
+  it('has no shortcuts after they are switched off, also when it is opened again', async () => {
+    const { page, faults } = await withJobs(0);
+    await page.getByRole('button', { name: 'Shortcuts' }).click();
+    await page.getByLabel('Use these shortcuts').uncheck();
+    const theme = () => page.evaluate(() => document.documentElement.dataset['theme']);
+    await page.keyboard.press('t');
+    expect(await theme()).toBe('system');
+    await page.keyboard.press('Escape');
+    await page.getByLabel('Use these shortcuts').waitFor({ state: 'detached' });
+    await page.reload();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.keyboard.press('t');
+    expect(await theme()).toBe('system');
+    await page.getByRole('button', { name: 'Shortcuts' }).click();
+    await page.getByLabel('Use these shortcuts').check();
+    await page.keyboard.press('t');
+    expect(await theme()).toBe('light');
+    expect(faults).toEqual([]);
+  });
+
   it('says that it is out of date as long as one of its calls fails', async () => {
     const { page, dashboard } = await withJobs(1);
     await page.route('**/api/v1/series?*', (route) => route.fulfill({ status: 500, json: {} }));
