@@ -85,6 +85,15 @@ interface Answered<T> {
   readonly error?: ApiError;
 }
 
+/** A read of as many jobs takes Redis some 100 ms, for each tab that is open. */
+const MANY_EXAMINED = 1_000;
+const SLOW_MS = 30_000;
+
+/** How long to wait before a read that looked at so many jobs is repeated. */
+export function pauseAfter(examined: number, usualMs: number): number {
+  return examined > MANY_EXAMINED ? SLOW_MS : usualMs;
+}
+
 /** After these answers the previous one is wrong. After others, such as that of a server without Redis, it may still be true. */
 const FINAL = [400, 403, 404];
 

@@ -20,6 +20,15 @@ async function hold(page: Page, url: string): Promise<Latch> {
   return gate;
 }
 
+/** The calls to this address, as they are made. */
+function callsOf(page: Page, address: string): string[] {
+  const calls: string[] = [];
+  page.on('request', (request) => {
+    if (request.url().includes(address)) calls.push(request.url());
+  });
+  return calls;
+}
+
 /** Changes the answers to calls of this address. */
 async function alter(page: Page, url: string, change: (answer: any) => unknown): Promise<void> {
   await page.route(url, async (route) => {
@@ -117,6 +126,26 @@ describe('a list of jobs', () => {
     expect(box.x + box.width).toBeLessThan(name.left);
     await page.getByLabel('Select job-0').click();
     await page.getByText('1 job selected').waitFor();
+    expect(faults).toEqual([]);
+  });
+});
+
+describe('the dead jobs', () => {
+  it('are read again less often if there are many', async () => {
+    const { page, dashboard, faults } = await withJobs(0);
+    const calls = callsOf(page, '/api/v1/dead');
+    await alter(page, '**/api/v1/dead', (view) => ({
+      ...view,
+      examined: { work: { examined: 2_000, total: 9_000 } },
+    }));
+    await page.clock.install();
+    await page.goto(`${dashboard.url}dead`);
+    await page.getByText('the last 2,000 of 9,000').waitFor();
+    const before = calls.length;
+    await page.clock.runFor(25_000);
+    expect(calls.length).toBe(before);
+    await page.clock.runFor(10_000);
+    await expect.poll(() => calls.length).toBe(before + 1);
     expect(faults).toEqual([]);
   });
 });

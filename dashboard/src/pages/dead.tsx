@@ -1,13 +1,17 @@
 import type { DeadGroup, DeadView } from '../../../lib/subpaths/dashboard/views.js';
-import { usePoll } from '../api.js';
+import { pauseAfter, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
 import { bulk } from '../dialogs.js';
 import { count, plural } from '../format.js';
 import { href, jobPath, query, queuePath } from '../state.js';
 import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
 
+function examinedIn(view: DeadView | undefined): number {
+  return Object.values(view?.examined ?? {}).reduce((sum, { examined }) => sum + examined, 0);
+}
+
 export function DeadPage() {
-  const { data, error } = usePoll<DeadView>('dead', 10_000);
+  const { data, error } = usePoll<DeadView>('dead', (latest) => pauseAfter(examinedIn(latest), 10_000));
   const only = query.value.get('queue');
   if (!data) return <Waiting error={error} />;
   const groups = data.groups.filter(({ queue }) => only === null || queue === only);

@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { filterInWords } from '../../../lib/subpaths/dashboard/filter-text.js';
 import type { BulkView, JobListView, JobRow } from '../../../lib/subpaths/dashboard/views.js';
 import { AddJob } from '../add-job.js';
-import { post, usePoll } from '../api.js';
+import { pauseAfter, post, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
 import { compact, count, micros, plural, span } from '../format.js';
@@ -29,11 +29,6 @@ const AGES = [
   ['olderThan=1h', 'over an hour'],
   ['olderThan=1d', 'over a day'],
 ] as const;
-
-const POLL_MS = 4_000;
-/** A search that reads as many jobs takes Redis some 100 ms, for each tab that is open. */
-const MANY_EXAMINED = 1_000;
-const SLOW_MS = 30_000;
 
 const FILTERS = ['name', 'contains', 'where', 'group', 'reason', 'error', 'olderThan', 'newerThan'] as const;
 const SIZES = [20, 50, 100, 200];
@@ -69,7 +64,7 @@ export function JobsPage({ queue }: { queue: string }) {
   const call = href(at, { state, ...filter, order: params.get('order'), cursor, limit: String(size) });
   const { data, last, error } = usePoll<JobListView>(
     call,
-    (latest) => (cursor !== null ? 0 : (latest?.examined ?? 0) > MANY_EXAMINED ? SLOW_MS : POLL_MS),
+    (latest) => (cursor !== null ? 0 : pauseAfter(latest?.examined ?? 0, 4_000)),
     picked.size > 0,
   );
   useEffect(() => setPicked(new Set()), [call]);
