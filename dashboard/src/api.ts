@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { frozen, refreshes, ROOT, troubles } from './state.js';
+import { frozen, now, refreshes, ROOT, troubles, troubleSince } from './state.js';
 
 /** The calls to the server. */
 
@@ -39,6 +39,9 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
   }
   if (response.ok) return answer as T;
   if (response.status === 401) throw new ApiError(401, LOGIN);
+  // Its message says whether a change took effect. A read changes nothing.
+  if (!body && answer?.error?.code === 'GODWIT_REDIS_UNAVAILABLE')
+    throw new ApiError(response.status, 'The server cannot reach Redis.');
   const message: unknown = answer?.error?.message ?? answer?.message;
   throw new ApiError(
     response.status,
@@ -77,6 +80,12 @@ function setTrouble(path: string, message: string | null): void {
   if (message === null) next.delete(path);
   else next.set(path, message);
   troubles.value = next;
+  if (message !== null) troubleSince.value ??= now.peek();
+}
+
+function endTrouble(path: string): void {
+  setTrouble(path, null);
+  if (troubles.value.size === 0) troubleSince.value = null;
 }
 
 interface Answered<T> {
@@ -96,9 +105,12 @@ export function pauseAfter(examined: number, usualMs: number): number {
 
 /** After these answers the previous one is wrong. After others, such as that of a server without Redis, it may still be true. */
 const FINAL = [400, 403, 404];
+/** A read that failed is repeated after its usual time, or at the nearest of these. */
+const AGAIN_MS = 3_000;
+const LATEST_AGAIN_MS = 10_000;
 
 /**
- * Asks at once and then again and again, while the page is visible and not frozen; `everyMs` of 0 asks once.
+ * Asks at once and then again and again, while the page is visible and not frozen; `everyMs` of 0 asks until there is an answer.
  *
  * @param isHeld whether the answer on the page stays for now.
  */
@@ -115,22 +127,23 @@ export function usePoll<T>(
     if (path === null) return undefined;
     let isOver = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    let latest: T | undefined;
+    /** Whether its turn came while the page was not visible. */
+    let isLate = false;
     const ask = async () => {
-      timer = undefined;
       try {
         const data = await get<T>(path);
         if (isOver) return;
-        setTrouble(path, null);
+        endTrouble(path);
         keep(path, data);
-        latest = data;
         setState({ path, data });
       } catch (error) {
         if (isOver) return;
         const fault = error instanceof ApiError ? error : new ApiError(0, String(error));
         const isFinal = FINAL.includes(fault.status);
-        setTrouble(path, isFinal ? null : fault.message);
-        if (isFinal) answers.delete(path);
+        if (isFinal) {
+          endTrouble(path);
+          answers.delete(path);
+        } else setTrouble(path, fault.message);
         const kept = answers.get(path) as T | undefined;
         setState((old) => ({
           path,
@@ -142,17 +155,19 @@ export function usePoll<T>(
     };
     const again = () => {
       const { everyMs: every } = given.current;
-      const ms = typeof every === 'number' ? every : every(latest);
-      if (ms > 0 && !isOver) timer = setTimeout(next, troubles.value.has(path) ? Math.max(ms, 3_000) : ms);
+      const usual = typeof every === 'number' ? every : every(answers.get(path) as T | undefined);
+      const ms = troubles.value.has(path) ? Math.min(Math.max(usual, AGAIN_MS), LATEST_AGAIN_MS) : usual;
+      if (ms > 0 && !isOver) timer = setTimeout(next, ms);
     };
     const next = () => {
-      if (document.hidden || frozen.value || given.current.isHeld) again();
+      isLate = document.hidden;
+      if (isLate) return;
+      const isHeld = given.current.isHeld && !troubles.value.has(path);
+      if (frozen.value || isHeld) again();
       else void ask();
     };
     const onVisible = () => {
-      if (document.hidden || timer === undefined) return;
-      clearTimeout(timer);
-      next();
+      if (isLate) next();
     };
     document.addEventListener('visibilitychange', onVisible);
     void ask();

@@ -3,13 +3,13 @@ import './styles/colours.css';
 import './styles/page.css';
 import './styles/parts.css';
 import './styles/narrow.css';
-import { options, render, type ComponentChildren } from 'preact';
+import { Fragment, options, render, type ComponentChildren } from 'preact';
 import { useEffect, useErrorBoundary } from 'preact/hooks';
 import { decodeSegment } from '../../lib/subpaths/dashboard/segments.js';
 import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 import { usePoll } from './api.js';
 import { Dialog } from './dialogs.js';
-import { withoutTurns } from './format.js';
+import { moment, withoutTurns } from './format.js';
 import { isHelpOpen, SHORTCUTS } from './keys.js';
 import { ActionsPage } from './pages/actions.js';
 import { DeadPage } from './pages/dead.js';
@@ -33,6 +33,7 @@ import {
   theme,
   toast,
   troubles,
+  troubleSince,
   zone,
 } from './state.js';
 import { Empty, useCurrentInView } from './widgets.js';
@@ -169,7 +170,8 @@ function App() {
       </header>
       {trouble !== undefined && (
         <p class="notice bad away" role="alert">
-          <strong>The data is out of date.</strong> {trouble} Retrying every few seconds.{' '}
+          <strong>The data is out of date.</strong> {trouble} No data since {moment(troubleSince.value ?? 0)}.
+          This page goes on by itself.{' '}
           <button type="button" class="small" onClick={() => location.reload()}>
             Load the page again
           </button>
@@ -227,7 +229,7 @@ const before = options.vnode?.bind(options);
 options.vnode = (vnode) => {
   const props = vnode.props as { children?: unknown };
   const { children } = props;
-  if (typeof vnode.type === 'string' && children !== undefined)
+  if ((typeof vnode.type === 'string' || vnode.type === Fragment) && children !== undefined)
     props.children = Array.isArray(children) ? children.map(plain) : plain(children);
   before?.(vnode);
 };

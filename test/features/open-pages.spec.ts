@@ -93,10 +93,7 @@ describe('a list of jobs', () => {
 
   it('is searched again less often if a search reads many jobs', async () => {
     const { page, faults, jobs } = await withJobs(1);
-    const calls: string[] = [];
-    page.on('request', (request) => {
-      if (request.url().includes('/jobs?')) calls.push(request.url());
-    });
+    const calls = callsOf(page, '/api/v1/queues/work/jobs?');
     await alter(page, '**/api/v1/**/jobs?*', (list) => ({ ...list, examined: 10_000 }));
     await page.clock.install();
     await page.goto(`${jobs}?contains=nothing`);
@@ -107,6 +104,39 @@ describe('a list of jobs', () => {
     await page.clock.runFor(10_000);
     await expect.poll(() => calls.length).toBe(before + 1);
     expect(faults).toEqual([]);
+  });
+
+  it('is not searched again each time it is brought to the front', async () => {
+    const { page, faults, jobs } = await withJobs(1);
+    const calls = callsOf(page, '/api/v1/queues/work/jobs?');
+    await alter(page, '**/api/v1/**/jobs?*', (list) => ({ ...list, examined: 10_000 }));
+    await page.clock.install();
+    await page.goto(`${jobs}?contains=nothing`);
+    await page.getByText('Nothing matches.').waitFor();
+    const before = calls.length;
+    await show(page, false);
+    await show(page, true);
+    await page.clock.runFor(1_000);
+    expect(calls.length).toBe(before);
+    await show(page, false);
+    await page.clock.runFor(60_000);
+    expect(calls.length).toBe(before);
+    await show(page, true);
+    await expect.poll(() => calls.length).toBe(before + 1);
+    expect(faults).toEqual([]);
+  });
+
+  it('is read again after a failure, also a page that is read once', async () => {
+    const { page, jobs } = await withJobs(60);
+    await page.goto(jobs);
+    const next = page.getByRole('link', { name: 'Next page' });
+    await next.waitFor();
+    await page.route('**/jobs?*cursor*', (route) => route.fulfill({ status: 500, json: {} }), { times: 1 });
+    await next.click();
+    await page.getByRole('alert').waitFor();
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: 'job-59' }).waitFor();
+    expect(new URL(page.url()).searchParams.has('cursor')).toBe(true);
   });
 
   it('explains a filter that the server refuses', async () => {
@@ -186,6 +216,19 @@ describe('an open page', () => {
     await page.getByRole('button', { name: 'Save' }).click();
     await page.locator('.tree').getByText('edited:').waitFor();
     expect((await queue.get('job-0'))?.data).toEqual({ edited: 1 });
+  });
+
+  it('goes on by itself while a person edits', async () => {
+    const { page, jobs } = await withJobs(1);
+    await page.goto(`${jobs}/job-0`);
+    await page.getByRole('button', { name: 'Edit' }).click();
+    await page.getByLabel(/Data as JSON/).fill('{"edited":1}');
+    await page.route('**/api/v1/**', (route) => route.fulfill({ status: 401, json: {} }));
+    await page.getByRole('button', { name: 'Reload', exact: true }).click();
+    await page.getByRole('alert').waitFor();
+    await page.unroute('**/api/v1/**');
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+    expect(await page.getByLabel(/Data as JSON/).inputValue()).toBe('{"edited":1}');
   });
 
   it('keeps an edit of a job that is removed meanwhile, and says so', async () => {
@@ -289,7 +332,7 @@ describe('long lists', () => {
 
 describe('a name or an id', () => {
   it('turns no words around it, also not in a question', async () => {
-    const { page, queue, faults, jobs } = await withJobs(0);
+    const { page, dashboard, queue, faults, jobs } = await withJobs(0);
     const name = 'a\u202Eb';
     await queue.add(name, name, { id: 'c\u2066d', group: name });
     await page.goto(`${jobs}?name=${encodeURIComponent(name)}`);
@@ -299,9 +342,14 @@ describe('a name or an id', () => {
     await page.getByRole('link', { name: 'c\\u2066d' }).click();
     await page.getByRole('heading', { name: 'a\\u202eb' }).waitFor();
     await page.locator('.tree').waitFor();
-    expect(await page.locator('body').innerText()).not.toMatch(/[\u202a-\u202e\u2066-\u2069]/);
+    const turns = /[\u202a-\u202e\u2066-\u2069]/;
+    expect(await page.locator('body').innerText()).not.toMatch(turns);
     await page.getByRole('button', { name: 'Edit' }).click();
     expect(await page.getByLabel(/Data as JSON/).inputValue()).toBe(JSON.stringify(name));
+    await dashboard.api('POST', 'queues/work/bulk', { kind: 'remove', filter: { state: 'waiting', name } });
+    await page.goto(`${dashboard.url}actions`);
+    await page.getByRole('cell', { name: 'waiting jobs with name a' }).waitFor();
+    expect(await page.locator('body').innerText()).not.toMatch(turns);
     expect(faults).toEqual([]);
   });
 });
@@ -349,7 +397,9 @@ describe('the live events', () => {
     );
     await page.goto(`${dashboard.url}live`);
     await page.getByRole('alert').waitFor();
-    expect(await page.getByRole('alert').innerText()).toContain('The data is out of date. away');
+    expect(await page.getByRole('alert').innerText()).toMatch(
+      /^The data is out of date\. The server cannot reach Redis\. No data since .*\d\d:\d\d\. This page goes on by itself\./,
+    );
   });
 
   it('come again after a refused stream, and after a pause all that happened', async () => {
@@ -432,6 +482,14 @@ describe('a chart', () => {
     expect(faults).toEqual([]);
   });
 });
+
+/** Says to the page whether a person sees it. */
+async function show(page: Page, isVisible: boolean): Promise<void> {
+  await page.evaluate((hidden) => {
+    Object.defineProperty(document, 'hidden', { configurable: true, value: hidden });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, !isVisible);
+}
 
 /** The middle and the left edge of the text of an element. */
 function textBox(cell: Element): { readonly left: number; readonly middle: number } {
