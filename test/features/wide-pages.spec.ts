@@ -124,6 +124,14 @@ describe('pages with large numbers', () => {
     expect(faults).toEqual([]);
   });
 
+  it('have no wider gaps between numbers than between texts', async () => {
+    const { page, faults } = await openBusy(1200);
+    const gapOf = (name: string) =>
+      page.getByRole('columnheader', { name }).evaluate((cell) => getComputedStyle(cell).paddingRight);
+    expect(await gapOf('Delayed')).toBe(await gapOf('Workers'));
+    expect(faults).toEqual([]);
+  });
+
   it('break no number from its unit, and end all values at an edge, 360 px wide', async () => {
     const { page, faults } = await openBusy(360);
     const lines = await page.getByText('1.1 min').first().evaluate(linesOf);
