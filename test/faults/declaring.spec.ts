@@ -1,11 +1,9 @@
 import { expect, it } from 'vitest';
-import { Handle } from '#lib/decorators/handle.decorator.js';
-import { Processor } from '#lib/decorators/processor.decorator.js';
-import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { freePort } from '../../tools/free-port.mjs';
 import { startRedis } from '../../tools/redis.mjs';
 import { atEnd } from '../support/cleanup.js';
 import { bootQueue, keyOf, PATIENT, type QueueApp } from '../support/queue-app.js';
+import { Reports } from '../support/hourly-report.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
@@ -13,13 +11,6 @@ import { until } from '../support/wait.js';
 // Registers the schedules of decorators while Redis is away, is full, or holds another type under their keys.
 const server = useServer();
 const redis = useRedis({ server });
-
-@Processor('work')
-class Reports {
-  @Handle('report')
-  @Schedule({ every: '1h' })
-  report() {}
-}
 
 const boot = (connection = redis.url) =>
   bootQueue(redis, {

@@ -1,22 +1,13 @@
 import { Redis } from 'ioredis';
 import { expect, it, vi } from 'vitest';
-import { Handle } from '#lib/decorators/handle.decorator.js';
-import { Processor } from '#lib/decorators/processor.decorator.js';
-import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
+import { Reports } from '../support/hourly-report.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 
 // A Redis that loses all data, because it is emptied or starts without its data, while an idle worker runs.
 const server = useServer();
 const redis = useRedis({ server });
-
-@Processor('work')
-class Reports {
-  @Handle('report')
-  @Schedule({ every: '1h' })
-  report() {}
-}
 
 const boot = (connection?: () => Redis) =>
   bootQueue(redis, {
