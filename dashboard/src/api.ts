@@ -94,7 +94,7 @@ interface Answered<T> {
   readonly error?: ApiError;
 }
 
-/** A read of as many jobs takes Redis some 100 ms, for each tab that is open. */
+/** A read that looks at more jobs takes Redis some 100 ms, and each open tab repeats it. */
 const MANY_EXAMINED = 1_000;
 const SLOW_MS = 30_000;
 

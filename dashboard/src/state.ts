@@ -22,7 +22,7 @@ export const me = signal<MeView | null>(null);
 export const subject = signal<string | null>(null);
 /** Why calls of the open page get no answer now, by path. */
 export const troubles = signal<ReadonlyMap<string, string>>(new Map());
-/** Since when. It stays while a person goes from page to page. */
+/** When the first of these calls failed. It does not change while a person opens other pages. */
 export const troubleSince = signal<number | null>(null);
 /** Nothing is loaded by itself while this is on. */
 export const frozen = signal(false);

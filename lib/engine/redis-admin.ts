@@ -342,7 +342,7 @@ function linesOf(state: Exclude<JobState, 'active'>): string[] {
 
 function keyOf(keys: QueueKeys, state: JobState, line: string): string {
   if (state === 'active') return keys.active(line);
-  // Both are in one key. `cancelled` has the reasons of jobs that have ended.
+  // Completed and cancelled jobs are in one key. The key `cancelled` has only reasons.
   return keys.fixed[state === 'cancelled' ? 'completed' : (line as 'wait')];
 }
 

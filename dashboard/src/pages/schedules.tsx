@@ -8,7 +8,7 @@ import { NextTimes } from '../next-times.js';
 import { jobPath, queuePath, schedulePath } from '../state.js';
 import { Card, Empty, Json, State, Table, Time, Waiting } from '../widgets.js';
 
-/** The server sends at most as many of each queue. */
+/** The server sends at most this many schedules of each queue. */
 const MAX = 200;
 
 export function SchedulesPage() {
