@@ -81,7 +81,10 @@ export interface LimitCharge {
 export interface ShareCall {
   readonly limits: readonly string[];
   readonly worker: string;
-  /** The sequence number of the exchange that needs the starts. A repeated call is granted the same number and counts once. */
+  /**
+   * The sequence number of the exchange that needs the starts. A repeated call is granted the same number and counts once. A call with
+   * an earlier number only renews the lease.
+   */
   readonly seq: number;
   /** Jobs of the queue that this worker runs now. */
   readonly running: number;

@@ -74,7 +74,7 @@ export class ShareBook {
       const use = inside.use(`s:${limit}`);
       if (counted !== 0 && isCharged(rule, use))
         inside.setUse(`s:${limit}`, useCharged(rule, use, now, counted, kept, grantedAt));
-      mine.count = running + (kept === null ? granted : 0);
+      if (seq >= mine.seq) mine.count = running + (kept === null ? granted : 0);
       mine.till = now + leaseMs;
       if (places < want) {
         isFull = true;

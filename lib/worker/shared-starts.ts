@@ -24,6 +24,13 @@ export class SharedStarts {
   private worker = '';
   /** The number of places that was last reported to the limits. */
   private reportedPlaces = 0;
+  /** The number of the last exchange. The limits ignore places that an earlier call reports. */
+  private seq = 0;
+  /**
+   * Places of the exchange in flight: its jobs may be claimed already, but do not run yet. Null until the limits have answered, also if
+   * that answer is lost.
+   */
+  private granted: number | null = 0;
   private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly parts: SharedStartsParts) {}
@@ -34,8 +41,12 @@ export class SharedStarts {
     if (this.worker !== call.worker) this.reportedPlaces = 0;
     this.worker = call.worker;
     if (want === 0 && running() >= this.reportedPlaces) return engine.exchange(queue, call);
+    this.seq = seq;
+    this.granted = null;
     const share = await this.ask(seq, want, null);
+    if (call.worker === this.worker) this.granted = share.granted;
     const answer = await engine.exchange(queue, { ...call, want: share.granted });
+    if (call.worker === this.worker) this.granted = 0;
     if (answer.kind !== 'exchanged') return answer;
     const { claimed } = answer;
     const cost = claimed.reduce((sum, { body }) => sum + costOf(body), 0);
@@ -75,7 +86,10 @@ export class SharedStarts {
     if (this.timer !== undefined || this.reportedPlaces === 0) return;
     this.timer = setTimeout(() => {
       this.timer = undefined;
-      if (this.reportedPlaces > 0) this.ask(0, 0, null).catch(() => this.renewLater());
+      if (this.reportedPlaces === 0) return;
+      if (this.granted === null) return this.renewLater();
+      const places = this.parts.running() + this.granted;
+      this.ask(this.seq, 0, null, places).catch(() => this.renewLater());
     }, this.parts.leaseMs / 4).unref();
   }
 }

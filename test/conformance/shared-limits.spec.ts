@@ -129,6 +129,18 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ want: 2, seq: 2 }, OTHER)).toMatchObject({ granted: 1 });
   });
 
+  it('keep the places of a grant if an earlier call arrives late, which then only renews the lease', async () => {
+    await set('api', { concurrency: 2 });
+    expect(await ask({ want: 2, seq: 5 })).toMatchObject({ granted: 2 });
+    await t.advance(LEASE_MS - 1);
+    await ask({ seq: 4, kept: 0 });
+    await ask({ seq: 4 });
+    await t.advance(1);
+    expect(await ask({ want: 1 }, OTHER)).toMatchObject({ granted: 0, isFull: true });
+    await ask({ seq: 5, running: 1 });
+    expect(await ask({ want: 2, seq: 2 }, OTHER)).toMatchObject({ granted: 1 });
+  });
+
   it('may be several for one queue: the tightest decides, and the others are charged no more than that', async () => {
     await set('api', rate(10));
     await set('gpu', { concurrency: 2 });

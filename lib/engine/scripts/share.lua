@@ -39,7 +39,9 @@ for _, take in ipairs(takes) do
     local function charge(rate, state) return rate_corrected(rate, state, now, counted, granted_at) end
     charge_rate(take.field, take.rule, take.state, now, counted, arg_keep >= 0 and arg_keep or nil, charge)
   end
-  mine.count, mine.till = arg_running + (arg_keep < 0 and granted or 0), now + arg_leaseMs
+  -- A late call must not take back what a later one was granted.
+  if seq >= mine.seq then mine.count = arg_running + (arg_keep < 0 and granted or 0) end
+  mine.till = now + arg_leaseMs
   put_shares(take.limit, take.rows)
   if take.places < arg_want then
     is_full = 1

@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { ExchangeAnswer, ExchangeCall } from '#lib/contract/engine.js';
+import type { ShareCall } from '#lib/contract/limit-verbs.js';
+import { MemoryEngine } from '#lib/memory/memory-engine.js';
+import { SharedStarts } from '#lib/worker/shared-starts.js';
+import { LIMITS } from '../scripts/support.js';
+import { atEnd } from '../support/cleanup.js';
+import { latch } from '../support/wait.js';
+
+const LEASE_MS = 100;
+const EXCHANGED: ExchangeAnswer = {
+  kind: 'exchanged',
+  lost: [],
+  claimed: [],
+  isCut: false,
+  supply: 'empty',
+  dueInMs: null,
+  leaseInMs: null,
+  scheduleInMs: null,
+  held: 0,
+};
+
+/** A limit of two places, and a worker whose calls are seen and answered when the test says so. */
+async function worker() {
+  const engine = new MemoryEngine({ limitsOf: () => LIMITS });
+  atEnd(() => engine.close());
+  await engine.limits.set('', 's:api', 'code', { concurrency: 2 });
+  const shares: ShareCall[] = [];
+  const exchanges: ReturnType<typeof latch<ExchangeAnswer | Error>>[] = [];
+  const held = { fails: false };
+  const starts = new SharedStarts({
+    engine: {
+      exchange: async () => {
+        const answer = latch<ExchangeAnswer | Error>();
+        exchanges.push(answer);
+        const found = await answer.promise;
+        if (found instanceof Error) throw found;
+        return found;
+      },
+      limits: {
+        share: async (queue: string, call: ShareCall) => {
+          shares.push(call);
+          const share = await engine.limits.share(queue, call);
+          if (held.fails) throw new Error('the answer is lost');
+          return share;
+        },
+      },
+      ring: async () => undefined,
+    } as never,
+    queue: 'q',
+    limits: ['api'],
+    leaseMs: LEASE_MS,
+    running: () => 0,
+  });
+  atEnd(() => starts.stop());
+  const exchange = (seq: number) =>
+    starts.exchange({ worker: 'w', seq, want: 2, settled: [] } as unknown as ExchangeCall);
+  const renewals = () => shares.filter(({ want, kept }) => want === 0 && kept === null).length;
+  const running = async () => (await engine.limits.shared(''))[0]!.running;
+  return { exchange, exchanges, renewals, running, held };
+}
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+it('keeps the places of an exchange while its answer has not come', async () => {
+  const { exchange, exchanges, renewals, running } = await worker();
+  const answered = exchange(1);
+  await vi.advanceTimersByTimeAsync(2 * LEASE_MS);
+  expect(renewals()).toBeGreaterThan(2);
+  expect(await running()).toBe(2);
+  exchanges[0]!.open(EXCHANGED);
+  expect(await answered).toMatchObject({ kind: 'exchanged' });
+  expect(await running()).toBe(0);
+});
+
+it('keeps the places of an exchange that failed until its repetition is answered', async () => {
+  const { exchange, exchanges, running } = await worker();
+  const failed = exchange(1).catch((error: Error) => error.message);
+  await vi.advanceTimersByTimeAsync(0);
+  exchanges[0]!.open(new Error('no answer'));
+  expect(await failed).toBe('no answer');
+  await vi.advanceTimersByTimeAsync(2 * LEASE_MS);
+  expect(await running()).toBe(2);
+});
+
+it('reports no places while it does not know how many were granted', async () => {
+  const { exchange, exchanges, renewals, running, held } = await worker();
+  const first = exchange(1);
+  await vi.advanceTimersByTimeAsync(0);
+  exchanges[0]!.open({ ...EXCHANGED, supply: 'more' });
+  await first;
+  held.fails = true;
+  await expect(exchange(2)).rejects.toThrow('the answer is lost');
+  await vi.advanceTimersByTimeAsync(0.9 * LEASE_MS);
+  expect(renewals()).toBe(0);
+  expect(await running()).toBe(2);
+});
