@@ -264,6 +264,8 @@ export type ExchangeAnswer =
       readonly kind: 'exchanged';
       /** Ids of settled jobs that this worker no longer held. Nothing was done for them. */
       readonly lost: readonly string[];
+      /** Set if settled jobs that failed or were given back had been cancelled: these ended as cancelled instead. */
+      readonly cancelled?: readonly string[];
       readonly claimed: readonly ClaimedJob[];
       /** Whether fewer jobs were claimed than wanted because of `maxBytes`. Always false in a repetition. */
       readonly isCut: boolean;

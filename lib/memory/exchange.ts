@@ -5,7 +5,7 @@ import { activated } from './event-log.js';
 import { LimitedClaim, type Claimed } from './limited-claim.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
-import type { MemoryWorker } from './memory-worker.js';
+import type { LastExchange, MemoryWorker } from './memory-worker.js';
 import { settle } from './settle.js';
 import { RULES } from '../job/rules.js';
 
@@ -57,7 +57,7 @@ export function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: Que
   if (last !== null && seq < last.seq) return { kind: 'stale' };
   if (last?.seq === seq) {
     const still = last.claimedIds.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
-    return answer(queue, worker, last.lost, still, {
+    return answer(queue, worker, last, still, {
       isCut: false,
       supply: supplyOf(queue, call, last.claimedIds),
     });
@@ -65,7 +65,7 @@ export function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: Que
 
   const heldBefore = worker.held.size;
   const hadSlots = queue.limits.hasSlots;
-  const { lost, says, soonest } = settle(queue, worker, call.settled, limits);
+  const { lost, cancelled, says, soonest } = settle(queue, worker, call.settled, limits);
   queue.promoteDue(RULES.promoteMax);
   const { claimed, isCut } = queue.limits.isOn ? NOTHING : claim(queue, worker, call);
   // A worker that no longer claims leaves the slots that it has freed to others.
@@ -76,9 +76,10 @@ export function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: Que
   if (claimed.length > 0 || heldBefore > 0)
     worker.leaseAt = worker.held.size > 0 ? queue.now + leaseMs : null;
   const claimedIds = claimed.map(({ id }) => id);
-  worker.note({ [which]: { seq, claimedIds, lost }, leaseMs, until: queue.now + workerRecordMs(leaseMs) });
+  const until = queue.now + workerRecordMs(leaseMs);
+  worker.note({ [which]: { seq, claimedIds, lost, cancelled }, leaseMs, until });
   queue.say(says, limits);
-  return answer(queue, worker, lost, claimed, {
+  return answer(queue, worker, { lost, cancelled }, claimed, {
     isCut,
     supply: isCut ? 'more' : supplyOf(queue, call, claimedIds),
   });
@@ -133,13 +134,14 @@ function supplyOf(queue: MemoryQueue, { want }: ExchangeCall, claimedIds: readon
 function answer(
   queue: MemoryQueue,
   worker: MemoryWorker,
-  lost: readonly string[],
+  { lost, cancelled }: Pick<LastExchange, 'lost' | 'cancelled'>,
   claimed: readonly MemoryJob[],
   rest: Rest,
 ): Extract<ExchangeAnswer, { kind: 'exchanged' }> {
   return {
     kind: 'exchanged',
     lost,
+    ...(cancelled.length > 0 && { cancelled }),
     claimed: claimed.map(({ claim }) => claim),
     ...rest,
     dueInMs: queue.dueInMs,

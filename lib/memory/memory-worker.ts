@@ -3,9 +3,10 @@ import type { MemoryJob } from './memory-job.js';
 /** The last exchange, which may be repeated. */
 export interface LastExchange {
   readonly seq: number;
-  /** Ids that it claimed, and settled ids that were lost. */
+  /** Ids that it claimed, and settled ids that were lost or ended as cancelled. */
   readonly claimedIds: readonly string[];
   readonly lost: readonly string[];
+  readonly cancelled: readonly string[];
 }
 
 /** The last claim of a queue with limits. It has its own number. */

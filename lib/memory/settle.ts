@@ -11,6 +11,8 @@ import type { MemoryWorker } from './memory-worker.js';
 export interface Settlement {
   /** Ids that the worker no longer held. */
   readonly lost: string[];
+  /** Ids that did not complete and were cancelled. */
+  readonly cancelled: string[];
   readonly says: (Saying | null)[];
   /** The earliest due time among the retries. */
   readonly soonest: number;
@@ -76,7 +78,7 @@ class Settling {
     const says = this.sayings();
     says.push(...queue.endCancelled(this.ended, 1));
     if (this.died > 0) says.push(...queue.trimDead(limits));
-    return { lost: this.lost, says, soonest: this.soonest };
+    return { lost: this.lost, cancelled: this.ended.map(({ job }) => job.id), says, soonest: this.soonest };
   }
 
   private each<K extends Kind>(kind: K, act: (run: SettledRun, outcome: OutcomeOf<K>) => void): void {

@@ -356,7 +356,8 @@ export class Claimer extends SlotUser {
     if (call.worker === this.worker) {
       if (answer.kind === 'exchanged' || answer.kind === 'claimed') {
         track.seq = call.seq;
-        if (answer.kind === 'exchanged') this.parts.listeners?.confirmed(call.settled, answer.lost);
+        if (answer.kind === 'exchanged')
+          this.parts.listeners?.confirmed(call.settled, [...answer.lost, ...(answer.cancelled ?? [])]);
         this.takeJobs(answer, call.want, this.answeredAt - track.sentAt, isRepeating);
       } else {
         const other = this.onItsWay(track === this.first ? this.second : this.first);

@@ -132,14 +132,18 @@ export class JobListeners {
     if (failure) this.ended(jobOf(this.queue, id, body, failed, attempts), outcome, errorOf(failure));
   }
 
-  /** Called when the store has confirmed the outcomes of an exchange. */
-  confirmed(settled: readonly { readonly id: string }[], lost: readonly string[]): void {
+  /**
+   * Called when the store has confirmed the outcomes of an exchange.
+   *
+   * @param refused jobs whose outcome did not count: lost by the worker, or ended as cancelled instead.
+   */
+  confirmed(settled: readonly { readonly id: string }[], refused: readonly string[]): void {
     if (this.unconfirmed.size === 0) return;
     for (const { id } of settled) {
       const events = this.unconfirmed.get(id);
       if (!events) continue;
       this.unconfirmed.delete(id);
-      if (!lost.includes(id)) for (const event of events) this.tell(event);
+      if (!refused.includes(id)) for (const event of events) this.tell(event);
     }
   }
 

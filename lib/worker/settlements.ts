@@ -121,8 +121,8 @@ export class EndedKeys implements Confirmed {
     if (digest !== undefined && outcome) this.digests.set(id, digest);
   }
 
-  confirmed(settled: readonly { readonly id: string }[], lost: readonly string[]): void {
-    this.listeners?.confirmed(settled, lost);
+  confirmed(settled: readonly { readonly id: string }[], refused: readonly string[]): void {
+    this.listeners?.confirmed(settled, refused);
     if (this.digests.size === 0) return;
     const digests = settled.map(({ id }) => this.digests.get(id)).filter((digest) => digest !== undefined);
     for (const { id } of settled) this.digests.delete(id);

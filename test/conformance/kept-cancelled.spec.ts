@@ -60,7 +60,12 @@ describe.each(ENGINES)('cancelled jobs that are kept on %s', (kind) => {
     expect(running.map(({ cancelReason }) => cancelReason)).toEqual(['why', 'why', 'why', 'why', 'why']);
     const beat = await t.engine.beat(QUEUE, WORKER, 8_000);
     expect(beat.kind === 'alive' && beat.cancels.get('a')).toBe('why');
-    await t.settle(dead('a'), released('b'), completed('c'));
+    const settlement = { seq: 100, settled: [dead('a'), released('b'), completed('c'), dead('z')] };
+    // A completed job counts as completed.
+    const told = { lost: ['z'], cancelled: ['a', 'b'] };
+    expect(await t.exchanged(settlement)).toMatchObject(told);
+    expect(await t.exchanged(settlement)).toMatchObject(told);
+    expect(await t.exchanged({ seq: 101 })).not.toHaveProperty('cancelled');
     await t.engine.release(QUEUE, { worker: WORKER, ids: ['d'], leave: false });
     const call = { worker: WORKER, beatMs: BEAT_MS, leaseMs: 8_000, maxStalls: 5 };
     await t.advance(20_000);

@@ -15,7 +15,7 @@ import { JobListeners, type JobEvent, type JobEventOf } from '#lib/worker/job-li
 import { of } from 'rxjs';
 import { bootQueue, PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { until } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 import { bootFaults, gate, withQueues } from './fakes.js';
 
 const redis = useRedis();
@@ -56,6 +56,30 @@ describe('a method with @OnJob', () => {
     });
     expect(here.of(ids.at(-1)!)[1]).toMatchObject({ result: 2 });
     expect(there.events).toEqual([]);
+  });
+
+  it('is not called for the failure of a job that was cancelled meanwhile', async () => {
+    const { Listening, types } = listening();
+    const [begun, failing] = [latch('the run'), latch('its failure')];
+    const app = await bootQueue(redis, {
+      handlers: {
+        fail: async () => {
+          begun.open();
+          await failing.promise;
+          throw new Error('no luck');
+        },
+      },
+      providers: [Listening],
+      queue: { defaults: { attempts: 1 } },
+    });
+    const { id } = await app.queue.add('fail', null);
+    await begun.wait(PATIENT);
+    // The worker learns of it with its next heartbeat, which is later.
+    expect(await app.queue.cancel(id)).toBe('signalled');
+    failing.open();
+    await until(async () => (await app.queue.counts()).active === 0, PATIENT);
+    await app.close();
+    expect(types(id)).toEqual(['active']);
   });
 
   it('is called for each failed attempt, and for the death, with the error; not for a snooze', async () => {

@@ -53,7 +53,11 @@ export class MemoryRig {
     const claimedIds = claimed.map(({ id }) => id);
     const { seq, leaseMs } = call;
     worker.leaseAt = queue.now + leaseMs;
-    worker.note({ last: { seq, claimedIds, lost: [] }, leaseMs, until: queue.now + RECORD_MS });
+    worker.note({
+      last: { seq, claimedIds, lost: [], cancelled: [] },
+      leaseMs,
+      until: queue.now + RECORD_MS,
+    });
     queue.say(claimed.map(activated), LIMITS);
     return { kind: 'claimed', claimed: claimed.map((job) => job.claim), isCut, held: null };
   }

@@ -58,7 +58,7 @@ local function answer(lost, claimed_ids, bodies, count, is_cut, failed, stalled)
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
   return { 'exchanged', now, is_cut and rule_supplyCut or opens_in == rule_supplyMore and count < want and rule_supplyEmpty or opens_in,
-    due_in, lease_of_another, scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held_now, lost,
+    due_in, lease_of_another, scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held_now, lost ~= '' and lost or 0,
     claimed_ids, bodies_in(bodies), failed, stalled }
 end
 
@@ -72,10 +72,10 @@ if last_seq == seq then
       ids[#ids + 1], bodies[#bodies + 1] = id, body
     end
   end
-  return answer(split(record[3]), table.concat(ids, '\n'), bodies, #given, false, counts_of(ids))
+  return answer(record[3] or '', table.concat(ids, '\n'), bodies, #given, false, counts_of(ids))
 end
 
-local held_before, events, lost = held_now, { count = 0 }, {}
+local held_before, events, lost = held_now, { count = 0 }, ''
 local soonest = math.huge
 local completed_ids = split(arg_completed)
 check_bodies_of(completed_ids)
@@ -104,8 +104,9 @@ if is_plain then
 else
   has_traces = true
   local batch = settle(completed_ids, places, traces, day, events, now)
-  lost, soonest = batch.lost, batch.soonest
-  held_now = held()
+  -- Behind an empty line: the jobs that ended as cancelled, whatever their outcome.
+  lost = table.concat(batch.lost, '\n') .. (#batch.cancelled.ids > 0 and '\n\n' or '') .. table.concat(batch.cancelled.ids, '\n')
+  held_now, soonest = held(), batch.soonest
 end
 
 -- ----------------------------------------------------------------------------------------------------------- promote
@@ -167,8 +168,7 @@ if soonest < math.huge and opens_in ~= rule_supplyPaused and next_due(now) >= so
 if #ids > 0 or held_before > 0 then
   if held_now > 0 then lease_until(now + arg_leaseMs, arg_worker) elseif #leases > 0 then end_lease(arg_worker) end
 end
-redis.call('HSET', key_worker, 'seq' .. suffix, arg_seq, 'gave' .. suffix, claimed_ids, 'lost' .. suffix, table.concat(lost, '\n'),
-  'lease', arg_leaseMs)
+redis.call('HSET', key_worker, 'seq' .. suffix, arg_seq, 'gave' .. suffix, claimed_ids, 'lost' .. suffix, lost, 'lease', arg_leaseMs)
 redis.call('PEXPIRE', key_worker, arg_recordMs)
 
 write_events(events, now)

@@ -13,7 +13,7 @@ type RawExchange =
       number,
       number,
       number,
-      string[],
+      string | 0,
       string,
       string,
       (string | null)[],
@@ -22,10 +22,19 @@ type RawExchange =
   | ['stale', number]
   | ['unknown-worker', number];
 
+type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
+
 function supplyOf(code: number): Supply {
   if (code > 0) return { limitedForMs: code };
   if (code === RULES.supplyPaused) return 'paused';
   return code === RULES.supplyEmpty ? 'empty' : 'more';
+}
+
+/** An empty line separates lost jobs from cancelled ones. */
+function lostAndCancelled(text: string | 0): Pick<Exchanged, 'lost' | 'cancelled'> {
+  if (text === 0) return { lost: [] };
+  const [lost = '', cancelled = ''] = text.split('\n\n');
+  return { lost: lines(lost), ...(cancelled !== '' && { cancelled: lines(cancelled) }) };
 }
 
 export const exchange = defineScript({
@@ -88,7 +97,7 @@ export const exchange = defineScript({
       leaseInMs: ms(lease),
       scheduleInMs: ms(schedule),
       held,
-      lost,
+      ...lostAndCancelled(lost),
       claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
     };
   },
