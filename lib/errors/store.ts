@@ -3,6 +3,8 @@ import { GodwitError } from './base.js';
 /** Whether a failed call may have changed data in Redis. With `no` it certainly has not. */
 export type Applied = 'no' | 'unknown';
 
+const UNKNOWN = 'whether it took effect is unknown';
+
 /**
  * Redis did not reply in time, or the connection broke. `applied` says whether the call may have taken effect.
  *
@@ -22,11 +24,11 @@ export class RedisUnavailableError extends GodwitError {
     why: string,
     options?: { cause?: unknown },
   ) {
-    super(
-      `${callOf(verb)}: ${why}; ${applied === 'no' ? 'nothing was changed, the call can be made again' : 'whether it took effect is unknown, make it again with the same job id'}`,
-      options,
-    );
-    this.verb = callOf(verb);
+    const call = callOf(verb);
+    const effect = applied === 'no' ? 'nothing was changed, the call can be made again' : UNKNOWN;
+    const advice = applied === 'unknown' && call === 'add' ? ', make it again with the same job id' : '';
+    super(`${call}: ${why}; ${effect}${advice}`, options);
+    this.verb = call;
   }
 }
 
@@ -52,7 +54,7 @@ export class RedisRefusedError extends GodwitError {
     readonly applied: Applied = 'no',
     advice = adviceFor(reply),
   ) {
-    const effect = applied === 'no' ? 'nothing was changed' : 'whether it took effect is unknown';
+    const effect = applied === 'no' ? 'nothing was changed' : UNKNOWN;
     super(`${callOf(verb)}: Redis refused, ${effect}: ${message}${advice}`, options);
     this.verb = callOf(verb);
   }

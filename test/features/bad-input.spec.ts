@@ -115,6 +115,9 @@ describe('a Redis out of reach', () => {
       ),
     });
 
+    const other = await timed(() => queue.pause());
+    expect(other.error!.message).toMatch(/^pause: .*; whether it took effect is unknown$/);
+
     cut.refuse();
     cut.drop();
     const calls = [
