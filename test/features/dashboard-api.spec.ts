@@ -322,7 +322,7 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       { cron: '0 7 * * *', tz: 'Europe/Berlin' },
       { name: 'a', data: { token: 't', n: 1 } },
     );
-    const [one] = (await api('GET', 'schedules')).body;
+    const [one] = (await api('GET', 'schedules')).body.schedules;
     expect(one).toMatchObject({
       queue: 'work',
       id: 'daily',

@@ -178,7 +178,7 @@ describe('schedules on the dashboard', () => {
     const { api, queue } = await boot();
     const data = { token: 't', n: 1 };
     await queue.schedules.upsert('daily', { cron: '0 7 * * *', limit: 9 }, { name: 'a', data });
-    const [{ version, rule, next }] = (await api('GET', 'schedules')).body;
+    const [{ version, rule, next }] = (await api('GET', 'schedules')).body.schedules;
     const at = 'queues/work/schedules/daily';
     const preview = async (of: object) => (await api('POST', `${at}/preview`, { rule: of })).body;
     expect((await preview(rule)).next).toEqual(next);
@@ -190,7 +190,7 @@ describe('schedules on the dashboard', () => {
     expect((await queue.schedules.get('daily'))?.rule).toEqual({ cron: '0 7 * * *', limit: 9 });
     // Without data and options they stay as they are.
     expect((await api('PUT', at, { version, rule: { every: '5m' }, name: 'b' })).status).toBe(200);
-    const [changed] = (await api('GET', 'schedules')).body;
+    const [changed] = (await api('GET', 'schedules')).body.schedules;
     const edit = changed.data.json.replace('"n":1', '"n":2');
     const body = { version: changed.version, data: edit, options: '{"attempts":2}' };
     expect((await api('PUT', at, body)).body).toEqual({ changed: true });
@@ -214,7 +214,7 @@ describe('schedules on the dashboard', () => {
         : request.headers['x-user'] !== 'eve' || action === 'read',
     );
     await queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'a', data: { token: 't', to: '' } });
-    const [{ version, data }] = (await api('GET', 'schedules')).body;
+    const [{ version, data }] = (await api('GET', 'schedules')).body.schedules;
     const at = 'queues/work/schedules/daily';
     const as = async (user: string, method: string, path: string, body: object) =>
       (
@@ -227,7 +227,7 @@ describe('schedules on the dashboard', () => {
     expect(await as('eve', 'POST', `${at}/preview`, { rule: { every: '1h' } })).toBe(403);
     const headers = { ...OWN, 'x-user': 'bob' };
     // The version does not depend on the data that he may not see.
-    const [{ version: his }] = (await ask('GET', 'api/v1/schedules', { headers })).body;
+    const [{ version: his }] = (await ask('GET', 'api/v1/schedules', { headers })).body.schedules;
     expect(await as('bob', 'PUT', at, { version: his, data: '{}' })).toBe(403);
     expect(await as('bob', 'PUT', at, { version: his, name: 'a' })).toBe(200);
     expect(his).not.toBe(version);
@@ -267,7 +267,7 @@ describe('schedules on the dashboard', () => {
     }
     const { api } = await bootDashboard(redis, { providers: [Work] });
     const [one] = await until(async () => {
-      const { body } = await api('GET', 'schedules');
+      const body = (await api('GET', 'schedules')).body.schedules;
       return body.length > 0 && body;
     });
     const { status, body } = await api('PUT', `queues/work/schedules/${encodeURIComponent(one.id)}`, {

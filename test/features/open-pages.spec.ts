@@ -65,6 +65,30 @@ describe('a list of jobs', () => {
     expect(faults).toEqual([]);
   });
 
+  it('keeps a search that is not made yet on the next page and in other states, until it is cleared', async () => {
+    const { page, faults, jobs } = await withJobs(60);
+    await page.goto(jobs);
+    const text = page.getByLabel('Text in id, name or error');
+    await text.fill('job-5');
+    await page.getByRole('link', { name: 'Next page' }).click();
+    await page.getByRole('link', { name: 'job-59' }).waitFor();
+    await page.getByRole('link', { name: /^dead/ }).click();
+    const reason = page.getByRole('combobox', { name: 'Reason' });
+    await reason.selectOption('stalled');
+    await page.getByRole('link', { name: /^waiting/ }).click();
+    await reason.waitFor({ state: 'detached' });
+    expect(await text.inputValue()).toBe('job-5');
+    await page.getByRole('button', { name: 'Search' }).click();
+    await page.getByText('11 match').waitFor();
+    expect(new URL(page.url()).search).toBe('?state=waiting&contains=job-5');
+    await page.getByRole('link', { name: 'Clear' }).click();
+    await page.getByText('50 of 60 jobs').waitFor();
+    await text.fill('job-7');
+    await page.getByRole('link', { name: 'Clear' }).click();
+    expect(await text.inputValue()).toBe('');
+    expect(faults).toEqual([]);
+  });
+
   it('says how many of the selected jobs an act has changed, and selects none after it', async () => {
     const { page, queue, faults, jobs } = await withJobs(3);
     await page.goto(jobs);
@@ -314,12 +338,11 @@ describe('an open page', () => {
 describe('long lists', () => {
   it('say that there are more schedules, and lead back to the newest actions', async () => {
     const { page, dashboard, queue } = await withJobs(0);
-    await queue.schedules.upsert('first', { every: '1h' }, { name: 'a' });
-    await alter(page, '**/api/v1/schedules', ([one]) =>
-      Array.from({ length: 200 }, (_, n) => ({ ...one, id: `s-${n}` })),
-    );
+    const ids = Array.from({ length: 203 }, (_, n) => `s-${n}`);
+    await Promise.all(ids.map((id) => queue.schedules.upsert(id, { every: '1h' }, { name: 'a' })));
     await page.goto(`${dashboard.url}schedules`);
-    await page.getByText('Only the first 200 schedules of work are shown.').waitFor();
+    await page.getByText('Not shown: 3 of work.').waitFor();
+    expect(await page.locator('tr[data-row]').count()).toBe(200);
     await queue.as('ada').pause();
     await queue.as('ada').resume();
     await alter(page, '**/api/v1/actions', (list) => ({ ...list, cursor: '9999999999999-0' }));
@@ -390,6 +413,28 @@ describe('the bar at the top', () => {
 });
 
 describe('the live events', () => {
+  it('have no count of events that are not shown after they are cleared', async () => {
+    const { page, dashboard } = await withJobs(0);
+    const batch = {
+      events: [{ queue: 'work', type: 'added', at: 1, jobId: 'one', name: 'a', note: '' }],
+      skipped: 7,
+    };
+    const body = `id: work:1\ndata: ${JSON.stringify(batch)}\n\n`;
+    await page.route(
+      '**/api/v1/events*',
+      (route) => route.fulfill({ contentType: 'text/event-stream', body }),
+      {
+        times: 1,
+      },
+    );
+    await page.goto(`${dashboard.url}live`);
+    const more = page.getByText('7 further events are not shown');
+    await more.waitFor();
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByRole('link', { name: 'one' }).waitFor({ state: 'detached' });
+    expect(await more.count()).toBe(0);
+  });
+
   it('are out of date while Redis is away', async () => {
     const { page, dashboard } = await withJobs(0);
     await page.route(/api\/v1\/(?!events|me)/, (route) =>

@@ -210,9 +210,10 @@ function fieldsOf(params: URLSearchParams): Record<Field, string> {
 
 function Filters({ queue, state, canReadData }: { queue: string; state: string; canReadData: boolean }) {
   const params = query.value;
-  const address = params.toString();
-  const [form, setForm] = useState(() => fieldsOf(params));
-  useEffect(() => setForm(fieldsOf(params)), [address]);
+  const searched = fieldsOf(params);
+  const [form, setForm] = useState(searched);
+  // Another page of the same search keeps what was typed since.
+  useEffect(() => setForm(searched), [queue, JSON.stringify(searched)]);
   const submit = (event: Event) => {
     event.preventDefault();
     const { age, ...rest } = form;
@@ -222,6 +223,7 @@ function Filters({ queue, state, canReadData }: { queue: string; state: string; 
       href(`${queuePath(queue)}/jobs`, {
         state,
         ...Object.fromEntries(texts),
+        ...(state !== 'dead' && { reason: null }),
         error: params.get('error'),
         ...(key && { [key]: time }),
       }),
@@ -296,7 +298,7 @@ function Filters({ queue, state, canReadData }: { queue: string; state: string; 
         Search
       </button>
       {params.get('error') && <span class="badge">error: {params.get('error')}</span>}
-      <a class="button" href={href(`${queuePath(queue)}/jobs`, { state })}>
+      <a class="button" href={href(`${queuePath(queue)}/jobs`, { state })} onClick={() => setForm(NO_FILTER)}>
         Clear
       </a>
     </form>

@@ -42,7 +42,17 @@ function useEvents(queue: string | null, type: string | null) {
   const [skipped, setSkipped] = useState(0);
   const place = useRef('');
   const isFrozen = frozen.value;
-  useEffect(() => () => void (place.current = ''), [queue, type]);
+  const clear = () => {
+    setRows([]);
+    setSkipped(0);
+  };
+  useEffect(
+    () => () => {
+      place.current = '';
+      setSkipped(0);
+    },
+    [queue, type],
+  );
   useEffect(() => {
     let source: EventSource | undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -77,7 +87,7 @@ function useEvents(queue: string | null, type: string | null) {
       close();
     };
   }, [queue, type, isFrozen]);
-  return { rows, status, skipped, clear: () => setRows([]) };
+  return { rows, status, skipped, clear };
 }
 
 export function LivePage() {

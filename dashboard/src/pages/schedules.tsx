@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import type { ScheduleHistory, ScheduleView } from '../../../lib/subpaths/dashboard/views.js';
+import type { ScheduleHistory, SchedulesView, ScheduleView } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { EditSchedule } from '../edit-schedule.js';
@@ -8,16 +8,12 @@ import { NextTimes } from '../next-times.js';
 import { jobPath, queuePath, schedulePath } from '../state.js';
 import { Card, Empty, Json, State, Table, Time, Waiting } from '../widgets.js';
 
-/** The server sends at most this many schedules of each queue. */
-const MAX = 200;
-
 export function SchedulesPage() {
-  const { data, error } = usePoll<ScheduleView[]>('schedules', 10_000);
+  const { data, error } = usePoll<SchedulesView>('schedules', 10_000);
   const [edited, setEdited] = useState<ScheduleView | null>(null);
   if (!data) return <Waiting error={error} />;
-  const counts = new Map<string, number>();
-  for (const { queue } of data) counts.set(queue, (counts.get(queue) ?? 0) + 1);
-  const cut = [...counts.keys()].filter((queue) => counts.get(queue)! >= MAX);
+  const { schedules, notShown } = data;
+  const more = Object.entries(notShown).map(([queue, number]) => `${count(number)} of ${queue}`);
   return (
     <>
       <h1>Schedules</h1>
@@ -25,21 +21,19 @@ export function SchedulesPage() {
         <EditSchedule key={`${edited.queue}/${edited.id}`} one={edited} onEnd={() => setEdited(null)} />
       )}
       <Card>
-        {data.length === 0 ? (
+        {schedules.length === 0 ? (
           <Empty title="There is no schedule.">
             Declare one in code with @Schedule(), or at run time with queue.schedules.upsert().
           </Empty>
         ) : (
           <Table label="Schedules" head={['Schedule', 'When', 'Next', 'Last', 'Jobs', '']}>
-            {data.map((one) => (
+            {schedules.map((one) => (
               <Row key={`${one.queue}/${one.id}`} one={one} onEdit={() => setEdited(one)} />
             ))}
           </Table>
         )}
-        {cut.length > 0 && (
-          <p class="faint">
-            Only the first {MAX} schedules of {cut.join(', ')} are shown. See more with godwit schedules.
-          </p>
+        {more.length > 0 && (
+          <p class="faint">Not shown: {more.join(', ')}. See more with godwit schedules.</p>
         )}
       </Card>
     </>

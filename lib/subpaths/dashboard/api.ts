@@ -36,10 +36,11 @@ import {
   type QueueView,
   type RedisView,
   type ScheduleHistory,
-  type ScheduleView,
+  type SchedulesView,
   type WorkersView,
 } from './views.js';
 
+/** Maximum number of schedules of a queue in one answer. */
 const MAX_SCHEDULES = 200;
 const MAX_GROUPS = 100;
 
@@ -64,11 +65,8 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
   const now = parts.engine.now();
   const late = await Promise.all(
     names.map(async (queue) => {
-      const page = { offset: 0, limit: MAX_SCHEDULES };
-      const { schedules } = await parts.engine.schedules.list(queue, page);
-      return schedules.flatMap(({ id, nextAt, mode }) =>
-        nextAt === null || mode === 'paused' ? [] : [{ queue, id, lateMs: now - nextAt }],
-      );
+      const { due } = await parts.engine.schedules.due(queue, 0);
+      return due.map(({ id, nextAt }) => ({ queue, id, lateMs: now - (nextAt ?? now) }));
     }),
   );
   const limits = await visibleLimits(names, parts);
@@ -195,13 +193,16 @@ const add: Route = async (call, parts) => {
   });
 };
 
-const schedules: Route = async (call, parts): Promise<ScheduleView[]> => {
+const schedules: Route = async (call, parts): Promise<SchedulesView> => {
   const names = await visible(call, parts);
+  const notShown: Record<string, number> = {};
   const all = await Promise.all(
     names.map(async (name) => {
       const rights = await call.rightsOf({ queue: name });
       const handle = parts.handleOf(name);
       const found = await handle.schedules.list({ limit: MAX_SCHEDULES });
+      const more = found.length < MAX_SCHEDULES ? 0 : (await handle.schedules.count()) - found.length;
+      if (more > 0) notShown[name] = more;
       return Promise.all(
         found.map(async (one) => {
           const isReadable = one.rule !== null;
@@ -211,7 +212,7 @@ const schedules: Route = async (call, parts): Promise<ScheduleView[]> => {
       );
     }),
   );
-  return all.flat();
+  return { schedules: all.flat(), notShown };
 };
 
 const scheduleHistory: Route = async (call, parts): Promise<ScheduleHistory> => {

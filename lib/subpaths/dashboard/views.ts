@@ -173,6 +173,12 @@ export interface ScheduleView {
   readonly rights: readonly DashboardAction[];
 }
 
+export interface SchedulesView {
+  readonly schedules: readonly ScheduleView[];
+  /** By queue: how many more schedules it has. Queues whose schedules are all listed are left out. */
+  readonly notShown: Readonly<Record<string, number>>;
+}
+
 /** An act on many jobs in the background. */
 export interface BulkActView extends Omit<BulkAct, 'filter' | 'reason' | 'startedAt' | 'updatedAt'> {
   /** The filter as it is recorded: without values of data. */
