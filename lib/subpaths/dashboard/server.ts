@@ -29,11 +29,15 @@ import {
   roleOf,
   type DashboardAction,
   type DashboardPlace,
+  type Decision,
 } from './rights.js';
 import type { MeView } from './views.js';
 
 const API = '/api/v1';
 const READS: readonly DashboardAction[] = ['read', 'read-data', 'read-actions'];
+
+const LOG_AGAIN_MS = 60_000;
+const MAX_LOGGED = 100;
 
 /** The actor if `authorize` names none. */
 const NOBODY = 'dashboard';
@@ -43,6 +47,8 @@ export class DashboardServer {
   private readonly logger = new Log('QueueDashboard');
   private readonly live: LiveStreams;
   private readonly actions: ActionLog;
+  /** When errors of `authorize` were logged, by their text. */
+  private readonly logged = new Map<string, number>();
 
   constructor(
     private readonly options: CheckedDashboardOptions,
@@ -133,6 +139,7 @@ export class DashboardServer {
       const decision = await this.decide(request, action, place);
       actor = decision.actor ?? actor;
       if (decision.isAllowed) return;
+      if (decision.refusal) throw decision.refusal;
       if (action === 'read' && place.queue !== undefined) throw noQueue(place.queue);
       const isOff = this.options.readOnly && !READS.includes(action);
       throw isOff ? readOnly() : forbidden(action);
@@ -143,7 +150,8 @@ export class DashboardServer {
       body,
       require,
       rightsOf: (place) => this.rightsOf(request, place),
-      canSee: (queue) => this.isAllowed(request, 'read', queue === undefined ? {} : { queue }),
+      canSee: async (queue) =>
+        (await this.decide(request, 'read', queue === undefined ? {} : { queue })).isAllowed,
       perform: async ({ needs, ...what }, run) => {
         // Everybody is refused here. Records of that could push out the records of what was done.
         if (this.options.readOnly) throw readOnly();
@@ -169,8 +177,8 @@ export class DashboardServer {
       if (own.includes('queue.pause')) pausable.push(queue);
       for (const right of own) rights.add(right);
     }
-    const { actor, isAllowed } = await this.decide(request, 'read', {});
-    if (queues.length === 0 && !isAllowed) throw forbidden('read');
+    const { actor, isAllowed, refusal } = await this.decide(request, 'read', {});
+    if (queues.length === 0 && !isAllowed) throw refusal ?? forbidden('read');
     return {
       title,
       environment,
@@ -199,7 +207,10 @@ export class DashboardServer {
     // Events of an unregistered queue can only be read after its handle was created.
     for (const { name } of queues) this.parts.handleOf(name);
     if (wanted !== undefined && queues.length === 0) throw noQueue(wanted.slice(0, 128));
-    if (queues.length === 0 && !(await this.decide(request, 'read', {})).isAllowed) throw forbidden('read');
+    if (queues.length === 0) {
+      const { isAllowed, refusal } = await this.decide(request, 'read', {});
+      if (!isAllowed) throw refusal ?? forbidden('read');
+    }
     // A page that pauses opens a new stream, and only the browser can set this header.
     const last = request.headers['last-event-id'] ?? query['since'];
     const since = typeof last === 'string' && last !== '' ? last : undefined;
@@ -211,31 +222,51 @@ export class DashboardServer {
     request: PlatformRequest,
     place: DashboardPlace,
   ): Promise<readonly DashboardAction[]> {
-    const role = roleOf(await this.options.authorize(request, 'read', place));
+    const role = roleOf(await this.verdictOf(request, 'read', place));
     if (role !== null)
       return this.options.readOnly ? ROLES[role].filter((right) => READS.includes(right)) : ROLES[role];
-    const all = await Promise.all(DASHBOARD_ACTIONS.map((action) => this.isAllowed(request, action, place)));
-    return DASHBOARD_ACTIONS.filter((_, at) => all[at]);
+    const all = await Promise.all(DASHBOARD_ACTIONS.map((action) => this.decide(request, action, place)));
+    return DASHBOARD_ACTIONS.filter((_, at) => all[at]!.isAllowed);
   }
 
-  /** An exception of Nest, such as `ForbiddenException`, refuses the action too. */
-  private async isAllowed(
+  private async decide(
     request: PlatformRequest,
     action: DashboardAction,
     place: DashboardPlace,
-  ): Promise<boolean> {
+  ): Promise<Decision & { readonly refusal?: Error | undefined }> {
+    const verdict = await this.verdictOf(request, action, place);
+    if (verdict instanceof Refusal) return { isAllowed: false, actor: undefined, refusal: verdict.error };
+    const decision = decide(verdict, action);
+    const isOff = this.options.readOnly && !READS.includes(action);
+    return isOff ? { ...decision, isAllowed: false } : decision;
+  }
+
+  /** An exception of Nest, such as `ForbiddenException`, refuses the action. Any other error is a fault of `authorize`. */
+  private async verdictOf(
+    request: PlatformRequest,
+    action: DashboardAction,
+    place: DashboardPlace,
+  ): Promise<unknown> {
     try {
-      return (await this.decide(request, action, place)).isAllowed;
+      return await this.options.authorize(request, action, place);
     } catch (error) {
-      if (isHttpException(error)) return false;
-      throw error;
+      const isOfNest = isHttpException(error);
+      if (isOfNest && error.getStatus() < 500) return new Refusal(error);
+      this.logFault(error);
+      throw isOfNest
+        ? error
+        : new HttpFault(500, 'AUTHORIZE', 'authorize of this dashboard failed: the log has the error');
     }
   }
 
-  private async decide(request: PlatformRequest, action: DashboardAction, place: DashboardPlace) {
-    const decision = decide(await this.options.authorize(request, action, place), action);
-    const isOff = this.options.readOnly && !READS.includes(action);
-    return isOff ? { ...decision, isAllowed: false } : decision;
+  /** An open page asks every few seconds, for each queue, so the same error is logged once a minute. */
+  private logFault(error: unknown): void {
+    const text = messageOf(error);
+    const now = performance.now();
+    if (now - (this.logged.get(text) ?? -Infinity) < LOG_AGAIN_MS) return;
+    if (this.logged.size >= MAX_LOGGED) this.logged.clear();
+    this.logged.set(text, now);
+    this.logger.error(`authorize failed: ${text}`, stackOf(error));
   }
 
   private fail(error: unknown, request: PlatformRequest, response: RawResponse): void {
@@ -250,6 +281,11 @@ export class DashboardServer {
       fault ?? new HttpFault(500, 'INTERNAL', 'an error that the log describes');
     sendJson(response, status, { error: { code, message } });
   }
+}
+
+/** An exception of `authorize` that refuses an action. */
+class Refusal {
+  constructor(readonly error: Error) {}
 }
 
 function readOnly(): HttpFault {

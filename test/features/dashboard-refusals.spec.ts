@@ -1,0 +1,51 @@
+import { ForbiddenException, ServiceUnavailableException } from '@nestjs/common';
+import { describe, expect, it } from 'vitest';
+import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
+import { bootDashboard } from '../support/dashboard.js';
+import { useRedis } from '../support/redis.js';
+
+const redis = useRedis();
+const boot = (authorize: QueueDashboardOptions['authorize'] & {}) =>
+  bootDashboard(redis, { queues: ['payroll'], dashboard: { authorize } });
+
+describe('an authorize that throws', () => {
+  it('refuses only what it was asked for, if it is an exception of Nest', async () => {
+    const { api } = await boot((_request, action, { queue }) => {
+      if (queue === undefined || (queue === 'payroll' && action === 'read')) throw new ForbiddenException();
+      return 'operator';
+    });
+    const me = await api('GET', 'me');
+    expect([me.status, me.body.queues, me.body.canSeeRedis]).toEqual([200, ['work'], false]);
+    const { body } = await api('GET', 'queues');
+    expect(body.map(({ name }: { name: string }) => name)).toEqual(['work']);
+  });
+
+  it('is its message, if it refuses everything', async () => {
+    const { api, follow } = await boot(() => {
+      throw new ForbiddenException('ask the night shift');
+    });
+    for (const path of ['me', 'queues', 'queues/work', 'events']) {
+      const { status, body } = await api('GET', path);
+      expect([path, status, body.error.message]).toEqual([path, 403, 'ask the night shift']);
+    }
+    expect((await follow('work:0')).headers['content-type']).toContain('application/json');
+  });
+
+  it.each([
+    [new TypeError('reading user of undefined'), 500, 'authorize of this dashboard failed'],
+    [new ServiceUnavailableException('the directory is down'), 503, 'the directory is down'],
+  ])('is a fault otherwise, which is logged once: %s', async (fault, status, message) => {
+    const { api, logs } = await boot((_request, _action, { queue }) => {
+      if (queue === 'payroll') throw fault;
+      return 'admin';
+    });
+    for (const path of ['me', 'queues', 'overview', 'me']) {
+      const answer = await api('GET', path);
+      expect([path, answer.status]).toEqual([path, status]);
+      expect(answer.body.error.message).toContain(message);
+    }
+    const lines = logs.complaints.filter((line) => line.includes('authorize failed'));
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain(fault.message);
+  });
+});
