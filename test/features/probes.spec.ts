@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { QueueProbes, QueueProbesModule, type QueueProbesOptions } from '#lib/subpaths/probes.js';
-import { QueueMetricsModule } from '#lib/subpaths/prometheus.js';
+import { QueueModule } from '#lib/module/queue.module.js';
+import { QueueMetrics, QueueMetricsModule } from '#lib/subpaths/prometheus.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
@@ -136,6 +137,7 @@ describe('/scale/<queue>', () => {
 
 describe('a Redis that goes away', () => {
   const server = useServer();
+  const second = useServer();
   const own = useRedis({ server });
 
   it('makes the process not ready, and leaves it live', async () => {
@@ -152,5 +154,38 @@ describe('a Redis that goes away', () => {
     expect(await statusOf('/live')).toBe(200);
     await server.restart();
     await until(async () => (await statusOf('/ready')) === 200, PATIENT);
+  });
+
+  it('is named, and is not hidden by another one that is up, if there are several', async () => {
+    const app = await bootQueue(own, {
+      watch: false,
+      handlers: { ok: () => undefined },
+      imports: [
+        QueueModule.forRoot('billing', { connection: second.url }),
+        QueueModule.registerQueue({ name: 'invoices', configKey: 'billing' }),
+        QueueProbesModule.forRoot({ port: 0, host: '127.0.0.1' }),
+        QueueMetricsModule.forRoot({ path: false }),
+      ],
+    });
+    const probes = app.get(QueueProbes);
+    const reasons = () => probes.notReady.join(', ');
+    await until(() => reasons() === '', PATIENT);
+    await server.kill9();
+    await second.kill9();
+    await until(
+      () => reasons() === "Redis is not connected, Redis of forRoot('billing') is not connected",
+      PATIENT,
+    );
+    await server.restart();
+    await until(() => reasons() === "Redis of forRoot('billing') is not connected", PATIENT);
+    const page = await app.get(QueueMetrics).text();
+    expect(page.match(/^godwit_redis_.*role="command".*$/gm)).toEqual([
+      'godwit_redis_up{role="command",config=""} 1',
+      'godwit_redis_up{role="command",config="billing"} 0',
+      'godwit_redis_reconnects_total{role="command",config=""} 1',
+      'godwit_redis_reconnects_total{role="command",config="billing"} 0',
+    ]);
+    await second.restart();
+    await until(() => reasons() === '', PATIENT);
   });
 });

@@ -63,8 +63,8 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
   private timer: NodeJS.Timeout | undefined;
   private bootstrapped = false;
   private listensAt: number | null = null;
-  /** Undefined until the connection for commands has been opened or has failed. */
-  private isUp: boolean | undefined;
+  /** By configuration: whether its connection for commands is up. Empty until one has been opened or has failed. */
+  private readonly links = new Map<string | undefined, boolean>();
 
   /** @internal */
   constructor(
@@ -92,11 +92,13 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
     // A pause ends, so a paused process is ready. A quiet one never works again.
     const isQuiet = workers.length > 0 && workers.every((one) => one.state === 'quiet');
     const state = isQuiet ? 'quiet' : this.runtime.state;
-    const isConnected = this.isUp ?? this.engine.processes.server !== null;
+    const isConnected = this.links.size > 0 || this.engine.processes.server !== null;
+    const away = [...this.links].flatMap(([config, isUp]) => (isUp ? [] : [config]));
     return [
       ...(this.bootstrapped ? [] : ['the application is starting']),
       ...(state === 'running' ? [] : [`the workers are ${state}`]),
       ...(isConnected ? [] : ['Redis is not connected']),
+      ...away.map((config) => `Redis${config ? ` of forRoot('${config}')` : ''} is not connected`),
     ];
   }
 
@@ -127,8 +129,8 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
     this.listensAt = null;
   }
 
-  private linked({ role, state }: LinkEvent): void {
-    if (role === 'command') this.isUp = state === 'up';
+  private linked({ role, state, config }: LinkEvent): void {
+    if (role === 'command') this.links.set(config, state === 'up');
   }
 
   private touch(): void {

@@ -9,6 +9,7 @@ import {
   render,
   TEXT_TYPE,
   type Family,
+  type Labels,
   type MetricInfo,
 } from './text.js';
 import { WorkMetrics } from './work-metrics.js';
@@ -49,6 +50,13 @@ export interface MetricRegistry {
   registerMetric(metric: any): void;
 }
 
+/** One connection of this process. */
+interface LinkCounts {
+  readonly labels: Labels;
+  up: boolean;
+  reconnects: number;
+}
+
 /** What a page of metrics reads from. */
 export interface MetricsParts {
   readonly inspector: GaugeSource;
@@ -72,7 +80,7 @@ export class QueueMetrics {
   /** @internal */
   readonly work = new WorkMetrics();
   private readonly gauges: QueueGauges | undefined;
-  private readonly links = new Map<string, { up: boolean; reconnects: number }>();
+  private readonly links = new Map<string, LinkCounts>();
 
   /** @internal */
   constructor(private readonly parts: MetricsParts) {
@@ -130,10 +138,12 @@ export class QueueMetrics {
   }
 
   /** @internal A connection went up or down. */
-  linked({ role, state }: LinkEvent): void {
-    const known = this.links.get(role);
+  linked({ role, state, config }: LinkEvent): void {
+    const key = JSON.stringify([role, config]);
+    const known = this.links.get(key);
     if (!known) {
-      this.links.set(role, { up: state === 'up', reconnects: 0 });
+      const labels = { role, ...(config !== undefined && { config }) };
+      this.links.set(key, { labels, up: state === 'up', reconnects: 0 });
       return;
     }
     if (state === 'up' && !known.up) known.reconnects += 1;
@@ -157,18 +167,18 @@ export class QueueMetrics {
     const perQueue = (read: (one: WorkLoad) => number) =>
       load.map((one) => ({ labels: { queue: one.queue }, value: read(one) }));
     const pools = new Map(load.map(({ pool, slots }) => [pool, slots]));
-    const links = [...this.links];
+    const links = [...this.links.values()];
     return [
       { ...INFO.running, samples: perQueue(({ running }) => running) },
       { ...INFO.slots, samples: Array.from(pools, ([pool, value]) => ({ labels: { pool }, value })) },
       { ...INFO.oldest, samples: perQueue(({ oldestMs }) => oldestMs / 1000) },
       {
         ...INFO.up,
-        samples: links.map(([role, { up }]) => ({ labels: { role }, value: Number(up) })),
+        samples: links.map(({ labels, up }) => ({ labels, value: Number(up) })),
       },
       {
         ...INFO.reconnects,
-        samples: links.map(([role, { reconnects }]) => ({ labels: { role }, value: reconnects })),
+        samples: links.map(({ labels, reconnects }) => ({ labels, value: reconnects })),
       },
       {
         ...INFO.build,
