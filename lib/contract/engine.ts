@@ -45,6 +45,8 @@ export interface QueueEngine {
    * that has ended is replaced by the new job, unless `idHeldBy` names its state.
    */
   enqueue(queue: QueueRef, call: EnqueueCall): Promise<EnqueueAnswer>;
+  /** Hears how calls that add jobs ended, if somebody counts them. */
+  readonly adds?: AddObserver;
   /** Settles a batch of runs that the worker still holds, promotes due jobs, and claims up to `want` jobs. */
   exchange(queue: QueueRef, call: ExchangeCall): Promise<ExchangeAnswer>;
   /** Renews the lease of a worker and reports what the store knows about it. */
@@ -197,6 +199,13 @@ export interface EnqueueCall {
   readonly maxWaiting?: { readonly limit: number; readonly dropOldest: boolean } | undefined;
   /** At most 1,000, without repeated ids. */
   readonly jobs: readonly EnqueueJob[];
+}
+
+/** Hears how each call that adds jobs ended. A call is repeated until it is answered, and is reported once. */
+export interface AddObserver {
+  /** @param duplicates those of the jobs that were not stored. */
+  stored(queue: string, jobs: readonly EnqueueJob[], duplicates: readonly Duplicate[]): void;
+  failed(queue: string, jobs: readonly EnqueueJob[]): void;
 }
 
 /** A job that was not added because another one holds its id or its key. */

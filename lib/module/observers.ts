@@ -1,4 +1,4 @@
-import type { EnqueueAnswer, EnqueueCall, QueueEngine } from '../contract/engine.js';
+import type { Duplicate, EnqueueJob, QueueEngine } from '../contract/engine.js';
 import { tracedEnd, type ObservedRun, type WorkObserver } from '../contract/observer.js';
 import { MinuteRecorder } from '../history/minute-recorder.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
@@ -6,8 +6,8 @@ import type { QueueTelemetry } from '../options/telemetry.js';
 import type { FireAnswer, FireSchedule } from '../contract/schedule-verbs.js';
 
 /**
- * Reports the work of this process to observers, such as counters and metrics. Without observers the hot path is unchanged: the
- * verbs that add jobs are replaced by observed ones only when the first observer is added.
+ * Reports the work of this process to observers, such as counters and metrics. Without observers the hot path is unchanged: verbs are
+ * replaced by observed ones only when the first observer is added.
  */
 export class Observers {
   private readonly all: WorkObserver[] = [];
@@ -60,8 +60,13 @@ export class Observers {
 
   private observeAdds(): void {
     const { engine } = this;
-    const enqueue = engine.enqueue.bind(engine);
-    replace(engine, 'enqueue', (queue, call) => this.enqueued(queue, call, enqueue(queue, call)));
+    replace(engine, 'adds', {
+      stored: (...call) => this.stored(...call),
+      failed: (queue, jobs) => {
+        const names = jobs.map(({ name }) => name);
+        for (const observer of this.all) observer.notAdded?.(queue, names, 'failed');
+      },
+    });
     const { schedules } = engine;
     const fire = schedules.fire.bind(schedules);
     replace(schedules, 'fire', (queue, calls) => this.fired(queue, calls, fire(queue, calls)));
@@ -81,28 +86,14 @@ export class Observers {
     });
   }
 
-  private async enqueued(
-    queue: string,
-    { jobs }: EnqueueCall,
-    answered: Promise<EnqueueAnswer>,
-  ): Promise<EnqueueAnswer> {
-    let answer: EnqueueAnswer;
-    try {
-      answer = await answered;
-    } catch (error) {
-      const names = jobs.map(({ name }) => name);
-      for (const observer of this.all) observer.notAdded?.(queue, names, 'failed');
-      throw error;
-    }
-    if (answer.kind !== 'stored') return answer;
-    const there = new Set(answer.duplicates.map(({ id }) => id));
+  private stored(queue: string, jobs: readonly EnqueueJob[], duplicates: readonly Duplicate[]): void {
+    const there = new Set(duplicates.map(({ id }) => id));
     const stored = jobs.filter(({ id }) => !there.has(id)).map(({ name }) => name);
     for (const observer of this.all) observer.added(queue, stored);
-    if (there.size === 0) return answer;
-    for (const { id, dropped } of answer.duplicates) if (dropped) there.delete(id);
+    if (there.size === 0) return;
+    for (const { id, dropped } of duplicates) if (dropped) there.delete(id);
     const rest = jobs.filter(({ id }) => there.has(id)).map(({ name }) => name);
     for (const observer of this.all) observer.notAdded?.(queue, rest, 'duplicate');
-    return answer;
   }
 
   private async fired(

@@ -340,8 +340,15 @@ export class Lane {
     const rememberMs = time.timeoutMs * 2;
     const { isBound, maxWaiting } = time;
     const call = { lane, seq, isRepeated, rememberMs, withinMs, isBound, replication, maxWaiting, jobs };
+    const { adds } = this.engine;
     const again = async (error: unknown): Promise<readonly Duplicate[]> => {
-      await this.untilAgain(sending, deadline, error);
+      try {
+        await this.untilAgain(sending, deadline, error);
+      } catch (fault) {
+        // With too few replicas it is stored, and was reported as that.
+        if (!sending.shortage) adds?.failed(this.queue, jobs);
+        throw fault;
+      }
       return this.send(jobs, deadline, replication, sending);
     };
     let answered: Promise<EnqueueAnswer>;
@@ -356,6 +363,7 @@ export class Lane {
         throw new QueueFullError(this.queue, answer.waiting, maxWaiting!.limit);
       if (answer.kind === 'group-full')
         throw new GroupFullError(this.queue, answer.group, answer.size, answer.maxSize);
+      if (answer.kind === 'stored' && !sending.shortage) adds?.stored(this.queue, jobs, answer.duplicates);
       const isStored = answer.kind === 'stored' && (answer.replicas ?? 0) >= asked;
       return isStored ? answer.duplicates : again(this.shortcomingOf(sending, asked, answer));
     }, again);
