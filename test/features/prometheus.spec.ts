@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CanActivate, INestApplication } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -405,5 +406,47 @@ describe('the files for Grafana and Prometheus', () => {
       encoding: 'utf8',
     });
     expect([status, stdout]).toEqual([0, expect.stringContaining('8 rules found')]);
+  });
+
+  it('the rules fire for a queue although another application has one of the same name', ({ skip }) => {
+    const program = promtool();
+    if (program === undefined) return skip('promtool cannot be installed here');
+    const folder = mkdtempSync(join(tmpdir(), 'godwit-spec-'));
+    const file = join(folder, 'test.yml');
+    const series = (text: string, values: string) => ({ series: text, values });
+    const alert = (alertname: string, severity: string, summary: string) => ({
+      eval_time: '10m',
+      alertname,
+      exp_alerts: [
+        {
+          exp_labels: { severity, job: 'shop', queue: 'email' },
+          exp_annotations: { summary },
+        },
+      ],
+    });
+    const test = {
+      rule_files: [join(ROOT, 'grafana', 'alerts.yml')],
+      tests: [
+        {
+          interval: '1m',
+          input_series: [
+            series('godwit_queue_jobs{job="shop",queue="email",state="waiting"}', '5x20'),
+            series('godwit_queue_workers{job="shop",queue="email"}', '0x20'),
+            series('godwit_queue_jobs{job="billing",queue="email",state="waiting"}', '5x20'),
+            series('godwit_queue_workers{job="billing",queue="email"}', '2x20'),
+          ],
+          alert_rule_test: [
+            alert('GodwitNoConsumer', 'critical', 'Jobs wait in queue email and no process works on it'),
+          ],
+        },
+      ],
+    };
+    try {
+      writeFileSync(file, JSON.stringify(test));
+      const { status, stdout, stderr } = spawnSync(program, ['test', 'rules', file], { encoding: 'utf8' });
+      expect([status, stdout + stderr]).toEqual([0, expect.stringContaining('SUCCESS')]);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
   });
 });
