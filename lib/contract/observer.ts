@@ -27,8 +27,8 @@ export interface WorkObserver {
   added(queue: string, names: readonly string[]): void;
   /** Jobs that were not stored, because another one held their id or because the call failed. */
   notAdded?(queue: string, names: readonly string[], why: 'duplicate' | 'failed'): void;
-  /** This process has recovered `count` jobs from a worker that went silent. */
-  stalled?(queue: string, count: number): void;
+  /** This process has recovered `count` jobs from a worker that went silent; `dead` of them stalled too often. */
+  stalled?(queue: string, count: number, dead: number): void;
   /** An exchange was answered. */
   exchanged?(ms: number, settled: number, claimed: number): void;
 }

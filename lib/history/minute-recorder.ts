@@ -70,6 +70,11 @@ export class MinuteRecorder implements WorkObserver {
     row[WAIT_CLASSES + classOf(waitMs, WAIT_BOUNDS_MS)]! += 1;
   }
 
+  /** The names of these jobs are unknown here. */
+  stalled(queue: string, _count: number, dead: number): void {
+    if (dead > 0) this.rowOf(queue, '', this.engine.now())[DEAD]! += dead;
+  }
+
   added(queue: string, names: readonly string[]): void {
     const now = this.engine.now();
     for (const name of names) this.rowOf(queue, name, now)[ADDED]! += 1;

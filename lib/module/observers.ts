@@ -2,7 +2,7 @@ import type { Duplicate, EnqueueJob, QueueEngine } from '../contract/engine.js';
 import { tracedEnd, type ObservedRun, type WorkObserver } from '../contract/observer.js';
 import { MinuteRecorder } from '../history/minute-recorder.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
-import type { QueueTelemetry } from '../options/telemetry.js';
+import type { QueueTelemetry, TracedEnd } from '../options/telemetry.js';
 import type { FireAnswer, FireSchedule } from '../contract/schedule-verbs.js';
 
 /**
@@ -32,9 +32,10 @@ export class Observers {
     if ('exchanged' in observer && !this.observesExchanges) this.observeExchanges();
   }
 
-  /** Called when this process has recovered jobs from a worker that went silent. */
-  stalled(queue: string, count: number): void {
-    for (const observer of this.all) observer.stalled?.(queue, count);
+  /** Called when this process has recovered jobs from a worker that went silent. `dead` of them have stalled too often. */
+  stalled(queue: string, count: number, dead: number): void {
+    for (const observer of this.all) observer.stalled?.(queue, count, dead);
+    for (let i = 0; i < dead; i++) this.telemetry?.ended(queue, '', DEAD_AS_STALLED);
   }
 
   /** The function that pools call when a run is over. Undefined if there are no observers. */
@@ -107,6 +108,14 @@ export class Observers {
     return answer;
   }
 }
+
+const DEAD_AS_STALLED: TracedEnd = {
+  outcome: 'dead',
+  hasRun: false,
+  durationUs: 0,
+  reason: 'stalled',
+  failure: null,
+};
 
 /** The first line of a body. */
 function nameIn({ body }: { readonly body: string }): string {

@@ -128,7 +128,7 @@ function createRecoverer(
     (queue) => registry.optionsOf(queue).lease,
     (worker) => engine.processes.ofWorker(worker),
     (queue, ids, dead) => {
-      observers.stalled(queue, ids.length);
+      observers.stalled(queue, ids.length, dead.length);
       const { attempts } = registry.optionsOf(queue).policy;
       listenersOf.get(queue)?.recovered(ids, dead, attempts, (id) => engine.admin.get(queue, id));
     },

@@ -6,8 +6,11 @@ import type { CanActivate, INestApplication } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { afterEach, describe, expect, it } from 'vitest';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-node';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
+import type { TracedEnd } from '#lib/options/telemetry.js';
 import { otel } from '#lib/subpaths/otel.js';
 import { QueueMetrics, QueueMetricsModule, type QueueMetricsOptions } from '#lib/subpaths/prometheus.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
@@ -85,8 +88,31 @@ describe('QueueMetrics', () => {
       'godwit_runs_total{queue="work",name="ok",outcome="retrying"} 0',
     ])
       expect(await lines()).toContain(line);
-    app.get(QueueMetrics).work.stalled('work', 10);
+    app.get(QueueMetrics).work.stalled('work', 10, 0);
     expect(await lines()).toContain('godwit_stalls_total{queue="work"} 10');
+  });
+
+  it('counts jobs that die because their worker was lost, and so do the history and telemetry', async () => {
+    const ends: TracedEnd[] = [];
+    const telemetry = Object.assign(otel(), {
+      ended: (_queue: string, _name: string, end: TracedEnd) => void ends.push(end),
+    });
+    const lease = { duration: '300ms', maxStalls: 0 } as const;
+    const producer = await bootQueue(redis, { root: { lease, role: 'producer' } });
+    await producer.queue.add('ok', null);
+    await producer
+      .get<QueueEngine>(QUEUE_ENGINE)
+      .exchange('work', { worker: 'ghost', seq: 1, leaseMs: 300, want: 1, maySuspect: true, settled: [] });
+    const app = await boot({}, { root: { lease, history: true, telemetry } });
+    await until(async () => (await app.queue.counts()).dead === 1, PATIENT);
+    await until(() => ends.length > 0, PATIENT);
+    expect(ends).toMatchObject([{ outcome: 'dead', reason: 'stalled', hasRun: false }]);
+    const lines = (await app.get(QueueMetrics).text()).split('\n');
+    expect(lines).toContain('godwit_stalls_total{queue="work"} 1');
+    expect(lines).toContain('godwit_jobs_dead_total{queue="work",name="",reason="stalled"} 1');
+    await app.close();
+    const { total } = await producer.get(QueueInspector).series('work');
+    expect(total).toMatchObject({ dead: 1, completed: 0 });
   });
 
   it('shows limits of queues, names and those that queues share', async () => {

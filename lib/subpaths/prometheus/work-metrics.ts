@@ -120,8 +120,10 @@ export class WorkMetrics implements WorkObserver {
     for (const name of names) increase(this.of(queue, name).added, why);
   }
 
-  stalled(queue: string, count: number): void {
+  stalled(queue: string, count: number, dead: number): void {
     increase(this.stalls, queue, count);
+    // The store does not tell their names.
+    if (dead > 0) increase(this.of(queue, '').dead, 'stalled', dead);
   }
 
   exchanged(ms: number, settled: number, claimed: number): void {
