@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NestFactory } from '@nestjs/core';
+import { QueueProbes } from 'godwit/probes';
 import { expect, test } from 'vitest';
 import { atEnd } from '../../../test/support/cleanup.js';
 import { useRedis } from '../../../test/support/redis.js';
@@ -43,6 +44,18 @@ test('the web process adds jobs, a worker runs them, and the dashboard shows bot
     timeout: 20_000,
   });
   expect((await overview()).queues.map(({ name }) => name)).toEqual(['emails', 'media', 'reports']);
+
+  const metrics = async (password: string) => {
+    const authorization = `Basic ${Buffer.from(`ops:${password}`).toString('base64')}`;
+    const headers = { authorization, connection: 'close' };
+    return fetch(`http://127.0.0.1:${port}/metrics`, { headers });
+  };
+  expect((await metrics('wrong')).status).toBe(401);
+  expect(await (await metrics('ops')).text()).toContain('godwit_queue_workers{queue="emails"} 1\n');
+  const ofWorker = await fetch(`http://127.0.0.1:${worker.get(QueueProbes).port}/metrics`);
+  const text = await ofWorker.text();
+  expect(text).toMatch(/^godwit_runs_total\{queue="emails",name="receipt",outcome="completed"\} [1-9]/m);
+  expect(text).not.toContain('godwit_queue_jobs');
 });
 
 test('a stop waits until both worker processes have ended', async () => {

@@ -1,5 +1,6 @@
 import { Global, Module } from '@nestjs/common';
 import { QueueDashboardModule } from 'godwit/dashboard';
+import { QueueMetricsModule } from 'godwit/prometheus';
 import { Load } from './load.js';
 import { OpsGuard } from './ops.guard.js';
 import { Settings } from './settings.js';
@@ -12,7 +13,7 @@ class SettingsModule {}
 
 const { isInMemory } = new Settings();
 
-/** The web process: it adds jobs and serves the dashboard. */
+/** The web process: it adds jobs, and serves the dashboard and the metrics of all queues. */
 @Module({
   imports: [
     SettingsModule,
@@ -25,6 +26,7 @@ const { isInMemory } = new Settings();
       // Values of these fields are never sent to the browser, in addition to fields such as password and token.
       redact: { paths: ['customer.email'] },
     }),
+    QueueMetricsModule.forRoot({ path: 'metrics', guards: [OpsGuard] }),
   ],
   providers: [Load, ...(isInMemory ? processors : [])],
 })

@@ -6,8 +6,9 @@ import { Settings } from './settings.js';
 import { WorkerProcesses } from './worker-processes.js';
 
 const { port, password, isInMemory } = new Settings();
+const probesPort = port === 0 ? 0 : port + 1;
 const worker = fileURLToPath(new URL('worker.js', import.meta.url));
-const workers = { provide: WorkerProcesses, useFactory: () => new WorkerProcesses(worker) };
+const workers = { provide: WorkerProcesses, useFactory: () => new WorkerProcesses(worker, probesPort) };
 
 @Module({ imports: [AppModule], providers: isInMemory ? [] : [workers] })
 class MainModule {}
@@ -16,6 +17,9 @@ const app = await NestFactory.create(MainModule, { logger: ['warn', 'error', 'fa
 app.enableShutdownHooks([], { useProcessExit: true });
 await app.listen(port, '127.0.0.1');
 console.log(`\n  The dashboard: http://127.0.0.1:${port}/queues   user ops, password ${password}\n`);
+console.log(
+  `  Metrics for Prometheus: http://127.0.0.1:${port}/metrics, the same user${isInMemory ? '' : `; of the workers: http://127.0.0.1:${probesPort}/metrics and http://127.0.0.1:${probesPort + 1}/metrics`}`,
+);
 console.log(
   `  ${isInMemory ? 'Everything runs in this process' : 'Two workers run in processes of their own'}. Ctrl-C ends it.\n`,
 );

@@ -5,6 +5,8 @@ export class Settings {
   /** QUEUE_PREFIX: first part of every key in Redis. */
   readonly prefix: string;
   readonly port: number;
+  /** PROBES_PORT: port of a worker for probes and metrics; 0 takes a free one. */
+  readonly probesPort: number;
   /** DASHBOARD_PASSWORD: the password of the user `ops`. */
   readonly password: string;
 
@@ -12,6 +14,7 @@ export class Settings {
     this.connection = env.REDIS_URL ?? 'memory';
     this.prefix = env.QUEUE_PREFIX ?? 'sample-operations';
     this.port = Number(env.PORT ?? 3000);
+    this.probesPort = Number(env.PROBES_PORT ?? 0);
     this.password = env.DASHBOARD_PASSWORD ?? 'ops';
   }
 

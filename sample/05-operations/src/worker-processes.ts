@@ -6,10 +6,17 @@ import type { OnApplicationBootstrap, OnApplicationShutdown } from '@nestjs/comm
 export class WorkerProcesses implements OnApplicationBootstrap, OnApplicationShutdown {
   private workers: ChildProcess[] = [];
 
-  constructor(private readonly file: string) {}
+  /** @param probesPort port of the first for probes and metrics; the second has the next one. 0: free ones. */
+  constructor(
+    private readonly file: string,
+    private readonly probesPort = 0,
+  ) {}
 
   onApplicationBootstrap(): void {
-    this.workers = [fork(this.file), fork(this.file)];
+    this.workers = [0, 1].map((n) => {
+      const port = this.probesPort === 0 ? 0 : this.probesPort + n;
+      return fork(this.file, { env: { ...process.env, PROBES_PORT: String(port) } });
+    });
     // After an uncaught error, Nest calls no hooks.
     process.on('exit', this.end);
   }
