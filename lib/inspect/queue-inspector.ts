@@ -2,6 +2,7 @@ import { Log } from '../contract/log.js';
 import type { GroupCounts, LimitState } from '../contract/limit-verbs.js';
 import { bulkActsOf, type BulkAct } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
+import { isPassing } from '../contract/retry.js';
 import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
 import { InvalidOptionError, UnknownQueueError } from '../errors.js';
 import type { JobCounts } from '../job/job-state.js';
@@ -164,6 +165,25 @@ export class QueueInspector {
    */
   async bulkActs(): Promise<BulkAct[]> {
     return bulkActsOf(await this.engine.bulkActs.list(), this.engine.now());
+  }
+
+  /**
+   * @internal All queues that can be read, and the errors of the others, so that one broken queue does not hide all. Rejects if none
+   * can be read, and with errors that concern all queues.
+   */
+  async readableQueues(): Promise<{ queues: QueueInfo[]; faults: ReadonlyMap<string, Error> }> {
+    const faults = new Map<string, Error>();
+    const found = await mapQueues(await this.known(), (name) =>
+      this.look(name).catch((error: Error) => {
+        if (isPassing(error)) throw error;
+        faults.set(name, error);
+        return null;
+      }),
+    );
+    const queues = found.filter((info) => info !== null);
+    const [fault] = faults.values();
+    if (fault && queues.length === 0) throw fault;
+    return { queues, faults };
   }
 
   /** @internal The limits of these queues, with their groups; the shared limits have the empty name. */

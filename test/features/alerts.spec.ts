@@ -14,7 +14,9 @@ import {
   type Alert,
   type QueueAlertsOptions,
 } from '#lib/subpaths/alerts.js';
+import { getQueueToken } from '#lib/decorators/metadata.js';
 import { UnrecoverableError } from '#lib/errors.js';
+import type { Queue } from '#lib/producer/queue.js';
 import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -190,6 +192,31 @@ describe('rules', () => {
     await until(() => heard.length === 1, PATIENT);
     expect(logs.complaints.join('\n')).toMatch(/backlog:work:\d+ could not be delivered: the pager is out/);
     expect(count).toBe(3);
+  });
+
+  it('are evaluated for the other queues while one cannot be read, whose alerts stay', async () => {
+    const heard: string[] = [];
+    const { app, queue, logs } = await withAlerts(
+      {
+        rules: [{ rule: 'backlog', limit: 0 }],
+        notify: ({ state, queue: name }) => heard.push(`${state} ${name}`),
+      },
+      { queues: [{ name: 'broken' }] },
+    );
+    const broken = app.get<Queue>(getQueueToken('broken'));
+    await broken.add('x', null);
+    await until(() => heard.length === 1, PATIENT);
+    const dead = `{${redis.prefix}:broken}:dead`;
+    await redis.admin.set(dead, 'of another program');
+    await logs.complaint(/the rules could not be evaluated for 1 queue: queue 'broken': counts: .*WRONGTYPE/);
+    const { id } = await queue.add('x', null);
+    await until(() => heard.length === 2, PATIENT);
+    await queue.remove(id);
+    await until(() => heard.length === 3, PATIENT);
+    await redis.admin.del(dead);
+    await broken.remove({ state: 'waiting' });
+    await until(() => heard.length === 4, PATIENT);
+    expect(heard).toEqual(['firing broken', 'firing work', 'resolved work', 'resolved broken']);
   });
 });
 

@@ -349,7 +349,7 @@ describe('QueueMetricsModule', () => {
 describe('a Redis that does not answer', () => {
   it('costs the page the metrics of the queues, and no more', async () => {
     const broken = {
-      queues: () => Promise.reject(new Error('away')),
+      readableQueues: () => Promise.reject(new Error('away')),
       workers: () => Promise.reject(new Error('away')),
       limits: () => Promise.reject(new Error('away')),
       scheduleLags: () => Promise.reject(new Error('away')),
@@ -360,10 +360,34 @@ describe('a Redis that does not answer', () => {
     expect(text).toContain('godwit_build_info');
   });
 
+  it('costs the page only a queue that cannot be read, and says which', async () => {
+    const app = await boot({}, { queues: [{ name: 'broken' }], handlers: undefined });
+    const key = `{${redis.prefix}:broken}:dead`;
+    const queues = async () => {
+      const page = await new QueueMetrics({ inspector: app.get(QueueInspector), global: true }).text();
+      const success = /^godwit_collect_success (.*)$/m.exec(page)![1];
+      return [
+        success,
+        ...[...page.matchAll(/^godwit_queue_paused\{queue="(.*)"\}/gm)].map(([, name]) => name),
+      ];
+    };
+    expect(await queues()).toEqual(['1', 'work', 'broken']);
+    await redis.admin.set(key, 'of another program');
+    expect(await queues()).toEqual(['0', 'work']);
+    expect(await app.logs.complaint(/queue 'broken' is missing in the metrics/)).toContain('WRONGTYPE');
+    await redis.admin.del(key);
+    expect(await queues()).toEqual(['1', 'work', 'broken']);
+  });
+
   it('is read once for pages of the same second', async () => {
     let asked = 0;
     const none = async () => [];
-    const counting = { queues: async () => (asked++, []), workers: none, limits: none, scheduleLags: none };
+    const counting = {
+      readableQueues: async () => (asked++, { queues: [], faults: new Map() }),
+      workers: none,
+      limits: none,
+      scheduleLags: none,
+    };
     const metrics = new QueueMetrics({ inspector: counting, global: true });
     await Promise.all([metrics.text(), metrics.text()]);
     await metrics.text();
@@ -404,8 +428,9 @@ describe('the files for Grafana and Prometheus', () => {
     const { definition } = list.find(({ name }) => name === 'job')!;
     const none = async () => [];
     const counts = { waiting: 1, active: 0, delayed: 0, completed: 0, dead: 0, cancelled: 0 };
-    const queues = async () => [{ name: 'work', counts, paused: false, oldestWaitingMs: 0 }];
-    const inspector = { queues, workers: none, limits: none, scheduleLags: none };
+    const queues = [{ name: 'work', counts, paused: false, oldestWaitingMs: 0 }];
+    const readableQueues = async () => ({ queues, faults: new Map() });
+    const inspector = { readableQueues, workers: none, limits: none, scheduleLags: none };
     for (const global of [true, false]) {
       const page = await new QueueMetrics({ inspector, global, local: !global }).text();
       const families = [...page.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name!);

@@ -31,7 +31,10 @@ it('keeps deadRate and failureRatio over midnight', async () => {
   let now = midnight - 90_000;
   let days = [day('2026-03-01', 5, 100), day('2026-02-28', 7_000, 20_000)];
   const source = {
-    inspector: { queues: async () => [{ name: 'work', counts: {} }], workers: async () => [] },
+    inspector: {
+      readableQueues: async () => ({ queues: [{ name: 'work', counts: {} }], faults: new Map() }),
+      workers: async () => [],
+    },
     engine: { now: () => now, admin: { stats: async () => ({ days }) } },
   } as unknown as AlertSource;
   const { rules } = checkAlertsOptions(

@@ -101,13 +101,17 @@ export interface Receivers {
   readonly busy: ReadonlySet<string>;
 }
 
-/** The rows after these readings. If a queue is gone and has no reading, its alerts are resolved. */
+/**
+ * The rows after these readings. If a queue is gone and has no reading, its alerts are resolved. The rows of a queue that could not be
+ * read do not change.
+ */
 export function advance(
   rows: AlertState['rows'],
   readings: readonly Reading[],
   rules: readonly CheckedRule[],
   { count, busy }: Receivers,
   now: number,
+  unread: Pick<ReadonlyMap<string, unknown>, 'has'> = new Map(),
 ): AlertState['rows'] {
   const next: Record<string, Row> = {};
   const seen = new Set<string>();
@@ -119,9 +123,11 @@ export function advance(
   for (const { rule, queue, value } of readings)
     for (let receiver = 0; receiver < count; receiver++) look(keyOf(rule.name, queue, receiver), rule, value);
   for (const key of Object.keys(rows)) {
-    const { name, receiver } = partsOf(key);
+    const { name, queue, receiver } = partsOf(key);
     const rule = rules.find((one) => one.name === name);
-    if (rule && receiver < count && !seen.has(key)) look(key, rule, 0);
+    if (!rule || receiver >= count || seen.has(key)) continue;
+    if (unread.has(queue)) next[key] = rows[key]!;
+    else look(key, rule, 0);
   }
   return next;
 }

@@ -1,4 +1,5 @@
 import type { QueueEngine } from '../../contract/engine.js';
+import { isPassing } from '../../contract/retry.js';
 import { worksOn } from '../../contract/process-verbs.js';
 import { countedBetween, countedDays, type NameStats } from '../../contract/stats.js';
 import {
@@ -13,50 +14,74 @@ import type { AlertRuleKind, CheckedRule } from './rules.js';
 /** Where the values of the queues are read from. */
 export interface AlertSource {
   readonly engine: Pick<QueueEngine, 'admin' | 'processes' | 'schedules' | 'overdue' | 'now'>;
-  readonly inspector: Pick<QueueInspector, 'queues' | 'workers'>;
+  readonly inspector: Pick<QueueInspector, 'readableQueues' | 'workers'>;
 }
 
 const POINTS = 60;
+
+/** The values of the rules, and the counters from which the next ones are computed. */
+export interface Measured {
+  readonly readings: readonly Reading[];
+  readonly counters: AlertState['counters'];
+  /** The errors of queues that could not be read. */
+  readonly faults: ReadonlyMap<string, Error>;
+}
 
 /** Reads the values that the rules need, once for all of them. */
 export async function measure(
   { engine, inspector }: AlertSource,
   rules: readonly CheckedRule[],
   before: AlertState['counters'],
-): Promise<{ readings: Reading[]; counters: AlertState['counters'] }> {
+): Promise<Measured> {
   const uses = (...kinds: readonly AlertRuleKind[]) => rules.some(({ rule }) => kinds.includes(rule));
   const isForQueues = rules.some(({ rule }) => rule !== 'memory');
-  const [all, workers] = await Promise.all([
-    isForQueues ? inspector.queues() : [],
+  const [found, workers] = await Promise.all([
+    isForQueues ? inspector.readableQueues() : { queues: [], faults: [] },
     uses('noWorkers', 'longestRun') ? inspector.workers() : [],
   ]);
-  const queues = all.filter(({ name }) => rules.some((rule) => isFor(rule, name)));
+  const faults = new Map(found.faults);
   const counters: Record<string, readonly Counted[]> = {};
   const readings: Reading[] = [];
-  for (const queue of queues) {
-    const own = rules.filter((rule) => rule.rule !== 'memory' && isFor(rule, queue.name));
-    const needs = (...kinds: readonly AlertRuleKind[]) => own.some(({ rule }) => kinds.includes(rule));
-    // oxlint-disable-next-line no-await-in-loop -- one queue after another, to spread the load
-    const [counted, silent, lag] = await Promise.all([
-      needs('failureRatio', 'deadRate') ? countersOf(engine, queue.name) : undefined,
-      needs('stalled') ? engine.overdue(queue.name, 0) : [],
-      needs('scheduleLag') ? scheduleLag(engine.schedules, queue.name) : 0,
-    ]);
-    if (counted) counters[queue.name] = withNow(before[queue.name] ?? [], counted, own);
-    const facts = {
-      queue,
-      workers,
-      silent: silent.length,
-      lag,
-      counters: counters[queue.name] ?? [],
-      now: engine.now(),
-    };
-    readings.push(...own.map((rule) => ({ rule, queue: queue.name, value: valueOf(rule, facts) })));
+  for (const queue of found.queues) {
+    const own = rules.filter((rule) => isFor(rule, queue.name));
+    if (own.length === 0) continue;
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one queue after another, to spread the load
+      const more = await factsOf(engine, queue.name, own, before[queue.name] ?? []);
+      if (more.counters.length > 0) counters[queue.name] = more.counters;
+      const facts = { queue, workers, now: engine.now(), ...more };
+      readings.push(...own.map((rule) => ({ rule, queue: queue.name, value: valueOf(rule, facts) })));
+    } catch (error) {
+      if (isPassing(error)) throw error;
+      faults.set(queue.name, error as Error);
+    }
   }
   for (const rule of rules.filter(({ rule: kind }) => kind === 'memory'))
     // oxlint-disable-next-line no-await-in-loop -- there is one such rule, or two
     readings.push({ rule, queue: null, value: await memoryOf(engine) });
-  return { readings, counters };
+  return { readings, counters: { ...kept(before, faults), ...counters }, faults };
+}
+
+/** What only some rules need. */
+async function factsOf(
+  engine: AlertSource['engine'],
+  queue: string,
+  rules: readonly CheckedRule[],
+  before: readonly Counted[],
+): Promise<Pick<Facts, 'silent' | 'lag' | 'counters'>> {
+  const needs = (...kinds: readonly AlertRuleKind[]) => rules.some(({ rule }) => kinds.includes(rule));
+  const [counted, silent, lag] = await Promise.all([
+    needs('failureRatio', 'deadRate') ? countersOf(engine, queue) : undefined,
+    needs('stalled') ? engine.overdue(queue, 0) : [],
+    needs('scheduleLag') ? scheduleLag(engine.schedules, queue) : 0,
+  ]);
+  const counters = counted ? withNow(before, counted, rules) : [];
+  return { silent: silent.length, lag, counters };
+}
+
+/** The counters of queues that could not be read now. */
+function kept(before: AlertState['counters'], faults: ReadonlyMap<string, Error>): AlertState['counters'] {
+  return Object.fromEntries(Object.entries(before).filter(([queue]) => faults.has(queue)));
 }
 
 function isFor({ rule, queues }: CheckedRule, queue: string): boolean {

@@ -4,6 +4,7 @@ import { within } from '../../contract/retry.js';
 import { InvalidOptionError } from '../../errors.js';
 import { messageOf, stackOf } from '../../errors/thrown.js';
 import type { Duration } from '../../job/duration.js';
+import { counted } from '../../job/text.js';
 import { duration, field, readable, refuse, rule, shape } from '../../options/check.js';
 import { advance, alertsOf, readState, delivered, type Alert, type AlertState } from './alert-state.js';
 import { measure, type AlertSource } from './measure.js';
@@ -43,6 +44,8 @@ const NOTIFY_MS = 30_000;
 /** If the leader is killed, another process leads after this many intervals, or after this time if the intervals are short. */
 const LEASE_INTERVALS = 3;
 const LEAST_LEASE_MS = 5_000;
+/** Most queues that a log line names. */
+const MAX_NAMED = 5;
 /** Maximum time of one evaluation of all rules. */
 const EVALUATION_MS = 60_000;
 
@@ -84,6 +87,7 @@ export class QueueAlerts {
   private hasResigned = false;
   private readonly deliveries = new Set<Promise<void>>();
   private lastFault: string | undefined;
+  private lastFaults = '';
 
   /** @internal */
   constructor(
@@ -163,17 +167,26 @@ export class QueueAlerts {
     const before = await engine.processes.lead({ owner, leaseMs, state: '' });
     if (!before.isLeader) return;
     const { rows, counters: earlier } = readState(before.state);
-    const { readings, counters } = await measure(this.source, rules, earlier);
+    const { readings, counters, faults } = await measure(this.source, rules, earlier);
+    this.logFaults(faults);
     if (this.isClosed) return;
     const now = Math.floor(engine.now());
     const known = this.takeDelivered(rows);
     const receivers = { count: notify.length, busy: this.delivering };
-    const state: AlertState = { rows: advance(known, readings, rules, receivers, now), counters };
+    const state: AlertState = { rows: advance(known, readings, rules, receivers, now, faults), counters };
     const answer = await engine.processes.lead({ owner, leaseMs, state: JSON.stringify(state) });
     // The evaluation took longer than the lease, so another process leads now and sends the notifications.
     if (!answer.isLeader) return;
     for (const { key, receiver, alert } of alertsOf(state.rows, rules, source, 'undelivered', now))
       this.track(this.deliver(key, notify[receiver]!, alert));
+  }
+
+  private logFaults(faults: ReadonlyMap<string, Error>): void {
+    const texts = Array.from(faults, ([queue, error]) => `queue '${queue}': ${messageOf(error)}`);
+    const text = texts.slice(0, MAX_NAMED).join('; ');
+    if (text !== '' && text !== this.lastFaults)
+      this.logger.warn(`the rules could not be evaluated for ${counted(texts.length, 'queue')}: ${text}`);
+    this.lastFaults = text;
   }
 
   private track(delivery: Promise<void>): void {

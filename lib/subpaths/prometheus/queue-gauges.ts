@@ -1,4 +1,6 @@
+import { Log } from '../../contract/log.js';
 import { within } from '../../contract/retry.js';
+import { messageOf } from '../../errors/thrown.js';
 import type { LimitsOfQueue, QueueInfo, QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { servingOf } from '../../inspect/serving.js';
 import type { Family, MetricInfo, Sample } from './text.js';
@@ -60,7 +62,7 @@ const INFO = {
   success: {
     name: 'godwit_collect_success',
     type: 'gauge',
-    help: '1 if Redis answered for the metrics of the queues, 0 if they are missing on this page.',
+    help: '1 if Redis answered for the metrics of all queues, 0 if some or all are missing on this page.',
   },
   duration: {
     name: 'godwit_collect_duration_seconds',
@@ -72,11 +74,15 @@ const INFO = {
 const PROCESS_STATES = ['running', 'paused', 'quiet', 'draining'] as const;
 
 /** What the gauges are read from. */
-export type GaugeSource = Pick<QueueInspector, 'limits' | 'queues' | 'scheduleLags' | 'workers'>;
+export type GaugeSource = Pick<QueueInspector, 'limits' | 'readableQueues' | 'scheduleLags' | 'workers'>;
 
 /** Reads the state of all queues of a prefix, the same from every process. */
 export class QueueGauges {
   private last: { readonly at: number; readonly families: Promise<Family[]> } | undefined;
+
+  private readonly logger = new Log('QueueMetrics');
+  /** The last error of each queue that could not be read. */
+  private faults: ReadonlyMap<string, string> = new Map();
 
   constructor(private readonly inspector: GaugeSource) {}
 
@@ -92,13 +98,16 @@ export class QueueGauges {
   private async read(): Promise<Family[]> {
     const start = performance.now();
     let found: Parameters<typeof familiesOf> | undefined;
-    const asked = Promise.all([this.inspector.queues(), this.inspector.workers()]).then(
-      async ([queues, workers]) => {
+    let isWhole = false;
+    const asked = Promise.all([this.inspector.readableQueues(), this.inspector.workers()]).then(
+      async ([{ queues, faults }, workers]) => {
+        this.logFaults(faults);
         const names = queues.map(({ name }) => name);
         const [limits, lags] = await Promise.all([
           this.inspector.limits(names),
           this.inspector.scheduleLags(names),
         ]);
+        isWhole = faults.size === 0;
         found = [queues, workers, limits, lags];
       },
     );
@@ -106,9 +115,18 @@ export class QueueGauges {
     const seconds = (performance.now() - start) / 1000;
     return [
       ...(found ? familiesOf(...found) : []),
-      { ...INFO.success, samples: [{ labels: {}, value: found ? 1 : 0 }] },
+      { ...INFO.success, samples: [{ labels: {}, value: Number(isWhole) }] },
       { ...INFO.duration, samples: [{ labels: {}, value: Math.round(seconds * 1e6) / 1e6 }] },
     ];
+  }
+
+  /** Logs each error of a queue once, not at each page. */
+  private logFaults(faults: ReadonlyMap<string, Error>): void {
+    const texts = new Map(Array.from(faults, ([queue, error]) => [queue, messageOf(error)]));
+    for (const [queue, text] of texts)
+      if (this.faults.get(queue) !== text)
+        this.logger.warn(`queue '${queue}' is missing in the metrics: ${text}`);
+    this.faults = texts;
   }
 }
 
