@@ -170,6 +170,16 @@ describe('acts on many jobs', () => {
 });
 
 describe('schedules on the dashboard', () => {
+  it('need attention if they are late, however many there are', async () => {
+    const { api, queue } = await bootDashboard(redis);
+    const ids = Array.from({ length: 202 }, (_, n) => `s-${n}`);
+    // One after another, because a list has them in the order of their creation.
+    for (const id of ids) await queue.schedules.upsert(id, { every: '1h' }, { name: 'a' });
+    await redis.admin.zadd(`{${redis.prefix}:work}:upcoming`, Date.now() - 600_000, 's-201');
+    const { attention } = (await api('GET', 'overview')).body as { attention: { text: string }[] };
+    expect(attention.map(({ text }) => text)).toContain('Schedule "s-201" is 10 min late.');
+  });
+
   const boot = (
     authorize: QueueDashboardOptions['authorize'] = () => ({ allow: 'operator', actor: 'ada' }),
   ) => bootDashboard(redis, { dashboard: { authorize, redact: { fields: /token/, paths: [] } } });
