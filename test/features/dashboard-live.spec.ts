@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { QueueModule } from '#lib/index.js';
 import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import type { LiveBatch } from '#lib/subpaths/dashboard/live.js';
 import { bootDashboard } from '../support/dashboard.js';
-import { PATIENT } from '../support/queue-app.js';
+import { PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
@@ -39,6 +40,34 @@ describe.each(['express', 'fastify'] as const)('live events on %s', (platform) =
     }
     expect((await ask('GET', 'api/v1/events?queue=nobody')).status).toBe(404);
     await Promise.all([second.ended, app.close()]);
+  });
+
+  it('shows the name, payload and limit of events without a job', async () => {
+    const breaker = { failures: 1, window: '1m', openFor: '30s' } as const;
+    const { queueOf, follow, app } = await boot(
+      { access: 'public' },
+      {
+        root: { connection: redis.url, prefix: redis.prefix, limits: { api: { breaker } } },
+        imports: [QueueModule.registerQueue({ name: 'calls', uses: ['api'] })],
+        providers: [
+          processorOf('calls', {
+            a: () => {
+              throw new Error('no');
+            },
+          }),
+        ],
+      },
+    );
+    const calls = queueOf('calls');
+    await calls.publish('imported', { rows: 3, secret: 'x' });
+    await calls.add('a', 1, { attempts: 1 });
+    const stream = await follow('calls:0');
+    const events = batchesOf(await stream.until('"breakerOpened"')).flatMap((batch) => batch.events);
+    expect(events.filter(({ jobId }) => jobId === undefined)).toMatchObject([
+      { type: 'published', name: 'imported', note: expect.stringMatching(/^\{"rows":3,"secret":"\[hidden/) },
+      { type: 'breakerOpened', note: 'api for 30\u00a0s' },
+    ]);
+    await app.close();
   });
 
   it('limits how many clients follow the events at once', async () => {

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, it } from 'vitest';
+import { EVENT_TYPES } from '#lib/index.js';
 import { useBrowser } from '../support/browser.js';
 import { atEnd } from '../support/cleanup.js';
 import { bootDashboard } from '../support/dashboard.js';
@@ -445,6 +446,18 @@ describe('the live events', () => {
     expect(await page.getByRole('alert').innerText()).toMatch(
       /^The data is out of date\. The server cannot reach Redis\. No data since .*\d\d:\d\d\. This page goes on by itself\./,
     );
+  });
+
+  it('can be limited to any type of event', async () => {
+    const { page, faults, queue, dashboard } = await withJobs(0);
+    await page.goto(`${dashboard.url}live?type=published`);
+    const type = page.getByRole('combobox', { name: 'Event' });
+    expect(await type.locator('option').allInnerTexts()).toEqual(['all', ...EVENT_TYPES]);
+    expect(await type.inputValue()).toBe('published');
+    await page.getByRole('heading', { name: 'Live live' }).waitFor();
+    await queue.publish('imported', { rows: 3 });
+    await page.getByRole('cell', { name: 'imported' }).waitFor();
+    expect(faults).toEqual([]);
   });
 
   it('come again after a refused stream, and after a pause all that happened', async () => {

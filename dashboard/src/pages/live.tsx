@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { EVENT_TYPES } from '../../../lib/contract/engine.js';
 import type { LiveBatch, LiveEvent } from '../../../lib/subpaths/dashboard/live.js';
 import { usePoll } from '../api.js';
 import { count, moment } from '../format.js';
@@ -6,24 +7,6 @@ import { frozen, go, href, jobPath, me, query, queuePath, ROOT } from '../state.
 import { Card, Empty, Table } from '../widgets.js';
 
 const MAX = 300;
-const TYPES = [
-  'added',
-  'delayed',
-  'active',
-  'progress',
-  'completed',
-  'retrying',
-  'dead',
-  'stalled',
-  'released',
-  'removed',
-  'cancelled',
-  'updated',
-  'paused',
-  'resumed',
-  'breakerOpened',
-  'breakerClosed',
-];
 
 interface Row extends LiveEvent {
   readonly key: number;
@@ -132,7 +115,7 @@ export function LivePage() {
           <span>Event</span>
           <select value={type ?? ''} onChange={(event) => choose({ type: event.currentTarget.value })}>
             <option value="">all</option>
-            {TYPES.map((name) => (
+            {EVENT_TYPES.map((name) => (
               <option key={name}>{name}</option>
             ))}
           </select>

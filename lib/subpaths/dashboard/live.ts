@@ -120,7 +120,8 @@ export class LiveStreams {
       queue,
       type,
       at: at.getTime(),
-      ...(jobId !== undefined && { jobId, name }),
+      ...(jobId !== undefined && { jobId }),
+      ...(name !== undefined && { name }),
       note: this.note(event, canSeeData).slice(0, 300),
     };
   }
@@ -139,11 +140,21 @@ export class LiveStreams {
       case 'removed':
       case 'cancelled':
         return redactor.text(event.reason);
+      case 'breakerOpened':
+        return `${event.limit ?? ''} for ${span(event.openForMs)}`.trim();
+      case 'breakerClosed':
+        return event.limit ?? '';
       case 'progress':
-        return canSeeData ? (redactor.show(JSON.stringify(event.progress ?? null))?.json ?? '') : '';
+        return canSeeData ? this.json(event.progress) : '';
+      case 'published':
+        return canSeeData ? this.json(event.payload) : '';
       default:
         return '';
     }
+  }
+
+  private json(value: unknown): string {
+    return this.redactor.show(JSON.stringify(value ?? null))?.json ?? '';
   }
 }
 
