@@ -49,7 +49,9 @@ describe('ARCHITECTURE.md', () => {
     const scripts = readdirSync(join(ROOT, 'lib/engine/scripts'))
       .filter((file) => file.endsWith('.lua'))
       .map((file) => file.slice(0, -'.lua'.length));
-    expect(firstCells('Scripts').toSorted()).toEqual(scripts.toSorted());
+    expect(firstCells('Scripts').toSorted(), 'the table of scripts in ARCHITECTURE.md').toEqual(
+      scripts.toSorted(),
+    );
   });
 
   it('has every key of a queue in its table, once, with its type', () => {
@@ -73,7 +75,7 @@ describe('ARCHITECTURE.md', () => {
       keys.janitor('<group>'),
       keys.undo,
     ].map((key) => key.slice(tag.length));
-    expect(firstCells('Keys').toSorted()).toEqual(
+    expect(firstCells('Keys').toSorted(), 'the table of keys in ARCHITECTURE.md').toEqual(
       [...fixed.filter((key) => !lettered.has(key)), 'jobs:<letter>', ...made].toSorted(),
     );
   });

@@ -24,7 +24,8 @@ const sorted = (entries: readonly ErrorEntry[]) =>
 
 describe('the errors', () => {
   it('each have a code of their own, and are the rows of docs/reference/errors.md', () => {
-    expect(sorted(errorRowsIn(read('docs/reference/errors.md').text))).toEqual(sorted(catalogue()));
+    const rows = sorted(errorRowsIn(read('docs/reference/errors.md').text));
+    expect(rows, 'the rows of docs/reference/errors.md').toEqual(sorted(catalogue()));
   });
 
   it('that are exported are those that the table is compared with', async () => {
@@ -35,7 +36,9 @@ describe('the errors', () => {
       // These are thrown as errors are, and nothing has failed.
       .filter(([, value]) => value !== Snooze && value !== RateLimited);
     const known = catalogue();
-    expect(classes.map(([name]) => name).toSorted()).toEqual(known.map(({ name }) => name).toSorted());
+    expect(classes.map(([name]) => name).toSorted(), 'the exports of lib/errors.ts').toEqual(
+      known.map(({ name }) => name).toSorted(),
+    );
     expect(known.length).toBeGreaterThan(0);
   });
 

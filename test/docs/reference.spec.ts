@@ -46,15 +46,16 @@ describe('the reference of options', () => {
         return ['log', ...['failures', 'deaths', 'start', 'stop'].map((field) => `log.${field}`)];
       return group === undefined ? [member] : membersOf(group).map((field) => `${member}.${field}`);
     });
-    expect(rowsUnder(page, `: \`${name}\``).toSorted()).toEqual(expected.toSorted());
+    expect(rowsUnder(page, `: \`${name}\``).toSorted(), 'the rows of docs/reference/options.md').toEqual(
+      expected.toSorted(),
+    );
   });
 });
 
 describe('the reference of events', () => {
   it('has every type, and no other', () => {
-    expect(rowsUnder(readPage('docs/reference/events.md'), 'Event types').toSorted()).toEqual(
-      [...EVENT_TYPES].toSorted(),
-    );
+    const rows = rowsUnder(readPage('docs/reference/events.md'), 'Event types');
+    expect(rows.toSorted(), 'the rows of docs/reference/events.md').toEqual([...EVENT_TYPES].toSorted());
   });
 });
 

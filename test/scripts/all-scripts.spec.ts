@@ -43,9 +43,9 @@ const all = allScripts().map((script) => [script.name, script] as const);
 
 it('every .lua file has a descriptor that the engine uses, and a spec', () => {
   const files = luaIn('./').toSorted();
-  expect(allScripts().map(byName).toSorted()).toEqual(files);
+  expect(allScripts().map(byName).toSorted(), 'the descriptors').toEqual(files);
   const specs = files.filter((name) => existsSync(new URL(`${name}.spec.ts`, import.meta.url)));
-  expect(specs).toEqual(files);
+  expect(specs, 'the specs, test/scripts/<name>.spec.ts').toEqual(files);
 });
 
 it('only scripts that need memory are refused when it is full, and only scripts that read are marked read-only', () => {
@@ -308,7 +308,9 @@ async function auditMany(engine: RedisEngine): Promise<unknown> {
 
 it('the example life of a queue uses every script', () => {
   const used = new Set(aWholeLife(q.engine).map(([name]) => name));
-  expect([...used].toSorted()).toEqual(allScripts().map(byName).toSorted());
+  expect([...used].toSorted(), 'the scripts that aWholeLife calls').toEqual(
+    allScripts().map(byName).toSorted(),
+  );
 });
 
 it('a script that the server has forgotten is sent again, and has its effect once', async () => {

@@ -37,7 +37,10 @@ describe('JOB_MOVES', () => {
   it('uses every event that is about a move, and only those that exist', () => {
     const used = new Set(JOB_MOVES.flatMap(({ event }) => event ?? []));
     const others = ['progress', 'paused', 'resumed', 'breakerOpened', 'breakerClosed', 'published'];
-    expect([...used].toSorted()).toEqual(EVENT_TYPES.filter((type) => !others.includes(type)).toSorted());
+    const advice = 'a type is in JOB_MOVES of lib/job/job-state.ts, or among the others in this test';
+    expect([...used].toSorted(), advice).toEqual(
+      EVENT_TYPES.filter((type) => !others.includes(type)).toSorted(),
+    );
   });
 
   it('lists each move once', () => {

@@ -106,7 +106,8 @@ it.each(Object.entries(DOORS))('only the fragment %s writes its keys', (door, { 
   const strangers = writers.map(({ name }) => name).filter((name) => name !== `shared/${door}`);
   // `ending` and `settle` delete what jobs leave. `traces` keeps fields of jobs that go on, and owns only those.
   const allowed = door === 'traces' ? [...Object.keys(others), 'shared/ending'] : Object.keys(others);
-  expect(strangers.toSorted()).toEqual(allowed.toSorted());
+  const advice = `call a function of shared/${door}, or add the file to its others in DOORS with the reason`;
+  expect(strangers.toSorted(), advice).toEqual(allowed.toSorted());
 });
 
 it('detects which keys a file writes', () => {
