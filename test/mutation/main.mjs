@@ -100,6 +100,12 @@ function table(mutants) {
 
 const bySpecs = await run('specs', { MUTATION_ONLY: only.join(',') });
 const mutants = bySpecs.lines.filter(({ id }) => id !== 'none');
+if (mutants.length === 0 && bySpecs.text.includes('No test found in suite mutant none')) {
+  console.error(
+    `there are no mutants in ${only.join(', ')}; name scripts or fragments, such as exchange shared/rates`,
+  );
+  process.exit(1);
+}
 if (mutants.length === 0) throw new Error(`the specs tried nothing:\n${bySpecs.text}`);
 if (bySpecs.lines.some(({ id, killedBy }) => id === 'none' && killedBy !== null))
   throw new Error(`the specs fail on scripts without a mistake:\n${bySpecs.text}`);
