@@ -9,7 +9,8 @@ export default defineConfig({
     globalSetup: by === 'specs' ? ['test/support/global-setup.ts'] : [],
     setupFiles: by === 'specs' ? ['test/support/setup.ts'] : [],
     pool: 'forks',
-    testTimeout: 10_000,
+    // On a busy machine a long spec takes 10 s. A mutant would then count as killed.
+    testTimeout: 30_000,
     server: { deps: { external: [/\/dist\//] } },
   },
 });
