@@ -188,6 +188,21 @@ describe('runNext', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 1 });
   });
 
+  it('is aborted by a cancel with a filter', async () => {
+    const entered = latch('the run');
+    const wait = (job: Job) =>
+      new Promise((_, reject) => {
+        job.signal.addEventListener('abort', () => reject(job.signal.reason));
+        entered.open();
+      });
+    const { work, queue } = await setBench({ handlers: { work: { wait } } });
+    await queue.add('wait', {});
+    const run = work.runNext();
+    await entered.wait();
+    expect(await queue.cancel({ name: 'wait' })).toBe(1);
+    expect(await run).toMatchObject({ outcome: 'cancelled', error: { reason: 'cancelled' } });
+  });
+
   it('works like every run: schema, Observable, progress, log, timeout, cancel', async () => {
     const entered = latch('the handler runs');
     const { work, queue } = await setBench({

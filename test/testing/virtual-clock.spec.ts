@@ -43,6 +43,45 @@ describe('the clock of a test', () => {
   });
 });
 
+describe('jobs that limits delay', () => {
+  const limited = async () => {
+    const at: number[] = [];
+    const bench = await setBench({
+      handlers: { work: { '*': () => void at.push(bench.testing.now.getTime() - NOON.getTime()) } },
+    });
+    await bench.queue.limits.set({ rate: { max: 1, per: '1s', window: 'fixed' } });
+    return { ...bench, at };
+  };
+
+  it('each run at the time at which they may start', async () => {
+    const { testing, queue, at } = await limited();
+    await queue.addBulk([1, 2, 3].map((data) => ({ name: 'a', data })));
+    await testing.advance('1m', { run: true });
+    expect(at).toEqual([0, 1_000, 2_000]);
+  });
+
+  it('are named by the error of runNext, with that time', async () => {
+    const { work, queue } = await limited();
+    await queue.addBulk([1, 2, 3].map((data) => ({ name: 'a', data })));
+    await work.runNext();
+    const why = `runNext(): limits of queue 'work' let none of its 2 waiting jobs start before 2026-01-01T12:00:01.000Z; now it is 2026-01-01T12:00:00.000Z`;
+    await expect(work.runNext()).rejects.toThrow(why);
+    await expect(work.runNext('a')).rejects.toThrow(why);
+    await queue.limits.clear();
+    await queue.limits.set({ concurrency: 1 });
+    expect(await work.drain()).toHaveLength(2);
+  });
+
+  it('are awaited by addAndWait, for as long as it may wait', async () => {
+    const { queue, at } = await limited();
+    await queue.add('a', 1);
+    await queue.addAndWait('a', 2);
+    await queue.addAndWait('a', 3);
+    expect(at).toEqual([0, 1_000]);
+    await expect(queue.addAndWait('a', 4, { waitTimeout: 500 })).rejects.toThrow(WaitTimeoutError);
+  });
+});
+
 describe('advance', () => {
   it('makes delayed jobs waiting at their time, and runs nothing', async () => {
     const { testing, work, queue } = await setBench({ handlers: { work: { '*': () => 'done' } } });

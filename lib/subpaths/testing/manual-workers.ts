@@ -66,15 +66,26 @@ export class ManualWorkers {
 
   /** Runs the next job, or the first waiting job that matches. */
   async runNext(queue: string, what: string, matches?: Matches): Promise<JobRun> {
+    const run = await this.tryNext(queue, what, matches);
+    if (run) return run;
+    const isMissing = matches !== undefined && !this.waiting(queue).some(matches);
+    throw new QueueTestingError(`${what}: ${await this.whyNothing(queue, isMissing)}`);
+  }
+
+  /** Like `runNext`, but resolves to null if no such job can start. */
+  async tryNext(queue: string, what: string, matches?: Matches): Promise<JobRun | null> {
     this.refuseWhileWorkersRun(what);
     const worker = this.workerOf(queue);
     // Due jobs count as waiting, but nothing has moved them yet.
     await this.bench.promoteDue(queue);
     const next = matches && this.waiting(queue).find(matches);
     const first = next ? () => this.bringForward(queue, next.id) : undefined;
-    const run = matches && !next ? null : await worker.runNext(first);
-    if (run) return run;
-    throw new QueueTestingError(`${what}: ${await this.whyNothing(queue, matches !== undefined)}`);
+    return matches && !next ? null : worker.runNext(first);
+  }
+
+  /** When limits allow the next start in one of these queues, as of their last claims. Infinity if no time is known. */
+  opensAt(queues: readonly string[]): number {
+    return Math.min(Infinity, ...queues.map((queue) => this.workers.get(queue)?.opensAt ?? Infinity));
   }
 
   /**
@@ -150,18 +161,23 @@ export class ManualWorkers {
     queue.wait.unshift(job);
   }
 
-  private async whyNothing(queue: string, isFiltered: boolean): Promise<string> {
+  private async whyNothing(queue: string, isMissing: boolean): Promise<string> {
     const { waiting, delayed, paused } = await this.bench.engine.admin.counts(queue);
     if (paused) return `queue '${queue}' is paused, so none of its ${waiting} waiting jobs is claimed`;
-    if (isFiltered && waiting > 0) {
+    if (isMissing && waiting > 0) {
       const there = this.waiting(queue).slice(0, 10);
       const names = there.map(({ name, id }) => `${quoted(name)} (${id})`).join(', ');
       const more = waiting > there.length ? ` and ${waiting - there.length} more` : '';
       return `no waiting job of queue '${queue}' matches; waiting: ${names}${more}`;
     }
+    const now = new Date(this.bench.clock.now()).toISOString();
+    if (waiting > 0) {
+      const opensAt = this.opensAt([queue]);
+      const until = opensAt < Infinity ? ` before ${new Date(opensAt).toISOString()}` : '';
+      return `limits of queue '${queue}' let none of its ${counted(waiting, 'waiting job')} start${until}; now it is ${now}: testing.advance() moves the clock`;
+    }
     if (delayed === 0) return `nothing waits in queue '${queue}', and nothing is delayed`;
     const due = new Date(this.bench.store.at(queue).delayed.first!.score).toISOString();
-    const now = new Date(this.bench.clock.now()).toISOString();
     return `nothing waits in queue '${queue}'; ${delayed} delayed, the first until ${due}, and now it is ${now}: testing.advance() moves the clock`;
   }
 
@@ -216,6 +232,8 @@ export class WatchedRunner extends Runner {
 class ManualWorker {
   /** Runs in progress, by the id of the job. */
   readonly ends = new Map<string, Promise<JobRun>>();
+  /** When limits allow the next start, as of the last claim. Infinity if they do not delay it, or no time is known. */
+  opensAt = Infinity;
   private worker = newWorker();
   private seq = 0;
   private turn: Promise<unknown> = Promise.resolve();
@@ -247,6 +265,8 @@ class ManualWorker {
     const answer = await this.exchange([], 1, first);
     if (answer.kind !== 'exchanged') return null;
     this.runner.isLimited = answer.isLimited === true;
+    const { supply } = answer;
+    this.opensAt = typeof supply === 'string' ? Infinity : this.engine.now() + supply.limitedForMs;
     const [job] = answer.claimed;
     return job ? this.run(job) : null;
   }
@@ -333,7 +353,7 @@ export class ManualWait implements EndWait {
 
   /** The timeout is by the clock of the test, which has stood still until now. */
   async outcome(_: number, { waitMs }: { readonly waitMs: number }): Promise<unknown> {
-    const { queue, id, bench, workers } = this;
+    const { queue, id, bench } = this;
     const untilMs = bench.clock.now() + waitMs;
     let ran: JobRun | undefined;
     for (;;) {
@@ -347,8 +367,7 @@ export class ManualWait implements EndWait {
       }
       if (job.state === 'dead') throw deathOf(queue, id, job.failure?.reason ?? 'unknown', job.failure);
       if (job.state === 'active') ran = await this.running();
-      else if (job.state === 'waiting')
-        ran = await workers.runNext(queue, 'addAndWait()', (one) => one.id === id);
+      else if (job.state === 'waiting') ran = await this.start(untilMs, waitMs);
       else await this.delayed(job.dueAt ?? untilMs, untilMs, waitMs);
     }
   }
@@ -357,6 +376,18 @@ export class ManualWait implements EndWait {
     const run = this.workers.running(this.queue, this.id);
     if (run) return run;
     throw new QueueTestingError(`addAndWait(): job '${this.id}' of queue '${this.queue}' runs elsewhere`);
+  }
+
+  /** Runs the waiting job. If limits delay its start, moves the clock to the time when they allow it. */
+  private async start(untilMs: number, waitMs: number): Promise<JobRun | undefined> {
+    const { queue, id, workers } = this;
+    const isThis: Matches = (job) => job.id === id;
+    const run = await workers.tryNext(queue, 'addAndWait()', isThis);
+    if (run) return run;
+    const opensAt = workers.opensAt([queue]);
+    if (opensAt === Infinity) return workers.runNext(queue, 'addAndWait()', isThis);
+    await this.delayed(opensAt, untilMs, waitMs);
+    return undefined;
   }
 
   private async delayed(dueAt: number, untilMs: number, waitMs: number): Promise<void> {

@@ -22,7 +22,7 @@ import { within } from '../../contract/retry.js';
 
 /** Options of `advance` and `advanceTo`. */
 export interface AdvanceOptions extends DrainOptions {
-  /** Run jobs that become due, each at its own time, so that retries play out. @default false */
+  /** Run jobs that become due or that limits allow to start, each at its own time, so that retries play out. @default false */
   readonly run?: boolean;
 }
 
@@ -55,7 +55,11 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
     private readonly settings: Pick<ResolvedModuleOptions, 'owner' | 'lease'>,
   ) {
     this.workers = new ManualWorkers(bench, runtime, registry);
-    this.walk = new TimeWalk(bench, () => registry.names());
+    this.walk = new TimeWalk(
+      bench,
+      () => registry.names(),
+      () => this.workers.opensAt(registry.names()),
+    );
     bench.tools = {
       cancelled: (queue, id, reason) => this.workers.cancelled(queue, id, reason),
       waitFor: (queue, id) =>

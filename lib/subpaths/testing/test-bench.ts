@@ -184,6 +184,12 @@ const STIRRING: ReadonlySet<PropertyKey> = new Set<keyof QueueEngine>([
 
 /** The same engine, but the bench records its calls. */
 function watchEngine(engine: QueueEngine, watcher: TestBench): QueueEngine {
+  const cancelAll: AdminVerbs['cancelAll'] = async (queue, ids, reason) => {
+    const answers = await engine.admin.cancelAll(queue, ids, reason);
+    for (const [i, id] of ids.entries()) if (answers[i] === 'signalled') watcher.cancelled(queue, id, reason);
+    watcher.stirred();
+    return answers;
+  };
   const verbs: Partial<QueueEngine> = {
     enqueue: async (queue, call) => {
       const answer = await engine.enqueue(queue, call);
@@ -202,12 +208,8 @@ function watchEngine(engine: QueueEngine, watcher: TestBench): QueueEngine {
       return answer;
     },
     admin: overlay<AdminVerbs>(engine.admin, {
-      cancel: async (queue, id, reason) => {
-        const answer = await engine.admin.cancel(queue, id, reason);
-        if (answer === 'signalled') watcher.cancelled(queue, id, reason);
-        watcher.stirred();
-        return answer;
-      },
+      cancel: async (queue, id, reason) => (await cancelAll(queue, [id], reason))[0]!,
+      cancelAll,
     }),
     schedules: overlay<ScheduleVerbs>(engine.schedules, {
       fire: async (queue, calls) => {

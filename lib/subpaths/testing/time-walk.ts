@@ -10,11 +10,12 @@ export class TimeWalk {
   constructor(
     private readonly bench: TestBench,
     private readonly queues: () => readonly string[],
+    private readonly opensAt: () => number,
   ) {}
 
   /**
    * Moves the clock to `endMs`. Stops at each time at which something is due: due jobs become waiting, schedules add jobs, then
-   * `stop` is called. `stop` is also called at the start and at the end.
+   * `stop` is called. `stop` is also called at the start, at the end, and when limits allow the next start.
    */
   async to(endMs: number, stop?: () => Promise<void>): Promise<void> {
     const { bench } = this;
@@ -25,7 +26,7 @@ export class TimeWalk {
         // oxlint-disable-next-line no-await-in-loop -- see above
         await stop();
         // oxlint-disable-next-line no-await-in-loop -- the jobs that ran may have made something due sooner
-        nextMs = await this.settle();
+        nextMs = Math.min(await this.settle(), this.opensAt());
       }
       const now = bench.clock.now();
       if (now >= endMs) break;
