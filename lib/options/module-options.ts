@@ -285,21 +285,33 @@ export interface QueueOptions {
   readonly unknownJobTimeout?: Duration;
 }
 
+/** Options of the module that its queues inherit. */
+interface ResolvedShared extends ResolvedWorking {
+  readonly log: ResolvedLog;
+  readonly maxPayloadBytes: number;
+  readonly payloads: PayloadMode;
+  readonly events: ResolvedEvents;
+  readonly dead: ResolvedDead;
+  readonly progress: { readonly maxBytes: number };
+  readonly completed: { readonly max: number };
+  /** Null: local. */
+  readonly durability: Replication | null;
+  readonly unknownJob: UnknownJobRule;
+  readonly unknownJobTimeoutMs: number;
+}
+
 /** `QueueModuleOptions` with every default filled in, in ms. */
-export interface ResolvedModuleOptions extends ResolvedWorking {
+export interface ResolvedModuleOptions extends ResolvedShared {
   readonly connection: ConnectionOption;
   readonly prefix: string;
   readonly role: 'producer' | 'worker' | 'both';
   readonly autoStart: boolean;
-  readonly log: ResolvedLog;
   readonly enqueue: {
     readonly timeoutMs: number;
     /** Whether the user set the timeout. Then it is never exceeded. */
     readonly isBound: boolean;
     readonly maxBuffered: number;
   };
-  readonly maxPayloadBytes: number;
-  readonly payloads: PayloadMode;
   readonly upkeepMs: number;
   readonly history: boolean;
   /** The application that owns the schedules in the code. */
@@ -311,14 +323,6 @@ export interface ResolvedModuleOptions extends ResolvedWorking {
   readonly telemetry?: QueueTelemetry | undefined;
   readonly defaults: CheckedDefaults;
   readonly backoffs?: Backoffs | undefined;
-  readonly events: ResolvedEvents;
-  readonly dead: ResolvedDead;
-  readonly progress: { readonly maxBytes: number };
-  readonly completed: { readonly max: number };
-  /** Null: local. */
-  readonly durability: Replication | null;
-  readonly unknownJob: UnknownJobRule;
-  readonly unknownJobTimeoutMs: number;
   /** Limits that several queues share, by name. */
   readonly limits: ReadonlyMap<string, GivenLimit>;
 }
@@ -330,10 +334,9 @@ interface ResolvedDead {
 }
 
 /** The options of one queue. Options that it does not set come from the module. */
-export interface ResolvedQueueOptions extends ResolvedWorking {
+export interface ResolvedQueueOptions extends ResolvedShared {
   /** How many jobs may wait; absent if unlimited. */
   readonly maxWaiting?: ResolvedMaxWaiting;
-  readonly log: ResolvedLog;
   /** Undefined if only the processor sets it. */
   readonly concurrency?: number;
   readonly name: string;
@@ -348,16 +351,6 @@ export interface ResolvedQueueOptions extends ResolvedWorking {
   /** Called for each job that is added; returns its headers. */
   readonly headers?: HeadersHook;
   readonly telemetry?: QueueTelemetry;
-  readonly maxPayloadBytes: number;
-  readonly payloads: PayloadMode;
-  readonly events: ResolvedEvents;
-  readonly dead: ResolvedDead;
-  readonly progress: { readonly maxBytes: number };
-  readonly completed: { readonly max: number };
-  /** Null: local. */
-  readonly durability: Replication | null;
-  readonly unknownJob: UnknownJobRule;
-  readonly unknownJobTimeoutMs: number;
 }
 
 const DEFAULT_DEAD: ResolvedDead = { max: 10_000, ageMs: 7_776_000_000, maxBytes: 268_435_456 };
