@@ -7,7 +7,7 @@ import { followStream, isObservable } from '../worker/observable.js';
 type Run = (job: HandledJob) => Promise<unknown>;
 
 /**
- * Wraps a handler in its hooks, the outermost first. It is composed once, so a job only pays for the calls. Without hooks,
+ * Wraps a handler in its hooks, the outermost first. It is composed once, so a job costs only the calls. Without hooks,
  * returns the handler.
  */
 export function wrappedHandler(hooks: readonly WrapHook[], handler: Handler): Handler {

@@ -1,6 +1,6 @@
-// Makes one small mistake after another in the scripts and looks whether a test notices: first the specs of the scripts, then the
-// model with a fixed seed, which takes ten times as long for a mutant that it does not notice. Ends with one line: how many there were, how many were noticed, and the score. Every mistake
-// that nothing notices must stand in survivors.json, with the reason why none can, or need not.
+// Makes one small mistake after another in the scripts and checks whether a test fails: first the specs of the scripts, then, for
+// the mistakes that these do not detect, the model with a fixed seed. Ends with the numbers and the score. survivors.json has each
+// mistake that no test detects, with the reason why none can, or need not.
 //
 //   npm run test:mutation -- [scripts and fragments, such as exchange shared/rates]
 import { spawn } from 'node:child_process';

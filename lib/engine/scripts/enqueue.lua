@@ -7,7 +7,7 @@ if last_seq > arg_seq then return { 'stale' } end
 if last_seq == arg_seq then return { 'stored', last_duplicates } end
 local duplicates, duplicate_ids, added = {}, {}, 0
 
--- Before any write, the script checks the types of the keys that it may write, and of no others: so a call pays only for what it adds.
+-- Before any write, the script checks the types of the keys that it may write, and of no others, so the cost depends on what the call adds.
 -- In a queue with lines, jobs with `lifo` go to the front of their lines. With aging, only the time of the wait counts. Reading `meta`
 -- checks its type too.
 local has_fronts = head_first <= head_last and string.find(redis.call('HGET', key_meta, 'limited') or '', '^[^a]*[gn][^a]*$')

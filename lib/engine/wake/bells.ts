@@ -137,7 +137,7 @@ class BellPerQueue {
     if (heard === 'nothing') {
       if (listener) void this.call(queue, maxMs);
     } else if (listener) {
-      // If the doorbell cannot be heard, the listener must check the queue itself.
+      // If the doorbell cannot be read, the listener must check the queue itself.
       listener.done(queue);
     } else if (heard === 'bell') {
       // If this fails, the next listener checks the queue after a while.

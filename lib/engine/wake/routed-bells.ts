@@ -59,7 +59,7 @@ export class RoutedBells {
         .of(bell)
         .ring(bell)
         .catch(() => undefined);
-    // If the doorbell cannot be heard, the listener must check the queue itself.
+    // If the doorbell cannot be read, the listener must check the queue itself.
     else if (deaf && wanted !== undefined) listener!.done(wanted);
     else if (listener) {
       const mine = this.routes.group([...listener.queues]).find(([other]) => other === key);

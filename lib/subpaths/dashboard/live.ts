@@ -174,7 +174,7 @@ class LiveQueue {
     private readonly queue: FollowedQueue,
     private readonly types: ReadonlySet<EventType> | undefined,
     private readonly most: number,
-    /** Number of the last event that was heard. */
+    /** Number of the last event received. */
     public last: number | undefined,
   ) {
     this.name = queue.name;
@@ -211,7 +211,7 @@ class LiveQueue {
     const isFull = this.events.length === this.most;
     if (!isFull) this.events.push(event);
     if (this.types) {
-      // It listens on: the numbers between also count events of other types, so only what is heard can be counted.
+      // It continues to listen. Numbers also count events of other types, so only received events can be counted.
       this.skipped += isFull ? 1 : 0;
       return;
     }
