@@ -111,7 +111,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
     queue.ring();
 
   const events = [...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job)));
-  const over = makeRoom(queue, call, duplicates);
+  const over = makeRoom(queue, call, duplicates, new Set(replaced.map(({ id }) => id)));
   if (isAny) queue.say([...sayAll('removed', replaced, { reason: 'replaced' }), ...events], limits);
   queue.say([...sayAll('updated', updated), ...sayAll('removed', over, { reason: 'dropped' })], limits);
   return [...duplicates.values()];
@@ -130,31 +130,38 @@ function holds({ now }: MemoryQueue, { state, body, end }: MemoryJob, job: Enque
   return job.idHeldBy?.includes(state) === true || (isAwaited && now - end!.at < RULES.awaitedMs);
 }
 
-/** Removes jobs if too many wait. The answer lists the new jobs among them. */
+/**
+ * Removes jobs if too many wait. The answer lists the new jobs among them. A job that has replaced an ended one stays: the ended job would
+ * be lost with it.
+ */
 function makeRoom(
   queue: MemoryQueue,
   { maxWaiting, jobs }: EnqueueCall,
   duplicates: Map<string, Duplicate>,
+  replaced: ReadonlySet<string>,
 ): readonly MemoryJob[] {
   if (!maxWaiting?.dropOldest) return [];
   const isNew = ({ id }: MemoryJob) => !duplicates.has(id) && jobs.some((job) => job.id === id);
-  const over = oldest(queue, queue.waiting - maxWaiting.limit, isNew);
+  const stays = ({ id, body }: MemoryJob) =>
+    replaced.has(id) || decodeBody(body)?.options.group !== undefined;
+  const over = oldest(queue, queue.waiting - maxWaiting.limit, isNew, stays);
   for (const { id } of over.filter(isNew)) duplicates.set(id, { id, dropped: true });
   return over;
 }
 
-/**
- * Removes the jobs that have waited longest. Of jobs with a priority, those that would run last; new jobs without a priority come last.
- * Jobs of groups stay.
- */
-function oldest(queue: MemoryQueue, count: number, isNew: (job: MemoryJob) => boolean): readonly MemoryJob[] {
+/** Removes the jobs that have waited longest. Of jobs with a priority, those that would run last; new jobs without a priority come last. */
+function oldest(
+  queue: MemoryQueue,
+  count: number,
+  isNew: (job: MemoryJob) => boolean,
+  stays: (job: MemoryJob) => boolean,
+): readonly MemoryJob[] {
   if (count <= 0) return [];
-  const isGrouped = ({ body }: MemoryJob) => decodeBody(body)?.options.group !== undefined;
-  const waiting = [...queue.wait].filter((job) => !isGrouped(job));
+  const waiting = [...queue.wait].filter((job) => !stays(job));
   const ranked = queue.prioritized.sorted().toReversed();
   const jobs = [
     ...waiting.filter((job) => !isNew(job)),
-    ...ranked.filter((job) => !isGrouped(job)),
+    ...ranked.filter((job) => !stays(job)),
     ...waiting.filter(isNew),
   ].slice(0, Math.min(count, 1_000));
   for (const job of jobs) queue.forget(job);

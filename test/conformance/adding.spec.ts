@@ -298,5 +298,19 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       ]);
       expect((await t.claim()).toSorted()).toEqual(['ranked', 'retried', 'waiting']);
     });
+
+    it('removes no new job that has replaced an ended one', async () => {
+      const ids = ['plain', 'first', 'ranked'];
+      await t.hold(...ids);
+      await t.settle(...ids.map((id) => kept(id, 60_000, '1')));
+      await t.add(of('g1'), of('g2'));
+      const jobs = ['plain', job('first', { lifo: true }), job('ranked', { priority: 1 })];
+      expect(await add(2, true, 'new', ...jobs)).toEqual({
+        kind: 'stored',
+        duplicates: [{ id: 'new', dropped: true }],
+      });
+      expect(await add(4, true, 'newer')).toEqual(stored());
+      expect((await t.claim()).toSorted()).toEqual(['g1', 'g2', 'newer', 'ranked']);
+    });
   });
 });

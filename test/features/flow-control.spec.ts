@@ -449,6 +449,19 @@ describe('a queue that takes only so many waiting jobs', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 1 });
   });
 
+  it('runs a kept job again if no other job can be dropped', async () => {
+    const { queue, ended } = await bootQueue(redis, {
+      queue: { maxWaiting: { limit: 1, onFull: 'dropOldest' }, defaults: { retention: '1h' } },
+      handlers: { job: () => 1 },
+    });
+    const { id } = await queue.add('job', 1);
+    await ended(id);
+    await queue.pause();
+    await queue.add('job', 2, { group: 'a' });
+    await queue.retry(id);
+    expect(await queue.get(id)).toMatchObject({ state: 'waiting' });
+  });
+
   it('rejects calls that need the new job instead of dropping it: addAndWait, and a retry of a completed job', async () => {
     const { queue, ended } = await bootQueue(redis, {
       queue: { maxWaiting: { limit: 1, onFull: 'dropNew' }, defaults: { retention: '1h' } },

@@ -341,11 +341,13 @@ if sooner then ring_sooner() elseif not rung and (is_new_work or #plain + #head 
 local more = { count = 0 }
 if #updated > 0 then say(more, 'updated', #updated, table.concat(updated, '\n'), 'name', names_of(updated)) end
 
--- Makes room. The answer lists the new jobs that were removed because no other job may be removed.
+-- Makes room. The answer lists the new jobs that were removed because no other job may be removed. A job that has replaced an ended
+-- one stays: the ended job would be lost with it.
 local function drop_oldest(count)
-  local is_new = {}
+  local is_new, stays = {}, {}
   for _, list in ipairs({ plain, head, ranked }) do for _, id in ipairs(list) do is_new[id] = true end end
-  local over = take_oldest(count, is_new, function(id) return group_of(body_of(id) or '') ~= nil end)
+  for _, id in ipairs(replaced) do is_new[id], stays[id] = nil, true end
+  local over = take_oldest(count, is_new, function(id) return stays[id] or group_of(body_of(id) or '') ~= nil end)
   if #over == 0 then return end
   for _, id in ipairs(over) do if is_new[id] then duplicates[#duplicates + 1] = 'dropped ' .. id end end
   say_removed(more, over, add_names({}, bodies_of(over)), 'dropped')

@@ -229,18 +229,18 @@ local function count_waiting()
 end
 
 -- Removes the jobs that have waited longest. Of jobs with a priority it removes those that would run last, and jobs in `is_new` without
--- a priority come last. Jobs of groups stay; it looks at no more than 1,000 of them.
-local function take_oldest(count, is_new, is_grouped)
+-- a priority come last. Some jobs stay; it looks at no more than 1,000 of them.
+local function take_oldest(count, is_new, stays)
   local ids, skipped, stay, behind = {}, {}, {}, 0
   while #ids < count and #skipped < 1000 do
     local some = redis.call('LPOP', key_wait, math.min(count - #ids, 1000 - #skipped))
     if not some then break end
-    for _, id in ipairs(some) do table.insert((is_new[id] or is_grouped(id)) and skipped or ids, id) end
+    for _, id in ipairs(some) do table.insert((is_new[id] or stays(id)) and skipped or ids, id) end
   end
   while #ids < count and behind < 1000 do
     local gone, some = {}, redis.call('ZRANGE', key_prioritized, behind, behind + math.min(count - #ids, 1000 - behind) - 1, 'REV')
     if #some == 0 then break end
-    for _, id in ipairs(some) do if is_grouped(id) then behind = behind + 1 else table.insert(gone, id) end end
+    for _, id in ipairs(some) do if stays(id) then behind = behind + 1 else table.insert(gone, id) end end
     if #gone > 0 then leave_ranked(key_prioritized, gone) end
     for _, id in ipairs(gone) do table.insert(ids, id) end
   end
