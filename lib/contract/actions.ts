@@ -75,6 +75,8 @@ export interface RecordedMethod {
   readonly target?: (args: Args) => unknown;
   /** The id, if only the answer has it. */
   readonly idOf?: (answer: any) => unknown;
+  /** For calls whose answer is not what is recorded: the arguments with a function that the call gives it to. */
+  readonly hearing?: (args: Args, hear: (answer: unknown) => void) => Args;
   /** How many it changed. @default 1; the answer, if it is a number; 0, if it is false */
   readonly count?: (answer: any) => number;
   /** The queue, from the arguments. @default the queue of the handle */
@@ -100,26 +102,25 @@ export function recorded<Handle extends object>(
   const handle = Object.create(base) as Handle;
   const calls = base as Readonly<Record<string, (...args: Args) => unknown>>;
   for (const [name, method] of Object.entries(methods)) {
-    const { action, target, idOf, count = countOf, isLong } = method;
+    const { action, target, idOf, count = countOf, hearing, isLong } = method;
     const value = async (...args: Args): Promise<unknown> => {
       const given = textOf(() => target?.(args));
       const of = method.queue ? textOf(() => method.queue!(args)) || null : queue;
       const what = { actor, action, queue: of, target: [prefix, given].filter(Boolean).join(' ') };
       if (isLong?.(args)) await recordAction(actions, { ...what, count: null, result: 'started' });
+      let heard: unknown;
+      const all = hearing ? hearing(args, (added) => (heard = added)) : args;
+      // A call may have added a job although it fails later.
+      const whole = () => ({ ...what, target: textOf(() => idOf?.(heard)) || what.target });
       let answer: unknown;
       try {
-        answer = await calls[name]!(...args);
+        answer = await calls[name]!(...all);
       } catch (error) {
-        await recordAction(actions, { ...what, count: null, result: resultOf(error) });
+        await recordAction(actions, { ...whole(), count: null, result: resultOf(error) });
         throw error;
       }
-      const id = textOf(() => idOf?.(answer));
-      await recordAction(actions, {
-        ...what,
-        ...(id !== '' && { target: id }),
-        count: count(answer),
-        result: 'ok',
-      });
+      if (!hearing) heard = answer;
+      await recordAction(actions, { ...whole(), count: count(heard), result: 'ok' });
       return answer;
     };
     Object.defineProperty(handle, name, { value });

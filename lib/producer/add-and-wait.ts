@@ -62,6 +62,7 @@ export async function addAndWait(
   made: MadeJob,
   add: (job: MadeJob) => Promise<AddResult>,
   { waitMs, signal, isDetailed }: ReturnType<typeof checkWait>,
+  onAdded?: (added: AddResult) => void,
 ): Promise<unknown> {
   const until = performance.now() + waitMs;
   const abort = abortOf(signal);
@@ -69,6 +70,7 @@ export async function addAndWait(
     await abort.orEnd(within(Math.min(waitMs, MAX_TIMER_MS), wait.ready));
     if (performance.now() >= until) throw notInTime('no');
     const added = await abort.orEnd(before(until, add(made)));
+    onAdded?.(added);
     const leftMs = Math.max(0, Math.ceil(until - performance.now()));
     const result = await abort.orEnd(wait.outcome(leftMs, { duplicate: added.duplicate, waitMs }));
     return isDetailed ? { ...added, result } : result;

@@ -215,6 +215,7 @@ export class Queue<Jobs = any> {
     job: string | AnyDefinition,
     data: unknown,
     options: WaitOptions | DetailedWaitOptions = {},
+    onAdded?: (added: AddResult) => void,
   ): Promise<any> {
     const waiting = checkWait(options, this.options.policy.retentionMs);
     const request = { name: job as string, data, options: waiting.job, awaited: true };
@@ -228,6 +229,7 @@ export class Queue<Jobs = any> {
       made,
       (one) => this.enqueuer.addOrReject(one),
       waiting,
+      onAdded,
     );
   }
 

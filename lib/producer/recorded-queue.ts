@@ -1,4 +1,5 @@
 import { recorded, type RecordedMethod, type RecordedMethods, type Recorder } from '../contract/actions.js';
+import type { AddResult } from './add-result.js';
 
 /** The methods that handles with an actor record. A test fails if a method is neither here nor in its list of reads. */
 
@@ -11,20 +12,27 @@ const byChoice = (action: string): RecordedMethod => ({
   isLong: ([which]) => typeof which === 'object' && which !== null,
 });
 
-const isNew = ({ duplicate }: { readonly duplicate: boolean }): number => (duplicate ? 0 : 1);
+const isNew = ({ duplicate, dropped }: Pick<AddResult, 'duplicate' | 'dropped'>): number =>
+  duplicate || dropped ? 0 : 1;
 
 /** By a name or a definition. */
 const ofJob = (job: any): unknown => (typeof job === 'string' ? job : job?.name);
 
+const ADD: RecordedMethod = {
+  action: 'job.add',
+  target: ([job, , options]) => options?.id ?? ofJob(job),
+  idOf: ({ id }) => id,
+  count: isNew,
+};
+
 const QUEUE: RecordedMethods = {
-  add: { action: 'job.add', target: ([job]) => ofJob(job), idOf: ({ id }) => id, count: isNew },
+  add: ADD,
   addBulk: {
     action: 'job.add',
     target: ([job, items]) => (items === undefined ? '' : ofJob(job)),
-    count: (results: readonly { readonly duplicate: boolean }[]) =>
-      results.filter(({ duplicate }) => !duplicate).length,
+    count: (results: readonly AddResult[]) => results.filter(isNew).length,
   },
-  addAndWait: { action: 'job.add', target: ([job, , options]) => options?.id ?? ofJob(job), count: () => 1 },
+  addAndWait: { ...ADD, hearing: ([job, data, options], hear) => [job, data, options, hear] },
   update: { action: 'job.update', target: ([first, second]) => (typeof first === 'string' ? first : second) },
   retry: byId('job.retry'),
   promote: byChoice('job.promote'),

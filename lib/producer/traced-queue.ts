@@ -1,7 +1,7 @@
 import { isDefinition, type AnyDefinition } from '../job/define-job.js';
 import type { JobOptions } from '../options/job-options.js';
 import type { QueueTelemetry, TracedJob } from '../options/telemetry.js';
-import type { BulkItem, BulkJob, DetailedWaitOptions, WaitOptions } from './add-arguments.js';
+import type { BulkItem, BulkJob, WaitOptions } from './add-arguments.js';
 import type { AddResult } from './add-result.js';
 import { Queue } from './queue.js';
 
@@ -44,10 +44,10 @@ class TracedQueue extends Queue {
     );
   }
 
-  override addAndWait(job: any, data: any, options?: WaitOptions | DetailedWaitOptions): Promise<any> {
+  override addAndWait(job: any, data: any, ...rest: any[]): Promise<any> {
     return this.telemetry.adding(
       { queue: this.name, name: nameOf(job), count: null, awaits: true },
-      () => super.addAndWait(job, data, options as WaitOptions),
+      () => super.addAndWait(job, data, ...(rest as [WaitOptions])),
       ofNone,
     );
   }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   InvalidJobNameError,
   InvalidOptionError,
+  type JobFailedError,
   Queue,
   QueueInspector,
   QueueModule,
@@ -89,6 +90,52 @@ describe.each(['redis', 'memory'] as const)('what an actor does (%s)', (kind) =>
       'ada|queue.publish|work|imported|1|ok',
     ]);
     expect(await queue.get('own')).toMatchObject({ data: 'canary', state: 'waiting' });
+  });
+
+  it('is recorded with the id of the job that a caller waits for, also if that fails', async () => {
+    const { queue, get } = await bootQueue(redis, {
+      watch: false,
+      handlers: {
+        works: () => 'canary',
+        fails: () => Promise.reject(new Error('no luck')),
+      },
+      queue: { defaults: { retention: '1h', attempts: 1 } },
+      ...(kind === 'memory' && { root: { connection: 'memory' } }),
+    });
+    const ada = queue.as('ada');
+    expect(await ada.addAndWait('works', null)).toBe('canary');
+    const { id } = await ada.addAndWait('works', null, { detail: true });
+    await ada.addAndWait('works', null, { id: 'own' });
+    await ada.addAndWait('works', null, { id: 'own' });
+    const failed = await ada.addAndWait('fails', null).catch((error: JobFailedError) => error.jobId);
+    await ada.addAndWait('works', null, { delay: 1, unique: {} } as never).catch(() => null);
+    const { jobs } = await queue.jobs({ state: 'completed' });
+    const first = jobs.find((job) => job.id !== id && job.id !== 'own')!;
+    expect(await told(get(QueueInspector))).toEqual([
+      `ada|job.add|work|${first.id}|1|ok`,
+      `ada|job.add|work|${id}|1|ok`,
+      'ada|job.add|work|own|1|ok',
+      'ada|job.add|work|own|0|ok',
+      `ada|job.add|work|${String(failed)}||GODWIT_JOB_FAILED`,
+      'ada|job.add|work|works||GODWIT_INVALID_OPTION',
+    ]);
+  });
+
+  it('is recorded with 0 jobs if the queue is full and drops them', async () => {
+    const { queue, get } = await bootQueue(redis, {
+      watch: false,
+      queue: { maxWaiting: { limit: 1, onFull: 'dropNew' } },
+      ...(kind === 'memory' && { root: { connection: 'memory' } }),
+    });
+    const ada = queue.as('ada');
+    await ada.add('one', null, { id: 'a' });
+    await ada.add('one', null, { id: 'b' });
+    await ada.addBulk([{ name: 'one', data: null }]);
+    expect(await told(get(QueueInspector))).toEqual([
+      'ada|job.add|work|a|1|ok',
+      'ada|job.add|work|b|0|ok',
+      'ada|job.add|work||0|ok',
+    ]);
   });
 
   it('is recorded at its start too if it is by a filter, without values of data', async () => {
