@@ -171,6 +171,16 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect((await queue.counts()).waiting).toBe(0);
   });
 
+  it.each(['reject', 'dropNew'] as const)('says that the queue is full, with onFull %s', async (onFull) => {
+    const { queue, api } = await boot(undefined, { queue: { maxWaiting: { limit: 1, onFull } } });
+    await queue.add('a', 1);
+    const { status, body } = await api('POST', 'queues/work/jobs', { name: 'a', data: '1' });
+    expect([status, body.error.code]).toEqual([409, 'GODWIT_QUEUE_FULL']);
+    expect((await api('GET', 'actions?limit=1')).body.actions).toMatchObject([
+      { action: 'job.add', count: null, result: 'GODWIT_QUEUE_FULL' },
+    ]);
+  });
+
   it('adds a job, with the checks of the queue', async () => {
     const { queue, api } = await boot();
     await queue.pause();

@@ -6,7 +6,7 @@ import type { INestApplication } from '@nestjs/common';
 import { QueueDashboardModule, type QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import { QueueModule } from '#lib/module/queue.module.js';
-import type { QueueModuleOptions } from '#lib/options/module-options.js';
+import type { QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { atEnd } from './cleanup.js';
 import { Logs, processorOf, type Handlers } from './queue-app.js';
@@ -55,6 +55,8 @@ export interface DashboardAppOptions extends Pick<ModuleMetadata, 'imports' | 'p
   readonly platform?: 'express' | 'fastify';
   readonly dashboard?: QueueDashboardOptions;
   readonly handlers?: Handlers;
+  /** Options of the queue `work`. */
+  readonly queue?: Omit<QueueOptions, 'name'>;
   /** Queues besides `work`. */
   readonly queues?: readonly string[];
   readonly root?: QueueModuleOptions;
@@ -88,7 +90,7 @@ export async function bootDashboard(
         log: { failures: false, deaths: false },
         ...options.root,
       }),
-      QueueModule.registerQueue({ name: 'work' }, ...queues.map((name) => ({ name }))),
+      QueueModule.registerQueue({ name: 'work', ...options.queue }, ...queues.map((name) => ({ name }))),
       QueueDashboardModule.forRoot(dashboard),
       ...imports,
     ],

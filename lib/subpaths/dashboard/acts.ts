@@ -1,6 +1,12 @@
 import { BULK_KINDS, BULK_STATES, type BulkKind } from '../../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
-import { InvalidOptionError, JobNotFoundError, PayloadTooLargeError, WrongStateError } from '../../errors.js';
+import {
+  InvalidOptionError,
+  JobNotFoundError,
+  PayloadTooLargeError,
+  QueueFullError,
+  WrongStateError,
+} from '../../errors.js';
 import { checkJobId, checkJobName } from '../../job/job-id.js';
 import { RULES } from '../../job/rules.js';
 import { quoted } from '../../job/text.js';
@@ -92,10 +98,17 @@ const readNew = shape({
   group: field('group', rule(checkGroup)),
 });
 
-/** Adds a job that a person entered. @throws {InvalidOptionError} and what `Queue.add` throws */
-export async function addJob(queue: Queue, body: Readonly<Record<string, unknown>>): Promise<AddResult> {
+/** Adds a job that a person entered. @throws {InvalidOptionError | QueueFullError} and what `Queue.add` throws */
+export async function addJob(
+  queue: Queue,
+  { maxWaiting }: ResolvedQueueOptions,
+  body: Readonly<Record<string, unknown>>,
+): Promise<AddResult> {
   const { name, json = 'null', ...options } = readNew(body, 'job', refuse)!;
-  return queue.add(checkJobName(name), JSON.parse(json), options);
+  const added = await queue.add(checkJobName(name), JSON.parse(json), options);
+  // A full queue that drops new jobs.
+  if (added.dropped) throw new QueueFullError(queue.name, maxWaiting!.limit, maxWaiting!.limit);
+  return added;
 }
 
 /** It uses `Queue.add`, so numbers that JavaScript would round are refused. */

@@ -188,7 +188,7 @@ const add: Route = async (call, parts) => {
   const target = typeof call.body['id'] === 'string' ? call.body['id'] : '';
   const needs = [['job.add', { queue: name }]] as const;
   return call.perform({ needs, action: 'job.add', queue: name, target }, async () => {
-    const { id, duplicate } = await addJob(queue, call.body);
+    const { id, duplicate } = await addJob(queue, parts.optionsOf(name), call.body);
     return { id, duplicate };
   });
 };
