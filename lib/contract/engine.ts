@@ -382,7 +382,7 @@ export interface HeartbeatPlan extends LeaseTimes {
   readonly onBeat: (queue: QueueRef, worker: string, answer: BeatAnswer) => void;
   /** Called with the orders to this process. They come again until its record names them as obeyed. */
   readonly onOrders: (orders: readonly ProcessOrder[]) => void;
-  /** Called when the store no longer had the record of this process: it has lost its data. */
+  /** Called when the store has lost its data. */
   readonly onDataLost: () => void;
   /** Called when the thread died. A timer must call `beat` instead. */
   readonly onFailure: (error: Error) => void;

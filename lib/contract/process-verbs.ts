@@ -29,8 +29,8 @@ export interface ProcessVerbs {
 
 export interface Registration {
   readonly orders: readonly ProcessOrder[];
-  /** Whether the store did not have the record. */
-  readonly isNew: boolean;
+  /** Whether the store has lost its data: it no longer had the record, which was stored before. */
+  readonly hasLostData: boolean;
 }
 
 export interface LeadCall {

@@ -31,6 +31,20 @@ export function encodeRegistration(
   return register.encode(processKeys(prefix), args, {});
 }
 
+/** Decides from the answers to the registrations of a process whether the server has lost its data. */
+export class LossCheck {
+  /** The process whose record was written last. */
+  private written = '';
+
+  /** Whether the server no longer had the record, which was written before. */
+  hasLostData(process: string, kind: ReturnType<typeof register.reply>['kind']): boolean {
+    if (kind === 'unknown') return false;
+    const isLost = kind === 'added' && process === this.written;
+    this.written = process;
+    return isLost;
+  }
+}
+
 /**
  * Keeps this process registered. The full record is written when it has changed, and from time to time. Otherwise only its expiry
  * is renewed, which costs little. It is renewed every half lease, so one renewal may be lost.
@@ -40,6 +54,7 @@ export class ProcessRenewal {
   private written = '';
   private writtenAt = -Infinity;
   private renewedAt = -Infinity;
+  private readonly loss = new LossCheck();
   private running: Promise<void> | null = null;
   private ended = false;
 
@@ -49,7 +64,7 @@ export class ProcessRenewal {
     private readonly run: (script: typeof register, args: Value[]) => Promise<unknown>,
     /** Called with the orders to this process, if there are any. */
     private readonly ordered: (orders: string) => void,
-    /** Called when the server had lost the record, which is now written again. */
+    /** Called when the server had lost its data. The record is there again. */
     private readonly lost: () => void,
   ) {}
 
@@ -87,8 +102,8 @@ export class ProcessRenewal {
       const args = encodeRegistration(this.prefix, isNew ? shown : { ...shown, info: '' }, this.leaseMs);
       const { kind, orders } = register.reply((await this.run(register, args)) as never);
       this.renewedAt = now;
+      if (this.loss.hasLostData(shown.process, kind)) this.lost();
       if (isNew) {
-        if (kind === 'added' && this.writtenAt > -Infinity) this.lost();
         this.written = info;
         this.writtenAt = now;
       } else if (kind === 'unknown') {

@@ -1,6 +1,6 @@
 import { processKeys } from './keys.js';
 import { decodeOrders, decodeProcess } from './codec/process-codec.js';
-import { encodeRegistration, toShown } from './process-renewal.js';
+import { encodeRegistration, LossCheck, toShown } from './process-renewal.js';
 import type {
   LeadAnswer,
   LeadCall,
@@ -47,6 +47,7 @@ const KEEP_STATE_MS = 604_800_000;
 /** The worker processes of a prefix on Redis. */
 export class RedisProcesses implements ProcessVerbs {
   server: string | null = null;
+  private readonly loss = new LossCheck();
 
   constructor(
     private readonly prefix: string,
@@ -56,7 +57,7 @@ export class RedisProcesses implements ProcessVerbs {
   async register(record: ProcessRecord, leaseMs: number): Promise<Registration> {
     const args = encodeRegistration(this.prefix, toShown(record), leaseMs);
     const { kind, orders } = await this.store.call(register, args, this.store.callMs);
-    return { orders: decodeOrders(orders), isNew: kind === 'added' };
+    return { orders: decodeOrders(orders), hasLostData: this.loss.hasLostData(record.id, kind) };
   }
 
   order(process: string, { id, ...what }: ProcessOrder): Promise<boolean> {

@@ -212,7 +212,10 @@ function processesOf(routes: Routes): ProcessVerbs {
     },
     register: async (record, leaseMs) => {
       const all = await routes.each((engine) => engine.processes.register(record, leaseMs));
-      return { orders: all.flatMap(({ orders }) => orders), isNew: all.some(({ isNew }) => isNew) };
+      return {
+        orders: all.flatMap(({ orders }) => orders),
+        hasLostData: all.some(({ hasLostData }) => hasLostData),
+      };
     },
     order: async (process, order) =>
       (await routes.each((engine) => engine.processes.order(process, order))).includes(true),

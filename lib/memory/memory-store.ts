@@ -124,7 +124,7 @@ class ProcessBook {
     const before = entry?.orders ?? [];
     const orders = before.slice(before.findIndex(({ id }) => id === record.obeyed) + 1);
     this.entries.set(record.id, { record: structuredClone(record), endsAt: now + leaseMs, orders });
-    return { orders, isNew: !entry };
+    return { orders, hasLostData: false };
   }
 
   order(process: string, order: ProcessOrder, now: number): boolean {

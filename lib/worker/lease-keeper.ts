@@ -37,8 +37,6 @@ export class LeaseKeeper {
   onOrders: (orders: readonly ProcessOrder[]) => void = () => undefined;
   /** Called when Redis has lost its data. */
   onDataLost: () => void = () => undefined;
-  /** Whether the timer has stored the record. */
-  private isRegistered = false;
 
   /**
    * @param own the lease of the record of the process.
@@ -180,9 +178,8 @@ export class LeaseKeeper {
     const { record } = this;
     if (!record) return;
     this.engine.processes.register(record, this.own.leaseMs).then(
-      ({ orders, isNew }) => {
-        if (isNew && this.isRegistered) this.onDataLost();
-        this.isRegistered = true;
+      ({ orders, hasLostData }) => {
+        if (hasLostData) this.onDataLost();
         this.onOrders(orders);
       },
       // The record is missing until the next heartbeat.

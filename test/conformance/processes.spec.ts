@@ -95,8 +95,8 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     expect(await order('o2')).toBe(true);
     expect(await order('o2')).toBe(true);
     const p2 = processRecord({ id: 'p2' });
-    expect(await processes.register(p2, 1_000)).toEqual({ orders: [], isNew: true });
-    expect(await processes.register(p2, 1_000)).toEqual({ orders: [], isNew: false });
+    expect(await processes.register(p2, 1_000)).toEqual({ orders: [], hasLostData: false });
+    expect(await processes.register(p2, 1_000)).toEqual({ orders: [], hasLostData: false });
     expect(await ids()).toEqual(['o1', 'o2']);
     expect(await ids('o1')).toEqual(['o2']);
     expect(await order('o3')).toBe(true);
