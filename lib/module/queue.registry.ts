@@ -111,7 +111,7 @@ export class QueueRegistry {
     if (first === undefined) {
       this.queues.set(given.name, registration);
     } else if (refersTo(registration, first)) {
-      return;
+      this.queues.set(given.name, { ...first, isOpened: false });
     } else if (refersTo(first, registration) && !this.isSealed) {
       // Nest may have created the handle already, which has the objects of the first registration.
       this.queues.set(given.name, {
@@ -119,7 +119,9 @@ export class QueueRegistry {
         resolved: Object.assign(first.resolved, resolved),
         limits: Object.assign(first.limits, limits),
       });
-    } else if (first.config !== config || !isDeepStrictEqual(first.resolved, resolved)) {
+    } else if (first.config === config && isDeepStrictEqual(first.resolved, resolved)) {
+      this.queues.set(given.name, { ...first, isOpened: false });
+    } else {
       this.faults.push(
         new QueueConflictError(given.name, showOptions(keyed(first)), showOptions(keyed({ config, given })))
           .message,

@@ -12,6 +12,7 @@ import type { QueueEngine } from '#lib/contract/engine.js';
 import { BootstrapError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import { QueueModule } from '#lib/module/queue.module.js';
+import { QueueRegistry } from '#lib/module/queue.registry.js';
 import type { JobEvent } from '#lib/worker/job-listeners.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -208,4 +209,15 @@ it('ends its runs before a provider that it got with ModuleRef.get is destroyed'
   gate.open();
   await closing;
   expect(order).toEqual(['job ended', 'database closed']);
+});
+
+it('knows the options of a queue that a lazily loaded module registers after its name was used', async () => {
+  @Module({ imports: [QueueModule.registerQueue({ name: 'late' })] })
+  class LateModule {}
+  const app = await bootQueue(redis, { watch: false });
+  const registry = app.get(QueueRegistry);
+  app.producer.queue('late');
+  expect(registry.isRegistered('late')).toBe(false);
+  await app.get(LazyModuleLoader).load(() => LateModule);
+  expect(registry.isRegistered('late')).toBe(true);
 });
