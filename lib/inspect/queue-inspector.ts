@@ -117,7 +117,11 @@ export class QueueInspector {
     const known = isHere ? registered : await this.known();
     const unknown = only?.find((name) => !known.includes(name));
     if (unknown !== undefined) throw new UnknownQueueError(unknown, known);
-    const names = only ?? known;
+    return this.infos(only ?? known);
+  }
+
+  /** @internal Like `queues`, without the check that there are queues with these names. */
+  infos(names: readonly string[]): Promise<QueueInfo[]> {
     return mapQueues(names, (name) => this.look(name));
   }
 

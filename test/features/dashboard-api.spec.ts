@@ -1,6 +1,8 @@
 import { ValidationPipe } from '@nestjs/common';
 import { map } from 'rxjs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import type { QueueAction } from '#lib/index.js';
 import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import { bootDashboard, OWN, type DashboardApp } from '../support/dashboard.js';
@@ -504,10 +506,12 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     expect((await own.api('GET', 'queues/elsewhere')).status).toBe(404);
     const all = await boot({ access: 'public', queues: 'all' });
     await until(async () => (await all.api('GET', 'me')).body.queues.includes('elsewhere'), PATIENT);
+    const asked = vi.spyOn(all.app.get<QueueEngine>(QUEUE_ENGINE).processes, 'queues');
     expect((await all.api('GET', 'overview')).body.queues.map(({ name }: { name: string }) => name)).toEqual([
       'work',
       'elsewhere',
     ]);
+    expect(asked).toHaveBeenCalledTimes(1);
     const far = await all.api('GET', 'queues/elsewhere/jobs/far');
     // This process does not know the default of the queue.
     expect(far.body).toMatchObject({ attempts: null, data: { json: '{"n":1}' } });

@@ -12,7 +12,16 @@ import { listRuledGroups, type LimitInfo } from '../../producer/queue-limits.js'
 import { listActions } from './actions.js';
 import { addJob, replaceData } from './acts.js';
 import { actOnPage, allowSearch, listBulkActs, resumeBulkAct, startBulkAct, stopBulkAct } from './bulk.js';
-import { onJob, onQueue, queueOf, visible, type ApiCall, type ApiParts, type Route } from './call.js';
+import {
+  onJob,
+  onQueue,
+  queueOf,
+  visible,
+  visibleOf,
+  type ApiCall,
+  type ApiParts,
+  type Route,
+} from './call.js';
 import { HttpFault } from './http.js';
 import { findJobs, fingerprintOf, readSearch } from './job-search.js';
 import { clearGroup, clearLimit, releaseLimit, setGroup, setLimit } from './limit-edits.js';
@@ -49,7 +58,7 @@ async function viewQueues(
   parts: ApiParts,
   workers: readonly WorkerInfo[],
 ): Promise<QueueView[]> {
-  const infos = await parts.inspector.queues(names);
+  const infos = await parts.inspector.infos(names);
   return Promise.all(
     infos.map(async (info) => {
       const { total } = await parts.engine.admin.stats(info.name, 1);
@@ -59,7 +68,8 @@ async function viewQueues(
 }
 
 const overview: Route = async (call, parts): Promise<OverviewView> => {
-  const names = await visible(call, parts);
+  const all = await parts.queues();
+  const names = await visibleOf(call, all);
   const workers = await parts.inspector.workers();
   const queues = await viewQueues(names, parts, workers);
   const now = parts.engine.now();
@@ -69,16 +79,20 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
       return due.map(({ id, nextAt }) => ({ queue, id, lateMs: now - (nextAt ?? now) }));
     }),
   );
-  const limits = await visibleLimits(names, parts);
+  const limits = await visibleLimits(names, parts, names.length === all.length);
   const warnings = (await call.canSee()) ? parts.warnings() : [];
   const attention = attentionOf(queues, late.flat(), workers, limits, warnings, parts.maxOldestMs);
   return { now, queues, attention, processes: workers.length };
 };
 
 /** The limits of these queues, and the shared limits that they use; all shared limits for a person who may see all queues. */
-async function visibleLimits(names: readonly string[], parts: ApiParts): Promise<LimitsOfQueue[]> {
+async function visibleLimits(
+  names: readonly string[],
+  parts: ApiParts,
+  areAll: boolean,
+): Promise<LimitsOfQueue[]> {
   const limits = await parts.inspector.limits(names);
-  if (names.length === (await parts.queues()).length) return limits;
+  if (areAll) return limits;
   const used = new Set(names.flatMap((name) => parts.optionsOf(name).uses ?? []));
   const isUsed = ({ field }: LimitState) => used.has(field.slice(2));
   return limits.map((one) => (one.queue === '' ? { ...one, limits: one.limits.filter(isUsed) } : one));

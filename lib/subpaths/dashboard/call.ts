@@ -62,7 +62,10 @@ export async function queueOf(call: ApiCall, { queues, handleOf }: ApiParts): Pr
 
 /** Names of the queues that this person may see. */
 export async function visible(call: ApiCall, { queues }: ApiParts): Promise<string[]> {
-  const names = await queues();
+  return visibleOf(call, await queues());
+}
+
+export async function visibleOf(call: ApiCall, names: readonly string[]): Promise<string[]> {
   const seen = await Promise.all(names.map((queue) => call.canSee(queue)));
   // A person who may not see any queue may not see the server either.
   if (!seen.includes(true)) await call.require('read');
