@@ -1,11 +1,14 @@
 import { tracingChannel } from 'node:diagnostics_channel';
+import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { Redis, type Command } from 'ioredis';
 import { expect, it } from 'vitest';
 import { Link } from '#lib/engine/wire/link.js';
 import { atEnd } from '../support/cleanup.js';
 import { useRedis } from '../support/redis.js';
+import { useServer } from '../support/server.js';
 
-const redis = useRedis();
+const server = useServer();
+const redis = useRedis({ server });
 
 type Send = (command: Command) => Promise<unknown>;
 
@@ -81,4 +84,25 @@ it('waits no longer than its timeout for a reply that the wrapper holds back', a
     code: 'GODWIT_REDIS_UNAVAILABLE',
     applied: 'unknown',
   });
+});
+
+it('notices a silent server although the event loop is blocked in each turn, and takes late answers for no silence', async () => {
+  const link = await linked();
+  const block = async () => {
+    const end = performance.now() + 300;
+    while (performance.now() < end);
+    await nextImmediate();
+  };
+  // Each turn is blocked for longer than a call may take.
+  for (let turn = 0; turn < 5; turn++) {
+    const answer = link.send('test', 'hlen', [key()], 100);
+    await block();
+    expect(await answer).toBe(0);
+  }
+  process.kill(server.pid!, 'SIGSTOP');
+  let failed: unknown;
+  link.send('test', 'hlen', [key()], 100).catch((error: unknown) => (failed = error));
+  for (let turn = 0; turn < 20 && !failed; turn++) await block();
+  process.kill(server.pid!, 'SIGCONT');
+  expect(failed).toMatchObject({ code: 'GODWIT_REDIS_UNAVAILABLE', applied: 'unknown' });
 });

@@ -112,6 +112,8 @@ export class Link implements Sender {
   private canTransact: boolean | null = null;
   private failedGreetings = 0;
   private lookedAt = performance.now();
+  /** The last check after which sockets were read, of those that came late. */
+  private readAfter = 0;
   /** While a connection is set up: how many bytes had arrived at the last check, and since when no more have come. */
   private setup: { readonly bytes: number; readonly since: number } | null = null;
 
@@ -384,27 +386,30 @@ export class Link implements Sender {
   }
 
   /**
-   * Checks deadlines. After the event loop was blocked, timers run before sockets are read, and answers may be unread. So that
-   * check is skipped.
+   * Checks deadlines. After the event loop was blocked, timers run before sockets are read, and answers may be unread. So that check only
+   * considers what was late before sockets were read last: nothing after a single block, and the rest one turn later in a process that
+   * blocks its event loop in each turn.
    */
   private look(): void {
     const now = performance.now();
     const wasBlocked = now - this.lookedAt > this.watchMs * 2 + BLOCKED_MS;
     this.lookedAt = now;
-    if (wasBlocked) return;
-    this.checkDeadlines(now);
-    this.checkSetup(now);
+    const asOf = wasBlocked ? this.readAfter : now;
+    // Runs after sockets were read.
+    if (wasBlocked) setImmediate(() => (this.readAfter = now));
+    this.checkDeadlines(now, asOf);
+    this.checkSetup(now, asOf);
   }
 
-  private checkDeadlines(now: number): void {
+  private checkDeadlines(now: number, asOf: number): void {
     const { client, traffic } = this;
     if (client?.stream) traffic.look(client, now);
     const { movedAt, unseenMs } = traffic;
     let late = false;
     for (const command of this.pending) {
       const { until, sentAt, silentMs, verb } = command;
-      const isSilent = Math.max(sentAt, movedAt) + silentMs + unseenMs <= now;
-      if (!isSilent && until > now) continue;
+      const isSilent = Math.max(sentAt, movedAt) + silentMs + unseenMs <= asOf;
+      if (!isSilent && until > asOf) continue;
       const error = new RedisUnavailableError(verb, 'unknown', 'Redis did not answer in time');
       if (isSilent) command.fail(error);
       else command.expire(error);
@@ -416,7 +421,7 @@ export class Link implements Sender {
     }
   }
 
-  private checkSetup(now: number): void {
+  private checkSetup(now: number, asOf: number): void {
     const { client } = this;
     if (client?.status !== 'connect' || !client.stream) {
       this.setup = null;
@@ -425,7 +430,7 @@ export class Link implements Sender {
     const bytes = client.stream.bytesRead;
     if (this.setup?.bytes !== bytes) {
       this.setup = { bytes, since: now };
-    } else if (now - this.setup.since > SETUP_MS) {
+    } else if (asOf - this.setup.since > SETUP_MS) {
       this.setup = null;
       this.report(new Error(`the ${this.role} connection went silent while it was set up and was cut`));
       client.stream.destroy();
