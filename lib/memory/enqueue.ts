@@ -28,7 +28,7 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   const full = queue.limits.fullGroup(grouped.map(({ group }) => group!));
   if (full) return { kind: 'group-full', ...full };
   if (isQueueFull(queue, call, now)) return { kind: 'queue-full', waiting: queue.waiting };
-  const duplicates = addJobs(queue, call, limits);
+  const duplicates = queue.freeing(() => addJobs(queue, call, limits));
   queue.lanes.set(lane, { seq, duplicates, until: queue.now + Math.max(rememberMs, 1) });
   return { kind: 'stored', duplicates, ...replicas };
 }

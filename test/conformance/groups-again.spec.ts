@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { LimitRule } from '#lib/contract/limit-verbs.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { completed, dead, LEASE_MS, QUEUE, released, retried, WORKER } from '../scripts/support.js';
+import { firing, put, seen, tick } from '../scripts/schedules-support.js';
+import { completed, dead, job, LEASE_MS, QUEUE, released, retried, WORKER } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
 const recovering = { beatMs: 2_000, leaseMs: LEASE_MS, maxStalls: 5 };
@@ -47,6 +48,11 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       ['is dead and removed', die, () => t.engine.upkeep.removeDead(QUEUE, { ids: ['a.0'] })],
       ['is dead and trimmed', die, () => t.engineWith({ deadMax: 0 }).upkeep.trim(QUEUE)],
       [
+        'is dead and a delayed job takes its id',
+        async () => (await die(), await t.add(job('sooner', { delayMs: 30_000 }))),
+        () => t.add(job('a.0', { delayMs: 60_000 })),
+      ],
+      [
         'was cancelled and is given back',
         cancel,
         () => t.engine.release(QUEUE, { worker: WORKER, ids: ['a.0'], leave: false }),
@@ -59,6 +65,20 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       await before();
       while (await wasRung());
       await act();
+      expect(await wasRung()).toBe(true);
+      expect((await take(9, 'other')).ids).toEqual(['a.1']);
+    });
+
+    it('wake a worker if a schedule replaces the job that holds the others back by a delayed one', async () => {
+      await set('g', { order: 'strict' }, 'code');
+      const [first] = some('a', 1);
+      await t.engine.schedules.fire(QUEUE, [firing(await put(t, 's'), [tick('a.0', { body: first!.body })])]);
+      expect((await take(9)).ids).toEqual(['a.0']);
+      await t.add(...some('a', 2).slice(1));
+      await retry();
+      while (await wasRung());
+      const later = tick('a.9', { body: first!.body, dueAt: t.now + 90_000 });
+      await t.engine.schedules.fire(QUEUE, [firing(await seen(t, 's'), [later], { overlap: 'replace' })]);
       expect(await wasRung()).toBe(true);
       expect((await take(9, 'other')).ids).toEqual(['a.1']);
     });

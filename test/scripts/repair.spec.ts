@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RepairReport } from '#lib/job/audit-report.js';
+import { encodeBody } from '#lib/job/job-record.js';
 import { repair } from '#lib/engine/scripts/audit.js';
 import { dead, FAILURE, job, kept, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
@@ -60,6 +61,19 @@ describe('a job without a body', () => {
     expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 0, delayed: 0, active: 0, dead: 2 });
     expect(await q.totals()).toMatchObject({ dead: '2' });
     expect(await q.engine.upkeep.retryDead(QUEUE, { ids: ['x'] })).toEqual({ retried: [] });
+  });
+
+  it('lets the next job of its group start', async () => {
+    await q.engine.limits.set(QUEUE, 'g', 'code', { order: 'strict' });
+    const of = (id: string) => job(id, { group: 'g', body: encodeBody('work', 1, { group: 'g' }, '') });
+    await q.add(of('x'), of('y'));
+    expect(await q.claim()).toEqual(['x']);
+    await q.settle(retried('x'));
+    await q.admin.hdel(q.key('jobs'), 'x');
+    await q.admin.del(q.key('doorbell'));
+    expect(await repaired()).toEqual(['buried x']);
+    expect(await q.zset('doorbell')).toEqual(['work']);
+    expect(await q.claim()).toEqual(['y']);
   });
 
   it('that has ended stays as it ended', async () => {

@@ -254,7 +254,7 @@ local function is_free(id, body)
   end
   forget_ended({ id })
   -- A dead job that stopped its group had a slot.
-  if has_slots then release_slots({ id }, 'gone') end
+  if has_slots and release_slots({ id }, 'gone') then is_new_work = true end
   return true
 end
 

@@ -93,7 +93,7 @@ for i = schedules_first, schedules_last, 8 do
   job_at = job_at + 5 * count
 end
 
-if wakes then ring() end
+if wakes or traces.has_freed then ring() end
 if has_groups then flag_limits('g') end
 local events = { count = 0 }
 local function say_jobs(kind, ids, names, ...)

@@ -188,10 +188,11 @@ for i = more_first, more_last, 2 do
   end
 end
 
+-- Jobs are waiting again, or wait for a slot that was freed.
+if #did > 0 then ring() end
 local events = { count = 0 }
 if #lined > 0 then
   to_head(lined)
-  ring()
   say(events, 'added', #lined, table.concat(lined, '\n'), 'name', names_of(lined))
 end
 if #buried > 0 then
