@@ -170,13 +170,14 @@ describe('checkBackoff', () => {
   const at = 'add().backoff';
   const duration = "must be a duration in ms or like '10s'";
   const types = `'fixed' or 'exponential'; for a named backoff, set "backoff" to a name from the option "backoffs" of forRoot or registerQueue`;
-  const any =
-    "must be a duration, a list of durations, { type: 'fixed' | 'exponential', delay } or a function";
+  const shapes = `${duration}, a list of durations, { type: 'fixed' | 'exponential', delay }, or a name from the option "backoffs" of forRoot or registerQueue`;
+  const any = `${shapes}, or a function`;
   it.each([
     [undefined, `${at} ${any}, got undefined`],
     [null, `${at} ${any}, got null (null)`],
     [true, `${at} ${any}, got true (boolean)`],
-    ['so on', `${at} ${duration}, got "so on" (string)`],
+    ['so on', `${at} ${any}, got "so on" (string)`],
+    ['exponential', `${at} ${any}, got "exponential" (string)`],
     [-1, `${at} ${duration}, not negative, got -1 (number)`],
     [[], `${at} must be a list of 1 to 1000 durations, got [] (array)`],
     [Array(1_001).fill(1), `${at} must be a list of 1 to 1000 durations, got [1,1`],

@@ -101,6 +101,10 @@ describe('checkJobOptions', () => {
       'add().backoff must be plain data, because it is stored with the job; give the function a name in the option "backoffs" of the queue, or set it in its defaults, got function backoff',
     ],
     [{ backoff: { type: 'fixed' } }, `add().backoff.delay ${duration}, got undefined`],
+    [
+      { backoff: 'exponential' },
+      `add().backoff ${duration}, a list of durations, { type: 'fixed' | 'exponential', delay }, or a name from the option "backoffs" of forRoot or registerQueue, got "exponential" (string)`,
+    ],
     [{ dealy: 5 }, 'add().dealy is not an option; did you mean delay?'],
     [{ jobId: 'x' }, 'add().jobId is not an option; the id of a job is the option id'],
     [null, 'add() must be an object, got null (null)'],
@@ -151,7 +155,7 @@ describe('readDefaults', () => {
       `${path}.attempts must be an integer from 1 to 9007199254740991, got 0`,
     );
     expect(defaults({ backoff: 'x y' })).toThrow(
-      `${path}.backoff must be a duration in ms or like '10s', got "x y"`,
+      `${path}.backoff must be a duration in ms or like '10s', a list of durations, { type: 'fixed'`,
     );
   });
 });
