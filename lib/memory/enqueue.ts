@@ -12,7 +12,7 @@ import { sayAll, type Saying } from './event-log.js';
 import { Collecting } from './aggregate.js';
 import { isKeptOut, meetHolder, takeKey, takeKeyAgain } from './unique.js';
 import type { MemoryJob } from './memory-job.js';
-import type { MemoryQueue } from './memory-queue.js';
+import type { KeyRow, MemoryQueue } from './memory-queue.js';
 
 /** Adds jobs. If a job that holds its id exists, it stays as it is and the answer lists it. A job that has ended is replaced. */
 export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): EnqueueAnswer {
@@ -54,8 +54,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
   const updated: MemoryJob[] = [];
   const replaced: MemoryJob[] = [];
   const collecting = new Collecting(queue);
-  let sooner = false;
-  let isWork = false;
+  let [sooner, isWork] = [false, false];
   const change = (job: MemoryJob) => {
     updated.push(job);
     sooner ||= job.place === 'delayed' && job.score < earliest;
@@ -72,6 +71,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
     return !met.duplicate && !met.isParked;
   };
   const grouped: { job: MemoryJob; name: string; priority: number }[] = [];
+  const rows: RowsBefore = new Map();
   const add = (job: EnqueueJob) => {
     const there = queue.find(job.id);
     const holder = there && holds(queue, there, job) ? there : null;
@@ -82,7 +82,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
     const created = holder ? null : queue.create(job.id, job.body);
     const { priority = 0 } = job;
     if (created && job.unique?.on === 'again') takeKeyAgain(queue, job.id, job.unique.digest);
-    else if (created && job.unique) takeKey(queue, job, job.unique);
+    else if (created && job.unique) rows.set(job.id, takeKey(queue, job, job.unique));
     if (!created) duplicates.set(job.id, { id: job.id, state: holder!.state });
     else if (!isLater(job) && job.group !== undefined)
       grouped.push({ job: created, name: `g:${job.group}`, priority });
@@ -111,11 +111,14 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
     queue.ring();
 
   const events = [...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job)));
-  const over = makeRoom(queue, call, duplicates, new Set(replaced.map(({ id }) => id)));
+  const over = makeRoom(queue, call, duplicates, new Set(replaced.map(({ id }) => id)), rows);
   if (isAny) queue.say([...sayAll('removed', replaced, { reason: 'replaced' }), ...events], limits);
   queue.say([...sayAll('updated', updated), ...sayAll('removed', over, { reason: 'dropped' })], limits);
   return [...duplicates.values()];
 }
+
+/** The rows of the keys before new jobs took them, by the ids of these jobs. */
+type RowsBefore = Map<string, readonly [digest: string, row: KeyRow]>;
 
 /** In a queue with lines, the next claim moves the job to the front of its line. */
 function putFirst({ wait, limits }: MemoryQueue, job: MemoryJob): void {
@@ -139,6 +142,7 @@ function makeRoom(
   { maxWaiting, jobs }: EnqueueCall,
   duplicates: Map<string, Duplicate>,
   replaced: ReadonlySet<string>,
+  rows: RowsBefore,
 ): readonly MemoryJob[] {
   if (!maxWaiting?.dropOldest) return [];
   const isNew = ({ id }: MemoryJob) => !duplicates.has(id) && jobs.some((job) => job.id === id);
@@ -146,6 +150,7 @@ function makeRoom(
     replaced.has(id) || decodeBody(body)?.options.group !== undefined;
   const over = oldest(queue, queue.waiting - maxWaiting.limit, isNew, stays);
   for (const { id } of over.filter(isNew)) duplicates.set(id, { id, dropped: true });
+  for (const { id } of over) if (rows.has(id)) queue.keys.set(...rows.get(id)!);
   return over;
 }
 

@@ -102,9 +102,15 @@ function standingOf(queue: MemoryQueue, { digest, on, states }: KeyClaim) {
   return { row, holder, state, waits, isOver, isHeld, next: nextOf(queue, digest, row) };
 }
 
-/** Called when the job was added: it holds its key now. */
-export function takeKey({ keys, now }: MemoryQueue, { id }: EnqueueJob, { digest, forMs }: KeyClaim): void {
+/** Called when the job was added: it holds its key now. Returns the digest and the row before. */
+export function takeKey(
+  { keys, now }: MemoryQueue,
+  { id }: EnqueueJob,
+  { digest, forMs }: KeyClaim,
+): readonly [digest: string, row: KeyRow] {
+  const before = keys.get(digest) ?? NO_ROW;
   keys.set(digest, { holder: id, till: forMs > 0 ? now + forMs : 0, since: now, next: '' });
+  return [digest, before];
 }
 
 /** Passes on the key of a holder that has ended, or drops its row. Returns how many keys that changed, 0 or 1. */

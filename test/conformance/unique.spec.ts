@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EnqueueJob, KeyClaim } from '#lib/contract/engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { callOf, completed, dead, FAILURE, kept, QUEUE, released, retried } from '../scripts/support.js';
+import { callOf, completed, dead, FAILURE, job, kept, QUEUE, released, retried } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
 const UNSETTLED = ['waiting', 'delayed', 'active'] as const;
@@ -311,6 +311,23 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     await add(keyed('1'));
     await t.engine.admin.obliterate(QUEUE, true);
     expect((await add(keyed('2'))).isNew).toBe(true);
+  });
+
+  it('are not taken by a job that a full queue drops', async () => {
+    const of = (id: string) => job(id, { group: 'g', body: encodeBody('work', t.now, { group: 'g' }, '') });
+    await t.add(of('g1'));
+    const maxWaiting = { limit: 1, dropOldest: true };
+    const throttled = { forMs: 60_000, states: [] } as const;
+    const [dropped, waiting] = [keyed('1', throttled), keyed('1', { digest: 'W' })];
+    const call = { ...callOf([dropped, waiting], 1, 'bounded'), maxWaiting };
+    expect(await t.engine.enqueue(QUEUE, call)).toMatchObject({
+      duplicates: [
+        { id: dropped.id, dropped: true },
+        { id: waiting.id, dropped: true },
+      ],
+    });
+    expect((await add(keyed('2', throttled))).isNew).toBe(true);
+    expect((await add(keyed('2', { digest: 'W' }))).isNew).toBe(true);
   });
 
   it('need no room in a full queue for jobs that only wait for the key', async () => {

@@ -16,9 +16,7 @@ if head_first > head_last and (arg_maxEvents > 0 or ranked_first <= ranked_last)
 if plain_first <= plain_last or head_first <= head_last then check_types(key_wait) end
 if ranked_first <= ranked_last then check_types(key_prioritized) end
 if priorities_first <= priorities_last then check_types(key_priorities) end
-if grouped_first <= grouped_last then
-  check_types(key_meta, key_grouped, key_lines, key_lineStates, key_ready, key_limits)
-end
+if grouped_first <= grouped_last then check_types(key_meta, key_grouped, key_lines, key_lineStates, key_ready, key_limits) end
 local has_slots = arg_dropOldest == 1 and redis.call('ZCARD', key_slots) > 0
 local rung = redis.call('ZSCORE', key_doorbell, 'work')
 local earliest = later_first <= later_last and first_due() or math.huge
@@ -27,9 +25,7 @@ local earliest = later_first <= later_last and first_due() or math.huge
 local any_there, refusal = false, nil
 local function look(first, last, stride)
   local ids, count = {}, 0
-  for at = first, last, stride do
-    count, ids[count + 1] = count + 1, ARGV[at]
-  end
+  for at = first, last, stride do count, ids[count + 1] = count + 1, ARGV[at] end
   if count == 0 then return ids, ids end
   local there = bodies_of(ids)
   if there.err then refusal = there end
@@ -249,9 +245,7 @@ local function is_free(id, body)
   if is_taken(id, state) then
     return refuse(id, state == 'awaited' and 'completed' or state == 'in line' and 'waiting' or state)
   end
-  if state ~= 'gone' then
-    replaced[#replaced + 1], replaced_names[#replaced + 1] = id, name_of(body)
-  end
+  if state ~= 'gone' then replaced[#replaced + 1], replaced_names[#replaced + 1] = id, name_of(body) end
   forget_ended({ id })
   -- A dead job that stopped its group had a slot.
   if has_slots and release_slots({ id }, 'gone') then is_new_work = true end
@@ -341,15 +335,19 @@ if sooner then ring_sooner() elseif not rung and (is_new_work or #plain + #head 
 local more = { count = 0 }
 if #updated > 0 then say(more, 'updated', #updated, table.concat(updated, '\n'), 'name', names_of(updated)) end
 
--- Makes room. The answer lists the new jobs that were removed because no other job may be removed. A job that has replaced an ended
--- one stays: the ended job would be lost with it.
+-- Makes room. The answer lists the new jobs that were removed because no other job may be removed; the rows of their keys are as
+-- before. A job that has replaced an ended one stays: the ended job would be lost with it.
 local function drop_oldest(count)
   local is_new, stays = {}, {}
   for _, list in ipairs({ plain, head, ranked }) do for _, id in ipairs(list) do is_new[id] = true end end
   for _, id in ipairs(replaced) do is_new[id], stays[id] = nil, true end
   local over = take_oldest(count, is_new, function(id) return stays[id] or group_of(body_of(id) or '') ~= nil end)
   if #over == 0 then return end
-  for _, id in ipairs(over) do if is_new[id] then duplicates[#duplicates + 1] = 'dropped ' .. id end end
+  for _, id in ipairs(over) do
+    if is_new[id] then duplicates[#duplicates + 1] = 'dropped ' .. id end
+    local row = is_new[id] and keyed[id]
+    if row then put_row(row.digest, row.holder, row.till, row.since, '') end
+  end
   say_removed(more, over, add_names({}, bodies_of(over)), 'dropped')
   forget_ended(over)
   if has_slots then release_slots(over, 'gone') end
