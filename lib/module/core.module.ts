@@ -214,7 +214,6 @@ export class QueueCoreModule
     await this.listeners.finish(this.core.runtime.stopsBy);
   });
   private stopLogging = () => {};
-  private stopDeclaring = () => {};
   private detachTelemetry: (() => void) | undefined;
 
   constructor(
@@ -250,16 +249,7 @@ export class QueueCoreModule
     for (const notice of this.inMemory.notices()) this.logger.warn(notice);
     this.attachTelemetry();
     await this.core.runtime.open();
-    if (!this.substitute) await this.declareLimits();
-  }
-
-  /** Redis may lose its data while a connection is down. Without workers, the process learns of it from nothing else. */
-  private declareLimits(): Promise<void> {
-    const write = () => this.limits.writeMissing(this.queuesWithoutWorkers());
-    this.stopDeclaring = this.engine.onLink(({ role, state, error }) => {
-      if (role === 'command' && state === 'up' && !error) void write();
-    });
-    return write();
+    if (!this.substitute) await this.limits.writeMissing(this.queuesWithoutWorkers());
   }
 
   private queuesWithoutWorkers(): ResolvedQueueOptions[] {
@@ -304,7 +294,6 @@ export class QueueCoreModule
     const leftMs = this.core.runtime.stopsBy - performance.now();
     await within(Math.max(CLEANUP_MS, leftMs), this.observers.finish());
     // Before the connection closes, or a write of limits that waits for Redis would be logged as failed.
-    this.stopDeclaring();
     this.limits.stop();
     await this.core.runtime.close();
     this.observers.close();

@@ -9,14 +9,12 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 /**
  * Writes the limits from the code of this process before its workers claim. Limits that the code no longer has are removed.
  * Limits that were set at run time stay. A process that only adds jobs writes the limits that no worker has written, and removes
- * none, and does so again after each reconnection. When Redis has lost its data, a worker process does the same for all its queues. If
- * Redis is unreachable, the declarer tries again in the background.
+ * none. When Redis has lost its data, a worker process does the same for all its queues. If Redis is unreachable, the declarer tries
+ * again in the background.
  */
 export class LimitsDeclarer {
   private readonly logger = new Log('QueueModule');
   private readonly timers = new Set<NodeJS.Timeout>();
-  /** Queues whose missing limits are being written. */
-  private readonly underWay = new Set<string>();
   private stopped = false;
 
   constructor(private readonly engine: Pick<QueueEngine, 'limits'>) {}
@@ -28,10 +26,7 @@ export class LimitsDeclarer {
 
   /** Writes the limits of these queues that Redis does not have: this process only adds jobs to them, or Redis has lost its data. */
   async writeMissing(queues: readonly ResolvedQueueOptions[]): Promise<void> {
-    const limited = queues.filter(
-      ({ name, limits }) => limits && limits.rules.size + limits.shared.size > 0 && !this.underWay.has(name),
-    );
-    for (const { name } of limited) this.underWay.add(name);
+    const limited = queues.filter(({ limits }) => limits && limits.rules.size + limits.shared.size > 0);
     await Promise.all(limited.map((queue) => this.declare(queue, false, 1)));
   }
 
@@ -45,19 +40,20 @@ export class LimitsDeclarer {
       await this.write(queue, works);
     } catch (error) {
       if (this.stopped) return;
-      if (isPassing(error)) return this.declareLater(queue, works, tries, error);
-      this.logger.error(`queue '${queue.name}': its limits could not be written: ${messageOf(error)}`);
+      if (!isPassing(error)) {
+        return this.logger.error(
+          `queue '${queue.name}': its limits could not be written: ${messageOf(error)}`,
+        );
+      }
+      const timer = setTimeout(
+        () => {
+          this.timers.delete(timer);
+          void this.declare(queue, works, tries + 1);
+        },
+        repeatDelay(error, tries),
+      );
+      this.timers.add(timer);
     }
-    if (!works) this.underWay.delete(queue.name);
-  }
-
-  private declareLater(queue: ResolvedQueueOptions, works: boolean, tries: number, error: unknown): void {
-    const again = () => {
-      this.timers.delete(timer);
-      void this.declare(queue, works, tries + 1);
-    };
-    const timer = setTimeout(again, repeatDelay(error, tries));
-    this.timers.add(timer);
   }
 
   private async write(options: ResolvedQueueOptions, works: boolean): Promise<void> {

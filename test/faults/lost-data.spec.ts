@@ -1,4 +1,3 @@
-import { GroupFullError } from '#lib/errors.js';
 import { Redis } from 'ioredis';
 import { expect, it, vi } from 'vitest';
 import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
@@ -54,24 +53,4 @@ it('writes them again if a timer renews the record of the process', async () => 
   await expectAll(app);
   await redis.admin.flushall();
   await expectAll(app);
-});
-
-it('writes the limits again if Redis restarts without its data and only producers run', async () => {
-  const { queue } = await bootQueue(redis, {
-    root: { role: 'producer', limits: { api: { concurrency: 3 } } },
-    queue: { groups: { maxSize: 1 }, uses: ['api'] },
-    watch: false,
-  });
-  const limits = async () => (await queue.limits.list()).map(({ of, maxSize }) => [of, maxSize]);
-  const all = [
-    ['queue', null],
-    ['groups', 1],
-    ['shared', null],
-  ];
-  expect(await limits()).toEqual(all);
-  await server.kill9();
-  await server.restart();
-  await vi.waitFor(async () => expect(await limits()).toEqual(all), PATIENT);
-  await queue.add('job', null, { group: 'a' });
-  await expect(queue.add('job', null, { group: 'a' })).rejects.toThrow(GroupFullError);
 });
