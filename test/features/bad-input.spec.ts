@@ -116,7 +116,10 @@ describe('a Redis out of reach', () => {
     });
 
     const other = await timed(() => queue.pause());
-    expect(other.error!.message).toMatch(/^pause: .*; whether it took effect is unknown$/);
+    expect(other.error).toHaveProperty(
+      'message',
+      expect.stringMatching(/^pause: .*; whether it took effect is unknown$/),
+    );
 
     cut.refuse();
     cut.drop();
