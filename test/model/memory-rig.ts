@@ -330,10 +330,10 @@ function addWorkers(queue: MemoryQueue, out: Record<string, KeyValue>, put: Put)
     if (doubt) fields.push(['doubt', `${doubt.lease} ${doubt.since}`]);
     const add = (one: LastExchange | null, which: string) => {
       if (!one) return;
-      const { seq, claimedIds, lost } = one;
+      const { seq, claimedIds, lost, cancelled } = one;
       fields.push(
         [`gave${which}`, claimedIds.join('\n')],
-        [`lost${which}`, lost.join('\n')],
+        [`lost${which}`, [lost.join('\n'), ...(cancelled.length > 0 ? ['', ...cancelled] : [])].join('\n')],
         [`seq${which}`, seq],
       );
     };
