@@ -75,7 +75,7 @@ export interface RecordedMethod {
   readonly target?: (args: Args) => unknown;
   /** The id, if only the answer has it. */
   readonly idOf?: (answer: any) => unknown;
-  /** For calls whose answer is not what is recorded: the arguments with a function that the call gives it to. */
+  /** For a call whose answer does not name the job it added: returns the arguments and a callback that gets the job. */
   readonly hearing?: (args: Args, hear: (answer: unknown) => void) => Args;
   /** How many it changed. @default 1; the answer, if it is a number; 0, if it is false */
   readonly count?: (answer: any) => number;

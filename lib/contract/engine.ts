@@ -45,7 +45,7 @@ export interface QueueEngine {
    * that has ended is replaced by the new job, unless `idHeldBy` names its state.
    */
   enqueue(queue: QueueRef, call: EnqueueCall): Promise<EnqueueAnswer>;
-  /** Hears how calls that add jobs ended, if somebody counts them. */
+  /** Set if somebody counts the added jobs. */
   readonly adds?: AddObserver;
   /** Settles a batch of runs that the worker still holds, promotes due jobs, and claims up to `want` jobs. */
   exchange(queue: QueueRef, call: ExchangeCall): Promise<ExchangeAnswer>;
@@ -201,7 +201,7 @@ export interface EnqueueCall {
   readonly jobs: readonly EnqueueJob[];
 }
 
-/** Hears how each call that adds jobs ended. A call is repeated until it is answered, and is reported once. */
+/** Called once when a call that adds jobs has ended, however often it was sent. */
 export interface AddObserver {
   /** @param duplicates those of the jobs that were not stored. */
   stored(queue: string, jobs: readonly EnqueueJob[], duplicates: readonly Duplicate[]): void;
@@ -273,7 +273,7 @@ export type ExchangeAnswer =
       readonly kind: 'exchanged';
       /** Ids of settled jobs that this worker no longer held. Nothing was done for them. */
       readonly lost: readonly string[];
-      /** Set if settled jobs that failed or were given back had been cancelled: these ended as cancelled instead. */
+      /** Ids of settled jobs that were cancelled: they did not complete, so they ended as cancelled. Absent if there are none. */
       readonly cancelled?: readonly string[];
       readonly claimed: readonly ClaimedJob[];
       /** Whether fewer jobs were claimed than wanted because of `maxBytes`. Always false in a repetition. */

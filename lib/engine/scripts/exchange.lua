@@ -104,7 +104,7 @@ if is_plain then
 else
   has_traces = true
   local batch = settle(completed_ids, places, traces, day, events, now)
-  -- Behind an empty line: the jobs that ended as cancelled, whatever their outcome.
+  -- After an empty line come the jobs that ended as cancelled, whatever their outcome.
   lost = table.concat(batch.lost, '\n') .. (#batch.cancelled.ids > 0 and '\n\n' or '') .. table.concat(batch.cancelled.ids, '\n')
   held_now, soonest = held(), batch.soonest
 end
