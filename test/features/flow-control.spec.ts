@@ -449,27 +449,26 @@ describe('a queue that takes only so many waiting jobs', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 1 });
   });
 
-  it('runs a kept job again if no other job can be dropped', async () => {
+  async function pausedWithKeptJob(onFull: 'dropOldest' | 'dropNew') {
     const { queue, ended } = await bootQueue(redis, {
-      queue: { maxWaiting: { limit: 1, onFull: 'dropOldest' }, defaults: { retention: '1h' } },
+      queue: { maxWaiting: { limit: 1, onFull }, defaults: { retention: '1h' } },
       handlers: { job: () => 1 },
     });
     const { id } = await queue.add('job', 1);
     await ended(id);
     await queue.pause();
+    return { queue, id };
+  }
+
+  it('runs a kept job again if no other job can be dropped', async () => {
+    const { queue, id } = await pausedWithKeptJob('dropOldest');
     await queue.add('job', 2, { group: 'a' });
     await queue.retry(id);
     expect(await queue.get(id)).toMatchObject({ state: 'waiting' });
   });
 
   it('rejects calls that need the new job instead of dropping it: addAndWait, and a retry of a completed job', async () => {
-    const { queue, ended } = await bootQueue(redis, {
-      queue: { maxWaiting: { limit: 1, onFull: 'dropNew' }, defaults: { retention: '1h' } },
-      handlers: { job: () => 1 },
-    });
-    const { id } = await queue.add('job', 1);
-    await ended(id);
-    await queue.pause();
+    const { queue, id } = await pausedWithKeptJob('dropNew');
     await queue.add('job', 2);
     await expect(queue.addAndWait('job', 3)).rejects.toThrow(QueueFullError);
     await expect(queue.retry(id)).rejects.toThrow(QueueFullError);
