@@ -92,6 +92,8 @@ export interface ShareCall {
   readonly want: number;
   /** The cost of the jobs claimed so far from the grant of this `seq`; null before the claim. */
   readonly kept: number | null;
+  /** Only with `kept`: the queue had no job for some of the granted starts, so this worker does not wait for a place. @default false */
+  readonly unused?: boolean;
   /** How long the worker keeps its places without a further call. */
   readonly leaseMs: number;
 }

@@ -108,8 +108,8 @@ export class RedisLimits implements LimitVerbs {
     return this.store.run(report, this.store.keysOf(place).fixed, { maxEvents }, lists);
   }
 
-  async share(queue: string, { limits: names, kept, ...call }: ShareCall): Promise<ShareAnswer> {
-    const args = { ...call, queue, keep: kept ?? -1 };
+  async share(queue: string, { limits: names, kept, unused, ...call }: ShareCall): Promise<ShareAnswer> {
+    const args = { ...call, queue, keep: kept ?? -1, unused: unused ? 1 : 0 };
     return this.store.run(share, this.store.keysOf(SHARED).fixed, args, { limits: names });
   }
 

@@ -9,6 +9,7 @@ interface Share {
   count: number;
   seq: number;
   granted: number;
+  waits: boolean;
 }
 
 /** The rules of the limits, and how much of them is used. */
@@ -37,7 +38,7 @@ export class ShareBook {
   }
 
   share(queue: string, call: ShareCall, now: number): ShareAnswer {
-    const { want, kept, seq, running, leaseMs } = call;
+    const { want, kept, unused, seq, running, leaseMs } = call;
     const { inside } = this.rules;
     let known: number | undefined;
     let granted = want;
@@ -53,12 +54,12 @@ export class ShareBook {
       const places = Math.max(0, mostRunning(rule) - others - running);
       if (left < want) opensInMs = Math.max(opensInMs, nextMs, 1);
       granted = Math.min(granted, left, places);
-      return { limit, rule, mine, places };
+      return { limit, rule, all, mine, places };
     });
     granted = known ?? granted;
     let isFull = false;
     const woken: string[] = [];
-    for (const { limit, rule, mine, places } of takes) {
+    for (const { limit, rule, all, mine, places } of takes) {
       const { count: before, till } = mine;
       const grantedAt = Math.min(now, till > 0 ? till - leaseMs : now);
       let counted = 0;
@@ -76,12 +77,13 @@ export class ShareBook {
         inside.setUse(`s:${limit}`, useCharged(rule, use, now, counted, kept, grantedAt));
       if (seq >= mine.seq) mine.count = running + (kept === null ? granted : 0);
       mine.till = now + leaseMs;
+      if (unused) this.stopWaiting(limit, all, mine);
       if (places < want) {
-        isFull = true;
+        isFull = mine.waits = true;
         this.waiting.set(limit, (this.waiting.get(limit) ?? new Set()).add(queue));
       } else if (mine.count < before) {
         woken.push(...(this.waiting.get(limit) ?? []));
-        this.waiting.delete(limit);
+        if (this.waiting.delete(limit)) for (const share of all) share.waits = false;
       }
     }
     return { granted, opensInMs: opensInMs > 0 ? Math.ceil(opensInMs) : null, isFull, woken };
@@ -91,9 +93,17 @@ export class ShareBook {
     return (this.shares.get(limit) ?? []).filter(({ till }) => till > now);
   }
 
+  private stopWaiting(limit: string, all: readonly Share[], mine: Share): void {
+    mine.waits = false;
+    if (all.some((one) => one.queue === mine.queue && one.waits)) return;
+    const waiting = this.waiting.get(limit);
+    waiting?.delete(mine.queue);
+    if (waiting?.size === 0) this.waiting.delete(limit);
+  }
+
   private shareOf(all: Share[], queue: string, worker: string): Share {
     let mine = all.find((one) => one.queue === queue && one.worker === worker);
-    if (!mine) all.push((mine = { queue, worker, till: 0, count: 0, seq: 0, granted: 0 }));
+    if (!mine) all.push((mine = { queue, worker, till: 0, count: 0, seq: 0, granted: 0, waits: false }));
     return mine;
   }
 }

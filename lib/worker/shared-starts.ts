@@ -1,5 +1,5 @@
 import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '../contract/engine.js';
-import type { ShareAnswer } from '../contract/limit-verbs.js';
+import type { ShareAnswer, ShareCall } from '../contract/limit-verbs.js';
 import { decodeBody } from '../job/job-record.js';
 
 /** A worker that found no place asks again after this time, because a limit may have changed and a wake-up may be lost. */
@@ -43,16 +43,17 @@ export class SharedStarts {
     if (want === 0 && running() >= this.reportedPlaces) return engine.exchange(queue, call);
     this.seq = seq;
     this.granted = null;
-    const share = await this.ask(seq, want, null);
+    const share = await this.ask({ seq, want });
     if (call.worker === this.worker) this.granted = share.granted;
     const answer = await engine.exchange(queue, { ...call, want: share.granted });
     if (call.worker === this.worker) this.granted = 0;
     if (answer.kind !== 'exchanged') return answer;
     const { claimed } = answer;
     const cost = claimed.reduce((sum, { body }) => sum + costOf(body), 0);
+    const unused = claimed.length < share.granted && answer.supply !== 'more';
     // Not awaited: if this call is lost, fewer jobs start for a while.
     if (share.granted > 0 && cost !== share.granted)
-      this.ask(seq, 0, cost, running() + claimed.length).catch(() => undefined);
+      this.ask({ seq, kept: cost, running: running() + claimed.length, unused }).catch(() => undefined);
     const isLimited = share.granted < want && claimed.length === share.granted && answer.supply !== 'paused';
     if (!isLimited) return { ...answer, isLimited: true };
     return {
@@ -67,15 +68,12 @@ export class SharedStarts {
     this.timer = undefined;
   }
 
-  private async ask(
-    seq: number,
-    want: number,
-    kept: number | null,
-    running = this.parts.running(),
-  ): Promise<ShareAnswer> {
+  private async ask(part: Pick<ShareCall, 'seq'> & Partial<ShareCall>): Promise<ShareAnswer> {
     const { engine, queue, limits, leaseMs } = this.parts;
     const { worker } = this;
-    const share = await engine.limits.share(queue, { limits, worker, seq, running, want, kept, leaseMs });
+    const { want = 0, running = this.parts.running(), kept = null, unused = false } = part;
+    const call = { limits, worker, seq: part.seq, running, want, kept, unused, leaseMs };
+    const share = await engine.limits.share(queue, call);
     if (worker === this.worker) this.reportedPlaces = running + share.granted;
     this.renewLater();
     for (const other of share.woken) engine.ring(other).catch(() => undefined);
@@ -89,7 +87,7 @@ export class SharedStarts {
       if (this.reportedPlaces === 0) return;
       if (this.granted === null) return this.renewLater();
       const places = this.parts.running() + this.granted;
-      this.ask(this.seq, 0, null, places).catch(() => this.renewLater());
+      this.ask({ seq: this.seq, running: places }).catch(() => this.renewLater());
     }, this.parts.leaseMs / 4).unref();
   }
 }

@@ -111,6 +111,25 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ seq: 2 })).toMatchObject({ woken: [] });
   });
 
+  it('do not wake the queue of a worker that had no job for its places', async () => {
+    await set('api', { concurrency: 1 });
+    expect(await ask({ want: 2 })).toMatchObject({ granted: 1, isFull: true });
+    expect(await ask({ kept: 0, unused: true })).toMatchObject({ woken: [] });
+    expect(await ask({ want: 2, seq: 2 })).toMatchObject({ granted: 1, isFull: true });
+    expect(await ask({ want: 1 }, OTHER)).toMatchObject({ granted: 0, isFull: true });
+    expect(await ask({ seq: 2, kept: 0, unused: true })).toMatchObject({ woken: [OTHER] });
+  });
+
+  it('wake the queue of that worker if another worker of the queue found no place meanwhile', async () => {
+    await set('api', { concurrency: 1 });
+    expect(await ask({ want: 2 })).toMatchObject({ granted: 1, isFull: true });
+    expect(await ask({ want: 1, worker: 'w2' })).toMatchObject({ granted: 0, isFull: true });
+    expect(await ask({ kept: 0, unused: true })).toMatchObject({ woken: [QUEUE] });
+    // The other worker was woken, so it waits no longer.
+    expect(await ask({ want: 2, seq: 2 })).toMatchObject({ granted: 1, isFull: true });
+    expect(await ask({ seq: 2, kept: 0, unused: true })).toMatchObject({ woken: [] });
+  });
+
   it('are full for a worker that runs fewer jobs, but wants more than there are places', async () => {
     await set('api', { concurrency: 2 });
     expect(await ask({ want: 2 })).toMatchObject({ granted: 2 });

@@ -249,7 +249,7 @@ describe('concurrency', () => {
   });
 });
 
-describe('a full worker', () => {
+describe('a worker that has nothing to start', () => {
   const server = useServer();
   const redis = useRedis({ server });
 
@@ -279,6 +279,22 @@ describe('a full worker', () => {
     expect((await callsOf('bzpopmin', 'evalsha')) - before).toBeLessThanOrEqual(4);
     gate.open();
     for (const { id } of added) await ended(id);
+  });
+
+  it('asks Redis for nothing if its queue is empty and shares a limit with fewer places than it has slots', async () => {
+    const { queue, ended, get } = await bootQueue(redis, {
+      handlers: { job: () => undefined },
+      queue: { uses: ['api'] },
+      root: { limits: { api: { concurrency: 2 } }, lease: { duration: '1h' } },
+    });
+    await until(async () => (await get(QueueInspector).workers()).length === 1, PATIENT);
+    for (const { id } of await queue.addBulk(jobs(10))) await ended(id);
+    // The places are given back after the last job.
+    const shared = queue.limits.shared('api');
+    await until(async () => (await shared.state())?.running === 0, PATIENT);
+    const before = await callsOf('bzpopmin', 'evalsha');
+    await pause(500);
+    expect((await callsOf('bzpopmin', 'evalsha')) - before).toBeLessThanOrEqual(4);
   });
 
   async function callsOf(...commands: string[]): Promise<number> {

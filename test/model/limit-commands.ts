@@ -166,12 +166,14 @@ export const share = command(
     running: fc.nat({ max: 2 }),
     want: fc.nat({ max: 3 }),
     kept: fc.constantFrom(null, null, null, 0, 1, 3),
+    unused: fc.boolean(),
     leaseMs: fc.constantFrom(2_000, 8_000),
     fate,
   }),
   async (scene, { queue, isRepeated, fate: drawnFate, ...drawn }) => {
     if (!isRepeated && drawn.kept === null) scene.shareSeq += 1;
-    const call = { ...drawn, seq: scene.shareSeq };
+    const unused = drawn.kept !== null && drawn.unused;
+    const call = { ...drawn, unused, seq: scene.shareSeq };
     await scene.both((engine) => engine.limits.share(queue, call), { fate: drawnFate });
   },
 );

@@ -78,6 +78,7 @@ export const share = defineScript({
     running: 'int',
     want: 'int',
     keep: 'int',
+    unused: 'int',
     leaseMs: 'int',
   },
   /** limits: their names. */

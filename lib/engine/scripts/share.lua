@@ -1,7 +1,7 @@
 --@needs types, clock, limits, corrections, shares
 -- A worker of one queue asks shared limits for starts and places. It reports how many jobs it runs, and how many more it wants to
 -- start. It is granted as many as all limits allow, and these count at once. After its claim it reports in `keep` how many it has
--- used. A repetition of `seq` is granted the same number and counts once.
+-- used, and in `unused` whether the queue had no job for one of them. A repetition of `seq` is granted the same number and counts once.
 check_types(key_limits, key_limitStates, key_shares)
 local now, seq = clock(), tonumber(arg_seq)
 local takes, granted, opens_in, known = {}, arg_want, 0, nil
@@ -42,12 +42,13 @@ for _, take in ipairs(takes) do
   -- A late call must not take back what a later one was granted.
   if seq >= mine.seq then mine.count = arg_running + (arg_keep < 0 and granted or 0) end
   mine.till = now + arg_leaseMs
-  put_shares(take.limit, take.rows)
+  if arg_unused == 1 then stop_waiting(take.limit, take.rows, mine) end
   if take.places < arg_want then
     is_full = 1
-    wait_for_share(take.limit, arg_queue)
+    wait_for_share(take.limit, mine)
   elseif mine.count < before then
-    woken = woken .. take_waiting(take.limit)
+    woken = woken .. take_waiting(take.limit, take.rows)
   end
+  put_shares(take.limit, take.rows)
 end
 return { granted, math.ceil(opens_in), is_full, woken }

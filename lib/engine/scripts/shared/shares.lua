@@ -1,14 +1,14 @@
--- `shares` has, for each shared limit, one text line per worker that has places of it: `queue worker until count seq granted`. A
--- text line counts until its time `until`, so the places of a dead worker become free then. `w:<limit>` has the queues that found
--- no place.
+-- `shares` has, for each shared limit, one text line per worker that has places of it: `queue worker until count seq granted`, and
+-- ` w` if the worker waits for a place. A text line counts until its time `until`, so the places of a dead worker become free then.
+-- `w:<limit>` has the queues of the workers that wait.
 
 -- The rows of a limit that still count, and the sum of their places.
 local function shares_in(text, now)
   local rows, running = {}, 0
-  for queue, worker, till, count, seq, granted in string.gmatch(text or '', '(%S+) (%S+) (%d+) (%d+) (%d+) (%-?%d+)') do
+  for queue, worker, till, count, seq, granted, waits in string.gmatch(text or '', '(%S+) (%S+) (%d+) (%d+) (%d+) (%-?%d+)( ?w?)') do
     if tonumber(till) > now then
       rows[#rows + 1] = { queue = queue, worker = worker, till = tonumber(till), count = tonumber(count), seq = tonumber(seq),
-        granted = tonumber(granted) }
+        granted = tonumber(granted), waits = waits == ' w' }
       running = running + rows[#rows].count
     end
   end
@@ -18,20 +18,40 @@ end
 local function put_shares(limit, rows)
   local lines = {}
   for i, row in ipairs(rows) do
-    lines[i] = string.format('%s %s %.0f %.0f %.0f %.0f', row.queue, row.worker, row.till, row.count, row.seq, row.granted)
+    lines[i] = string.format('%s %s %.0f %.0f %.0f %.0f%s', row.queue, row.worker, row.till, row.count, row.seq, row.granted,
+      row.waits and ' w' or '')
   end
   redis.call('HSET', key_shares, limit, table.concat(lines, '\n'))
 end
 
--- The queues that wait for a place, each once.
-local function wait_for_share(limit, queue)
-  local waiting = redis.call('HGET', key_shares, 'w:' .. limit) or ''
-  if string.find('\n' .. waiting, '\n' .. queue .. '\n', 1, true) then return end
-  redis.call('HSET', key_shares, 'w:' .. limit, waiting .. queue .. '\n')
+local function waiting_for(limit) return redis.call('HGET', key_shares, 'w:' .. limit) or '' end
+
+local function put_waiting(limit, waiting)
+  if waiting == '' then redis.call('HDEL', key_shares, 'w:' .. limit) else redis.call('HSET', key_shares, 'w:' .. limit, waiting) end
 end
 
-local function take_waiting(limit)
-  local waiting = redis.call('HGET', key_shares, 'w:' .. limit)
-  if waiting then redis.call('HDEL', key_shares, 'w:' .. limit) end
-  return waiting or ''
+local function wait_for_share(limit, mine)
+  local waiting = waiting_for(limit)
+  mine.waits = true
+  if string.find('\n' .. waiting, '\n' .. mine.queue .. '\n', 1, true) then return end
+  put_waiting(limit, waiting .. mine.queue .. '\n')
+end
+
+-- The queue of this worker has no job for a place. If the queue still waited, the worker would wake itself again and again. Other
+-- workers of the queue may wait for the place that this one gives back.
+local function stop_waiting(limit, rows, mine)
+  mine.waits = false
+  for _, row in ipairs(rows) do if row.queue == mine.queue and row.waits then return end end
+  local waiting, others = waiting_for(limit), {}
+  if waiting == '' then return end
+  for queue in string.gmatch(waiting, '[^\n]+') do if queue ~= mine.queue then others[#others + 1] = queue .. '\n' end end
+  put_waiting(limit, table.concat(others))
+end
+
+local function take_waiting(limit, rows)
+  local waiting = waiting_for(limit)
+  if waiting == '' then return '' end
+  put_waiting(limit, '')
+  for _, row in ipairs(rows) do row.waits = false end
+  return waiting
 end
