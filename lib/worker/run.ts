@@ -73,7 +73,9 @@ export class Run implements HandledJob, Linked<Run> {
   /** When the run started, by `performance.now()`. */
   begunAt = performance.now();
   timer: NodeJS.Timeout | undefined;
-  /** Set once the run has an outcome or has lost its job. From then on the handler is ignored. */
+  /** Set once the handler has failed or the run is closed. From then on the handler is ignored. */
+  isDecided = false;
+  /** Set once the run has an outcome or has lost its job. */
   closed = false;
   trace: RunTrace | undefined;
   private controller: AbortController | undefined;
@@ -222,6 +224,7 @@ export class Run implements HandledJob, Linked<Run> {
 
   /** @param outcome undefined if the worker has lost the job. */
   close(outcome: Outcome | undefined): void {
+    this.isDecided = true;
     this.closed = true;
     this.outcome = outcome;
     this.durationUs = Math.round((performance.now() - this.begunAt) * 1000);

@@ -284,10 +284,10 @@ export class Runner implements NoteWriter {
   }
 
   protected returned(run: Run, value: unknown): void {
-    if (run.closed) return this.tooLate(run, 'returned');
+    if (run.isDecided) return this.tooLate(run, 'returned');
     if (isObservable(value)) {
       const ended = (last: unknown) =>
-        run.closed ? this.tooLate(run, 'returned') : this.completed(run, last);
+        run.isDecided ? this.tooLate(run, 'returned') : this.completed(run, last);
       const follow = () => followStream(run, value, ended, (error) => this.failed(run, error));
       return run.trace ? run.trace.call(follow) : follow();
     }
@@ -305,10 +305,11 @@ export class Runner implements NoteWriter {
   }
 
   protected failed(run: Run, error: unknown): void {
-    if (run.closed) {
+    if (run.isDecided) {
       if (!obeys(run, error)) this.tooLate(run, 'failed');
       return;
     }
+    run.isDecided = true;
     const held = heldBack(run, error, this.parts.queue.uses);
     if (held) return void this.holdBack(run, held, error);
     const verdict = verdictOf(run, error, (why, delayMs) => this.badBackoff(run, why, delayMs));

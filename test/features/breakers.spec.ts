@@ -1,5 +1,7 @@
+import { once } from 'node:events';
+import { NEVER } from 'rxjs';
 import { describe, expect, it } from 'vitest';
-import { UnrecoverableError } from '#lib/errors.js';
+import { UnrecoverableError, type JobAbortedError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import { bootQueue, Logs, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -103,6 +105,25 @@ describe('a circuit breaker', () => {
     await queue.limits.release({ name: 'sync' });
     expect(await state()).toBe('closed');
     await until(async () => (await queue.counts()).dead === 7, { ...PATIENT, what: () => 'the job runs' });
+  });
+
+  it.each<[string, (job: Job) => unknown]>([
+    ['rejects', ({ signal }) => once(signal, 'abort').then(() => Promise.reject(signal.reason))],
+    ['returns', ({ signal }) => once(signal, 'abort')],
+    ['returns an Observable', () => NEVER],
+  ])('counts a run once that took too long, if its handler %s when its signal aborts', async (_, job) => {
+    const asked: string[] = [];
+    const isFailure = (error: unknown) => asked.push((error as JobAbortedError).reason) > 0;
+    const { queue, ended } = await bootQueue(redis, {
+      queue: {
+        limits: { breaker: { ...breaker, failures: 2, isFailure } },
+        defaults: { attempts: 1, timeout: 50 },
+      },
+      handlers: { job },
+    });
+    expect(await ended((await queue.add('job', null)).id)).toMatchObject({ type: 'dead' });
+    expect(asked).toEqual(['timeout']);
+    expect((await queue.limits.list())[0]!.breaker!.state).toBe('closed');
   });
 });
 

@@ -219,7 +219,7 @@ export class WatchedRunner extends Runner {
   }
 
   protected override failed(run: Run, error: unknown): void {
-    if (!run.closed) this.endings.set(run, this.ending(run, { error }));
+    if (!run.isDecided) this.endings.set(run, this.ending(run, { error }));
     super.failed(run, error);
   }
 
