@@ -9,7 +9,7 @@ import { isSuspect } from './run.js';
 
 /** Second argument of a method with `@HandleBatch`. It completes or fails single jobs of the batch. */
 export interface JobBatch<Data = unknown> {
-  /** Aborts when the signals of all jobs of the batch have aborted. Each job also has its own `job.signal`. */
+  /** Aborts when the signals of all jobs that have no outcome yet have aborted. Each job also has its own `job.signal`. */
   readonly signal: AbortSignal;
   /**
    * Completes one job now, with a result. Jobs of the batch that get no outcome then fail. Only the first outcome of a job
@@ -132,7 +132,8 @@ function hasEnded({ job, reject }: Member): boolean {
 
 class Batch implements JobBatch<any> {
   readonly jobs: Job<any>[];
-  private readonly byId: ReadonlyMap<string, Member>;
+  /** A list, because jobs of several queues may have the same id. */
+  private readonly byId = new Map<string, Member[]>();
   private controller: AbortController | undefined;
   /** Whether the handler gives outcomes job by job. Then a job without an outcome has failed. */
   private isExplicit = false;
@@ -142,31 +143,38 @@ class Batch implements JobBatch<any> {
     private readonly members: readonly Member[],
   ) {
     this.jobs = members.map(({ job }) => job);
-    this.byId = new Map(members.map((member) => [member.job.id, member]));
+    for (const member of members)
+      this.byId.set(member.job.id, [...(this.byId.get(member.job.id) ?? []), member]);
   }
 
   get signal(): AbortSignal {
     if (!this.controller) {
-      const controller = (this.controller = new AbortController());
-      const signals = this.members.map(({ job }) => job.signal);
-      const look = () => {
-        if (signals.every(({ aborted }) => aborted)) controller.abort(signals[0]!.reason);
-      };
-      for (const signal of signals) signal.addEventListener('abort', look, { once: true });
-      look();
+      this.controller = new AbortController();
+      for (const { job } of this.members)
+        job.signal.addEventListener('abort', () => this.abortIfOver(), { once: true });
+      this.abortIfOver();
     }
     return this.controller.signal;
+  }
+
+  /** A job with an outcome keeps its signal as it is, so it does not count. */
+  private abortIfOver(): void {
+    const open = this.members.filter(({ isDone }) => !isDone);
+    const [first] = open;
+    if (first && open.every(({ job }) => job.signal.aborted)) this.controller?.abort(first.job.signal.reason);
   }
 
   complete(job: Job<any>, result?: unknown): void {
     const member = this.memberOf(job, 'batch.complete()');
     this.isExplicit = true;
     done(member, () => member.resolve(result));
+    if (this.controller) this.abortIfOver();
   }
 
   fail(job: Job<any>, error: unknown): void {
     const member = this.memberOf(job, 'batch.fail()');
     done(member, () => member.reject(error));
+    if (this.controller) this.abortIfOver();
   }
 
   /** The method threw, or it returned something that cannot be matched to these jobs. */
@@ -181,8 +189,9 @@ class Batch implements JobBatch<any> {
       this.threw(new BatchOutcomeError(this.label, 'returned an Observable; return a promise'));
     for (const member of this.members) {
       if (member.isDone) continue;
-      if (this.isExplicit) this.fail(member.job, this.missing(member.job.id));
-      else done(member, () => member.resolve(undefined));
+      done(member, () =>
+        this.isExplicit ? member.reject(this.missing(member.job.id)) : member.resolve(undefined),
+      );
     }
   }
 
@@ -204,14 +213,14 @@ class Batch implements JobBatch<any> {
   private returnedMap(map: ReadonlyMap<unknown, unknown>): void {
     this.isExplicit = true;
     for (const [key, outcome] of map) {
-      const id = typeof key === 'object' && key !== null ? (key as Partial<Job>).id : key;
-      const member = this.byId.get(id as string);
+      const job = typeof key === 'object' && key !== null ? (key as Partial<Job>) : { id: key as string };
+      const member = this.find(job);
       if (member) settle(member, outcome);
       else
         return this.threw(
           new BatchOutcomeError(
             this.label,
-            `returned an outcome for ${quoted(String(id))}, which is not a job of the batch; the keys are the jobs, or their ids`,
+            `returned an outcome for ${quoted(String(job.id))}, which is not a job of the batch; the keys are the jobs, or their ids`,
           ),
         );
     }
@@ -225,9 +234,14 @@ class Batch implements JobBatch<any> {
   }
 
   private memberOf(job: Job<any>, path: string): Member {
-    const member = this.byId.get((job as Job | undefined)?.id as string);
+    const member = this.find((job as Job | undefined) ?? {});
     if (member) return member;
     throw new InvalidOptionError(path, 'given a job of this batch', job);
+  }
+
+  private find({ id, queue }: Partial<Job>): Member | undefined {
+    const found = this.byId.get(id as string);
+    return found?.find(({ job }) => queue === undefined || job.queue === queue);
   }
 }
 
