@@ -92,15 +92,13 @@ export class BatchGatherer {
     clearTimeout(this.timer);
     if (!first) return;
     const leftMs = first.since + timeoutMs - performance.now();
-    // `setConcurrency` may have left fewer slots than `minSize`.
-    const least = Math.min(minSize, first.job.slots ?? minSize);
-    if (this.waiting.length >= least || leftMs <= 0 || !this.waiting.every(({ job }) => job.mayWait))
-      return this.flush();
+    if (this.waiting.length >= minSize || leftMs <= 0) return this.flush();
     for (const { job } of this.waiting) {
       if (job.onEnd) continue;
       job.onEnd = () => this.lookSoon();
       job.waits!(true);
     }
+    if (!first.job.mayWait) return this.flush();
     this.timer = setTimeout(() => this.look(), Math.ceil(leftMs));
   }
 

@@ -202,6 +202,14 @@ export class Claimer extends SlotUser {
     this.fill();
   }
 
+  get gathering(): number {
+    return this.parts.runner.gathering;
+  }
+
+  flush(): void {
+    this.parts.runner.flush();
+  }
+
   giveBack(): void {
     this.giveBackClaims();
     this.openChanged();

@@ -19,10 +19,8 @@ export interface HandledJob extends Job<any> {
   readonly closed?: boolean | undefined;
   /** Undefined if the pool calls the method directly, without enhancers. */
   stage?: CallStage | undefined;
-  /** Whether the job may wait for others to fill a batch. It may not while the workers stop. */
+  /** Whether further jobs may come to fill the batch that the job waits for. */
   readonly mayWait?: boolean | undefined;
-  /** How many jobs its pool runs at once. */
-  readonly slots?: number | undefined;
   /** Its trace, if there is telemetry. */
   readonly trace?: RunTrace | undefined;
   /** Called when the job begins or ends its wait for a batch. The `timeout` counts only after the wait. */

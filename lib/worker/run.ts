@@ -33,12 +33,10 @@ export interface NoteWriter extends PayloadRules {
   note(run: Run, what: Note): Promise<void>;
   /** Adds to the cost that rates have counted for the run. */
   charge(run: Run, more: number): Promise<void>;
-  /** Whether a job may wait for others to fill a batch. */
+  /** Whether further jobs may come to fill a batch. */
   readonly mayWait: boolean;
-  /** How many jobs run at once. */
-  readonly slots: number;
-  /** Starts the timers of `timeout` and `deadline`. While the job waits for a batch, only `deadline` counts. */
-  limit(run: Run, isWaiting: boolean): void;
+  /** Called when the job begins or ends its wait for a batch. While it waits, only its `deadline` counts. */
+  waits(run: Run, isWaiting: boolean): void;
 }
 
 const MAX_LOG_LINE = 2000;
@@ -203,14 +201,10 @@ export class Run implements HandledJob, Linked<Run> {
     return this.notes.mayWait;
   }
 
-  get slots(): number {
-    return this.notes.slots;
-  }
-
   waits(isWaiting: boolean): void {
     this.stopTimer();
     this.begunAt = performance.now();
-    this.notes.limit(this, isWaiting);
+    this.notes.waits(this, isWaiting);
   }
 
   /** The signal is created at the first access, because most handlers never use it. */

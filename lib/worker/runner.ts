@@ -41,8 +41,8 @@ export interface EndedRun extends Omit<SettledRun, 'outcome'> {
 export interface RunnerParts {
   readonly queue: ResolvedQueueOptions;
   readonly find: FindHandler;
-  /** @default one slot */
-  readonly slots?: { readonly total: number };
+  /** Whether further jobs may come to fill a batch. @default never */
+  readonly mayWait?: () => boolean;
   /** The store's clock. */
   readonly now: () => number;
   /** How long no live process has had a handler for this job name. */
@@ -121,11 +121,21 @@ export class Runner implements NoteWriter {
   }
 
   get mayWait(): boolean {
-    return !this.isDraining;
+    return this.parts.mayWait?.() ?? false;
   }
 
-  get slots(): number {
-    return this.parts.slots?.total ?? 1;
+  /** How many runs wait for a batch. */
+  get gathering(): number {
+    let count = 0;
+    for (const run of this.runs) if (run.onEnd) count += 1;
+    return count;
+  }
+
+  waits(run: Run, isWaiting: boolean): void {
+    // It begins now, after the runs that began while it waited.
+    this.runs.delete(run);
+    this.runs.add(run);
+    this.limit(run, isWaiting);
   }
 
   /** Starts the jobs that wait for a batch. */
@@ -223,7 +233,7 @@ export class Runner implements NoteWriter {
     return new Run(job, body, policy, handler, this);
   }
 
-  limit(run: Run, isWaiting = false): void {
+  private limit(run: Run, isWaiting = false): void {
     const { deadline, policy } = run;
     const { timeoutMs = Infinity } = isWaiting ? {} : policy;
     if (timeoutMs === Infinity && deadline === undefined) return;

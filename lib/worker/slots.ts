@@ -45,6 +45,10 @@ export abstract class SlotUser {
   abstract noSlot(): void;
   /** Gives back claimed jobs that have no slot. */
   abstract giveBack(): void;
+  /** How many of its running jobs wait for others to fill a batch. */
+  abstract readonly gathering: number;
+  /** Ends the wait of these jobs. */
+  abstract flush(): void;
 
   /** Whether the queue is known to have nothing to claim. */
   get isEmpty(): boolean {
@@ -161,6 +165,11 @@ export class Slots {
     return this.users.some((user) => user.isPrefetching);
   }
 
+  /** Whether jobs that wait for others to fill a batch have all slots. Then no other job can start. */
+  get areAllGathering(): boolean {
+    return sum(this.users, 'gathering') >= this.total;
+  }
+
   shareOf(user: SlotUser): number {
     return this.turns.shares(this, this.users, user)[this.users.indexOf(user)]!;
   }
@@ -182,6 +191,7 @@ export class Slots {
       else user.openChanged();
       user.exchangeSoon();
     }
+    if (this.areAllGathering) for (const user of this.users) user.flush();
     this.fill();
   }
 
@@ -362,7 +372,7 @@ export class WeightedTurns implements Turns {
   }
 }
 
-function sum(users: readonly SlotUser[], field: 'held' | 'asked' | 'weight'): number {
+function sum(users: readonly SlotUser[], field: 'held' | 'asked' | 'weight' | 'gathering'): number {
   let total = 0;
   for (const user of users) total += user[field];
   return total;

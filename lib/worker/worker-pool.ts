@@ -110,7 +110,7 @@ export class WorkerPool {
     this.runner = new Runner({
       queue,
       find,
-      slots,
+      mayWait: () => this.claimer.open && !slots.areAllGathering,
       now: () => engine.now(),
       unhandledMs: (name) => engine.upkeep.unhandledMs(this.queue, name, this.handledForMs * 2),
       charge: (changes) => engine.limits.charge(this.queue, changes),
@@ -167,10 +167,7 @@ export class WorkerPool {
   }
 
   set concurrency(total: number) {
-    const isLess = total < this.slots.total;
     this.slots.resize(total);
-    // The jobs that a batch waits for may now have no slot.
-    if (isLess) this.runner.flush();
   }
 
   get shutdown(): ResolvedShutdown {
@@ -268,7 +265,6 @@ export class WorkerPool {
     this.dueJobs.stop();
     clearTimeout(this.handlesTimer);
     this.stopClaiming('stopping');
-    runner.flush();
     const before = this.runs.size;
     await this.finished(timeoutMs);
     const late = [...this.runs];
@@ -332,6 +328,8 @@ export class WorkerPool {
     // End the claimer first: then the doorbell recalls its waiting call as one that claims nothing.
     this.claimer.end();
     this.parts.doorbell.leave(this.claimer);
+    // No further jobs come to fill its batches.
+    this.runner.flush();
   }
 
   // ------------------------------------------------------------------------ other news in answers and heartbeats

@@ -308,6 +308,60 @@ describe('a batch handler', () => {
     ]);
   });
 
+  it('starts at once if its process claims no more jobs', async () => {
+    const { provider, calls } = batcher(() => undefined, { size: 5, timeout: '1h' });
+    const app = await boot(provider);
+    const ids = await addAll(app, [1, 2]);
+    await until(async () => (await app.queue.counts()).active === 2, PATIENT);
+    app.runtime.pause();
+    expect(await endsOf(app, ids)).toEqual(['completed', 'completed']);
+    expect(calls).toEqual([[1, 2]]);
+  });
+
+  it('aborts its signal once all jobs without an outcome should end', async () => {
+    const completed = latch('a job is completed');
+    const aborted = latch<unknown>('the signal aborts');
+    const { provider } = batcher(
+      async ([first], batch) => {
+        batch.signal.addEventListener('abort', () => aborted.open(batch.signal.reason));
+        batch.complete(first!, 1);
+        completed.open();
+        throw await aborted.promise;
+      },
+      { size: 2, timeout: '1h' },
+    );
+    const app = await boot(provider);
+    const ids = await addAll(app, ['done', 'gone']);
+    await completed.wait(PATIENT);
+    await app.queue.cancel(ids[1]!);
+    expect(await aborted.wait(PATIENT)).toMatchObject({ reason: 'cancelled' });
+    expect(await endsOf(app, ids)).toEqual([1, 'cancelled']);
+  });
+
+  it('aborts its signal if the last job that should not end is completed', async () => {
+    const begun = latch('the method is called');
+    const gone = latch('a job is aborted');
+    const aborted: boolean[] = [];
+    const { provider } = batcher(
+      async ([first, second], batch) => {
+        aborted.push(batch.signal.aborted);
+        second!.signal.addEventListener('abort', () => gone.open());
+        begun.open();
+        await gone.promise;
+        aborted.push(batch.signal.aborted);
+        batch.complete(first!, 1);
+        aborted.push(batch.signal.aborted);
+      },
+      { size: 2, timeout: '1h' },
+    );
+    const app = await boot(provider);
+    const ids = await addAll(app, ['done', 'gone']);
+    await begun.wait(PATIENT);
+    await app.queue.cancel(ids[1]!);
+    expect(await endsOf(app, ids)).toEqual([1, 'cancelled']);
+    expect(aborted).toEqual([false, false, true]);
+  });
+
   it('takes the jobs of a pattern, and each counts as one slot', async () => {
     const hold = latch();
     let running = 0;

@@ -59,6 +59,7 @@ class IdleUser extends SlotUser {
   readonly open = true;
   readonly held = 0;
   readonly ahead = 0;
+  readonly gathering = 0;
 
   constructor(
     slots: Slots,
@@ -72,6 +73,7 @@ class IdleUser extends SlotUser {
   }
   noSlot(): void {}
   giveBack(): void {}
+  flush(): void {}
 }
 
 it('queues that share slots are asked a little later', async () => {

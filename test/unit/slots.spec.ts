@@ -8,6 +8,7 @@ class ModelQueue extends SlotUser {
   open = true;
   held = 0;
   ahead = 0;
+  gathering = 0;
   waiting = 0;
   asking = 0;
   started = 0;
@@ -41,6 +42,8 @@ class ModelQueue extends SlotUser {
     // A paused queue keeps no turn.
     if (!this.open) this.giveBack();
   }
+
+  flush(): void {}
 
   startOne(): boolean {
     this.held -= 1;

@@ -71,8 +71,7 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
     payloads: 'strict' as const,
     isDraining: false,
     mayWait: false,
-    slots: 1,
-    limit: () => undefined,
+    waits: () => undefined,
     now: () => Date.now(),
     charge: async (_: Run, more: number) => void (charged += more),
     note: async (_: Run, { progress, log, data: changed }: Note) => {

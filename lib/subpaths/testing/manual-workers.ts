@@ -208,11 +208,6 @@ export class WatchedRunner extends Runner {
     });
   }
 
-  /** A batch must not wait for more jobs: jobs run one by one, so none would come. */
-  override get mayWait(): boolean {
-    return false;
-  }
-
   protected override completed(run: Run, result: unknown): void {
     this.endings.set(run, this.ending(run, { result }));
     super.completed(run, result);

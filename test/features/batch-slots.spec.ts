@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest';
+import { HandleBatch } from '#lib/decorators/handle-batch.decorator.js';
+import { Handle } from '#lib/decorators/handle.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import type { Job } from '#lib/job/job.js';
+import type { BatchOptions } from '#lib/options/worker-options.js';
+import type { BatchMethod, JobBatch } from '#lib/worker/batches.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { latch, until } from '../support/wait.js';
+
+const redis = useRedis();
+const KEPT = { defaults: { retention: '1m', attempts: 1 } } as const;
+
+describe('batch handlers whose queues share slots', () => {
+  /** Two queues, a method for the jobs `b` of both, and another one for the jobs `c`. */
+  async function bootTwo(handle: BatchMethod, options: BatchOptions) {
+    const calls: string[] = [];
+    @Processor(['work', 'other'], { concurrency: 5 })
+    class Two {
+      @HandleBatch('b', options)
+      b(jobs: Job<any>[], batch: JobBatch<any>) {
+        calls.push(jobs.map(({ queue, data }) => `${queue} ${data}`).join());
+        return handle(jobs, batch);
+      }
+      @HandleBatch('c', options)
+      c(jobs: Job<any>[], batch: JobBatch<any>) {
+        return this.b(jobs, batch);
+      }
+    }
+    const app = await bootQueue(redis, {
+      providers: [Two],
+      queue: KEPT,
+      queues: [{ name: 'other', ...KEPT }],
+    });
+    const other = app.queueOf('other');
+    const active = async () => (await app.queue.counts()).active + (await other.counts()).active;
+    return { ...app, other, calls, active };
+  }
+
+  it.each<[string, BatchMethod]>([
+    ['completes', (jobs, batch) => jobs.forEach((job) => batch.complete(job, job.queue))],
+    ['returns a map', (jobs) => new Map(jobs.map((job) => [job, job.queue]))],
+  ])('tell jobs with the same id apart, if it %s', async (_, handle) => {
+    const { queue, other } = await bootTwo(handle, { size: 2, timeout: '1h' });
+    await queue.add('b', 0, { id: 'x' });
+    await other.add('b', 0, { id: 'x' });
+    const endOf = (one: typeof queue) =>
+      until(async () => {
+        const job = await one.get('x');
+        return job?.endedAt && (job.result ?? job.failure?.message);
+      }, PATIENT);
+    expect([await endOf(queue), await endOf(other)]).toEqual(['work', 'other']);
+  });
+
+  it('do not wait once jobs that wait have all slots', async () => {
+    const { queue, other, calls, active } = await bootTwo(() => undefined, { size: 5, timeout: '1h' });
+    await other.addBulk([1, 2].map((data) => ({ name: 'b', data })));
+    await until(async () => (await active()) === 2, PATIENT);
+    await queue.addBulk([3, 4, 5].map((data) => ({ name: 'c', data })));
+    await until(() => calls.length > 0, PATIENT);
+    expect(calls).toEqual(['work 3,work 4,work 5']);
+  });
+
+  it('do not wait once setConcurrency leaves no slot, for any of the queues', async () => {
+    const { runtime, other, calls, active } = await bootTwo(() => undefined, { size: 5, timeout: '1h' });
+    await other.addBulk([1, 2].map((data) => ({ name: 'b', data })));
+    await until(async () => (await active()) === 2, PATIENT);
+    runtime.setConcurrency('work', 2);
+    await until(() => calls.length > 0, PATIENT);
+    expect(calls).toEqual(['other 1,other 2']);
+  });
+});
+
+it('the age of the longest run does not count the time in which a job waits for a batch', async () => {
+  const hold = latch();
+  let begunAt = Infinity;
+  const batches: number[] = [];
+  @Processor('work', { concurrency: 5 })
+  class Mixed {
+    @HandleBatch('b', { size: 2, timeout: '1h' })
+    async batch(jobs: Job[]) {
+      batches.push(jobs.length);
+      await hold.promise;
+    }
+    @Handle('one')
+    async one() {
+      begunAt = performance.now();
+      await hold.promise;
+    }
+  }
+  const { queue, runtime } = await bootQueue(redis, { providers: [Mixed], watch: false });
+  await queue.add('b', null);
+  await until(async () => (await queue.counts()).active === 1, PATIENT);
+  await queue.add('one', null);
+  await until(() => begunAt < Infinity, PATIENT);
+  await queue.add('b', null);
+  await until(() => batches.length > 0, PATIENT);
+  const age = performance.now() - begunAt;
+  expect(runtime.load[0]!.oldestMs).toBeGreaterThanOrEqual(age);
+  hold.open();
+});
