@@ -211,7 +211,7 @@ function createWorkerServices(
       return pools;
     },
     removePool: (queue) => {
-      for (const its of [registrar, scheduler]) its.remove(queue);
+      for (const its of [registrar, scheduler, recoverer]) its.remove(queue);
       listenersOf.delete(queue);
       return declarer.remove(queue);
     },

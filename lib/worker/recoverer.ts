@@ -57,6 +57,12 @@ export class Recoverer {
     this.lookIn(queue, Math.max(0, endsInMs - this.doubtMs(queue), inDoubtMs));
   }
 
+  /** This process no longer works on the queue. */
+  remove(queue: string): void {
+    clearTimeout(this.timers.get(queue)?.timer);
+    for (const map of [this.timers, this.own, this.notBefore]) map.delete(queue);
+  }
+
   stop(): void {
     this.stopped = true;
     for (const { timer } of this.timers.values()) clearTimeout(timer);
@@ -69,7 +75,8 @@ export class Recoverer {
   }
 
   private lookIn(queue: string, ms: number): void {
-    if (this.stopped) return;
+    // The queue may have been removed during a check.
+    if (this.stopped || !this.own.has(queue)) return;
     const at = performance.now() + ms;
     const planned = this.timers.get(queue);
     // The check that is already planned comes earlier, and plans the next one.

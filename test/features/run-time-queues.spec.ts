@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
 import { Handle } from '#lib/decorators/handle.decorator.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
@@ -129,6 +131,33 @@ describe('a queue whose name is known at run time', () => {
     await runtime.work('tenant-42', () => 1);
     await producer.queue('tenant-42').addAndWait('one', null);
     expect(seen).toEqual(['one']);
+  });
+
+  it('is no longer checked for silent workers once its worker has stopped', async () => {
+    const lease = { duration: '1s' } as const;
+    const hold = latch();
+    const busy = await boot({ lease });
+    const app = await boot({ lease });
+    const names = ['tenant-42', 'tenant-43'];
+    const checked: string[] = [];
+    const engine = app.get<QueueEngine>(QUEUE_ENGINE);
+    const overdue = engine.overdue.bind(engine);
+    engine.overdue = (queue, ms) => {
+      checked.push(queue);
+      return overdue(queue, ms);
+    };
+    for (const name of names) {
+      await busy.runtime.work(name, () => hold.promise);
+      await app.producer.queue(name).add('one', null);
+      await until(async () => (await app.producer.queue(name).counts()).active === 1, PATIENT);
+    }
+    const [left] = await Promise.all(names.map((name) => app.runtime.work(name, () => 1)));
+    await until(() => names.every((name) => checked.includes(name)), PATIENT);
+    await left!.stop();
+    checked.length = 0;
+    await until(() => checked.length > 3, PATIENT);
+    expect(checked).not.toContain('tenant-42');
+    hold.open();
   });
 
   it('gets the limits of its code, and loses the schedules that its processor had', async () => {

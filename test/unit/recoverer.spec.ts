@@ -88,6 +88,32 @@ describe('a worker that dies', () => {
   });
 });
 
+it('no longer checks a queue that its process has left', async () => {
+  await hold('other');
+  await watch();
+  const looks = vi.spyOn(engine, 'overdue');
+  for (let beats = 1; beats <= 3; beats++) {
+    await passes(BEAT_MS);
+    await renew('other');
+  }
+  const { length } = looks.mock.calls;
+  expect(length).toBeGreaterThan(0);
+  recoverer.remove(QUEUE);
+  await passes(4 * LEASE_MS);
+  expect(looks).toHaveBeenCalledTimes(length);
+});
+
+it('plans no check if its process has left the queue during one', async () => {
+  await hold('other');
+  await watch();
+  const looks = vi.spyOn(engine, 'overdue').mockImplementation(async () => {
+    recoverer.remove(QUEUE);
+    return [{ worker: 'other', endsInMs: LEASE_MS }];
+  });
+  await passes(4 * LEASE_MS);
+  expect(looks).toHaveBeenCalledTimes(1);
+});
+
 it('does not check the worker of its own process, nor a queue in which no job is held', async () => {
   await hold('other');
   await hold('ours');
