@@ -32,6 +32,7 @@ export class SharedStarts {
    */
   private granted: number | null = 0;
   private timer: NodeJS.Timeout | undefined;
+  private stopped = false;
 
   constructor(private readonly parts: SharedStartsParts) {}
 
@@ -64,8 +65,8 @@ export class SharedStarts {
   }
 
   stop(): void {
+    this.stopped = true;
     clearTimeout(this.timer);
-    this.timer = undefined;
   }
 
   private async ask(part: Pick<ShareCall, 'seq'> & Partial<ShareCall>): Promise<ShareAnswer> {
@@ -81,7 +82,7 @@ export class SharedStarts {
   }
 
   private renewLater(): void {
-    if (this.timer !== undefined || this.reportedPlaces === 0) return;
+    if (this.stopped || this.timer !== undefined || this.reportedPlaces === 0) return;
     this.timer = setTimeout(() => {
       this.timer = undefined;
       if (this.reportedPlaces === 0) return;

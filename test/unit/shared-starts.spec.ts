@@ -57,7 +57,7 @@ async function worker() {
     starts.exchange({ worker: 'w', seq, want: 2, settled: [] } as unknown as ExchangeCall);
   const renewals = () => shares.filter(({ want, kept }) => want === 0 && kept === null).length;
   const running = async () => (await engine.limits.shared(''))[0]!.running;
-  return { exchange, exchanges, renewals, running, held };
+  return { starts, exchange, exchanges, renewals, running, held };
 }
 
 beforeEach(() => void vi.useFakeTimers());
@@ -95,4 +95,17 @@ it('reports no places while it does not know how many were granted', async () =>
   await vi.advanceTimersByTimeAsync(0.9 * LEASE_MS);
   expect(renewals()).toBe(0);
   expect(await running()).toBe(2);
+});
+
+it('renews nothing after its stop, even if a renewal fails then', async () => {
+  const { starts, exchange, renewals, held } = await worker();
+  void exchange(1);
+  await vi.advanceTimersByTimeAsync(0);
+  held.fails = true;
+  const before = renewals();
+  // The renewal is sent, and the stop comes before its answer.
+  vi.advanceTimersByTime(LEASE_MS / 4);
+  starts.stop();
+  await vi.advanceTimersByTimeAsync(2 * LEASE_MS);
+  expect(renewals()).toBe(before + 1);
 });
