@@ -13,7 +13,7 @@ import { outside } from '../contract/outside.js';
 import { Log } from '../contract/log.js';
 import { isPassing, repeatDelay } from '../contract/retry.js';
 import { RedisUnavailableError } from '../errors.js';
-import { decodeBody } from '../job/job-record.js';
+import { decodeBody, NO_OPTIONS } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
 import { counted } from '../job/text.js';
 import type { JobListeners } from './job-listeners.js';
@@ -218,8 +218,9 @@ export class Claimer extends SlotUser {
   /** Gives back the jobs that have not started, or only those with these ids. */
   giveBackClaims(ids?: { has(id: string): boolean }): void {
     for (const job of ids ? this.claims.drop(ids) : this.claims.clear()) {
-      const name = decodeBody(job.body)?.name ?? '';
+      const { name, options } = decodeBody(job.body) ?? { name: '', options: NO_OPTIONS };
       if (isSuspect(job)) this.suspects -= 1;
+      this.parts.runner.notStarted(name, options);
       this.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0 }, UNSTARTED);
     }
   }

@@ -6,7 +6,7 @@ import { Log } from '../contract/log.js';
 import { WrongStateError } from '../errors.js';
 import { messageOf } from '../errors/thrown.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
-import { decodeBody, expiresAt, NO_OPTIONS } from '../job/job-record.js';
+import { decodeBody, expiresAt, NO_OPTIONS, type StoredJobOptions } from '../job/job-record.js';
 import type { KeptResult, Outcome, SettledRun } from '../job/outcome.js';
 import { encodeResult, type PayloadMode } from '../job/payload.js';
 import { jobText, quoted } from '../job/text.js';
@@ -151,6 +151,11 @@ export class Runner implements NoteWriter {
   /** Called when no further run will begin. */
   drained(): void {
     this.failureLog.flush();
+  }
+
+  /** The handler of a claimed job is not called, so limits must not count its start. */
+  notStarted(name: string, { group, cost = 1 }: StoredJobOptions): void {
+    if (this.isLimited) this.unused.add(this.limitsOf(name, group ?? null), cost);
   }
 
   /** Gives back a job whose handler still runs. */
@@ -410,9 +415,9 @@ export class Runner implements NoteWriter {
     const body = decodeBody(job.body);
     this.heard?.unrunnable(job, body, this.parts.queue.policy.attempts, outcome);
     if (outcome.kind === 'dead') this.failureLog.unrunnable(id, outcome);
-    const { digest, group = null, cost = 1 } = body?.options ?? NO_OPTIONS;
-    if (this.isLimited) this.unused.add(this.limitsOf(name, group), cost);
-    this.parts.ended({ id, name, attempt: failed, stalls, durationUs: 0, outcome, digest });
+    const options = body?.options ?? NO_OPTIONS;
+    this.notStarted(name, options);
+    this.parts.ended({ id, name, attempt: failed, stalls, durationUs: 0, outcome, digest: options.digest });
     return null;
   }
 

@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { RateLimited, type Job } from '#lib/job/job.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
@@ -34,6 +36,30 @@ it('a rate counts no job whose handler is not called: it has expired, or no hand
   await said.take(5, ({ type }) => type === 'dead', PATIENT);
   await said.take(2, ({ type }) => type === 'completed', PATIENT);
   expect(run).toEqual(['first', 'second']);
+});
+
+it('a rate counts no job that its worker gives back before it starts', async () => {
+  const run: unknown[] = [];
+  const { get, queue, runtime, said } = await bootQueue(redis, {
+    root: { autoStart: false },
+    queue: { limits: { rate: { max: 3, per: '1h' } } },
+    handlers: { job: ({ data }: Job) => void run.push(data) },
+  });
+  const engine = get<QueueEngine>(QUEUE_ENGINE);
+  const exchange = engine.exchange.bind(engine);
+  engine.exchange = async (name, call) => {
+    const answer = await exchange(name, call);
+    // The process pauses while the answer that brings the jobs is on its way.
+    if (answer.kind === 'exchanged' && answer.claimed.length > 0) runtime.pause();
+    return answer;
+  };
+  await queue.addBulk([1, 2, 3].map((data) => ({ name: 'job', data })));
+  await runtime.start();
+  await said.take(3, ({ type }) => type === 'released', PATIENT);
+  engine.exchange = exchange;
+  runtime.resume();
+  await said.take(3, ({ type }) => type === 'completed', PATIENT);
+  expect(run).toEqual([1, 2, 3]);
 });
 
 it('a rate of a group counts no job that has expired', async () => {

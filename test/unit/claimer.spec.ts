@@ -38,7 +38,7 @@ function claimerOf(given: Given = {}) {
     queue: 'work',
     leaseMs: 1_000,
     slots: new Slots(1_000),
-    runner: { runs: new LinkedSet(), start: starts } as never,
+    runner: { runs: new LinkedSet(), start: starts, notStarted: () => {} } as never,
     leases: { holds: () => {}, renamed: () => {} } as never,
     answered: () => {},
     looked: () => {},
