@@ -11,42 +11,41 @@ local function hash_of(id)
   return letter and letter >= 65 and letter <= 90 and KEYS[at_letter + letter] or key_jobs
 end
 
--- The ids that are not in the hash of the first id, grouped by hash, with their indexes. Usually there are none.
-local function in_other_hashes(ids, is_asked)
-  local first, ids_of, places_of = hash_of(ids[1]), {}, {}
+-- The ids that are not in the hash of the first id, grouped by hash, with their indexes. Usually there are none. Ids whose body is in
+-- `found` are left out.
+local function in_other_hashes(ids, found)
+  local first, others = hash_of(ids[1]), {}
   for i = 1, #ids do
-    local hash = is_asked(i) and hash_of(ids[i]) or first
+    local hash = not found[i] and hash_of(ids[i]) or first
     if hash ~= first then
-      if not ids_of[hash] then ids_of[hash], places_of[hash] = {}, {} end
-      table.insert(ids_of[hash], ids[i])
-      table.insert(places_of[hash], i)
+      local its = others[hash] or { places = {} }
+      others[hash], its[#its + 1], its.places[#its + 1] = its, ids[i], i
     end
   end
-  return ids_of, places_of
+  return others
 end
 
--- Looks for the bodies missing in the hash of the first id in their own hashes.
-local function add_other_bodies(ids, bodies)
-  local ids_of, places_of = in_other_hashes(ids, function(i) return not bodies[i] end)
-  for hash, its in pairs(ids_of) do
-    local found = redis.pcall('HMGET', hash, unpack(its))
-    if found.err then return found end
-    for i, body in ipairs(found) do bodies[places_of[hash][i]] = body end
-  end
-  return bodies
-end
-
--- The bodies of these jobs, or an error if one of them cannot be read.
+-- The bodies of these jobs, or an error if one of them cannot be read. Nearly all calls find them in the hash of the first job.
 local function bodies_of(ids)
   local bodies = redis.pcall('HMGET', hash_of(ids[1]), unpack(ids))
-  return bodies.err and bodies or add_other_bodies(ids, bodies)
+  for at = 1, #bodies do
+    if not bodies[at] then
+      for hash, its in pairs(in_other_hashes(ids, bodies)) do
+        local found = redis.pcall('HMGET', hash, unpack(its))
+        if found.err then return found end
+        for i, body in ipairs(found) do bodies[its.places[i]] = body end
+      end
+      break
+    end
+  end
+  return bodies
 end
 
 -- Never fails: a key of another type has no body to drop.
 local function drop_bodies(...)
   local first = ...
   if redis.pcall('HDEL', hash_of(first), ...) == select('#', ...) then return end
-  for hash, its in pairs(in_other_hashes({ ... }, function() return true end)) do redis.pcall('HDEL', hash, unpack(its)) end
+  for hash, its in pairs(in_other_hashes({ ... }, {})) do redis.pcall('HDEL', hash, unpack(its)) end
 end
 
 local function body_of(id) return redis.call('HGET', hash_of(id), id) end
@@ -73,11 +72,8 @@ local function look_through(bodies, count)
   local stop = bodies[1] and string.find(bodies[1], '\n', 1, true)
   local same, missing = stop and string.sub(bodies[1], 1, stop), false
   for i = 1, count do
-    if not bodies[i] then
-      missing = true
-    elseif same and string.find(bodies[i], same, 1, true) ~= 1 then
-      same = nil
-    end
+    missing = missing or not bodies[i]
+    if same and bodies[i] and string.find(bodies[i], same, 1, true) ~= 1 then same = nil end
   end
   return same and string.sub(same, 1, -2), missing
 end
@@ -92,13 +88,7 @@ local function bodies_and_name(ids, max_bytes)
     local more = count == 0 and 50 or math.max(1, math.ceil(2 * (max_bytes - bytes) * count / bytes))
     local last = math.min(#ids, count + more)
     local some = last - count == #ids and ids or { unpack(ids, count + 1, last) }
-    local found = redis.pcall('HMGET', hash_of(some[1]), unpack(some))
-    for i = 1, #found do
-      if not found[i] then
-        found = add_other_bodies(some, found)
-        break
-      end
-    end
+    local found = bodies_of(some)
     if found.err then return found end
     for i = 1, #some do
       bytes = bytes + (found[i] and #found[i] or 0)

@@ -1,3 +1,4 @@
+--@needs count
 -- The events of a script. The script collects them in a table, `{ count = 0 }` at first, and writes them as one entry of the
 -- stream.
 
@@ -16,14 +17,10 @@ end
 local function write_entry(last, count, fields, now)
   -- Formatted here: Redis formats the numbers of a script with `%.17g`, which takes several times as long.
   local id, at, n = string.format('%d-0', last), string.format('%d', now), string.format('%d', count)
-  local written
   -- Trimming is only tried when the number passes a multiple of 64.
-  if last % 64 < count then
-    local oldest = string.format('%d', math.max(last - arg_maxEvents, 0))
-    written = redis.pcall('XADD', key_events, 'MINID', '~', oldest, id, 'at', at, 'n', n, unpack(fields))
-  else
-    written = redis.pcall('XADD', key_events, id, 'at', at, 'n', n, unpack(fields))
-  end
+  local oldest = last % 64 < count and string.format('%d', math.max(last - arg_maxEvents, 0))
+  local written = oldest and redis.pcall('XADD', key_events, 'MINID', '~', oldest, id, 'at', at, 'n', n, unpack(fields))
+    or redis.pcall('XADD', key_events, id, 'at', at, 'n', n, unpack(fields))
   if type(written) == 'table' and written.err and string.find(written.err, 'equal or smaller', 1, true) then
     -- Somebody deleted, restored or changed one of the two keys. The last number of the stream decides.
     local top = redis.pcall('XINFO', 'STREAM', key_events)
@@ -42,11 +39,5 @@ end
 local function write_events(events, now)
   local count = events.count
   if arg_maxEvents == 0 or count == 0 then return end
-  local last = redis.pcall('HINCRBY', key_meta, 'events', string.format('%d', count))
-  if type(last) ~= 'number' or last < count or last > 9007199254740991 then
-    -- Somebody wrote something else into it. It counts as deleted.
-    last = count
-    redis.call('HSET', key_meta, 'events', string.format('%d', last))
-  end
-  write_entry(last, count, events, now)
+  write_entry(add_to(key_meta, 'events', string.format('%d', count)), count, events, now)
 end

@@ -11,11 +11,7 @@ local function to_tail(ids) in_steps(ids, function(...) redis.call('RPUSH', key_
 local function to_front(ids) in_steps(ids, function(...) redis.call('LPUSH', key_wait, ...) end) end
 
 local function to_tail_by(priority, id)
-  if priority > 0 then
-    redis.call('ZADD', key_prioritized, rank(priority), id)
-  else
-    redis.call('RPUSH', key_wait, id)
-  end
+  if priority > 0 then redis.call('ZADD', key_prioritized, rank(priority), id) else redis.call('RPUSH', key_wait, id) end
 end
 
 -- Delays a job, and stores the priority that it will have in the line. `seen` is for `due_score`.
@@ -48,10 +44,7 @@ local function to_head(ids)
     for _, count in ipairs(redis.call('HMGET', key_stalls, ...)) do stalls[#stalls + 1] = count_in(count) end
   end)
   local suspects, others = {}, {}
-  for i, id in ipairs(ids) do
-    local line = stalls[i] >= rule_suspectAfter and suspects or others
-    line[#line + 1] = id
-  end
+  for i, id in ipairs(ids) do table.insert(stalls[i] >= rule_suspectAfter and suspects or others, id) end
   push_to_head(others)
   for i = #suspects, 1, -1 do redis.call('LPUSH', key_suspects, suspects[i]) end
 end
@@ -81,11 +74,7 @@ local function take(want, may_suspect, places)
   end
   if places.waiting > 0 and #ids < want then
     local waiting = redis.call('LPOP', key_wait, want - #ids)
-    if #ids == 0 then
-      ids = waiting
-    else
-      for i = 1, #waiting do ids[#ids + 1] = waiting[i] end
-    end
+    if #ids == 0 then ids = waiting else for i = 1, #waiting do ids[#ids + 1] = waiting[i] end end
   end
   if places.prioritized > 0 and #ids < want then
     from.ranked = redis.call('ZPOPMIN', key_prioritized, want - #ids)

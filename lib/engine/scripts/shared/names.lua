@@ -1,10 +1,6 @@
 --@needs steps, bodies
 -- The first line of a body is the job's name.
-local function name_of(body)
-  if not body then return '' end
-  local stop = string.find(body, '\n', 1, true)
-  return stop and string.sub(body, 1, stop - 1) or ''
-end
+local function name_of(body) return body and string.match(body, '^([^\n]*)\n') or '' end
 
 -- The second line of a body is the time of the add, in base 36. Nil if there is none.
 local function added_at(body) return tonumber(string.match(body, '^[^\n]*\n([0-9a-z]+)\n') or '', 36) end
