@@ -10,7 +10,7 @@ import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { sayAll, type Saying } from './event-log.js';
 import { Collecting } from './aggregate.js';
-import { isKeptOut, meetHolder, takeKey, takeKeyAgain } from './unique.js';
+import { isKeptOut, meetHolder, takeKey } from './unique.js';
 import type { MemoryJob } from './memory-job.js';
 import type { KeyRow, MemoryQueue } from './memory-queue.js';
 
@@ -81,8 +81,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
     }
     const created = holder ? null : queue.create(job.id, job.body);
     const { priority = 0 } = job;
-    if (created && job.unique?.on === 'again') takeKeyAgain(queue, job.id, job.unique.digest);
-    else if (created && job.unique) rows.set(job.id, takeKey(queue, job, job.unique));
+    if (created && job.unique) rows.set(job.id, takeKey(queue, job.id, job.unique));
     if (!created) duplicates.set(job.id, { id: job.id, state: holder!.state });
     else if (!isLater(job) && job.group !== undefined)
       grouped.push({ job: created, name: `g:${job.group}`, priority });

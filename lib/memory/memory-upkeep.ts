@@ -11,7 +11,7 @@ import type { QueueLimits } from '../contract/engine.js';
 import { decodeBody, optionsLineOf, withLines } from '../job/job-record.js';
 import { isFitting } from '../job/name-pattern.js';
 import { sayAll } from './event-log.js';
-import { freeAllKeys, freeKey, rivalOf, takeKeyAgain, uniqueOf } from './unique.js';
+import { freeAllKeys, freeKey, rivalOf, takeKey, uniqueOf } from './unique.js';
 import type { Line } from './lines.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
@@ -50,7 +50,7 @@ export class MemoryUpkeep implements UpkeepVerbs {
         q.lineUp(job, priority);
         if (group !== undefined) q.limits.flag('g');
       }
-      for (const [digest, job] of takers) takeKeyAgain(q, job.id, digest);
+      for (const [digest, job] of takers) takeKey(q, job.id, { digest, on: 'again', forMs: 0 });
       if (jobs.length > 0) q.ring();
       q.say(sayAll('added', jobs), limits);
       return { retried: jobs.map(({ id }) => id), ...(refused.length > 0 && { refused }) };

@@ -72,11 +72,6 @@ export function rivalOf(queue: MemoryQueue, id: string, digest: string): MemoryJ
   return nextOf(queue, digest, row) ?? (isOver ? undefined : holder);
 }
 
-/** Called when a job runs again: it has its key. A row that it has already stays as it is. */
-export function takeKeyAgain({ keys, now }: MemoryQueue, id: string, digest: string): void {
-  if (keys.get(digest)?.holder !== id) keys.set(digest, { holder: id, till: 0, since: now, next: '' });
-}
-
 /** The digest of the key of a job with `unique`. */
 export function uniqueOf({ body }: MemoryJob): string | undefined {
   const { digest, isUnique } = decodeBody(body)?.options ?? {};
@@ -102,14 +97,18 @@ function standingOf(queue: MemoryQueue, { digest, on, states }: KeyClaim) {
   return { row, holder, state, waits, isOver, isHeld, next: nextOf(queue, digest, row) };
 }
 
-/** Called when the job was added: it holds its key now. Returns the digest and the row before. */
+/**
+ * Called when the job was added: it holds its key now. A job that runs again keeps the row that it has already. Returns the digest and
+ * the row before.
+ */
 export function takeKey(
   { keys, now }: MemoryQueue,
-  { id }: EnqueueJob,
-  { digest, forMs }: KeyClaim,
+  id: string,
+  { digest, on, forMs }: Pick<KeyClaim, 'digest' | 'on' | 'forMs'>,
 ): readonly [digest: string, row: KeyRow] {
   const before = keys.get(digest) ?? NO_ROW;
-  keys.set(digest, { holder: id, till: forMs > 0 ? now + forMs : 0, since: now, next: '' });
+  if (on !== 'again' || before.holder !== id)
+    keys.set(digest, { holder: id, till: forMs > 0 ? now + forMs : 0, since: now, next: '' });
   return [digest, before];
 }
 

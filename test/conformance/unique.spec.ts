@@ -330,6 +330,33 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     expect((await add(keyed('2', { digest: 'W' }))).isNew).toBe(true);
   });
 
+  it('stay with their holder if a full queue drops a job that should run again but is gone', async () => {
+    const of = (id: string) => job(id, { group: 'g', body: encodeBody('work', t.now, { group: 'g' }, '') });
+    await t.add(of('g1'));
+    const maxWaiting = { limit: 1, dropOldest: true };
+    const again = keyed('1', { on: 'again', states: [] });
+    expect(await t.engine.enqueue(QUEUE, { ...callOf([again], 1, 'bounded'), maxWaiting })).toMatchObject({
+      duplicates: [{ id: again.id, dropped: true }],
+    });
+    expect(await violations()).toEqual([]);
+    expect((await add(keyed('2'))).isNew).toBe(true);
+  });
+
+  it('go to the job that waited for them if a full queue drops a job that ends the wait', async () => {
+    const running = await add(keyed('0', { on: 'keepLast' }));
+    await t.claim();
+    const parked = await add(keyed('1', { on: 'keepLast' }, { priority: 1 }));
+    const of = (id: string) => job(id, { group: 'g', body: encodeBody('work', t.now, { group: 'g' }, '') });
+    await t.add(of('g1'));
+    const maxWaiting = { limit: 2, dropOldest: true };
+    const next = keyed('2', { states: ['waiting'] }, { priority: 2 });
+    expect(await t.engine.enqueue(QUEUE, { ...callOf([next], 1, 'bounded'), maxWaiting })).toMatchObject({
+      duplicates: [{ id: next.id, dropped: true }],
+    });
+    expect(await stateOf(running.id)).toBe('active');
+    expect(await add(keyed('3', { states: ['waiting'] }))).toMatchObject({ holder: parked.id, isNew: false });
+  });
+
   it('need no room in a full queue for jobs that only wait for the key', async () => {
     let seq = 0;
     const bounded = (...jobs: EnqueueJob[]) =>

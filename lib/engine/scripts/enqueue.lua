@@ -200,7 +200,7 @@ local function is_key_free(id, body, priority)
   if row.on == 'aggregate' then return is_collector(id, body, row) end
   local state, is_held = standing_of(row)
   if row.on == 'again' then
-    row.is_own, row.holder = row.holder == id, row.rival
+    row.is_own, row.holder = row.holder == id, row.rival or row.holder
     return not row.rival or refuse(id, row.rival == row.next and 'delayed' or state, row)
   end
   local waits = state == 'waiting' or state == 'delayed'
@@ -211,11 +211,8 @@ local function is_key_free(id, body, priority)
     -- The job that waited for the end of the holder has the key now.
     hand_on(row, now)
     is_new_work = true
-    if is_over then
-      if row.on ~= 'skip' then return change(id, row, 'waiting', next_id, body) end
-      row.holder = next_id
-      return refuse(id, 'waiting', row)
-    end
+    if is_over and row.on == 'skip' then return refuse(id, 'waiting', row) end
+    if is_over then return change(id, row, 'waiting', next_id, body) end
   end
   if not is_held then return true end
   if row.on == 'keepLast' and state == 'active' then
@@ -346,7 +343,7 @@ local function drop_oldest(count)
   for _, id in ipairs(over) do
     if is_new[id] then duplicates[#duplicates + 1] = 'dropped ' .. id end
     local row = is_new[id] and keyed[id]
-    if row then put_row(row.digest, row.holder, row.till, row.since, '') end
+    if row then put_row(row.digest, row.holder, row.till, row.since, row.next) end
   end
   say_removed(more, over, add_names({}, bodies_of(over)), 'dropped')
   forget_ended(over)

@@ -46,7 +46,8 @@ end
 -- The job that waited becomes the holder, and is put into the line.
 local function hand_on(row, now)
   promote(row.next)
-  put_row(row.digest, row.next, 0, now, '')
+  row.holder, row.till, row.since, row.next = row.next, 0, now, ''
+  put_row(row.digest, row.holder, row.till, row.since, row.next)
 end
 
 -- Gives the key of an ended holder to the job that waits for it, or drops the row. Returns whether a job was put into the line, and
