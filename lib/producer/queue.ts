@@ -119,7 +119,7 @@ export class Queue<Jobs = any> {
     this.bulkActs = new BulkActs<Jobs>(engine, options.name);
     this.limits = new QueueLimits(engine, options.name, options);
     this.factory = new JobFactory(options, () => engine.now());
-    this.schedules = new Schedules<Jobs>(engine, options, (job) => this.enqueuer.add(job));
+    this.schedules = new Schedules<Jobs>(engine, options, (job) => this.enqueuer.addOrReject(job));
   }
 
   /** Created at the first add, because until the application starts another module may set the options of the queue. */

@@ -177,6 +177,7 @@ export class Schedules<Jobs = any> {
    * Adds a job of the schedule now, even if it is paused or has ended. The job has a generated id and does not affect the next
    * time, `limit` or `overlap`.
    *
+   * @throws {QueueFullError} also if `Queue.add` would resolve with `dropped: true`
    * @throws {ScheduleNotFoundError} and what `Queue.add` throws
    */
   async runNow(id: string): Promise<AddResult> {

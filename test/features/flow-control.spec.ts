@@ -441,11 +441,13 @@ describe('a queue that takes only so many waiting jobs', () => {
     });
   });
 
-  it('rejects addAndWait at once if no other job can be dropped', async () => {
+  it('rejects addAndWait and runNow at once if no other job can be dropped', async () => {
     const { queue } = await bootQueue(redis, { queue: { maxWaiting: { limit: 1, onFull: 'dropOldest' } } });
     await queue.add('job', 1, { group: 'a' });
     expect(await queue.add('job', 2)).toMatchObject({ dropped: true });
     await expect(queue.addAndWait('job', 3)).rejects.toThrow(QueueFullError);
+    await queue.schedules.upsert('hourly', { every: '1h' }, { name: 'job' });
+    await expect(queue.schedules.runNow('hourly')).rejects.toThrow(QueueFullError);
     expect(await queue.counts()).toMatchObject({ waiting: 1 });
   });
 
@@ -467,11 +469,13 @@ describe('a queue that takes only so many waiting jobs', () => {
     expect(await queue.get(id)).toMatchObject({ state: 'waiting' });
   });
 
-  it('rejects calls that need the new job instead of dropping it: addAndWait, and a retry of a completed job', async () => {
+  it('rejects calls that need the new job instead of dropping it: addAndWait, runNow, and a retry of a completed job', async () => {
     const { queue, id } = await pausedWithKeptJob('dropNew');
     await queue.add('job', 2);
     await expect(queue.addAndWait('job', 3)).rejects.toThrow(QueueFullError);
     await expect(queue.retry(id)).rejects.toThrow(QueueFullError);
+    await queue.schedules.upsert('hourly', { every: '1h' }, { name: 'job' });
+    await expect(queue.schedules.runNow('hourly')).rejects.toThrow(QueueFullError);
     expect(await queue.get(id)).toMatchObject({ state: 'completed' });
     expect(await queue.add('job', 4)).toMatchObject({ dropped: true });
     await queue.resume();
