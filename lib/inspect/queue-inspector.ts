@@ -175,28 +175,23 @@ export class QueueInspector {
    * @internal All queues that can be read, and the errors of the others, so that one broken queue does not hide all. Rejects if none
    * can be read, and with errors that concern all queues.
    */
-  async readableQueues(): Promise<{ queues: QueueInfo[]; faults: ReadonlyMap<string, Error> }> {
+  async readableQueues(): Promise<{ queues: QueueInfo[]; faults: Map<string, Error> }> {
     const faults = new Map<string, Error>();
-    const found = await mapQueues(await this.known(), (name) =>
-      this.look(name).catch((error: Error) => {
-        if (isPassing(error)) throw error;
-        faults.set(name, error);
-        return null;
-      }),
-    );
-    const queues = found.filter((info) => info !== null);
+    const queues = await mapQueues(await this.known(), (name) => this.look(name), faults);
     const [fault] = faults.values();
     if (fault && queues.length === 0) throw fault;
     return { queues, faults };
   }
 
-  /** @internal The limits of these queues, with their groups; the shared limits have the empty name. */
-  async limits(names: readonly string[]): Promise<LimitsOfQueue[]> {
+  /**
+   * @internal The limits of these queues, with their groups; the shared limits have the empty name.
+   *
+   * @param faults gets the errors of queues whose limits cannot be read. Without it, the first one is thrown.
+   */
+  async limits(names: readonly string[], faults?: Map<string, Error>): Promise<LimitsOfQueue[]> {
     const { limits } = this.engine;
-    const found = await mapQueues(names, async (queue): Promise<LimitsOfQueue> => ({
-      queue,
-      ...(await limits.overview(queue)),
-    }));
+    const read = async (queue: string) => ({ queue, ...(await limits.overview(queue)) });
+    const found: LimitsOfQueue[] = await mapQueues(names, read, faults);
     if (names.length > 0)
       found.push({ queue: '', limits: await limits.shared(names[0]!), groups: { ready: 0, resting: 0 } });
     return found;
@@ -205,15 +200,16 @@ export class QueueInspector {
   /**
    * @internal How late the most overdue schedule of each of these queues is, in ms; 0 if none is. Without queues that have no
    * schedule with a next occurrence.
+   *
+   * @param faults gets the errors of queues whose schedules cannot be read.
    */
   async scheduleLags(
     names: readonly string[],
+    faults: Map<string, Error>,
   ): Promise<{ readonly queue: string; readonly lagMs: number }[]> {
     const { schedules } = this.engine;
-    return mapQueues(await schedules.scheduled(names), async (queue) => ({
-      queue,
-      lagMs: await scheduleLag(schedules, queue),
-    }));
+    const read = async (queue: string) => ({ queue, lagMs: await scheduleLag(schedules, queue) });
+    return mapQueues(await schedules.scheduled(names), read, faults);
   }
 
   /** @internal Names of the queues of this application. */
@@ -244,11 +240,27 @@ export class QueueInspector {
   }
 }
 
-/** Reads something about each of these queues, in their order, from a limited number of queues at once. */
-async function mapQueues<T>(names: readonly string[], read: (name: string) => Promise<T>): Promise<T[]> {
+/**
+ * Reads something about each of these queues, in their order, from a limited number of queues at once. With `faults`, a queue that
+ * cannot be read is left out, and its error is added there; errors that concern all queues are thrown.
+ */
+async function mapQueues<T>(
+  names: readonly string[],
+  read: (name: string) => Promise<T>,
+  faults?: Map<string, Error>,
+): Promise<T[]> {
+  const readOne = async (name: string): Promise<T[]> => {
+    try {
+      return [await read(name)];
+    } catch (error) {
+      if (!faults || isPassing(error)) throw error;
+      faults.set(name, error as Error);
+      return [];
+    }
+  };
   const found: T[] = [];
   for (let at = 0; at < names.length; at += AT_ONCE) {
-    found.push(...(await Promise.all(names.slice(at, at + AT_ONCE).map(read))));
+    found.push(...(await Promise.all(names.slice(at, at + AT_ONCE).map(readOne))).flat());
   }
   return found;
 }

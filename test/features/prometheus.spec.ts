@@ -360,9 +360,13 @@ describe('a Redis that does not answer', () => {
     expect(text).toContain('godwit_build_info');
   });
 
-  it('costs the page only a queue that cannot be read, and says which', async () => {
+  it.each([
+    ['counts', 'dead', ['work']],
+    ['limits', 'limits', ['work', 'broken']],
+    ['schedules', 'upcoming', ['work', 'broken']],
+  ])('costs the page only the %s of a queue that cannot be read, and says which', async (_, name, left) => {
     const app = await boot({}, { queues: [{ name: 'broken' }], handlers: undefined });
-    const key = `{${redis.prefix}:broken}:dead`;
+    const key = `{${redis.prefix}:broken}:${name}`;
     const queues = async () => {
       const page = await new QueueMetrics({ inspector: app.get(QueueInspector), global: true }).text();
       const success = /^godwit_collect_success (.*)$/m.exec(page)![1];
@@ -373,8 +377,8 @@ describe('a Redis that does not answer', () => {
     };
     expect(await queues()).toEqual(['1', 'work', 'broken']);
     await redis.admin.set(key, 'of another program');
-    expect(await queues()).toEqual(['0', 'work']);
-    expect(await app.logs.complaint(/queue 'broken' is missing in the metrics/)).toContain('WRONGTYPE');
+    expect(await queues()).toEqual(['0', ...left]);
+    expect(await app.logs.complaint(/metrics of queue 'broken' are missing/)).toContain('WRONGTYPE');
     await redis.admin.del(key);
     expect(await queues()).toEqual(['1', 'work', 'broken']);
   });

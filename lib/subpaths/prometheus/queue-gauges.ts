@@ -79,9 +79,8 @@ export type GaugeSource = Pick<QueueInspector, 'limits' | 'readableQueues' | 'sc
 /** Reads the state of all queues of a prefix, the same from every process. */
 export class QueueGauges {
   private last: { readonly at: number; readonly families: Promise<Family[]> } | undefined;
-
   private readonly logger = new Log('QueueMetrics');
-  /** The last error of each queue that could not be read. */
+  /** The last error of each queue that could not be read as a whole. */
   private faults: ReadonlyMap<string, string> = new Map();
 
   constructor(private readonly inspector: GaugeSource) {}
@@ -101,12 +100,12 @@ export class QueueGauges {
     let isWhole = false;
     const asked = Promise.all([this.inspector.readableQueues(), this.inspector.workers()]).then(
       async ([{ queues, faults }, workers]) => {
-        this.logFaults(faults);
         const names = queues.map(({ name }) => name);
         const [limits, lags] = await Promise.all([
-          this.inspector.limits(names),
-          this.inspector.scheduleLags(names),
+          this.inspector.limits(names, faults),
+          this.inspector.scheduleLags(names, faults),
         ]);
+        this.logFaults(faults);
         isWhole = faults.size === 0;
         found = [queues, workers, limits, lags];
       },
@@ -125,7 +124,7 @@ export class QueueGauges {
     const texts = new Map(Array.from(faults, ([queue, error]) => [queue, messageOf(error)]));
     for (const [queue, text] of texts)
       if (this.faults.get(queue) !== text)
-        this.logger.warn(`queue '${queue}' is missing in the metrics: ${text}`);
+        this.logger.warn(`metrics of queue '${queue}' are missing: ${text}`);
     this.faults = texts;
   }
 }
