@@ -66,12 +66,14 @@ it('makes a job with an unreadable id dead, under a readable id', async () => {
   expect(await q.admin.hexists(q.key('jobs'), 'x\ny')).toBe(0);
 });
 
-it('frees the slot of such a job', async () => {
+it('frees the slot of such a job, and wakes a worker', async () => {
   await q.hold('a');
   await q.admin.sadd(q.key('active'), 'x\ny');
   await q.admin.zadd(q.key('slots'), 1.5, 'x\ny', 0, 'a');
+  await q.admin.del(q.key('doorbell'));
   await q.engine.adopt(QUEUE, WORKER, ['a']);
   expect(await q.zset('slots')).toEqual(['a']);
+  expect(await q.zset('doorbell')).toEqual(['work']);
 });
 
 describe('refused', () => {

@@ -1,10 +1,10 @@
---@needs types, clock, bodies, by-name, hold, ending, event, unreadable
+--@needs types, clock, bodies, by-name, hold, ending, bell, event, unreadable
 -- Compares the jobs that a worker holds here with the jobs that it knows, because the two may differ. Jobs with unreadable ids
 -- become dead as corrupt, under readable ids.
 local now = clock()
 local day = read_day()
 check_bodies()
-check_types(key_meta, key_attempts, key_stalls, key_failures, key_logs, key_dead, key_slots)
+check_types(key_meta, key_attempts, key_stalls, key_failures, key_logs, key_dead, key_slots, key_doorbell)
 local known = {}
 local lost, unknown, unreadable = {}, {}, {}
 for i = known_first, known_last do
@@ -25,6 +25,8 @@ for i, id in ipairs(unreadable) do
 end
 if #buried > 0 then
   let_go(unreadable)
+  -- Such a job may have had the slot for which others wait.
+  ring()
   tally_nameless('dead', #buried, day)
   local events = { count = 0 }
   say(events, 'dead', #buried, table.concat(buried, '\n'), 'reason', 'corrupt')

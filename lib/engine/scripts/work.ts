@@ -296,6 +296,7 @@ export const adopt = defineScript({
     'stats',
     'slots',
     'ready',
+    'doorbell',
     ...LETTERED_JOBS,
   ],
   args: { maxEvents: 'int' },
