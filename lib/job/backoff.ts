@@ -93,16 +93,15 @@ const EXPONENTIAL_FIELDS = ['type', 'delay', 'max', 'factor', 'jitter'];
 const MAX_NAME = 64;
 const KINDS = ['fixed', 'exponential'];
 const NAMED = 'a name from the option "backoffs" of forRoot or registerQueue';
-const SHAPES = `a duration in ms or like '10s', a list of durations, { type: 'fixed' | 'exponential', delay }, or ${NAMED}`;
+const SHAPES = `a duration in ms or like '10s', a list of durations, { type: 'fixed' | 'exponential', delay }, ${NAMED}, or in defaults and @Handle a function`;
 const TYPES = `'fixed' or 'exponential'; for a named backoff, set "backoff" to ${NAMED}`;
 
 /**
  * Reads a backoff or the name of one. Call `checkBackoffName` afterwards to check that the name exists.
  *
- * @param isStored whether it is stored with a job: then no function is possible.
  * @throws {InvalidOptionError} naming the field inside `path` that breaks its rule.
  */
-export function checkBackoff(option: unknown, path: string, isStored = false): CheckedBackoff | BackoffName {
+export function checkBackoff(option: unknown, path: string): CheckedBackoff | BackoffName {
   if (isBackoffName(option)) return new BackoffName(option, option);
   if (typeof option === 'number') return parseDuration(option, path);
   const read = readDuration(option);
@@ -110,7 +109,7 @@ export function checkBackoff(option: unknown, path: string, isStored = false): C
   if (typeof option === 'function') return option as BackoffFunction;
   if (Array.isArray(option)) return checkList(option, path);
   if (hasFields(option)) return checkCurve(option, path);
-  throw new InvalidOptionError(path, isStored ? SHAPES : `${SHAPES}, or a function`, option);
+  throw new InvalidOptionError(path, SHAPES, option);
 }
 
 function isBackoffName(value: unknown): value is string {

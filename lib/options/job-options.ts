@@ -446,7 +446,7 @@ export function checkMoment(value: unknown, path: string): number {
 }
 
 function checkStoredBackoff(value: unknown, path: string): StoredBackoff | BackoffName {
-  const backoff = checkBackoff(value, path, true);
+  const backoff = checkBackoff(value, path);
   if (typeof backoff !== 'function') return backoff;
   throw new InvalidOptionError(
     path,

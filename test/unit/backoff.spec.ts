@@ -170,8 +170,7 @@ describe('checkBackoff', () => {
   const at = 'add().backoff';
   const duration = "must be a duration in ms or like '10s'";
   const types = `'fixed' or 'exponential'; for a named backoff, set "backoff" to a name from the option "backoffs" of forRoot or registerQueue`;
-  const shapes = `${duration}, a list of durations, { type: 'fixed' | 'exponential', delay }, or a name from the option "backoffs" of forRoot or registerQueue`;
-  const any = `${shapes}, or a function`;
+  const any = `${duration}, a list of durations, { type: 'fixed' | 'exponential', delay }, a name from the option "backoffs" of forRoot or registerQueue, or in defaults and @Handle a function`;
   it.each([
     [undefined, `${at} ${any}, got undefined`],
     [null, `${at} ${any}, got null (null)`],

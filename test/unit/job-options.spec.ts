@@ -103,7 +103,7 @@ describe('checkJobOptions', () => {
     [{ backoff: { type: 'fixed' } }, `add().backoff.delay ${duration}, got undefined`],
     [
       { backoff: 'exponential' },
-      `add().backoff ${duration}, a list of durations, { type: 'fixed' | 'exponential', delay }, or a name from the option "backoffs" of forRoot or registerQueue, got "exponential" (string)`,
+      `add().backoff ${duration}, a list of durations, { type: 'fixed' | 'exponential', delay }, a name from the option "backoffs" of forRoot or registerQueue, or in defaults and @Handle a function, got "exponential" (string)`,
     ],
     [{ dealy: 5 }, 'add().dealy is not an option; did you mean delay?'],
     [{ jobId: 'x' }, 'add().jobId is not an option; the id of a job is the option id'],
