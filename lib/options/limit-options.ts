@@ -553,6 +553,7 @@ interface LimitedOptions {
 /**
  * Reads the group of a job from its data, and refuses options that the limits of its queue contradict.
  *
+ * @param options after checking; those in the next argument are as the user wrote them.
  * @param path how errors call the job: its options are `<path>.options`, its data is `<path>.data`.
  * @throws {InvalidOptionError} if the group is not a text or a whole number, or if the cost is larger than the `max` of a rate
  *   that the job counts against
@@ -560,24 +561,24 @@ interface LimitedOptions {
 export function withLimits<Options extends LimitedOptions>(
   { groupBy, maxCosts, isStrict }: ResolvedLimits,
   options: Options,
-  { name, data }: { readonly name: string; readonly data: unknown },
+  { name, data, options: given }: { readonly name: string; readonly data: unknown; readonly options?: any },
   path: Path,
 ): Options {
   const { cost, lifo, debounce, aggregate } = options;
-  const refuseOption = (option: string, phrase: string, value: unknown) => {
-    throw new InvalidOptionError(`${pathText(path)}.options.${option}`, phrase, value);
+  const refuseOption = (option: keyof LimitedOptions, phrase: string) => {
+    throw new InvalidOptionError(`${pathText(path)}.options.${option}`, phrase, given?.[option]);
   };
   const strict = "left out in a queue whose groups have order 'strict'";
-  if (lifo && isStrict) refuseOption('lifo', strict, lifo);
+  if (lifo && isStrict) refuseOption('lifo', strict);
   if (debounce && isStrict)
-    refuseOption('debounce', `${strict}: a job that is delayed again has no place in that order`, debounce);
+    refuseOption('debounce', `${strict}: a job that is delayed again has no place in that order`);
   if (aggregate && isStrict)
-    refuseOption('aggregate', `${strict}: a job that collects data has no place in that order`, aggregate);
+    refuseOption('aggregate', `${strict}: a job that collects data has no place in that order`);
   const isRead = options.group === undefined && groupBy !== null;
   const group = isRead ? groupOf(data, groupBy, path) : options.group;
   for (const { max, option, field: of } of cost === undefined ? [] : maxCosts) {
     const counts = of === 'g' ? group !== undefined : !of.startsWith('n:') || of === `n:${name}`;
-    if (counts && cost! > max) refuseOption('cost', `at most ${max}, ${option}`, cost);
+    if (counts && cost! > max) refuseOption('cost', `at most ${max}, ${option}`);
   }
   return isRead ? { ...options, group } : options;
 }

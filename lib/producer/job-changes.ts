@@ -53,7 +53,11 @@ function checkChanges(changes: unknown) {
       changes,
     );
   if (checked.delayMs !== undefined && checked.dueAt !== undefined)
-    throw new InvalidOptionError('update().changes.runAt', 'left out if delay is given', checked.dueAt);
+    throw new InvalidOptionError(
+      'update().changes.runAt',
+      'left out if delay is given',
+      (changes as JobChanges).runAt,
+    );
   return checked;
 }
 

@@ -96,7 +96,7 @@ export function makeJob(
     throw new InvalidOptionError(
       `${pathText(path)}.options.aggregate`,
       'left out of a job without data',
-      undefined,
+      options?.aggregate,
     );
   const text = isItem ? `[${data}]` : data;
   const stored =

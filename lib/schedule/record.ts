@@ -75,7 +75,8 @@ export function makeSchedule(
   const name = checkJobName(givenName);
   const checked = checkTemplateOptions(options, `${place}.options`, queue.backoffs);
   const dataJson = encodePayload(data, `${place}.data`, queue);
-  const group = queue.limits && withLimits(queue.limits, checked, { name, data }, place).group;
+  const group =
+    queue.limits && withLimits(queue.limits, checked, { name, data, options: checked }, place).group;
   const given = readable(givenRule, `${path}.rule`, () => plainRule(givenRule as Record<string, unknown>));
   const copied =
     options === undefined ? undefined : copyFields(options, `${place}.options`, JOB_OPTION_NAMES);

@@ -68,7 +68,10 @@ describe('costs and groups that a queue refuses', () => {
     });
     const options = { group: 'a', aggregate: { key: 'k', maxDelay: '1h' } } as const;
     await expect(queue.add('job', 1, options)).rejects.toThrow(
-      "add().options.aggregate must be left out in a queue whose groups have order 'strict'",
+      /^add\(\)\.options\.aggregate must be left out in a queue whose groups have order 'strict': .*, got \{"key":"k","maxDelay":"1h"\} \(object\)$/,
+    );
+    await expect(queue.add('job', 1, { debounce: { key: 'k', delay: '5s' } })).rejects.toThrow(
+      /^add\(\)\.options\.debounce must be .*, got \{"key":"k","delay":"5s"\} \(object\)$/,
     );
     expect((await queue.counts()).delayed).toBe(0);
     expect(await queueOf('fair').add('job', 1, options)).toMatchObject({ aggregated: { size: 1 } });

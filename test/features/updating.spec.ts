@@ -85,7 +85,10 @@ describe('queue.update', () => {
         'update().changes.attempts is not an option; it is an option of a job: set it in add() or @Handle()',
       ],
       [{ delay: 'soon' }, 'update().changes.delay must be a duration'],
-      [{ delay: 1, runAt: 1 }, 'update().changes.runAt must be left out if delay is given'],
+      [
+        { delay: 1, runAt: new Date(1) },
+        'update().changes.runAt must be left out if delay is given, got "1970-01-01T00:00:00.001Z" (object)',
+      ],
       [{ priority: -1 }, 'update().changes.priority must be an integer from 0 to 2097151'],
       [{ data: { n: 5n } }, 'update().changes.data.n is a BigInt'],
     ] as const)
