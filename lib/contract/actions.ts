@@ -75,8 +75,8 @@ export interface RecordedMethod {
   readonly target?: (args: Args) => unknown;
   /** The id, if only the answer has it. */
   readonly idOf?: (answer: any) => unknown;
-  /** For a call whose answer does not name the job it added: returns the arguments and a callback that gets the job. */
-  readonly hearing?: (args: Args, hear: (answer: unknown) => void) => Args;
+  /** For a call whose answer does not name the job that it adds: the arguments with a callback that gets the job. */
+  readonly withCallback?: (args: Args, onAdded: (added: unknown) => void) => Args;
   /** How many it changed. @default 1; the answer, if it is a number; 0, if it is false */
   readonly count?: (answer: any) => number;
   /** The queue, from the arguments. @default the queue of the handle */
@@ -102,25 +102,26 @@ export function recorded<Handle extends object>(
   const handle = Object.create(base) as Handle;
   const calls = base as Readonly<Record<string, (...args: Args) => unknown>>;
   for (const [name, method] of Object.entries(methods)) {
-    const { action, target, idOf, count = countOf, hearing, isLong } = method;
+    const { action, target, idOf, count = countOf, withCallback, isLong } = method;
     const value = async (...args: Args): Promise<unknown> => {
       const given = textOf(() => target?.(args));
       const of = method.queue ? textOf(() => method.queue!(args)) || null : queue;
       const what = { actor, action, queue: of, target: [prefix, given].filter(Boolean).join(' ') };
       if (isLong?.(args)) await recordAction(actions, { ...what, count: null, result: 'started' });
-      let heard: unknown;
-      const all = hearing ? hearing(args, (added) => (heard = added)) : args;
+      // The added job, or else the answer.
+      let outcome: unknown;
+      const all = withCallback ? withCallback(args, (job) => (outcome = job)) : args;
       // A call may have added a job although it fails later.
-      const whole = () => ({ ...what, target: textOf(() => idOf?.(heard)) || what.target });
+      const withId = () => ({ ...what, target: textOf(() => idOf?.(outcome)) || what.target });
       let answer: unknown;
       try {
         answer = await calls[name]!(...all);
       } catch (error) {
-        await recordAction(actions, { ...whole(), count: null, result: resultOf(error) });
+        await recordAction(actions, { ...withId(), count: null, result: resultOf(error) });
         throw error;
       }
-      if (!hearing) heard = answer;
-      await recordAction(actions, { ...whole(), count: count(heard), result: 'ok' });
+      if (!withCallback) outcome = answer;
+      await recordAction(actions, { ...withId(), count: count(outcome), result: 'ok' });
       return answer;
     };
     Object.defineProperty(handle, name, { value });

@@ -32,7 +32,7 @@ const QUEUE: RecordedMethods = {
     target: ([job, items]) => (items === undefined ? '' : ofJob(job)),
     count: (results: readonly AddResult[]) => results.filter(isNew).length,
   },
-  addAndWait: { ...ADD, hearing: ([job, data, options], hear) => [job, data, options, hear] },
+  addAndWait: { ...ADD, withCallback: ([job, data, options], onAdded) => [job, data, options, onAdded] },
   update: { action: 'job.update', target: ([first, second]) => (typeof first === 'string' ? first : second) },
   retry: byId('job.retry'),
   promote: byChoice('job.promote'),
