@@ -2,29 +2,6 @@ import { counted } from '../job/text.js';
 import type { AuditReport, Violation } from '../job/audit-report.js';
 import type { JobCounts } from '../job/job-state.js';
 
-/** The keys that hold ids, in the order of the answer. */
-export const AUDITED = [
-  'jobs',
-  'wait',
-  'suspects',
-  'prioritized',
-  'grouped',
-  'delayed',
-  'dead',
-  'completed',
-  'attempts',
-  'stalls',
-  'failures',
-  'results',
-  'progress',
-  'logs',
-  'priorities',
-  'toCancel',
-  'slots',
-] as const;
-
-export type AuditedKey = (typeof AUDITED)[number];
-
 /** Places of a job, apart from the active sets. */
 const PLACES = ['wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'dead', 'completed'] as const;
 /** Only for jobs that have not completed. */
@@ -39,6 +16,11 @@ const MORE_KEYS = [
   'toCancel',
   'slots',
 ] as const;
+
+/** The keys that hold ids, in the order of the answer. */
+export const AUDITED = ['jobs', ...PLACES, ...MORE_KEYS] as const;
+
+export type AuditedKey = (typeof AUDITED)[number];
 
 const BIT = Object.fromEntries(AUDITED.map((key, i) => [key, 1 << i])) as Record<AuditedKey, number>;
 const TWICE = { wait: 1 << 20, suspects: 1 << 21 } as const;
