@@ -1,7 +1,7 @@
 import { Log } from '../contract/log.js';
 import { createHash } from 'node:crypto';
 import type { QueueEngine } from '../contract/engine.js';
-import type { FireAnswer, FireSchedule, StoredSchedule } from '../contract/schedule-verbs.js';
+import type { FireAnswer, FireSchedule, OccurrenceJob, StoredSchedule } from '../contract/schedule-verbs.js';
 import { isPassing, repeatDelay } from '../contract/retry.js';
 import { RedisUnavailableError } from '../errors.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
@@ -190,17 +190,8 @@ function* batches(calls: readonly FireSchedule[]): Generator<FireSchedule[]> {
   if (batch.length > 0) yield batch;
 }
 
-/** The job of one occurrence, as the engine takes it. */
-export interface Occurrence {
-  readonly id: string;
-  readonly body: string;
-  readonly at: number;
-  readonly dueAt: number;
-  readonly priority?: number;
-}
-
 /** Builds the job of an occurrence. Every process builds the same one, so that the engine can recognise duplicates. */
-export function occurrence(scheduleId: string, schedule: Schedule, at: number, now: number): Occurrence {
+export function occurrence(scheduleId: string, schedule: Schedule, at: number, now: number): OccurrenceJob {
   const id = scheduledJobId(scheduleId, at);
   const dueAt = at + Math.floor(share(id) * schedule.rule.jitterMs);
   const { options, template } = schedule;
