@@ -82,7 +82,8 @@ export class Bells {
   }
 }
 
-interface Listener {
+/** One call of `await`. */
+export interface Listener {
   readonly queues: ReadonlySet<string>;
   readonly done: (queue: string | null) => void;
 }

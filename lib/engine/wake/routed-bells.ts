@@ -1,10 +1,6 @@
 import type { Routes } from '../routes.js';
 import { pause, repeatDelay } from '../../contract/retry.js';
-
-interface Listener {
-  readonly queues: ReadonlySet<string>;
-  readonly done: (queue: string | null) => void;
-}
+import type { Listener } from './bells.js';
 
 /**
  * Waits for the doorbells of several stores at once, with a blocking call to each. If one store rings, the other calls continue
