@@ -98,7 +98,8 @@ export function checkFilter(
 
 /** Number of ids that are read before the first change. A cursor whose job has left its list is expensive to resume from. */
 const CHUNK = 10_000;
-const PAGE = 100;
+/** Number of jobs that are read at once. A step changes at most this many. */
+export const PAGE = 100;
 export const NO_REASON = 'no reason was given';
 /** How much `engine.now()` may be behind the clock of Redis. Without it, jobs added just before the call could count as too young. */
 const CLOCK_MS = 100;
@@ -162,7 +163,7 @@ export async function actOnAll(
   pace?: CheckedPace,
   walk?: ActWalk,
 ): Promise<number> {
-  const pacer = new Pacer(pace, PAGE);
+  const pacer = new Pacer(pace);
   const passedMs = walk?.passedMs ?? (() => pacer.passedMs);
   const match = { ...filter, contains: filter.contains ?? walk?.match.contains };
   let done = 0;
@@ -309,11 +310,7 @@ export class Pacer {
   private nextAt = 0;
   private done = 0;
 
-  constructor(
-    private readonly pace: CheckedPace | undefined,
-    /** Maximum size of a step. */
-    private readonly most: number,
-  ) {
+  constructor(private readonly pace: CheckedPace | undefined) {
     const { rate } = pace ?? {};
     this.gapMs = rate ? rate.per / rate.max : 0;
   }
@@ -333,7 +330,7 @@ export class Pacer {
     const restMs = this.nextAt - performance.now();
     if (restMs > 0) await pause(restMs, this.pace?.signal);
     if (this.isStopped) return null;
-    const size = Math.min(this.most, limit, Math.max(1, Math.floor(STEP_MS / this.gapMs)));
+    const size = Math.min(PAGE, limit, Math.max(1, Math.floor(STEP_MS / this.gapMs)));
     const some = ids.slice(from, from + size);
     this.nextAt = performance.now() + some.length * this.gapMs;
     return some;

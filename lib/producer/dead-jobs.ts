@@ -13,7 +13,7 @@ import { duration, field, integer, oneOf, refuse, rule, shape } from '../options
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, encodeCursor, readCursor, readNames } from './job-list.js';
-import { agedBy, paceOf, Pacer, type BulkPace, type CheckedPace } from './bulk-acts.js';
+import { agedBy, PAGE, paceOf, Pacer, type BulkPace, type CheckedPace } from './bulk-acts.js';
 
 /** Selects dead jobs; an absent field matches any. */
 export interface DeadFilter<Name extends string = string> {
@@ -168,7 +168,7 @@ export class DeadJobs<Jobs = any> {
     const { name } = this.options;
     if (typeof which !== 'string') {
       const pace = paceOf(changes, 'dead.retry()');
-      const { contains, where, ...match } = choice(which, 'dead.retry()');
+      const { contains, where, ...match } = choice(which);
       if (pace || (contains ?? where) !== undefined)
         return this.retryFound({ ...match, contains, where }, pace);
       return (await upkeep.retryDead(name, match)).retried.length;
@@ -188,7 +188,7 @@ export class DeadJobs<Jobs = any> {
   private async retryFound({ limit, ...match }: Choice, pace?: CheckedPace): Promise<number> {
     const { admin, upkeep } = this.engine;
     const { name } = this.options;
-    const pacer = new Pacer(pace, PAGE);
+    const pacer = new Pacer(pace);
     const met = new Set<string>();
     let after: JobsAnswer['next'] = null;
     let retried = 0;
@@ -233,9 +233,6 @@ export async function keptOut(
   return new DuplicateJobError(queue, holder, stored?.state, WAIT_OR_REMOVE);
 }
 
-/** Jobs that are read at once. */
-const PAGE = 100;
-
 interface Choice extends DeadMatch {
   readonly contains?: string | undefined;
   readonly where?: DataMatch | undefined;
@@ -243,8 +240,8 @@ interface Choice extends DeadMatch {
 }
 
 /** `undefined` is not a filter: `retry(job.id)` with an object that has no id must not retry all jobs. */
-function choice(which: unknown, path: string): Choice {
-  const { limit = Number.MAX_SAFE_INTEGER, ...match } = readFilter(which, path, refuse)!;
+function choice(which: unknown): Choice {
+  const { limit = Number.MAX_SAFE_INTEGER, ...match } = readFilter(which, 'dead.retry()', refuse)!;
   return { ...match, limit };
 }
 
