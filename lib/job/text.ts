@@ -97,3 +97,13 @@ export function pathStep(key: string | number): string {
   if (/^[A-Za-z_$][\w$]*$/.test(key)) return `.${short}`;
   return `[${quoted(short)}]`;
 }
+
+/** Null also if the text is not JSON. */
+export function parseOrNull(text: string | null): unknown {
+  if (!text) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

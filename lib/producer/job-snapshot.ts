@@ -6,6 +6,7 @@ import type { JobState } from '../job/job-state.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import type { LogLine } from '../job/job-log.js';
 import type { AttemptRecord, FailureRecord } from '../job/outcome.js';
+import { parseOrNull } from '../job/text.js';
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 
@@ -129,9 +130,9 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions, start
     endedAt: date(stored.endedAt),
     failure: stored.failure && { ...stored.failure, at: new Date(stored.failedAt ?? 0) },
     failures: stored.failures.map(({ at, ...attempt }) => ({ ...attempt, at: new Date(at) })),
-    progress: json(stored.progress),
+    progress: parseOrNull(stored.progress),
     logs: stored.logs,
-    result: json(stored.result),
+    result: parseOrNull(stored.result),
     cancelReason: stored.cancelReason,
     durationUs: stored.durationUs,
     worker: stored.worker,
@@ -143,14 +144,6 @@ function startOf({ id, state, endedAt, durationUs }: StoredJob, starts: StartTim
   return endedAt === null || durationUs === null ? null : Math.round(endedAt - durationUs / 1_000);
 }
 
-function date(ms: number | null): Date | null {
+export function date(ms: number | null): Date | null {
   return ms === null ? null : new Date(ms);
-}
-
-function json(text: string | null): unknown {
-  try {
-    return text === null ? null : JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -20,7 +20,7 @@ import {
 import { nextAfter } from '../schedule/times.js';
 import type { AddResult } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
-import { startTimes, toSnapshot, type JobSnapshot } from './job-snapshot.js';
+import { date, startTimes, toSnapshot, type JobSnapshot } from './job-snapshot.js';
 import { ownerOf } from '../contract/declaration-verbs.js';
 
 /** What `upsert` did. */
@@ -329,8 +329,4 @@ function toScheduleSnapshot(queue: string, stored: StoredSchedule): ScheduleSnap
     owner: ownerOf(stored.record),
     createdAt: new Date(stored.createdAt),
   };
-}
-
-function date(ms: number | null): Date | null {
-  return ms === null ? null : new Date(ms);
 }

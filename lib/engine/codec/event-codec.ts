@@ -1,4 +1,5 @@
 import type { FailureRecord } from '../../job/outcome.js';
+import { parseOrNull } from '../../job/text.js';
 import { EVENT_TYPES, type EventType, type QueueEventBatch, type RawEvent } from '../../contract/engine.js';
 import type { Value } from '../script.js';
 
@@ -152,13 +153,4 @@ function countIn(text: string): number {
 
 function cell(values: ValueOf, i: number): string {
   return typeof values === 'string' ? values : (values[i] ?? '');
-}
-
-function parseOrNull(text: string): unknown {
-  if (text === '') return null;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { LogLine } from '../../job/job-log.js';
 import type { AttemptRecord, FailureRecord, KeptResult } from '../../job/outcome.js';
+import { parseOrNull } from '../../job/text.js';
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { ClaimedJob } from '../../contract/engine.js';
 import type { Place } from '../../contract/upkeep-verbs.js';
@@ -88,8 +89,8 @@ export function storedJob(raw: RawStoredJob): Omit<StoredJob, 'id'> {
   const [body, state, at, worker, failed, stalls, failure, result, progress, logs, mark] = raw;
   const [failedAt, failureText] = stamped(failure);
   const [completedAt, endText] = stamped(result);
-  const end = parse(endText) as StoredEnd | null;
-  const { log, ...last } = (parse(failureText) ?? {}) as FailureRecord & { readonly log?: unknown };
+  const end = parseOrNull(endText) as StoredEnd | null;
+  const { log, ...last } = (parseOrNull(failureText) ?? {}) as FailureRecord & { readonly log?: unknown };
   return {
     body,
     state,
@@ -144,15 +145,6 @@ function isAttempt(one: unknown): one is AttemptRecord {
 
 function numberIn(value: unknown): number | null {
   return typeof value === 'number' ? value : null;
-}
-
-/** Null if the text is not JSON. */
-function parse(text: string | null): unknown {
-  try {
-    return text === null ? null : JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 /** Id, record, revision, mode, next, fired, last, job, created, whether there is a record, recent times. */
