@@ -57,7 +57,7 @@ export function countedBetween(first: CountedDays, last: CountedDays): NameStats
   return Math.min(change.processed, change.failed, change.dead) < 0 ? null : change;
 }
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 interface Counts extends Mutable<Omit<StatsCounts, 'byName'>> {
   readonly byName: Record<string, Mutable<NameStats>>;

@@ -5,12 +5,12 @@ import type {
   SchedulePage,
   StoredSchedule,
 } from '../contract/schedule-verbs.js';
+import type { Mutable } from '../contract/stats.js';
 import { byBytes } from './lines.js';
 
 /** Maximum number of schedules per call. */
 const DUE_LIMIT = 100;
 
-type Mutable<T> = { -readonly [Field in keyof T]: T[Field] };
 export type ScheduleEntry = Mutable<StoredSchedule>;
 
 /** The schedules of one queue. Every change gives a schedule a new revision. */

@@ -1,5 +1,6 @@
 import { attemptOf, deadRecord } from '../contract/upkeep-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
+import type { Mutable, NameStats } from '../contract/stats.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
 import { RULES } from '../job/rules.js';
 import type { Saying } from './event-log.js';
@@ -21,12 +22,6 @@ export interface Settlement {
 type Kind = SettledRun['outcome']['kind'];
 type OutcomeOf<K extends Kind> = Extract<SettledRun['outcome'], { kind: K }>;
 
-interface NameRow {
-  processed: number;
-  failed: number;
-  dead: number;
-}
-
 /** Settles the runs of a worker, each only if the worker still holds the job. */
 export function settle(
   queue: MemoryQueue,
@@ -40,7 +35,7 @@ export function settle(
 class Settling {
   private readonly lost: string[] = [];
   private readonly ended: Ended[] = [];
-  private readonly rows = new Map<string, NameRow>();
+  private readonly rows = new Map<string, Mutable<NameStats>>();
   private soonest = Infinity;
   private died = 0;
 
@@ -147,7 +142,7 @@ class Settling {
     this.rowOf(run).failed += 1;
   }
 
-  private rowOf({ name }: SettledRun): NameRow {
+  private rowOf({ name }: SettledRun): Mutable<NameStats> {
     return this.rows.get(name)!;
   }
 
