@@ -1,11 +1,10 @@
 import type { ProcessRecord } from '../contract/process-verbs.js';
+import { RULES } from '../job/rules.js';
 import { encodeProcess } from './codec/process-codec.js';
 import { processKeys } from './keys.js';
 import type { Value } from './script.js';
 import { register } from './scripts/processes.js';
 
-/** A process that has ended is remembered this long, so that a log line can name the process of a lost worker. */
-const REMEMBER_MS = 600_000;
 /** Expiry of the keys: longer than the longest lease, so they never expire while processes run. */
 const KEEP_MS = 4 * 3_600_000;
 
@@ -27,7 +26,7 @@ export function encodeRegistration(
   { process, info, obeyed }: ShownRecord,
   leaseMs: number,
 ): Value[] {
-  const args = { process, info, obeyed, leaseMs, rememberMs: REMEMBER_MS, keepMs: KEEP_MS };
+  const args = { process, info, obeyed, leaseMs, rememberMs: RULES.rememberMs, keepMs: KEEP_MS };
   return register.encode(processKeys(prefix), args, {});
 }
 

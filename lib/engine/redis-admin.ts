@@ -1,6 +1,7 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
+import { RULES } from '../job/rules.js';
 import {
   indexFrom,
   MOST_EXAMINED,
@@ -46,9 +47,6 @@ import {
 import { readStats, type QueueStats } from '../contract/stats.js';
 import { stamped } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
-
-/** How many entries of a line are checked for a job that has not failed before. */
-const LOOK = 100;
 
 /** The management verbs on Redis. Each is one script, except for walks through a large queue. */
 export class RedisAdmin implements AdminVerbs {
@@ -105,7 +103,9 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   async oldestWaitingMs(queue: string): Promise<number | null> {
-    const { now, heads } = await this.store.run(oldest, this.store.keysOf(queue).fixed, { look: LOOK });
+    const { now, heads } = await this.store.run(oldest, this.store.keysOf(queue).fixed, {
+      look: RULES.oldestMax,
+    });
     let oldestMs: number | null = null;
     for (const head of heads) {
       const body = decodeBody(`${head}null`);

@@ -17,6 +17,7 @@ import type {
   RungClaim,
   ServerWarning,
 } from '../contract/engine.js';
+import { RULES } from '../job/rules.js';
 import { Bells } from './wake/bells.js';
 import type { EngineSettings } from './wire/clients.js';
 import { Connections } from './wire/connections.js';
@@ -36,8 +37,6 @@ import { RedisTasks } from './redis-tasks.js';
 import { nameOfServer, ServerWarnings } from './wire/server-check.js';
 import { adopt, note, promote, release } from './scripts/work.js';
 import { beat, overdue, recover } from './scripts/leases.js';
-
-const RECOVER_LIMIT = 500;
 
 /**
  * The engine on Redis: one script per verb. It has one connection for commands, one that blocks, and one for events while they
@@ -157,7 +156,7 @@ export class RedisEngine implements QueueEngine {
     const answer = await this.store.run(recover, this.store.keysOfWorker(queue, call.worker), {
       ...call,
       recordMs: workerRecordMs(call.leaseMs),
-      limit: RECOVER_LIMIT,
+      limit: RULES.recoverMax,
       maxEvents,
       deadMax,
       deadAge: deadAgeMs,

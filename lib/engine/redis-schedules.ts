@@ -1,3 +1,4 @@
+import { RULES } from '../job/rules.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { RedisStore } from './redis-store.js';
 import type {
@@ -30,9 +31,6 @@ import type {
   DeclareCall,
   RenewAnswer,
 } from '../contract/declaration-verbs.js';
-
-/** Maximum number of schedules that one call looks at. */
-const DUE_LIMIT = 100;
 
 /** Schedules on Redis: one script each. */
 export class RedisSchedules implements ScheduleVerbs {
@@ -79,7 +77,7 @@ export class RedisSchedules implements ScheduleVerbs {
   }
 
   due(queue: string, offset: number): Promise<DueAnswer> {
-    return this.store.run(dueSchedules, this.keys(queue), { offset, limit: DUE_LIMIT });
+    return this.store.run(dueSchedules, this.keys(queue), { offset, limit: RULES.dueSchedulesMax });
   }
 
   fire(queue: string, calls: readonly FireSchedule[]): Promise<FireAnswer> {

@@ -12,6 +12,14 @@ export const RULES = {
   claimMax: 1_000,
   /** Maximum number of due delayed jobs that one exchange moves. */
   promoteMax: 250,
+  /** Maximum number of jobs that one call takes back from a lost worker. */
+  recoverMax: 500,
+  /** Maximum number of due schedules that one call looks at. */
+  dueSchedulesMax: 100,
+  /** How many jobs of a line are examined to find the oldest one that has not failed before. */
+  oldestMax: 100,
+  /** How long the record of a process outlives its lease, so that a log line can name the process of a lost worker. */
+  rememberMs: 600_000,
   /** Maximum number of entries beyond their age or number that one call trims. */
   trimStep: 500,
   /**

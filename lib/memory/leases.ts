@@ -15,8 +15,6 @@ import type { Ended, MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 import { RULES } from '../job/rules.js';
 
-/** Maximum number of jobs that one call takes back. */
-const RECOVER = 500;
 /** Maximum number of leases in one answer, both of those that end soon and of those that end too late. */
 const OVERDUE = 100;
 
@@ -78,7 +76,7 @@ function takeFrom(
   maxStalls: number,
   limits: QueueLimits,
 ): RecoverAnswer {
-  const taken = [...worker.held.values()].slice(0, RECOVER).toSorted((a, b) => byBytes(a.id, b.id));
+  const taken = [...worker.held.values()].slice(0, RULES.recoverMax).toSorted((a, b) => byBytes(a.id, b.id));
   const ended: Ended[] = [];
   const jobs = taken.filter((job) => queue.takeBack(job, ended));
   const more = worker.held.size > 0;

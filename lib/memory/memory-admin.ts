@@ -28,9 +28,6 @@ import { update } from './update.js';
 import type { Verbs } from './verbs.js';
 import { RULES } from '../job/rules.js';
 
-/** How many jobs of a line are searched for one that has not failed before. */
-const LOOK = 100;
-
 /** The management verbs of a queue. */
 export class MemoryAdmin implements AdminVerbs {
   constructor(private readonly verbs: Verbs) {}
@@ -365,13 +362,13 @@ function* heads({ wait, suspects, prioritized, limits }: MemoryQueue): Generator
   // Jobs of the lowest priority wait longest.
   const lowest = Math.floor((ranked.at(-1)?.score ?? 0) / RULES.ranks) * RULES.ranks;
   const starving = ranked.slice(ranked.findIndex(({ score }) => score >= lowest));
-  const heads = limits.heads(LOOK).map((job) => [job]);
+  const heads = limits.heads(RULES.oldestMax).map((job) => [job]);
   for (const line of [wait, suspects, limits.grouped.sorted(), ...heads, ranked, starving]) {
     let seen = 0;
     for (const job of line) {
       const isNew = job.failed === 0 && !job.started;
       if (isNew) yield job;
-      if (isNew || ++seen === LOOK) break;
+      if (isNew || ++seen === RULES.oldestMax) break;
     }
   }
 }

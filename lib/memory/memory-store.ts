@@ -103,9 +103,6 @@ export class MemoryStore {
   }
 }
 
-/** How long the record of a process outlives its lease, so that a log line can name the process of a lost worker. */
-const REMEMBER_MS = 600_000;
-
 interface ProcessEntry {
   readonly record: ProcessRecord;
   readonly endsAt: number;
@@ -118,7 +115,8 @@ class ProcessBook {
   private leader: { readonly owner: string; readonly until: number; readonly state: string } | undefined;
 
   register(record: ProcessRecord, leaseMs: number, now: number): Registration {
-    for (const [id, { endsAt }] of this.entries) if (endsAt <= now - REMEMBER_MS) this.entries.delete(id);
+    for (const [id, { endsAt }] of this.entries)
+      if (endsAt <= now - RULES.rememberMs) this.entries.delete(id);
     // A copy, because the caller may change it.
     const entry = this.entries.get(record.id);
     const before = entry?.orders ?? [];

@@ -6,10 +6,8 @@ import type {
   StoredSchedule,
 } from '../contract/schedule-verbs.js';
 import type { Mutable } from '../contract/stats.js';
+import { RULES } from '../job/rules.js';
 import { byBytes } from './lines.js';
-
-/** Maximum number of schedules per call. */
-const DUE_LIMIT = 100;
 
 export type ScheduleEntry = Mutable<StoredSchedule>;
 
@@ -41,7 +39,7 @@ export class ScheduleBook {
 
   due(now: number, offset: number): DueAnswer {
     const due = this.timed().filter(({ nextAt }) => nextAt! <= now);
-    const page = due.slice(offset, offset + DUE_LIMIT).map((entry) => ({ ...entry }));
+    const page = due.slice(offset, offset + RULES.dueSchedulesMax).map((entry) => ({ ...entry }));
     return { now, due: page, nextInMs: this.nextInMs(now) };
   }
 
