@@ -17,6 +17,9 @@ const PASSING = new Set([
   'MISCONF',
 ]);
 
+/** If a call is not answered within this time, the connection counts as silent and is opened again. */
+export const CALL_MS = 2000;
+
 /** How much longer than its timeout a blocking call may take before its connection counts as silent. */
 export const BLOCK_MARGIN_MS = 2000;
 

@@ -2,6 +2,7 @@ import { RedisRefusedError } from '../errors.js';
 import { show } from '../errors/show.js';
 import { RedisStore } from './redis-store.js';
 import { dispatch } from './scripts/processes.js';
+import { CALL_MS } from '../contract/retry.js';
 import type { DispatchAnswer, DispatchCall, TaskVerbs } from '../contract/task-verbs.js';
 import type { RedisConnection } from '../options/connection.js';
 import { Connections } from './wire/connections.js';
@@ -66,16 +67,11 @@ export interface OpenTasks extends TaskVerbs {
   close(): Promise<void>;
 }
 
-/**
- * Connects at the first call.
- *
- * @param name what the connection is called in `CLIENT LIST`, between `godwit:` and `:command`.
- * @param callMs how long one call may take before its socket counts as silent.
- */
-export function openTasks(connection: RedisConnection, name: string, callMs: number): OpenTasks {
-  const connections = new Connections(connection, name, 'command');
+/** Connects at the first call. In `CLIENT LIST` the connection is `godwit:dispatch:command`. */
+export function openTasks(connection: RedisConnection): OpenTasks {
+  const connections = new Connections(connection, 'dispatch', 'command');
   const refuseOldServer = (info: string) => void checkServer(info, 0);
-  const store = new RedisStore(name, callMs, refuseOldServer, (greet) => connections.commands(greet));
+  const store = new RedisStore('dispatch', CALL_MS, refuseOldServer, (greet) => connections.commands(greet));
   const tasks = new RedisTasks(store);
   return {
     dispatch: (call) => tasks.dispatch(call),

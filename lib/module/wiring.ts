@@ -10,6 +10,7 @@ import {
 import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
 import type { LeaseTimes, QueueEngine } from '../contract/engine.js';
 import type { ProcessOrder } from '../contract/process-verbs.js';
+import { CALL_MS } from '../contract/retry.js';
 import { RoutedEngine } from '../engine/routed-engine.js';
 import { Routes } from '../engine/routes.js';
 import { QueueEvents } from '../events/queue-events.js';
@@ -43,9 +44,6 @@ import { WorkerPool } from '../worker/worker-pool.js';
  * The only place that creates engines, pools and their services, and connects them with each other. Nothing here opens a connection: the
  * engine does so when it is opened or first used.
  */
-
-/** If a call is not answered within this time, the connection counts as silent and is opened again. */
-const CALL_MS = 2000;
 
 type HandleOf = (queue: string) => Queue;
 

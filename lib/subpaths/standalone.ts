@@ -1,4 +1,5 @@
 import { limitsOf } from '../contract/limits.js';
+import { CALL_MS } from '../contract/retry.js';
 import { RedisEngine } from '../engine/redis-engine.js';
 import { InvalidOptionError } from '../errors.js';
 import type { JobWaiter } from '../events/job-wait.js';
@@ -61,8 +62,6 @@ const NAMES: readonly (keyof ProducerOptions)[] = [
   'queues',
 ];
 const PLACE = 'createProducer()';
-/** If Redis does not reply within this time, the connection counts as broken, as in an application. */
-const CALL_MS = 2_000;
 
 /**
  * Creates a producer for programs without Nest, such as scripts and serverless functions. It adds jobs that the workers of a Nest

@@ -7,8 +7,6 @@ import type { DispatchOptions } from './dispatch-options.js';
 import type { Output } from './output.js';
 import type { LinkEvent } from '../../contract/engine.js';
 
-/** If a call is not answered within this time, the connection counts as silent and is opened again. */
-const CALL_MS = 2_000;
 /** How long the call in flight may take to end, and after it the connection: together less than a second. */
 const END_MS = 300;
 
@@ -47,7 +45,7 @@ async function moveTasks(
   signal: AbortSignal,
 ): Promise<void> {
   const { connection, delayedKey, readyKey, batchSize: limit, verbose } = plan;
-  const tasks = openTasks(connection, 'dispatch', CALL_MS);
+  const tasks = openTasks(connection);
   const table = verbose ? new Table() : null;
   const backOff = new BackOff();
   const loop = new DispatchLoop({
