@@ -12,6 +12,7 @@ export const WAIT_BOUNDS_MS: readonly number[] = [
 
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
+export const DAY_MS = 86_400_000;
 
 /** Indexes in a row of counters. A row is stored as text in this order, so a new counter goes to the end. */
 export const ADDED = 0;

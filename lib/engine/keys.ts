@@ -1,3 +1,4 @@
+import { DAY_MS } from '../contract/history.js';
 import type { QueueRef } from '../contract/queue-ref.js';
 import { letterOf, LETTERS, type Letter } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
@@ -219,8 +220,6 @@ export function typeOfKey(name: KeyName | TaskKeyName): KeyType {
   if (name in TASK_KEYS) return TASK_KEYS[name as TaskKeyName];
   return { ...KEYS_OF_QUEUE, ...KEYS_OF_PROCESSES }[name as keyof typeof KEYS_OF_QUEUE | ProcessKeyName].type;
 }
-
-const DAY_MS = 86_400_000;
 
 export type KeysOfWorker = Readonly<Record<QueueKeyName | 'worker' | 'active' | 'stats', string>>;
 

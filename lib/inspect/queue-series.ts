@@ -2,6 +2,7 @@ import {
   addRow,
   ADDED,
   COMPLETED,
+  DAY_MS,
   DEAD,
   emptyRow,
   FAILED,
@@ -108,7 +109,6 @@ export interface Span {
   readonly hours: readonly number[];
 }
 
-const DAY_MS = 86_400_000;
 const MAX_STEPS = 4_320;
 const STEPS_MS = [MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS];
 const GOOD_STEPS = 180;

@@ -1,4 +1,5 @@
 import type { Duplicate, QueueLook, QueueLimits } from '../contract/engine.js';
+import { DAY_MS } from '../contract/history.js';
 import { decodeBody } from '../job/job-record.js';
 import { letterOf } from '../job/job-id.js';
 import { type QueueStats, readStats } from '../contract/stats.js';
@@ -11,8 +12,6 @@ import { MemoryWorker } from './memory-worker.js';
 import { LimitBook, type LineEntry } from './limit-book.js';
 import { ScheduleBook } from './schedule-book.js';
 import { RULES } from '../job/rules.js';
-
-const DAY_MS = 86_400_000;
 
 /** How a queue notifies its store. */
 export interface Surroundings {

@@ -292,7 +292,7 @@ export function isSame(a: Replication | null, b: Replication | null): boolean {
 /** In BullMQ, jobs that are retried forever have this number. */
 const MAX_ATTEMPTS = Number.MAX_SAFE_INTEGER;
 /** The last moment a `Date` can hold. */
-const MAX_TIME_MS = 8_640_000_000_000_000;
+export const MAX_TIME_MS = 8_640_000_000_000_000;
 
 const readRetentions = shape({
   completed: field('retentionMs', duration()),

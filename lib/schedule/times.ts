@@ -1,8 +1,6 @@
+import { MAX_TIME_MS } from '../options/job-options.js';
 import type { CheckedRule } from '../options/schedule-options.js';
 import { lastCrons, nextCron } from './cron.js';
-
-/** The latest time that a `Date` can hold. */
-const MAX_TIME_MS = 8_640_000_000_000_000;
 
 /** The first occurrence after a time, in ms since 1970; null if none is left. */
 export function nextAfter(rule: CheckedRule, after: number): number | null {

@@ -1,3 +1,4 @@
+import { MINUTE_MS } from '../../contract/history.js';
 import { InvalidOptionError } from '../../errors.js';
 import { parseDuration, type Duration } from '../../job/duration.js';
 import { checkQueueName } from '../../job/job-id.js';
@@ -99,7 +100,6 @@ const MAX_RULES = 100;
 const FLAGS: ReadonlySet<AlertRuleKind> = new Set(['noWorkers', 'paused']);
 const WINDOWS: ReadonlySet<AlertRuleKind> = new Set(['failureRatio', 'deadRate']);
 const NO_LIMIT: ReadonlySet<AlertRuleKind> = new Set([...FLAGS, 'stalled']);
-const MINUTE_MS = 60_000;
 
 const readRule = shape({
   rule: field('rule', oneOf(...(Object.keys(RULE_UNITS) as AlertRuleKind[]))),
