@@ -1,4 +1,4 @@
-// Finds a Chromium for the tests of pages, and installs one where it may:
+// Finds Chromium for the tests of pages, and installs it if it may:
 //   node tools/chromium.mjs       prints its path
 import { spawnSync } from 'node:child_process';
 import { MissingProgramError, aptInstall, findOnPath, isMain } from './programs.mjs';

@@ -12,7 +12,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A read that takes longer fails: a network that dropped the connection says nothing. */
+/** A read that takes longer fails, because a browser does not notice that a network has dropped the connection. */
 const READ_MS = 30_000;
 
 async function call<T>(method: string, path: string, body?: object): Promise<T> {

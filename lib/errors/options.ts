@@ -112,7 +112,7 @@ export class InvalidPayloadError extends GodwitError {
   ) {
     const advice =
       found === 'undefined'
-        ? 'pass null where there is no value'
+        ? 'pass null if there is no value'
         : 'turn it into a string, a number or plain data first';
     super(`${path} is ${found}, which JSON cannot hold; ${advice}`);
   }

@@ -22,7 +22,7 @@ export class MemoryContender implements Contender {
   readonly packages = [];
   readonly terms = ['in memory'];
   readonly offers = ['acknowledged', 'retries', 'results', 'events'] as const;
-  /** Results of the jobs that have completed, where they are kept. */
+  /** Results of the completed jobs, if results are kept. */
   readonly kept: unknown[] = [];
   readonly opened: OpenOptions[] = [];
   acknowledged = 0;

@@ -10,8 +10,8 @@ import { SABOTAGES } from './mix/sabotage.js';
 import { shortRun } from './mix/short-run.js';
 
 /*
- * A second of mixed features, and what the checker says of its history: nothing of the engine as it is, and of one that breaks
- * a promise that this promise is broken. Otherwise a run of chaos in which all is well would prove nothing.
+ * Runs mixed features for a second and checks the history. The checker must report nothing for the real engine. For an engine that
+ * breaks a promise, it must report that promise. Otherwise a run of chaos without a report would prove nothing.
  */
 const redis = useRedis({ leaves: ['active', 'worker', 'workers'] });
 

@@ -152,7 +152,7 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     expect(await get('b@4')).toBeNull();
   });
 
-  /** How the last job of a schedule may be when the next occurrence comes. */
+  /** Possible states of the last job of a schedule when the next occurrence is due. */
   const STATES: Record<string, (id: string) => Promise<unknown>> = {
     async waiting() {},
     active: () => t.claim(),

@@ -10,7 +10,7 @@ describe.each(ENGINES)('leases on %s', (kind) => {
   const get = (id: string) => t.engine.admin.get(QUEUE, id);
   const recover = (more: Partial<RecoverCall> = {}) =>
     t.engine.recover(QUEUE, { worker: WORKER, beatMs: BEAT_MS, leaseMs: LEASE_MS, maxStalls: 5, ...more });
-  /** Until the lease is over beyond doubt. */
+  /** Waits until the lease has certainly ended. */
   async function expire(more: Partial<RecoverCall> = {}): Promise<void> {
     await t.advance(LEASE_MS);
     await recover(more);

@@ -52,7 +52,7 @@ export interface TestEngine {
   add(...jobs: (string | EnqueueJob)[]): Promise<EnqueueAnswer>;
   /** An exchange of the worker under its next number, or the one given. */
   exchange(call?: Partial<ExchangeCall>, engine?: QueueEngine): Promise<ExchangeAnswer>;
-  /** As `exchange`, where it is answered with what was claimed. */
+  /** Like `exchange`, for calls that must be answered with claimed jobs. */
   exchanged(call?: Partial<ExchangeCall>, engine?: QueueEngine): Promise<Exchanged>;
   /** Ids that the worker claims now. */
   claim(want?: number, worker?: string): Promise<string[]>;

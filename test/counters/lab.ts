@@ -57,7 +57,7 @@ export interface Rounds {
   readonly jobs: number;
   readonly round: () => Promise<Spent>;
   /**
-   * Whether Node does the same in each round. False where replies come in any order, or the test itself waits.
+   * Whether Node does the same in each round. False if replies come in any order, or the test itself waits.
    * @default true
    */
   readonly countsNode?: boolean;

@@ -418,7 +418,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'no data',
-    'add().data is undefined, which JSON cannot hold; pass null where there is no value',
+    'add().data is undefined, which JSON cannot hold; pass null if there is no value',
     calling(({ queue }) => (queue as any).add('welcome')),
   ],
   [

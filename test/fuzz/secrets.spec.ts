@@ -16,7 +16,7 @@ const PASSWORD = 'canary-of-the-password';
 const PAYLOAD = 'canary-in-the-payload';
 const redis = useRedis({ server: useServer() });
 
-/** Everything that can be reached from an error, as a logger with deep eyes shows it. */
+/** Everything that can be reached from an error, as a logger that prints nested objects shows it. */
 const shown = (value: unknown) => inspect(value, { depth: 30, showHidden: true, maxStringLength: null });
 
 async function withPassword(): Promise<URL> {
@@ -97,7 +97,7 @@ it('no connection error shows the password or the data of jobs', async () => {
   await redis.admin.call('ACL', 'SETUSER', 'canary', `>${PASSWORD}`);
   await until(() => app.queue.add('hold', data), PATIENT);
 
-  // Cut: the reply is lost, the line is silent, nobody is there.
+  // Three faults of the connection: the reply is lost, nothing arrives, nobody listens.
   const addCut = (name: string) => app.queue.add(name, data).catch((error: unknown) => errors.push(error));
   cut.cutOnReply('job', 3);
   await addCut('job');

@@ -197,7 +197,7 @@ interface Share {
   readonly granted: number;
 }
 
-/** What the book of limits has. */
+/** The fields of the limit book that the comparison reads. */
 interface Inside {
   readonly made: number;
   readonly turn: number;

@@ -14,7 +14,7 @@ const many = (count: number, letterOf: (n: number) => string) =>
 /** Ids of three hashes, in mixed order. */
 const MIXED = [made(1, 'B'), 'own', made(2, 'Z'), made(3, 'B'), made(4, 'A'), 'other'];
 
-/** Ids by the hash that keeps their bodies. */
+/** The ids in each hash of bodies. */
 async function whereBodiesAre(): Promise<Record<string, string[]>> {
   const found: Record<string, string[]> = {};
   for (const kind of ['jobs', ...LETTERED_JOBS] as const) {

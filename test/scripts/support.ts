@@ -60,7 +60,7 @@ export interface TestQueue {
   add(...jobs: (string | EnqueueJob)[]): Promise<readonly string[]>;
   /** An exchange of the worker under its next number, or the one given. */
   exchange(call?: Partial<ExchangeCall>, engine?: RedisEngine): Promise<ExchangeAnswer>;
-  /** As `exchange`, where it is answered with what was claimed. */
+  /** Like `exchange`, for calls that must be answered with claimed jobs. */
   exchanged(call?: Partial<ExchangeCall>): Promise<Exchanged>;
   /** Ids that the worker claims now. */
   claim(want?: number, worker?: string): Promise<string[]>;

@@ -104,7 +104,7 @@ const files = sourcesIn('lib/engine/scripts', ['.lua']).map(({ path, text }) => 
 it.each(Object.entries(DOORS))('only the fragment %s writes its keys', (door, { keys, others = {} }) => {
   const writers = files.filter(({ writes }) => writes.some((key) => keys.includes(key)));
   const strangers = writers.map(({ name }) => name).filter((name) => name !== `shared/${door}`);
-  // `ending` and `settle` delete what jobs leave. `traces` keeps fields of jobs that go on, and owns only those.
+  // `ending` and `settle` delete what jobs leave. `traces` owns only the fields of jobs that have not ended.
   const allowed = door === 'traces' ? [...Object.keys(others), 'shared/ending'] : Object.keys(others);
   const advice = `call a function of shared/${door}, or add the file to its others in DOORS with the reason`;
   expect(strangers.toSorted(), advice).toEqual(allowed.toSorted());

@@ -107,7 +107,7 @@ describe('encodePayload', () => {
 
   const adviceFor = (found: string) =>
     found === 'undefined'
-      ? 'which JSON cannot hold; pass null where there is no value'
+      ? 'which JSON cannot hold; pass null if there is no value'
       : 'which JSON cannot hold; turn it into a string, a number or plain data first';
   class List extends Map {
     name = 'has a field';

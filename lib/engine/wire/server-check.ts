@@ -67,8 +67,8 @@ function memoryWarnings(field: Field): ServerWarning[] {
 function diskWarnings(field: Field): ServerWarning[] {
   if (field('aof_enabled') !== '0') return [];
   const message =
-    'Redis keeps no append-only file (appendonly no): jobs added since the last snapshot, or all of them where there is ' +
-    'none, are lost when it restarts; set appendonly to yes';
+    'Redis keeps no append-only file (appendonly no): jobs added since the last snapshot, or all jobs if there is none, are ' +
+    'lost when it restarts; set appendonly to yes';
   return [{ code: 'no-append-only-file', message }];
 }
 

@@ -39,7 +39,7 @@ export interface Family extends MetricInfo {
   readonly samples: readonly (Sample | HistogramSample)[];
 }
 
-/** A sample: a line of the page, or of a metric in another registry. */
+/** One sample: a line of the page, or a value of a metric in another registry. */
 export interface Line {
   readonly name: string;
   readonly labels: Labels;
