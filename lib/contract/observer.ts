@@ -4,7 +4,6 @@ import type { RunTrace, TracedEnd } from '../options/telemetry.js';
 
 /** A run that is over, or a job that could not run. */
 export interface ObservedRun {
-  readonly attempt: number;
   readonly durationUs: number;
   /** Undefined if the worker has lost the job. */
   readonly outcome: Outcome | undefined;

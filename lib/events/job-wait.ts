@@ -187,7 +187,7 @@ class JobWait implements PreparedWait {
     if (job?.state === 'completed') {
       this.settle(resultOf(this.queue, job));
     } else if (end?.type === 'completed') {
-      this.settle(this.notKept(job ? REPLACED : NO_RETENTION));
+      this.settle(notKept(this.queue, this.id, job ? REPLACED : NO_RETENTION));
     } else if (job?.state === 'dead') {
       this.settle({ error: this.died(job.failure?.reason ?? 'unknown', job.failure) });
     } else if (job?.state === 'cancelled') {
@@ -208,10 +208,6 @@ class JobWait implements PreparedWait {
     this.finish?.(result);
   }
 
-  private notKept(why: string): Result {
-    return { error: new ResultNotKeptError(this.queue, this.id, why) };
-  }
-
   /** Called at the timeout. A job that is known to be gone is not reported as still running. */
   private expire(timeoutMs: number): void {
     const error =
@@ -230,14 +226,17 @@ class JobWait implements PreparedWait {
   }
 }
 
+function notKept(queue: string, id: string, why: string): Result {
+  return { error: new ResultNotKeptError(queue, id, why) };
+}
+
 /** The result of a completed job. */
 export function resultOf(queue: string, { id, result, resultFault }: StoredJob): Result {
-  const notKept = (why: string) => ({ error: new ResultNotKeptError(queue, id, why) });
-  if (resultFault !== null) return notKept(resultFault);
+  if (resultFault !== null) return notKept(queue, id, resultFault);
   try {
     return { value: result === null ? undefined : JSON.parse(result) };
   } catch {
-    return notKept('the stored result is not JSON');
+    return notKept(queue, id, 'the stored result is not JSON');
   }
 }
 

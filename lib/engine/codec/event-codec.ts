@@ -16,10 +16,6 @@ export class EventColumns {
 
   constructor(private readonly type: EventType) {}
 
-  get size(): number {
-    return this.ids.length;
-  }
-
   add(id: string): this {
     this.ids.push(id);
     return this;
