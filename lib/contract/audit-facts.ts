@@ -26,7 +26,7 @@ const BIT = Object.fromEntries(AUDITED.map((key, i) => [key, 1 << i])) as Record
 const TWICE = { wait: 1 << 20, suspects: 1 << 21 } as const;
 
 /** The facts about a worker, apart from the ids that it holds. */
-export interface HolderFacts {
+interface HolderFacts {
   readonly leaseAt: number | null;
   /** How long its leases are, if known. */
   readonly leaseMs: number | null;

@@ -202,7 +202,7 @@ export interface EnqueueCall {
 }
 
 /** Called once when a call that adds jobs has ended, however often it was sent. */
-export interface AddObserver {
+interface AddObserver {
   /** @param duplicates those of the jobs that were not stored. */
   stored(queue: string, jobs: readonly EnqueueJob[], duplicates: readonly Duplicate[]): void;
   failed(queue: string, jobs: readonly EnqueueJob[]): void;

@@ -46,7 +46,7 @@ export interface ListenerMark {
 }
 
 /** A `@Schedule` on something that cannot be a handler. */
-export interface MisplacedSchedule extends ScheduleMark {
+interface MisplacedSchedule extends ScheduleMark {
   /** Empty if it is on the class. */
   readonly key: string;
   /** Where the decorator is: `static`, `a getter or setter`. */

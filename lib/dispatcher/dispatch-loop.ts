@@ -1,7 +1,7 @@
 import type { DispatchAnswer } from '../contract/task-verbs.js';
 
 /** The calls and callbacks of one dispatcher. */
-export interface DispatchPlan {
+interface DispatchPlan {
   /** One attempt. */
   readonly dispatch: () => Promise<DispatchAnswer>;
   /** Called with the result of a call; returns the ms until the next one. */

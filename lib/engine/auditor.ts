@@ -23,7 +23,7 @@ const PASSED = 1_000_000;
 /** How long a completed job is kept if its place was lost. Its own retention is not known any more. */
 const KEEP_MS = 86_400_000;
 
-export interface AuditorSettings extends Pick<EngineSettings, 'limitsOf'> {
+interface AuditorSettings extends Pick<EngineSettings, 'limitsOf'> {
   /** Recovers the jobs of a worker whose lease is over. */
   readonly recover: (queue: string, worker: string) => Promise<RecoverAnswer>;
 }

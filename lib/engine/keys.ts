@@ -10,7 +10,7 @@ import { RULES } from '../job/rules.js';
 export const QUEUE_FORMAT = 1;
 
 /** The answer of `TYPE` for a key that exists. */
-export type KeyType = 'string' | 'list' | 'set' | 'zset' | 'hash' | 'stream';
+type KeyType = 'string' | 'list' | 'set' | 'zset' | 'hash' | 'stream';
 
 /**
  * Every key of a queue: its name, its type, and what it holds. All of them share one hash tag, so that a script may use any of
@@ -199,7 +199,7 @@ const KEYS_OF_PROCESSES = {
   bulkActs: { type: 'hash', suffix: 'bulkActs' },
 } as const satisfies Readonly<Record<string, { type: KeyType; suffix: string }>>;
 
-export type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;
+type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;
 
 export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
 

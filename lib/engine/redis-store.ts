@@ -19,7 +19,7 @@ type Encoded<Reply> = Pick<Script<never, ArgTypes, never, Reply>, 'name' | 'text
 const WORKER_NAME = /^[!-~]+$/;
 
 /** The workers of a queue that have a lease. */
-export interface LeasedWorkers {
+interface LeasedWorkers {
   readonly names: readonly string[];
   /** The argument `workers` of scripts: the names, one per line. */
   readonly workers: string;

@@ -12,7 +12,7 @@ export type ScriptKeyName = KeyName | TaskKeyName;
  * it reads `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first). If the keys include
  * `LETTERED_JOBS`, `KEYS[at_letter + string.byte(letter)]` is the key of a letter.
  */
-export interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply> {
+interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply> {
   readonly name: string;
   /**
    * What the script may do when Redis has reached `maxmemory`. `allow`: it runs, because it frees memory or moves jobs. `refuse`:

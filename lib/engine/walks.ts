@@ -37,7 +37,7 @@ export const LINES = {
   dead: ['dead'],
 } as const;
 
-export interface WalkStep {
+interface WalkStep {
   readonly after: Place | null;
   readonly limit: number;
   /** The time of the first call by Redis' clock. 0 in the first call. */

@@ -22,7 +22,7 @@ interface OutcomeOptions {
 }
 
 /** Waits for one job that is about to be added. */
-export interface PreparedWait {
+interface PreparedWait {
   /**
    * Resolves when the end of the job can no longer be missed. Add the job then. Never rejects, and resolves after 2 s in any
    * case, because the wait does not depend on events alone.
@@ -42,7 +42,7 @@ export interface PreparedWait {
 }
 
 /** The part of the store that a wait needs. */
-export type WaitVerbs = Pick<AdminVerbs, 'get' | 'cancelled'>;
+type WaitVerbs = Pick<AdminVerbs, 'get' | 'cancelled'>;
 
 const READY_MS = 2_000;
 /** Events may be lost, so the state is also polled: first after `first` ms, then after twice as long each time, up to `most`. */

@@ -10,7 +10,7 @@ import type { HandlerTarget } from './context-creator.js';
 type Wrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
 /** A method of a processor that has an instance per job, or per tenant. */
-export interface ScopedTarget extends HandlerTarget {
+interface ScopedTarget extends HandlerTarget {
   /** The entry of the processor in Nest's container. */
   readonly wrapper: Wrapper;
   readonly className: string;

@@ -7,7 +7,7 @@ export interface LogLine {
 }
 
 /** The lines of one attempt. */
-export interface AttemptLog {
+interface AttemptLog {
   readonly attempt: number | null;
   readonly lines: readonly string[];
 }

@@ -11,7 +11,7 @@ export type EndedState = (typeof ENDED_STATES)[number];
 export type JobCounts = Readonly<Record<JobState, number>>;
 
 /** One legal transition between two states. */
-export interface JobMove {
+interface JobMove {
   /** The state before; null if the job is not in the queue. */
   readonly from: JobState | null;
   /** The event of the transition; null if there is none. */

@@ -46,7 +46,7 @@ export function audit(queue: MemoryQueue, leaseMs: number): AuditReport {
   return facts.report(violations);
 }
 
-export interface RepairSettings {
+interface RepairSettings {
   readonly maxStalls: number;
   readonly limits: QueueLimits;
 }

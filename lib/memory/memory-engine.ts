@@ -43,7 +43,7 @@ import type { ActionVerbs } from '../contract/actions.js';
 import type { TaskVerbs } from '../contract/task-verbs.js';
 import { RULES } from '../job/rules.js';
 
-export interface MemoryEngineOptions extends MemorySettings {
+interface MemoryEngineOptions extends MemorySettings {
   /** The queues. Engines with the same store share them. @default a new store on the system clock */
   readonly store?: MemoryStore;
 }

@@ -31,7 +31,7 @@ export interface Ended {
 }
 
 /** The last call of one lane of a producer, for repetitions. */
-export interface LaneRecord {
+interface LaneRecord {
   readonly seq: number;
   readonly duplicates: readonly Duplicate[];
   readonly until: number;

@@ -9,7 +9,7 @@ import type { Ended, MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 
 /** The outcome of a batch of settlements. */
-export interface Settlement {
+interface Settlement {
   /** Ids that the worker no longer held. */
   readonly lost: string[];
   /** Ids that did not complete and were cancelled. */

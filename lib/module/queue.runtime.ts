@@ -35,7 +35,7 @@ export interface WorkLoad {
 }
 
 /** The options of `forRoot` that the runtime needs. */
-export interface RuntimeOptions {
+interface RuntimeOptions {
   readonly role: 'producer' | 'worker' | 'both';
   readonly autoStart: boolean;
   readonly shutdown: { readonly timeoutMs: number; readonly graceMs: number };

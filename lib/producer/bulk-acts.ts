@@ -132,7 +132,7 @@ function count<Answer>(answers: readonly Answer[], ...changed: readonly Answer[]
 }
 
 /** What an act in the background needs in addition to a pace. */
-export interface ActWalk {
+interface ActWalk {
   /** Time since the ages of the filter were fixed, in ms. */
   readonly passedMs: () => number;
   /** Called after each step. `changed`: how many of the `matched` jobs it changed; `examined`: how many it has looked at, in all. */

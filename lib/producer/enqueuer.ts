@@ -50,7 +50,7 @@ const LAST_TRY_MS = 100;
 const NOW = Promise.resolve();
 
 /** How long adds may take. */
-export interface AddTime {
+interface AddTime {
   readonly timeoutMs: number;
   /** Whether the user set the time. A time of the user is exact; the default is extended while data is being transferred. */
   readonly isBound: boolean;

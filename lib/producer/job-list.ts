@@ -160,7 +160,7 @@ export async function listJobs(
 }
 
 /** The end of a page. With several states: the state, and an empty line if its first page comes next. */
-export interface ListPlace extends JobsPlace {
+interface ListPlace extends JobsPlace {
   readonly state?: JobState;
 }
 

@@ -13,7 +13,7 @@ import { Cron } from 'croner';
 const NICKNAMES = /^@(yearly|annually|monthly|weekly|daily|midnight|hourly)$/i;
 
 /** A mistake in an expression or its time zone. */
-export interface CronFault {
+interface CronFault {
   readonly field: 'cron' | 'tz';
   /** A phrase that follows "must be". */
   readonly rule: string;

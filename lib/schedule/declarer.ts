@@ -23,7 +23,7 @@ export interface QueueSchedules {
   readonly schedules: readonly DeclaredSchedule[];
 }
 
-export interface DeclarerOptions {
+interface DeclarerOptions {
   /** Owner of these schedules; schedules of other owners are not touched. */
   readonly owner: string;
   readonly leaseMs: number;

@@ -3,10 +3,7 @@ import { attemptOf, deadRecord } from '../../contract/upkeep-verbs.js';
 import { EventColumns } from './event-codec.js';
 import type { Value } from '../script.js';
 
-export type SettlementLists = Record<
-  'kept' | 'retried' | 'dead' | 'released' | 'names' | 'eventFields',
-  Value[]
->;
+type SettlementLists = Record<'kept' | 'retried' | 'dead' | 'released' | 'names' | 'eventFields', Value[]>;
 
 /** The lists of one exchange: runs by outcome, the counts per job name, and the events. */
 export function encodeSettled(

@@ -11,7 +11,7 @@ const MARGIN_MS = 1000;
 const LATE_MS = 200;
 
 /** A script call whose writes are to be replicated, with the arguments of `EVALSHA`. */
-export interface ReplicatedCall {
+interface ReplicatedCall {
   readonly verb: string;
   readonly text: string;
   readonly args: Arg[];
@@ -20,7 +20,7 @@ export interface ReplicatedCall {
 }
 
 /** The reply of the script, and how many replicas confirmed its writes. */
-export interface Replicated {
+interface Replicated {
   readonly raw: any;
   readonly replicas: number;
 }
@@ -41,7 +41,7 @@ interface Pending {
  * connection. So these calls have a separate connection and are sent in rounds. A round is all waiting calls, written together,
  * followed by one `WAIT`. The next round begins when the `WAIT` is answered.
  */
-export class Replicator {
+class Replicator {
   private pending: Pending[] = [];
   private busy = false;
 

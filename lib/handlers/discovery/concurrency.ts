@@ -11,7 +11,7 @@ import { faults } from './faults.js';
 import type { FoundProcessor } from './processor.explorer.js';
 
 /** The concurrency from the registration of a queue. Undefined if it sets none. */
-export type ConcurrencyOfQueue = (queue: string) => number | undefined;
+type ConcurrencyOfQueue = (queue: string) => number | undefined;
 
 /** The concurrency of the pool of these queues. Processors and registrations that set one must agree. */
 export async function concurrencyOf(

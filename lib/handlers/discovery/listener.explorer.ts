@@ -7,7 +7,7 @@ import type { DrainTarget } from './drain-hook.js';
 import { faults, warnings } from './faults.js';
 
 /** The result of exploring all providers and controllers. */
-export interface ListenerExploration {
+interface ListenerExploration {
   readonly listeners: FoundListener[];
   /** The classes of these methods. */
   readonly providers: DrainTarget[];

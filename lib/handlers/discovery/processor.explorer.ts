@@ -48,7 +48,7 @@ const HOOKS = [
 ];
 
 /** The result of exploring all providers. */
-export interface Exploration {
+interface Exploration {
   readonly processors: FoundProcessor[];
   readonly faults: string[];
   readonly warnings: string[];

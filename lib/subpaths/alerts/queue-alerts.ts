@@ -32,7 +32,7 @@ export interface QueueAlertsOptions {
 }
 
 /** `QueueAlertsOptions` with defaults. */
-export interface CheckedAlertsOptions {
+interface CheckedAlertsOptions {
   readonly rules: readonly CheckedRule[];
   readonly notify: readonly Notify[];
   readonly intervalMs: number;

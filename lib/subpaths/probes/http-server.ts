@@ -15,7 +15,7 @@ export interface Route {
   (path: string, request: IncomingMessage, query: URLSearchParams): Promise<Answer> | Answer | undefined;
 }
 
-export interface HttpServerOptions {
+interface HttpServerOptions {
   readonly port: number;
   readonly host: string;
   readonly routes: readonly Route[];

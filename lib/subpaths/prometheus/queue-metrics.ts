@@ -58,7 +58,7 @@ interface LinkCounts {
 }
 
 /** What a page of metrics reads from. */
-export interface MetricsParts {
+interface MetricsParts {
   readonly inspector: GaugeSource;
   /** Whether to read the state of all queues. */
   readonly global: boolean;

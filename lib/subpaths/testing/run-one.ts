@@ -24,7 +24,7 @@ export interface RunOptions extends JobOptions {
 }
 
 /** The arguments of `run` after checking. */
-export interface RunRequest {
+interface RunRequest {
   /** A queue, or the class of a processor. */
   readonly where: unknown;
   /** The name of a job, or a definition. */

@@ -40,7 +40,7 @@ export class QueueTestingError extends GodwitError {
 }
 
 /** Functions of `QueueTesting` that the store of the test calls, once they exist. */
-export interface BenchTools {
+interface BenchTools {
   /** Waits for the end of a job; null if workers run by themselves. */
   waitFor(queue: string, id: string): EndWait | null;
   cancelled(queue: string, id: string, reason: string): void;

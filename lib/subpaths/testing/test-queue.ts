@@ -20,7 +20,7 @@ export interface DrainOptions {
 }
 
 /** The functions that `TestQueue` is built on. */
-export interface TestQueueParts {
+interface TestQueueParts {
   added(): readonly AddedJob[];
   runs(): readonly JobRun[];
   events(): QueueEvent[];
