@@ -112,7 +112,7 @@ export function takeKey(
   return [digest, before];
 }
 
-/** Passes on the key of a holder that has ended, or drops its row. Returns how many keys that changed, 0 or 1. */
+/** Passes on the key of a holder that has ended, or drops its row. Returns the number of changed keys: 0 or 1. */
 export function freeKey(queue: MemoryQueue, digest: string): number {
   const row = queue.keys.get(digest);
   if (!row) return 0;

@@ -27,7 +27,7 @@ export interface JobRequest {
   readonly awaited?: boolean;
 }
 
-/** A job as it is stored, with what `add` needs besides. */
+/** A job as it is stored, and what else `add` needs. */
 export interface MadeJob extends EnqueueJob {
   /** Whether the id is the caller's. Generated ids never collide. */
   readonly hasOwnId: boolean;

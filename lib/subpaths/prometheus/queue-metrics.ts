@@ -57,7 +57,7 @@ interface LinkCounts {
   reconnects: number;
 }
 
-/** What a page of metrics reads from. */
+/** The sources of a page of metrics. */
 interface MetricsParts {
   readonly inspector: GaugeSource;
   /** Whether to read the state of all queues. */
