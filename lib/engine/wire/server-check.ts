@@ -46,7 +46,8 @@ export class ServerWarnings {
 
 type Field = (name: string) => string;
 
-function fieldsOf(info: string): Field {
+/** Reads fields of `INFO`; empty if it has none of that name. */
+export function fieldsOf(info: string): Field {
   return (name) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
 }
 

@@ -1,4 +1,4 @@
-import { checkServer, nameOfServer } from '../../engine/wire/server-check.js';
+import { checkServer, fieldsOf, nameOfServer } from '../../engine/wire/server-check.js';
 import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
@@ -90,7 +90,7 @@ async function examineQueues(context: Context): Promise<Finding[]> {
 }
 
 function serverFindings(info: string): Finding[] {
-  const field = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(info)?.[1]?.trim() ?? '';
+  const field = fieldsOf(info);
   const findings = [ok('server', nameOfServer(info) ?? 'unknown version')];
   const warnings = checkServer(info, 0);
   for (const { code, message } of warnings)
