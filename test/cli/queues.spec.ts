@@ -468,6 +468,14 @@ describe('commands without an end', () => {
     expect((await command.end('SIGTERM')).code).toBe(0);
   });
 
+  it('exporter prints a URL with brackets for an IPv6 address', async () => {
+    const command = start('exporter', '--port', '0', '--host', '::1');
+    const url = await command.said(/http:\S+/);
+    expect(url).toMatch(/^http:\/\/\[::1\]:\d+\/metrics$/);
+    expect((await fetch(url)).status).toBe(200);
+    expect((await command.end('SIGTERM')).code).toBe(0);
+  });
+
   it('watch prints queues that changed, and no others', async () => {
     const { queue, queueOf } = await producing({ queues: [{ name: 'still' }] });
     await queueOf('still').add('x', null);

@@ -170,6 +170,11 @@ export async function stopped(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }
 
+/** The URL of a server that listens on this address. */
+export function urlOf(host: string, port: number, path: string): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}/${path}`;
+}
+
 /** The whole number in an option. */
 export function numberOf({ values }: Context, name: string, otherwise: number): number {
   const given = values[name];

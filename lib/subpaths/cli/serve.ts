@@ -6,7 +6,7 @@ import { GodwitError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { QueueInspector } from '../../inspect/queue-inspector.js';
 import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
-import { DONE, numberOf, stopped, type Command, type Context } from './context.js';
+import { DONE, numberOf, stopped, urlOf, type Command, type Context } from './context.js';
 import { VERSION } from '../../worker/registrar.js';
 import { UsageError } from './usage-error.js';
 
@@ -50,7 +50,7 @@ export const serve: Command = {
       throw new UsageError(`cannot listen: ${error.message}`, '');
     });
     const { port } = server.address() as AddressInfo;
-    const url = `http://${host.includes(':') ? `[${host.replace(/[[\]]/g, '')}]` : host}:${port}/${PATH}/`;
+    const url = urlOf(host, port, `${PATH}/`);
     if (print.isJson) print.jsonLine({ url });
     else print.line(url);
     await stopped(signal);

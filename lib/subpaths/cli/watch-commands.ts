@@ -17,6 +17,7 @@ import {
   numberOf,
   STOPPED,
   stopped,
+  urlOf,
   UNHEALTHY,
   type Command,
   type Context,
@@ -271,7 +272,7 @@ const exporter: Command = {
     const port = await server.listen().catch((error: Error) => {
       throw new UsageError(`cannot listen: ${error.message}`, '');
     });
-    const url = `http://${host}:${port}/metrics`;
+    const url = urlOf(host, port, 'metrics');
     if (print.isJson) print.jsonLine({ url });
     else print.line(url);
     await stopped(signal);
