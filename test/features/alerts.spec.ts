@@ -130,7 +130,7 @@ describe('rules', () => {
       await firing(rule, 'lonely');
     expect(heard.find(({ rule, queue }) => rule === 'noWorkers' && queue === 'lonely')).toMatchObject({
       severity: 'critical',
-      text: 'queue "lonely": has jobs, and no process works on it',
+      text: 'queue "lonely": has jobs, and no process claims them',
       source: null,
     });
     expect(heard.filter(({ name }) => name === 'elsewhere' || name === 'memory')).toEqual([]);

@@ -265,7 +265,7 @@ function sentenceOf(kind: AlertRuleKind, value: number): string {
     case 'failureRatio':
       return `${shown('ratio', value)} of attempts failed`;
     case 'noWorkers':
-      return 'has jobs, and no process works on it';
+      return 'has jobs, and no process claims them';
     case 'stalled':
       return `${counted(value, 'worker')} went silent, and nobody took back their jobs`;
     case 'paused':

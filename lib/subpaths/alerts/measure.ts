@@ -8,6 +8,7 @@ import {
   type QueueInspector,
   type WorkerInfo,
 } from '../../inspect/queue-inspector.js';
+import { servingOf } from '../../inspect/serving.js';
 import type { AlertState, Counted, Reading } from './alert-state.js';
 import type { AlertRuleKind, CheckedRule } from './rules.js';
 
@@ -114,8 +115,13 @@ function valueOf(rule: CheckedRule, { queue, workers, silent, lag, counters, now
       return attempts < rule.min ? 0 : failed / attempts;
     }
     case 'noWorkers': {
+      const { processes, paused: pausing } = servingOf(
+        workers.filter(({ state }) => state !== 'draining'),
+        name,
+      );
+      // A process that is paused or stops still ends its running jobs.
       const isServed = workers.some((worker) => worksOn(worker, name));
-      return !isServed && counts.waiting + counts.active > 0 ? 1 : 0;
+      return (counts.waiting > 0 && processes === pausing) || (counts.active > 0 && !isServed) ? 1 : 0;
     }
     case 'stalled':
       return silent;

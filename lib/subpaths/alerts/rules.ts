@@ -14,7 +14,8 @@ export type AlertUnit = 'jobs' | 'workers' | 'ms' | 'ratio' | 'flag';
  * - `oldestWaiting`: how long ago the oldest waiting job was first due.
  * - `dead`: dead jobs; `deadRate`: jobs that died within `window`.
  * - `failureRatio`: failed attempts within `window`, divided by all attempts; 0 with fewer than `min` attempts.
- * - `noWorkers`: jobs wait or run, and no process works on the queue.
+ * - `noWorkers`: jobs wait, and no process claims them, because none works on the queue or all of them have paused it or stop; or jobs
+ *   run, and no process works on the queue.
  * - `stalled`: workers whose lease has ended and whose jobs have not been recovered yet.
  * - `paused`: the queue is paused for all processes.
  * - `scheduleLag`: how late the next occurrence of a schedule is.

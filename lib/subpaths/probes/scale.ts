@@ -34,12 +34,16 @@ async function scale(
     return { status, body: { error: (error as Error).message } };
   }
   const { waiting, active } = info.counts;
-  const pools = workers.flatMap((worker) => worker.pools);
+  const stopping = workers.filter(({ state }) => state === 'draining');
+  // A process that stops ends its jobs itself. A new one would find nothing to do.
+  const leaving = stopping.flatMap(({ pools }) => pools.flatMap(({ jobs }) => jobs)).length;
+  const staying = workers.filter((worker) => !stopping.includes(worker));
+  const pools = staying.flatMap((worker) => worker.pools);
   // The pool of the queue may be left out of the report of a process that has very many.
-  const shown = workers.filter((worker) => worker.pools.length > 0).length;
+  const shown = staying.filter((worker) => worker.pools.length > 0).length;
   const slots = pools.reduce((sum, { concurrency }) => sum + concurrency, 0);
   const perProcess = given === null ? Math.max(1, Math.round(slots / Math.max(1, shown))) : Number(given);
-  const backlog = info.paused ? 0 : waiting + active;
+  const backlog = info.paused ? 0 : waiting + Math.max(0, active - leaving);
   return {
     status: 200,
     body: {
@@ -49,7 +53,7 @@ async function scale(
       active,
       paused: info.paused,
       oldestSeconds: Math.round((info.oldestWaitingMs ?? 0) / 1000),
-      processes: workers.length,
+      processes: staying.length,
       slots,
       wanted: Math.ceil(backlog / perProcess),
     },
