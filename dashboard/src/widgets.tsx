@@ -2,6 +2,7 @@ import type { ComponentChildren, JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { parseExact, printExact, type JsonNode } from '../../lib/subpaths/dashboard/exact-json.js';
 import type { ShownJson } from '../../lib/subpaths/dashboard/redaction.js';
+import type { Unreadable } from '../../lib/subpaths/dashboard/views.js';
 import type { ApiError } from './api.js';
 import { bytes, count, moment, relative } from './format.js';
 import { now, say, subject } from './state.js';
@@ -42,6 +43,16 @@ export function Waiting({ error }: { error: ApiError | undefined }) {
   if (error.status === 400) return <Empty title="The address is not valid.">{error.message}</Empty>;
   if (error.status === 403) return <Empty title="You may not see this.">{error.message}</Empty>;
   return <Empty title="It cannot be shown now.">{error.message} This page tries again by itself.</Empty>;
+}
+
+/** The queues that are missing on the page, and why. */
+export function UnreadableQueues({ queues, only = null }: { queues: Unreadable; only?: string | null }) {
+  const shown = Object.entries(queues).filter(([queue]) => only === null || queue === only);
+  return shown.map(([queue, why]) => (
+    <p key={queue} class="notice bad">
+      <strong>Queue {queue} cannot be read.</strong> {why}
+    </p>
+  ));
 }
 
 export function Tile({

@@ -110,6 +110,15 @@ export class QueueInspector {
    * for (const { name, counts } of await inspector.queues()) console.log(name, counts.waiting);
    */
   async queues(only?: readonly string[]): Promise<QueueInfo[]> {
+    return readEach(await this.namesOf(only), (name) => this.info(name));
+  }
+
+  /**
+   * @internal The names of all queues of this prefix, or the given ones.
+   *
+   * @throws {UnknownQueueError} if there is no queue with one of the names
+   */
+  async namesOf(only?: readonly string[]): Promise<readonly string[]> {
     if (only !== undefined && !readable(only, 'queues()', () => Array.isArray(only)))
       throw new InvalidOptionError('queues()', 'a list of names of queues, or nothing for all', only);
     const registered = this.registered;
@@ -117,12 +126,7 @@ export class QueueInspector {
     const known = isHere ? registered : await this.known();
     const unknown = only?.find((name) => !known.includes(name));
     if (unknown !== undefined) throw new UnknownQueueError(unknown, known);
-    return this.infos(only ?? known);
-  }
-
-  /** @internal Like `queues`, without the check that there are queues with these names. */
-  infos(names: readonly string[]): Promise<QueueInfo[]> {
-    return mapQueues(names, (name) => this.look(name));
+    return only ?? known;
   }
 
   /**
@@ -171,27 +175,23 @@ export class QueueInspector {
     return bulkActsOf(await this.engine.bulkActs.list(), this.engine.now());
   }
 
-  /**
-   * @internal All queues that can be read, and the errors of the others, so that one broken queue does not hide all. Rejects if none
-   * can be read, and with errors that concern all queues.
-   */
-  async readableQueues(): Promise<{ queues: QueueInfo[]; faults: Map<string, Error> }> {
+  /** @internal Like `queues`, without the queues that cannot be read. The faults are their errors; see `readEach`. */
+  async readableQueues(
+    only?: readonly string[],
+  ): Promise<{ queues: QueueInfo[]; faults: Map<string, Error> }> {
     const faults = new Map<string, Error>();
-    const queues = await mapQueues(await this.known(), (name) => this.look(name), faults);
-    const [fault] = faults.values();
-    if (fault && queues.length === 0) throw fault;
+    const queues = await readEach(await this.namesOf(only), (name) => this.info(name), faults);
     return { queues, faults };
   }
 
-  /**
-   * @internal The limits of these queues, with their groups; the shared limits have the empty name.
-   *
-   * @param faults gets the errors of queues whose limits cannot be read. Without it, the first one is thrown.
-   */
+  /** @internal The limits of these queues, with their groups; the shared limits have the empty name. */
   async limits(names: readonly string[], faults?: Map<string, Error>): Promise<LimitsOfQueue[]> {
     const { limits } = this.engine;
-    const read = async (queue: string) => ({ queue, ...(await limits.overview(queue)) });
-    const found: LimitsOfQueue[] = await mapQueues(names, read, faults);
+    const read = async (queue: string): Promise<LimitsOfQueue> => ({
+      queue,
+      ...(await limits.overview(queue)),
+    });
+    const found = await readEach(names, read, faults);
     if (names.length > 0)
       found.push({ queue: '', limits: await limits.shared(names[0]!), groups: { ready: 0, resting: 0 } });
     return found;
@@ -200,16 +200,14 @@ export class QueueInspector {
   /**
    * @internal How late the most overdue schedule of each of these queues is, in ms; 0 if none is. Without queues that have no
    * schedule with a next occurrence.
-   *
-   * @param faults gets the errors of queues whose schedules cannot be read.
    */
   async scheduleLags(
     names: readonly string[],
-    faults: Map<string, Error>,
+    faults?: Map<string, Error>,
   ): Promise<{ readonly queue: string; readonly lagMs: number }[]> {
     const { schedules } = this.engine;
     const read = async (queue: string) => ({ queue, lagMs: await scheduleLag(schedules, queue) });
-    return mapQueues(await schedules.scheduled(names), read, faults);
+    return readEach(await schedules.scheduled(names), read, faults);
   }
 
   /** @internal Names of the queues of this application. */
@@ -223,12 +221,11 @@ export class QueueInspector {
     return [...registered, ...others.toSorted()];
   }
 
-  private async look(name: string): Promise<QueueInfo> {
+  /** @internal Like `queues` for one queue, without the check that it exists. */
+  async info(name: string): Promise<QueueInfo> {
     const { admin } = this.engine;
-    const [{ paused, ...counts }, oldestWaitingMs] = await Promise.all([
-      admin.counts(name),
-      admin.oldestWaitingMs(name),
-    ]);
+    const { paused, ...counts } = await admin.counts(name);
+    const oldestWaitingMs = counts.waiting === 0 ? null : await admin.oldestWaitingMs(name);
     return { name, counts, paused, oldestWaitingMs };
   }
 
@@ -241,27 +238,33 @@ export class QueueInspector {
 }
 
 /**
- * Reads something about each of these queues, in their order, from a limited number of queues at once. With `faults`, a queue that
- * cannot be read is left out, and its error is added there; errors that concern all queues are thrown.
+ * @internal Reads something about each of these queues, in their order, from a limited number of queues at once.
+ *
+ * @param faults gets the errors of single queues, so that one broken queue does not hide all. Without it, and if no queue can be read,
+ * the first error is thrown; errors that concern all queues always are.
  */
-async function mapQueues<T>(
+export async function readEach<T>(
   names: readonly string[],
   read: (name: string) => Promise<T>,
   faults?: Map<string, Error>,
+  atOnce = AT_ONCE,
 ): Promise<T[]> {
-  const readOne = async (name: string): Promise<T[]> => {
+  const found: T[] = [];
+  let first: Error | undefined;
+  const tryToRead = async (name: string): Promise<T[]> => {
     try {
       return [await read(name)];
     } catch (error) {
       if (!faults || isPassing(error)) throw error;
+      first ??= error as Error;
       faults.set(name, error as Error);
       return [];
     }
   };
-  const found: T[] = [];
-  for (let at = 0; at < names.length; at += AT_ONCE) {
-    found.push(...(await Promise.all(names.slice(at, at + AT_ONCE).map(readOne))).flat());
+  for (let at = 0; at < names.length; at += atOnce) {
+    found.push(...(await Promise.all(names.slice(at, at + atOnce).map(tryToRead))).flat(1));
   }
+  if (first && found.length === 0) throw first;
   return found;
 }
 

@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
+import { Printer } from '#lib/subpaths/cli/context.js';
 import { queueFindings } from '#lib/subpaths/cli/doctor.js';
+import { standardOutput } from '#lib/subpaths/cli/output.js';
+import { page } from '#lib/subpaths/cli/watch-commands.js';
+import { getQueueToken } from '#lib/decorators/metadata.js';
+import type { Queue } from '#lib/producer/queue.js';
+import { createInspector } from '#lib/subpaths/inspector.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
@@ -66,6 +72,42 @@ describe('doctor shows why jobs wait', () => {
     expect(texts(queue, serving, [])).toEqual(['its oldest job has waited 11 m: add workers or concurrency']);
     expect(texts(queue, serving, [rate])).toEqual([`3 jobs wait: ${rate.text}; godwit limits work`]);
     expect(texts({ ...queue, oldestWaitingMs: 1_000 }, serving, [rate])).toEqual(['3 waiting, 2 processes']);
+  });
+});
+
+describe('a queue that cannot be read', () => {
+  it('is named with its error by queues, watch, schedules, health, doctor and top, which show the others', async () => {
+    const { app, queue } = await booted({ queues: [{ name: 'broken' }] });
+    await app.get<Queue>(getQueueToken('broken')).add('a', null);
+    await queue.schedules.upsert('daily', { every: '1d' }, { name: 'a' });
+    const tag = `{${redis.prefix}:broken}:`;
+    await redis.admin.set(`${tag}dead`, 'of another program');
+    await redis.admin.set(`${tag}scheduleOrder`, 'of another program');
+    const why = /queue broken +cannot be read: .*WRONGTYPE/;
+    const partial = { code: 1, err: expect.stringMatching(why) };
+    expect(await run('queues')).toMatchObject({ ...partial, out: expect.stringMatching(/^work +0 /m) });
+    expect(await run('queues', '--json')).toMatchObject(partial);
+    expect(await run('watch', '--times', '1')).toMatchObject({
+      ...partial,
+      out: expect.stringMatching(/^[\d:]+ +work +0 /m),
+    });
+    expect(await run('schedules')).toMatchObject({
+      ...partial,
+      out: expect.stringMatching(/^work +daily /m),
+    });
+    expect(await run('health')).toMatchObject({ code: 4, out: expect.stringMatching(why) });
+    const { code, out } = await run('doctor', '--deep');
+    expect(code).toBe(4);
+    expect(out).toMatch(/^fail +queue broken +cannot be read: .*WRONGTYPE/m);
+    expect(out).toMatch(/^ok +audit work /m);
+    expect(out).not.toContain('godwit acl');
+    await using inspector = createInspector({ connection: redis.url, prefix: redis.prefix });
+    const print = new Printer(standardOutput(), { width: 200, color: false }, false, false, false);
+    const shown = await page(
+      { inspector, print, prefix: redis.prefix, words: [] },
+      { columns: 200, rows: 24 },
+    );
+    expect(shown).toMatch(/^queue broken cannot be read: .*WRONGTYPE.*\n\nQUEUE.*\nwork /m);
   });
 });
 

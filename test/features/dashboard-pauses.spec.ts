@@ -41,3 +41,35 @@ describe('the overview and the page of a job', () => {
     await until(async () => (await place()) === null, PATIENT);
   });
 });
+
+describe('a queue that cannot be read', () => {
+  it('is named with its error, and the pages show the other queues', async () => {
+    const { queue, queueOf, api } = await bootDashboard(redis, { queues: ['broken'] });
+    await queue.schedules.upsert('daily', { every: '1d' }, { name: 'a' });
+    await queueOf('broken').pause();
+    const tag = `{${redis.prefix}:broken}:`;
+    const namesIn = (list: unknown) =>
+      (list as { name?: string; queue?: string }[]).map((one) => one.name ?? one.queue);
+    const overview = async () => {
+      const { status, body } = await api('GET', 'overview');
+      return { status, queues: namesIn(body.queues), unreadable: body.unreadable };
+    };
+    expect(await overview()).toEqual({ status: 200, queues: ['work', 'broken'], unreadable: {} });
+    const wrong = { broken: expect.stringMatching(/WRONGTYPE/) };
+    for (const key of ['dead', 'limits']) {
+      await redis.admin.set(tag + key, 'of another program');
+      expect(await overview()).toMatchObject({ status: 200, unreadable: wrong });
+      await redis.admin.del(tag + key);
+    }
+    await redis.admin.set(`${tag}dead`, 'of another program');
+    expect((await overview()).queues).toEqual(['work']);
+    expect((await api('GET', 'dead')).body).toMatchObject({
+      examined: { work: { total: 0 } },
+      unreadable: wrong,
+    });
+    await redis.admin.set(`${tag}scheduleOrder`, 'of another program');
+    const { body } = await api('GET', 'schedules');
+    expect([namesIn(body.schedules), body.unreadable]).toEqual([['work'], wrong]);
+    expect((await api('GET', 'redis')).status).toBe(200);
+  });
+});

@@ -4,7 +4,7 @@ import { BulkActs } from '../bulk-acts.js';
 import { bulk } from '../dialogs.js';
 import { count, plural } from '../format.js';
 import { href, jobPath, query, queuePath } from '../state.js';
-import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
+import { Card, Empty, Table, Time, UnreadableQueues, Waiting } from '../widgets.js';
 
 function examinedIn(view: DeadView | undefined): number {
   return Object.values(view?.examined ?? {}).reduce((sum, { examined }) => sum + examined, 0);
@@ -32,6 +32,7 @@ export function DeadPage() {
           </a>
         </p>
       )}
+      <UnreadableQueues queues={data.unreadable} only={only} />
       <BulkActs queue={only ?? undefined} />
       <Card>
         {groups.length === 0 ? (

@@ -9,7 +9,7 @@ import { JobsChart, useSeries } from '../history.js';
 import { rates, sample, waitingOf } from '../samples.js';
 import { pauseOrResume } from '../queue-acts.js';
 import { href, me, queuePath } from '../state.js';
-import { Card, Empty, Spark, Table, Tile, Waiting } from '../widgets.js';
+import { Card, Empty, Spark, Table, Tile, UnreadableQueues, Waiting } from '../widgets.js';
 
 const EVERY_MS = 3_000;
 
@@ -26,7 +26,7 @@ export function Overview() {
   const { data, error } = useOverview();
   const { data: series } = useSeries('series');
   if (!data) return <Waiting error={error} />;
-  const { queues, attention } = data;
+  const { queues, unreadable, attention } = data;
   const sum = (field: keyof QueueView['counts']) =>
     queues.reduce((all, { counts }) => all + counts[field], 0);
   const oldest = queues.reduce<number | null>(
@@ -40,6 +40,7 @@ export function Overview() {
   return (
     <>
       <h1>Overview</h1>
+      <UnreadableQueues queues={unreadable} />
       <div class="tiles">
         <Tile
           label="Waiting"
@@ -155,6 +156,7 @@ export function Queues() {
   return (
     <>
       <h1>Queues</h1>
+      <UnreadableQueues queues={data.unreadable} />
       <Card>
         <QueueTable queues={data.queues} series={series} />
       </Card>

@@ -6,7 +6,7 @@ import { EditSchedule } from '../edit-schedule.js';
 import { count, micros, span } from '../format.js';
 import { NextTimes } from '../next-times.js';
 import { jobPath, queuePath, schedulePath } from '../state.js';
-import { Card, Empty, Json, State, Table, Time, Waiting } from '../widgets.js';
+import { Card, Empty, Json, State, Table, Time, UnreadableQueues, Waiting } from '../widgets.js';
 
 export function SchedulesPage() {
   const { data, error } = usePoll<SchedulesView>('schedules', 10_000);
@@ -17,6 +17,7 @@ export function SchedulesPage() {
   return (
     <>
       <h1>Schedules</h1>
+      <UnreadableQueues queues={data.unreadable} />
       {edited && (
         <EditSchedule key={`${edited.queue}/${edited.id}`} one={edited} onEnd={() => setEdited(null)} />
       )}

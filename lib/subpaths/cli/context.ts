@@ -2,6 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { once } from 'node:events';
 import type { GodwitError, UnknownQueueError } from '../../errors.js';
 import { escaped } from '../../errors/show.js';
+import { messageOf } from '../../errors/thrown.js';
 import { readDuration } from '../../job/duration.js';
 import { quoted } from '../../job/text.js';
 import type { Inspector } from '../inspector.js';
@@ -127,6 +128,12 @@ export class Printer {
     this.output.print(`${head}  ${clean}${room < LEAST_ROOM ? '' : `  ${cut}`}`.trimEnd() + '\n');
   }
 
+  /** Prints to the error output that queues are missing in the output. Returns the exit code of the command. */
+  unreadable(faults: ReadonlyMap<string, Error>): number {
+    for (const text of faultTexts(faults)) this.output.printError(`godwit: ${text}`);
+    return faults.size === 0 ? DONE : FAILED;
+  }
+
   /** Prints text unchanged, such as a page that other programs read. */
   raw(text: string): void {
     this.output.print(text);
@@ -163,6 +170,11 @@ export class Printer {
       asking.close();
     }
   }
+}
+
+/** Why queues are missing, one text for each. */
+export function faultTexts(faults: ReadonlyMap<string, Error>): string[] {
+  return Array.from(faults, ([queue, error]) => `queue ${queue} cannot be read: ${messageOf(error)}`);
 }
 
 /** Resolves when the signal is aborted. */

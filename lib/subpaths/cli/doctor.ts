@@ -1,7 +1,7 @@
 import { checkServer, fieldsOf, nameOfServer } from '../../engine/wire/server-check.js';
 import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
-import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { isPausedByAll, servingOf, type Serving } from '../../inspect/serving.js';
 import { reasonOf, type HoldReason } from '../../producer/queue-limits.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
@@ -63,29 +63,34 @@ async function examine(context: Context): Promise<Finding[]> {
     findings.push(...(await examineQueues(context)));
   } catch (error) {
     if (!(error instanceof RedisRefusedError)) throw error;
-    findings.push(fail('rights', `${messageOf(error)}; godwit acl prints what a user needs`));
+    const advice = error.reply === 'NOPERM' ? '; godwit acl prints what a user needs' : '';
+    findings.push(fail(advice === '' ? 'queues' : 'rights', `${messageOf(error)}${advice}`));
   }
   return findings;
 }
 
 async function examineQueues(context: Context): Promise<Finding[]> {
   const { inspector, values } = context;
-  const [queues, workers] = await Promise.all([inspector.queues(), inspector.workers()]);
+  const [names, workers] = await Promise.all([inspector.namesOf(), inspector.workers()]);
   const findings = [await roundTrips(context), await clock(context)];
-  if (queues.length === 0)
+  if (names.length === 0)
     findings.push(warn('queues', `none with the prefix ${context.prefix}; check --prefix`));
-  for (const queue of queues) {
-    // oxlint-disable-next-line no-await-in-loop -- one queue after another, so that the diagnosis adds little load
+  const faults = new Map<string, Error>();
+  const examineQueue = async (name: string) => {
+    const queue = await inspector.info(name);
     const stops = queue.counts.waiting > 0 ? await stopsOf(context, queue) : [];
-    findings.push(...queueFindings(queue, servingOf(workers, queue.name), stops));
-  }
-  findings.push(...(await sharedLimits(context, queues)), ...workerFindings(workers));
-  for (const { name } of queues) {
-    // oxlint-disable-next-line no-await-in-loop -- one queue after another, so that the diagnosis adds little load
-    findings.push(...(await leases(context, name)), ...(await schedules(context, name, workers)));
-    // oxlint-disable-next-line no-await-in-loop -- as before
-    if (values['deep'] === true) findings.push(await audit(context, name));
-  }
+    return [
+      ...queueFindings(queue, servingOf(workers, name), stops),
+      ...(await leases(context, name)),
+      ...(await schedules(context, name, workers)),
+      ...(values['deep'] === true ? [await audit(context, name)] : []),
+    ];
+  };
+  // One queue after another, so that the diagnosis adds little load.
+  findings.push(...(await readEach(names, examineQueue, faults, 1)).flat());
+  for (const [name, error] of faults)
+    findings.push(fail(`queue ${name}`, `cannot be read: ${messageOf(error)}`));
+  findings.push(...(await sharedLimits(context, names)), ...workerFindings(workers));
   return findings;
 }
 
@@ -142,10 +147,10 @@ async function stopsOf({ inspector }: Context, { name, oldestWaitingMs }: QueueI
 }
 
 /** Which queues use a shared limit is in the code of the applications, so it is not reported with a queue. */
-async function sharedLimits({ inspector }: Context, queues: readonly QueueInfo[]): Promise<Finding[]> {
-  const [first] = queues;
+async function sharedLimits({ inspector }: Context, names: readonly string[]): Promise<Finding[]> {
+  const [first] = names;
   if (first === undefined) return [];
-  const all = await inspector.queue(first.name).limits.listShared();
+  const all = await inspector.queue(first).limits.listShared();
   return all
     .flatMap((limit) => reasonOf(limit) ?? [])
     .filter(isStop)

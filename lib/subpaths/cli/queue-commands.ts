@@ -1,6 +1,6 @@
 import type { ProcessOrder } from '../../contract/process-verbs.js';
 import { servingOf } from '../../inspect/serving.js';
-import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
@@ -19,17 +19,17 @@ export const QUEUE_COLUMNS = [
   { title: 'STATE' },
 ];
 
-/** Rows of queues with the number of processes that work on each. */
+/** Rows of the queues that can be read, with the number of processes that work on each. */
 export async function queueRows({ inspector }: Pick<Context, 'inspector'>, names?: readonly string[]) {
-  const [queues, workers] = await Promise.all([
-    inspector.queues(names && names.length > 0 ? names : undefined),
+  const [{ queues, faults }, workers] = await Promise.all([
+    inspector.readableQueues(names && names.length > 0 ? names : undefined),
     inspector.workers(),
   ]);
   const found = queues.map((queue) => {
     const { processes, paused } = servingOf(workers, queue.name);
     return { ...queue, workers: processes, workersPaused: paused };
   });
-  return { found, rows: found.map(rowOf), workers };
+  return { found, rows: found.map(rowOf), workers, faults };
 }
 
 function rowOf(
@@ -63,9 +63,9 @@ const queues: Command = {
   about: 'lists the queues of the prefix with their counts',
   words: [0, 1_000],
   async run(context) {
-    const { found, rows } = await queueRows(context, context.words);
+    const { found, rows, faults } = await queueRows(context, context.words);
     context.print.rows(found, QUEUE_COLUMNS, rows, `there are no queues with the prefix ${context.prefix}`);
-    return DONE;
+    return context.print.unreadable(faults);
   },
 };
 
@@ -206,10 +206,10 @@ const schedules: Command = {
     const { inspector, words, print } = context;
     const [queue, act, id] = words;
     if (act !== undefined) return actOnSchedule(context, queue!, act, id);
-    const names = queue === undefined ? (await inspector.queues()).map(({ name }) => name) : [queue];
-    const all: ScheduleSnapshot[] = [];
-    // oxlint-disable-next-line no-await-in-loop -- few queues, and an answer that a person reads
-    for (const name of names) all.push(...(await inspector.queue(name).schedules.list({ limit: 1_000 })));
+    const names = queue === undefined ? await inspector.namesOf() : [queue];
+    const faults = new Map<string, Error>();
+    const read = (name: string) => inspector.queue(name).schedules.list({ limit: 1_000 });
+    const all = (await readEach(names, read, faults)).flat();
     const rows = all.map((one): Cell[] => [
       one.queue,
       one.id,
@@ -224,7 +224,7 @@ const schedules: Command = {
     ]);
     const columns = [cut('QUEUE'), cut('ID'), cut('RULE'), { title: 'NEXT' }, right('JOBS'), cut('OWNER')];
     print.rows(all, columns, rows, 'there are no schedules');
-    return DONE;
+    return print.unreadable(faults);
   },
 };
 

@@ -5,6 +5,7 @@ import { pause } from '../../contract/retry.js';
 import { countedBetween, countedDays, type CountedDays } from '../../contract/stats.js';
 import type { QueueEvent } from '../../events/queue-event.js';
 import { escaped } from '../../errors/show.js';
+import { readEach } from '../../inspect/queue-inspector.js';
 import { isPausedByAll } from '../../inspect/serving.js';
 import type { FailureRecord } from '../../job/outcome.js';
 import { counted, quoted } from '../../job/text.js';
@@ -14,6 +15,7 @@ import { QueueMetrics } from '../prometheus/queue-metrics.js';
 import { didYouMean } from './closest.js';
 import {
   DONE,
+  faultTexts,
   numberOf,
   STOPPED,
   stopped,
@@ -40,7 +42,7 @@ const tail: Command = {
   },
   async run({ inspector, words, values, print, signal }) {
     const types = typesOf(values['type'] as string | undefined);
-    const queues = (await inspector.queues(words.length > 0 ? words : undefined)).map(({ name }) => name);
+    const queues = await inspector.namesOf(words.length > 0 ? words : undefined);
     const { name, since } = values as Record<string, string | undefined>;
     if (since !== undefined && queues.length !== 1) throw new UsageError('--since needs one queue', '');
     const { engine } = inspector.producer;
@@ -84,9 +86,11 @@ const watch: Command = {
     const times = numberOf(context, 'times', Infinity);
     const before = new Map<string, Watched>();
     const lines = new WatchLines(print);
+    let code = DONE;
+    let told = '';
     for (let look = 1; !signal.aborted; look++) {
       // oxlint-disable-next-line no-await-in-loop -- one read after another
-      const found = await watched(inspector, words);
+      const { found, faults } = await watched(inspector, words);
       lines.fit(found.map(({ queue }) => queue));
       for (const now of found) {
         const last = before.get(now.queue);
@@ -94,7 +98,10 @@ const watch: Command = {
         if (last === undefined || Object.values(changesOf(now, last)).some((change) => change !== 0))
           lines.show(now, last);
       }
-      if (look >= times) return DONE;
+      const texts = faultTexts(faults).join('\n');
+      if (texts !== told) code = print.unreadable(faults);
+      told = texts;
+      if (look >= times) return code;
       // oxlint-disable-next-line no-await-in-loop -- the same
       await pause(intervalMs, signal);
     }
@@ -107,18 +114,19 @@ const WATCHED = ['waiting', 'active', 'delayed', 'dead', 'completed', 'failed'] 
 type WatchedCounts = Record<(typeof WATCHED)[number], number>;
 type Watched = { readonly queue: string; readonly at: Date; readonly days: CountedDays } & WatchedCounts;
 
-/** Counts of the queues by state, and completed and failed jobs of today and yesterday. */
-async function watched(inspector: Context['inspector'], names: readonly string[]): Promise<Watched[]> {
-  const queues = await inspector.queues(names.length > 0 ? names : undefined);
-  return Promise.all(
-    queues.map(async ({ name, counts: { waiting, active, delayed, dead } }) => {
-      const stats = await inspector.queue(name).stats({ days: 2 });
-      const { processed: completed, failed } = stats.total;
-      const at = new Date(inspector.producer.engine.now());
-      const days = countedDays(stats);
-      return { queue: name, at, days, waiting, active, delayed, dead, completed, failed };
-    }),
-  );
+/** Counts of the queues that can be read, by state, and completed and failed jobs of today and yesterday. */
+async function watched(inspector: Context['inspector'], names: readonly string[]) {
+  const faults = new Map<string, Error>();
+  const read = async (queue: string): Promise<Watched> => {
+    const { waiting, active, delayed, dead } = (await inspector.info(queue)).counts;
+    const stats = await inspector.queue(queue).stats({ days: 2 });
+    const { processed: completed, failed } = stats.total;
+    const at = new Date(inspector.producer.engine.now());
+    const days = countedDays(stats);
+    return { queue, at, days, waiting, active, delayed, dead, completed, failed };
+  };
+  const all = await inspector.namesOf(names.length > 0 ? names : undefined);
+  return { found: await readEach(all, read, faults), faults };
 }
 
 function changesOf(now: Watched, last: Watched): WatchedCounts {
@@ -226,10 +234,10 @@ const health: Command = {
     'max-oldest': { type: 'string', about: 'the most seconds that a job may have waited' },
   },
   async run(context) {
-    const { found } = await queueRows(context, context.words);
+    const { found, faults: unread } = await queueRows(context, context.words);
     const maxWaiting = numberOf(context, 'max-waiting', Infinity);
     const maxOldest = numberOf(context, 'max-oldest', Infinity) * 1000;
-    const faults = found.flatMap(({ name, counts, workers, workersPaused, oldestWaitingMs }) => [
+    const unhealthy = found.flatMap(({ name, counts, workers, workersPaused, oldestWaitingMs }) => [
       ...(counts.waiting > 0 && workers === 0
         ? [`${name}: ${jobsWait(counts.waiting)} and no process works on it`]
         : []),
@@ -241,6 +249,7 @@ const health: Command = {
         ? [`${name}: the oldest job has waited ${age(oldestWaitingMs)}`]
         : []),
     ]);
+    const faults = [...faultTexts(unread), ...unhealthy];
     const text = faults.length === 0 ? `healthy, ${counted(found.length, 'queue')}` : faults.join('\n');
     context.print.done(text, { healthy: faults.length === 0, faults });
     return faults.length === 0 ? DONE : UNHEALTHY;
@@ -283,6 +292,8 @@ const exporter: Command = {
 
 /** Running jobs that `top` shows. */
 const MOST_RUNNING = 5;
+/** Queues that cannot be read that `top` shows. */
+const MOST_FAULTS = 3;
 
 const top: Command = {
   name: 'top',
@@ -351,20 +362,23 @@ export async function page(
   const { print, words, prefix } = context;
   const screen = { ...print.screen, width: columns };
   try {
-    const { found, rows, workers } = await queueRows(context, words);
+    const { found, rows, workers, faults } = await queueRows(context, words);
     const sum = (state: 'waiting' | 'active' | 'dead') =>
       found.reduce((all, { counts }) => all + counts[state], 0);
     const names = new Set(found.map(({ name }) => name));
     const runs = runsOf(workers)
       .filter(({ queue }) => names.has(queue))
       .slice(0, MOST_RUNNING);
+    const missing = faultTexts(faults)
+      .slice(0, MOST_FAULTS)
+      .map((text) => `${print.paint('red', escaped(text).slice(0, columns))}\n`);
     // Besides the rows: the head, two empty lines and the titles of both tables.
-    const lines = Math.max(2, height - (runs.length > 0 ? runs.length + 6 : 4));
+    const lines = Math.max(2, height - missing.length - (runs.length > 0 ? runs.length + 6 : 4));
     const cut = rows.length > lines ? `   ${counted(rows.length - lines, 'more queue')}` : '';
     const counts = `   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead${cut}   q ends`;
     const head = `${`godwit ${prefix}`.slice(0, Math.max(6, columns - counts.length))}${counts}`;
     const running = runs.length > 0 ? `\n${fitting(RUN_COLUMNS, runs.map(runRow), screen)}` : '';
-    return `${print.paint('bold', head.slice(0, columns))}\n\n${fitting(QUEUE_COLUMNS, rows.slice(0, lines), screen)}${running}`;
+    return `${print.paint('bold', head.slice(0, columns))}\n${missing.join('')}\n${fitting(QUEUE_COLUMNS, rows.slice(0, lines), screen)}${running}`;
   } catch (error) {
     return `${print.paint('red', (error as Error).message)}\n`;
   }

@@ -2,7 +2,8 @@ import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { LimitState } from '../../contract/limit-verbs.js';
 import type { ProcessOrder } from '../../contract/process-verbs.js';
 import { JobNotFoundError } from '../../errors.js';
-import type { LimitsOfQueue, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { messageOf } from '../../errors/thrown.js';
+import { readEach, type LimitsOfQueue, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { waitReasons } from '../../inspect/serving.js';
 import { checkJobId } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
@@ -28,7 +29,6 @@ import { clearGroup, clearLimit, releaseLimit, setGroup, setLimit } from './limi
 import { isJobId, jobsOfSchedule, placesOf } from './lookups.js';
 import { attentionOf } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
-import type { DashboardAction } from './rights.js';
 import { editSchedule, NEXT_RUNS, previewSchedule } from './schedule-edits.js';
 import {
   toDetail,
@@ -46,6 +46,7 @@ import {
   type RedisView,
   type ScheduleHistory,
   type SchedulesView,
+  type Unreadable,
   type WorkersView,
 } from './views.js';
 
@@ -53,45 +54,61 @@ import {
 const MAX_SCHEDULES = 200;
 const MAX_GROUPS = 100;
 
-async function viewQueues(
-  names: readonly string[],
-  parts: ApiParts,
+async function viewQueue(
+  name: string,
+  { inspector, engine }: ApiParts,
   workers: readonly WorkerInfo[],
-): Promise<QueueView[]> {
-  const infos = await parts.inspector.infos(names);
-  return Promise.all(
-    infos.map(async (info) => {
-      const { total } = await parts.engine.admin.stats(info.name, 1);
-      return toQueueView(info, total, workers);
-    }),
-  );
+): Promise<QueueView> {
+  const info = await inspector.info(name);
+  const { total } = await engine.admin.stats(name, 1);
+  return toQueueView(info, total, workers);
 }
 
 const overview: Route = async (call, parts): Promise<OverviewView> => {
   const all = await parts.queues();
   const names = await visibleOf(call, all);
   const workers = await parts.inspector.workers();
-  const queues = await viewQueues(names, parts, workers);
-  const now = parts.engine.now();
-  const late = await Promise.all(
-    names.map(async (queue) => {
-      const { due } = await parts.engine.schedules.due(queue, 0);
-      return due.map(({ id, nextAt }) => ({ queue, id, lateMs: now - (nextAt ?? now) }));
-    }),
+  const faults = new Map<string, Error>();
+  const read = async (name: string) => {
+    const [view, { now: at, due }] = await Promise.all([
+      viewQueue(name, parts, workers),
+      parts.engine.schedules.due(name, 0),
+    ]);
+    return { view, late: due.map(({ id, nextAt }) => ({ queue: name, id, lateMs: at - (nextAt ?? at) })) };
+  };
+  const found = await readEach(names, read, faults);
+  const queues = found.map(({ view }) => view);
+  const limits = await visibleLimits(
+    queues.map(({ name }) => name),
+    parts,
+    names.length === all.length,
+    faults,
   );
-  const limits = await visibleLimits(names, parts, names.length === all.length);
   const warnings = (await call.canSee()) ? parts.warnings() : [];
-  const attention = attentionOf(queues, late.flat(), workers, limits, warnings, parts.maxOldestMs);
-  return { now, queues, attention, processes: workers.length };
+  const late = found.flatMap((one) => one.late);
+  const attention = attentionOf(queues, late, workers, limits, warnings, parts.maxOldestMs);
+  return {
+    now: parts.engine.now(),
+    queues,
+    unreadable: unreadableOf(faults),
+    attention,
+    processes: workers.length,
+  };
 };
+
+/** The messages of these errors, by queue. */
+function unreadableOf(faults: ReadonlyMap<string, Error>): Unreadable {
+  return Object.fromEntries(Array.from(faults, ([queue, error]) => [queue, messageOf(error)]));
+}
 
 /** The limits of these queues, and the shared limits that they use; all shared limits for a person who may see all queues. */
 async function visibleLimits(
   names: readonly string[],
   parts: ApiParts,
   areAll: boolean,
+  faults: Map<string, Error>,
 ): Promise<LimitsOfQueue[]> {
-  const limits = await parts.inspector.limits(names);
+  const limits = await parts.inspector.limits(names, faults);
   if (areAll) return limits;
   const used = new Set(names.flatMap((name) => parts.optionsOf(name).uses ?? []));
   const isUsed = ({ field }: LimitState) => used.has(field.slice(2));
@@ -101,8 +118,8 @@ async function visibleLimits(
 const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
   const queue = await queueOf(call, parts);
   const workers = await parts.inspector.workers({ queue: queue.name });
-  const [[view], { days, total }, rights, limits, { groups, cursor }, ruled] = await Promise.all([
-    viewQueues([queue.name], parts, workers),
+  const [view, { days, total }, rights, limits, { groups, cursor }, ruled] = await Promise.all([
+    viewQueue(queue.name, parts, workers),
     queue.stats({ days: 7 }),
     call.rightsOf({ queue: queue.name }),
     queue.limits.list(),
@@ -112,7 +129,7 @@ const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
   const listed = new Set(groups.map(({ name }) => name));
   const idle = ruled.groups.filter(({ name }) => !listed.has(name));
   return {
-    ...view!,
+    ...view,
     rights,
     byName: total.byName,
     days: days.map(({ byName: _, ...day }) => day),
@@ -210,23 +227,23 @@ const add: Route = async (call, parts) => {
 const schedules: Route = async (call, parts): Promise<SchedulesView> => {
   const names = await visible(call, parts);
   const notShown: Record<string, number> = {};
-  const all = await Promise.all(
-    names.map(async (name) => {
-      const rights = await call.rightsOf({ queue: name });
-      const handle = parts.handleOf(name);
-      const found = await handle.schedules.list({ limit: MAX_SCHEDULES });
-      const more = found.length < MAX_SCHEDULES ? 0 : (await handle.schedules.count()) - found.length;
-      if (more > 0) notShown[name] = more;
-      return Promise.all(
-        found.map(async (one) => {
-          const isReadable = one.rule !== null;
-          const next = isReadable ? await handle.schedules.nextRuns(one.id, NEXT_RUNS).catch(() => []) : [];
-          return toScheduleView(one, next, rights, parts.redactor);
-        }),
-      );
-    }),
-  );
-  return { schedules: all.flat(), notShown };
+  const faults = new Map<string, Error>();
+  const read = async (name: string) => {
+    const rights = await call.rightsOf({ queue: name });
+    const handle = parts.handleOf(name);
+    const found = await handle.schedules.list({ limit: MAX_SCHEDULES });
+    const more = found.length < MAX_SCHEDULES ? 0 : (await handle.schedules.count()) - found.length;
+    if (more > 0) notShown[name] = more;
+    return Promise.all(
+      found.map(async (one) => {
+        const isReadable = one.rule !== null;
+        const next = isReadable ? await handle.schedules.nextRuns(one.id, NEXT_RUNS).catch(() => []) : [];
+        return toScheduleView(one, next, rights, parts.redactor);
+      }),
+    );
+  };
+  const all = await readEach(names, read, faults);
+  return { schedules: all.flat(), notShown, unreadable: unreadableOf(faults) };
 };
 
 const scheduleHistory: Route = async (call, parts): Promise<ScheduleHistory> => {
@@ -239,38 +256,45 @@ const scheduleHistory: Route = async (call, parts): Promise<ScheduleHistory> => 
 
 const dead: Route = async (call, parts): Promise<DeadView> => {
   const names = await visible(call, parts);
-  const groups = new Map<string, DeadGroup>();
-  const examined: Record<string, { examined: number; total: number }> = {};
-  const rights: Record<string, readonly DashboardAction[]> = {};
-  for (const queue of names) {
-    const { dead: total } = await parts.engine.admin.counts(queue);
-    examined[queue] = { examined: 0, total };
-    rights[queue] = await call.rightsOf({ queue });
-    if (total === 0) continue;
-    const options = parts.optionsOf(queue);
-    let cursor: string | undefined;
-    do {
-      const query = { state: 'dead', order: 'desc', limit: '200', ...(cursor !== undefined && { cursor }) };
-      const page = await findJobs(parts.engine, queue, readSearch(query), parts.redactor);
-      for (const job of page.jobs) {
-        const row = toRow(job, options, new Map(), parts.redactor);
-        const error = fingerprintOf(job.failure, parts.redactor.text);
-        const reason = row.reason ?? '';
-        const key = JSON.stringify([queue, reason, row.name, error]);
-        const at = job.endedAt ?? 0;
-        const there = groups.get(key);
-        groups.set(key, {
-          ...(there ?? { queue, reason, name: row.name, error, sample: job.id, lastAt: at }),
-          count: (there?.count ?? 0) + 1,
-          firstAt: at,
-        });
-      }
-      examined[queue]!.examined += page.jobs.length;
-      cursor = page.cursor ?? undefined;
-    } while (cursor !== undefined && examined[queue]!.examined < 2_000);
-  }
-  return { groups: [...groups.values()].toSorted((a, b) => b.count - a.count), examined, rights };
+  const faults = new Map<string, Error>();
+  // One queue after another, because each answer may be large.
+  const found = await readEach(names, (queue) => deadOf(queue, call, parts), faults, 1);
+  return {
+    groups: found.flatMap(({ groups }) => groups).toSorted((a, b) => b.count - a.count),
+    examined: Object.fromEntries(found.map(({ queue, examined, total }) => [queue, { examined, total }])),
+    rights: Object.fromEntries(found.map(({ queue, rights }) => [queue, rights])),
+    unreadable: unreadableOf(faults),
+  };
 };
+
+async function deadOf(queue: string, call: ApiCall, { engine, redactor, optionsOf }: ApiParts) {
+  const { dead: total } = await engine.admin.counts(queue);
+  const rights = await call.rightsOf({ queue });
+  const options = optionsOf(queue);
+  const groups = new Map<string, DeadGroup>();
+  let examined = 0;
+  for (let cursor: string | null = ''; total > 0 && cursor !== null && examined < 2_000;) {
+    const query = { state: 'dead', order: 'desc', limit: '200', ...(cursor !== '' && { cursor }) };
+    // oxlint-disable-next-line no-await-in-loop -- each page has the cursor of the next
+    const page = await findJobs(engine, queue, readSearch(query), redactor);
+    for (const job of page.jobs) {
+      const row = toRow(job, options, new Map(), redactor);
+      const error = fingerprintOf(job.failure, redactor.text);
+      const reason = row.reason ?? '';
+      const key = JSON.stringify([reason, row.name, error]);
+      const at = job.endedAt ?? 0;
+      const there = groups.get(key);
+      groups.set(key, {
+        ...(there ?? { queue, reason, name: row.name, error, sample: job.id, lastAt: at }),
+        count: (there?.count ?? 0) + 1,
+        firstAt: at,
+      });
+    }
+    examined += page.jobs.length;
+    cursor = page.cursor;
+  }
+  return { queue, groups: [...groups.values()], examined, total, rights };
+}
 
 const workers: Route = async (call, parts): Promise<WorkersView> => {
   const names = new Set(await visible(call, parts));
@@ -330,12 +354,10 @@ const redis: Route = async (call, parts): Promise<RedisView> => {
   const { server } = parts.engine.processes;
   if (queue === undefined) return { server, sections: [], warnings, roundTripMs: 0 };
   const start = performance.now();
-  await parts.engine.admin.counts(queue);
+  const text = await parts.engine.admin.serverInfo(queue);
   const roundTripMs = performance.now() - start;
   const info = new Map(
-    [...((await parts.engine.admin.serverInfo(queue)) ?? '').matchAll(/^([a-z_]+):(.*?)\r?$/gm)].map(
-      ([, key, value]) => [key!, value!],
-    ),
+    [...(text ?? '').matchAll(/^([a-z_]+):(.*?)\r?$/gm)].map(([, key, value]) => [key!, value!]),
   );
   const sections = Object.entries(SECTIONS).map(([title, keys]) => ({
     title,

@@ -41,6 +41,9 @@ export interface MeView {
   readonly version: string;
 }
 
+/** Why queues are missing in an answer, by queue: another program uses one of their keys, or a record is damaged. */
+export type Unreadable = Readonly<Record<string, string>>;
+
 export interface QueueView {
   readonly name: string;
   readonly counts: JobCounts;
@@ -80,6 +83,7 @@ export interface Attention {
 export interface OverviewView {
   readonly now: number;
   readonly queues: readonly QueueView[];
+  readonly unreadable: Unreadable;
   readonly attention: readonly Attention[];
   readonly processes: number;
 }
@@ -177,6 +181,7 @@ export interface SchedulesView {
   readonly schedules: readonly ScheduleView[];
   /** By queue: how many more schedules it has. Queues whose schedules are all listed are left out. */
   readonly notShown: Readonly<Record<string, number>>;
+  readonly unreadable: Unreadable;
 }
 
 /** An act on many jobs in the background. */
@@ -218,6 +223,7 @@ export interface DeadView {
   /** By queue: how many dead jobs were read (the newest), and how many exist. */
   readonly examined: Readonly<Record<string, { readonly examined: number; readonly total: number }>>;
   readonly rights: Readonly<Record<string, readonly DashboardAction[]>>;
+  readonly unreadable: Unreadable;
 }
 
 export type WorkerView = Omit<WorkerInfo, 'startedAt' | 'pools'> & {
