@@ -28,8 +28,8 @@ export interface WorkObserver {
   notAdded?(queue: string, names: readonly string[], why: 'duplicate' | 'failed'): void;
   /** This process has recovered `count` jobs from a worker that went silent; `dead` of them stalled too often. */
   stalled?(queue: string, count: number, dead: number): void;
-  /** An exchange was answered. */
-  exchanged?(ms: number, settled: number, claimed: number): void;
+  /** An exchange was answered, or a claim after the doorbell rang. Its duration is not known, so `ms` is null. */
+  exchanged?(ms: number | null, settled: number, claimed: number): void;
 }
 
 /** Whether a handler was called and returned or threw by itself. */

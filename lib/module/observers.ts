@@ -77,13 +77,27 @@ export class Observers {
     this.observesExchanges = true;
     const { engine } = this;
     const exchange = engine.exchange.bind(engine);
+    const claimAtBell = engine.claimAtBell?.bind(engine);
+    const tell = (ms: number | null, settled: number, claimed: number) => {
+      for (const observer of this.all) observer.exchanged?.(ms, settled, claimed);
+    };
     replace(engine, 'exchange', async (queue, call) => {
       const start = performance.now();
       const answer = await exchange(queue, call);
       const claimed = answer.kind === 'exchanged' ? answer.claimed.length : 0;
-      for (const observer of this.all)
-        observer.exchanged?.(performance.now() - start, call.settled.length, claimed);
+      tell(performance.now() - start, call.settled.length, claimed);
       return answer;
+    });
+    if (!claimAtBell) return;
+    replace(engine, 'claimAtBell', (...call) => {
+      const left = claimAtBell(...call);
+      left?.then(
+        ({ rung, answer }) => {
+          if (rung && answer) tell(null, 0, answer.claimed.length);
+        },
+        () => undefined,
+      );
+      return left;
     });
   }
 

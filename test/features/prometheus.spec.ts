@@ -67,11 +67,18 @@ describe('QueueMetrics', () => {
       'godwit_queue_jobs{queue="work",state="delayed"} 1',
       'godwit_queue_paused{queue="work"} 0',
       'godwit_collect_success 1',
+      'godwit_exchange_jobs_sum{direction="claimed"} 3',
     ])
       expect(lines).toContain(line);
     expect(lines.join()).not.toContain('of the data');
     expect(lines.filter((line) => line.startsWith('godwit_build_info'))).toHaveLength(1);
-    expect(lines.find((line) => line.startsWith('godwit_exchange_jobs_count'))).toBeDefined();
+  });
+
+  it('counts jobs that an idle worker claims when its doorbell rings', async () => {
+    const app = await boot();
+    for (let job = 0; job < 5; job++) await app.queue.addAndWait('ok', null, { timeout: '20s' });
+    const lines = (await app.get(QueueMetrics).text()).split('\n');
+    expect(lines).toContain('godwit_exchange_jobs_sum{direction="claimed"} 5');
   });
 
   it('begins the counters of alerts with 0, because Prometheus ignores the first value of a series', async () => {

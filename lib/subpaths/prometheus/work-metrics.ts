@@ -126,8 +126,8 @@ export class WorkMetrics implements WorkObserver {
     if (dead > 0) increase(this.of(queue, '').dead, 'stalled', dead);
   }
 
-  exchanged(ms: number, settled: number, claimed: number): void {
-    this.exchangeMs.observe(ms);
+  exchanged(ms: number | null, settled: number, claimed: number): void {
+    if (ms !== null) this.exchangeMs.observe(ms);
     this.settled.observe(settled);
     this.claimed.observe(claimed);
   }
