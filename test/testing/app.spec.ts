@@ -234,6 +234,26 @@ describe('workers that run by themselves', () => {
     expect(outbox.sent).toHaveLength(2);
   });
 
+  it('have nothing to do once the last job is removed, or the queue is paused', async () => {
+    const { app, testing } = await start(AppModule, { autoStart: true });
+    const queue = app.get(QueueProducer).queue('email');
+    await queue.limits.hold('1d');
+    const acts = [
+      (id: string) => queue.remove(id),
+      () => queue.remove({ state: 'waiting' }),
+      () => queue.obliterate(),
+      () => queue.pause(),
+    ];
+    for (const act of acts) {
+      const { id } = await queue.add('x', {});
+      await queue.limits.hold('1d');
+      await expect(testing.idle({ timeout: 0 })).rejects.toThrow('there is still work');
+      const idle = testing.idle({ timeout: '1h' });
+      await act(id);
+      await idle;
+    }
+  });
+
   it('that never end are named', async () => {
     const { app, testing } = await start(AppModule, { autoStart: true, shutdown: { timeout: 0, grace: 0 } });
     const entered = latch('the handler runs');

@@ -1,6 +1,7 @@
 import type { AdminVerbs } from '../../contract/admin-verbs.js';
 import type { QueueEngine, QueueLimits } from '../../contract/engine.js';
 import type { ScheduleVerbs } from '../../contract/schedule-verbs.js';
+import type { UpkeepVerbs } from '../../contract/upkeep-verbs.js';
 import { GodwitError, InvalidOptionError } from '../../errors.js';
 import { MAX_DURATION_MS } from '../../job/duration.js';
 import { MemoryEngine } from '../../memory/memory-engine.js';
@@ -173,7 +174,7 @@ class TestClock {
   }
 }
 
-/** Verbs that may move jobs. */
+/** Verbs that may move jobs, besides those of people. */
 const STIRRING: ReadonlySet<PropertyKey> = new Set<keyof QueueEngine>([
   'enqueue',
   'exchange',
@@ -182,8 +183,19 @@ const STIRRING: ReadonlySet<PropertyKey> = new Set<keyof QueueEngine>([
   'promote',
 ]);
 
+/** Verbs of people after which no job may be left to run. */
+const ENDING: ReadonlySet<PropertyKey> = new Set<keyof AdminVerbs | keyof UpkeepVerbs>([
+  'remove',
+  'removeAll',
+  'pause',
+  'obliterate',
+  'clean',
+]);
+
 /** The same engine, but the bench records its calls. */
 function watchEngine(engine: QueueEngine, watcher: TestBench): QueueEngine {
+  const afterOf = (names: ReadonlySet<PropertyKey>) => (name: PropertyKey) =>
+    names.has(name) && (() => watcher.stirred());
   const cancelAll: AdminVerbs['cancelAll'] = async (queue, ids, reason) => {
     const answers = await engine.admin.cancelAll(queue, ids, reason);
     for (const [i, id] of ids.entries()) if (answers[i] === 'signalled') watcher.cancelled(queue, id, reason);
@@ -207,10 +219,15 @@ function watchEngine(engine: QueueEngine, watcher: TestBench): QueueEngine {
       watcher.stirred();
       return answer;
     },
-    admin: overlay<AdminVerbs>(engine.admin, {
-      cancel: async (queue, id, reason) => (await cancelAll(queue, [id], reason))[0]!,
-      cancelAll,
-    }),
+    admin: overlay<AdminVerbs>(
+      engine.admin,
+      {
+        cancel: async (queue, id, reason) => (await cancelAll(queue, [id], reason))[0]!,
+        cancelAll,
+      },
+      afterOf(ENDING),
+    ),
+    upkeep: overlay<UpkeepVerbs>(engine.upkeep, {}, afterOf(ENDING)),
     schedules: overlay<ScheduleVerbs>(engine.schedules, {
       fire: async (queue, calls) => {
         const answer = await engine.schedules.fire(queue, calls);
@@ -220,7 +237,7 @@ function watchEngine(engine: QueueEngine, watcher: TestBench): QueueEngine {
       },
     }),
   };
-  return overlay(engine, verbs, (name) => STIRRING.has(name) && (() => watcher.stirred()));
+  return overlay(engine, verbs, afterOf(STIRRING));
 }
 
 /** An object with some of its members replaced. The other methods still have the object itself as `this`. */
