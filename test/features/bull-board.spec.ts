@@ -6,6 +6,8 @@ import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter as NestFastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
 import { describe, expect, it } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { COMPLETED, emptyRow } from '#lib/contract/history.js';
 import { GodwitAdapter, type GodwitAdapterOptions } from '#lib/subpaths/bull-board.js';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import { QueueModule } from '#lib/module/queue.module.js';
@@ -150,6 +152,32 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
       backoff: { type: 'exponential', delay: 1_000 },
     });
     expect((await api('GET', '/redis/stats')).body).toMatchObject({ backend: 'redis', mode: 'standalone' });
+  });
+
+  it('shows the last hour by the minute if a process counts it', async () => {
+    const { queue, api } = await boot(platform);
+    await queue.pause();
+    const { engine } = queue as unknown as { engine: QueueEngine };
+    const minute = Math.floor(engine.now() / 60_000) * 60_000;
+    const rowOf = (completed: number) => Object.assign(emptyRow(), { [COMPLETED]: completed });
+    for (const [seq, minutes] of [3, 50, 70].entries()) {
+      const at = minute - minutes * 60_000;
+      const rows = [{ minute: at, name: 'done', row: rowOf(minutes) }];
+      const hour = Math.floor(at / 3_600_000) * 3_600_000;
+      await engine.admin.countMinutes('work', { lane: 'test', seq: seq + 1, hour, rows });
+    }
+    const { completed, failed } = (await api('GET', '/queues/work/metrics')).body;
+    const first = completed.data.findIndex((count: number) => count > 0);
+    // The minute may have changed since.
+    expect([2, 3]).toContain(first);
+    const shown = completed.data.flatMap((count: number, at: number) =>
+      count > 0 ? [[at - first, count]] : [],
+    );
+    expect(shown).toEqual([
+      [0, 3],
+      [47, 50],
+    ]);
+    expect([completed.meta.prevCount, failed.data.length]).toEqual([0, 59]);
   });
 
   it('turns to any page', async () => {

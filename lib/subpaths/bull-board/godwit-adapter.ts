@@ -16,6 +16,7 @@ import type {
   QueueWorker,
   Status,
 } from '@bull-board/api/dist/types.js';
+import { COMPLETED, DEAD, HOUR_MS, hoursOf, MINUTE_MS } from '../../contract/history.js';
 import { worksOn } from '../../contract/process-verbs.js';
 import { InvalidOptionError, WrongStateError } from '../../errors.js';
 import { parseDuration } from '../../job/duration.js';
@@ -166,11 +167,22 @@ class Adapter extends BaseAdapter {
     }
   }
 
-  /** The counters of today; the store keeps no counters by the minute. */
+  /** The counters of today, and the minutes of the last hour, the newest first. Only `history` counts by the minute. */
   async getMetrics(type: MetricsType): Promise<QueueMetrics> {
-    const { total } = await this.queue.stats({ days: 1 });
+    const engine = this.queue['engine'];
+    const now = engine.now();
+    const [{ total }, rows] = await Promise.all([
+      this.queue.stats({ days: 1 }),
+      engine.admin.minutes(this.queue.name, hoursOf(now - HOUR_MS, now)),
+    ]);
     const count = type === 'completed' ? total.processed : total.dead;
-    return { meta: { count, prevTS: 0, prevCount: 0 }, data: [], count: 0 };
+    const minutes = Array.from({ length: HOUR_MS / MINUTE_MS }, () => 0);
+    for (const { minute, row } of rows) {
+      const age = Math.floor((now - minute) / MINUTE_MS);
+      if (minutes[age] !== undefined) minutes[age] += row[type === 'completed' ? COMPLETED : DEAD]!;
+    }
+    const [current = 0, ...data] = minutes;
+    return { meta: { count, prevTS: Math.floor(now), prevCount: count - current }, data, count: data.length };
   }
 
   getRedisInfo(): Promise<string | null> {
