@@ -14,6 +14,14 @@ const open = useBrowser();
 const overflowOf = (page: Page) =>
   page.evaluate(() => Math.max(0, document.documentElement.scrollWidth - window.innerWidth));
 
+/** The texts of buttons that are cut off. */
+const cutButtonsOf = (page: Page) =>
+  page
+    .locator('main button:visible')
+    .evaluateAll((buttons) =>
+      buttons.filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.textContent),
+    );
+
 describe.each([1280, 360])('pages with long words, %i px wide', (width) => {
   it('do not scroll sideways', async () => {
     const long = 'x'.repeat(200);
@@ -64,6 +72,7 @@ describe.each([1280, 360])('pages with long words, %i px wide', (width) => {
       await page.getByText(shown).first().waitFor();
       const overflow = await overflowOf(page);
       if (overflow > 0) wide.push([path, overflow]);
+      for (const button of await cutButtonsOf(page)) wide.push([`${path}: ${button}`, 0]);
     }
     expect(wide).toEqual([]);
     gate.open();
@@ -94,7 +103,7 @@ const busy = (name: string) => ({
 });
 
 /** The pages of queues with large numbers. */
-async function openBusy(width: number) {
+async function openBusy(width: number, attention: readonly object[] = [], path = 'queues') {
   const dashboard = await bootDashboard(redis);
   const { page, faults } = await open(dashboard.url, { viewport: { width, height: 900 } });
   const names = ['shop.notifications', 'shop.emails', 'media'];
@@ -104,12 +113,12 @@ async function openBusy(width: number) {
     await route.fulfill({ json: { ...me, queues: names, pausable: names } });
   });
   await page.route('**/api/v1/overview', (route) =>
-    route.fulfill({ json: { now, queues: names.map(busy), attention: [], processes: 12 } }),
+    route.fulfill({ json: { now, queues: names.map(busy), unreadable: {}, attention, processes: 12 } }),
   );
   const byQueue = Object.fromEntries(names.map((name) => [name, name === 'media' ? FAST : TIMES]));
   const step = { stepMs: 60_000, times: [now], completed: [1], failed: [0], byName: {}, isCounted: true };
   await page.route('**/api/v1/series?*', (route) => route.fulfill({ json: { ...step, byQueue } }));
-  await page.goto(`${dashboard.url}queues`);
+  await page.goto(`${dashboard.url}${path}`);
   await page.getByRole('button', { name: 'Pause media' }).waitFor();
   return { page, faults };
 }
@@ -121,6 +130,21 @@ describe('pages with large numbers', () => {
     expect(await table.evaluate((box) => box.scrollWidth - box.clientWidth)).toBe(0);
     await page.getByRole('cell', { name: '≈ 4.2 s · 1.1 min · 3.4 min' }).first().waitFor();
     await page.getByRole('cell', { name: '≈ 118 · 237 · 248 ms' }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it('give a table with a group the alignment of its numbers, 1280 px wide', async () => {
+    const { page, faults } = await openBusy(1280);
+    const isRight = (name: string) =>
+      page
+        .getByRole('columnheader', { name })
+        .evaluate((cell) => getComputedStyle(cell).textAlign === 'right');
+    expect(await Promise.all(['Dead', 'Oldest', 'Per min', 'Failed'].map(isRight))).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ]);
     expect(faults).toEqual([]);
   });
 
@@ -136,9 +160,12 @@ describe('pages with large numbers', () => {
     const { page, faults } = await openBusy(360);
     const lines = await page.getByText('1.1 min').first().evaluate(linesOf);
     expect(lines.filter((line) => !/^(≈\s)?\d/.test(line))).toEqual([]);
-    const ends = await page
-      .locator('tbody td:visible')
-      .evaluateAll((cells) => cells.map((cell) => Math.round(cell.getBoundingClientRect().right)));
+    const ends = await page.locator('tbody td:visible').evaluateAll((cells) =>
+      cells.map((cell) => {
+        const { paddingRight } = getComputedStyle(cell);
+        return Math.round(cell.getBoundingClientRect().right - Number.parseFloat(paddingRight));
+      }),
+    );
     expect(new Set(ends).size).toBe(2);
     const nav = page.getByRole('navigation', { name: 'Pages' });
     await nav.getByRole('link', { name: 'Redis' }).click();
@@ -147,6 +174,21 @@ describe('pages with large numbers', () => {
     await expect.poll(() => nav.getByRole('link', { name: 'Redis' }).boundingBox().then(isSeen)).toBe(true);
     expect(faults).toEqual([]);
   });
+});
+
+it('an overview that lists much fits a window, and shows the rest on demand', async () => {
+  const list = Array.from({ length: 12 }, (_, at) => ({
+    level: 'bad',
+    text: `Trouble ${at}.`,
+    page: 'queues',
+  }));
+  const { page, faults } = await openBusy(1280, list, '');
+  const shown = page.getByRole('link', { name: 'Trouble' });
+  expect(await shown.count()).toBe(10);
+  await page.getByText('2 more').click();
+  await page.getByText('Trouble 11.').waitFor();
+  expect(await shown.count()).toBe(12);
+  expect(faults).toEqual([]);
 });
 
 describe('a chart of times', () => {

@@ -4,7 +4,7 @@ import type { QueueTimes, SeriesView } from '../../../lib/subpaths/dashboard/ser
 import type { Attention, OverviewView, QueueView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
 import { Chart } from '../chart.js';
-import { compact, percentiles, plural, span } from '../format.js';
+import { compact, count, percentiles, plural, span } from '../format.js';
 import { JobsChart, useSeries } from '../history.js';
 import { rates, sample, waitingOf } from '../samples.js';
 import { pauseOrResume } from '../queue-acts.js';
@@ -12,6 +12,8 @@ import { href, me, queuePath } from '../state.js';
 import { Card, Empty, Spark, Table, Tile, UnreadableQueues, Waiting } from '../widgets.js';
 
 const EVERY_MS = 3_000;
+/** With many queues, the others would push all else out of sight. */
+const MOST_ITEMS = 10;
 
 export function useOverview() {
   const polled = usePoll<OverviewView>('overview', EVERY_MS);
@@ -71,11 +73,15 @@ export function Overview() {
             here.
           </Empty>
         ) : (
-          <ul class="attention">
-            {attention.map((one, at) => (
-              <Item key={at} one={one} />
-            ))}
-          </ul>
+          <>
+            <Items list={attention.slice(0, MOST_ITEMS)} />
+            {attention.length > MOST_ITEMS && (
+              <details>
+                <summary>{count(attention.length - MOST_ITEMS)} more</summary>
+                <Items list={attention.slice(MOST_ITEMS)} />
+              </details>
+            )}
+          </>
         )}
       </Card>
       <History series={series} />
@@ -123,6 +129,16 @@ function History({ series }: { series: SeriesView | undefined }) {
         For the last 72 hours, with times of runs and waits, set history: true in QueueModule.forRoot().
       </p>
     </Card>
+  );
+}
+
+function Items({ list }: { list: readonly Attention[] }) {
+  return (
+    <ul class="attention">
+      {list.map((one, at) => (
+        <Item key={at} one={one} />
+      ))}
+    </ul>
   );
 }
 
@@ -255,7 +271,8 @@ function GroupRow({
       <td class="num">{compact(sum(({ counts }) => counts.delayed))}</td>
       <td class="num">{compact(sum(({ counts }) => counts.dead))}</td>
       {Array.from({ length: columns - 3 }, (_, at) => (
-        <td key={at} />
+        // The first two columns have numbers, which their headings follow.
+        <td key={at} class={at < 2 ? 'num' : ''} />
       ))}
       <td class="num">{compact(sum(({ today }) => today.processed))}</td>
       <td class="num">{compact(sum(({ today }) => today.failed))}</td>

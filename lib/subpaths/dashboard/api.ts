@@ -133,10 +133,13 @@ const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
     rights,
     byName: total.byName,
     days: days.map(({ byName: _, ...day }) => day),
-    limits: [...limits.filter(isSet), ...groups, ...idle],
+    limits: [...limits.filter(isSet), ...[...groups, ...idle].toSorted(byName)],
     hasMoreGroups: cursor !== null || ruled.cursor !== null,
   };
 };
+
+const names = new Intl.Collator('en', { numeric: true });
+const byName = (a: LimitInfo, b: LimitInfo) => names.compare(a.name ?? '', b.name ?? '');
 
 /** The list of limits has an entry for the queue even if the queue has no limits. */
 function isSet({ rate, concurrency, maxSize, breaker, retryBudget, isLive, heldForMs }: LimitInfo): boolean {

@@ -1,9 +1,15 @@
 import { counted, quoted } from '../../job/text.js';
 import type { LimitField } from '../../contract/limit-verbs.js';
 import type { LimitsOfQueue, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { span } from './time-text.js';
 import type { Attention, QueueView } from './views.js';
 
 const LATE_MS = 60_000;
+
+/** Without the seconds of longer times, which would change the text at each look. */
+function timeOf(ms: number): string {
+  return span(ms < 60_000 ? ms : ms - (ms % 60_000)).replaceAll('\u00a0', ' ');
+}
 
 /** What needs attention, the worst first. */
 export function attentionOf(
@@ -38,7 +44,7 @@ export function attentionOf(
       level: 'warn',
       queue,
       page: 'schedules',
-      text: `Schedule ${quoted(id)} is ${Math.floor(lateMs / 60_000)} min late.`,
+      text: `Schedule ${quoted(id)} is ${timeOf(lateMs)} late.`,
     });
   found.push(...limits.flatMap(stoppedBy));
   const versions = [...new Set(workers.map(({ versions }) => versions.godwit))];
@@ -63,7 +69,7 @@ function waitingIn(queue: QueueView, maxOldestMs: number): Attention[] {
   else if (!paused && pausedPlace !== null && counts.waiting > 0)
     isBad('workers', `It is paused in ${pausedPlace}, and has ${waiting}.`);
   else if (!paused && oldestWaitingMs !== null && oldestWaitingMs > maxOldestMs)
-    isBad('queue', `The oldest of ${waiting} has waited for ${Math.floor(oldestWaitingMs / 60_000)} min.`);
+    isBad('queue', `The oldest of ${waiting} has waited for ${timeOf(oldestWaitingMs)}.`);
   if (paused)
     found.push({
       level: 'warn',
@@ -83,7 +89,7 @@ function stoppedBy({ queue, limits }: LimitsOfQueue): Attention[] {
     if (!isOpen && blockedForMs === 0) return [];
     const text = isOpen
       ? `The circuit breaker of ${of} is ${breaker}, because too many runs failed.`
-      : `No job of ${of} starts for ${Math.ceil(blockedForMs / 1_000)} s more: it is held.`;
+      : `No job of ${of} starts for ${timeOf(blockedForMs)} more: it is held.`;
     return [{ level: 'warn' as const, ...place, text }];
   });
 }
