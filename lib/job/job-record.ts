@@ -41,7 +41,7 @@ export interface RecordOptions {
 }
 
 /** The options of a job as a worker reads them. */
-interface StoredJobOptions {
+export interface StoredJobOptions {
   readonly attempts?: number;
   readonly backoff?: StoredBackoff | BackoffName;
   readonly timeoutMs?: number;
