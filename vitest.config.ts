@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Specs that take a minute or two. `narrow-line` and `accessible-pages` start later: next to these they would miss their time limits. */
 const LONG =
-  /\/test\/(chaos|failover|model|memory)\/|dashboard-pages\.spec|\/(releases|time-and-shape|worker-death|counters|dispatch|embedded-process|forged|lost-reply|queues|side-by-side|stopping)\.spec/;
+  /\/test\/(chaos|failover|model|memory|soak)\/|dashboard-pages\.spec|\/(releases|time-and-shape|worker-death|counters|dispatch|embedded-process|forged|lost-reply|queues|side-by-side|stopping)\.spec/;
 
 /** Without times of an earlier run Vitest takes large files first; a small one that takes a minute would then end long after all others. */
 class LongFirst extends BaseSequencer {
@@ -34,7 +34,7 @@ const SHARED = [
  * faults, benches, pages in a browser, the tools of these tests. `npm run test:proofs` runs them, and so does CI.
  */
 const PROOFS = [
-  'test/{chaos,failover,model,trials}/**/*.spec.ts',
+  'test/{chaos,failover,model,soak,trials}/**/*.spec.ts',
   'test/faults/{clocks,half-open,killed-groups,large-values,narrow-line,planted,registry,releases,replicated,slow-line,worker-death}.spec.ts',
   'test/connections/{cluster-silent,replicated,sentinel}.spec.ts',
   'test/versions/**/*.spec.ts',

@@ -1,0 +1,120 @@
+import type { GroupOptions, NameLimitOptions, QueueLimitOptions } from '#lib/options/limit-options.js';
+import type { QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
+import { Random } from '../chaos/random.js';
+
+/** What the applications of one run look like. All of it follows from the seed. */
+export interface Plan {
+  readonly seed: number;
+  readonly shared: NonNullable<QueueModuleOptions['limits']>;
+  readonly queues: readonly QueuePlan[];
+  readonly apps: readonly AppPlan[];
+  /** How many acts the run has: adds, cancels, pauses, restarts. */
+  readonly acts: number;
+}
+
+export type Order = 'none' | 'fair' | 'strict';
+
+export interface QueuePlan extends Pick<QueueOptions, 'limits' | 'groups' | 'uses' | 'maxWaiting'> {
+  readonly name: string;
+  readonly order: Order;
+  /** Jobs of this name come to their handler in batches. */
+  readonly batch: { readonly size: number; readonly minSize: number } | null;
+}
+
+export interface AppPlan {
+  readonly concurrency: number;
+  /** The queues whose jobs it runs. */
+  readonly runs: readonly string[];
+  /** Whether one pool runs all its queues. */
+  readonly isOnePool: boolean;
+}
+
+/** `batch` goes to batches in queues that have them; `bundle` collects items. */
+export const NAMES = ['first', 'second', 'batch'] as const;
+export const BUNDLE = 'bundle';
+export const GROUPS = ['g1', 'g2', 'g3', 'g4', 'g5'] as const;
+
+/** Gives `value` with this chance, else nothing. */
+function maybe<T extends object>(random: Random, chance: number, value: () => T): T | Record<never, never> {
+  return random.next() < chance ? value() : {};
+}
+
+function rateOf(random: Random) {
+  const window = random.pick(['sliding', 'fixed', 'bucket'] as const);
+  return { max: random.int(5, 30), per: random.int(100, 300), window };
+}
+
+function nameLimit(random: Random): NameLimitOptions {
+  return {
+    ...maybe(random, 0.6, () => ({ concurrency: random.int(1, 4) })),
+    ...maybe(random, 0.3, () => ({ rate: rateOf(random) })),
+    ...maybe(random, 0.2, () => ({ retryBudget: { max: random.int(3, 10), per: 200 } })),
+  };
+}
+
+function queueLimits(random: Random, hasGroups: boolean): QueueLimitOptions {
+  const names = hasGroups
+    ? {}
+    : maybe(random, 0.4, () => ({ names: { first: nameLimit(random), batch: nameLimit(random) } }));
+  const breaker = {
+    failures: random.int(5, 15),
+    ratio: 0.8,
+    window: 500,
+    openFor: random.int(50, 200),
+    probes: 2,
+  };
+  return { ...nameLimit(random), ...names, ...maybe(random, 0.2, () => ({ breaker })) };
+}
+
+function groupOptions(random: Random, order: 'fair' | 'strict'): GroupOptions {
+  return {
+    order,
+    ...(order === 'fair'
+      ? maybe(random, 0.6, () => ({ concurrency: random.int(1, 3) }))
+      : maybe(random, 0.5, () => ({ onDead: 'block' as const }))),
+    ...maybe(random, 0.3, () => ({ rate: rateOf(random) })),
+  };
+}
+
+function queuePlan(random: Random, name: string, shared: readonly string[]): QueuePlan {
+  const order = random.pick<Order>(['none', 'none', 'fair', 'strict']);
+  const size = random.int(2, 4);
+  return {
+    name,
+    order,
+    ...maybe(random, 0.6, () => ({ limits: queueLimits(random, order !== 'none') })),
+    ...(order === 'none' ? {} : { groups: groupOptions(random, order) }),
+    ...(shared.length > 0 ? maybe(random, 0.5, () => ({ uses: [random.pick(shared)] })) : {}),
+    ...maybe(random, 0.2, () => ({
+      maxWaiting: {
+        limit: random.int(10, 40),
+        onFull: random.pick(['reject', 'dropNew', order === 'none' ? 'dropOldest' : 'reject'] as const),
+      },
+    })),
+    batch: random.next() < 0.5 ? { size, minSize: random.int(1, size) } : null,
+  };
+}
+
+export function planOf(seed: number): Plan {
+  const random = new Random(seed);
+  const shared = Object.fromEntries(
+    ['api', 'disk']
+      .slice(0, random.int(0, 2))
+      .map((name) => [
+        name,
+        { concurrency: random.int(1, 5), ...maybe(random, 0.3, () => ({ rate: rateOf(random) })) },
+      ]),
+  );
+  const names = ['one', 'two', 'three'].slice(0, random.int(1, 3));
+  const queues = names.map((name) => queuePlan(random, name, Object.keys(shared)));
+  const apps = Array.from({ length: random.int(1, 3) }, (_, at): AppPlan => {
+    const some = names.filter(() => random.next() < 0.7);
+    // The first runs all, so that each queue has a worker.
+    return {
+      concurrency: random.int(4, 12),
+      runs: at === 0 || some.length === 0 ? names : some,
+      isOnePool: random.next() < 0.5,
+    };
+  });
+  return { seed, shared, queues, apps, acts: random.int(80, 250) };
+}

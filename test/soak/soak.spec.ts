@@ -1,0 +1,39 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { useRedis } from '../support/redis.js';
+import { planOf } from './plan.js';
+import { soak } from './soak.js';
+
+const redis = useRedis({ leaves: ['active', 'worker', 'workers'] });
+const runs = Number(process.env['SOAK_RUNS'] ?? 3);
+const first = Number(process.env['SOAK_SEED'] ?? 1);
+const seeds = Array.from({ length: runs }, (_, i) => first + i);
+
+/** Ends the connections of the applications to Redis. */
+async function cut(): Promise<void> {
+  for (const { id } of await redis.clients()) await redis.admin.client('KILL', 'ID', Number(id!));
+}
+
+async function faultsOf(seed: number, nemesis?: () => Promise<void>) {
+  const { faults, jobs, starts } = await soak(redis, planOf(seed), nemesis);
+  console.log(`seed ${seed}: ${jobs} jobs, ${starts} runs, ${faults.length} faults`);
+  return faults;
+}
+
+describe('whole applications with random options, jobs and acts', () => {
+  afterEach(() => vi.unstubAllEnvs());
+  // Waits of a run end earlier, and say for what.
+  vi.setConfig({ testTimeout: 240_000 });
+
+  it.each(seeds)('end every job once and pass no limit, seed %i', async (seed) => {
+    expect(await faultsOf(seed)).toEqual([]);
+  });
+
+  it.each(seeds)('do so while their connections are cut, seed %i', async (seed) => {
+    expect(await faultsOf(seed, cut)).toEqual([]);
+  });
+
+  it.each(seeds)('do so in memory, seed %i', async (seed) => {
+    vi.stubEnv('GODWIT_ENGINE', 'memory');
+    expect(await faultsOf(seed)).toEqual([]);
+  });
+});
