@@ -195,6 +195,7 @@ interface Share {
   readonly count: number;
   readonly seq: number;
   readonly granted: number;
+  readonly waits: boolean;
 }
 
 /** The fields of the limit book that the comparison reads. */
@@ -255,8 +256,8 @@ function addLimits(queue: MemoryQueue, put: Put): void {
     ...[...shares.shares].map(([limit, rows]): [string, string] => [
       limit,
       rows
-        .map(({ queue: of, worker, till, count, seq, granted }) =>
-          [of, worker, till, count, seq, granted].join(' '),
+        .map(({ queue: of, worker, till, count, seq, granted, waits }) =>
+          [of, worker, till, count, seq, granted, ...(waits ? ['w'] : [])].join(' '),
         )
         .join('\n'),
     ]),
