@@ -35,7 +35,7 @@ export const BUNDLE = 'bundle';
 export const GROUPS = ['g1', 'g2', 'g3', 'g4', 'g5'] as const;
 
 /** Gives `value` with this chance, else nothing. */
-function maybe<T extends object>(random: Random, chance: number, value: () => T): T | Record<never, never> {
+function maybe<T extends object>(random: Random, chance: number, value: () => T): Partial<T> {
   return random.next() < chance ? value() : {};
 }
 
