@@ -184,14 +184,14 @@ export class QueueInspector {
     return { queues, faults };
   }
 
-  /** @internal The limits of these queues, with their groups; the shared limits have the empty name. */
+  /** @internal The limits of these queues that can be read, with their groups; the shared limits have the empty name. */
   async limits(names: readonly string[], faults?: Map<string, Error>): Promise<LimitsOfQueue[]> {
     const { limits } = this.engine;
     const read = async (queue: string): Promise<LimitsOfQueue> => ({
       queue,
       ...(await limits.overview(queue)),
     });
-    const found = await readEach(names, read, faults);
+    const found = await readSome(names, read, faults);
     if (names.length > 0)
       found.push({ queue: '', limits: await limits.shared(names[0]!), groups: { ready: 0, resting: 0 } });
     return found;
@@ -207,7 +207,7 @@ export class QueueInspector {
   ): Promise<{ readonly queue: string; readonly lagMs: number }[]> {
     const { schedules } = this.engine;
     const read = async (queue: string) => ({ queue, lagMs: await scheduleLag(schedules, queue) });
-    return readEach(await schedules.scheduled(names), read, faults);
+    return readSome(await schedules.scheduled(names), read, faults);
   }
 
   /** @internal Names of the queues of this application. */
@@ -249,14 +249,25 @@ export async function readEach<T>(
   faults?: Map<string, Error>,
   atOnce = AT_ONCE,
 ): Promise<T[]> {
+  const found = await readSome(names, read, faults, atOnce);
+  const first = names.length > 0 && faults?.get(names[0]!);
+  if (first && found.length === 0) throw first;
+  return found;
+}
+
+/** Like `readEach`, but returns an empty list if no queue can be read and there are `faults`. */
+async function readSome<T>(
+  names: readonly string[],
+  read: (name: string) => Promise<T>,
+  faults: Map<string, Error> | undefined,
+  atOnce = AT_ONCE,
+): Promise<T[]> {
   const found: T[] = [];
-  let first: Error | undefined;
   const tryToRead = async (name: string): Promise<T[]> => {
     try {
       return [await read(name)];
     } catch (error) {
       if (!faults || isPassing(error)) throw error;
-      first ??= error as Error;
       faults.set(name, error as Error);
       return [];
     }
@@ -264,7 +275,6 @@ export async function readEach<T>(
   for (let at = 0; at < names.length; at += atOnce) {
     found.push(...(await Promise.all(names.slice(at, at + atOnce).map(tryToRead))).flat(1));
   }
-  if (first && found.length === 0) throw first;
   return found;
 }
 
