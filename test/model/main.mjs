@@ -1,25 +1,15 @@
 // Plays many sequences on Redis and on the memory engine: `npm run test:model -- [how many] [--seed <number>] [--path <path>] [--replay <path>]`.
-// What fails is told with its seed and paths; given back, they play it again.
-import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
+// A failure names its seed and paths. Given as options, they replay it.
+import { runVitest } from '../support/vitest.mjs';
 
 const args = process.argv.slice(2);
 const option = (name) => (args.includes(name) ? args[args.indexOf(name) + 1] : undefined);
 const runs = /^\d+$/.test(args[0] ?? '') ? args[0] : '2000';
 const seed = option('--seed') ?? String(Date.now() % 2_147_483_648);
-const env = { ...process.env, MODEL_RUNS: runs, MODEL_SEED: seed };
+const env = { MODEL_RUNS: runs, MODEL_SEED: seed };
 if (option('--path')) env.MODEL_PATH = option('--path');
 if (option('--replay')) env.MODEL_REPLAY = option('--replay');
 
 console.error(`${runs} sequences, seed ${seed}`);
 const specs = ['test/model/sequential.spec.ts', 'test/model/interleaved.spec.ts'];
-const child = spawn(
-  process.execPath,
-  ['node_modules/vitest/vitest.mjs', 'run', ...specs, '--disable-console-intercept'],
-  {
-    cwd: fileURLToPath(new URL('../..', import.meta.url)),
-    env,
-    stdio: 'inherit',
-  },
-);
-child.on('exit', (code) => (process.exitCode = code ?? 1));
+runVitest(specs, env);

@@ -34,7 +34,7 @@ export const NAMES = ['first', 'second', 'batch'] as const;
 export const BUNDLE = 'bundle';
 export const GROUPS = ['g1', 'g2', 'g3', 'g4', 'g5'] as const;
 
-/** Gives `value` with this chance, else nothing. */
+/** Returns `value()` with this probability, otherwise an empty object. */
 function maybe<T extends object>(random: Random, chance: number, value: () => T): Partial<T> {
   return random.next() < chance ? value() : {};
 }

@@ -14,7 +14,7 @@ import type { Task, Watch } from './watch.js';
 
 /** What every application of a run has in common. */
 export interface Stage {
-  readonly redis: Pick<TestRedis, 'url' | 'prefix'>;
+  readonly redis: Pick<TestRedis, 'url' | 'prefix' | 'keys'>;
   readonly plan: Plan;
   readonly watch: Watch;
   readonly logs: Logs;
@@ -24,7 +24,7 @@ export interface Stage {
 async function work(watch: Watch, job: Job<Task | Task[]>): Promise<number> {
   // A job with several items does what the first says.
   const task = Array.isArray(job.data) ? job.data[0]! : job.data;
-  const run = watch.sheetOf(job.queue, job.id).runs;
+  const run = watch.recordOf(job.queue, job.id).runs;
   // A job that ran out of time in its first run does not in the next.
   await pause(run === 1 ? task.ms : 1, undefined, { signal: job.signal });
   if (run > task.fails) return task.n;
@@ -52,14 +52,14 @@ function processorOf(watch: Watch, queues: readonly QueuePlan[], concurrency: nu
       return Promise.allSettled(jobs.map((job) => run(job)));
     }
 
-    hears({ type, job }: JobEventOf<'completed' | 'dead'>) {
-      watch.sheetOf(job.queue, job.id).heard.push(type);
+    onEnd({ type, job }: JobEventOf<'completed' | 'dead'>) {
+      watch.recordOf(job.queue, job.id).received.push(type);
     }
   }
   const { prototype } = SoakProcessor;
-  const methodOf = (key: 'one' | 'many' | 'hears') => Object.getOwnPropertyDescriptor(prototype, key)!;
+  const methodOf = (key: 'one' | 'many' | 'onEnd') => Object.getOwnPropertyDescriptor(prototype, key)!;
   Handle('*')(prototype, 'one', methodOf('one'));
-  OnJob(['completed', 'dead'])(prototype, 'hears', methodOf('hears'));
+  OnJob(['completed', 'dead'])(prototype, 'onEnd', methodOf('onEnd'));
   const batch = queues.every((queue) => queue.batch) ? queues[0]!.batch : null;
   if (batch) HandleBatch('batch', { ...batch, timeout: 30 })(prototype, 'many', methodOf('many'));
   Processor(

@@ -3,7 +3,7 @@ import { useRedis } from '../support/redis.js';
 import { planOf } from './plan.js';
 import { soak } from './soak.js';
 
-const redis = useRedis({ leaves: ['active', 'worker', 'workers'] });
+const redis = useRedis();
 const runs = Number(process.env['SOAK_RUNS'] ?? 3);
 const first = Number(process.env['SOAK_SEED'] ?? 1);
 const seeds = Array.from({ length: runs }, (_, i) => first + i);
@@ -21,7 +21,7 @@ async function faultsOf(seed: number, nemesis?: () => Promise<void>) {
 
 describe('whole applications with random options, jobs and acts', () => {
   afterEach(() => vi.unstubAllEnvs());
-  // Waits of a run end earlier, and say for what.
+  // Each wait has a shorter limit, and its error names what it waited for.
   vi.setConfig({ testTimeout: 240_000 });
 
   it.each(seeds)('end every job once and pass no limit, seed %i', async (seed) => {

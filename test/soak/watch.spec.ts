@@ -24,7 +24,7 @@ describe('the checks of a run', () => {
       watch.begins(job(id));
       watch.ends(job(id));
       ended(id, 'completed');
-      watch.sheetOf('q', id).heard.push('completed');
+      watch.recordOf('q', id).received.push('completed');
     }
     expect([...watch.faults, ...watch.faultsOfEnds()]).toEqual([]);
   });
@@ -61,18 +61,18 @@ describe('the checks of a run', () => {
     expect(watch.faults).toEqual(['q job-0 of group g1 starts after a later job (0 after 1)']);
   });
 
-  it('find a job that ended twice, has not ended, or still runs, and an end that only @OnJob heard', () => {
+  it('find a job that ended twice, has not ended, or still runs, and an end that only @OnJob received', () => {
     const { watch, job, ended } = watchOf();
     for (const type of ['completed', 'dead'] as const) ended('twice', type);
     for (const type of ['dead', 'dead', 'completed', 'removed'] as const) ended('retried', type);
     watch.added('q', 'open');
     watch.begins(job('runs'));
-    watch.sheetOf('q', 'heard').heard.push('dead');
+    watch.recordOf('q', 'received').received.push('dead');
     expect(watch.faultsOfEnds()).toEqual([
       'q twice ended as completed, dead',
       'q open has not ended',
       'q runs still runs',
-      'q heard: @OnJob heard dead, events are ',
+      'q received: @OnJob received dead, events are ',
     ]);
   });
 });

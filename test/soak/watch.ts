@@ -1,6 +1,5 @@
-import type { QueueEvent } from '#lib/events/queue-event.js';
+import { isEnd, type QueueEvent } from '#lib/events/queue-event.js';
 import type { Job } from '#lib/job/job.js';
-import { isEnd } from '#lib/events/queue-event.js';
 import type { Plan, QueuePlan } from './plan.js';
 
 /** The data of each job. */
@@ -8,21 +7,22 @@ export interface Task {
   /** The place of its add among all adds of the run. */
   readonly n: number;
   readonly ms: number;
-  /** How its runs end: the first `fails` of them fail. */
+  /** How many runs fail before one completes. */
   readonly fails: number;
-  readonly fault: 'error' | 'unrecoverable' | 'limited' | 'snooze' | 'none';
+  /** How they fail. */
+  readonly fault: 'error' | 'unrecoverable' | 'limited' | 'snooze';
 }
 
-interface Sheet {
+/** What has happened to a job. */
+interface JobRecord {
   readonly queue: QueuePlan;
   readonly id: string;
-  readonly group: string | undefined;
   isAdded: boolean;
   runs: number;
   running: number;
   readonly ends: string[];
-  /** What `@OnJob` heard of its ends. */
-  readonly heard: string[];
+  /** The ends that an `@OnJob` method received. */
+  readonly received: string[];
 }
 
 /** How many jobs run at once that count against one limit, and how many may. */
@@ -31,10 +31,10 @@ interface Gauge {
   most: number;
 }
 
-/** Watches all runs and events, and notes what must not be. */
+/** Watches all runs and events, and collects the faults. */
 export class Watch {
   readonly faults: string[] = [];
-  readonly sheets = new Map<string, Sheet>();
+  readonly jobs = new Map<string, JobRecord>();
   /** Starts so far, for the summary. */
   starts = 0;
   private readonly gauges = new Map<string, Gauge>();
@@ -52,32 +52,32 @@ export class Watch {
     if (this.faults.length < 20) this.faults.push(text);
   }
 
-  sheetOf(queue: string, id: string, group?: string): Sheet {
+  recordOf(queue: string, id: string): JobRecord {
     const key = `${queue} ${id}`;
-    let sheet = this.sheets.get(key);
-    if (!sheet) {
+    let record = this.jobs.get(key);
+    if (!record) {
       const counts = { isAdded: false, runs: 0, running: 0 };
-      sheet = { queue: this.queues.get(queue)!, id, group, ...counts, ends: [], heard: [] };
-      this.sheets.set(key, sheet);
+      record = { queue: this.queues.get(queue)!, id, ...counts, ends: [], received: [] };
+      this.jobs.set(key, record);
     }
-    return sheet;
+    return record;
   }
 
   begins(job: Job): void {
     const { queue, id, group } = job;
-    const sheet = this.sheetOf(queue, id, group ?? undefined);
+    const record = this.recordOf(queue, id);
     this.starts += 1;
-    sheet.runs += 1;
-    sheet.running += 1;
-    if (sheet.running > 1) this.fault(`${queue} ${id} runs twice at once`);
-    if (sheet.ends.some((end) => end !== 'dead'))
-      this.fault(`${queue} ${id} starts after ${sheet.ends.join(', ')}`);
+    record.runs += 1;
+    record.running += 1;
+    if (record.running > 1) this.fault(`${queue} ${id} runs twice at once`);
+    if (record.ends.some((end) => end !== 'dead'))
+      this.fault(`${queue} ${id} starts after ${record.ends.join(', ')}`);
     for (const [name, most] of this.limitsOf(job)) {
       const gauge = this.gauge(name, most);
       gauge.running += 1;
       if (gauge.running > gauge.most) this.fault(`${gauge.running} of ${gauge.most} run at once: ${name}`);
     }
-    if (sheet.queue.order === 'strict' && group && this.isInOrder) {
+    if (record.queue.order === 'strict' && group && this.isInOrder) {
       const line = `${queue} ${group}`;
       const { n } = job.data as Task;
       const before = this.places.get(line) ?? -1;
@@ -88,22 +88,22 @@ export class Watch {
   }
 
   ends(job: Job): void {
-    this.sheetOf(job.queue, job.id).running -= 1;
+    this.recordOf(job.queue, job.id).running -= 1;
     for (const [name] of this.limitsOf(job)) this.gauge(name, 0).running -= 1;
   }
 
   event(event: QueueEvent): void {
-    if (isEnd(event)) this.sheetOf(event.queue, event.jobId).ends.push(event.type);
+    if (isEnd(event)) this.recordOf(event.queue, event.jobId).ends.push(event.type);
   }
 
   /** A job was added: it must end. */
   added(queue: string, id: string): void {
-    this.sheetOf(queue, id).isAdded = true;
+    this.recordOf(queue, id).isAdded = true;
   }
 
   /** What is wrong with how the jobs have ended so far. Events may still be on their way. */
   faultsOfEnds(): string[] {
-    return [...this.sheets.values()].flatMap((sheet) => [...faultsOf(sheet)]);
+    return [...this.jobs.values()].flatMap((record) => [...faultsOf(record)]);
   }
 
   /** A limit was changed. After it was lowered, jobs that run already may still be more. */
@@ -132,7 +132,7 @@ export class Watch {
   }
 }
 
-function* faultsOf({ queue, id, isAdded, ends, heard, running }: Sheet): Generator<string> {
+function* faultsOf({ queue, id, isAdded, ends, received, running }: JobRecord): Generator<string> {
   const job = `${queue.name} ${id}`;
   if (running > 0) yield `${job} still runs`;
   if (isAdded && ends.length === 0) yield `${job} has not ended`;
@@ -141,7 +141,7 @@ function* faultsOf({ queue, id, isAdded, ends, heard, running }: Sheet): Generat
   if (own.slice(0, -1).some((end) => end !== 'dead')) yield `${job} ended as ${ends.join(', ')}`;
   for (const type of ['completed', 'dead']) {
     const count = (list: readonly string[]) => list.filter((one) => one === type).length;
-    if (count(heard) > count(ends))
-      yield `${job}: @OnJob heard ${heard.join(', ')}, events are ${ends.join(', ')}`;
+    if (count(received) > count(ends))
+      yield `${job}: @OnJob received ${received.join(', ')}, events are ${ends.join(', ')}`;
   }
 }
