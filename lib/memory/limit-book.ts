@@ -76,8 +76,8 @@ export class LimitBook {
     return /[gn]/.test(this.flags) && !this.flags.includes('a');
   }
 
-  get hasSlots(): boolean {
-    return this.slots.size > 0;
+  get slotCount(): number {
+    return this.slots.size;
   }
 
   /** Deletes everything except the limits in the code: the running processes have written them when they started. */

@@ -297,6 +297,25 @@ describe('a worker that has nothing to start', () => {
     expect((await callsOf('bzpopmin', 'evalsha')) - before).toBeLessThanOrEqual(4);
   });
 
+  it('asks Redis for nothing while a shared limit is full and a job of its queue has a slot', async () => {
+    const gate = latch('the end of the slow job');
+    const { queue, ended, get } = await bootQueue(redis, {
+      handlers: { slow: () => gate.promise, job: () => undefined },
+      queue: { uses: ['api'], limits: { concurrency: 2 } },
+      root: { limits: { api: { concurrency: 1 } }, lease: { duration: '1h' } },
+    });
+    await until(async () => (await get(QueueInspector).workers()).length === 1, PATIENT);
+    await queue.add('slow', 0);
+    const shared = queue.limits.shared('api');
+    await until(async () => (await shared.state())?.running === 1, PATIENT);
+    const { id } = await queue.add('job', 1);
+    const before = await callsOf('bzpopmin', 'evalsha');
+    await pause(500);
+    expect((await callsOf('bzpopmin', 'evalsha')) - before).toBeLessThanOrEqual(4);
+    gate.open();
+    await ended(id);
+  });
+
   async function callsOf(...commands: string[]): Promise<number> {
     const info = await redis.admin.info('commandstats');
     return commands.reduce((sum, name) => {
