@@ -257,6 +257,10 @@ export interface ExchangeCall {
    */
   readonly pipelined?: boolean;
   readonly leaseMs: number;
+  /**
+   * How many jobs to claim. Below 0: none, and shared limits let no other worker of the queue start one. So none is woken for jobs
+   * that wait.
+   */
   readonly want: number;
   /** Maximum bytes of bodies in the reply. A single job is returned even if it is larger. @default no limit */
   readonly maxBytes?: number;

@@ -69,7 +69,7 @@ export function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: Que
   queue.promoteDue(RULES.promoteMax);
   const { claimed, isCut } = queue.limits.isOn ? NOTHING : claim(queue, worker, call);
   // A worker that no longer claims leaves the slots that it has freed to others.
-  if (queue.limits.slotCount < slotsBefore && call.want === 0) queue.ring();
+  if (queue.limits.slotCount < slotsBefore && call.want < 1) queue.ring();
   if (limits.maxEvents > 0) says.push(...claimed.map(activated));
   if (soonest < Infinity && queue.pausedAt === null && queue.dueInMs! >= soonest - queue.now)
     queue.ringSooner();
@@ -122,7 +122,7 @@ export function claim(
   // A suspect that this worker may not take does not count. Otherwise a ring for it would wake this worker again and again.
   const left = wait.size + prioritized.size + (maySuspect ? suspects.size : 0);
   // The ring that woke this worker may have been the only one.
-  if (left > 0) queue.ring();
+  if (left > 0 && want >= 0) queue.ring();
   return { claimed, isCut };
 }
 

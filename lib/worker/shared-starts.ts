@@ -46,7 +46,8 @@ export class SharedStarts {
     this.granted = null;
     const share = await this.ask({ seq, want });
     if (call.worker === this.worker) this.granted = share.granted;
-    const answer = await engine.exchange(queue, { ...call, want: share.granted });
+    const isRefused = want > 0 && share.granted === 0;
+    const answer = await engine.exchange(queue, { ...call, want: isRefused ? -1 : share.granted });
     if (call.worker === this.worker) this.granted = 0;
     if (answer.kind !== 'exchanged') return answer;
     const { claimed } = answer;

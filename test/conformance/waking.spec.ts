@@ -82,6 +82,26 @@ describe.each(ENGINES)('waking on %s', (kind) => {
     expect(await wasRung()).toBe(false);
   });
 
+  it('does not ring for jobs that shared limits let no worker start', async () => {
+    await t.add('a');
+    await silence();
+    await t.exchanged({ want: -1 });
+    expect(await wasRung()).toBe(false);
+    await t.exchanged({ want: 0 });
+    expect(await wasRung()).toBe(true);
+  });
+
+  it('rings if a worker that claims nothing frees a slot, and not if other jobs have slots', async () => {
+    await t.engine.limits.set(QUEUE, 'q', 'code', { concurrency: 1 });
+    await t.add('a', 'b');
+    await t.claim(1);
+    await silence();
+    for (const want of [0, -1]) await t.exchanged({ want });
+    expect(await wasRung()).toBe(false);
+    await t.exchanged({ want: -1, settled: [completed('a')] });
+    expect(await wasRung()).toBe(true);
+  });
+
   it('does not ring for a job that was there already, nor when a job has ended', async () => {
     await t.hold('a');
     await silence();

@@ -297,11 +297,14 @@ describe('a worker that has nothing to start', () => {
     expect((await callsOf('bzpopmin', 'evalsha')) - before).toBeLessThanOrEqual(4);
   });
 
-  it('asks Redis for nothing while a shared limit is full and a job of its queue has a slot', async () => {
+  it.each([
+    ['', {}],
+    [' and a job of its queue has a slot', { limits: { concurrency: 2 } }],
+  ])('asks Redis for nothing while a shared limit is full%s', async (_, limits) => {
     const gate = latch('the end of the slow job');
     const { queue, ended, get } = await bootQueue(redis, {
       handlers: { slow: () => gate.promise, job: () => undefined },
-      queue: { uses: ['api'], limits: { concurrency: 2 } },
+      queue: { uses: ['api'], ...limits },
       root: { limits: { api: { concurrency: 1 } }, lease: { duration: '1h' } },
     });
     await until(async () => (await get(QueueInspector).workers()).length === 1, PATIENT);

@@ -155,7 +155,7 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
     called,
     fc.record({
       worker: speaker,
-      want: fc.nat({ max: wantMax }),
+      want: fc.integer({ min: -1, max: wantMax }),
       maxBytes: fc.constantFrom(undefined, undefined, undefined, 60),
       maySuspect: fc.boolean(),
       settled: fc.array(settlement, { minLength: Math.min(1, runsMax), maxLength: runsMax, size: 'max' }),

@@ -161,8 +161,8 @@ if #ids > 0 then
 end
 
 -- The ring that woke this worker may have been the only one. If more work can start, the next idle worker is woken. A worker that
--- no longer claims leaves the slots that it has freed to others.
-if left > 0 and opens_in == rule_supplyMore or traces.has_freed and arg_want == 0 then ring() end
+-- no longer claims leaves the slots that it has freed to others. Below 0, shared limits let no worker start these jobs.
+if left > 0 and opens_in == rule_supplyMore and arg_want >= 0 or traces.has_freed and arg_want < 1 then ring() end
 if soonest < math.huge and opens_in ~= rule_supplyPaused and next_due(now) >= soonest - now then ring_sooner() end
 
 if #ids > 0 or held_before > 0 then
