@@ -74,9 +74,11 @@ export class DueJobs {
 
   /**
    * With a free slot, an exchange moves the jobs and claims some. Without one, they are only moved, and the doorbell wakes
-   * another worker.
+   * another worker. If a claim of another queue has all slots, this queue gets its turn after that claim, because it no longer
+   * counts as empty.
    */
   private due(): void {
+    this.claimer.mayHaveJobs();
     if (this.claimer.want() > 0) return this.claimer.exchangeSoon();
     this.engine.promote(this.claimer.queue, RULES.promoteMax).then(
       ({ dueInMs }) => this.plan(dueInMs),

@@ -124,14 +124,15 @@ export abstract class SlotUser {
     this.slots.changed();
   }
 
-  private get age(): number {
-    return performance.now() - this.emptyAt;
-  }
-
-  private mayHaveJobs(): void {
+  /** The queue no longer counts as empty. */
+  mayHaveJobs(): void {
     if (this.emptyInRound < 0) return;
     this.emptyInRound = -1;
     this.slots.joined(this);
+  }
+
+  private get age(): number {
+    return performance.now() - this.emptyAt;
   }
 }
 

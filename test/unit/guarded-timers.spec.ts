@@ -47,7 +47,8 @@ it('due jobs are moved a little later', async () => {
     failed();
     return Promise.resolve({ promoted: 1, dueInMs: null });
   });
-  const jobs = new DueJobs({ promote } as never, { queue: 'work', want: () => 0 } as Claimer);
+  const claimer = { queue: 'work', want: () => 0, mayHaveJobs: () => undefined };
+  const jobs = new DueJobs({ promote } as never, claimer as Claimer);
   atEnd(() => jobs.stop());
   jobs.plan(10);
   await vi.advanceTimersByTimeAsync(5_000);
