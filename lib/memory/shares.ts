@@ -95,7 +95,7 @@ export class ShareBook {
 
   private stopWaiting(limit: string, all: readonly Share[], mine: Share): void {
     mine.waits = false;
-    if (all.some((one) => one.queue === mine.queue && one.waits)) return;
+    if (all.some((one) => one.queue === mine.queue && one.waits && one.granted === 0)) return;
     const waiting = this.waiting.get(limit);
     waiting?.delete(mine.queue);
     if (waiting?.size === 0) this.waiting.delete(limit);

@@ -130,6 +130,13 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ seq: 2, kept: 0, unused: true })).toMatchObject({ woken: [] });
   });
 
+  it('do not wake the queue of that worker if another worker of the queue found some places', async () => {
+    await set('api', { concurrency: 3 });
+    expect(await ask({ want: 2 })).toMatchObject({ granted: 2 });
+    expect(await ask({ want: 2, worker: 'w2' })).toMatchObject({ granted: 1, isFull: true });
+    expect(await ask({ kept: 0, unused: true })).toMatchObject({ woken: [] });
+  });
+
   it('are full for a worker that runs fewer jobs, but wants more than there are places', async () => {
     await set('api', { concurrency: 2 });
     expect(await ask({ want: 2 })).toMatchObject({ granted: 2 });
