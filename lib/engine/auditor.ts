@@ -209,7 +209,7 @@ function readFacts(raw: RawFacts, workers: readonly string[]): AuditFacts {
 /** The same as `lease_of` in `shared/hold.lua`. */
 function leaseOf(text: string): number | null {
   const ms = count(text);
-  return ms >= 100 && ms <= 3_600_000 ? ms : null;
+  return ms >= RULES.leaseMinMs && ms <= RULES.leaseMaxMs ? ms : null;
 }
 
 function subjects(violations: readonly Violation[]): { ids: string[]; others: Violation[] } {

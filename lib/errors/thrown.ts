@@ -1,10 +1,11 @@
 import { show } from './show.js';
 
-const MAX_MESSAGE = 4096;
-
 /*
  * Reads anything that was thrown. It may be no error, no object, or an object that throws when it is read: nothing here throws.
  */
+
+/** Maximum number of characters of a message. */
+export const MAX_MESSAGE = 4096;
 
 /** The message of a thrown value; a description of the value if it has none. */
 export function messageOf(thrown: unknown): string {

@@ -18,10 +18,17 @@ export const RULES = {
   dueSchedulesMax: 100,
   /** How many jobs of a line are examined to find the oldest one that has not failed before. */
   oldestMax: 100,
+  /** Maximum number of leases in one answer, both of those that end soon and of those that end too late. */
+  overdueMax: 100,
+  /** The shortest and the longest lease that a worker may have. */
+  leaseMinMs: 100,
+  leaseMaxMs: 3_600_000,
   /** How long the record of a process outlives its lease, so that a log line can name the process of a lost worker. */
   rememberMs: 600_000,
   /** Maximum number of entries beyond their age or number that one call trims. */
   trimStep: 500,
+  /** Progress with more bytes is large in an event. The total size of such events is limited; the others are limited by number. */
+  largeEvent: 1_024,
   /**
    * Progress with more bytes is large. The total size of large values is limited; the others are limited by the number of jobs.
    */
@@ -70,6 +77,11 @@ export const RULES = {
   supplyLimited: -4,
   /** Maximum number of lines of groups and names. A score combines line and rank; up to this number it is exact in a double. */
   linesMax: 2_097_150,
+  /** How far the turn of a line with weight 1 moves with each job. */
+  turnStep: 1_024,
+  /** In how many slices a sliding window is counted, without and with a `burst` below `max`. */
+  slices: 100,
+  pacedSlices: 1_000,
   /** How many jobs one claim sorts into lines, and how many lines it examines in one step. */
   sortMax: 250,
 } as const;

@@ -15,9 +15,6 @@ import type { Ended, MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
 import { RULES } from '../job/rules.js';
 
-/** Maximum number of leases in one answer, both of those that end soon and of those that end too late. */
-const OVERDUE = 100;
-
 /** Renews the one lease for all jobs of a worker. A worker without jobs needs none. */
 export function beat(queue: MemoryQueue, name: string, leaseMs: number): BeatAnswer {
   const worker = queue.workers.get(name);
@@ -36,11 +33,11 @@ export function beat(queue: MemoryQueue, name: string, leaseMs: number): BeatAns
 export function overdue(queue: MemoryQueue, withinMs: number, leaseMs: number) {
   const { now } = queue;
   const all = queue.leased();
-  const near = all.filter(({ leaseAt }) => leaseAt <= now + withinMs).slice(0, OVERDUE);
+  const near = all.filter(({ leaseAt }) => leaseAt <= now + withinMs).slice(0, RULES.overdueMax);
   const far = all
     .filter(({ leaseAt }) => leaseAt > now + leaseMs)
     .toReversed()
-    .slice(0, OVERDUE);
+    .slice(0, RULES.overdueMax);
   return [...near, ...far].map(({ name, leaseAt }) => ({ worker: name, endsInMs: leaseAt - now }));
 }
 

@@ -278,7 +278,7 @@ export class LimitedClaim {
       line,
       rule,
       most,
-      step: 1024 / (rule.weight ?? 1),
+      step: RULES.turnStep / (rule.weight ?? 1),
       tokens: left,
       nextMs,
       room: Math.min(rule.paused ? 0 : free, left),
@@ -324,9 +324,13 @@ export class LimitedClaim {
       const from = Math.min(...alive.map(({ turn }) => turn));
       const still: Candidate[] = [];
       for (const of of alive) {
-        if (of.turn >= from + share * 1024) still.push(of);
+        if (of.turn >= from + share * RULES.turnStep) still.push(of);
         else if (left > 0) {
-          const count = Math.min(left, of.room, Math.max(1, Math.floor((share * 1024) / of.step + 0.5)));
+          const count = Math.min(
+            left,
+            of.room,
+            Math.max(1, Math.floor((share * RULES.turnStep) / of.step + 0.5)),
+          );
           const taken = count >= 1 ? this.takeOf(of, count) : 0;
           of.isEmpty = taken < count;
           left -= taken;

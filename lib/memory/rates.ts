@@ -1,4 +1,5 @@
 import type { LimitRule, RateRule } from '../contract/limit-verbs.js';
+import { RULES } from '../job/rules.js';
 
 // The same as `shared/rates.lua`, with the same texts.
 
@@ -37,7 +38,7 @@ export function rateCharged(rate: RateRule, text: string, now: number, count: nu
   }
   const { used, kept, current } = slicesIn(rate, text, now);
   if (count < 0) {
-    const slice = Math.floor((at * (isPaced(rate) ? 1000 : 100)) / rate.per);
+    const slice = Math.floor((at * slicesOf(rate)) / rate.per);
     const { rest, back } = takenBack(kept, slice, Math.min(-count, used));
     return `${used - back}${rest}`;
   }
@@ -72,8 +73,12 @@ function isPaced({ window, burst, max }: RateRule): boolean {
   return window === 'sliding' && burst < max;
 }
 
+function slicesOf(rate: RateRule): number {
+  return isPaced(rate) ? RULES.pacedSlices : RULES.slices;
+}
+
 function slicesIn(rate: RateRule, text: string, now: number) {
-  const slices = isPaced(rate) ? 1000 : 100;
+  const slices = slicesOf(rate);
   const width = rate.per / slices;
   const current = Math.floor((now * slices) / rate.per);
   const [sum, ...all] = text.split(' ');

@@ -100,7 +100,7 @@ export const DEFAULT_WORKING: ResolvedWorking = {
 };
 
 const readLease = shape({
-  duration: field('leaseMs', duration(100, 3_600_000)),
+  duration: field('leaseMs', duration(RULES.leaseMinMs, RULES.leaseMaxMs)),
   maxStalls: field('maxStalls', integer(0, 1_000)),
   maxBlock: field('maxBlockMs', timer(1_000)),
 });

@@ -1,6 +1,6 @@
 import { types } from 'node:util';
 import { show } from '../errors/show.js';
-import { read } from '../errors/thrown.js';
+import { MAX_MESSAGE, read } from '../errors/thrown.js';
 import { backoffDelay } from '../job/backoff.js';
 import { readDuration } from '../job/duration.js';
 import type { ClaimedJob } from '../contract/engine.js';
@@ -12,7 +12,6 @@ import type { JobPolicy } from '../options/job-options.js';
 import type { UnknownJobRule } from '../options/module-options.js';
 import type { Run } from './run.js';
 
-const MAX_MESSAGE = 4096;
 const MAX_STACK = 16_384;
 /** Longest time for an asynchronous backoff function. */
 const MAX_BACKOFF_MS = 10_000;

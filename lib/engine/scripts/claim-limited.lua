@@ -111,7 +111,7 @@ local function load_line(text, state)
   at = math.max(tonumber(at), reached)
   -- One constructor with all fields: a table that grows field by field takes several times as long, and so does one with more than 16.
   local line = { number = number, text = text, name = name, priorities = priorities, rule = rule, most = most, running = running,
-    room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, turn = at, began = at, step = 1024 / (rule.weight or 1),
+    room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, turn = at, began = at, step = rule_turnStep / (rule.weight or 1),
     got = 0, used = 0, count = 0, is_empty = false, has_more = false }
   if priorities ~= '0' then line.numbers = numbers_in(line, number) end
   if rule.rate or has_blocks then
@@ -196,10 +196,10 @@ local function take_turns(alive, left)
     local share, first, still = math.ceil(left / #alive), math.huge, {}
     for _, line in ipairs(alive) do first = math.min(first, line.turn) end
     for _, line in ipairs(alive) do
-      if line.turn >= first + share * 1024 then
+      if line.turn >= first + share * rule_turnStep then
         still[#still + 1] = line
       elseif left > 0 then
-        local count = line.room == 1 and 1 or math.min(left, line.room, math.max(1, math.floor(share * 1024 / line.step + 0.5)))
+        local count = line.room == 1 and 1 or math.min(left, line.room, math.max(1, math.floor(share * rule_turnStep / line.step + 0.5)))
         local taken = count >= 1 and take_of(line, count) or 0
         line.is_empty, left = taken < count, left - taken
         if taken == count and line.room >= 1 then still[#still + 1] = line end

@@ -1,7 +1,7 @@
 --@needs types, clock, logs, event, large-values
 -- Stores the progress or a log line of a running job. A run that has lost its job is ignored.
 check_types(key_meta, key_progress, key_logs)
-if #arg_progress > 1024 then
+if #arg_progress > rule_largeEvent then
   check_types(key_large)
 end
 -- Only a few values this large fit the limit, so they can be counted at once.

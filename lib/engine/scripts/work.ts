@@ -1,4 +1,11 @@
-import type { AdoptAnswer, ClaimAnswer, ClaimedJob, ExchangeAnswer, Supply } from '../../contract/engine.js';
+import type {
+  AdoptAnswer,
+  ClaimAnswer,
+  ClaimedJob,
+  ExchangeAnswer,
+  QueueLook,
+  Supply,
+} from '../../contract/engine.js';
 import { RULES } from '../../job/rules.js';
 import { bodiesOf, claims, lines, ms } from '../codec/replies.js';
 import { LETTERED_JOBS, LINE_KEYS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
@@ -209,15 +216,6 @@ export const claimLimited = defineScript({
   },
 });
 
-/** What was found in one of the queues, which is given by its index. */
-export interface Found {
-  readonly place: number;
-  readonly work: boolean;
-  readonly dueInMs: number | null;
-  readonly leaseInMs: number | null;
-  readonly scheduleInMs: number | null;
-}
-
 const FIELDS = 5;
 
 export const look = defineScript({
@@ -229,7 +227,8 @@ export const look = defineScript({
   args: { known: 'int' },
   /** workers: for each queue the worker that asks. */
   lists: ['workers'],
-  reply: (raw: number[]): Found[] =>
+  /** place: the index of the queue. */
+  reply: (raw: number[]): (Omit<QueueLook, 'queue'> & { place: number })[] =>
     Array.from({ length: raw.length / FIELDS }, (_, i) => {
       const [place = 0, work = 0, due = -1, lease = -1, schedule = -1] = raw.slice(i * FIELDS);
       return { place, work: work === 1, dueInMs: ms(due), leaseInMs: ms(lease), scheduleInMs: ms(schedule) };

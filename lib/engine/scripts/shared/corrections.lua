@@ -18,6 +18,6 @@ end
 local function rate_corrected(rate, text, now, count, at)
   if count >= 0 or rate.window == 'fixed' or rate.window == 'bucket' then return rate_charged(rate, text, now, count) end
   local used, _, _, _, _, _, kept = slices_in(rate, text, now)
-  local rest, back = taken_back(kept, math.floor(at * (is_paced(rate) and 1000 or 100) / rate.per), math.min(-count, used))
+  local rest, back = taken_back(kept, math.floor(at * slices_of(rate) / rate.per), math.min(-count, used))
   return string.format('%.14g%s', used - back, rest)
 end

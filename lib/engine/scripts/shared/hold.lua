@@ -33,5 +33,5 @@ local function end_lease(worker) redis.call('ZREM', key_workers, worker) end
 -- The lease length of a worker, from its record. If the record has no valid length, that of the caller.
 local function lease_of(text)
   local ms = count_in(text)
-  return ms >= 100 and ms <= 3600000 and ms or arg_leaseMs
+  return ms >= rule_leaseMinMs and ms <= rule_leaseMaxMs and ms or arg_leaseMs
 end

@@ -4,7 +4,7 @@
 -- trimmed.
 local function trim_large(bytes)
   local last = redis.call('HGET', key_meta, 'events')
-  if bytes <= 1024 or not last then return end
+  if bytes <= rule_largeEvent or not last then return end
   local before = redis.call('ZRANGE', key_large, -1, -1, 'WITHSCORES')[2]
   local all = (tonumber(before) or 0) + bytes
   redis.call('ZADD', key_large, all, last)

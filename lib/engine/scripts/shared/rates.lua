@@ -9,10 +9,12 @@
 -- Whether starts of a sliding window are spread.
 local function is_paced(rate) return rate.window == 'sliding' and rate.burst < rate.max end
 
+local function slices_of(rate) return is_paced(rate) and rule_pacedSlices or rule_slices end
+
 -- The starts that count, the last slice and its starts, when the first slice stops counting, the width of a slice and the current slice,
 -- and the slices as text, with and without the last one. Only slices that no longer count, and the last one, are read.
 local function slices_in(rate, text, now)
-  local slices, used, from = is_paced(rate) and 1000 or 100, string.match(text, '^(%-?[%d.]+)()')
+  local slices, used, from = slices_of(rate), string.match(text, '^(%-?[%d.]+)()')
   local current, width, slice, count, after = math.floor(now * slices / rate.per), rate.per / slices, nil, 0, from or 1
   repeat
     used, from = (used or 0) - count, after
