@@ -103,8 +103,6 @@ export interface ShareAnswer {
   readonly granted: number;
   /** Milliseconds until a rate limit grants more; null if no rate limit refuses jobs. */
   readonly opensInMs: number | null;
-  /** A concurrency limit refuses more jobs. */
-  readonly isFull: boolean;
   /** Queues whose workers found no place earlier and may find one now. */
   readonly woken: readonly string[];
 }

@@ -57,7 +57,6 @@ export class ShareBook {
       return { limit, rule, all, mine, places };
     });
     granted = known ?? granted;
-    let isFull = false;
     const woken: string[] = [];
     for (const { limit, rule, all, mine, places } of takes) {
       const { count: before, till } = mine;
@@ -79,14 +78,14 @@ export class ShareBook {
       mine.till = now + leaseMs;
       if (unused) this.stopWaiting(limit, all, mine);
       if (places < want) {
-        isFull = mine.waits = true;
+        mine.waits = true;
         this.waiting.set(limit, (this.waiting.get(limit) ?? new Set()).add(queue));
       } else if (mine.count < before) {
         woken.push(...(this.waiting.get(limit) ?? []));
         if (this.waiting.delete(limit)) for (const share of all) share.waits = false;
       }
     }
-    return { granted, opensInMs: opensInMs > 0 ? Math.ceil(opensInMs) : null, isFull, woken };
+    return { granted, opensInMs: opensInMs > 0 ? Math.ceil(opensInMs) : null, woken };
   }
 
   private living(limit: string, now: number): Share[] {

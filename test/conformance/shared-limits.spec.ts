@@ -23,7 +23,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
       leaseMs: LEASE_MS,
       ...call,
     });
-  const nothing = { isFull: false, opensInMs: null, woken: [] };
+  const nothing = { opensInMs: null, woken: [] };
 
   it.each(['sliding', 'fixed', 'bucket'] as const)(
     'grant no more than a %s rate lets all queues start, and take back what was not needed',
@@ -31,7 +31,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
       await set('api', rate(5, window));
       expect(await ask({ want: 3 })).toEqual({ ...nothing, granted: 3 });
       const second = await ask({ want: 9 }, OTHER);
-      expect(second).toMatchObject({ granted: 2, isFull: false });
+      expect(second).toMatchObject({ granted: 2 });
       expect(second.opensInMs).toBeGreaterThan(0);
       expect(await ask({ want: 1, seq: 2 })).toMatchObject({ granted: 0 });
       await ask({ seq: 1, kept: 1 }, OTHER);
@@ -92,20 +92,20 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
   it('let at most concurrency jobs run, and wake the queue that found no place', async () => {
     await set('api', { concurrency: 3 });
     expect(await ask({ want: 2 })).toEqual({ ...nothing, granted: 2 });
-    expect(await ask({ want: 4 }, OTHER)).toEqual({ ...nothing, granted: 1, isFull: true });
+    expect(await ask({ want: 4 }, OTHER)).toEqual({ ...nothing, granted: 1 });
     expect(await ask({ want: 1, running: 1 }, OTHER)).toMatchObject({ granted: 1 });
     await ask({ kept: 1, running: 1 }, OTHER);
     expect(await t.engine.limits.shared(QUEUE)).toMatchObject([{ running: 3 }]);
-    expect(await ask({ want: 2, seq: 2, running: 1 }, OTHER)).toMatchObject({ granted: 0, isFull: true });
+    expect(await ask({ want: 2, seq: 2, running: 1 }, OTHER)).toMatchObject({ granted: 0 });
     expect(await ask({ running: 1 })).toEqual({ ...nothing, granted: 0, woken: [OTHER] });
     expect(await ask({ want: 2, seq: 3, running: 1 }, OTHER)).toMatchObject({ granted: 1 });
   });
 
   it('wake all queues that found no place, once', async () => {
     await set('api', { concurrency: 1 });
-    expect(await ask({ want: 1 })).toMatchObject({ granted: 1, isFull: false });
+    expect(await ask({ want: 1 })).toMatchObject({ granted: 1 });
     for (const queue of [OTHER, THIRD, OTHER])
-      expect(await ask({ want: 1 }, queue)).toMatchObject({ granted: 0, isFull: true });
+      expect(await ask({ want: 1 }, queue)).toMatchObject({ granted: 0 });
     expect((await ask({})).woken.toSorted()).toEqual([OTHER, THIRD].toSorted());
     expect(await ask({ want: 1, seq: 2 })).toMatchObject({ granted: 1 });
     expect(await ask({ seq: 2 })).toMatchObject({ woken: [] });
@@ -113,35 +113,36 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
 
   it('do not wake the queue of a worker that had no job for its places', async () => {
     await set('api', { concurrency: 1 });
-    expect(await ask({ want: 2 })).toMatchObject({ granted: 1, isFull: true });
+    expect(await ask({ want: 2 })).toMatchObject({ granted: 1 });
     expect(await ask({ kept: 0, unused: true })).toMatchObject({ woken: [] });
-    expect(await ask({ want: 2, seq: 2 })).toMatchObject({ granted: 1, isFull: true });
-    expect(await ask({ want: 1 }, OTHER)).toMatchObject({ granted: 0, isFull: true });
+    expect(await ask({ want: 2, seq: 2 })).toMatchObject({ granted: 1 });
+    expect(await ask({ want: 1 }, OTHER)).toMatchObject({ granted: 0 });
     expect(await ask({ seq: 2, kept: 0, unused: true })).toMatchObject({ woken: [OTHER] });
   });
 
   it('wake the queue of that worker if another worker of the queue found no place meanwhile', async () => {
     await set('api', { concurrency: 1 });
-    expect(await ask({ want: 2 })).toMatchObject({ granted: 1, isFull: true });
-    expect(await ask({ want: 1, worker: 'w2' })).toMatchObject({ granted: 0, isFull: true });
+    expect(await ask({ want: 2 })).toMatchObject({ granted: 1 });
+    expect(await ask({ want: 1, worker: 'w2' })).toMatchObject({ granted: 0 });
     expect(await ask({ kept: 0, unused: true })).toMatchObject({ woken: [QUEUE] });
     // The other worker was woken, so it waits no longer.
-    expect(await ask({ want: 2, seq: 2 })).toMatchObject({ granted: 1, isFull: true });
+    expect(await ask({ want: 2, seq: 2 })).toMatchObject({ granted: 1 });
     expect(await ask({ seq: 2, kept: 0, unused: true })).toMatchObject({ woken: [] });
   });
 
   it('do not wake the queue of that worker if another worker of the queue found some places', async () => {
     await set('api', { concurrency: 3 });
     expect(await ask({ want: 2 })).toMatchObject({ granted: 2 });
-    expect(await ask({ want: 2, worker: 'w2' })).toMatchObject({ granted: 1, isFull: true });
+    expect(await ask({ want: 2, worker: 'w2' })).toMatchObject({ granted: 1 });
     expect(await ask({ kept: 0, unused: true })).toMatchObject({ woken: [] });
   });
 
-  it('are full for a worker that runs fewer jobs, but wants more than there are places', async () => {
+  it('let a worker wait that runs fewer jobs, but wants more than there are places', async () => {
     await set('api', { concurrency: 2 });
     expect(await ask({ want: 2 })).toMatchObject({ granted: 2 });
-    expect(await ask({ want: 1 }, OTHER)).toMatchObject({ granted: 0, isFull: true });
-    expect(await ask({ want: 2, seq: 2, running: 1 })).toMatchObject({ granted: 1, isFull: true, woken: [] });
+    expect(await ask({ want: 1 }, OTHER)).toMatchObject({ granted: 0 });
+    expect(await ask({ want: 2, seq: 2, running: 1 })).toMatchObject({ granted: 1, woken: [] });
+    expect((await ask({ seq: 2 })).woken.toSorted()).toEqual([OTHER, QUEUE].toSorted());
   });
 
   it('free the places of a worker that is gone once its lease is over, and count one that renews it', async () => {
@@ -162,7 +163,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     await ask({ seq: 4, kept: 0 });
     await ask({ seq: 4 });
     await t.advance(1);
-    expect(await ask({ want: 1 }, OTHER)).toMatchObject({ granted: 0, isFull: true });
+    expect(await ask({ want: 1 }, OTHER)).toMatchObject({ granted: 0 });
     await ask({ seq: 5, running: 1 });
     expect(await ask({ want: 2, seq: 2 }, OTHER)).toMatchObject({ granted: 1 });
   });

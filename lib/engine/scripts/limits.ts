@@ -83,10 +83,9 @@ export const share = defineScript({
   },
   /** limits: their names. */
   lists: ['limits'],
-  reply: ([granted, opensInMs, isFull, woken]: readonly [number, number, number, string]): ShareAnswer => ({
+  reply: ([granted, opensInMs, woken]: readonly [number, number, string]): ShareAnswer => ({
     granted,
     opensInMs: opensInMs > 0 ? opensInMs : null,
-    isFull: isFull === 1,
     woken: lines(woken.trimEnd()),
   }),
 });

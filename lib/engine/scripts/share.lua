@@ -26,7 +26,7 @@ for i = limits_first, limits_last do
 end
 granted = known or granted
 
-local is_full, woken = 0, ''
+local woken = ''
 for _, take in ipairs(takes) do
   local mine, counted = take.mine, 0
   local before, granted_at = mine.count, math.min(now, mine.till and mine.till - arg_leaseMs or now)
@@ -44,11 +44,10 @@ for _, take in ipairs(takes) do
   mine.till = now + arg_leaseMs
   if arg_unused == 1 then stop_waiting(take.limit, take.rows, mine) end
   if take.places < arg_want then
-    is_full = 1
     wait_for_share(take.limit, mine)
   elseif mine.count < before then
     woken = woken .. take_waiting(take.limit, take.rows)
   end
   put_shares(take.limit, take.rows)
 end
-return { granted, math.ceil(opens_in), is_full, woken }
+return { granted, math.ceil(opens_in), woken }
