@@ -22,7 +22,6 @@ import { followStream, isObservable } from './observable.js';
 import { FailureLog } from './failure-log.js';
 import type { RunReports } from './run-reports.js';
 import { Run, type Note, type NoteWriter } from './run.js';
-import { UnusedStarts } from './unused-starts.js';
 import { heldBack, withinLimits, RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
 
 const COMPLETED = { kind: 'completed' } as const;
@@ -85,7 +84,8 @@ export class Runner implements NoteWriter {
   private readonly logger = new Log('QueueWorker');
   private readonly failureLog: FailureLog;
   private readonly unknownJobs: UnknownJobs;
-  private readonly unused: UnusedStarts;
+  /** The starts that limits have counted for jobs whose handler was not called. */
+  private unused = new Map<LimitField, number>();
   private readonly missing = new Set<string>();
   /** Whether `completed` events contain results. */
   private readonly hasResultEvents: boolean;
@@ -99,7 +99,6 @@ export class Runner implements NoteWriter {
     this.maxPayloadBytes = maxPayloadBytes;
     this.payloads = payloads;
     this.failureLog = new FailureLog(name, parts.queue.log);
-    this.unused = new UnusedStarts(this.parts.charge, () => this.runs.size > 0);
     this.unknownJobs = new UnknownJobs(unknownJob, unknownJobTimeoutMs, parts.unhandledMs);
   }
 
@@ -155,7 +154,25 @@ export class Runner implements NoteWriter {
 
   /** The handler of a claimed job is not called, so limits must not count its start. */
   notStarted(name: string, { group, cost = 1 }: StoredJobOptions): void {
-    if (this.isLimited) this.unused.add(this.limitsOf(name, group ?? null), cost);
+    if (!this.isLimited) return;
+    // One call takes back the starts of all jobs that one answer brought.
+    if (this.unused.size === 0) queueMicrotask(() => this.takeBackUnused());
+    for (const field of this.limitsOf(name, group ?? null))
+      this.unused.set(field, (this.unused.get(field) ?? 0) + cost);
+  }
+
+  private takeBackUnused(): void {
+    // A handler that runs may be that of a probe.
+    const probesAgain = this.runs.size === 0;
+    const changes = [...this.unused].map(([field, count]) => ({
+      field,
+      holdMs: 0,
+      count: -count,
+      probesAgain,
+    }));
+    this.unused = new Map();
+    // Not awaited: if this call fails, fewer jobs start for a while.
+    this.parts.charge(changes).catch(() => undefined);
   }
 
   /** Gives back a job whose handler still runs. */

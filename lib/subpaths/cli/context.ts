@@ -6,10 +6,9 @@ import { messageOf } from '../../errors/thrown.js';
 import { readDuration } from '../../job/duration.js';
 import { quoted } from '../../job/text.js';
 import type { Inspector } from '../inspector.js';
-import { didYouMean } from './closest.js';
 import { paint, table, type Cell, type Column, type Screen } from './table.js';
 import type { Output } from './output.js';
-import { UsageError } from './usage-error.js';
+import { didYouMean, UsageError } from './usage-error.js';
 
 export const DONE = 0;
 export const FAILED = 1;

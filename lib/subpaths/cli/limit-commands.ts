@@ -1,7 +1,6 @@
 import { quoted } from '../../job/text.js';
 import type { LimitInfo, QueueLimits } from '../../producer/queue-limits.js';
-import { didYouMean } from './closest.js';
-import { UsageError } from './usage-error.js';
+import { didYouMean, UsageError } from './usage-error.js';
 import {
   checkDuration,
   DONE,

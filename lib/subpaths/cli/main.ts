@@ -6,7 +6,6 @@ import { checkUrl, DEFAULT_CONNECTION } from '../../options/connection.js';
 import { VERSION } from '../../worker/registrar.js';
 import { acl } from './acl.js';
 import { actions, actorOf } from './actions.js';
-import { didYouMean } from './closest.js';
 import { COMPLETION_HELP, completionScript } from './completion.js';
 import {
   checkDuration,
@@ -29,7 +28,7 @@ import { standardOutput, type Output } from './output.js';
 import { QUEUE_COMMANDS } from './queue-commands.js';
 import { readArguments, type OptionForm } from './read-arguments.js';
 import { serve } from './serve.js';
-import { UsageError } from './usage-error.js';
+import { didYouMean, UsageError } from './usage-error.js';
 import { WATCH_COMMANDS } from './watch-commands.js';
 
 const COMMANDS: readonly Command[] = [

@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util';
 import { quoted } from '../../job/text.js';
-import { didYouMean } from './closest.js';
-import { UsageError } from './usage-error.js';
+import { didYouMean, UsageError } from './usage-error.js';
 
 /** How the command line writes an option. */
 export interface OptionForm {

@@ -1,3 +1,5 @@
+import { nearest } from '../../job/fields.js';
+
 /** An invalid command line. The message is the reason. */
 export class UsageError extends Error {
   constructor(
@@ -7,4 +9,11 @@ export class UsageError extends Error {
   ) {
     super(message);
   }
+}
+
+/** `; did you mean queues?` if one of the known words begins with this one or is spelt like it, else an empty text. */
+export function didYouMean(word: string, known: readonly string[], prefix = ''): string {
+  const longer = word.length > 1 ? known.find((one) => one.startsWith(word)) : undefined;
+  const near = longer ?? nearest(word, known);
+  return near === undefined ? '' : `; did you mean ${prefix}${near}?`;
 }

@@ -12,7 +12,6 @@ import { counted, quoted } from '../../job/text.js';
 import { HttpServer, metricsAnswer } from '../probes/http-server.js';
 import { scaleRoute } from '../probes/scale.js';
 import { QueueMetrics } from '../prometheus/queue-metrics.js';
-import { didYouMean } from './closest.js';
 import {
   DONE,
   faultTexts,
@@ -28,7 +27,7 @@ import {
 import { doctor } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows, RUN_COLUMNS, runRow, runsOf } from './queue-commands.js';
 import { age, jobsWait, table, type Cell, type Column, type Screen } from './table.js';
-import { UsageError } from './usage-error.js';
+import { didYouMean, UsageError } from './usage-error.js';
 
 const tail: Command = {
   name: 'tail',

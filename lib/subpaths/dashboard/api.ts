@@ -10,7 +10,7 @@ import { decodeBody } from '../../job/job-record.js';
 import { boolean, refuse } from '../../options/check.js';
 import { startTimes } from '../../producer/job-snapshot.js';
 import { listRuledGroups, type LimitInfo } from '../../producer/queue-limits.js';
-import { listActions } from './actions.js';
+import { listActions } from './action-log.js';
 import { addJob, replaceData } from './acts.js';
 import { actOnPage, allowSearch, listBulkActs, resumeBulkAct, startBulkAct, stopBulkAct } from './bulk.js';
 import {
@@ -24,9 +24,8 @@ import {
   type Route,
 } from './call.js';
 import { HttpFault } from './http.js';
-import { findJobs, fingerprintOf, readSearch } from './job-search.js';
+import { findJobs, fingerprintOf, jobsOfSchedule, readSearch } from './job-search.js';
 import { clearGroup, clearLimit, releaseLimit, setGroup, setLimit } from './limit-edits.js';
-import { isJobId, jobsOfSchedule, placesOf } from './lookups.js';
 import { attentionOf } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
 import { editSchedule, NEXT_RUNS, previewSchedule } from './schedule-edits.js';
@@ -177,10 +176,26 @@ const listJobs: Route = async (call, parts): Promise<JobListView> => {
   return { jobs: jobs.map(row), cursor, examined, total, counts, rights, withId: withId && row(withId) };
 };
 
+function isJobId(text: string): boolean {
+  try {
+    return checkJobId(text) === text;
+  } catch {
+    return false;
+  }
+}
+
 /** The name and group of a job, which decide in which line it waits. */
 function lineOf({ body }: StoredJob) {
   const { name = '', options } = decodeBody(body) ?? {};
   return { name, group: options?.group ?? null };
+}
+
+/** Host and process id of the workers of these processes, by the names of the workers. */
+function placesOf(processes: readonly WorkerInfo[]): Record<string, string> {
+  const places = processes.flatMap(({ host, pid, pools }) =>
+    pools.flatMap(({ workers }) => workers.map((worker) => [worker, `${host}:${pid}`] as const)),
+  );
+  return Object.fromEntries(places);
 }
 
 const jobDetail: Route = async (call, parts): Promise<JobDetail> => {

@@ -1,7 +1,7 @@
 import { MOST_EXAMINED, type DataMatch, type JobsPlace, type StoredJob } from '../../contract/admin-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import { InvalidOptionError } from '../../errors.js';
-import { checkJobName } from '../../job/job-id.js';
+import { checkJobName, scheduleOf } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
 import { ENDED_STATES, type JobState } from '../../job/job-state.js';
 import { DEAD_REASONS, type FailureRecord } from '../../job/outcome.js';
@@ -190,4 +190,34 @@ export function fingerprintOf(failure: FailureRecord | null, show: Redactor['tex
     .replaceAll(/\b(?=[a-f]*\d)[0-9a-f]{8,}\b/gi, '#')
     .replaceAll(/\d+/g, '#');
   return `${failure.name}: ${words}`.slice(0, 160);
+}
+
+const MAX_HISTORY = 10;
+/** The search is for an id, which is never hidden. */
+const AS_STORED = { text: (same: string) => same, hidesText: false };
+const STATES = ['waiting', 'delayed', 'active', ...ENDED_STATES] as const;
+
+export interface JobsOfSchedule {
+  /** The latest first, at most ten. */
+  readonly jobs: readonly StoredJob[];
+  /** Whether a search ended before it had looked at all jobs of a state. */
+  readonly isPartial: boolean;
+}
+
+/** The jobs of a schedule that still exist. Their ids begin with its id and an @. */
+export async function jobsOfSchedule(
+  engine: QueueEngine,
+  queue: string,
+  id: string,
+): Promise<JobsOfSchedule> {
+  const contains = `${id}@`.slice(0, 200);
+  const searches = STATES.map((state) =>
+    readSearch({ state, contains, order: 'desc', limit: String(MAX_HISTORY) }),
+  );
+  const pages = await Promise.all(searches.map((search) => findJobs(engine, queue, search, AS_STORED)));
+  const jobs = pages.flatMap((page) => page.jobs).filter((job) => scheduleOf(job.id) === id);
+  return {
+    jobs: jobs.toSorted((a, b) => (timeOf(b) ?? 0) - (timeOf(a) ?? 0)).slice(0, MAX_HISTORY),
+    isPartial: pages.some(({ cursor, jobs: found }) => cursor !== null && found.length < MAX_HISTORY),
+  };
 }

@@ -1,8 +1,0 @@
-import { nearest } from '../../job/fields.js';
-
-/** `; did you mean queues?` if one of the known words begins with this one or is spelt like it, else an empty text. */
-export function didYouMean(word: string, known: readonly string[], prefix = ''): string {
-  const longer = word.length > 1 ? known.find((one) => one.startsWith(word)) : undefined;
-  const near = longer ?? nearest(word, known);
-  return near === undefined ? '' : `; did you mean ${prefix}${near}?`;
-}
