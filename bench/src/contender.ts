@@ -94,7 +94,7 @@ export interface Retry {
   readonly delayMs: number;
 }
 
-export interface Grouping {
+interface Grouping {
   /** The group of job `n`. */
   readonly of: (n: number) => string;
   /** Whether jobs of a group must run one at a time, in the order in which they were added; needs `groups`. */

@@ -128,7 +128,7 @@ const RATES = [0, 1, 10, 50, 200, 1_000];
 export const VERBS = { retry: 'Retry', promote: 'Run now', cancel: 'Cancel', remove: 'Remove' } as const;
 export type BulkKind = keyof typeof VERBS;
 
-export interface BulkTarget {
+interface BulkTarget {
   readonly queue: string;
   readonly filter: Readonly<Record<string, string>>;
   /** The jobs, as the dialog names them. */

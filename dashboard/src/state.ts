@@ -29,7 +29,7 @@ export const frozen = signal(false);
 /** Goes up to load all that is on the page again. */
 export const refreshes = signal(0);
 
-export interface Toast {
+interface Toast {
   readonly text: string;
   readonly isBad: boolean;
 }

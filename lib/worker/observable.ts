@@ -4,7 +4,7 @@ import { jobText } from '../job/text.js';
 import type { HandledJob } from './handler.js';
 
 /** An Observable of RxJS, recognised by its shape: workers run without RxJS. */
-export interface ObservableLike {
+interface ObservableLike {
   subscribe(observer: {
     next: (value: unknown) => void;
     error: (error: unknown) => void;

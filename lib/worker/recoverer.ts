@@ -3,9 +3,9 @@ import type { QueueEngine } from '../contract/engine.js';
 import { counted, quoted } from '../job/text.js';
 
 /** The process of a worker, if it is known. */
-export type FindProcess = (worker: string) => Promise<{ readonly host: string; readonly pid: number } | null>;
+type FindProcess = (worker: string) => Promise<{ readonly host: string; readonly pid: number } | null>;
 
-export interface RecovererLimits {
+interface RecovererLimits {
   readonly leaseMs: number;
   readonly maxStalls: number;
 }

@@ -5,7 +5,7 @@ import { decodeBody } from '../job/job-record.js';
 /** A worker that found no place asks again after this time, because a limit may have changed and a wake-up may be lost. */
 const ASK_AGAIN_MS = 1_000;
 
-export interface SharedStartsParts {
+interface SharedStartsParts {
   readonly engine: Pick<QueueEngine, 'exchange' | 'limits' | 'ring'>;
   readonly queue: string;
   /** The shared limits that the queue uses. */

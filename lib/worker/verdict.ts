@@ -51,7 +51,7 @@ export function heldBack(
 }
 
 /** Called if a backoff function throws. The job continues with a default delay, and the error is logged. */
-export type OnBadBackoff = (error: unknown, delayMs: number) => void;
+type OnBadBackoff = (error: unknown, delayMs: number) => void;
 
 /**
  * What a thrown value means for the job: snoozed, retried, dead, or released. Returns a promise only if the backoff function

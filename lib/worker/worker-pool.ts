@@ -34,7 +34,7 @@ const HELD_BACK_MS = 60_000;
 const OUTRUN_MS = 40;
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';
 
-export interface WorkerPoolParts {
+interface WorkerPoolParts {
   readonly engine: QueueEngine;
   readonly queue: ResolvedQueueOptions;
   /** The slots of this queue, or those it shares with other queues. */

@@ -89,7 +89,7 @@ export class Child {
   }
 }
 
-export interface FleetPlan {
+interface FleetPlan {
   readonly dir: string;
   readonly nemesis: LedgerWriter;
   /** The plan of the next process in this place. */

@@ -8,7 +8,7 @@ import type { Options } from './options.js';
 import type { Store } from './redis/store.js';
 import type { Act } from './schedule.js';
 
-export interface World {
+interface World {
   readonly store: Store;
   readonly fleet: Fleet;
   readonly options: Options;

@@ -24,7 +24,7 @@ export interface ChildPlan {
 export type Broken = 'no-fencing' | 'pop-and-forget';
 
 /** Calls of every kind, besides the many plain jobs. */
-export interface MixedPlan {
+interface MixedPlan {
   /** Folder of the histories of all processes, and the file of this process in it. */
   readonly dir: string;
   readonly file: string;
@@ -35,7 +35,7 @@ export interface MixedPlan {
 }
 
 /** Nonces of one producer: `first`, `first + stride`, … so that the nonces of all producers have no gaps. */
-export interface ProducePlan {
+interface ProducePlan {
   readonly first: number;
   readonly stride: number;
   /** Jobs to be accepted. */

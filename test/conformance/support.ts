@@ -40,7 +40,7 @@ export const LEAVES = [
 ];
 
 /** The engine of the running test, on a clock of the test's own. */
-export interface TestEngine {
+interface TestEngine {
   readonly engine: QueueEngine;
   /** By the clock of the store. */
   readonly now: number;
@@ -66,7 +66,7 @@ export interface TestEngine {
 }
 
 /** How engines of one kind are made, and how their clock is moved. */
-export interface Ground {
+interface Ground {
   make(limits: Partial<QueueLimits>): QueueEngine;
   /** @param queue only of this one. @default the queues of a test */
   setClock(now: number, queue?: string): Promise<void>;
@@ -154,7 +154,7 @@ export function useEngine(kind: Kind, limits: Partial<QueueLimits> = {}): TestEn
   return t;
 }
 
-export function memoryGround(): Ground {
+function memoryGround(): Ground {
   let clock = 0;
   const store = new MemoryStore({ now: () => clock });
   return {
@@ -166,7 +166,7 @@ export function memoryGround(): Ground {
 }
 
 /** The scripts take the time from a key, which no user of the library needs, so that here too it is the test that moves it. */
-export function redisGround({ url, prefix, admin }: TestRedis): Ground {
+function redisGround({ url, prefix, admin }: TestRedis): Ground {
   const clockOf = (key: string) => key.replace(/[^:]*$/, 'clock');
   const clockIn = (queue: string) => clockOf(new QueueKeys(prefix, queue).fixed.meta);
   // Shared limits are those of the queue without a name.

@@ -10,7 +10,7 @@ export interface Example {
 }
 
 /** How to import public names. */
-export type PublicNames = ReadonlyMap<string, { readonly name: string; readonly from: string }>;
+type PublicNames = ReadonlyMap<string, { readonly name: string; readonly from: string }>;
 
 /**
  * Names that examples use without declaring them: of other packages, and of an application. A name that the example

@@ -22,7 +22,7 @@ export const TENANTS: QueueOptions = {
 };
 const PROGRAM = fileURLToPath(new URL('load.mjs', import.meta.url));
 
-export interface LoadPlan {
+interface LoadPlan {
   readonly root: QueueModuleOptions;
   readonly queues: readonly QueueOptions[];
   /** Adds to each queue. Jobs of a queue with groups get a group and a key. @default 300 */

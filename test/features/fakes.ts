@@ -24,7 +24,7 @@ export type History = string[];
 /**
  * The memory engine. It records when it is opened, used and closed. The test decides what its link and its server do.
  */
-export class WatchedEngine extends MemoryEngine {
+class WatchedEngine extends MemoryEngine {
   state: 'new' | 'open' | 'closed' = 'new';
   isThere = true;
   openError: Error | null = null;
@@ -138,7 +138,7 @@ export class FakePool implements Pool {
   }
 }
 
-export interface Fakes {
+interface Fakes {
   readonly app: INestApplicationContext;
   readonly engine: WatchedEngine;
   readonly pools: Map<string, FakePool>;
@@ -149,7 +149,7 @@ export interface Fakes {
   readonly pool: (queue: string) => FakePool;
 }
 
-export interface FakeOptions {
+interface FakeOptions {
   readonly history?: History;
   readonly makePool?: (plan: QueuePlan, history: History, pool: PoolPlan) => FakePool;
 }

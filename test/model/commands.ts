@@ -115,7 +115,7 @@ const replay = command('replay', fc.record({ back: fc.nat({ max: 6 }), fate }), 
 
 // -------------------------------------------------------------------------------------------------------------- workers
 
-export const OUTCOMES: readonly ((of: string) => SettledRun)[] = [
+const OUTCOMES: readonly ((of: string) => SettledRun)[] = [
   completed,
   completed,
   (of) => kept(of, 60_000, '{"ok":true}'),

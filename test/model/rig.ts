@@ -36,7 +36,7 @@ export const MAX_STALLS = 3;
 /** What happens to a call of a script. With `reply lost` the script has run. */
 export type Fate = 'answered' | 'reply lost' | 'call lost';
 
-export interface RigOptions {
+interface RigOptions {
   /** Before the clock in the scripts is replaced. */
   readonly patch?: Patch;
   readonly engines?: number;

@@ -15,7 +15,7 @@ interface Worker {
   readonly leaseMs: number;
 }
 
-export type PastCall = (engine: QueueEngine) => Promise<unknown>;
+type PastCall = (engine: QueueEngine) => Promise<unknown>;
 
 /** Jobs that wait for a moment: the delay that their event reports is by the clock of the process. */
 export const MOMENT = 'moment';

@@ -20,7 +20,7 @@ export interface KeyValue {
   readonly string?: readonly string[];
   readonly until?: number;
 }
-export type Pairs = readonly (readonly [string, string])[];
+type Pairs = readonly (readonly [string, string])[];
 
 export interface Snapshot {
   readonly state: State;

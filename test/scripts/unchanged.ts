@@ -47,7 +47,7 @@ export async function rememberingLonger<T>(q: TestQueue, act: () => Promise<T>):
   return answer;
 }
 
-export interface WrongTypes {
+interface WrongTypes {
   readonly keys: readonly KeyName[];
   /** Sets up a state in which the script would write. Returns the call that runs it. */
   readonly prepare: () => Promise<() => Promise<unknown>>;

@@ -20,7 +20,7 @@ const GONE = new RegExp(`:(${AUDITED.join('|')}|jobs\\w|workers|(worker|active):
 const DRAINS = { timeout: 45_000 } as const;
 const EVENTS_ARRIVE = { timeout: 15_000 } as const;
 
-export interface SoakReport {
+interface SoakReport {
   readonly faults: readonly string[];
   readonly jobs: number;
   readonly starts: number;

@@ -5,7 +5,7 @@ const PASSWORD = 'secret';
 /** The Redis user of a spec that has a server of its own. */
 const OWNER = 'godwit-test';
 
-export interface TestUser {
+interface TestUser {
   readonly url: string;
   readonly user: string;
 }

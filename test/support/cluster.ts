@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach } from 'vitest';
 import type { ConnectionOption } from '#lib/options/connection.js';
 import { startCluster, type RunningCluster, type StartClusterOptions } from '../../tools/redis/cluster.mjs';
 
-export interface TestCluster {
+interface TestCluster {
   readonly running: RunningCluster;
   /** For the code under test. */
   readonly connection: Extract<ConnectionOption, { cluster: unknown }>;

@@ -46,12 +46,12 @@ export interface Stream {
   readonly close: () => void;
 }
 
-export interface AskOptions {
+interface AskOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
 }
 
-export interface DashboardAppOptions extends Pick<ModuleMetadata, 'imports' | 'providers'> {
+interface DashboardAppOptions extends Pick<ModuleMetadata, 'imports' | 'providers'> {
   readonly platform?: 'express' | 'fastify';
   readonly dashboard?: QueueDashboardOptions;
   readonly handlers?: Handlers;

@@ -4,7 +4,7 @@ import ts from 'typescript';
 import { ROOT } from './sources.js';
 
 /** A code block of a page. */
-export interface PageCode {
+interface PageCode {
   readonly page: string;
   /** Number of its first line of code. */
   readonly line: number;

@@ -12,7 +12,7 @@ export type Around = (
   args: readonly unknown[],
 ) => Promise<unknown>;
 
-export interface PatchedClientOptions {
+interface PatchedClientOptions {
   readonly patch?: Patch;
   /**
    * Called for each call of a script instead of sending it. May call `send` later or not at all, and drop its answer.

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 /** Finds claims in a table of promises that are wrong about their specs. */
-export interface Proofs {
+interface Proofs {
   readonly rows: readonly string[];
   /** Rows that name no spec, specs that do not exist, and quotes that a spec does not contain. */
   readonly missing: readonly string[];

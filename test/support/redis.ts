@@ -39,13 +39,13 @@ export interface TestRedis {
   flush(): Promise<void>;
 }
 
-export type ClientInfo = Readonly<Record<string, string>>;
+type ClientInfo = Readonly<Record<string, string>>;
 
 /**
  * Kinds of keys with jobs, settings or history. They may exist when a test ends and are then deleted. A key of any
  * other kind shows that a process did not end in good order, and fails the test.
  */
-export const DATA: readonly string[] = (
+const DATA: readonly string[] = (
   'jobs wait suspects prioritized grouped limits limitStates lines lineStates ready resting slots shares ' +
   'delayed priorities attempts stalls failures dead completed results progress logs ' +
   'unique cancelled upcoming schedules firings scheduleOrder declaredSets events large largeProgress handled meta doorbell lane stats minutes queues alerts actions bulkActs'
@@ -154,7 +154,7 @@ async function expectNoClients(redis: TestRedis): Promise<void> {
 }
 
 /** Throws if a key is not `{prefix…:queue}:kind…` or `{prefix…}:kind…`, or if its kind may not be left behind. */
-export function expectOnlyData(keys: readonly string[], prefix: string, kinds: readonly string[]): void {
+function expectOnlyData(keys: readonly string[], prefix: string, kinds: readonly string[]): void {
   const unexpected = keys.filter((key) => {
     // The queue without a name has what belongs to no queue.
     const found = /^\{([^:{}]*)(?::[^{}]*)?\}:([a-zA-Z]+)(:.*)?$/s.exec(key);

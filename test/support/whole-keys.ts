@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 
 /** A key with all that it has. */
-export interface WholeKey {
+interface WholeKey {
   readonly key: string;
   readonly kind: string;
   /** How long it lives, in ms, and until when, in ms since 1970. Negative if it does not expire. */

@@ -16,7 +16,7 @@ import { processorOf, type Handlers } from '../support/queue-app.js';
 
 export const NOON = new Date('2026-01-01T12:00:00Z');
 
-export interface BenchOptions extends Pick<ModuleMetadata, 'imports'> {
+interface BenchOptions extends Pick<ModuleMetadata, 'imports'> {
   readonly root?: QueueTestingOptions;
   readonly queues?: readonly QueueOptions[];
   /** By queue, then by job name; `*` for every other. */
@@ -25,7 +25,7 @@ export interface BenchOptions extends Pick<ModuleMetadata, 'imports'> {
   readonly providers?: readonly Provider[];
 }
 
-export interface Bench {
+interface Bench {
   readonly module: TestingModule;
   readonly testing: QueueTesting;
   /** The queue `work` as tests see it, and as the application does. */

@@ -5,7 +5,7 @@ import type { EventsStatus } from '#lib/events/event-status.js';
 import { FakeEventEngine } from './fake-event-engine.js';
 
 /** A reader on a fake engine and virtual time, made for each test. Closing it must leave nothing. */
-export class ReaderBench {
+class ReaderBench {
   engine!: FakeEventEngine;
   reader!: StoreEventReader;
   states!: string[];

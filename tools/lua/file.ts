@@ -63,7 +63,7 @@ export function parseLua(name: string, text: string): LuaFile {
   return file;
 }
 
-export function isFragment(name: string): boolean {
+function isFragment(name: string): boolean {
   return name.startsWith('shared/');
 }
 

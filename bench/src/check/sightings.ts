@@ -1,7 +1,7 @@
 import type { Payload } from '../contender.js';
 
 /** A job that was handled, and when. */
-export interface Sighting {
+interface Sighting {
   readonly n: number;
   /** `performance.now()` */
   readonly at: number;

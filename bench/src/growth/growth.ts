@@ -22,7 +22,7 @@ export interface Growth {
   at(size: number): Pick<Scenario, 'jobs' | 'prepare' | 'measure'>;
 }
 
-export interface Axis {
+interface Axis {
   readonly title: string;
   /** @default none: a count */
   readonly unit?: 'bytes';

@@ -25,7 +25,7 @@ export interface Curve {
   readonly promise?: Verdict;
 }
 
-export interface CurvePoint {
+interface CurvePoint {
   readonly size: number;
   readonly summary: Summary;
 }

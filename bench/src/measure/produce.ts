@@ -51,7 +51,7 @@ export async function measureProducing(
 }
 
 /** Some queues keep such settings with the job, so the application that adds has them too. */
-export interface Filling extends Pick<OpenOptions, 'retry' | 'keepResults' | 'groups'> {
+interface Filling extends Pick<OpenOptions, 'retry' | 'keepResults' | 'groups'> {
   /** Jobs to add. */
   readonly count: number;
   /** Number of the first one, which is how many are there already. @default 0 */

@@ -2,7 +2,7 @@ import type { GrowthResult } from '../growth/result.js';
 import type { Result, Row } from '../report/result.js';
 import { LIMIT_LINES, LINES, linesFrom } from './table.js';
 
-export interface Inputs {
+interface Inputs {
   /** The data of the table and the bars; absent if nothing was measured. */
   readonly comparison?: Result;
   /** The data of the table of limits and groups; absent if nothing of it was measured. */

@@ -15,7 +15,7 @@ const EVERY_MS = 3_000;
 /** With many queues, the others would push all else out of sight. */
 const MOST_ITEMS = 10;
 
-export function useOverview() {
+function useOverview() {
   const polled = usePoll<OverviewView>('overview', EVERY_MS);
   const { data } = polled;
   useEffect(() => {

@@ -193,7 +193,7 @@ function time(value: unknown): string {
 }
 
 /** The most common forms as a sentence, and any other unchanged. */
-export function cronInWords(cron: string): string {
+function cronInWords(cron: string): string {
   const [minute = '', hour = '', day, month, week] = cron.split(' ');
   const isDaily = day === '*' && month === '*';
   const isPlain = (text: string) => /^\d+$/.test(text);

@@ -33,7 +33,7 @@ const readList = shape({
 });
 const readFilter = shape(FILTER);
 
-export interface JobSearch {
+interface JobSearch {
   readonly state: JobState;
   readonly name?: string;
   readonly contains?: string | undefined;
@@ -94,7 +94,7 @@ export function wholeNumber(name: string, max: number) {
   };
 }
 
-export interface FoundJobs {
+interface FoundJobs {
   readonly jobs: readonly StoredJob[];
   /** Null on the last page. */
   readonly cursor: string | null;
@@ -197,7 +197,7 @@ const MAX_HISTORY = 10;
 const AS_STORED = { text: (same: string) => same, hidesText: false };
 const STATES = ['waiting', 'delayed', 'active', ...ENDED_STATES] as const;
 
-export interface JobsOfSchedule {
+interface JobsOfSchedule {
   /** The latest first, at most ten. */
   readonly jobs: readonly StoredJob[];
   /** Whether a search ended before it had looked at all jobs of a state. */

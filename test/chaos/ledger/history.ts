@@ -22,7 +22,7 @@ export interface ProcessHistory {
 }
 
 /** Jobs that were taken back from a worker. */
-export interface Recovery {
+interface Recovery {
   readonly name: string;
   readonly jobs: number;
   readonly at: number;
@@ -36,7 +36,7 @@ export interface Deed {
   readonly met: string;
 }
 
-export interface LedgerTerms {
+interface LedgerTerms {
   readonly dir: string;
   readonly seed: number;
   readonly leaseMs: number;

@@ -15,7 +15,7 @@ import { drained } from './drain.js';
 import { MIXED, mixedQueues } from './queues.js';
 import { MixedWorker } from './worker.js';
 
-export interface ShortRun {
+interface ShortRun {
   /** Of each of the applications that work; the last one also adds. */
   readonly connections: readonly ConnectionOption[];
   readonly prefix: string;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { startRedis, type RunningRedis } from '../../../tools/redis.mjs';
 import { until } from '../../support/wait.js';
 
-export interface Replica {
+interface Replica {
   readonly server: RunningRedis;
   /** A client of the replica itself. */
   readonly client: Redis;
