@@ -401,7 +401,7 @@ export class LimitBook {
 
   /** The parts of this class that a claim uses. */
   readonly inside = {
-    rule: (field: LimitField, base?: LimitRule) => this.rule(field, base),
+    rule: (field: LimitField) => this.rule(field),
     ruleOf: (name: string) => this.ruleOf(name),
     use: (field: LimitField) => this.use(field),
     setUse: (field: LimitField, use: LimitUse) => void this.uses.set(field, use),

@@ -69,7 +69,7 @@ export class QueueRegistry {
   constructor(
     private readonly module: ResolvedModuleOptions,
     /** Whether there is a `forRoot` without a key. */
-    private readonly hasRoot = true,
+    private readonly hasRoot: boolean,
     private readonly substitute?: Pick<Substitute, 'namedOptions'>,
   ) {}
 

@@ -1,6 +1,6 @@
 import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
-import { duration, field, integer, oneOf, refuse, rule, shape, type Report } from './check.js';
+import { duration, field, integer, oneOf, rule, shape, type Report } from './check.js';
 
 /** Maximum number of tasks that one call moves: Redis moves a thousand in less than a millisecond. */
 export const MAX_BATCH = 1_000;
@@ -78,7 +78,7 @@ const readDispatcher = shape({
 export function resolveDispatcherOptions(
   options: DispatcherOptions,
   isOurs: (key: string) => boolean,
-  report: Report = refuse,
+  report: Report,
 ): ResolvedDispatcherOptions {
   const path = pathOf(options);
   const given = readDispatcher(options, path, report);

@@ -29,11 +29,9 @@ export class Doorbell {
   private stopped = false;
   private running: Promise<void> | null = null;
   private signal: (() => void) | null = null;
+  private maxBlockMs = MAX_BLOCK_MS;
 
-  constructor(
-    private readonly engine: QueueEngine,
-    private maxBlockMs = MAX_BLOCK_MS,
-  ) {}
+  constructor(private readonly engine: QueueEngine) {}
 
   /** Checks the queues at least this often from now on. */
   lookWithin(ms: number): void {

@@ -95,7 +95,7 @@ export class JobListeners {
 
   constructor(
     private readonly queue: string,
-    private listeners: readonly JobListener[] = [],
+    private listeners: readonly JobListener[],
   ) {}
 
   /** Whether there are no listeners. Workers check it before they prepare a call. */

@@ -10,6 +10,7 @@ export type Role = 'worker' | 'producer' | 'watcher' | 'proxy';
 
 const NOTHING: Figures = { added: 0, completed: 0, running: 0, rss: 0, cuts: 0 };
 const START_MS = 60_000;
+const STOP_MS = 20_000;
 
 /** One process, from its start to its end. */
 export class Child {
@@ -135,14 +136,14 @@ export class Fleet {
    * Ends all processes of a role in good order. Those that do not end in time are killed, which counts as an unexpected
    * end.
    */
-  async stop(role: Role, withinMs = 20_000): Promise<void> {
+  async stop(role: Role): Promise<void> {
     this.stopping = true;
     await Promise.all(
       this.all(role).map(async (child) => {
         child.doom ??= 'stop';
         child.signal('SIGTERM');
-        if (await child.endsWithin(withinMs)) return;
-        this.accidents.push(`${child.file} did not stop within ${withinMs} ms of its SIGTERM`);
+        if (await child.endsWithin(STOP_MS)) return;
+        this.accidents.push(`${child.file} did not stop within ${STOP_MS} ms of its SIGTERM`);
         child.signal('SIGKILL');
         await child.exited;
       }),

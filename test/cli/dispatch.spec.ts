@@ -27,7 +27,7 @@ const put = async (...tasks: readonly Put[]) => {
     await redis.admin.zadd(SET, ...tasks.slice(at, at + 5_000).flat());
   }
 };
-const ready = (key = LIST) => redis.admin.lrange(key, 0, -1);
+const ready = () => redis.admin.lrange(LIST, 0, -1);
 const listed = (count: number, key = LIST) =>
   until(async () => (await redis.admin.llen(key)) === count, PATIENT);
 const numbered = (count: number) =>

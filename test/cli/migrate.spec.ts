@@ -29,8 +29,8 @@ async function report(...args: string[]) {
 
 const connection = () => ({ host: '127.0.0.1', port: Number(new URL(redis.url).port) });
 
-function bullQueue(name = 'work'): Queue {
-  const queue = new Queue(name, { connection: connection() });
+function bullQueue(): Queue {
+  const queue = new Queue('work', { connection: connection() });
   atEnd(() => queue.close());
   return queue;
 }

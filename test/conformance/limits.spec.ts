@@ -10,7 +10,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
   const t = useEngine(kind);
   const set = (field: string, rule: LimitRule | null, part: 'code' | 'live' = 'live') =>
     t.engine.limits.set(QUEUE, field, part, rule);
-  const slow = (max: number, per = 1_000) => ({ rate: { max, per, window: 'sliding', burst: max } }) as const;
+  const slow = (max: number) => ({ rate: { max, per: 1_000, window: 'sliding', burst: max } }) as const;
 
   /** A job with an id like `tenant.3`, of that group. */
   const grouped = (id: string, more: { priority?: number; cost?: number } = {}) => {

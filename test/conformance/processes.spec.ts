@@ -5,8 +5,7 @@ import { ENGINES, useEngine } from './support.js';
 describe.each(ENGINES)('processes (%s)', (kind) => {
   const t = useEngine(kind);
   const list = async () => (await t.engine.processes.list()).records;
-  const register = (id: string, leaseMs = 1_000) =>
-    t.engine.processes.register(processRecord({ id }), leaseMs);
+  const register = (id: string) => t.engine.processes.register(processRecord({ id }), 1_000);
 
   it('are listed as they registered, by every engine of the store, until they unregister', async () => {
     expect(await t.engine.processes.list()).toEqual({ records: [], unreadable: [] });
@@ -85,8 +84,7 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
 
   it('get orders until they have carried them out, or end', async () => {
     const { processes } = t.engine;
-    const order = (id: string, process = 'p1') =>
-      processes.order(process, { id, kind: 'pause', queue: null, by: 'ada' });
+    const order = (id: string) => processes.order('p1', { id, kind: 'pause', queue: null, by: 'ada' });
     const ids = async (obeyed = '') =>
       (await processes.register(processRecord({ id: 'p1', obeyed }), 1_000)).orders.map(({ id }) => id);
     expect(await order('o1')).toBe(false);

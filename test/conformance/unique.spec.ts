@@ -196,10 +196,10 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     ];
 
     /** One that runs, and the job that waits for its end. */
-    async function running(more: Partial<EnqueueJob> = {}) {
+    async function running() {
       const first = await add(keyed('1', last));
       await t.claim();
-      const next = await add(keyed('2', last, more));
+      const next = await add(keyed('2', last));
       return { first: first.id, next: next.id, isNew: next.isNew };
     }
 
@@ -392,8 +392,8 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
 
   describe('of a job with `unique` that is to run again', () => {
     /** A job whose body says that its key is that of `unique`. */
-    const exclusive = (data: string, claim: Partial<KeyClaim> = {}, more: Partial<EnqueueJob> = {}) => {
-      const job = keyed(data, claim, more);
+    const exclusive = (data: string, claim: Partial<KeyClaim> = {}) => {
+      const job = keyed(data, claim);
       const { digest } = job.unique!;
       return { ...job, body: encodeBody('work', t.now, { digest, isUnique: true }, data) };
     };

@@ -11,7 +11,6 @@ import { useRedis } from '../support/redis.js';
 import { collect, type Collected } from '../support/wait.js';
 import { Ledger } from './support/ledger.js';
 import { spawnWorker } from './support/spawn.js';
-import type { QueueModuleOptions } from '#lib/options/module-options.js';
 
 // Tests that start processes take as long as the machine does.
 vi.setConfig({ testTimeout: 120_000 });
@@ -36,8 +35,7 @@ beforeEach(async () => {
   await events.ready('work');
 });
 
-const startWorker = (more: QueueModuleOptions = {}) =>
-  spawnWorker(redis, ledger, 10, { lease: { duration: LEASE_MS }, ...more });
+const startWorker = () => spawnWorker(redis, ledger, 10, { lease: { duration: LEASE_MS } });
 
 const NOTHING = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0 };
 const cancelled = (id: string) =>

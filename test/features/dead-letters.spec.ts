@@ -30,8 +30,12 @@ async function withDead(app: QueueApp, ...names: string[]): Promise<void> {
   await app.queue.pause();
 }
 
-const boot = (handlers: Handlers = { die, unrecoverable }) =>
-  bootQueue(redis, { handlers, queue: { defaults: { attempts: 1 }, unknownJob: 'dead' }, concurrency: 1 });
+const boot = () =>
+  bootQueue(redis, {
+    handlers: { die, unrecoverable },
+    queue: { defaults: { attempts: 1 }, unknownJob: 'dead' },
+    concurrency: 1,
+  });
 
 /** As if the job had died this long ago. */
 async function age(id: string, ms: number): Promise<void> {

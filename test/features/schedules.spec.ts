@@ -24,8 +24,8 @@ const made = (app: QueueApp) =>
 const iso = (ms: number) => new Date(ms).toISOString();
 
 /** An interval of an hour whose last occurrence was half an hour ago. */
-function hourly(now = Date.now()): { rule: ScheduleRule; at: (hoursAgo: number) => number } {
-  const last = Math.floor(now / 1000) * 1000 - 30 * MINUTE;
+function hourly(): { rule: ScheduleRule; at: (hoursAgo: number) => number } {
+  const last = Math.floor(Date.now() / 1000) * 1000 - 30 * MINUTE;
   return { rule: { every: '1h', startAt: last - 100 * HOUR }, at: (hoursAgo) => last - hoursAgo * HOUR };
 }
 

@@ -18,8 +18,8 @@ const redis = useRedis();
 const NAMES = ['critical', 'default', 'low'] as const;
 type Name = (typeof NAMES)[number];
 
-const jobs = (count: number, name = 'job') =>
-  Array.from({ length: count }, (_, data) => ({ name, data: data as unknown }));
+const jobs = (count: number) =>
+  Array.from({ length: count }, (_, data) => ({ name: 'job', data: data as unknown }));
 
 /** An application with one pool on three queues that adds to them while its pool does not run yet. */
 async function bootGroup(

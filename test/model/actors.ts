@@ -118,8 +118,6 @@ class Worker {
   seq = 0;
   private pipelinedSeq = 0;
   held: string[] = [];
-  private readonly lane: string;
-  private laneSeq = 0;
 
   constructor(
     private readonly engine: RedisEngine,
@@ -127,7 +125,6 @@ class Worker {
     private readonly ledger: Ledger,
   ) {
     this.name = `w${ledger.names++}`;
-    this.lane = `l${ledger.names++}`;
   }
 
   async exchange(want: number, choices: readonly OutcomeChoice[], pipelined = false): Promise<void> {

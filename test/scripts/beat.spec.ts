@@ -6,7 +6,7 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-const beating = (leaseMs = LEASE_MS) => q.engine.beat(QUEUE, WORKER, leaseMs);
+const beating = () => q.engine.beat(QUEUE, WORKER, LEASE_MS);
 const lease = async () => Number(await q.admin.zscore(q.key('workers'), WORKER));
 
 it('renews the lease for everything the worker holds, and returns the number of jobs', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
+import type { ExchangeCall } from '#lib/contract/engine.js';
 import type { RedisStore } from '#lib/engine/redis-store.js';
 import { SEPARATOR } from '#lib/engine/codec/replies.js';
 import { claimLimited } from '#lib/engine/scripts/work.js';
@@ -11,8 +11,7 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-const member = (id: string, group: string, more: Partial<EnqueueJob> = {}) =>
-  job(id, { group, body: encodeBody('work', 1, { group }, ''), ...more });
+const member = (id: string, group: string) => job(id, { group, body: encodeBody('work', 1, { group }, '') });
 
 /** The script alone, called as the exchange calls it. */
 function claim(seq: number, more: Partial<ExchangeCall> = {}) {

@@ -35,8 +35,8 @@ export function declaring(
   return q.engine.declarations.declare(QUEUE, { ...newSet(process, ids, more.owner), ...more });
 }
 
-export function renewing(q: Declaring, process: string, ids: readonly string[], owner = OWNER) {
-  return q.engine.declarations.renew(QUEUE, declaration(process, ids, owner));
+export function renewing(q: Declaring, process: string, ids: readonly string[]) {
+  return q.engine.declarations.renew(QUEUE, declaration(process, ids));
 }
 
 export function withdrawing(q: Declaring, process: string, ids: readonly string[], owner = OWNER) {

@@ -30,8 +30,8 @@ const byLetter = (ids: readonly string[]): Record<string, string[]> => {
   return expected;
 };
 
-const claimedWithBodies = async (want = 1_000) => {
-  const { claimed } = await q.exchanged({ want });
+const claimedWithBodies = async () => {
+  const { claimed } = await q.exchanged({ want: 1_000 });
   for (const { id, body } of claimed) expect(body).toBe(job(id).body);
   return claimed.map(({ id }) => id);
 };

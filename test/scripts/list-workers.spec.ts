@@ -8,8 +8,7 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 const q = useQueue();
 
 const list = () => changingNothing(q, () => q.engine.processes.list());
-const register = (id: string, leaseMs = LEASE_MS) =>
-  q.engine.processes.register(processRecord({ id }), leaseMs);
+const register = (id: string) => q.engine.processes.register(processRecord({ id }), LEASE_MS);
 
 it('is empty without worker processes', async () => {
   expect(await list()).toEqual({ records: [], unreadable: [] });

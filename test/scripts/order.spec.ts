@@ -7,12 +7,12 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
-const register = (id = 'p1') => q.engine.processes.register(processRecord({ id }), LEASE_MS);
+const register = () => q.engine.processes.register(processRecord({ id: 'p1' }), LEASE_MS);
 const run = (id: string, process = 'p1', maxBytes = 1_000) => {
   const { store } = q.engine as unknown as { store: RedisStore };
   return store.run(order, processKeys(q.redis.prefix), { process, id, order: `{${id}}`, maxBytes });
 };
-const stored = async (process = 'p1') => (await q.hash('processInfo'))[`orders ${process}`];
+const stored = async () => (await q.hash('processInfo'))['orders p1'];
 
 it('adds an order after the others, once', async () => {
   await register();

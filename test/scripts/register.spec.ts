@@ -10,8 +10,7 @@ const q = useQueue();
 const REMEMBER_MS = 60_000;
 const KEEP_MS = 3_600_000;
 
-const run = async (process: string, info: string, leaseMs = LEASE_MS) =>
-  (await answerTo(process, info, '', leaseMs)).kind;
+const run = async (process: string, info: string) => (await answerTo(process, info)).kind;
 const answerTo = (process: string, info: string, obeyed = '', leaseMs = LEASE_MS) => {
   const { store } = q.engine as unknown as { store: RedisStore };
   const args = { process, info, obeyed, leaseMs, rememberMs: REMEMBER_MS, keepMs: KEEP_MS };

@@ -7,7 +7,7 @@ import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 // Its own server, for a spec that counts commands.
 const q = useQueue({ server: useServer() });
 
-const removing = (id = 'x') => q.engine.admin.remove(QUEUE, id);
+const removing = () => q.engine.admin.remove(QUEUE, 'x');
 
 describe('removes a job with everything it left, and no other, when it is', () => {
   const states: Record<string, () => Promise<unknown>> = {

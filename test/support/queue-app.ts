@@ -219,13 +219,13 @@ export function keyOf(redis: TestRedis, kind: string, queue = 'work'): string {
 }
 
 /** The HASH that has the body of this job. */
-export function bodiesOf(redis: TestRedis, id: string, queue = 'work'): string {
-  return new QueueKeys(redis.prefix, queue).bodies(id);
+export function bodiesOf(redis: TestRedis, id: string): string {
+  return new QueueKeys(redis.prefix, 'work').bodies(id);
 }
 
 /** How many jobs have a body. */
-export async function bodyCount(redis: TestRedis, queue = 'work'): Promise<number> {
-  const { fixed } = new QueueKeys(redis.prefix, queue);
+export async function bodyCount(redis: TestRedis): Promise<number> {
+  const { fixed } = new QueueKeys(redis.prefix, 'work');
   const kinds = ['jobs', ...LETTERED_JOBS] as const;
   const each = await Promise.all(kinds.map((kind) => redis.admin.hlen(fixed[kind])));
   return each.reduce((sum, count) => sum + count, 0);

@@ -49,10 +49,10 @@ function handlesInUse(): Record<Handle, number> {
 }
 
 /** Waits until only what was open before is open. Closing a socket or ending a thread takes a moment. */
-export async function expectNothingLeft(before: Usage, timeout = 5_000): Promise<void> {
+export async function expectNothingLeft(before: Usage): Promise<void> {
   let left: string[] = [];
   await until(() => (left = leftSince(before)).length === 0, {
-    timeout,
+    timeout: 5_000,
     what: () => `the test leaves nothing open, but it left ${left.join(', ')}`,
   });
 }

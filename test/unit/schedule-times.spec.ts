@@ -6,8 +6,8 @@ const ruleOf = (rule: object) => checkScheduleRule(rule, 'rule')!;
 const at = (text: string) => Date.parse(text);
 const next = (rule: object, from: string, count = 3) =>
   nextTimes(ruleOf(rule), count, at(from)).map((ms) => new Date(ms).toISOString().replace('.000', ''));
-const last = (rule: object, from: string, upTo: string, count = 100) =>
-  lastBetween(ruleOf(rule), count, at(from), at(upTo)).map((ms) =>
+const last = (rule: object, from: string, upTo: string) =>
+  lastBetween(ruleOf(rule), 100, at(from), at(upTo)).map((ms) =>
     new Date(ms).toISOString().replace('.000', ''),
   );
 

@@ -32,7 +32,7 @@ export class EventColumns {
   }
 
   /** Appends the fields of this group to a list. Without `withIds` the script fills in the ids. */
-  writeTo(fields: Value[], withIds = true): void {
+  writeTo(fields: Value[], withIds: boolean): void {
     if (this.ids.length > 0) writeGroup(fields, this.type, withIds ? this.ids : [''], this.columns);
   }
 }

@@ -174,13 +174,7 @@ export class Link implements Sender {
   }
 
   /** Like `send`, to a cluster node that is about to own the slot. Such a node serves the call only right after `ASKING`. */
-  async sendAsking(
-    verb: string,
-    name: string,
-    args: Arg[],
-    silentMs: number,
-    until = Infinity,
-  ): Promise<any> {
+  async sendAsking(verb: string, name: string, args: Arg[], silentMs: number, until: number): Promise<any> {
     if (!this.up) await this.whenUp(verb, Math.min(performance.now() + silentMs, until));
     // Both are written at once, so no other command comes between them.
     const [, reply] = await Promise.all([

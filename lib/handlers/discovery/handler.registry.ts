@@ -90,7 +90,7 @@ export async function planPools(
   processors: readonly FoundProcessor[],
   known: readonly string[],
   makeHandler: MakeHandler,
-  optionsOf: OptionsOf = () => undefined,
+  optionsOf: OptionsOf,
 ): Promise<{ plans: PoolPlan[]; faults: string[] }> {
   const found: string[] = [];
   const pools = new Map<string, Members>();

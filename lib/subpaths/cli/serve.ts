@@ -7,7 +7,6 @@ import { messageOf } from '../../errors/thrown.js';
 import { QueueInspector } from '../../inspect/queue-inspector.js';
 import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
 import { DONE, numberOf, stopped, urlOf, type Command, type Context } from './context.js';
-import { VERSION } from '../../worker/registrar.js';
 import { UsageError } from './usage-error.js';
 
 const PATH = 'queues';
@@ -120,7 +119,7 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
     links: { of: () => [] },
     maxOldestMs: options.maxOldestMs,
   };
-  const server = new DashboardServer(options, parts, new DashboardPage(options), VERSION, () => '');
+  const server = new DashboardServer(options, parts, new DashboardPage(options), () => '');
   return {
     handle: (request: IncomingMessage, response: ServerResponse) => {
       if (request.url === '/') {

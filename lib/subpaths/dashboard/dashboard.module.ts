@@ -27,7 +27,6 @@ import { DashboardPage } from './page.js';
 import { JobLinks } from './job-links.js';
 import { Redactor } from './redaction.js';
 import { DashboardServer } from './server.js';
-import { VERSION } from '../../worker/registrar.js';
 
 const CONTROLLER = 'godwit:dashboard-controller';
 
@@ -96,7 +95,7 @@ export class QueueDashboardModule implements NestModule, OnModuleDestroy {
               links: new JobLinks(checked.jobLinks),
               maxOldestMs: checked.maxOldestMs,
             };
-            return new DashboardServer(checked, parts, page, VERSION, () => application.getGlobalPrefix());
+            return new DashboardServer(checked, parts, page, () => application.getGlobalPrefix());
           },
         },
       ],

@@ -1,6 +1,7 @@
 import { Log } from '../../contract/log.js';
 import { messageOf, stackOf } from '../../errors/thrown.js';
 import { quoted } from '../../job/text.js';
+import { VERSION } from '../../worker/registrar.js';
 import { ActionLog } from './action-log.js';
 import { ROUTES } from './api.js';
 import type { ApiCall, ApiParts } from './call.js';
@@ -54,7 +55,6 @@ export class DashboardServer {
     private readonly options: CheckedDashboardOptions,
     private readonly parts: ApiParts,
     private readonly page: DashboardPage,
-    private readonly version: string,
     private readonly globalPrefix: () => string,
   ) {
     this.actions = new ActionLog(parts.engine, options.onAction, this.logger);
@@ -189,7 +189,7 @@ export class DashboardServer {
       queues,
       pausable,
       canSeeRedis: isAllowed,
-      version: this.version,
+      version: VERSION,
     };
   }
 
