@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { DEAD_REASONS } from '../../../lib/job/outcome.js';
 import { filterInWords } from '../../../lib/subpaths/dashboard/filter-text.js';
 import type { BulkView, JobListView, JobRow } from '../../../lib/subpaths/dashboard/views.js';
 import { AddJob } from '../add-job.js';
@@ -10,16 +11,6 @@ import { go, href, jobPath, now, query, queuePath } from '../state.js';
 import { Card, Empty, State, Table, Time, useCurrentInView, useSubject, Waiting } from '../widgets.js';
 
 const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
-const REASONS = [
-  'unrecoverable',
-  'retries-exhausted',
-  'malformed',
-  'no-handler',
-  'stalled',
-  'expired',
-  'undecodable',
-  'corrupt',
-];
 const AGES = [
   ['', 'any age'],
   ['newerThan=10m', 'last 10 min'],
@@ -260,7 +251,7 @@ function Filters({ queue, state, canReadData }: { queue: string; state: string; 
           <span>Reason</span>
           <select {...bind('reason')}>
             <option value="">any</option>
-            {REASONS.map((reason) => (
+            {DEAD_REASONS.map((reason) => (
               <option key={reason}>{reason}</option>
             ))}
           </select>
