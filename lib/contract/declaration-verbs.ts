@@ -2,8 +2,9 @@ import type { PutSchedule } from './schedule-verbs.js';
 import type { QueueRef } from './queue-ref.js';
 
 /**
- * Schedules from code. Each process declares the set of its schedules and renews the declaration while it lives. A schedule is removed when
- * no live declaration contains it, so neither a rolling deploy nor a restart of all processes removes one that is still wanted.
+ * Schedules from code. Each process declares the set of its schedules and renews the declaration while it lives. A schedule is
+ * removed when no live declaration contains it. So neither a rolling deploy nor a restart of all processes removes a schedule in
+ * use.
  */
 export interface DeclarationVerbs {
   /** Declares a set and writes its new and changed schedules in one step. Sets without a process are pruned. */

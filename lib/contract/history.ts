@@ -85,7 +85,7 @@ export function fieldOf({ minute, name }: Omit<MinuteRow, 'row'>): string {
   return `${(minute % HOUR_MS) / MINUTE_MS}:${name}`;
 }
 
-/** The rows of an hour from fields and values in turn. Other fields are skipped. */
+/** The rows of an hour from fields and values alternately. Other fields are skipped. */
 export function readRows(hour: number, raw: readonly string[]): MinuteRow[] {
   const rows: MinuteRow[] = [];
   for (let i = 0; i < raw.length; i += 2) {

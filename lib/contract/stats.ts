@@ -63,7 +63,7 @@ interface Counts extends Mutable<Omit<StatsCounts, 'byName'>> {
   readonly byName: Record<string, Mutable<NameStats>>;
 }
 
-/** The counters of each day as `QueueStats`. `counters` has fields and values in turn. */
+/** The counters of each day as `QueueStats`. `counters` has fields and values alternately. */
 export function readStats(days: readonly { date: string; counters: readonly string[] }[]): QueueStats {
   const total = nothing();
   const read = days.map(({ date, counters }): DayStats => {

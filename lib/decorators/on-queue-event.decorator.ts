@@ -35,11 +35,11 @@ export function OnQueueEvent(options: OnQueueEventOptions): OnQueueEventDecorato
 /**
  * Calls a method of a provider or a controller for events of the queues, of all processes, while the application runs: from
  * bootstrap, before the workers start, until they have drained. Every process that has the listener gets every event, and misses
- * events while it is down; work that must be done once belongs in a handler.
+ * events while it is down. Use a handler for work that must be done once.
  *
  * If the listener throws, rejects, or returns an Observable that errors, the error is logged (class, method, event) and it still
- * receives later events. While its promise or Observable has not ended, further events wait in order: at most 10,000, then the
- * oldest are dropped and the log says how many. A call that takes longer than a minute is no longer waited for. Repeat the
+ * receives later events. While its promise or Observable has not ended, up to 10,000 further events wait in order. Beyond that
+ * the oldest are dropped, and the log says how many. A call that takes longer than a minute is no longer waited for. Repeat the
  * decorator for other types of other queues. The class must be a singleton. Mistakes are reported at bootstrap in the
  * `BootstrapError`; a decorator on anything but an instance method throws when the class is defined.
  *

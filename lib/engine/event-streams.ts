@@ -53,7 +53,7 @@ export class EventStreams {
     await this.store.command('openEvents', 'ping', []);
   }
 
-  /** Closes for good. */
+  /** Closes permanently. */
   async end(): Promise<void> {
     await Promise.all([this.close(), this.tidied]);
   }

@@ -133,7 +133,7 @@ export function defineScript<
   return script;
 }
 
-/** The map of a list of names and values in turn, as Redis sends the fields of a hash. */
+/** The map of a list of names and values alternately, as Redis sends the fields of a hash. */
 export function mapOf(list: readonly string[]): Map<string, string> {
   const found = new Map<string, string>();
   for (let i = 0; i < list.length; i += 2) found.set(list[i]!, list[i + 1]!);

@@ -94,7 +94,7 @@ export class StoreEventReader {
     return [...this.cursors.keys()];
   }
 
-  /** Removes all listeners and closes the connection for good. Never rejects. May be called twice. */
+  /** Removes all listeners and closes the connection permanently. Never rejects. May be called twice. */
   async close(): Promise<void> {
     if (!this.stopped) {
       this.stopped = true;
@@ -274,7 +274,7 @@ export class StoreEventReader {
   }
 
   /**
-   * Checks whether the store has started its numbers again: all queues after a broken connection, otherwise one queue in turn.
+   * Checks whether the store has started its numbers again: all queues after a broken connection, otherwise one queue at each check.
    */
   private async compare(cursors: readonly EventCursor[]): Promise<void> {
     if (this.mayHaveRestarted) {
@@ -376,7 +376,7 @@ export class EventReaders {
     return () => this.closers.delete(act);
   }
 
-  /** Removes all listeners and closes the connections for good. Never rejects. May be called twice. */
+  /** Removes all listeners and closes the connections permanently. Never rejects. May be called twice. */
   async close(): Promise<void> {
     this.stopped = true;
     for (const act of this.closers) act();

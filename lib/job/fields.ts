@@ -175,7 +175,8 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   skipMetasUpdate: NOT_NEEDED,
   skipStalledCheck: NOT_NEEDED,
   skipVersionCheck: NOT_NEEDED,
-  skipWaitingForReady: 'how long an add may take while Redis is away is the option enqueueTimeout of forRoot',
+  skipWaitingForReady:
+    'how long an add may take while Redis is unreachable is the option enqueueTimeout of forRoot',
   stackTraceLimit: 'the stack of the last error is kept, without an option',
   stalledInterval: LEASE,
   start: OF_A_PAGE,
@@ -216,7 +217,7 @@ export function unknownField(
   words: Readonly<Record<string, string>> = {},
 ): InvalidOptionError {
   if (Object.hasOwn(words, field)) return notAnOption(path, field, words[field]!);
-  // `queues` where `queue` is an option is a slip.
+  // `queues` is a typing error where `queue` is an option.
   if (Object.hasOwn(ELSEWHERE, field) && !known.some((one) => `${one}s` === field))
     return notAnOption(path, field, ELSEWHERE[field]!);
   return misspeltField(path, field, known);

@@ -126,7 +126,7 @@ export class LimitBook {
       this.flag(rule ? flagsOf(field, rule) : '');
     } else if (field.startsWith('n:') && this.lines.has(field)) this.rules.set(field, {});
     else this.rules.delete(field);
-    // Also without a change: on Redis this is a call of its own, and a repetition of `set` makes up for a lost one.
+    // Also without a change: on Redis this is a call of its own, and a repetition of `set` replaces a lost one.
     if (field === 'g') for (const line of this.lines.values()) this.wake(line);
     if (field === 'g' && this.lines.size > 0) queue.ring();
     if (before === JSON.stringify(rule ?? {})) return;

@@ -54,7 +54,7 @@ interface MemoryEngineOptions extends MemorySettings {
  * counters, and numbered events. `test/model` compares both.
  *
  * Differences:
- * - Nothing is durable: the store is gone with the process, and `durability` of adds waits for nobody.
+ * - Nothing is durable: the store is gone with the process, and `durability` of adds has no effect.
  * - Workers and producers are in one process. Several engines act as several processes only if they share a `MemoryStore`.
  * - No connection can break, so no call fails for that reason, and there are no warnings.
  * - The store takes the time from the clock it is given. After moving a virtual clock, call `clockMoved`, or sleeping workers do not

@@ -105,8 +105,8 @@ function pathOf(key: string): string {
 const LOOK_AFTER_MS = 3000;
 
 /**
- * Warns if nothing listens to SIGTERM: then a deployment kills the process in the middle of its jobs, and they run again only when
- * their lease has ended.
+ * Warns if nothing listens to SIGTERM: then a deployment kills the process while its jobs run, and they run again only when their lease
+ * has ended.
  *
  * @returns a function that cancels the check.
  */

@@ -424,7 +424,7 @@ export class QueueRuntime {
     if (this.options.autoStart && this.current === 'new') await this.start();
   }
 
-  /** @internal Stops for good: the application shuts down. */
+  /** @internal Stops permanently: the application shuts down. */
   shutDown(): Promise<void> {
     this.shuttingDown = true;
     this.cancelHookWarning?.();

@@ -41,7 +41,7 @@ export type RedisConnection =
   | ((role: 'command' | 'blocking' | 'events' | 'replicated') => Redis | Cluster);
 
 /**
- * In-memory mode, for development: jobs live in this process and are lost when it exits. `connection: 'memory'` is the same as
+ * In-memory mode, for development: jobs are in the memory of this process and are lost when it exits. `connection: 'memory'` is the same as
  * `{ memory: true }`.
  *
  * @example

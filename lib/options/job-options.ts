@@ -143,7 +143,7 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
    */
   readonly throttle?: ThrottleOptions;
   /**
-   * Collects the data of several adds with one key in one job, whose data is the list of it, in the order of the adds. The job
+   * Collects the data of several adds with one key in one job. The data of the job is a list, in the order of the adds. The job
    * has the other options of the first add. Not together with `id`, `delay`, `runAt`, `lifo`, `unique`, `debounce` or `throttle`.
    * @default none
    */
@@ -431,7 +431,7 @@ export function checkDelay(value: unknown, path: string): number {
   return parseDuration(Number.isFinite(value) && (value as number) < 0 ? 0 : value, path);
 }
 
-/** A number from here on, up to a hundred times as much, is meant in seconds: as ms, it would be a time of 1970 to 1973. */
+/** A number from here up to a hundred times as much is probably in seconds: as ms, it would be a time of 1970 to 1973. */
 const SECONDS_OF_2001 = 1_000_000_000;
 
 /** A moment as ms since 1970. */

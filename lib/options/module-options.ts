@@ -69,7 +69,7 @@ export type { ConnectionOption, EventsOption };
 /** `QueueModule.forRoot(options)`. */
 export interface QueueModuleOptions {
   /**
-   * How to reach Redis; or `'memory'` for development: jobs live in this process and are lost when it exits.
+   * How to reach Redis; or `'memory'` for development: jobs are in the memory of this process and are lost when it exits.
    *
    * @default 'redis://localhost:6379'
    */
@@ -91,7 +91,7 @@ export interface QueueModuleOptions {
   /** Start the workers with the application; otherwise call `QueueRuntime.start()`. @default true */
   readonly autoStart?: boolean;
   /**
-   * How long `add` may take before it rejects, including the time that Redis is away; 1 ms to 24 days. With the default, a large
+   * How long `add` may take before it rejects, including the time in which Redis is unreachable; 1 ms to 24 days. With the default, a large
    * add on a slow connection may take longer while its data is being transferred. A time that you set is never exceeded.
    *
    * @default '5s'

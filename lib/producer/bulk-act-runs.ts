@@ -268,7 +268,7 @@ class BulkRun {
     this.counts = { examined, done, unchanged };
   }
 
-  /** Never rejects: if the store is away, the act is interrupted. */
+  /** Never rejects: if the store is unreachable, the act is interrupted. */
   async work(filter: CheckedFilter, match: JobMatch): Promise<void> {
     const { queue, kind, reason, rate, startedAt } = this.record;
     const act = actOf(this.engine, queue, kind, reason ?? undefined);

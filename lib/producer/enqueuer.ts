@@ -38,8 +38,8 @@ const MAX_CALL_BYTES = 1024 * 1024;
 /** Number of calls in flight at once: while Redis works on one, the next is written. */
 const LANES = 2;
 /**
- * After this many adds in one tick, they are sent before the tick ends, so that Redis works on them while the next jobs are
- * created. They are also sent if a call with a single job is in flight. Otherwise two groups of callers would take turns waiting
+ * After this many adds in one tick, they are sent before the tick ends. Redis then works on them while the next jobs are created.
+ * They are also sent if a call with a single job is in flight. Otherwise two groups of callers would take turns waiting
  * for each other.
  */
 const EARLY_JOBS = 50;

@@ -211,7 +211,7 @@ export class QueueLimits {
   }
 
   /**
-   * Takes back what was set for the queue, or for the name: the code counts again.
+   * Clears what was set for the queue, or for the name. The limits of the code apply again.
    *
    * @throws {InvalidOptionError | InvalidJobNameError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -292,7 +292,7 @@ export class SharedLimit {
   }
 
   /**
-   * Takes back everything that was set here: the code counts again.
+   * Clears everything that was set here: the limits of the code apply again.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */

@@ -380,7 +380,7 @@ export class Queue<Jobs = any> {
    * small steps, so it does not block Redis.
    *
    * For a filter, `pace` has a `rate`, `onProgress` and a `signal` that stops the call. Jobs that are added or end after the call
-   * began are then left alone. This process does the work: if it ends, the other jobs stay.
+   * began are then not changed. This process does the work: if it ends, the other jobs stay.
    *
    * @returns for a filter, the number of removed jobs
    * @throws {JobNotFoundError | InvalidJobIdError} for one job

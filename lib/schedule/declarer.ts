@@ -86,7 +86,7 @@ class QueueDeclaration {
   private mayBeDeclared = false;
   private stopped = false;
   private tries = 0;
-  /** Redis was away at the first try, which was logged. */
+  /** Redis was unreachable at the first try, which was logged. */
   private isLate = false;
 
   constructor(

@@ -130,7 +130,7 @@ export class Claimer extends SlotUser {
     this.giveBack();
   }
 
-  /** Sends no more exchanges. Runs that are not confirmed come back when the lease ends. */
+  /** Sends no more exchanges. Jobs whose runs are not confirmed run again when the lease ends. */
   stop(): void {
     this.stopped = true;
     this.first.stop();

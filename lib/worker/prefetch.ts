@@ -3,7 +3,7 @@ import { RULES } from '../job/rules.js';
 
 /** How much work a worker may claim ahead, in ms of its own speed. The work of one round trip is added. */
 const AHEAD_MS = 5;
-/** Longest round trip that prefetching makes up for. */
+/** Longest round trip for which prefetching compensates. */
 const MAX_ROUND_TRIP_MS = 25;
 /** Maximum number of jobs per claim, so that the script does not take long. */
 const MAX_CLAIM = 500;

@@ -440,7 +440,7 @@ export class Runner implements NoteWriter {
 
   private complain(id: string, name: string, outcome: Outcome, why: string): void {
     if (outcome.kind === 'dead') return;
-    // Log each name once: such jobs come back, and there may be many.
+    // Log each name once: such jobs are claimed again, and there may be many.
     if (this.missing.has(name)) return;
     if (this.missing.size < MAX_MISSING) this.missing.add(name);
     this.logger.warn(

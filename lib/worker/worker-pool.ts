@@ -242,7 +242,7 @@ export class WorkerPool {
     this.claimer.begin();
   }
 
-  /** Pauses for good: `start` and `resume` do nothing from now on. */
+  /** Pauses permanently: `start` and `resume` do nothing from now on. */
   quiet(): void {
     this.isQuiet = true;
     this.pause();

@@ -77,7 +77,7 @@ export function LivePage() {
   const queue = query.value.get('queue');
   const type = query.value.get('type');
   const { rows, status, skipped, clear } = useEvents(queue, type);
-  // It asks Redis. In the stream, a Redis that is away looks the same as one without events.
+  // It asks Redis. In the stream, a Redis that is unreachable looks the same as one without events.
   usePoll('bulk', 5_000);
   const shown = rows.filter(
     (row) => (type === null || row.type === type) && (queue === null || row.queue === queue),

@@ -89,7 +89,7 @@ export const stats = defineScript({
   memory: 'read',
   keys: ['stats'],
   args: {},
-  /** Fields and values in turn. */
+  /** Fields and values alternately. */
   reply: (raw: readonly string[]) => raw,
 });
 

@@ -61,8 +61,8 @@ local function must_wait(score)
 end
 
 -- In a queue with lines, new jobs arrive in `wait` and `prioritized`. This moves them to their lines. Jobs that have a slot already
--- need no turn: they stay at the head of `wait`. But if their group is paused or held, or has a rate, they give up the slot and go to
--- the front of the group. Jobs whose worker was lost go to the front of their lines. Returns how many stay.
+-- need no turn: they stay at the head of `wait`. But if their group is paused or held, or has a rate, they release the slot and go to the
+-- front of the group. Jobs whose worker was lost go to the front of their lines. Returns how many stay.
 local function sort_arrivals()
   check_bodies()
   local ids, ranked = take_arrivals(rule_sortMax)

@@ -54,7 +54,7 @@ export const recordAction = defineScript({
   reply: () => undefined,
 });
 
-/** An entry of the stream: its id, then fields and values in turn. */
+/** An entry of the stream: its id, then fields and values alternately. */
 export type ActionEntry = readonly [id: string, fields: readonly string[]];
 
 export const actions = defineScript({

@@ -32,7 +32,7 @@ export const retryDead = defineScript({
   }),
 });
 
-/** From a list of ids and holders in turn. */
+/** From a list of ids and holders alternately. */
 function pairsOf(list: readonly string[]): readonly KeptOut[] {
   return list.flatMap((id, i) => (i % 2 === 0 ? [{ id, holder: list[i + 1]! }] : []));
 }

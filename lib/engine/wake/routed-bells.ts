@@ -4,7 +4,7 @@ import type { Listener } from './bells.js';
 
 /**
  * Waits for the doorbells of several stores at once, with a blocking call to each. If one store rings, the other calls continue
- * and serve the next listener. So a store that does not answer delays nobody.
+ * and serve the next listener. So a store that does not answer delays no other queue.
  */
 export class RoutedBells {
   private listener: Listener | null = null;

@@ -159,7 +159,7 @@ export class QueueLinks {
     return used.link;
   }
 
-  /** Closes for good. */
+  /** Closes permanently. */
   async close(): Promise<void> {
     this.closed = true;
     const links = [...this.links.values()];

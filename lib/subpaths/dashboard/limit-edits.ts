@@ -16,7 +16,7 @@ export const setLimit: Route = async (call, parts) => {
   );
 };
 
-/** Takes back what was set for the queue or a `name`: the code counts again. */
+/** Clears what was set for the queue or a `name`: the limits of the code apply again. */
 export const clearLimit: Route = async (call, parts) => {
   const queue = await queueOf(call, parts);
   const of = targetOf(call.body['name']);

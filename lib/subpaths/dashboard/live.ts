@@ -36,7 +36,7 @@ const LEAST_SHARE = 10;
 const BEAT_MS = 15_000;
 /** After this time the reader reconnects, so guards and rights are checked again. */
 const MAX_MS = 600_000;
-/** A reader that is this far behind is gone, or will never catch up. */
+/** A reader that is this far behind is gone, or too slow. */
 const MAX_PENDING_BYTES = 4_194_304;
 
 /** The open streams of events. They end with the module, because an HTTP server waits for open responses. */

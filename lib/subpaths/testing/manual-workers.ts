@@ -89,7 +89,7 @@ export class ManualWorkers {
   }
 
   /**
-   * Runs all waiting jobs of these queues, and the jobs that those add, one at a time and the queues in turn. Appends to `runs`.
+   * Runs all waiting jobs of these queues, and the jobs that those add, one at a time; the queues take turns. Appends to `runs`.
    */
   async drain(queues: readonly string[], what: string, limit: number, runs: JobRun[]): Promise<void> {
     this.refuseWhileWorkersRun(what);

@@ -54,7 +54,7 @@ local function has_body(id) return redis.call('HEXISTS', hash_of(id), id) == 1 e
 
 local function put_body(id, body) redis.call('HSET', hash_of(id), id, body) end
 
--- `fields` has ids and bodies in turn, from `first` to `last`. `ids` are the same ids.
+-- `fields` has ids and bodies alternately, from `first` to `last`. `ids` are the same ids.
 local function put_bodies(ids, fields, first, last)
   local hash = hash_of(ids[1])
   for i = 2, #ids do

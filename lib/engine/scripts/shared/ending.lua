@@ -6,7 +6,7 @@ local function finish_completed(ids, traces)
   forget_traces(ids, traces)
 end
 
--- Keeps completed jobs. `until_when` has times and ids in turn, `results` has ids and records.
+-- Keeps completed jobs. `until_when` has times and ids alternately, `results` has ids and records.
 local function finish_kept(ids, until_when, results, traces)
   redis.call('ZADD', key_completed, unpack(until_when))
   redis.call('HSET', key_results, unpack(results))

@@ -20,7 +20,7 @@ local function delay_until(due, id, priority, seen)
   if priority > 0 then redis.call('HSET', key_priorities, id, priority) end
 end
 
--- Delays many jobs: `scores` has scores and ids in turn. `keep_priority` stores the priority of one of them.
+-- Delays many jobs: `scores` has scores and ids alternately. `keep_priority` stores the priority of one of them.
 local function delay_all(scores) redis.call('ZADD', key_delayed, unpack(scores)) end
 
 local function keep_priority(id, priority) redis.call('HSET', key_priorities, id, priority) end
@@ -58,7 +58,7 @@ local function count_lists(places)
 end
 
 -- Takes the first jobs of `wait` and `prioritized`, to sort them into other lines. Returns the ids of the first, and ids and
--- ranks in turn of the second.
+-- ranks alternately of the second.
 local function take_arrivals(limit)
   local ids = redis.call('LPOP', key_wait, limit) or {}
   return ids, #ids < limit and redis.call('ZPOPMIN', key_prioritized, limit - #ids) or {}

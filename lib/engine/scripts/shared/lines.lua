@@ -175,7 +175,7 @@ local function look_at_line(number)
   redis.call('ZADD', key_ready, '0', line_text(number))
 end
 
--- Writes the states of the lines that were served, and the turns of those that stay ready. Both lists have text and line in turn.
+-- Writes the states of the lines that were served, and the turns of those that stay ready. Both lists have text and line alternately.
 local function keep_turns(states, ready)
   in_steps(states, function(...) redis.call('HSET', key_lineStates, ...) end)
   in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
