@@ -2,15 +2,12 @@
 //   npm run test:cliffs -- [--jobs 1000000] [--active 100000]
 // Ends with 1 where a script of the hot path has a p99 above the limit.
 import { parseArgs } from 'node:util';
-import { Redis } from 'ioredis';
 import type { EnqueueJob } from '#lib/contract/engine.js';
-import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { enqueue } from '#lib/engine/scripts/adds.js';
 import { exchange } from '#lib/engine/scripts/work.js';
 import { recover } from '#lib/engine/scripts/leases.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { startRedis } from '../../tools/redis.mjs';
-import { completedRun, LOAD_LIMITS, ScriptTimes } from './script-times.js';
+import { completedRun, LOAD_LIMITS, startLoad } from './script-times.js';
 
 const { values } = parseArgs({
   options: { jobs: { type: 'string', default: '1000000' }, active: { type: 'string', default: '100000' } },
@@ -25,19 +22,7 @@ const CALLS = 200;
 /** Of the p99, for a machine that does other things too: alone, a batch of 500 took 2.4 ms, an add of 1,000 delayed jobs 9.5 ms. */
 const LIMIT_MS = 25;
 
-const server = await startRedis({ private: true, args: ['--slowlog-max-len', '1000000'] });
-const admin = new Redis(server.url);
-const engine = new RedisEngine({
-  connection: server.url,
-  prefix: 'cliffs',
-  callMs: 60_000,
-  replicasAsked: () => 0,
-  limitsOf: () => LOAD_LIMITS,
-});
-const names = new Map([enqueue, exchange, recover].flatMap(({ name, sha }) => [[sha, name] as const]));
-const times = new ScriptTimes(admin, LIMIT_MS, (command, sha) =>
-  /^evalsha$/i.test(command) ? (names.get(sha) ?? 'others') : undefined,
-);
+const { admin, engine, times, stop } = await startLoad('cliffs', [enqueue, exchange, recover], LIMIT_MS);
 
 class Worker {
   private seq = 0;
@@ -68,9 +53,7 @@ try {
   await active();
   await dueAtOnce();
 } finally {
-  await engine.close();
-  admin.disconnect();
-  await server.stop();
+  await stop();
 }
 process.exitCode = times.isSlow ? 1 : 0;
 

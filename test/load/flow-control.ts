@@ -2,13 +2,10 @@
 //   npm run test:flow-control -- [--groups 1000000] [--tenant 1000000]
 // Ends with 1 if a script has a p99 above the limit, or if a turn is missed.
 import { parseArgs } from 'node:util';
-import { Redis } from 'ioredis';
-import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { claimLimited, exchange } from '#lib/engine/scripts/work.js';
 import { enqueue } from '#lib/engine/scripts/adds.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { startRedis } from '../../tools/redis.mjs';
-import { completedRun, LOAD_LIMITS, ScriptTimes } from './script-times.js';
+import { completedRun, LOAD_LIMITS, startLoad } from './script-times.js';
 
 const { values } = parseArgs({
   options: {
@@ -24,19 +21,7 @@ const CALLS = 200;
 /** Limit of the p99. It leaves room for a machine that does other things too. */
 const LIMIT_MS = 25;
 
-const server = await startRedis({ private: true, args: ['--slowlog-max-len', '1000000'] });
-const admin = new Redis(server.url);
-const engine = new RedisEngine({
-  connection: server.url,
-  prefix: 'flow',
-  callMs: 60_000,
-  replicasAsked: () => 0,
-  limitsOf: () => LOAD_LIMITS,
-});
-const names = new Map([claimLimited, enqueue, exchange].flatMap(({ name, sha }) => [[sha, name] as const]));
-const times = new ScriptTimes(admin, LIMIT_MS, (command, sha) =>
-  /^eval(sha)?$/i.test(command) ? (names.get(sha) ?? 'others') : undefined,
-);
+const { admin, engine, times, stop } = await startLoad('flow', [claimLimited, enqueue, exchange], LIMIT_MS);
 
 class Worker {
   private seq = 0;
@@ -68,9 +53,7 @@ try {
   await manyGroups();
   await oneLargeTenant();
 } finally {
-  await engine.close();
-  admin.disconnect();
-  await server.stop();
+  await stop();
 }
 process.exitCode = times.isSlow || isUnfair ? 1 : 0;
 

@@ -1,6 +1,8 @@
-import type { Redis } from 'ioredis';
+import { Redis } from 'ioredis';
 import type { QueueLimits } from '#lib/contract/engine.js';
+import { RedisEngine } from '#lib/engine/redis-engine.js';
 import type { SettledRun } from '#lib/job/outcome.js';
+import { startRedis } from '../../tools/redis.mjs';
 
 /** Limits of the queues that are measured. */
 export const LOAD_LIMITS: QueueLimits = {
@@ -21,17 +23,42 @@ export function completedRun(id: string): SettledRun {
   return { id, name: 'job', attempt: 1, durationUs: 1, outcome: { kind: 'completed' } };
 }
 
+/** A Redis of its own with an engine. The calls of these scripts are measured. */
+export async function startLoad(
+  prefix: string,
+  scripts: readonly { readonly name: string; readonly sha: string }[],
+  limitMs: number,
+  limits = LOAD_LIMITS,
+) {
+  const server = await startRedis({ private: true, args: ['--slowlog-max-len', '1000000'] });
+  const admin = new Redis(server.url);
+  const engine = new RedisEngine({
+    connection: server.url,
+    prefix,
+    callMs: 60_000,
+    limitsOf: () => limits,
+  });
+  const stop = async () => {
+    await engine.close();
+    admin.disconnect();
+    await server.stop();
+  };
+  return { admin, engine, times: new ScriptTimes(admin, limitMs, scripts), stop };
+}
+
 /** What Redis needs for each call of a script, by its own clock (SLOWLOG), as a table on the terminal. */
-export class ScriptTimes {
+class ScriptTimes {
   /** Whether the p99 of a script was above the limit. */
   isSlow = false;
+  private readonly names: ReadonlyMap<string | undefined, string>;
 
   constructor(
     private readonly admin: Redis,
     private readonly limitMs: number,
-    /** The name under which a call counts. Undefined: it does not count. */
-    private readonly nameOf: (command: string, sha: string) => string | undefined,
-  ) {}
+    scripts: readonly { readonly name: string; readonly sha: string }[],
+  ) {
+    this.names = new Map(scripts.map(({ name, sha }) => [sha, name]));
+  }
 
   head(): void {
     console.log(`${'ms in Redis'.padEnd(56)} ${'script'.padEnd(10)}  calls      p50      p99      max`);
@@ -47,7 +74,7 @@ export class ScriptTimes {
     const entries = (await admin.call('SLOWLOG', 'GET', -1)) as [number, number, number, string[]][];
     const times = new Map<string, number[]>();
     for (const [, , us, [command, sha]] of entries) {
-      const name = this.nameOf(command!, sha!);
+      const name = /^evalsha$/i.test(command!) && this.names.get(sha);
       if (name) times.set(name, [...(times.get(name) ?? []), us / 1_000]);
     }
     for (const [name, all] of times) this.tell(what, name, all);

@@ -2,15 +2,12 @@
 //   npm run test:upkeep -- [--jobs 100000] [--obliterate 1000000]
 // Ends with 1 where a script has a p99 above the limit.
 import { parseArgs } from 'node:util';
-import { Redis } from 'ioredis';
 import { QueueKeys } from '#lib/engine/keys.js';
-import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { clean, overgrown, retryDead, trim } from '#lib/engine/scripts/upkeep.js';
 import type { JobsPlace } from '#lib/contract/admin-verbs.js';
 import { obliterate, page } from '#lib/engine/scripts/admin.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { startRedis } from '../../tools/redis.mjs';
-import { LOAD_LIMITS, ScriptTimes } from './script-times.js';
+import { LOAD_LIMITS, startLoad } from './script-times.js';
 
 const { values } = parseArgs({
   options: {
@@ -25,8 +22,6 @@ const STEP = 10_000;
 const QUEUE = 'upkeep';
 const DAY = 86_400_000;
 
-const server = await startRedis({ private: true, args: ['--slowlog-max-len', '1000000'] });
-const admin = new Redis(server.url);
 const limits = {
   ...LOAD_LIMITS,
   eventsAgeMs: null as number | null,
@@ -34,19 +29,10 @@ const limits = {
   deadAgeMs: 900 * DAY,
   completedMax: 10_000_000,
 };
-const engine = new RedisEngine({
-  connection: server.url,
-  prefix: 'load',
-  callMs: 60_000,
-  limitsOf: () => limits,
-});
+const scripts = [clean, page, obliterate, overgrown, retryDead, trim];
+const { admin, engine, times, stop } = await startLoad('load', scripts, LIMIT_MS, limits);
 const { upkeep } = engine;
 const keys = new QueueKeys('load', QUEUE).fixed;
-const scripts = [clean, page, obliterate, overgrown, retryDead, trim];
-const names = new Map(scripts.map(({ name, sha }) => [sha, name]));
-const times = new ScriptTimes(admin, LIMIT_MS, (command, sha) =>
-  /^eval(sha)?$/i.test(command) ? names.get(sha) : undefined,
-);
 
 const body = (i: number, agoMs: number) =>
   encodeBody('job', Date.now() - agoMs, {}, JSON.stringify({ to: 'somebody', n: i }));
@@ -179,8 +165,6 @@ try {
   ]);
   await times.measured(`obliterate ${many} jobs`, () => engine.admin.obliterate(QUEUE, false));
 } finally {
-  await engine.close();
-  admin.disconnect();
-  await server.stop();
+  await stop();
 }
 process.exitCode = times.isSlow ? 1 : 0;
