@@ -17,8 +17,7 @@ async function faults(): Promise<string[]> {
 /** Jobs in every place, with all keys they may have. Two workers are among them. */
 async function wholeQueue(): Promise<void> {
   await q.hold('kept', 'dead', 'again', 'held');
-  const note = { worker: WORKER, name: 'work', attempt: 1, progress: '1', log: 'l' };
-  for (const id of ['kept', 'dead', 'again']) await q.engine.note(QUEUE, { ...note, id });
+  await q.note('kept', 'dead', 'again');
   await q.settle(kept('kept', 60_000, '1'), dead('dead'), retried('again', { delayMs: 60_000, priority: 3 }));
   await q.add('other', 'suspect');
   await q.claim(1, 'w2');

@@ -20,8 +20,6 @@ const q = useQueue();
 
 const WHY = 'the customer "changed" her mind, naïvely';
 const cancelling = (id = 'x', reason = WHY) => q.engine.admin.cancel(QUEUE, id, reason);
-const note = (id: string) =>
-  q.engine.note(QUEUE, { worker: WORKER, id, name: 'work', attempt: 1, progress: '1', log: 'l' });
 /** Keys apart from those of every queue and the record of the reason. */
 const left = async () =>
   without(await q.dump(), 'events', 'cancelled', 'doorbell', 'lane:lane', `worker:${WORKER}`);
@@ -42,7 +40,7 @@ describe('ends a job with everything it left, and no other, when it is', () => {
     },
     async 'waiting for a retry'() {
       await q.hold('x');
-      await note('x');
+      await q.note('x');
       await q.settle(retried('x', { delayMs: 60_000, priority: 2 }));
     },
   };
@@ -112,7 +110,7 @@ describe('a job that runs', () => {
   const before = async () => {
     await q.hold('x');
     await q.admin.hset(q.key('attempts'), 'x', 2);
-    await note('x');
+    await q.note('x');
     await q.add('waits');
     await cancelling();
   };
@@ -274,7 +272,7 @@ describe('refused', () => {
     except: ['events', 'cancelled'],
     async prepare() {
       await q.hold('x', 'held');
-      await note('x');
+      await q.note('x');
       await q.settle(retried('x', { delayMs: 60_000, priority: 2 }));
       return () => cancelling();
     },

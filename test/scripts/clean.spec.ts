@@ -23,8 +23,7 @@ async function aged(id: string, agoMs: number, more: Parameters<typeof job>[1] =
 /** Jobs in every state, with all keys they may have. */
 async function fill(): Promise<void> {
   await q.hold('kept', 'buried', 'again', 'ranked');
-  const note = { worker: WORKER, name: 'work', attempt: 1, progress: '1', log: 'l' };
-  for (const id of ['kept', 'buried', 'again', 'ranked']) await q.engine.note(QUEUE, { ...note, id });
+  await q.note('kept', 'buried', 'again', 'ranked');
   await q.settle(
     retried('again', { delayMs: 60_000, priority: 3 }),
     retried('ranked', { priority: 3 }),

@@ -4,16 +4,15 @@ import { enqueue } from '#lib/engine/scripts/adds.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { callOf, completed, dead, job, kept, LANE, QUEUE, retried, useQueue, WORKER } from './support.js';
+import { callOf, completed, dead, job, kept, LANE, QUEUE, retried, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without, rememberingLonger } from './unchanged.js';
 
 const q = useQueue();
 
 it('a job whose retention is over is gone: its id is new, and nothing of it is left', async () => {
   await q.hold('x', 'y');
-  const note = { worker: WORKER, name: 'work', attempt: 1, progress: '1', log: 'l' };
   for (const id of ['x', 'y']) {
-    await q.engine.note(QUEUE, { ...note, id });
+    await q.note(id);
     await q.admin.hset(q.key('failures'), id, '1\n{}');
   }
   await q.settle(kept('x', 60_000, '1'), kept('y', 60_000, '1'));

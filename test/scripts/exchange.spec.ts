@@ -187,14 +187,7 @@ describe('refused', () => {
       await q.bury('buried');
       await q.hold('done', 'kept', 'again', 'later', 'dead', 'back', 'old');
       await q.settle(kept('old', 0, '1'));
-      await q.engine.note(QUEUE, {
-        worker: WORKER,
-        id: 'done',
-        name: 'work',
-        attempt: 1,
-        progress: '1',
-        log: 'x',
-      });
+      await q.note('done');
       await q.admin.hset(q.key('stalls'), 'back', 2);
       await q.add('next', job('due', { dueAt: 1, priority: 3 }), job('vip', { priority: 1 }));
       const seq = Number(await q.admin.hget(q.key('worker'), 'seq')) + 1;

@@ -13,8 +13,7 @@ const obliterating = (force = false) => q.engine.admin.obliterate(QUEUE, force);
 /** Jobs in every state but active, with all keys they may have. */
 async function fill(): Promise<void> {
   await q.hold('kept', 'dead', 'again', 'prio');
-  const note = { worker: WORKER, name: 'work', attempt: 1, progress: '1', log: 'l' };
-  for (const id of ['kept', 'dead']) await q.engine.note(QUEUE, { ...note, id });
+  await q.note('kept', 'dead');
   await q.settle(
     kept('kept', 60_000, '1'),
     dead('dead'),

@@ -26,14 +26,7 @@ describe('removes a job with everything it left, and no other, when it is', () =
     },
     async 'waiting for a retry'() {
       await q.hold('x');
-      await q.engine.note(QUEUE, {
-        worker: WORKER,
-        id: 'x',
-        name: 'work',
-        attempt: 1,
-        progress: '1',
-        log: 'l',
-      });
+      await q.note('x');
       await q.settle(retried('x', { delayMs: 60_000, priority: 2 }));
     },
   };
@@ -130,14 +123,7 @@ describe('refused', () => {
     except: ['events'],
     async prepare() {
       await q.hold('x', 'held');
-      await q.engine.note(QUEUE, {
-        worker: WORKER,
-        id: 'x',
-        name: 'work',
-        attempt: 1,
-        progress: '1',
-        log: 'l',
-      });
+      await q.note('x');
       await q.settle(retried('x', { delayMs: 60_000, priority: 2 }));
       return () => removing();
     },

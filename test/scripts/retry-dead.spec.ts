@@ -16,7 +16,7 @@ async function died(...ids: string[]): Promise<void> {
 
 it('puts the named jobs at the end of the line, in that order, like new ones', async () => {
   await q.hold('a');
-  await q.engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 1, progress: '1', log: 'l' });
+  await q.note('a');
   await q.engine.release(QUEUE, { worker: WORKER, ids: ['a'], leave: false });
   await died('a', 'b', 'c');
   await q.admin.hset(q.key('stalls'), 'a', 3);

@@ -67,6 +67,8 @@ export interface TestQueue {
   settle(...runs: SettledRun[]): Promise<Exchanged>;
   /** Adds the jobs and claims them with `WORKER`. */
   hold(...jobs: (string | EnqueueJob)[]): Promise<void>;
+  /** Stores progress and a log line of jobs that `WORKER` holds. */
+  note(...ids: string[]): Promise<void>;
   /** Adds the jobs, claims them and lets them die. */
   bury(...ids: string[]): Promise<void>;
   /** Every event in the stream, as a reader gets it. */
@@ -180,6 +182,10 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
       await q.add(...jobs);
       const claimed = await q.claim();
       expect(claimed).toEqual(expect.arrayContaining(jobs.map((one) => toJob(one).id)));
+    },
+    async note(...ids) {
+      const of = { worker: WORKER, name: 'work', attempt: 1, progress: '1', log: 'l' };
+      for (const id of ids) await state.engine.note(QUEUE, { ...of, id });
     },
     async bury(...ids) {
       await q.hold(...ids);
