@@ -86,7 +86,7 @@ export interface FireSchedule {
   readonly overlap: Overlap;
   /**
    * Set for an interval that counts from the end of the last run. If the last job has not ended, nothing is added until `nextAt`.
-   * When its end is seen for the first time, nothing is added until this many ms from now.
+   * When its end is seen for the first time, nothing is added until this many ms from now. If `nextAt` is null, no job follows.
    */
   readonly afterEndMs?: number | null;
   /** The jobs, ordered by their times. */

@@ -73,7 +73,7 @@ function fireOne(
   if (afterEndMs !== null && entry.lastJob !== null) {
     const isOpen = openJob(queue, entry.lastJob, '') !== undefined;
     if (!isOpen) entry.lastJob = null;
-    queue.schedules.moveOn(entry, isOpen ? nextAt : queue.now + afterEndMs);
+    queue.schedules.moveOn(entry, isOpen || nextAt === null ? nextAt : queue.now + afterEndMs);
     return 0;
   }
   const isSpent = () => limit !== null && entry.fired >= limit;

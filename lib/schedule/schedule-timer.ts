@@ -229,9 +229,11 @@ const LATE_MS = 60_000;
 export function planFiring(rule: CheckedRule, seenAt: number, now: number, room: number): Plan {
   const { missed, overlap } = rule;
   if (rule.afterEnd) {
-    const isOver = seenAt > (rule.endAt ?? Infinity);
+    const { endAt = Infinity } = rule;
     const lookAfterMs = Math.min(Math.max(Math.ceil(rule.everyMs! / 20), LOOK_MIN_MS), LOOK_MAX_MS);
-    return isOver ? { occurrences: [], nextAt: null } : { occurrences: [seenAt], nextAt: now + lookAfterMs };
+    // However early its job ends, the next run would begin after `endAt`.
+    const isLast = now + rule.everyMs! > endAt;
+    return { occurrences: seenAt > endAt ? [] : [seenAt], nextAt: isLast ? null : now + lookAfterMs };
   }
   const second = nextAfter(rule, seenAt);
   const isOnly = second === null || second > now;

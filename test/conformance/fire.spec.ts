@@ -115,6 +115,17 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     expect(await seen(t, 'a')).toMatchObject({ lastJob: 'a@3', fired: 2 });
   });
 
+  it('whose interval counts from the end is the last one if the plan has no next time', async () => {
+    await put(t, 'a');
+    const look = (nextAt: number | null) => firesNow('a', [tick('a@1')], { nextAt, afterEndMs: 60_000 });
+    expect(await look(t.now + 250)).toBe(1);
+    await t.claim();
+    await t.settle(completed('a@1'));
+    await t.advance(250);
+    expect(await look(null)).toBe(0);
+    expect(await seen(t, 'a')).toMatchObject({ mode: 'ended', nextAt: null, fired: 1 });
+  });
+
   it('without a job moves the next time, and wakes no worker', async () => {
     await put(t, 'a');
     await wasRung();

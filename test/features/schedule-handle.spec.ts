@@ -265,6 +265,15 @@ describe('the first run and the last ones', () => {
     expect(await queue.schedules.nextRuns('s', 5)).toHaveLength(1);
   });
 
+  it('has ended with the last run that its interval and endAt allow', async () => {
+    const { queue, said } = await bootQueue(redis, { handlers: { job: () => 1 } });
+    const rule = { every: '1h', afterEnd: true, immediately: true, endAt: Date.now() + 60_000 } as const;
+    await queue.schedules.upsert('s', rule, { name: 'job' });
+    await said.first(({ type }) => type === 'completed', PATIENT);
+    expect(await queue.schedules.get('s')).toMatchObject({ nextAt: null, ended: true, fired: 1 });
+    expect(await queue.schedules.nextRuns('s', 5)).toEqual([]);
+  });
+
   it.each([
     ['an end in the past', { every: '1m', endAt: 1 }, 'rule.endAt must be in the future'],
     [

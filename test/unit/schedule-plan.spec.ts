@@ -5,6 +5,7 @@ import { isSameTiming, makeSchedule, readRecord } from '#lib/schedule/record.js'
 import { decodeBody } from '#lib/job/job-record.js';
 
 const HOUR = 3_600_000;
+const MINUTE = 60_000;
 const T0 = Date.UTC(2026, 0, 1);
 const hours = (...counts: number[]) => counts.map((count) => T0 + count * HOUR);
 /** The plan of an hourly schedule that is due at T0, when it is this late. */
@@ -78,6 +79,13 @@ it('the stored next time is used, although the zone has other rules by now', () 
 it('looks for the end of a run at whole milliseconds, whatever the interval', () => {
   const rule = checkScheduleRule({ every: 10_001, afterEnd: true }, 'rule')!;
   expect(planFiring(rule, T0, T0, 10)).toEqual({ occurrences: [T0], nextAt: T0 + 501 });
+});
+
+it('ends a schedule that counts from the end of a run when the next run would be after endAt', () => {
+  const rule = checkScheduleRule({ every: '1h', afterEnd: true, endAt: T0 + 90 * MINUTE }, 'rule')!;
+  const planned = (now: number) => planFiring(rule, T0, now, 10);
+  expect(planned(T0 + 30 * MINUTE)).toEqual({ occurrences: [T0], nextAt: T0 + 30 * MINUTE + 30_000 });
+  expect(planned(T0 + 30 * MINUTE + 1)).toEqual({ occurrences: [T0], nextAt: null });
 });
 
 const made = (rule: object, template: object) =>

@@ -48,12 +48,13 @@ local function make(id, body, due, priority)
   added_names[#added] = name_of(body)
 end
 
--- If the interval counts from the end of the last run, this script sets the next time when it sees that end.
+-- If the interval counts from the end of the last run, this script sets the next time when it sees that end. No run follows if the
+-- caller has no next time.
 local function wait_for_end(id, state, next_at, wait)
   local open = is_open(state.job)
   if not open then state.job = '' end
   state.revision = state.revision + 1
-  set_next(id, state, open and next_at or now + wait)
+  set_next(id, state, (open or next_at < 0) and next_at or now + wait)
   write_state(id, state)
   return 0
 end
