@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { NotRunningError } from '../errors.js';
+import { Log } from '../contract/log.js';
+import { NotRunningError, RedisRefusedError } from '../errors.js';
 import type { QueueEventBatch } from '../contract/engine.js';
 import { readEntry } from './codec/event-codec.js';
 import { privateBell } from './keys.js';
@@ -15,6 +16,8 @@ const ENTRIES = { first: 20, most: 100 };
 const READ_CHARS = 1024 * 1024;
 /** The private stream expires this long after the last interrupt. */
 const OWN_MS = 10_000;
+/** How long a key that is no stream is left out, because it would fail the read of all streams. */
+const LEFT_OUT_MS = 1_000;
 
 /** Reads the event streams of all subscribed queues. Its connections exist only while there are subscribers. */
 export class EventStreams {
@@ -29,6 +32,9 @@ export class EventStreams {
    * after that number would return the entry again and again.
    */
   private readonly oddIds = new Map<string, { readonly number: number; readonly id: string }>();
+  /** Queues whose key of events is no stream, each with the time until which it is not read. */
+  private readonly leftOut = new Map<string, number>();
+  private readonly logger = new Log('QueueEvents');
   /** The deletion of the private stream. Only `end` waits for it. */
   private tidied: Promise<void> = Promise.resolve();
 
@@ -75,7 +81,7 @@ export class EventStreams {
   }
 
   read(after: ReadonlyMap<string, number>, blockMs: number): Promise<readonly QueueEventBatch[]> {
-    return this.each ? this.each.read(after, blockMs) : this.xread(after, blockMs);
+    return this.each ? this.each.read(after, blockMs) : this.readAll(after, blockMs);
   }
 
   interrupt(): void {
@@ -88,6 +94,40 @@ export class EventStreams {
       .write('interruptEvents', 'xadd', [this.own, 'MAXLEN', 1, id, 'up', ''], callMs)
       .catch(() => undefined);
     commands.write('interruptEvents', 'pexpire', [this.own, OWN_MS], callMs).catch(() => undefined);
+  }
+
+  /** Reads the streams of all queues in one call. */
+  private async readAll(
+    after: ReadonlyMap<string, number>,
+    blockMs: number,
+  ): Promise<readonly QueueEventBatch[]> {
+    const now = performance.now();
+    const sound = new Map([...after].filter(([queue]) => !(this.leftOut.get(queue)! > now)));
+    try {
+      // If no key is a stream, the error is that of Redis.
+      const batches = await this.xread(sound.size > 0 ? sound : after, blockMs);
+      for (const queue of sound.keys()) this.leftOut.delete(queue);
+      return batches;
+    } catch (error) {
+      if (sound.size < 2 || !isWrongType(error)) throw error;
+      await Promise.all([...sound.keys()].map((queue) => this.checkStream(queue)));
+      return [];
+    }
+  }
+
+  /** Leaves the queue out of the next reads if its key is no stream. */
+  private async checkStream(queue: string): Promise<void> {
+    const { events } = this.store.keysOf(queue).fixed;
+    try {
+      await this.store.command('readEvents', 'xread', ['COUNT', 1, 'STREAMS', events, '$']);
+    } catch (error) {
+      if (!isWrongType(error)) throw error;
+      if (!this.leftOut.has(queue))
+        this.logger.error(
+          `queue '${queue}': its events cannot be read, those of other queues are: the key ${events} is no stream`,
+        );
+      this.leftOut.set(queue, performance.now() + LEFT_OUT_MS);
+    }
   }
 
   private async xread(after: ReadonlyMap<string, number>, blockMs: number): Promise<QueueEventBatch[]> {
@@ -131,4 +171,8 @@ export class EventStreams {
     }
     return batches;
   }
+}
+
+function isWrongType(error: unknown): boolean {
+  return error instanceof RedisRefusedError && error.reply === 'WRONGTYPE';
 }

@@ -3,7 +3,7 @@ import type { ProcessorQueues } from '#lib/decorators/processor.decorator.js';
 import type { Job } from '#lib/job/job.js';
 import { bootQueue, keyOf, PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { latch, until } from '../support/wait.js';
+import { collect, latch, until } from '../support/wait.js';
 
 const redis = useRedis({ leaves: ['worker'] });
 
@@ -85,5 +85,38 @@ describe.each(groups)('a pool of several queues, %s', (_, queues) => {
     await until(() => runOf('high', late.id), PATIENT);
     expect(logs.complaints.filter((text) => text.includes("queue 'low'"))).toEqual([]);
     gate.open();
+  });
+});
+
+describe('the events of several queues', () => {
+  const bootWatching = async () => {
+    const app = await bootQueue(redis, { queues: [{ name: 'other' }] });
+    const other = collect(app.events.of('other'));
+    await app.events.ready('other');
+    return { ...app, other };
+  };
+
+  it('are read while the key of one of them is no stream, and then those of this queue too', async () => {
+    const { queue, queueOf, said, other, logs } = await bootWatching();
+    await redis.admin.set(keyOf(redis, 'events', 'other'), 'not ours');
+    await logs.complaint(/queue 'other': its events cannot be read/);
+    const { id } = await queue.add('job', 1);
+    await said.first(({ jobId }) => jobId === id, PATIENT);
+    await redis.admin.del(keyOf(redis, 'events', 'other'));
+    const later = await queueOf('other').add('job', 1);
+    await other.first(({ jobId }) => jobId === later.id, PATIENT);
+    expect(logs.complaints.filter((text) => text.includes('events'))).toHaveLength(1);
+  });
+
+  it('are read while the number of the last event of one of them cannot be read', async () => {
+    const { queue, queueOf, said, other } = await bootWatching();
+    await queueOf('other').add('job', 1);
+    await other.take(1, () => true, PATIENT);
+    await redis.admin.set(keyOf(redis, 'meta', 'other'), 'not ours');
+    // After a broken connection the numbers of all queues are compared.
+    const [reader] = (await redis.clients()).filter(({ name }) => name?.endsWith(':events'));
+    await redis.admin.client('KILL', 'ID', reader!['id']!);
+    const { id } = await queue.add('job', 1);
+    await said.first(({ jobId }) => jobId === id, PATIENT);
   });
 });
