@@ -22,11 +22,14 @@ export interface BulkActChange {
 /** Records are removed this long after the last change of any of them. */
 export const KEEP_BULK_ACTS_MS = 604_800_000;
 
-/** The states from which each kind of act takes jobs. */
+/**
+ * The states from which each kind of act takes jobs, in the order in which it lists them. A delayed job may be queued and start while
+ * `cancel` works, so it lists the later states last.
+ */
 export const BULK_STATES = {
   retry: ['dead'],
   promote: ['delayed'],
-  cancel: ['waiting', 'delayed', 'active'],
+  cancel: ['delayed', 'waiting', 'active'],
   remove: ['waiting', 'delayed', 'completed', 'dead', 'cancelled'],
 } as const satisfies Readonly<Record<BulkKind, readonly JobState[]>>;
 

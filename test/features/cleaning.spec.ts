@@ -116,6 +116,17 @@ describe('for all that a filter fits', () => {
     gate.open();
   });
 
+  it('cancels a delayed job that is queued while the call works', async () => {
+    const { queue } = await bootQueue(redis);
+    await queue.add('job', 1, { id: 'waiting' });
+    await queue.add('job', 1, { id: 'delayed', delay: '1h' });
+    const promoted: Promise<unknown>[] = [];
+    const onProgress = () => void promoted.push(queue.promote('delayed').catch(() => undefined));
+    expect(await queue.cancel({}, 'no more', { onProgress })).toBe(2);
+    await Promise.all(promoted);
+    expect(await queue.counts()).toMatchObject({ waiting: 0, delayed: 0 });
+  });
+
   it('acts at a rate, evenly, on the jobs that were there when it began', async () => {
     const { queue } = await bootQueue(redis);
     await queue.pause();
@@ -141,7 +152,7 @@ describe('for all that a filter fits', () => {
     await add(4, delayed);
     const cancelling = paced();
     expect(await queue.cancel({}, 'no more', cancelling.pace)).toBe(13);
-    expect(cancelling.steps.map(([done]) => done)).toEqual([4, 8, 9, 13]);
+    expect(cancelling.steps.map(([done]) => done)).toEqual([4, 8, 12, 13]);
     await add(6);
     const removing = paced();
     expect(await queue.remove({ state: 'waiting', limit: 5 }, removing.pace)).toBe(5);
@@ -162,7 +173,7 @@ describe('for all that a filter fits', () => {
     expect(await queue.promote({}, pace())).toBe(1);
     expect(await queue.cancel({}, 'no more', pace())).toBe(1);
     expect(await queue.remove({ state: 'delayed' }, pace())).toBe(1);
-    expect(await queue.counts()).toMatchObject({ waiting: 0, delayed: 1 });
+    expect(await queue.counts()).toMatchObject({ waiting: 1, delayed: 0 });
     expect(await queue.remove({ state: 'delayed' }, { signal: AbortSignal.abort() })).toBe(0);
   });
 
