@@ -14,8 +14,8 @@ export interface DrainedEvent {
 /** The part of the engine that is needed to find out whether a queue is drained. */
 export type DrainedEngine = Pick<QueueEngine, 'admin' | 'now'>;
 
-/** The events after which a queue may be drained. */
-export const MAY_DRAIN = ['completed', 'dead', 'cancelled', 'removed'] as const;
+/** The events after which a queue may be drained: a job has ended, or runs later. */
+export const MAY_DRAIN = ['completed', 'dead', 'cancelled', 'removed', 'retrying', 'delayed'] as const;
 
 /** Time between two looks at a queue whose jobs keep ending. */
 const LOOK_MS = 250;
@@ -33,13 +33,15 @@ async function isDrained(engine: DrainedEngine, queue: string): Promise<boolean>
 }
 
 /**
- * Checks whether a queue is drained when one of its jobs has ended. No script writes an event for this, so a queue without such
- * subscribers has no extra cost. Looks are at least a quarter of a second apart.
+ * Checks whether a queue is drained when one of its jobs has ended or is delayed. No script writes an event for this, so a queue
+ * without such subscribers has no extra cost. Looks are at least a quarter of a second apart.
  */
 export class DrainedWatch {
   /** Whether a job has run and ended since the queue was last drained. */
   private hasWorked = false;
   private isLooking = false;
+  /** Whether an event came during a look. The answer may be older. */
+  private heardMore = false;
   private timer: NodeJS.Timeout | undefined;
   private stopped = false;
   private lookedAt = -Infinity;
@@ -58,7 +60,8 @@ export class DrainedWatch {
     // The job had ended before the queue was found drained.
     if (at.getTime() <= this.drainedAt) return;
     if (type === 'completed' || type === 'dead') this.hasWorked = true;
-    if (this.hasWorked && !this.isLooking) this.lookIn(LOOK_MS - (performance.now() - this.lookedAt));
+    if (this.isLooking) this.heardMore = true;
+    else if (this.hasWorked) this.lookIn(LOOK_MS - (performance.now() - this.lookedAt));
   }
 
   stop(): void {
@@ -73,8 +76,7 @@ export class DrainedWatch {
   private async look(): Promise<void> {
     this.timer = undefined;
     this.isLooking = true;
-    // A job that ends during this check causes another check.
-    this.hasWorked = false;
+    this.heardMore = false;
     let found: boolean | null = null;
     try {
       found = await isDrained(this.engine, this.queue);
@@ -86,12 +88,11 @@ export class DrainedWatch {
     this.isLooking = false;
     this.lookedAt = performance.now();
     if (this.stopped) return;
-    const heardMore = this.hasWorked;
     this.hasWorked = found !== true;
     if (found === true) {
       this.drainedAt = at;
       this.emit({ type: 'drained', queue: this.queue, at: new Date(at) });
     } else if (found === null) this.lookIn(RETRY_MS);
-    else if (heardMore) this.lookIn(LOOK_MS);
+    else if (this.heardMore) this.lookIn(LOOK_MS);
   }
 }

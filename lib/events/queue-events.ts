@@ -98,8 +98,8 @@ export class QueueEvents {
 
   /**
    * Emits when jobs have run and the queue has no more work: no job waits, runs or is due. Jobs delayed until later do not count.
-   * The queue is checked when its jobs end, at most four times a second. So the event may come a quarter of a second late, and a
-   * short pause between two jobs may not be seen. No event is stored in Redis for it.
+   * The queue is checked when its jobs end or are delayed, at most four times a second. So the event may come a quarter of a second
+   * late, and a short pause between two jobs may not be seen. No event is stored in Redis for it.
    *
    * @throws UnknownQueueError
    * @example

@@ -1,9 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import type { QueueEvent } from '#lib/events/queue-event.js';
 import { bootQueue, brief, PATIENT, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { collect, latch } from '../support/wait.js';
+import { collect, latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
@@ -46,6 +48,19 @@ describe('a drained queue', () => {
     const event = await app.drained.first(undefined, PATIENT);
     expect(event.at.getTime()).toBeGreaterThanOrEqual(end.at.getTime());
     expect(await app.queue.counts()).toMatchObject({ delayed: 1, active: 0 });
+  });
+
+  it('is reported when the last job that runs is delayed until a later attempt', async () => {
+    const gate = latch('the last job may fail');
+    const app = await boot(gate.promise.then(() => Promise.reject(new Error('no luck'))));
+    const looks = vi.spyOn(app.get<QueueEngine>(QUEUE_ENGINE).admin, 'counts');
+    await app.queue.add('gated', null, { backoff: '1h' });
+    await app.queue.add('one', null);
+    await until(() => looks.mock.settledResults[0]?.type === 'fulfilled', PATIENT);
+    gate.open();
+    const { at } = await app.said.first(({ type }) => type === 'retrying', PATIENT);
+    const event = await app.drained.first(undefined, PATIENT);
+    expect(event.at.getTime()).toBeGreaterThanOrEqual(at.getTime());
   });
 
   it('is refused for a queue that is not registered', async () => {
