@@ -9,6 +9,8 @@ export type Report = (fault: GodwitError) => void;
 /** Reads one value: returns the checked value, or `undefined` after calling `report`. */
 export type Rule<T> = (value: unknown, path: string, report: Report) => T | undefined;
 
+const UNREADABLE = 'something that can be read';
+
 /** A `report` that throws at the first fault. */
 export const refuse: Report = (fault) => {
   throw fault;
@@ -130,13 +132,23 @@ export function shape<Fields extends Record<string, Field<string, any>>>(
       }
       if (given === undefined) continue;
       const { as, rule: check } = fields[key]!;
-      const checked: unknown = check(given, `${path}.${key}`, report);
+      const checked = readField(check, given, `${path}.${key}`, report);
       if (checked === undefined) continue;
       if (as === SEVERAL) Object.assign(shaped, checked);
       else shaped[as] = checked;
     }
     return shaped as Shaped<Fields>;
   };
+}
+
+/** Reads a value that may throw when it is accessed, such as an object with a getter or a revoked proxy. */
+function readField<T>(check: Rule<T>, given: unknown, path: string, report: Report): T | undefined {
+  try {
+    return check(given, path, report);
+  } catch (error) {
+    if (error instanceof GodwitError) throw error;
+    return fail(path, UNREADABLE, given, report);
+  }
 }
 
 /** A shape in which these fields must be given. A missing field is reported by its own rule. */
@@ -172,7 +184,7 @@ function readEntries(
   try {
     if (hasFields(value)) return fieldsOf(value, known);
   } catch {
-    phrase = 'something that can be read';
+    phrase = UNREADABLE;
   }
   return fail(path, phrase, value, report);
 }
@@ -202,7 +214,7 @@ export function readable<T>(value: unknown, path: Path, read: () => T): T {
     return read();
   } catch (error) {
     if (error instanceof GodwitError) throw error;
-    throw new InvalidOptionError(pathText(path), 'something that can be read', value);
+    throw new InvalidOptionError(pathText(path), UNREADABLE, value);
   }
 }
 

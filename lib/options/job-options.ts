@@ -21,6 +21,7 @@ import {
   field,
   fields,
   integer,
+  readable,
   type Report,
   refuse,
   rule,
@@ -419,8 +420,11 @@ function refuseTogether(
 }
 
 export function checkSignal(value: unknown, path: string): AbortSignal {
-  const { aborted, addEventListener } = Object(value) as Partial<AbortSignal>;
-  if (typeof aborted === 'boolean' && typeof addEventListener === 'function') return value as AbortSignal;
+  const isSignal = readable(value, path, () => {
+    const { aborted, addEventListener } = Object(value) as Partial<AbortSignal>;
+    return typeof aborted === 'boolean' && typeof addEventListener === 'function';
+  });
+  if (isSignal) return value as AbortSignal;
   throw new InvalidOptionError(path, 'an AbortSignal', value);
 }
 

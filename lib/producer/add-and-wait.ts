@@ -45,7 +45,8 @@ export function checkWait(options: WaitOptions | DetailedWaitOptions, policyMs: 
   const waitMs = parseDuration(waitTimeout, `${PATH}.waitTimeout`);
   if (signal !== undefined) checkSignal(signal, `${PATH}.signal`);
   const isDetailed = boolean(detail, `${PATH}.detail`, refuse)!;
-  const retention = readRetention(rest.retention ?? 0, `${PATH}.retention`, refuse)!;
+  const { retention: given = 0 } = rest;
+  const retention = readRetention(given, `${PATH}.retention`, refuse)!;
   const { retentionMs = 0, cancelledRetentionMs: cancelled } = retention;
   const completed = Math.max(retentionMs, policyMs, WAITED_RETENTION);
   const job: JobOptions = {

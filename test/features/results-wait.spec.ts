@@ -387,9 +387,10 @@ it('returns details on request, also that another job held the id', async () => 
     duplicate: true,
     state: expect.stringMatching(/active|completed/),
   });
-  await expect(queue.addAndWait('job', 1, { detail: 1 as never })).rejects.toThrow(
-    'addAndWait().options.detail',
-  );
+  for (const wrong of [{ detail: 1 }, { retention: null }])
+    await expect(queue.addAndWait('job', 1, wrong as never)).rejects.toThrow(
+      `addAndWait().options.${Object.keys(wrong)[0]} must be`,
+    );
 });
 
 it('ends a wait when its signal aborts, and the job continues', async () => {

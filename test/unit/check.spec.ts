@@ -13,6 +13,7 @@ import {
   shape,
 } from '#lib/options/check.js';
 import { describe, expect, it } from 'vitest';
+import { revoked } from '../support/caught.js';
 
 const read = shape({
   size: field('size', integer(1, 10)),
@@ -162,6 +163,16 @@ describe('fields that an object inherits or hides', () => {
     };
     expect(one(broken)).toThrow(InvalidOptionError);
     expect(one(broken)).toThrow('forRoot() must be something that can be read');
+  });
+
+  it('reports a field that cannot be read, and reads the others', () => {
+    const list = shape({
+      names: field('names', (value) => [...(value as string[])]),
+      loud: field('loud', boolean),
+    });
+    const { value, faults } = collectFaults((report) => list({ names: revoked(), loud: true }, 'p', report));
+    expect(value).toEqual({ loud: true });
+    expect(faults).toEqual([expect.stringMatching(/^p\.names must be something that can be read, got /)]);
   });
 });
 

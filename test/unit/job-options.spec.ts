@@ -9,6 +9,7 @@ import {
 import { RULES } from '#lib/job/rules.js';
 import { refuse } from '#lib/options/check.js';
 import { describe, expect, it } from 'vitest';
+import { revoked } from '../support/caught.js';
 
 const check = (options: unknown) => checkJobOptions(options as JobOptions, 'add()');
 
@@ -113,6 +114,23 @@ describe('checkJobOptions', () => {
   ])('refuses %s', (options, message) => {
     expect(() => check(options)).toThrow(InvalidOptionError);
     expect(() => check(options)).toThrow(message);
+  });
+
+  it('names the option that cannot be read', () => {
+    const throwing = {
+      get type(): never {
+        throw new TypeError('no');
+      },
+    };
+    for (const [name, value] of [
+      ['backoff', throwing],
+      ['durability', revoked()],
+      ['delay', revoked()],
+      ['signal', revoked()],
+    ] as const)
+      expect(() => check({ [name]: value })).toThrow(
+        `add().${name} must be something that can be read, got `,
+      );
   });
 
   it.each([
