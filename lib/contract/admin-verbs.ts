@@ -116,7 +116,10 @@ export interface JobsCall extends DeadMatch {
 /** Fields of the data of a job, by path (`customer.id`), with their values. */
 export type DataMatch = Readonly<Record<string, string | number | boolean | null>>;
 
-/** The end of a page. Waiting jobs are in several lines, and the active jobs of each worker are a line too. */
+/**
+ * The end of a page. Waiting jobs are in several lines, and the active jobs of each worker are a line too. In a line that is a list, the
+ * id is several ids, one per line: the last listed jobs and, after an empty line, the jobs that come next.
+ */
 export interface JobsPlace extends Place {
   readonly line: string;
 }

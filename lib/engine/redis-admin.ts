@@ -246,9 +246,9 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   /**
-   * Reads one step of a page. Lists move between two pages: if the last jobs of the previous page are not near their old place, the whole
-   * list is searched, first towards its head. If they have left the list, the jobs before them have left too, so the page starts at the
-   * head. In the opposite order the jobs behind them have left, so there are no more.
+   * Reads one step of a page. Lists move between two pages: if the jobs around the end of the previous page are not near their old place,
+   * the whole list is searched, first towards its head. If they have left the list, the jobs before them have left too, so the page
+   * starts at the head. In the opposite order the jobs behind them have left, so there are no more.
    */
   private async pageOf(keys: QueueKeys, line: string, from: Place, limit: number, call: JobsCall) {
     const { state, contains = '', where, offset: skip = 0, backward = false, brief = false, ...match } = call;

@@ -290,9 +290,12 @@ function linesIn(q: MemoryQueue, call: JobsCall): readonly JobLine[] {
 function startBehind(jobs: readonly MemoryJob[], { line, at, id }: JobsPlace, backward: boolean): number {
   if (id === '') return 0;
   if (line === 'wait' || line === 'suspects') {
-    const ids = id.split('\n');
-    const last = jobs.findLastIndex((job) => ids.includes(job.id));
-    return last >= 0 || !backward ? last + 1 : jobs.length;
+    const [listed, coming] = id.split('\n\n').map((ids) => ids.split('\n'));
+    const behind = jobs.findLastIndex((job) => listed!.includes(job.id)) + 1;
+    const ahead = jobs.findIndex((job) => coming?.includes(job.id));
+    if (behind > 0 && ahead >= 0) return backward ? Math.max(behind, ahead) : Math.min(behind, ahead);
+    if (behind > 0 || ahead >= 0) return Math.max(behind, ahead);
+    return backward ? jobs.length : 0;
   }
   const place = at === '' ? null : Number(at);
   const first = jobs.findIndex((job) => {
@@ -309,8 +312,13 @@ function placeBefore(line: string, jobs: readonly MemoryJob[], at: number, start
   switch (last.place) {
     case 'wait':
     case 'suspects': {
-      const ids = jobs.slice(Math.max(start, at - 3), at).map(({ id }) => id);
-      return { line, at: String(at - 1), id: ids.join('\n') };
+      const idsOf = (from: number, end: number) =>
+        jobs
+          .slice(from, end)
+          .map(({ id }) => id)
+          .join('\n');
+      const id = `${idsOf(Math.max(start, at - 3), at)}\n\n${idsOf(at, at + 3)}`;
+      return { line, at: String(at - 1), id };
     }
     case 'active':
       return { line, at: '', id: last.id };

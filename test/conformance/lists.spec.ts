@@ -160,6 +160,35 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
       expect(found).toEqual(all);
     });
 
+    it.each([1, 4])('when the last three are cancelled, in pages of %i', async (limit) => {
+      await t.add(...all);
+      const found = await inPages({ state: 'waiting', limit }, async (pages) => {
+        if (pages !== 8 / limit) return;
+        for (const id of ['j05', 'j06', 'j07']) await t.engine.admin.cancel(QUEUE, id, 'why');
+      });
+      expect(found).toEqual(all);
+    });
+
+    it.each([false, true])('when all of a page are cancelled, backward: %s', async (backward) => {
+      await t.add(...all);
+      const listed = backward ? all.toReversed() : all;
+      const found = await inPages({ state: 'waiting', limit: 4, backward }, async (pages) => {
+        if (pages !== 2) return;
+        for (const id of listed.slice(4, 8)) await t.engine.admin.cancel(QUEUE, id, 'why');
+      });
+      expect(found).toEqual(listed);
+    });
+
+    it('when the last one of a page runs again', async () => {
+      await t.add(...all);
+      const found = await inPages({ state: 'waiting', limit: 4 }, async (pages) => {
+        if (pages !== 1) return;
+        await t.claim(4);
+        await t.settle(...all.slice(0, 3).map((id) => completed(id)), retried('j03', { delayMs: 0 }));
+      });
+      expect(found).toEqual([...all, 'j03']);
+    });
+
     it('when they are sorted', async () => {
       await t.add(...all.map((id, i) => job(id, { delayMs: 1_000 + i })));
       const forward = await inPages({ state: 'delayed', limit: 4 }, (pages) =>

@@ -90,40 +90,49 @@ local function part_of(key, from, to)
   return reversed
 end
 
--- How far around their old index the last jobs of the previous page are searched.
+-- How far around their old index the jobs at the end of the previous page are searched.
 local around = 2000
 
--- The index of the last of these jobs that is still near its old index. Nil if none is.
+-- The index at which the page begins: behind the last listed job, or at the first job that was to come next. Nil if none of them is still
+-- near its old index. A job that runs again goes to the end of its line, so of two indexes the one nearer to the head is right.
 local function place_of(key)
-  local wanted, from, last = {}, math.max(0, tonumber(arg_afterAt) - around), nil
-  for id in string.gmatch(arg_afterId, '[^\n]+') do wanted[id], last = true, id end
+  local listed, coming = string.match(arg_afterId, '^(.-)\n\n(.*)$')
+  local is_listed, is_coming, last = {}, {}, nil
+  for id in string.gmatch(listed or arg_afterId, '[^\n]+') do is_listed[id], last = true, id end
+  for id in string.gmatch(coming or '', '[^\n]+') do is_coming[id] = true end
   -- Mostly the line has not moved, and reading a long part of it takes longer than the page.
-  if part_of(key, tonumber(arg_afterAt), tonumber(arg_afterAt))[1] == last then return tonumber(arg_afterAt) end
-  local part = part_of(key, from, from + 2 * around)
-  for i = #part, 1, -1 do
-    if wanted[part[i]] then return from + i - 1 end
+  local at = tonumber(arg_afterAt)
+  if part_of(key, at, at)[1] == last then return at + 1 end
+  local from, behind, ahead = math.max(0, at - around), nil, nil
+  for i, id in ipairs(part_of(key, from, from + 2 * around)) do
+    if is_listed[id] then behind = from + i end
+    if is_coming[id] and not ahead then ahead = from + i - 1 end
   end
+  if not (behind and ahead) then return behind or ahead end
+  return arg_backward == 1 and math.max(behind, ahead) or math.min(behind, ahead)
 end
 
-local function page_of_ids(ids, first, is_whole)
+local function page_of_ids(ids, first, most)
   local seen, spent = 0, 0
-  while seen < #ids and #jobs < arg_limit and spent < arg_bytes do
+  while seen < math.min(#ids, most) and #jobs < arg_limit and spent < arg_bytes do
     seen = seen + 1
     local _, bytes = add_if_asked(ids[seen])
     spent = spent + bytes
   end
-  if seen == 0 or (is_whole and seen == #ids) then return { now, '', '', seen, jobs } end
-  return { now, string.format('%.0f', first + seen - 1), table.concat({ unpack(ids, math.max(1, seen - 2), seen) }, '\n'), seen, jobs }
+  if seen == 0 or seen == #ids then return { now, '', '', seen, jobs } end
+  -- The last three listed jobs and, after an empty line, the three that come next.
+  local listed = table.concat(ids, '\n', math.max(1, seen - 2), seen)
+  return { now, string.format('%.0f', first + seen - 1),
+    listed .. '\n\n' .. table.concat(ids, '\n', seen + 1, math.min(#ids, seen + 3)), seen, jobs }
 end
 
 local function page_of_list(key)
   local first = 0
   if arg_afterId ~= '' then
-    local place = place_of(key)
-    if not place then return { now, '', '', -1, redis.call('LLEN', key) } end
-    first = place + 1
+    first = place_of(key)
+    if not first then return { now, '', '', -1, redis.call('LLEN', key) } end
   end
-  return page_of_ids(part_of(key, first, first + arg_examine - 1), first, redis.call('LLEN', key) <= first + arg_examine)
+  return page_of_ids(part_of(key, first, first + arg_examine + 2), first, arg_examine)
 end
 
 -- The jobs of one worker, ordered by id, because sets have no order.
@@ -136,7 +145,7 @@ local function page_of_held()
       rest[#rest + 1] = id
     end
   end
-  local page = page_of_ids(rest, 0, true)
+  local page = page_of_ids(rest, 0, #rest)
   if page[3] ~= '' then page[2], page[3] = '', rest[page[4]] end
   return page
 end
