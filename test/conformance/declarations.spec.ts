@@ -80,6 +80,15 @@ describe.each(ENGINES)('declarations (%s)', (kind) => {
     expect(await scheduleIds(t)).toEqual([]);
   });
 
+  it('of many schedules are pruned before the last declaration of their owner ends', async () => {
+    const sets = ['a', 'b'].map((name) => Array.from({ length: 600 }, (_, i) => `${name}${i}`));
+    for (const ids of sets) await declaring(t, 'p1', ids);
+    for (const ids of sets) await withdrawing(t, 'p1', ids);
+    let answer: { readonly idle?: boolean } = await declaring(t, 'p2', []);
+    while (!answer.idle) answer = (await renewing(t, 'p2', [])) as typeof answer;
+    expect(await scheduleIds(t)).toEqual([]);
+  });
+
   it('belong to another owner while one of its processes lives, and are taken over if none does', async () => {
     await declaring(t, 'p1', ['a', 'b'], { owner: 'shop' });
     const { revision } = (await get('a'))!;

@@ -24,8 +24,8 @@ local function prune()
   end
   local removed, begins = {}, arg_owner .. '\n'
   for gone, i in ipairs(dead) do
-    -- Limited, so that no call takes long. The rest is removed by the next call.
-    if #removed >= 500 then return removed, gone - 1, left end
+    -- Limited, so that no call takes long. The rest is removed by the next call, so its sets count as left.
+    if #removed >= 500 then return removed, gone - 1, left + 1 end
     for id in string.gmatch(sets[i + 1], '[^\n]+') do
       local record = not wanted[id] and redis.call('HGET', key_schedules, id)
       if record and string.sub(record, 1, #begins) == begins then
