@@ -94,20 +94,31 @@ export class QueueScheduleTimer {
     let late = 0;
     for (;;) {
       const { due, nextInMs, now } = await this.engine.schedules.due(this.queue, passed);
-      const calls = due.map((one) => this.plan(one, now)).filter((call) => call !== null);
-      passed += due.length - calls.length;
       this.unreadableCount = passed;
       if (due.length === 0) return nextInMs;
       let answer: FireAnswer | undefined;
-      for (const batch of batches(calls)) {
+      for (const batch of batches(this.planAll(due, now))) {
         if (this.stopped) return null;
         answer = await this.engine.schedules.fire(this.queue, batch);
         late = answer.made.some((made) => made !== null) ? 0 : late + 1;
       }
+      passed = this.unreadableCount;
       this.tries = 0;
       this.complainedAt = 0;
       if (answer && answer.due <= passed) return answer.nextInMs;
       if (late > MAX_LATE) return PATIENCE_MS;
+    }
+  }
+
+  /**
+   * Plans one schedule after the other, while earlier ones are fired: a hundred with many missed occurrences would block the event
+   * loop for seconds.
+   */
+  private *planAll(due: readonly StoredSchedule[], now: number): Generator<FireSchedule> {
+    for (const one of due) {
+      const call = this.plan(one, now);
+      if (call === null) this.unreadableCount += 1;
+      else yield call;
     }
   }
 
@@ -168,7 +179,7 @@ export class QueueScheduleTimer {
  * Splits calls so that each batch fits one script call. A schedule that replaces a job is sent alone, because the script may
  * search a long list for that job.
  */
-function* batches(calls: readonly FireSchedule[]): Generator<FireSchedule[]> {
+function* batches(calls: Iterable<FireSchedule>): Generator<FireSchedule[]> {
   let batch: FireSchedule[] = [];
   let jobs = 0;
   let bytes = 0;
