@@ -117,6 +117,7 @@ describe('the events of several queues', () => {
     const [reader] = (await redis.clients()).filter(({ name }) => name?.endsWith(':events'));
     await redis.admin.client('KILL', 'ID', reader!['id']!);
     const { id } = await queue.add('job', 1);
-    await said.first(({ jobId }) => jobId === id, PATIENT);
+    const event = await said.first(({ jobId }) => jobId === id, PATIENT);
+    expect(event).toMatchObject({ type: 'added', queue: 'work' });
   });
 });
