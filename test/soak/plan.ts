@@ -27,19 +27,27 @@ export interface AppPlan {
   readonly runs: readonly string[];
   /** Whether one pool runs all its queues. */
   readonly isOnePool: boolean;
+  /** The weights of its queues in one pool. Null: the queues have an order. */
+  readonly weights: readonly number[] | null;
+  /** How long it waits for its runs when it stops, in ms; some handlers take longer. Null: long enough. */
+  readonly shutdown: { readonly timeout: number; readonly grace: number } | null;
 }
 
 /** `batch` goes to batches in queues that have them; `bundle` collects items. */
 export const NAMES = ['first', 'second', 'batch'] as const;
 export const BUNDLE = 'bundle';
 export const GROUPS = ['g1', 'g2', 'g3', 'g4', 'g5'] as const;
+/** How many jobs each schedule adds. */
+export const SCHEDULES: Readonly<Record<string, number>> = { s1: 1, s2: 3 };
+/** The group of the jobs of schedules in strict order. */
+export const TIMED = 'timed';
 
 /** Returns `value()` with this probability, otherwise an empty object. */
 function maybe<T extends object>(random: Random, chance: number, value: () => T): Partial<T> {
   return random.next() < chance ? value() : {};
 }
 
-function rateOf(random: Random) {
+export function rateOf(random: Random) {
   const window = random.pick(['sliding', 'fixed', 'bucket'] as const);
   return { max: random.int(5, 30), per: random.int(100, 300), window };
 }
@@ -114,6 +122,8 @@ export function planOf(seed: number): Plan {
       concurrency: random.int(4, 12),
       runs: at === 0 || some.length === 0 ? names : some,
       isOnePool: random.next() < 0.5,
+      weights: random.next() < 0.5 ? names.map(() => random.int(1, 5)) : null,
+      shutdown: random.next() < 0.4 ? { timeout: random.int(0, 100), grace: random.int(0, 30) } : null,
     };
   });
   return { seed, shared, queues, apps, acts: random.int(80, 250) };

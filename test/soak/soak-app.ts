@@ -26,7 +26,9 @@ async function work(watch: Watch, job: Job<Task | Task[]>): Promise<number> {
   const task = Array.isArray(job.data) ? job.data[0]! : job.data;
   const run = watch.recordOf(job.queue, job.id).runs;
   // A job that ran out of time in its first run does not in the next.
-  await pause(run === 1 ? task.ms : 1, undefined, { signal: job.signal });
+  const ms = run === 1 ? task.ms : 1;
+  await pause(ms, undefined, task.isDeaf ? {} : { signal: job.signal });
+  if (task.call) await call(watch, job, task, task.call);
   if (run > task.fails) return task.n;
   if (task.fault === 'unrecoverable') throw new UnrecoverableError('on purpose');
   if (task.fault === 'limited') throw new RateLimited(20, { scope: job.group === null ? 'queue' : 'group' });
@@ -34,15 +36,41 @@ async function work(watch: Watch, job: Job<Task | Task[]>): Promise<number> {
   throw new Error('on purpose');
 }
 
-function processorOf(watch: Watch, queues: readonly QueuePlan[], concurrency: number): Type {
-  const run = async (job: Job<Task>) => {
+async function call(watch: Watch, job: Job<Task | Task[]>, task: Task, what: Task['call']): Promise<void> {
+  if (what === 'progress') return job.progress({ n: task.n });
+  if (what === 'log') return job.log(`number ${task.n}`);
+  if (what === 'charge') return job.charge(1 + (task.n % 5));
+  if (Array.isArray(job.data)) return;
+  const revision = watch.nextRevision();
+  await job.update({ ...task, revision });
+  watch.revised(job.queue, job.id, revision);
+}
+
+function runnerOf(watch: Watch) {
+  return async (job: Job<Task>) => {
     watch.begins(job);
+    let isOver = false;
+    const end = () => {
+      if (!isOver) watch.ends(job);
+      isOver = true;
+    };
+    // From now on the job may run elsewhere, even if the handler continues.
+    job.signal.addEventListener('abort', end);
     try {
       return await work(watch, job);
     } finally {
-      watch.ends(job);
+      end();
     }
   };
+}
+
+/** Runs the jobs of one more queue in an application. */
+export function workOn({ watch }: Stage, { runtime }: QueueApp, queue: string, concurrency: number) {
+  return runtime.work(queue, runnerOf(watch), { concurrency });
+}
+
+function processorOf(watch: Watch, queues: readonly QueuePlan[], app: AppPlan): Type {
+  const run = runnerOf(watch);
   class SoakProcessor {
     one(job: Job<Task>) {
       return run(job);
@@ -62,10 +90,11 @@ function processorOf(watch: Watch, queues: readonly QueuePlan[], concurrency: nu
   OnJob(['completed', 'dead'])(prototype, 'onEnd', methodOf('onEnd'));
   const batch = queues.every((queue) => queue.batch) ? queues[0]!.batch : null;
   if (batch) HandleBatch('batch', { ...batch, timeout: 30 })(prototype, 'many', methodOf('many'));
-  Processor(
-    queues.map(({ name }) => name),
-    { concurrency },
-  )(SoakProcessor);
+  const names = queues.map(({ name }) => name);
+  const { weights, concurrency } = app;
+  Processor(weights ? Object.fromEntries(names.map((name, i) => [name, weights[i]!])) : names, {
+    concurrency,
+  })(SoakProcessor);
   return SoakProcessor;
 }
 
@@ -77,9 +106,10 @@ export function bootSoakApp({ redis, plan, watch, logs }: Stage, app: AppPlan | 
     root: {
       limits: plan.shared,
       defaults: { backoff: { type: 'fixed', delay: 10 } },
+      ...(app?.shutdown && { shutdown: app.shutdown }),
     },
     queues: plan.queues.map(({ order: _, batch: __, ...options }) => options),
-    providers: app ? pools.map((queues) => processorOf(watch, queues, app.concurrency)) : [],
+    providers: app ? pools.map((queues) => processorOf(watch, queues, app)) : [],
     watch: false,
     logs,
   });

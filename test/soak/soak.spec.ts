@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { useRedis } from '../support/redis.js';
 import { planOf } from './plan.js';
-import { soak } from './soak.js';
+import { EXPIRING, soak } from './soak.js';
 
-const redis = useRedis();
+const redis = useRedis({ leaves: EXPIRING });
 const runs = Number(process.env['SOAK_RUNS'] ?? 3);
 const first = Number(process.env['SOAK_SEED'] ?? 1);
 const seeds = Array.from({ length: runs }, (_, i) => first + i);
@@ -15,7 +15,7 @@ async function cut(): Promise<void> {
 
 async function faultsOf(seed: number, nemesis?: () => Promise<void>) {
   const { faults, jobs, starts } = await soak(redis, planOf(seed), nemesis);
-  console.log(`seed ${seed}: ${jobs} jobs, ${starts} runs, ${faults.length} faults`);
+  console.log([`seed ${seed}: ${jobs} jobs, ${starts} runs, ${faults.length} faults`, ...faults].join('\n'));
   return faults;
 }
 

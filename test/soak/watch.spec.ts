@@ -11,31 +11,50 @@ function watchOf(queue: Partial<QueuePlan> = {}) {
   const watch = new Watch({ seed: 1, shared: { api: { concurrency: 1 } }, queues, apps: [], acts: 0 });
   const job = (id: string, more: Partial<Job> = {}) =>
     ({ queue: 'q', id, name: 'first', group: null, data: { n: 0 }, ...more }) as Job;
-  const ended = (id: string, type: 'completed' | 'dead' | 'removed' | 'cancelled') =>
-    watch.event({ type, queue: 'q', jobId: id } as QueueEvent);
-  return { watch, job, ended };
+  let at = 1_000;
+  const says = (id: string, ...types: string[]) => {
+    for (const type of types)
+      watch.event({ type, queue: 'q', jobId: id, name: 'first', at: new Date(at++) } as QueueEvent);
+  };
+  return { watch, job, says };
 }
 
 describe('the checks of a run', () => {
   it('find nothing if each job runs alone and ends once', () => {
-    const { watch, job, ended } = watchOf({ limits: { concurrency: 1 }, uses: ['api'] });
+    const { watch, job, says } = watchOf({ limits: { concurrency: 1 }, uses: ['api'] });
     for (const id of ['a', 'b']) {
       watch.added('q', id);
       watch.begins(job(id));
       watch.ends(job(id));
-      ended(id, 'completed');
+      says(id, 'added', 'active', 'completed');
       watch.recordOf('q', id).received.push('completed');
     }
     expect([...watch.faults, ...watch.faultsOfEnds()]).toEqual([]);
   });
 
-  it('find a job that runs twice at once, or after its end', () => {
-    const { watch, job, ended } = watchOf();
+  it('find a job that runs twice at once, or with old data', () => {
+    const { watch, job } = watchOf();
     watch.begins(job('a'));
     watch.begins(job('a'));
-    ended('b', 'completed');
-    watch.begins(job('b'));
-    expect(watch.faults).toEqual(['q a runs twice at once', 'q b starts after completed']);
+    watch.revised('q', 'b', 2);
+    watch.begins(job('b', { data: { n: 0, revision: 1 } }));
+    expect(watch.faults).toEqual([
+      'q a runs twice at once',
+      'q b has old data: 1, changed to 2 before it began',
+    ]);
+  });
+
+  it.each([
+    [['active'], 'is claimed while it is gone'],
+    [['added', 'active', 'active'], 'is claimed while it runs'],
+    [['added', 'retrying'], 'is retrying, but does not run'],
+    [['added', 'active', 'released', 'completed'], 'is completed, but did not run'],
+    [['added', 'active', 'completed', 'dead'], 'is dead, but was gone'],
+    [['added', 'active', 'completed', 'added', 'active', 'dead', 'removed'], null],
+  ])('find events that do not follow each other: %j', (types, fault) => {
+    const { watch, says } = watchOf();
+    says('a', ...types);
+    expect(watch.faults).toEqual(fault === null ? [] : [`q a ${fault}`]);
   });
 
   it.each<[string, Partial<QueuePlan>, Partial<Job>]>([
@@ -44,6 +63,7 @@ describe('the checks of a run', () => {
     ['group q g1', { order: 'fair', groups: { concurrency: 1 } }, { group: 'g1' }],
     ['group q g1', { order: 'strict', groups: { order: 'strict' } }, { group: 'g1' }],
     ['shared api', { uses: ['api'] }, {}],
+    ['unique q first k', {}, { data: { key: 'k' } }],
   ])('find that a limit is passed: %s', (limit, queue, more) => {
     const { watch, job } = watchOf(queue);
     watch.begins(job('a', more));
@@ -61,18 +81,40 @@ describe('the checks of a run', () => {
     expect(watch.faults).toEqual(['q job-0 of group g1 starts after a later job (0 after 1)']);
   });
 
-  it('find a job that ended twice, has not ended, or still runs, and an end that only @OnJob received', () => {
-    const { watch, job, ended } = watchOf();
-    for (const type of ['completed', 'dead'] as const) ended('twice', type);
-    for (const type of ['dead', 'dead', 'completed', 'removed'] as const) ended('retried', type);
+  it('find a job that has not ended, or still runs, an add without a job, and an end that only @OnJob received', () => {
+    const { watch, job, says } = watchOf();
     watch.added('q', 'open');
+    says('open', 'added');
+    watch.added('q', 'lost');
     watch.begins(job('runs'));
     watch.recordOf('q', 'received').received.push('dead');
     expect(watch.faultsOfEnds()).toEqual([
-      'q twice ended as completed, dead',
       'q open has not ended',
+      'q lost was added 1 times, events are of 0',
       'q runs still runs',
       'q received: @OnJob received dead, events are ',
     ]);
+  });
+
+  it.each([
+    ['sliding', 2, []],
+    ['sliding', 3, ['3 claims within 2 ms, 2 in 100 are allowed: queue q']],
+    ['fixed', 4, []],
+    ['fixed', 5, ['5 claims within 4 ms, 4 in 100 are allowed: queue q']],
+  ] as const)('find that a rate is passed: %s window, %i claims', (window, count, faults) => {
+    const { watch, says } = watchOf({ limits: { rate: { max: 2, per: 100, window } } });
+    const ids = Array.from({ length: count }, (_, i) => `job-${i}`);
+    for (const id of ids) says(id, 'added');
+    for (const id of ids) says(id, 'active');
+    expect(watch.faultsOfEnds().filter((fault) => fault.includes('claims'))).toEqual(faults);
+  });
+
+  it('find a job that its schedule has not added', () => {
+    const { watch, says } = watchOf();
+    says('s1@2026-11-27T07:00:00.000Z', 'added', 'removed');
+    // Added with `runNow`.
+    says('s1@0mwyo57maef68ca000W', 'added', 'removed');
+    watch.scheduled('q', 's1', 2);
+    expect(watch.faultsOfEnds()).toEqual(['q s1@ has added 2 jobs, events are of 1']);
   });
 });

@@ -1,6 +1,9 @@
-import { isEnd, type QueueEvent } from '#lib/events/queue-event.js';
+import type { QueueEvent } from '#lib/events/queue-event.js';
 import type { Job } from '#lib/job/job.js';
+import type { GroupOptions, RateOptions } from '#lib/options/limit-options.js';
+import { JobEvents } from './job-events.js';
 import type { Plan, QueuePlan } from './plan.js';
+import { faultOfRate } from './rates.js';
 
 /** The data of each job. */
 export interface Task {
@@ -11,16 +14,29 @@ export interface Task {
   readonly fails: number;
   /** How they fail. */
   readonly fault: 'error' | 'unrecoverable' | 'limited' | 'snooze';
+  /** Rises with each change of the data. */
+  readonly revision: number;
+  /** Whether the handler ignores its signal. */
+  readonly isDeaf: boolean;
+  /** What the handler calls. */
+  readonly call: 'progress' | 'log' | 'update' | 'charge' | null;
+  /** The key of a job that holds it until it has ended: no other runs at the same time. */
+  readonly key?: string;
 }
 
-/** What has happened to a job. */
+/** What has happened to the jobs with one id. */
 interface JobRecord {
   readonly queue: QueuePlan;
   readonly id: string;
-  isAdded: boolean;
+  /** How many adds with this id made a job. */
+  added: number;
+  name: string;
+  group: string | null;
+  /** The data of its next run is not older. */
+  revision: number;
   runs: number;
   running: number;
-  readonly ends: string[];
+  readonly events: JobEvents;
   /** The ends that an `@OnJob` method received. */
   readonly received: string[];
 }
@@ -41,6 +57,11 @@ export class Watch {
   /** The place of the last job of each strict group that has begun. */
   private readonly places = new Map<string, number>();
   private readonly queues: ReadonlyMap<string, QueuePlan>;
+  /** How many jobs a schedule has added. */
+  private readonly fired = new Map<string, number>();
+  /** Limits whose rate was changed at run time. Their claims are not counted. */
+  private readonly changedRates = new Set<string>();
+  private revision = 0;
   /** Dead jobs are retried at the end. Then they come after later ones. */
   isInOrder = true;
 
@@ -56,8 +77,9 @@ export class Watch {
     const key = `${queue} ${id}`;
     let record = this.jobs.get(key);
     if (!record) {
-      const counts = { isAdded: false, runs: 0, running: 0 };
-      record = { queue: this.queues.get(queue)!, id, ...counts, ends: [], received: [] };
+      const job = { name: '', group: null, revision: 0 };
+      const counts = { added: 0, runs: 0, running: 0, received: [], events: new JobEvents() };
+      record = { queue: this.queues.get(queue)!, id, ...job, ...counts };
       this.jobs.set(key, record);
     }
     return record;
@@ -70,9 +92,10 @@ export class Watch {
     record.runs += 1;
     record.running += 1;
     if (record.running > 1) this.fault(`${queue} ${id} runs twice at once`);
-    if (record.ends.some((end) => end !== 'dead'))
-      this.fault(`${queue} ${id} starts after ${record.ends.join(', ')}`);
-    for (const [name, most] of this.limitsOf(job)) {
+    const { revision } = job.data as Task;
+    if (revision < record.revision)
+      this.fault(`${queue} ${id} has old data: ${revision}, changed to ${record.revision} before it began`);
+    for (const [name, most] of this.gaugesOf(job)) {
       const gauge = this.gauge(name, most);
       gauge.running += 1;
       if (gauge.running > gauge.most) this.fault(`${gauge.running} of ${gauge.most} run at once: ${name}`);
@@ -89,56 +112,117 @@ export class Watch {
 
   ends(job: Job): void {
     this.recordOf(job.queue, job.id).running -= 1;
-    for (const [name] of this.limitsOf(job)) this.gauge(name, 0).running -= 1;
+    for (const [name] of this.gaugesOf(job)) this.gauge(name, 0).running -= 1;
   }
 
   event(event: QueueEvent): void {
-    if (isEnd(event)) this.recordOf(event.queue, event.jobId).ends.push(event.type);
+    if (event.jobId === undefined) return;
+    const record = this.recordOf(event.queue, event.jobId);
+    record.name = event.name;
+    const fault = record.events.next(event);
+    if (fault) this.fault(`${event.queue} ${event.jobId} ${fault}`);
   }
 
   /** A job was added: it must end. */
-  added(queue: string, id: string): void {
-    this.recordOf(queue, id).isAdded = true;
+  added(queue: string, id: string, group: string | null = null): void {
+    const record = this.recordOf(queue, id);
+    record.added += 1;
+    record.group = group;
   }
 
-  /** What is wrong with how the jobs have ended so far. Events may still be on their way. */
+  nextRevision(): number {
+    return (this.revision += 1);
+  }
+
+  /** The data of a job was changed. */
+  revised(queue: string, id: string, revision: number): void {
+    this.recordOf(queue, id).revision = revision;
+  }
+
+  /** A schedule has added so many jobs, and adds no more. */
+  scheduled(queue: string, schedule: string, fired: number): void {
+    this.fired.set(`${queue} ${schedule}@`, fired);
+  }
+
+  /** What is wrong with the events so far. Some may still be on their way. */
   faultsOfEnds(): string[] {
-    return [...this.jobs.values()].flatMap((record) => [...faultsOf(record)]);
+    const jobs = [...this.jobs];
+    const ofSchedules = [...this.fired].flatMap(([start, fired]) => {
+      const added = jobs.filter(([key]) => isOf(key, start)).length;
+      return added === fired ? [] : [`${start} has added ${fired} jobs, events are of ${added}`];
+    });
+    return [...jobs.flatMap(([, record]) => [...faultsOf(record)]), ...ofSchedules, ...this.faultsOfRates()];
   }
 
-  /** A limit was changed. After it was lowered, jobs that run already may still be more. */
-  allow(name: string, most: number): void {
-    const gauge = this.gauge(name, most);
-    gauge.most = Math.max(gauge.most, most);
+  private *faultsOfRates(): Generator<string> {
+    const claims = new Map<string, { rate: RateOptions; at: number[] }>();
+    for (const record of this.jobs.values()) {
+      for (const [name, { rate }] of this.limitsOf({ ...record, queue: record.queue.name })) {
+        if (rate === undefined || this.changedRates.has(name)) continue;
+        const found = claims.get(name) ?? { rate, at: [] };
+        claims.set(name, found);
+        found.at.push(...record.events.claimedAt);
+      }
+    }
+    for (const [name, { rate, at }] of claims) {
+      const fault = faultOfRate(name, rate, at);
+      if (fault) yield fault;
+    }
+  }
+
+  /** A concurrency was changed. After it was lowered, jobs that run already may still be more. */
+  allow(name: string, most: number | null | undefined): void {
+    if (most === undefined) return;
+    const gauge = this.gauge(name, 0);
+    gauge.most = Math.max(gauge.most, most ?? Infinity);
+  }
+
+  /** A rate was changed. */
+  changeRate(name: string): void {
+    this.changedRates.add(name);
   }
 
   private gauge(name: string, most: number): Gauge {
     let gauge = this.gauges.get(name);
     if (!gauge) this.gauges.set(name, (gauge = { running: 0, most }));
+    gauge.most = Math.max(gauge.most, most);
     return gauge;
   }
 
-  /** The names of the limits that a job counts against, each with how many jobs may run at once. */
-  private limitsOf({ queue, name, group }: Job): [string, number][] {
-    const plan = this.queues.get(queue)!;
-    const { limits, groups, uses } = plan;
-    const found: [string, number | undefined][] = [
-      [`queue ${queue}`, limits?.concurrency],
-      [`name ${queue} ${name}`, limits?.names?.[name]?.concurrency],
-    ];
-    if (group) found.push([`group ${queue} ${group}`, plan.order === 'strict' ? 1 : groups?.concurrency]);
-    for (const use of uses ?? []) found.push([`shared ${use}`, this.plan.shared[use]?.concurrency]);
-    return found.filter((one): one is [string, number] => one[1] !== undefined);
+  /** How many jobs may run at once of each limit that a job counts against. */
+  private *gaugesOf(job: Job): Generator<[string, number]> {
+    for (const [name, { concurrency }] of this.limitsOf(job))
+      if (concurrency !== undefined) yield [name, concurrency];
+    const { key } = job.data as Task;
+    if (key !== undefined) yield [`unique ${job.queue} ${job.name} ${key}`, 1];
+  }
+
+  /** The limits that a job counts against, by their names. */
+  private *limitsOf({
+    queue,
+    name,
+    group,
+  }: Pick<Job, 'queue' | 'name' | 'group'>): Generator<[string, Limit]> {
+    const { order, limits, groups, uses = [] } = this.queues.get(queue)!;
+    if (limits) yield [`queue ${queue}`, limits];
+    if (limits?.names?.[name]) yield [`name ${queue} ${name}`, limits.names[name]];
+    if (group && groups)
+      yield [`group ${queue} ${group}`, { ...groups, ...(order === 'strict' && { concurrency: 1 }) }];
+    for (const use of uses) yield [`shared ${use}`, this.plan.shared[use] ?? {}];
   }
 }
 
-function* faultsOf({ queue, id, isAdded, ends, received, running }: JobRecord): Generator<string> {
+/** A job that `runNow` added has another id. */
+const isOf = (key: string, start: string) => key.startsWith(start) && /@\d{4}-/.test(key);
+
+type Limit = Pick<GroupOptions, 'concurrency' | 'rate'>;
+
+function* faultsOf({ queue, id, added, events, received, running }: JobRecord): Generator<string> {
   const job = `${queue.name} ${id}`;
+  const { lives, state, ends } = events;
   if (running > 0) yield `${job} still runs`;
-  if (isAdded && ends.length === 0) yield `${job} has not ended`;
-  // A job that is kept after its end may be removed later.
-  const own = ends.at(-1) === 'removed' ? ends.slice(0, -1) : ends;
-  if (own.slice(0, -1).some((end) => end !== 'dead')) yield `${job} ended as ${ends.join(', ')}`;
+  if (lives < added) yield `${job} was added ${added} times, events are of ${lives}`;
+  if (state !== 'gone') yield `${job} has not ended`;
   for (const type of ['completed', 'dead']) {
     const count = (list: readonly string[]) => list.filter((one) => one === type).length;
     if (count(received) > count(ends))
