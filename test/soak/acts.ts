@@ -7,8 +7,8 @@ import { Random } from '../chaos/random.js';
 import type { QueueApp } from '../support/queue-app.js';
 import { until } from '../support/wait.js';
 import { Jobs, type SoakJob } from './jobs.js';
-import { GROUPS, NAMES, rateOf, SCHEDULES, TIMED, type QueuePlan } from './plan.js';
-import { bootSoakApp, workOn, type Stage } from './soak-app.js';
+import { GROUPS, NAMES, rateOf, SCHEDULES, type AppPlan, type QueuePlan } from './plan.js';
+import { workOn, type Host, type Stage } from './soak-app.js';
 
 /** Random acts may be refused: the job has ended, the queue is full, the key is taken. */
 const ALLOWED: ReadonlySet<string> = new Set([
@@ -23,7 +23,7 @@ const ALLOWED: ReadonlySet<string> = new Set([
 
 /** The random acts of a run. */
 export class Acts {
-  readonly apps: QueueApp[] = [];
+  readonly hosts: Host[] = [];
   private readonly random: Random;
   private readonly jobs: Jobs;
   /** Acts that end later: each pause has its end. */
@@ -35,6 +35,7 @@ export class Acts {
   constructor(
     private readonly stage: Stage,
     private readonly producer: QueueApp,
+    private readonly start: (stage: Stage, plan: AppPlan) => Host | Promise<Host>,
     private readonly cut: () => Promise<void>,
   ) {
     this.random = new Random(stage.plan.seed ^ 0x5bd1e995);
@@ -43,10 +44,11 @@ export class Acts {
 
   async play(): Promise<void> {
     const { plan } = this.stage;
-    for (const app of plan.apps) this.apps.push(await bootSoakApp(this.stage, app));
+    for (const app of plan.apps) this.hosts.push(await this.start(this.stage, app));
+    for (const host of this.hosts) await host.isUp;
     for (let i = 0; i < plan.acts; i++) {
       await this.allow(() => this.act());
-      if (this.random.next() < 0.3) await pause(this.random.int(0, 15));
+      if (this.random.next() < 0.3) await pause(this.random.int(0, plan.paceMs));
     }
   }
 
@@ -99,8 +101,8 @@ export class Acts {
     job: SoakJob,
     { id, duplicate, dropped, replaced, aggregated }: AddResult,
   ) {
-    const { watch } = this.stage;
-    if (replaced) watch.revised(plan.name, id, job.data.revision);
+    const { watch, witness } = this.stage;
+    if (replaced) witness.revised(plan.name, id, job.data.revision);
     // Several adds make one job.
     if (duplicate || dropped || (aggregated && aggregated.size > 1)) return;
     this.added.push({ plan, id, job });
@@ -111,7 +113,7 @@ export class Acts {
     const data = this.jobs.task();
     // It is sent a moment later. In strict order its group has no other jobs, which might be sent before.
     const group = plan.order === 'strict' ? { group: `waits-${data.n}` } : this.jobs.groupOf(plan);
-    const options = { ...group, timeout: '40s' } as const;
+    const options = { ...group, waitTimeout: '3m' } as const;
     const ended = this.queue(plan)
       .addAndWait<number>('first', data, options)
       .then(
@@ -131,7 +133,8 @@ export class Acts {
     const { schedules } = this.queue(plan);
     const id = this.random.pick(Object.keys(SCHEDULES));
     const overlap = this.random.pick(['allow', 'skip', 'replace'] as const);
-    const group = plan.order === 'strict' ? { group: TIMED } : this.jobs.groupOf(plan);
+    // In strict order each schedule has a group, because they add their jobs at times of their own.
+    const group = plan.order === 'strict' ? { group: `timed-${id}` } : this.jobs.groupOf(plan);
     const rule = { every: '1s', immediately: true, limit: SCHEDULES[id]!, overlap } as const;
     await schedules.upsert(id, rule, { name: 'first', data: this.jobs.task(), options: group });
     if (this.random.next() < 0.3) await schedules.runNow(id);
@@ -151,7 +154,7 @@ export class Acts {
     else if (act === 4 && job.options.id === undefined && !job.options.aggregate) {
       const revision = this.stage.watch.nextRevision();
       await queue.update(id, { data: { ...job.data, revision } });
-      this.stage.watch.revised(plan.name, id, revision);
+      this.stage.witness.revised(plan.name, id, revision);
     }
     // In strict order these change the order, and the checks expect that of the adds.
     else if (act === 5 && !isStrict) await queue.update(id, { priority: this.random.int(0, 3) });
@@ -192,8 +195,7 @@ export class Acts {
 
   private async steer(plan: QueuePlan): Promise<void> {
     const queue = this.queue(plan);
-    const at = this.random.int(0, this.apps.length - 1);
-    const app = this.apps[at]!;
+    const at = this.random.int(0, this.hosts.length - 1);
     const after = (undo: () => unknown) =>
       void this.ends.push(
         pause(this.random.int(1, 40)).then(() => this.allow(async () => void (await undo()))),
@@ -208,14 +210,25 @@ export class Acts {
       after(() => group.resume());
     } else if (act === 3) {
       await queue.limits.hold(this.random.int(1, 40));
-    } else if (act === 4) {
+    } else if (act > 3) {
+      const { app } = this.hosts[at]!;
+      if (app) await this.steerApp(app, this.stage.plan.apps[at]!, act, after);
+    }
+  }
+
+  private async steerApp(
+    app: QueueApp,
+    { runs }: AppPlan,
+    act: number,
+    after: (undo: () => unknown) => void,
+  ) {
+    if (act === 4) {
       app.runtime.pause();
       after(() => app.runtime.resume());
     } else if (act === 5) {
-      const [name] = this.stage.plan.apps[at]!.runs;
-      app.runtime.setConcurrency(name!, this.random.int(1, 12));
+      app.runtime.setConcurrency(runs[0]!, this.random.int(1, 12));
     } else {
-      await this.changeWorker(app, this.stage.plan.apps[at]!.runs);
+      await this.changeWorker(app, runs);
     }
   }
 
@@ -259,26 +272,32 @@ export class Acts {
       await (isBack ? limits.shared(use).clear() : limits.shared(use).set(change));
     } else if (what === 4 && plan.order !== 'none') {
       const group = this.queue(plan).group(random.pick(GROUPS));
-      const { concurrency: _, ...rest } = change;
       const weight = random.pick([0.5, 1, 3]);
       const maxSize = random.next() < 0.3 ? { maxSize: random.int(1, 20) } : {};
-      note(`group ${queue} ${group.name}`);
-      const own = plan.order === 'strict' ? rest : { ...change, weight };
+      if (plan.order === 'fair') watch.allow(`group ${queue} ${group.name}`, change.concurrency);
+      watch.changeRate(`group ${queue} ${group.name}`);
+      const own =
+        plan.order === 'strict'
+          ? change.rate === undefined
+            ? {}
+            : { rate: change.rate }
+          : { ...change, weight };
       await (isBack ? group.clear() : group.set({ ...own, ...maxSize }));
     }
   }
 
   private async restart(): Promise<void> {
-    const at = this.random.int(0, this.apps.length - 1);
-    const app = this.apps[at]!;
-    if (this.random.next() < 0.5) {
-      await app.close();
-      this.workers.delete(app);
-      this.apps[at] = await bootSoakApp(this.stage, this.stage.plan.apps[at]!);
-    } else {
-      await app.runtime.stop();
-      await app.runtime.start();
+    const at = this.random.int(0, this.hosts.length - 1);
+    const host = this.hosts[at]!;
+    if (host.app && this.random.next() < 0.5) {
+      await host.app.runtime.stop();
+      await host.app.runtime.start();
+      return;
     }
+    await host.end();
+    if (host.app) this.workers.delete(host.app);
+    // Another process takes a while to start. The others continue.
+    this.hosts[at] = await this.start(this.stage, this.stage.plan.apps[at]!);
   }
 
   private queue({ name }: QueuePlan): Queue {

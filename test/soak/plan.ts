@@ -10,6 +10,10 @@ export interface Plan {
   readonly apps: readonly AppPlan[];
   /** How many acts the run has: adds, cancels, pauses, restarts. */
   readonly acts: number;
+  /** The longest pause between two acts. */
+  readonly paceMs: number;
+  /** How long the lease of a worker lasts; undefined: the default. */
+  readonly leaseMs?: number;
 }
 
 export type Order = 'none' | 'fair' | 'strict';
@@ -39,8 +43,6 @@ export const BUNDLE = 'bundle';
 export const GROUPS = ['g1', 'g2', 'g3', 'g4', 'g5'] as const;
 /** How many jobs each schedule adds. */
 export const SCHEDULES: Readonly<Record<string, number>> = { s1: 1, s2: 3 };
-/** The group of the jobs of schedules in strict order. */
-export const TIMED = 'timed';
 
 /** Returns `value()` with this probability, otherwise an empty object. */
 function maybe<T extends object>(random: Random, chance: number, value: () => T): Partial<T> {
@@ -126,5 +128,12 @@ export function planOf(seed: number): Plan {
       shutdown: random.next() < 0.4 ? { timeout: random.int(0, 100), grace: random.int(0, 30) } : null,
     };
   });
-  return { seed, shared, queues, apps, acts: random.int(80, 250) };
+  return { seed, shared, queues, apps, acts: random.int(80, 250), paceMs: 15 };
+}
+
+/** A plan of worker processes that are killed. They take longer to start, and have short leases. */
+export function forkedPlanOf(seed: number): Plan {
+  const plan = planOf(seed);
+  const apps = plan.apps.slice(0, 2);
+  return { ...plan, apps, acts: plan.acts >> 1, paceMs: 100, leaseMs: 500 + (seed % 6) * 100 };
 }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { useRedis } from '../support/redis.js';
-import { planOf } from './plan.js';
-import { EXPIRING, soak } from './soak.js';
+import { forkedPlanOf, planOf } from './plan.js';
+import { EXPIRING, soak, type SoakOptions } from './soak.js';
 
 const redis = useRedis({ leaves: EXPIRING });
 const runs = Number(process.env['SOAK_RUNS'] ?? 3);
@@ -13,8 +13,12 @@ async function cut(): Promise<void> {
   for (const { id } of await redis.clients()) await redis.admin.client('KILL', 'ID', Number(id!));
 }
 
-async function faultsOf(seed: number, nemesis?: () => Promise<void>) {
-  const { faults, jobs, starts } = await soak(redis, planOf(seed), nemesis);
+async function faultsOf(seed: number, options: SoakOptions = {}) {
+  const { faults, jobs, starts } = await soak(
+    redis,
+    options.isForked ? forkedPlanOf(seed) : planOf(seed),
+    options,
+  );
   console.log([`seed ${seed}: ${jobs} jobs, ${starts} runs, ${faults.length} faults`, ...faults].join('\n'));
   return faults;
 }
@@ -29,8 +33,16 @@ describe('whole applications with random options, jobs and acts', () => {
   });
 
   it.each(seeds)('do so while their connections are cut, seed %i', async (seed) => {
-    expect(await faultsOf(seed, cut)).toEqual([]);
+    expect(await faultsOf(seed, { cut })).toEqual([]);
   });
+
+  // Processes take long to start.
+  it.each(seeds.slice(0, Math.max(1, runs >> 1)))(
+    'do so while their processes are killed, seed %i',
+    async (seed) => {
+      expect(await faultsOf(seed, { isForked: true })).toEqual([]);
+    },
+  );
 
   it.each(seeds)('do so in memory, seed %i', async (seed) => {
     vi.stubEnv('GODWIT_ENGINE', 'memory');

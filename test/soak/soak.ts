@@ -4,7 +4,9 @@ import { Logs, type QueueApp } from '../support/queue-app.js';
 import { until } from '../support/wait.js';
 import { Acts } from './acts.js';
 import { GROUPS, SCHEDULES, type Plan, type QueuePlan } from './plan.js';
-import { bootSoakApp, type Stage } from './soak-app.js';
+import { forking } from './forked.js';
+import { Replay } from './replay.js';
+import { bootSoakApp, hostHere, type Stage } from './soak-app.js';
 import { Watch } from './watch.js';
 
 /**
@@ -26,22 +28,36 @@ interface SoakReport {
   readonly starts: number;
 }
 
+export interface SoakOptions {
+  /** Ends the connections to Redis. @default they are not ended */
+  readonly cut?: () => Promise<void>;
+  /** Whether the workers are other processes, which are killed. @default false */
+  readonly isForked?: boolean;
+}
+
 /** Runs the applications of a plan with random jobs and acts until every job has ended. Returns the faults. */
 export async function soak(
   redis: Stage['redis'],
   plan: Plan,
-  cut: () => Promise<void> = async () => {},
+  { cut = async () => {}, isForked = false }: SoakOptions = {},
 ): Promise<SoakReport> {
   const watch = new Watch(plan);
-  const stage = { redis, plan, watch, logs: new Logs() };
+  const replay = isForked ? new Replay(watch) : null;
+  const stage = { redis, plan, watch, witness: replay ?? watch, logs: new Logs() };
   const producer = await bootSoakApp(stage, null);
   for (const { name } of plan.queues) {
-    producer.events.of(name).subscribe((event) => watch.event(event));
+    producer.events.of(name).subscribe((event) => {
+      watch.event(event);
+      replay?.event(event);
+    });
     await producer.events.ready(name);
   }
-  const acts = new Acts(stage, producer, cut);
+  const acts = new Acts(stage, producer, replay ? forking(replay, plan.seed) : hostHere, cut);
   await acts.play();
-  await new End(stage, producer, acts).settle();
+  const end = new End(stage, producer, acts);
+  await end.settle();
+  replay?.play();
+  await end.check();
   return { faults: watch.faults, jobs: watch.jobs.size, starts: watch.starts };
 }
 
@@ -55,18 +71,23 @@ class End {
     private readonly acts: Acts,
   ) {}
 
-  /** Waits until every job has ended, and checks what is left. */
+  /** Waits until every job has ended, and stops the workers. */
   async settle(): Promise<void> {
-    const { watch, plan } = this.stage;
+    const { plan } = this.stage;
     for (const { name } of plan.queues) await this.endSchedules(name);
     for (const queue of plan.queues) await this.open(queue);
     for (const queue of plan.queues) await this.drain(queue);
     // Acts in the background may have retried jobs meanwhile.
     await this.acts.end();
     for (const queue of plan.queues) await this.drain(queue);
-    await Promise.all(this.acts.apps.map((app) => app.close()));
+    await Promise.all(this.acts.hosts.map((host) => host.close()));
+  }
+
+  /** Checks what is left. */
+  async check(): Promise<void> {
+    const { watch, plan } = this.stage;
     for (const { name } of plan.queues) await this.clear(this.queue(name));
-    const hadTime = plan.apps.every(({ shutdown }) => shutdown === null);
+    const hadTime = plan.leaseMs === undefined && plan.apps.every(({ shutdown }) => shutdown === null);
     for (const key of await this.stage.redis.keys())
       if (GONE.test(key) || (hadTime && EXPIRE.test(key))) watch.fault(`${key} is left`);
     await until(() => watch.faultsOfEnds().length === 0, EVENTS_ARRIVE).catch(() => {
@@ -92,7 +113,9 @@ class End {
   private async clear(queue: Queue): Promise<void> {
     const { violations } = await queue.audit();
     for (const { text } of violations) this.stage.watch.fault(`${queue.name}: ${text}`);
-    if (this.stage.plan.seed % 2 === 0) return queue.obliterate();
+    const { seed, leaseMs } = this.stage.plan;
+    // Long runs may have results that expired, and no worker is left to delete them. `remove` finds only those that are kept.
+    if (leaseMs !== undefined || seed % 2 === 0) return queue.obliterate();
     for (const state of ['dead', 'completed', 'cancelled'] as const) await queue.remove({ state });
   }
 
@@ -116,7 +139,7 @@ class End {
   }
 
   private async retryDead(queue: Queue): Promise<void> {
-    this.stage.watch.isInOrder = false;
+    this.stage.witness.outOfOrder();
     const { jobs } = await queue.dead.list({ limit: 20 });
     for (const { id } of jobs) {
       const times = (this.retries.get(id) ?? 0) + 1;
@@ -131,9 +154,10 @@ class End {
     await queue.resume();
     await queue.limits.release();
     if (plan.order !== 'none') for (const group of GROUPS) await queue.group(group).resume();
-    for (const app of this.acts.apps) {
-      await app.runtime.start();
-      app.runtime.resume();
+    for (const host of this.acts.hosts) {
+      const { app } = host;
+      await app?.runtime.start();
+      app?.runtime.resume();
     }
   }
 

@@ -2,13 +2,21 @@ import { describe, expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
 import type { QueueEvent } from '#lib/events/queue-event.js';
 import type { QueuePlan } from './plan.js';
+import { Replay, sharedNow, type SeenJob } from './replay.js';
 import { Watch } from './watch.js';
 
 const QUEUE: QueuePlan = { name: 'q', order: 'none', batch: null };
 
 function watchOf(queue: Partial<QueuePlan> = {}) {
   const queues = [{ ...QUEUE, ...queue }];
-  const watch = new Watch({ seed: 1, shared: { api: { concurrency: 1 } }, queues, apps: [], acts: 0 });
+  const watch = new Watch({
+    seed: 1,
+    shared: { api: { concurrency: 1 } },
+    queues,
+    apps: [],
+    acts: 0,
+    paceMs: 0,
+  });
   const job = (id: string, more: Partial<Job> = {}) =>
     ({ queue: 'q', id, name: 'first', group: null, data: { n: 0 }, ...more }) as Job;
   let at = 1_000;
@@ -116,5 +124,60 @@ describe('the checks of a run', () => {
     says('s1@0mwyo57maef68ca000W', 'added', 'removed');
     watch.scheduled('q', 's1', 2);
     expect(watch.faultsOfEnds()).toEqual(['q s1@ has added 2 jobs, events are of 1']);
+  });
+});
+
+describe('the reports of other processes', () => {
+  function replayOf() {
+    const { watch, job } = watchOf({ limits: { concurrency: 1 } });
+    const replay = new Replay(watch);
+    const begins = (pid: number, run: number, at: number, id: string) =>
+      replay.report(pid, { kind: 'begins', run, at, job: job(id) as SeenJob });
+    const ends = (pid: number, run: number, at: number) => replay.report(pid, { kind: 'ends', run, at });
+    return { watch, replay, begins, ends };
+  }
+
+  it('are put in the order of time', () => {
+    const { watch, replay, begins, ends } = replayOf();
+    begins(2, 1, 30, 'b');
+    begins(1, 1, 10, 'a');
+    ends(1, 1, 20);
+    replay.play();
+    expect(watch.faults).toEqual([]);
+  });
+
+  it('find a limit that is passed by two processes', () => {
+    const { watch, replay, begins, ends } = replayOf();
+    begins(1, 1, 10, 'a');
+    begins(2, 1, 15, 'b');
+    ends(1, 1, 20);
+    replay.play();
+    expect(watch.faults).toEqual(['2 of 1 run at once: queue q']);
+  });
+
+  it('end the runs of a process that is killed, and only those', () => {
+    const { watch, replay, begins } = replayOf();
+    begins(1, 1, 10, 'a');
+    replay.killed(1, 20);
+    begins(2, 1, 30, 'a');
+    replay.killed(3, 40);
+    begins(1, 2, 50, 'a');
+    replay.play();
+    expect(watch.faults).toEqual(['q a runs twice at once', '2 of 1 run at once: queue q']);
+  });
+
+  it('end the run of a worker that has lost its lease', () => {
+    const { watch, replay, begins } = replayOf();
+    const now = sharedNow();
+    begins(1, 1, now - 5_000, 'a');
+    replay.event({
+      type: 'stalled',
+      queue: 'q',
+      jobId: 'a',
+      at: new Date(Date.now() - 2_000),
+    } as QueueEvent);
+    begins(2, 1, now, 'a');
+    replay.play();
+    expect(watch.faults).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 import type { QueueEvent } from '#lib/events/queue-event.js';
 import type { Job } from '#lib/job/job.js';
 import type { GroupOptions, RateOptions } from '#lib/options/limit-options.js';
+import type { Witness } from './handlers.js';
 import { JobEvents } from './job-events.js';
 import type { Plan, QueuePlan } from './plan.js';
 import { faultOfRate } from './rates.js';
@@ -47,8 +48,11 @@ interface Gauge {
   most: number;
 }
 
+/** Prints all runs and events, to find the cause of a fault. */
+const LOGS = process.env['SOAK_LOG'] === '1';
+
 /** Watches all runs and events, and collects the faults. */
-export class Watch {
+export class Watch implements Witness {
   readonly faults: string[] = [];
   readonly jobs = new Map<string, JobRecord>();
   /** Starts so far, for the summary. */
@@ -62,8 +66,7 @@ export class Watch {
   /** Limits whose rate was changed at run time. Their claims are not counted. */
   private readonly changedRates = new Set<string>();
   private revision = 0;
-  /** Dead jobs are retried at the end. Then they come after later ones. */
-  isInOrder = true;
+  private isInOrder = true;
 
   constructor(private readonly plan: Plan) {
     this.queues = new Map(plan.queues.map((queue) => [queue.name, queue]));
@@ -85,8 +88,9 @@ export class Watch {
     return record;
   }
 
-  begins(job: Job): void {
+  begins(job: Job): number {
     const { queue, id, group } = job;
+    if (LOGS) console.log('begins', queue, id, group, JSON.stringify(job.data));
     const record = this.recordOf(queue, id);
     this.starts += 1;
     record.runs += 1;
@@ -108,6 +112,7 @@ export class Watch {
         this.fault(`${queue} ${id} of group ${group} starts after a later job (${n} after ${before})`);
       this.places.set(line, Math.max(n, before));
     }
+    return record.runs;
   }
 
   ends(job: Job): void {
@@ -116,6 +121,7 @@ export class Watch {
   }
 
   event(event: QueueEvent): void {
+    if (LOGS) console.log('event', JSON.stringify(event));
     if (event.jobId === undefined) return;
     const record = this.recordOf(event.queue, event.jobId);
     record.name = event.name;
@@ -139,6 +145,15 @@ export class Watch {
     this.recordOf(queue, id).revision = revision;
   }
 
+  received(queue: string, id: string, end: string): void {
+    this.recordOf(queue, id).received.push(end);
+  }
+
+  /** From now on dead jobs are retried. They come after later ones. */
+  outOfOrder(): void {
+    this.isInOrder = false;
+  }
+
   /** A schedule has added so many jobs, and adds no more. */
   scheduled(queue: string, schedule: string, fired: number): void {
     this.fired.set(`${queue} ${schedule}@`, fired);
@@ -158,7 +173,8 @@ export class Watch {
     const claims = new Map<string, { rate: RateOptions; at: number[] }>();
     for (const record of this.jobs.values()) {
       for (const [name, { rate }] of this.limitsOf({ ...record, queue: record.queue.name })) {
-        if (rate === undefined || this.changedRates.has(name)) continue;
+        // Starts of a shared limit are counted in a call before the claim, so claims may be closer to each other.
+        if (rate === undefined || this.changedRates.has(name) || name.startsWith('shared ')) continue;
         const found = claims.get(name) ?? { rate, at: [] };
         claims.set(name, found);
         found.at.push(...record.events.claimedAt);
