@@ -21,6 +21,9 @@ const ALLOWED: ReadonlySet<string> = new Set([
   'GODWIT_REDIS_UNAVAILABLE',
 ]);
 
+/** How many processes of a run are ended in the middle, mostly with SIGKILL. */
+const MOST_ENDED = 3;
+
 /** The random acts of a run. */
 export class Acts {
   readonly hosts: Host[] = [];
@@ -29,6 +32,7 @@ export class Acts {
   /** Acts that end later: each pause has its end. */
   private readonly ends: Promise<unknown>[] = [];
   private readonly added: { plan: QueuePlan; id: string; job: SoakJob }[] = [];
+  private ended = 0;
   /** Workers that were added while an application runs. */
   private readonly workers = new Map<QueueApp, QueueWorker>();
 
@@ -294,6 +298,8 @@ export class Acts {
       await host.app.runtime.start();
       return;
     }
+    // Processes take seconds to start.
+    if (host.app === null && ++this.ended > MOST_ENDED) return;
     await host.end();
     if (host.app) this.workers.delete(host.app);
     // Another process takes a while to start. The others continue.
