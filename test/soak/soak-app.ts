@@ -1,3 +1,5 @@
+import type { ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { bootQueue, type Logs, type QueueApp } from '../support/queue-app.js';
 import type { TestRedis } from '../support/redis.js';
 import { optionsOf, runnerOf, type Witness } from './handlers.js';
@@ -26,8 +28,20 @@ export interface Host {
 }
 
 /** @param app null: an application that only adds jobs. */
-export function bootSoakApp({ redis, plan, witness, logs }: Stage, app: AppPlan | null): Promise<QueueApp> {
-  return bootQueue(redis, { ...optionsOf(plan, witness, app), watch: false, logs });
+export async function bootSoakApp(
+  { redis, plan, watch, witness, logs }: Stage,
+  app: AppPlan | null,
+): Promise<QueueApp> {
+  const booted = await bootQueue(redis, { ...optionsOf(plan, witness, app), watch: false, logs });
+  const engine = booted.get<QueueEngine>(QUEUE_ENGINE);
+  const exchange = engine.exchange.bind(engine);
+  Object.assign(engine, {
+    exchange: (queue: string, call: ExchangeCall) => {
+      watch.exchanges(queue, performance.now());
+      return exchange(queue, call);
+    },
+  });
+  return booted;
 }
 
 export async function hostHere(stage: Stage, plan: AppPlan): Promise<Host> {

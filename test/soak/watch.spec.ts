@@ -52,6 +52,17 @@ describe('the checks of a run', () => {
     ]);
   });
 
+  it('find workers that make many more calls than jobs start', () => {
+    const { watch, job } = watchOf();
+    for (const at of [1_000, 2_000]) for (let i = 0; i < 500; i++) watch.exchanges('q', at);
+    expect(watch.faults).toEqual([]);
+    watch.begins(job('a'));
+    for (let i = 0; i < 20; i++) watch.exchanges('q', 2_999);
+    expect(watch.faults).toEqual([]);
+    watch.exchanges('q', 2_999);
+    expect(watch.faults).toEqual(['q: the workers make 521 calls in a second with 1 starts']);
+  });
+
   it.each([
     [['active'], 'is claimed while it is gone'],
     [['added', 'active', 'active'], 'is claimed while it runs'],

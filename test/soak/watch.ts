@@ -48,6 +48,12 @@ interface Gauge {
   most: number;
 }
 
+/**
+ * How many exchanges all workers together may make in a second: so many, and so many more for each start. Workers that wake themselves
+ * or each other make thousands.
+ */
+const CALLS = { least: 500, perStart: 20 } as const;
+
 /** Prints all runs and events, to find the cause of a fault. */
 const LOGS = process.env['SOAK_LOG'] === '1';
 
@@ -65,6 +71,10 @@ export class Watch implements Witness {
   private readonly fired = new Map<string, number>();
   /** Limits whose rate was changed at run time. Their claims are not counted. */
   private readonly changedRates = new Set<string>();
+  /** The second that `calls` and `startsBefore` are about. */
+  private second = 0;
+  private calls = 0;
+  private startsBefore = 0;
   private revision = 0;
   private isInOrder = true;
 
@@ -113,6 +123,20 @@ export class Watch implements Witness {
       this.places.set(line, Math.max(n, before));
     }
     return record.runs;
+  }
+
+  /** A worker exchanges. @param at ms, by any clock */
+  exchanges(queue: string, at: number): void {
+    const second = Math.floor(at / 1000);
+    if (second !== this.second) {
+      this.second = second;
+      this.calls = 0;
+      this.startsBefore = this.starts;
+    }
+    this.calls += 1;
+    const starts = this.starts - this.startsBefore;
+    if (this.calls === CALLS.least + CALLS.perStart * starts + 1)
+      this.fault(`${queue}: the workers make ${this.calls} calls in a second with ${starts} starts`);
   }
 
   ends(job: Job): void {
