@@ -49,6 +49,11 @@ export function isForgotten(error: unknown): boolean {
   return error instanceof RedisRefusedError && error.reply === 'NOSCRIPT';
 }
 
+/** Whether a key has another type than expected. */
+export function isWrongType(error: unknown): boolean {
+  return error instanceof RedisRefusedError && error.reply === 'WRONGTYPE';
+}
+
 /** Ms before the nth repetition: 25 ms at first, at most a second, with jitter. */
 export function retryDelay(tries: number): number {
   return Math.min(25 * 2 ** Math.min(tries, 6), 1000) * (0.75 + Math.random() / 4);

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Log } from '../contract/log.js';
-import { NotRunningError, RedisRefusedError } from '../errors.js';
+import { NotRunningError } from '../errors.js';
 import type { QueueEventBatch } from '../contract/engine.js';
 import { readEntry } from './codec/event-codec.js';
 import { privateBell } from './keys.js';
@@ -8,7 +8,7 @@ import { ReadPerQueue } from './read-per-queue.js';
 import type { QueueLinks } from './wire/connections.js';
 import type { RedisStore } from './redis-store.js';
 import type { Value } from './script.js';
-import { BLOCK_MARGIN_MS, CLEANUP_MS, within } from '../contract/retry.js';
+import { BLOCK_MARGIN_MS, CLEANUP_MS, isWrongType, within } from '../contract/retry.js';
 
 /** Entries per stream and read, at first and at most. An entry holds the events of one script call. */
 const ENTRIES = { first: 20, most: 100 };
@@ -171,8 +171,4 @@ export class EventStreams {
     }
     return batches;
   }
-}
-
-function isWrongType(error: unknown): boolean {
-  return error instanceof RedisRefusedError && error.reply === 'WRONGTYPE';
 }

@@ -1,6 +1,6 @@
 import { outside } from '../contract/outside.js';
 import type { EventType, LinkEvent, QueueEngine, QueueEventBatch } from '../contract/engine.js';
-import { RedisRefusedError } from '../errors.js';
+import { isWrongType } from '../contract/retry.js';
 import { EventCursor, type Listener } from './event-cursor.js';
 import { StatusReporter, type EventsStatus } from './event-status.js';
 import type { Observable } from 'rxjs';
@@ -293,7 +293,7 @@ export class StoreEventReader {
     const known = cursor.position ?? 0;
     const last = await this.engine.lastEvent(cursor.queue).catch((error: unknown) => {
       // The number of one queue cannot be read, because its key has another type. The others are still read.
-      if (error instanceof RedisRefusedError && error.reply === 'WRONGTYPE') return known;
+      if (isWrongType(error)) return known;
       throw error;
     });
     if (last >= known) return false;
