@@ -252,7 +252,8 @@ export class Acts {
   private async limit(plan: QueuePlan): Promise<void> {
     const { random } = this;
     const { watch } = this.stage;
-    const { limits, name: queue } = { limits: this.queue(plan).limits, name: plan.name };
+    const queue = plan.name;
+    const { limits } = this.queue(plan);
     const isBack = random.next() < 0.2;
     const change = {
       ...(random.next() < 0.7 ? { concurrency: random.next() < 0.15 ? null : random.int(1, 6) } : {}),
@@ -278,14 +279,11 @@ export class Acts {
       const group = this.queue(plan).group(random.pick(GROUPS));
       const weight = random.pick([0.5, 1, 3]);
       const maxSize = random.next() < 0.3 ? { maxSize: random.int(1, 20) } : {};
-      if (plan.order === 'fair') watch.allow(`group ${queue} ${group.name}`, change.concurrency);
+      // In strict order a group has neither a concurrency nor a weight of its own.
+      const { concurrency, ...strict } = change;
+      const own = plan.order === 'fair' ? { ...change, weight } : strict;
+      if (plan.order === 'fair') watch.allow(`group ${queue} ${group.name}`, concurrency);
       watch.changeRate(`group ${queue} ${group.name}`);
-      const own =
-        plan.order === 'strict'
-          ? change.rate === undefined
-            ? {}
-            : { rate: change.rate }
-          : { ...change, weight };
       await (isBack ? group.clear() : group.set({ ...own, ...maxSize }));
     }
   }
