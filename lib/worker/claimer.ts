@@ -284,6 +284,7 @@ export class Claimer extends SlotUser {
   private exchange(): void {
     const track = this.freeTrack();
     if (this.stopped || !track) return;
+    if (this.running() === 0) this.prefetch.starves();
     const isSecond = this.busy;
     let want = this.want((this.first.call?.want ?? 0) + (this.second.call?.want ?? 0));
     if (isSecond && this.prefetch.isNarrow) {

@@ -29,6 +29,8 @@ export class Prefetch {
   private perMs = 0;
   private ended = 0;
   private since = performance.now();
+  /** Since when there is nothing to run. Null if there is something. */
+  private starvedSince: number | null = null;
   private roundTripMs = MAX_ROUND_TRIP_MS;
   private charsPerJob = 0;
   maxBytes = CLAIM_BYTES.first;
@@ -44,6 +46,14 @@ export class Prefetch {
   }
 
   /**
+   * There is nothing to run until jobs arrive. This time says nothing about the speed of the handlers. If it counted, a worker
+   * far from Redis would believe its handlers slow, claim few jobs, and so wait even more.
+   */
+  starves(): void {
+    this.starvedSince ??= performance.now();
+  }
+
+  /**
    * Called with the reply to an exchange. The speed is learnt only while the queue has more jobs, and is halved when the queue is
    * empty. A paused or limited queue does not change it. Of recent round trips the shortest counts: the others may include time
    * in which a handler blocked the event loop.
@@ -53,17 +63,20 @@ export class Prefetch {
     this.isDry = supply !== 'more';
     if (supply === 'more') this.rest.look();
     this.roundTripMs = Math.min(tookMs, this.roundTripMs * 1.1, MAX_ROUND_TRIP_MS);
-    const elapsed = Math.max(now - this.since, 0.05);
+    const elapsed = Math.max((this.starvedSince ?? now) - this.since, 0.05);
     if (supply === 'more') this.perMs = (this.perMs + this.ended / elapsed) / 2;
     else if (supply === 'empty') this.perMs /= 2;
     // A limit counts a start when the job is claimed. A job claimed ahead would start later than it was counted.
     if (isLimited) this.perMs = 0;
     this.since = now;
+    this.starvedSince &&= now;
     this.ended = 0;
   }
 
   /** Called when jobs arrive. `chars`: length of all bodies together. `tookMs`: null if not known. */
   received(jobs: number, chars: number, tookMs: number | null): void {
+    if (this.starvedSince !== null) this.since += performance.now() - this.starvedSince;
+    this.starvedSince = null;
     this.charsPerJob = (this.charsPerJob + chars / jobs) / 2;
     if (tookMs === null) return;
     this.isNarrow = chars >= CLAIM_BYTES.least && tookMs > QUICK_MS;

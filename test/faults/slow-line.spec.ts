@@ -52,6 +52,27 @@ it('recovers nothing over a line that takes 50 to 500 ms each way', async () => 
   await far.close();
 });
 
+it('claims many fast jobs at once over a line that takes 10 ms each way', async () => {
+  const cut = await startCut(redis.url);
+  const near = await bootQueue(redis, { watch: false });
+  const jobs = 2_000;
+  await near.queue.addBulk(Array.from({ length: jobs }, () => ({ name: 'job', data: null })));
+  cut.delay(10);
+  let runs = 0;
+  const requests = cut.counters.requests;
+  const far = await bootQueue(redis, {
+    root: { connection: cut.url },
+    concurrency: 5,
+    watch: false,
+    handlers: { '*': () => void (runs += 1) },
+  });
+  await until(() => runs === jobs, PATIENT);
+  // A worker that claims for its free slots only needs a request for each five jobs.
+  expect(cut.counters.requests - requests).toBeLessThan(jobs / 20);
+  cut.delay(0);
+  await far.close();
+});
+
 it('delivers every event although the server disconnects its reader again and again, as it does with a slow reader', async () => {
   const app = await bootQueue(redis, { handlers: { '*': () => undefined } });
   const ids = Array.from({ length: 500 }, (_, i) => `job-${i}`);

@@ -49,6 +49,34 @@ it('holds more over a slow network, up to 25 ms', () => {
   expect(prefetch.jobs).toBeCloseTo(100 * (5 + 25), -2);
 });
 
+it('does not count the time in which there was nothing to run', () => {
+  for (let i = 0; i < 20; i++) {
+    prefetch.starves();
+    now += 10;
+    prefetch.starves();
+    now += 10;
+    prefetch.measured('more', 20);
+    prefetch.received(50, 50, 20);
+    now += 1;
+    for (let n = 0; n < 50; n++) prefetch.count();
+  }
+  expect(prefetch.jobs).toBeCloseTo(50 * (5 + 20), -2);
+});
+
+it('counts the time before and after the one in which there was nothing to run', () => {
+  for (let i = 0; i < 20; i++) {
+    now += 2;
+    for (let n = 0; n < 50; n++) prefetch.count();
+    prefetch.starves();
+    now += 10;
+    prefetch.measured('more', 20);
+    now += 10;
+    prefetch.received(50, 50, null);
+    now += 3;
+  }
+  expect(prefetch.jobs).toBeCloseTo((50 / 5) * (5 + 20), -1);
+});
+
 it('does not count an answer that waited for a handler as a round trip, unless all are that slow', () => {
   exchanges(100, { runs: 1_000 });
   exchanges(1, { runs: 2_000, roundTripMs: 11 });
