@@ -31,10 +31,10 @@ export interface AdminVerbs {
   countMinutes(queue: QueueRef, call: MinutesCall): Promise<void>;
   /** The counters of these hours, in no particular order. Each hour is given by its start. */
   minutes(queue: QueueRef, hours: readonly number[]): Promise<readonly MinuteRow[]>;
-  /** Changes data, due time and priority of a job that waits or is delayed. */
+  /** Changes data, due time and priority of a job that waits or is delayed. A parked job keeps its time. */
   update(queue: QueueRef, call: UpdateCall): Promise<UpdateAnswer>;
-  /** Runs a delayed job now. */
-  promoteNow(queue: QueueRef, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'>;
+  /** Runs a delayed job now. `parked`: it waits for the end of the job that has its key. */
+  promoteNow(queue: QueueRef, id: string): Promise<PromoteAnswer>;
   /** The reply of `INFO`. Null if there is no server. */
   serverInfo(queue: QueueRef): Promise<string | null>;
   pause(queue: QueueRef): Promise<boolean>;
@@ -52,6 +52,8 @@ export interface AdminVerbs {
   /** Fixes what `audit` finds. A job that has lost more than `maxStalls` workers becomes dead. */
   repair(queue: QueueRef, maxStalls: number): Promise<RepairReport>;
 }
+
+export type PromoteAnswer = 'promoted' | 'not-found' | 'not-delayed' | 'parked';
 
 export type RemoveAnswer = 'removed' | 'not-found' | 'active';
 
@@ -78,7 +80,8 @@ export interface UpdateCall {
 
 /**
  * `changed`: the options are not the ones that were read, so read them again. `other-name`: the job has another name.
- * `unreadable`: its body cannot be decoded. The other kinds name the state in which a job cannot be changed.
+ * `unreadable`: its body cannot be decoded. `parked`: its time cannot change, because it waits for the end of the job that has its
+ * key. The other kinds name the state in which a job cannot be changed.
  */
 export type UpdateAnswer =
   | {
@@ -89,7 +92,12 @@ export type UpdateAnswer =
     }
   | {
       readonly kind:
-        'not-found' | 'changed' | 'other-name' | 'unreadable' | Exclude<JobState, 'waiting' | 'delayed'>;
+        | 'not-found'
+        | 'changed'
+        | 'other-name'
+        | 'unreadable'
+        | 'parked'
+        | Exclude<JobState, 'waiting' | 'delayed'>;
     };
 
 /** The reason filters dead jobs only. Ages are counted from the end of a job or, before it ends, from its add. */

@@ -12,6 +12,7 @@ import {
   type JobsCall,
   type RemoveAnswer,
   type StoredJob,
+  type PromoteAnswer,
   type UpdateAnswer,
   type UpdateCall,
 } from '../contract/admin-verbs.js';
@@ -180,7 +181,7 @@ export class RedisAdmin implements AdminVerbs {
     return { id, worker: '', workers, name, data, ...lines, due, priority, maxEvents };
   }
 
-  promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {
+  promoteNow(queue: string, id: string): Promise<PromoteAnswer> {
     const keys = this.store.keysOf(queue);
     return this.store.run(promoteNow, { ...keys.fixed, bodies: keys.bodies(id) }, { id });
   }

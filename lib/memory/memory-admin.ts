@@ -10,6 +10,7 @@ import {
   type JobsPlace,
   type RemoveAnswer,
   type StoredJob,
+  type PromoteAnswer,
   type UpdateAnswer,
   type UpdateCall,
 } from '../contract/admin-verbs.js';
@@ -24,6 +25,7 @@ import { audit, repair } from './auditor.js';
 import type { EndRecord, MemoryJob } from './memory-job.js';
 import { keptWhenCancelled, type Ended, type MemoryQueue } from './memory-queue.js';
 import type { Saying } from './event-log.js';
+import { isParked } from './unique.js';
 import { update } from './update.js';
 import type { Verbs } from './verbs.js';
 import { RULES } from '../job/rules.js';
@@ -168,11 +170,12 @@ export class MemoryAdmin implements AdminVerbs {
     return this.verbs.on('update', queue, (q, limits) => update(q, call, limits));
   }
 
-  promoteNow(queue: string, id: string): Promise<'promoted' | 'not-found' | 'not-delayed'> {
+  promoteNow(queue: string, id: string): Promise<PromoteAnswer> {
     return this.verbs.on('promoteNow', queue, (q) => {
       const job = q.jobs.get(id);
       if (!job) return 'not-found';
       if (job.place !== 'delayed') return 'not-delayed';
+      if (isParked(job)) return 'parked';
       q.promote(job);
       q.ring();
       return 'promoted';

@@ -142,7 +142,12 @@ function handOn(queue: MemoryQueue, digest: string, next: MemoryJob): void {
 
 function nextOf(queue: MemoryQueue, digest: string, { next }: KeyRow): MemoryJob | undefined {
   const job = withKey(queue, next, digest);
-  return job?.place === 'delayed' && job.score === RULES.parkedAt ? job : undefined;
+  return job && isParked(job) ? job : undefined;
+}
+
+/** Whether a job waits for the end of the job that has its key. */
+export function isParked({ place, score }: MemoryJob): boolean {
+  return place === 'delayed' && score === RULES.parkedAt;
 }
 
 /** The job with this id, if its body names the key. */

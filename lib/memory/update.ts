@@ -4,6 +4,7 @@ import { decodeBody, optionsLineOf, withLines } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
+import { isParked } from './unique.js';
 
 /** Changes data, due time and priority of a job that waits or is delayed. */
 export function update(queue: MemoryQueue, call: UpdateCall, limits: QueueLimits): UpdateAnswer {
@@ -16,6 +17,7 @@ export function update(queue: MemoryQueue, call: UpdateCall, limits: QueueLimits
   if (line === null) return { kind: 'unreadable' };
   if (name !== undefined && job.name !== name) return { kind: 'other-name' };
   if (options && options.seen !== line) return { kind: 'changed' };
+  if (dueOf(queue, call) !== undefined && isParked(job)) return { kind: 'parked' };
 
   if (state === 'delayed') changeDelayed(queue, job, call);
   else changeWaiting(queue, job, call);

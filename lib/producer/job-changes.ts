@@ -107,6 +107,8 @@ export async function updateJob(
           answer.kind,
           'its body was written by hand or by a newer version',
         );
+      case 'parked':
+        throw parkedError(queue, id);
       default:
         throw new WrongStateError(queue, job, answer.kind, ADVICE[answer.kind]);
     }
@@ -126,6 +128,12 @@ export async function updateJob(
     };
     return { seen, changed: changeOptions(seen, change) };
   }
+}
+
+/** A job of `keepLast` starts after the job that has its key, never beside it. */
+export function parkedError(queue: string, id: string): WrongStateError {
+  const state = 'waiting for the end of the job that has its unique key';
+  return new WrongStateError(queue, `job ${quoted(id)}`, state, 'cancel that job to start this one sooner');
 }
 
 const ADVICE = {

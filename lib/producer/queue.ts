@@ -42,7 +42,7 @@ import {
 import { DeadJobs } from './dead-jobs.js';
 import { enqueuerOf, type AddLimits, type Enqueuer } from './enqueuer.js';
 import { JobFactory } from './job-factory.js';
-import { addAgain, updateJob, type JobChanges, type UpdateResult } from './job-changes.js';
+import { addAgain, parkedError, updateJob, type JobChanges, type UpdateResult } from './job-changes.js';
 import {
   checkJobList,
   listJobs,
@@ -462,7 +462,7 @@ export class Queue<Jobs = any> {
 
   /**
    * Queues a delayed job now, or all delayed jobs that match a filter; `pace` is as in `remove`. Jobs that wait for their next
-   * attempt are delayed jobs, too.
+   * attempt are delayed jobs, too; jobs of `keepLast` that wait for the end of another one stay delayed.
    *
    * @returns for a filter, the number of promoted jobs
    * @throws {JobNotFoundError | WrongStateError | InvalidJobIdError} for one job
@@ -483,6 +483,7 @@ export class Queue<Jobs = any> {
     }
     const answer = await this.engine.admin.promoteNow(this.name, checkJobId(which));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, which);
+    if (answer === 'parked') throw parkedError(this.name, which);
     if (answer === 'not-delayed')
       throw new WrongStateError(
         this.name,

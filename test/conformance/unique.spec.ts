@@ -265,6 +265,22 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
       ).toMatchObject([{ id: next.id }]);
     });
 
+    it('stays behind the first one if a person wants to run or move it, but takes new data', async () => {
+      const { first, next } = await running();
+      const { admin } = t.engine;
+      expect(await admin.promoteNow(QUEUE, next)).toBe('parked');
+      const seen = (await admin.get(QUEUE, next))!.body.split('\n')[2]!;
+      const options = { seen, changed: seen };
+      for (const time of [{ delayMs: 0 }, { delayMs: 60_000 }, { dueAt: t.now + 1 }])
+        expect(await admin.update(QUEUE, { id: next, options, ...time })).toEqual({ kind: 'parked' });
+      expect(await admin.update(QUEUE, { id: next, data: '3' })).toMatchObject({ kind: 'updated' });
+      expect(await t.claim()).toEqual([]);
+      await t.settle(completed(first));
+      await t.engine.upkeep.freeKeys(QUEUE, ['D']);
+      expect(await t.claim()).toEqual([next]);
+      expect(await dataOf(next)).toBe('3');
+    });
+
     it('may be cancelled while it waits; then the next add waits', async () => {
       const { first, next } = await running();
       await t.engine.admin.cancel(QUEUE, next, 'why');

@@ -214,6 +214,11 @@ describe('a job with a key', () => {
     const second = await add(2);
     expect(second).toMatchObject({ duplicate: false });
     expect(await add(3)).toMatchObject({ id: second.id, duplicate: true, replaced: true, state: 'delayed' });
+    for (const moved of [app.queue.promote(second.id), app.queue.update(second.id, { delay: '1h' })])
+      await expect(moved).rejects.toThrow(
+        /^job "[^"]+" in queue 'work' is waiting for the end of the job that has/,
+      );
+    expect(await app.queue.promote({})).toBe(0);
     holds[0]!.open();
     expect((await app.ended(first.id)).type).toBe('dead');
     await until(() => ran.length === 2, PATIENT);

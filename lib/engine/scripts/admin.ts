@@ -1,4 +1,10 @@
-import type { CancelAnswer, RemoveAnswer, StoredJob, UpdateAnswer } from '../../contract/admin-verbs.js';
+import type {
+  CancelAnswer,
+  PromoteAnswer,
+  RemoveAnswer,
+  StoredJob,
+  UpdateAnswer,
+} from '../../contract/admin-verbs.js';
 import type { JobCounts } from '../../job/job-state.js';
 import { type RawStoredJob, placeOf, storedJob } from '../codec/replies.js';
 import { LETTERED_JOBS, QUEUE_KEYS, STORED_KEYS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
@@ -162,7 +168,7 @@ export const promoteNow = defineScript({
   memory: 'allow',
   keys: ['meta', 'bodies', 'wait', 'prioritized', 'delayed', 'priorities', 'doorbell'],
   args: { id: 'text' },
-  reply: (raw: 'promoted' | 'not-found' | 'not-delayed') => raw,
+  reply: (raw: PromoteAnswer) => raw,
 });
 
 type RawUpdate = [Exclude<UpdateAnswer['kind'], 'updated'> | 'again'] | ['updated', string, string];
