@@ -1,7 +1,7 @@
 import { within } from '../contract/retry.js';
 import { InvalidOptionError, RedisUnavailableError, type Applied } from '../errors.js';
-import { MAX_TIMER_MS, parseDuration } from '../job/duration.js';
-import { boolean, copyFields, refuse } from '../options/check.js';
+import { MAX_TIMER_MS } from '../job/duration.js';
+import { boolean, copyFields, duration, refuse } from '../options/check.js';
 import { checkSignal, JOB_OPTION_NAMES, readRetention, type JobOptions } from '../options/job-options.js';
 import type { DetailedWaitOptions, WaitOptions } from './add-arguments.js';
 import type { AddResult } from './add-result.js';
@@ -42,7 +42,7 @@ export function checkWait(options: WaitOptions | DetailedWaitOptions, policyMs: 
         'left out: the caller waits for the job that it adds; use the option id',
         rest[option],
       );
-  const waitMs = parseDuration(waitTimeout, `${PATH}.waitTimeout`);
+  const waitMs = duration(1)(waitTimeout, `${PATH}.waitTimeout`, refuse)!;
   if (signal !== undefined) checkSignal(signal, `${PATH}.signal`);
   const isDetailed = boolean(detail, `${PATH}.detail`, refuse)!;
   const { retention: given = 0 } = rest;

@@ -526,6 +526,12 @@ export const cases: Case[] = [
     ({ queue }) => queue.addAndWait('job', 1, { waitTimeout: 'long' }),
   ],
   [
+    'a wait of no time',
+    OPTION,
+    'addAndWait().options.waitTimeout must be a duration from 1 ms',
+    ({ queue }) => queue.addAndWait('job', 1, { waitTimeout: 0 }),
+  ],
+  [
     'null as options of a wait',
     OPTION,
     'addAndWait().options must be an object',
