@@ -81,9 +81,11 @@ export function makeSchedule(
   const copied =
     options === undefined ? undefined : copyFields(options, `${place}.options`, JOB_OPTION_NAMES);
   const optionsJson = JSON.stringify(group === undefined ? copied : { ...copied, group });
+  // No options and options without a value are the same schedule.
+  const hasOptions = optionsJson !== undefined && optionsJson !== '{}';
   const record =
     `{"v":${VERSION},"rule":${JSON.stringify(given)},"template":{"name":${JSON.stringify(name)},` +
-    `"data":${dataJson}${optionsJson === undefined ? '' : `,"options":${optionsJson}`}}}`;
+    `"data":${dataJson}${hasOptions ? `,"options":${optionsJson}` : ''}}}`;
   const made = readRecord(record);
   // A getter may return another value at the second read.
   if (made === null) throw new InvalidOptionError(path, 'plain data', record);

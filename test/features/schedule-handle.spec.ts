@@ -42,8 +42,14 @@ describe('upsert', () => {
     const dump = () => redis.admin.hgetall(keyOf(redis, 'firings'));
     const before = await dump();
     const again = { tz: 'Europe/Berlin', cron: '0 7 * * MON-FRI', limit: undefined };
-    const { outcome } = await queue.schedules.upsert('daily', again, { data: null, name: 'report' });
-    expect(outcome).toBe('unchanged');
+    for (const options of [undefined, {}, { attempts: undefined }]) {
+      const { outcome } = await queue.schedules.upsert('daily', again, {
+        data: null,
+        name: 'report',
+        options,
+      });
+      expect([options, outcome]).toEqual([options, 'unchanged']);
+    }
     expect(await dump()).toEqual(before);
   });
 
