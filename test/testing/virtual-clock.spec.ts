@@ -72,6 +72,16 @@ describe('jobs that limits delay', () => {
     expect(await work.drain()).toHaveLength(2);
   });
 
+  it('are named with their paused groups, which advance() does not resume', async () => {
+    const { work, queue } = await limited();
+    await queue.limits.clear();
+    await queue.addBulk(['acme', 'beta'].map((group) => ({ name: 'a', data: 1, options: { group } })));
+    await queue.group('acme').pause();
+    expect(await work.drain()).toHaveLength(1);
+    const why = `runNext(): no job of queue 'work' may start: group "acme" is paused`;
+    await expect(work.runNext()).rejects.toThrow(why);
+  });
+
   it('are awaited by addAndWait, for as long as it may wait', async () => {
     const { queue, at } = await limited();
     await queue.add('a', 1);

@@ -173,6 +173,12 @@ export class ManualWorkers {
     const now = new Date(this.bench.clock.now()).toISOString();
     if (waiting > 0) {
       const opensAt = this.opensAt([queue]);
+      const groups = this.bench.store.at(queue).limits.groups();
+      const paused = groups
+        .filter(({ rule, waiting: count }) => rule.paused && count > 0)
+        .map(({ field }) => quoted(field.slice(2)));
+      if (opensAt === Infinity && paused.length > 0)
+        return `no job of queue '${queue}' may start: ${paused.length === 1 ? `group ${paused[0]} is` : `groups ${paused.join(', ')} are`} paused`;
       const until = opensAt < Infinity ? ` before ${new Date(opensAt).toISOString()}` : '';
       return `limits of queue '${queue}' let none of its ${counted(waiting, 'waiting job')} start${until}; now it is ${now}: testing.advance() moves the clock`;
     }
