@@ -70,6 +70,10 @@ describe('a queue that cannot be read', () => {
     await redis.admin.set(`${tag}scheduleOrder`, 'of another program');
     const { body } = await api('GET', 'schedules');
     expect([namesIn(body.schedules), body.unreadable]).toEqual([['work'], wrong]);
+    await redis.admin.set(`${tag}minutes:${new Date().toISOString().slice(0, 13)}`, 'of another program');
+    const series = await api('GET', 'series?hours=1');
+    expect(series).toMatchObject({ status: 200, body: { byQueue: { work: {} }, unreadable: wrong } });
+    expect(Object.keys(series.body.byQueue)).toEqual(['work']);
     expect((await api('GET', 'redis')).status).toBe(200);
   });
 });

@@ -42,7 +42,7 @@ export function Overview() {
   return (
     <>
       <h1>Overview</h1>
-      <UnreadableQueues queues={unreadable} />
+      <UnreadableQueues queues={{ ...series?.unreadable, ...unreadable }} />
       <div class="tiles">
         <Tile
           label="Waiting"
@@ -172,7 +172,7 @@ export function Queues() {
   return (
     <>
       <h1>Queues</h1>
-      <UnreadableQueues queues={data.unreadable} />
+      <UnreadableQueues queues={{ ...series?.unreadable, ...data.unreadable }} />
       <Card>
         <QueueTable queues={data.queues} series={series} />
       </Card>

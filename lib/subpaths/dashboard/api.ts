@@ -154,7 +154,9 @@ const queueSeries: Route = async (call, parts): Promise<SeriesView> => {
 const allSeries: Route = async (call, parts): Promise<SeriesView> => {
   const span = readSeries(call.query, parts.engine.now());
   const names = await visible(call, parts);
-  return sumOf(await Promise.all(names.map((name) => parts.inspector.series(name, span))), span);
+  const faults = new Map<string, Error>();
+  const found = await readEach(names, (name) => parts.inspector.series(name, span), faults);
+  return { ...sumOf(found, span), unreadable: unreadableOf(faults) };
 };
 
 const listJobs: Route = async (call, parts): Promise<JobListView> => {

@@ -2,6 +2,7 @@ import type { QueueSeries, SeriesCounts, SeriesOptions, TimeSummary } from '../.
 import { field, refuse, rule, shape } from '../../options/check.js';
 import { checkJobName } from '../../job/job-id.js';
 import { wholeNumber } from './job-search.js';
+import type { Unreadable } from './views.js';
 
 /** Counts of a queue, or of all queues, over the last hours. Only processes with `history: true` count. */
 export interface SeriesView {
@@ -16,6 +17,8 @@ export interface SeriesView {
   readonly byName: Readonly<Record<string, NameSeries>>;
   /** For several queues together: each of them. */
   readonly byQueue?: Readonly<Record<string, QueueTimes>>;
+  /** For several queues together: those that could not be read, with the error. */
+  readonly unreadable?: Unreadable;
   /** Whether anything was counted. */
   readonly isCounted: boolean;
 }
