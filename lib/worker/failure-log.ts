@@ -21,6 +21,7 @@ export class FailureLog {
   private readonly logger = new Log('QueueWorker');
   private readonly failures: Cap | null;
   private readonly deaths: Cap | null;
+  private readonly late: Cap;
 
   constructor(
     private readonly queue: string,
@@ -34,6 +35,16 @@ export class FailureLog {
     this.deaths = options.deaths
       ? new Cap((more) => this.logger.error(summary(more, `dead job${more === 1 ? '' : 's'}`)))
       : null;
+    this.late = new Cap((more) =>
+      this.logger.warn(summary(more, `return${more === 1 ? '' : 's'} of runs that were over`)),
+    );
+  }
+
+  /** Logs that a handler returned or failed (`how`) after its run was over. */
+  tooLate(id: string, label: string, attempt: number, how: string): void {
+    if (!this.late.mayLog()) return;
+    const what = `${label}, attempt ${attempt}, ${how} after its run was over`;
+    this.logger.warn(`${jobText(this.queue, id)}: ${what}; that is not counted`);
   }
 
   /** Logs an attempt that failed. Other outcomes are not logged. */
@@ -64,6 +75,7 @@ export class FailureLog {
   flush(): void {
     this.failures?.flush();
     this.deaths?.flush();
+    this.late.flush();
   }
 
   private nameOf({ id, name }: FailedJob): string {

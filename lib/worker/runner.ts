@@ -490,9 +490,8 @@ export class Runner implements NoteWriter {
     );
   }
 
-  private tooLate(run: Run, how: string): void {
-    const what = `${run.handler.label}, attempt ${run.attempt}, ${how} after its run was over`;
-    this.logger.warn(`${jobText(this.queue, run.id)}: ${what}; that is not counted`);
+  private tooLate({ id, handler, attempt }: Run, how: string): void {
+    this.failureLog.tooLate(id, handler.label, attempt, how);
   }
 }
 

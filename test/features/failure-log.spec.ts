@@ -96,6 +96,28 @@ describe('the log of failures', () => {
     expect(lines.length).toBeLessThan(100);
   });
 
+  it('counts runs that return after they were over, after ten lines in a second', async () => {
+    const over = latch('the time after the timeouts');
+    const app = await bootQueue(redis, {
+      handlers: { slow: () => over.promise },
+      queue: { defaults: { attempts: 1 } },
+      logs: new AllLogs(),
+      concurrency: 50,
+    });
+    const jobs = Array.from({ length: 50 }, () => ({ name: 'slow', data: 1, options: { timeout: 1 } }));
+    await app.queue.addBulk(jobs);
+    await app.said.take(50, ({ type }) => type === 'dead', PATIENT);
+    over.open();
+    await app.runtime.stop();
+    const late = app.logs.lines
+      .map(({ text }) => text)
+      .filter((text) => text.includes('after its run was over'));
+    expect(late).toHaveLength(10);
+    const more =
+      "queue 'work': 40 more returns of runs that were over within a second, not logged one by one";
+    expect(app.logs.lines).toContainEqual({ level: 'warn', text: more });
+  });
+
   it.each([
     ['failures', { failures: false }, {}, ['error']],
     ['deaths', { deaths: false }, {}, ['warn']],
