@@ -83,7 +83,8 @@ export class BackoffName {
 /** A `CheckedBackoff` that can be stored with a job. */
 export type StoredBackoff = number | readonly number[] | FixedBackoff<number> | ExponentialBackoff<number>;
 
-const DEFAULT_MAX_MS = 3_600_000;
+/** Maximum wait of an exponential backoff that sets none. */
+export const DEFAULT_MAX_MS = 3_600_000;
 const DEFAULT_FACTOR = 2;
 const MAX_LIST = 1_000;
 const FIXED_FIELDS = ['type', 'delay', 'jitter'];

@@ -4,6 +4,7 @@ import {
   BackoffName,
   checkBackoff,
   checkBackoffName,
+  DEFAULT_MAX_MS,
   namedBackoff,
   type Backoffs,
   type BackoffFunction,
@@ -493,7 +494,7 @@ export interface JobPolicy {
 /** The defaults of Godwit. */
 export const DEFAULTS: JobPolicy = Object.freeze({
   attempts: 3,
-  backoff: Object.freeze({ type: 'exponential', delay: 1_000, max: 3_600_000, jitter: 0.2 } as const),
+  backoff: Object.freeze({ type: 'exponential', delay: 1_000, max: DEFAULT_MAX_MS, jitter: 0.2 } as const),
   timeoutMs: undefined,
   retentionMs: 0,
   cancelledRetentionMs: 0,
