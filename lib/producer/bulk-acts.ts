@@ -168,7 +168,9 @@ export async function actOnAll(
   const match = { ...filter, contains: filter.contains ?? walk?.match.contains };
   let done = 0;
   let examined = 0;
-  for (const state of states) {
+  // Only `cancel` has several states. A running job may fail and be delayed after the delayed jobs were listed, so they are listed again.
+  const inOrder = states.length > 1 ? [...states, states[0]!] : states;
+  for (const state of inOrder) {
     let after = null;
     do {
       const ids: string[] = [];

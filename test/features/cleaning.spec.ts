@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { bootQueue, brief, itOnRedis, keyOf, PATIENT } from '../support/queue-app.js';
 import { gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
-import { until } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
@@ -125,6 +127,26 @@ describe('for all that a filter fits', () => {
     expect(await queue.cancel({}, 'no more', { onProgress })).toBe(2);
     await Promise.all(promoted);
     expect(await queue.counts()).toMatchObject({ waiting: 0, delayed: 0 });
+  });
+
+  it('cancels a running job that fails and waits for its next attempt while the call works', async () => {
+    const failing = latch();
+    const fail = () => failing.promise.then(() => Promise.reject(new Error('not this time')));
+    const { queue, get } = await bootQueue(redis, { handlers: { fail } });
+    await queue.add('fail', 1, { attempts: 2, backoff: '1h' });
+    await until(async () => (await queue.counts()).active === 1, PATIENT);
+    const { admin } = get<QueueEngine>(QUEUE_ENGINE);
+    const jobs = admin.jobs.bind(admin);
+    const jobsAfterFailure = async (...call: Parameters<typeof jobs>) => {
+      if (call[1].state === 'active') {
+        failing.open();
+        await until(async () => (await queue.counts()).delayed === 1, PATIENT);
+      }
+      return jobs(...call);
+    };
+    Object.assign(admin, { jobs: jobsAfterFailure });
+    expect(await queue.cancel({})).toBe(1);
+    expect(await queue.counts()).toMatchObject({ waiting: 0, delayed: 0, active: 0 });
   });
 
   it('acts at a rate, evenly, on the jobs that were there when it began', async () => {
