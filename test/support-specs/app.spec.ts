@@ -2,6 +2,8 @@ import { Controller, Get, Inject, Injectable, Sse, type OnModuleDestroy } from '
 import { NEVER, startWith } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { bootApp } from '../support/app.js';
+import { bootQueue } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
 
 const destroyed: string[] = [];
 
@@ -68,5 +70,14 @@ describe('bootApp', () => {
 
   it('has closed the applications of the tests before', () => {
     expect(destroyed).toEqual(['clock', 'clock']);
+  });
+});
+
+describe('bootQueue', () => {
+  const redis = useRedis();
+
+  it('listens to SIGTERM once, however many applications a test starts', async () => {
+    await Promise.all([bootQueue(redis), bootQueue(redis)]);
+    expect(process.listenerCount('SIGTERM')).toBe(1);
   });
 });

@@ -73,6 +73,9 @@ export async function outcomeOf({ queue, ended }: QueueApp, name: string, data: 
   return type === 'dead' ? [type, job?.failure?.name, job?.failure?.message] : [type, job?.result];
 }
 
+/** The same for all applications: Node warns if there are more than ten listeners. */
+const exit = () => process.exit(143);
+
 /** A running Nest application with one queue named `work` on the Redis of the test. */
 export async function bootQueue(
   redis: Pick<TestRedis, 'url' | 'prefix'>,
@@ -82,9 +85,10 @@ export async function bootQueue(
   const logs = options.logs ?? new Logs();
   const worker = handlers && processorOf('work', handlers, concurrency === undefined ? {} : { concurrency });
   // Without a listener, Godwit warns after 3 s, which tests that expect no warning would reach on a busy machine.
-  const exit = () => process.exit(143);
-  process.on('SIGTERM', exit);
-  atEnd(() => void process.off('SIGTERM', exit));
+  if (!process.listeners('SIGTERM').includes(exit)) {
+    process.on('SIGTERM', exit);
+    atEnd(() => void process.off('SIGTERM', exit));
+  }
   const booted = await bootApp({
     imports: [
       QueueModule.forRoot({
