@@ -36,15 +36,13 @@ export class FailureLog {
       ? new Cap((more) => this.logger.error(summary(more, `dead job${more === 1 ? '' : 's'}`)))
       : null;
     this.late = new Cap((more) =>
-      this.logger.warn(summary(more, `return${more === 1 ? '' : 's'} of runs that were over`)),
+      this.logger.warn(summary(more, `run${more === 1 ? '' : 's'} that ended too late`)),
     );
   }
 
-  /** Logs that a handler returned or failed (`how`) after its run was over. */
-  tooLate(id: string, label: string, attempt: number, how: string): void {
-    if (!this.late.mayLog()) return;
-    const what = `${label}, attempt ${attempt}, ${how} after its run was over`;
-    this.logger.warn(`${jobText(this.queue, id)}: ${what}; that is not counted`);
+  /** Logs why the end of a run does not count. */
+  tooLate(id: string, why: string): void {
+    if (this.late.mayLog()) this.logger.warn(`${jobText(this.queue, id)}: ${why}`);
   }
 
   /** Logs an attempt that failed. Other outcomes are not logged. */

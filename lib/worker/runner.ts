@@ -316,10 +316,10 @@ export class Runner implements NoteWriter {
   }
 
   protected returned(run: Run, value: unknown): void {
-    if (run.isDecided) return this.tooLate(run, 'returned');
+    if (run.isDecided) return this.afterEnd(run, 'returned');
     if (isObservable(value)) {
       const ended = (last: unknown) =>
-        run.isDecided ? this.tooLate(run, 'returned') : this.completed(run, last);
+        run.isDecided ? this.afterEnd(run, 'returned') : this.completed(run, last);
       const follow = () => followStream(run, value, ended, (error) => this.failed(run, error));
       return run.trace ? run.trace.call(follow) : follow();
     }
@@ -338,7 +338,7 @@ export class Runner implements NoteWriter {
 
   protected failed(run: Run, error: unknown): void {
     if (run.isDecided) {
-      if (!obeys(run, error)) this.tooLate(run, 'failed');
+      if (!obeys(run, error)) this.afterEnd(run, 'failed');
       return;
     }
     run.isDecided = true;
@@ -490,8 +490,14 @@ export class Runner implements NoteWriter {
     );
   }
 
-  private tooLate({ id, handler, attempt }: Run, how: string): void {
-    this.failureLog.tooLate(id, handler.label, attempt, how);
+  /** Logs that the end of a run does not count. */
+  tooLate(id: string, why: string): void {
+    this.failureLog.tooLate(id, why);
+  }
+
+  private afterEnd({ id, handler, attempt }: Run, how: string): void {
+    const what = `${handler.label}, attempt ${attempt}, ${how} after its run was over`;
+    this.tooLate(id, `${what}; that is not counted`);
   }
 }
 

@@ -5,7 +5,7 @@ import { FAREWELL_MS, LAST_WORDS_MS, within } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { ANY_NAME } from '../job/name-pattern.js';
-import { counted, jobText, quoted } from '../job/text.js';
+import { counted, quoted } from '../job/text.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { QueueTelemetry } from '../options/telemetry.js';
 import type { ResolvedShutdown } from '../options/worker-options.js';
@@ -337,7 +337,7 @@ export class WorkerPool {
   private answered(answer: Answered, supply: Supply): void {
     if (answer.held !== null && !this.claimer.isRepeating) this.heldJobs.compare(answer.held);
     if (answer.kind !== 'exchanged') return;
-    for (const id of answer.lost) this.logger.warn(`${jobText(this.queue, id)}: ${LOST}`);
+    for (const id of answer.lost) this.runner.tooLate(id, LOST);
     this.parts.heard(this.queue, this.worker, answer);
     // No doorbell rings when a delayed job becomes due or a limit allows more starts, so a timer is set.
     const limitedForMs = typeof supply === 'string' ? Infinity : supply.limitedForMs;

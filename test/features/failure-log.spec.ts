@@ -113,8 +113,7 @@ describe('the log of failures', () => {
       .map(({ text }) => text)
       .filter((text) => text.includes('after its run was over'));
     expect(late).toHaveLength(10);
-    const more =
-      "queue 'work': 40 more returns of runs that were over within a second, not logged one by one";
+    const more = "queue 'work': 40 more runs that ended too late within a second, not logged one by one";
     expect(app.logs.lines).toContainEqual({ level: 'warn', text: more });
   });
 
