@@ -353,12 +353,12 @@ export class Runner implements NoteWriter {
     if (!(counted instanceof Promise)) return this.end(run, withinLimits(run, counted, now()), error);
     run.stopTimer();
     void counted.then((outcome) => {
-      if (run.closed) return;
-      // Meanwhile the run may have lost its job or been cancelled.
-      const last = run.aborted?.reason === 'cancelled' ? RELEASED : withinLimits(run, outcome, now());
+      // Meanwhile the run may have been given up, lost its job or been cancelled.
+      const isOver = run.closed || run.aborted?.reason === 'cancelled';
+      const last = isOver ? RELEASED : withinLimits(run, outcome, now());
       if (outcome.kind === 'retried' && outcome.counted && last.kind !== 'retried')
         this.parts.reports?.unbooked(run);
-      this.end(run, last, error);
+      if (!run.closed) this.end(run, last, error);
     });
   }
 

@@ -4,6 +4,7 @@ import { encodeBody } from '#lib/job/job-record.js';
 import type { Outcome } from '#lib/job/outcome.js';
 import { resolveModuleOptions, resolveQueueOptions } from '#lib/options/module-options.js';
 import { Runner } from '#lib/worker/runner.js';
+import { endOfTurn, latch } from '../support/wait.js';
 
 const ADDED = 1_900_000_000_000;
 const body = encodeBody('job', ADDED, { expiresInMs: 1_000 }, '1');
@@ -61,4 +62,29 @@ it.each([
   });
   expect(Math.min(...delays)).toBeGreaterThanOrEqual(least);
   expect(Math.max(...delays)).toBeLessThanOrEqual(most);
+});
+
+it('takes a retry out of its budget if the run is given up before the budget has answered', async () => {
+  const answer = latch();
+  const unbooked: string[] = [];
+  const runner = new Runner({
+    queue,
+    find: () => ({ label: 'Test.job', run: () => Promise.reject(new Error('no')) }),
+    now: () => ADDED,
+    unhandledMs: async () => 0,
+    note: async () => true,
+    charge: async () => {},
+    reports: {
+      completed: () => {},
+      failed: () => answer.promise.then(() => 0),
+      unbooked: ({ name }) => void unbooked.push(name),
+    },
+    ended: () => {},
+  });
+  runner.start({ id: 'a', body, failed: 0, stalls: 0 });
+  await endOfTurn();
+  for (const run of runner.runs) runner.giveUp(run);
+  answer.open();
+  await endOfTurn();
+  expect(unbooked).toEqual(['job']);
 });
