@@ -120,7 +120,8 @@ export type RateLimitScope = 'queue' | 'name' | 'group';
  * to the front of the waiting jobs; no attempt is counted.
  *
  * @example
- * if (answer.status === 429) throw new RateLimited(`${answer.headers.get('retry-after') ?? 30}s`);
+ * // The header is in seconds. It may also be a date; then wait 30 s.
+ * if (answer.status === 429) throw new RateLimited(1_000 * (Number(answer.headers.get('retry-after')) || 30));
  */
 export class RateLimited extends GodwitError {
   readonly code = 'GODWIT_RATE_LIMITED';

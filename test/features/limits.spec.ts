@@ -154,7 +154,7 @@ describe('a rate', () => {
     'is held for the %s by a handler that throws RateLimited; no attempt is counted',
     async (scope) => {
       const attempts: number[] = [];
-      const { queue, said } = await bootQueue(redis, {
+      const { queue, said, logs } = await bootQueue(redis, {
         handlers: {
           job: (job: Job) => {
             attempts.push(job.attempt);
@@ -165,6 +165,14 @@ describe('a rate', () => {
       const of = (name: string, group: string) => ({ name, ...(scope === 'group' && { group }) });
       await queue.add('job', null, scope === 'group' ? { group: 'a' } : {});
       await said.first(({ type }) => type === 'released', PATIENT);
+      const stopped = {
+        queue: 'no job of the queue',
+        name: 'no job of name "job"',
+        group: 'no job of group "a"',
+      }[scope];
+      expect(logs.lines.map(({ text }) => text)).toContainEqual(
+        expect.stringContaining(`its handler threw RateLimited: ${stopped} starts for 3600000 ms`),
+      );
       const [holding, ...others] = await queue.limits.holding(of('job', 'a'));
       expect(holding).toMatchObject({ of: scope, reason: 'held' });
       expect(holding!.opensInMs).toBeGreaterThan(3_500_000);
