@@ -155,9 +155,12 @@ export class QueueFullError extends GodwitError {
     readonly waiting: number,
     /** How many may. */
     readonly limit: number,
+    adds = 1,
   ) {
+    const waits = waiting === 1 ? '1 job waits' : `${waiting} jobs wait`;
     super(
-      `add to queue '${queue}': ${waiting === 1 ? '1 job waits' : `${waiting} jobs wait`}, and at most ${limit} may wait; nothing was changed, add later or raise maxWaiting.limit`,
+      `add to queue '${queue}': ${waits}${adds > 1 ? ` and this call adds ${adds}` : ''}, and at most ${limit} may wait; ` +
+        `nothing was changed, ${howToFit(adds, limit)} or raise maxWaiting.limit`,
     );
   }
 }
@@ -182,12 +185,19 @@ export class GroupFullError extends GodwitError {
     readonly waiting: number,
     /** How many may. */
     readonly limit: number,
+    adds = 1,
   ) {
+    const waits = waiting === 1 ? '1 waiting job' : `${waiting} waiting jobs`;
     super(
-      `add to queue '${queue}': group ${JSON.stringify(group)} has ${waiting} waiting jobs and may have ${limit}; nothing was changed, ` +
-        'add later or raise groups.maxSize',
+      `add to queue '${queue}': group ${JSON.stringify(group)} has ${waits} and may have ${limit}${adds > 1 ? `, and this call adds ${adds}` : ''}; ` +
+        `nothing was changed, ${howToFit(adds, limit)} or raise groups.maxSize`,
     );
   }
+}
+
+/** A call that adds more jobs than may wait never fits. */
+function howToFit(adds: number, limit: number): string {
+  return adds > limit ? 'add fewer jobs at once' : 'add later';
 }
 
 /**

@@ -205,7 +205,10 @@ export class Enqueuer {
   private async sendWithin(lane: Lane, batch: readonly Waiting[], full: QueueFullError): Promise<void> {
     let room = full.limit - full.waiting;
     const first = batch.filter(({ job }) => isLater(job) || room-- > 0);
-    for (const waiting of batch) if (!first.includes(waiting)) waiting.reject(full);
+    // The first adds take the room.
+    const { queue, limit } = full;
+    const error = new QueueFullError(queue, Math.max(full.waiting, limit), limit);
+    for (const waiting of batch) if (!first.includes(waiting)) waiting.reject(error);
     if (first.length > 0) await this.sendAgain(lane, first);
   }
 
@@ -360,9 +363,12 @@ export class Lane {
     const asked = replication?.replicas ?? 0;
     return answered.then((answer) => {
       if (answer.kind === 'queue-full')
-        throw new QueueFullError(this.queue, answer.waiting, maxWaiting!.limit);
-      if (answer.kind === 'group-full')
-        throw new GroupFullError(this.queue, answer.group, answer.size, answer.maxSize);
+        throw new QueueFullError(this.queue, answer.waiting, maxWaiting!.limit, jobs.length);
+      if (answer.kind === 'group-full') {
+        const { group, size, maxSize } = answer;
+        const adds = jobs.filter((job) => job.group === group).length;
+        throw new GroupFullError(this.queue, group, size, maxSize, adds);
+      }
       if (answer.kind === 'stored' && !sending.shortage) adds?.stored(this.queue, jobs, answer.duplicates);
       const isStored = answer.kind === 'stored' && (answer.replicas ?? 0) >= asked;
       return isStored ? answer.duplicates : again(this.shortcomingOf(sending, asked, answer));

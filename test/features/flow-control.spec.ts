@@ -446,6 +446,24 @@ describe('a queue that takes only so many waiting jobs', () => {
     });
   });
 
+  it('says how many jobs a refused call adds, and how many wait after the adds that had room', async () => {
+    const { queue } = await boot({ limit: 2 });
+    await queue.pause();
+    const bulk = [1, 2, 3].map((data) => ({ name: 'job', data }));
+    await expect(queue.addBulk(bulk)).rejects.toThrow(
+      '0 jobs wait and this call adds 3, and at most 2 may wait; nothing was changed, add fewer jobs at once or raise maxWaiting.limit',
+    );
+    const [, , third] = await Promise.allSettled([1, 2, 3].map((n) => queue.add('job', n)));
+    expect(third).toMatchObject({
+      reason: {
+        waiting: 2,
+        message: expect.stringContaining(
+          '2 jobs wait, and at most 2 may wait; nothing was changed, add later or raise maxWaiting.limit',
+        ),
+      },
+    });
+  });
+
   it('rejects addAndWait and runNow at once if no other job can be dropped', async () => {
     const { queue } = await bootQueue(redis, { queue: { maxWaiting: { limit: 1, onFull: 'dropOldest' } } });
     await queue.add('job', 1, { group: 'a' });

@@ -463,6 +463,10 @@ describe('groups', () => {
       limit: 2,
       applied: 'no',
     });
+    const bulk = ['b', 'b', 'b', 'c'].map((name) => ({ name: 'job', data: null, options: { group: name } }));
+    await expect(queue.addBulk(bulk)).rejects.toThrow(
+      'group "b" has 1 waiting job and may have 2, and this call adds 3; nothing was changed, add fewer jobs at once or raise groups.maxSize',
+    );
   });
 
   it('can be paused, weighted and limited one by one', async () => {
