@@ -1,6 +1,6 @@
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { InvalidOptionError } from '../errors.js';
-import { boolean, duration, field, integer, oneOf, shape, type Rule } from './check.js';
+import { boolean, duration, field, integer, oneOf, orBoolean, shape, type Rule } from './check.js';
 
 /** How many jobs of a queue may wait, and what `add` does when the queue is full. */
 export interface MaxWaitingOptions {
@@ -98,15 +98,14 @@ type GivenEvents = boolean | Partial<ResolvedEvents>;
 
 const DEFAULT_EVENTS: ResolvedEvents = { max: 10_000, ageMs: null, maxBytes: 67_108_864, results: false };
 
-const readEventFields = shape({
-  max: field('max', integer(0, 10_000_000)),
-  age: field('ageMs', duration()),
-  maxBytes: field('maxBytes', integer(0, Number.MAX_SAFE_INTEGER)),
-  results: field('results', boolean),
-});
-
-export const readEvents: Rule<GivenEvents> = (value, path, report) =>
-  typeof value === 'boolean' ? value : readEventFields(value, path, report);
+export const readEvents: Rule<GivenEvents> = orBoolean(
+  shape({
+    max: field('max', integer(0, 10_000_000)),
+    age: field('ageMs', duration()),
+    maxBytes: field('maxBytes', integer(0, Number.MAX_SAFE_INTEGER)),
+    results: field('results', boolean),
+  }),
+);
 
 /** If the module has `events: false` and the queue switches them on, the queue gets the default number. */
 export function eventsOf(

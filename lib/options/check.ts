@@ -59,6 +59,15 @@ export function oneOf<const T extends string>(...words: readonly T[]): Rule<T> {
     words.includes(value as T) ? (value as T) : fail(path, phrase, value, report);
 }
 
+/** A boolean, or an object that the other rule reads. */
+export function orBoolean<T>(read: Rule<T>): Rule<T | boolean> {
+  return (value, path, report) => {
+    if (typeof value === 'boolean') return value;
+    if (typeof value === 'object' && value !== null) return read(value, path, report);
+    return fail(path, 'true, false or an object', value, report);
+  };
+}
+
 /** A function, which is not called here, or what the other rule accepts. */
 export function orFunction<T, F extends (...args: never[]) => unknown>(read: Rule<T>): Rule<T | F> {
   return (value, path, report) => (typeof value === 'function' ? (value as F) : read(value, path, report));

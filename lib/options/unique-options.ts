@@ -1,5 +1,5 @@
 import { InvalidOptionError } from '../errors.js';
-import { parseDuration, type Duration } from '../job/duration.js';
+import { readDuration, type Duration } from '../job/duration.js';
 import type { JobState } from '../job/job-state.js';
 import { faultOfText } from '../job/text.js';
 import {
@@ -132,8 +132,8 @@ const readBy = rule((value: unknown, path: string): readonly string[] => {
 
 const readUntil = rule((value: unknown, path: string): 'started' | 'settled' | number => {
   if (value === 'started' || value === 'settled') return value;
-  const ms = parseDuration(value, path);
-  if (ms > 0) return ms;
+  const ms = readDuration(value);
+  if (ms !== undefined && ms > 0) return ms;
   throw new InvalidOptionError(path, "'started', 'settled', or a duration from 1 ms", value);
 });
 

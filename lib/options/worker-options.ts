@@ -8,6 +8,7 @@ import {
   duration,
   field,
   integer,
+  orBoolean,
   orFunction,
   readable,
   refuse,
@@ -170,10 +171,10 @@ const QUEUE_LOG = { failures: field('failures', boolean), deaths: field('deaths'
 /** Fields that exist only in `registerQueue`, or have another meaning in `forRoot`. */
 export const WORKER_FIELDS = {
   worker: field('worker', shape({ concurrency: field('concurrency', readConcurrency) })),
-  log: field('log', eachOrAll(shape(QUEUE_LOG))),
+  log: field('log', orBoolean(shape(QUEUE_LOG))),
 } as const;
 
-export const readLog = eachOrAll(
+export const readLog = orBoolean(
   shape({ ...QUEUE_LOG, start: field('start', boolean), stop: field('stop', boolean) }),
 );
 
@@ -186,10 +187,6 @@ export function resolveLog(given: boolean | LogOptions | undefined, inherited?: 
   const own: LogOptions = typeof given === 'object' ? given : {};
   const of = (name: keyof LogOptions) => all ?? own[name] ?? inherited?.[name] ?? true;
   return { failures: of('failures'), deaths: of('deaths'), start: of('start'), stop: of('stop') };
-}
-
-function eachOrAll<T>(read: Rule<T>): Rule<T | boolean> {
-  return (value, path, report) => (typeof value === 'boolean' ? value : read(value, path, report));
 }
 
 /** The values of Nest's enum `Scope`; options do not import Nest. */

@@ -359,6 +359,12 @@ export const cases: Case[] = [
     withOptions({ unique: { key: 'k', until: '1m', states: ['dead'] } }),
   ],
   [
+    'a key until a state that does not exist',
+    OPTION,
+    "unique.until must be 'started', 'settled', or a duration from 1 ms, got \"completed\" (string)",
+    withOptions({ unique: { key: 'k', until: 'completed' as never } }),
+  ],
+  [
     'the last of those that are started',
     OPTION,
     "unique.until must be 'settled' if onDuplicate is 'keepLast'",

@@ -176,7 +176,8 @@ describe('resolveModuleOptions', () => {
       "forRoot().shutdown.timeout must be a duration in ms or like '10s', got",
     ],
     [{ shutdown: { gracee: 1 } }, 'forRoot().shutdown.gracee is not an option; did you mean grace?'],
-    [{ events: 5 }, 'forRoot().events must be an object, got 5 (number)'],
+    [{ log: 5 }, 'forRoot().log must be true, false or an object, got 5 (number)'],
+    [{ events: 5 }, 'forRoot().events must be true, false or an object, got 5 (number)'],
     [
       { events: { max: 1.5 } },
       'forRoot().events.max must be an integer from 0 to 10000000, got 1.5 (number)',
