@@ -171,6 +171,16 @@ describe('acts on jobs', () => {
     expect(await json('add', 'work', 'echo', '--id', 'same')).toMatchObject({ duplicate: true });
   });
 
+  it('stops waiting for the end of a job at a signal; the job stays', async () => {
+    const { queue } = await producing();
+    await queue.add('x', null);
+    const command = start('add', 'work', 'echo', '--id', 'long', '--wait');
+    await until(async () => (await queue.get('long')) !== null, PATIENT);
+    expect(await command.end('SIGTERM')).toMatchObject({ code: 130 });
+    expect(command.err).toBe('');
+    expect(await queue.get('long')).toMatchObject({ state: 'waiting' });
+  });
+
   it('lists, shows, promotes, cancels and removes them; what cannot be undone is asked before', async () => {
     const { queue } = await producing();
     await queue.add('x', { secret: 1 }, { id: 'a' });

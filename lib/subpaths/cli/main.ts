@@ -139,7 +139,7 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
   if (words.length < least || words.length > most)
     throw new UsageError(
       words.length < least
-        ? 'an argument is missing'
+        ? `an argument is missing: godwit ${command.name} ${command.usage}`
         : `unexpected argument ${quoted(words[most]!.slice(0, 100))}`,
       hintOf(command),
     );
@@ -168,6 +168,7 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
     const ended = command.run({ words, values, inspector, actor, print, url, prefix, signal });
     return await Promise.race([ended, longAfter(signal)]);
   } catch (error) {
+    if (stop.signal.aborted && error === stop.signal.reason) return STOPPED;
     if (error instanceof UsageError)
       throw new UsageError(error.message, error.usage === '' ? hintOf(command) : error.usage);
     throw error;
