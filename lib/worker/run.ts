@@ -277,6 +277,11 @@ export class Run implements HandledJob, Linked<Run> {
     return { ...about, stalls, priority, group, headers, delay };
   }
 
+  /** `console.log(job)` shows the fields of the job, not those of the run. */
+  [Symbol.for('nodejs.util.inspect.custom')](): unknown {
+    return this.toJSON();
+  }
+
   private note(encode: () => Note): Promise<void> {
     try {
       const what = encode();

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { JobAbortedError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
@@ -42,6 +43,18 @@ describe('createTestJob', () => {
     });
     expect(Object.keys(shown)).toEqual(Object.keys(job.toJSON()));
     expect(shown).not.toHaveProperty('signal');
+  });
+
+  it('refuses attempts that no job has', () => {
+    expect(() => createTestJob({ attempt: -1 })).toThrow(
+      'createTestJob().attempt must be an integer from 1 to 9007199254740991, got -1 (number)',
+    );
+    expect(() => createTestJob({ attempts: Number.NaN })).toThrow('createTestJob().attempts must be');
+  });
+
+  it('is shown without its internals by console.log', () => {
+    const job = createTestJob({ data: { width: 80 } });
+    expect(inspect(job)).toBe(inspect(job.toJSON()));
   });
 
   it('can be aborted', async () => {

@@ -2,6 +2,7 @@ import type { AbortReason } from '../../errors.js';
 import type { JobHeaders } from '../../job/headers.js';
 import type { Job } from '../../job/job.js';
 import { DEFAULT_MAX_PAYLOAD_BYTES } from '../../job/payload.js';
+import { integer, refuse } from '../../options/check.js';
 import { DEFAULTS } from '../../options/job-options.js';
 import { Run, type Note } from '../../worker/run.js';
 
@@ -47,6 +48,7 @@ export interface TestJob<Data = unknown> extends Job<Data, any> {
  * A job for a unit test that calls a handler method directly, without a module or queue. To run a handler with its schema, guards and
  * pipes, use `QueueTesting.run`.
  *
+ * @throws {InvalidOptionError} for invalid attempts
  * @example
  * const job = createTestJob({ data: { to: 'ada@example.com' }, attempt: 2 });
  * await new EmailProcessor(mailer).welcome(job);
@@ -61,6 +63,9 @@ export function createTestJob<Data = unknown>(options: TestJobOptions<Data> = {}
     attempts = DEFAULTS.attempts,
   } = options;
   const { data, createdAt = new Date(), group, headers } = options;
+  const count = integer(1, Number.MAX_SAFE_INTEGER);
+  count(attempt, 'createTestJob().attempt', refuse);
+  count(attempts, 'createTestJob().attempts', refuse);
   let charged = 0;
   const progressed: unknown[] = [];
   const logged: string[] = [];
