@@ -199,6 +199,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   username: SERVER,
   useWorkerThreads: THREADS,
   utc: TZ,
+  waitTimeout: 'it is an option of addAndWait()',
   workerForkOptions: THREADS,
   workerOptions:
     'options of workers are those of @Processor, and the options lease and shutdown of forRoot and registerQueue',

@@ -359,6 +359,12 @@ export const cases: Case[] = [
     withOptions({ unique: { key: 'k', until: '1m', states: ['dead'] } }),
   ],
   [
+    'the time of another method',
+    OPTION,
+    'add().options.waitTimeout is not an option; it is an option of addAndWait()',
+    withOptions({ waitTimeout: '1s' } as never),
+  ],
+  [
     'a key until a state that does not exist',
     OPTION,
     "unique.until must be 'started', 'settled', or a duration from 1 ms, got \"completed\" (string)",
