@@ -63,8 +63,7 @@ export interface QueueEngine {
   /** Compares the jobs that the worker holds in the store with the jobs that it knows, and returns the differences. */
   adopt(queue: QueueRef, worker: string, known: readonly string[]): Promise<AdoptAnswer>;
   /**
-   * Gives held jobs back to the head of the line. Cancelled jobs end. With `leave` the store forgets the worker if it holds no
-   * jobs.
+   * Gives held jobs back to the head of the line. Cancelled jobs end. With `leave` the store removes the worker if it holds no jobs.
    */
   release(queue: QueueRef, call: ReleaseCall): Promise<{ lost: readonly string[] }>;
   /** Moves due delayed jobs to the line, at most `limit`. */

@@ -7,7 +7,7 @@ export interface Linked<T> {
 
 /**
  * Objects in the order in which they were added, for sets with many additions and deletions. V8 moves a `Set` to a new table again and
- * again, and each old table points to the new one: once one table is in the old generation, all objects in later ones survive minor
+ * again, and each old table points to the new one. Once one table is in the old generation, all objects in later ones survive minor
  * garbage collections. Here a deleted item points to nothing.
  */
 export class LinkedSet<T extends Linked<T>> implements Iterable<T> {

@@ -35,7 +35,7 @@ export const FAREWELL_MS = 1000;
 /** How long a stop may take once no handler runs any more: all its last calls to the store share this time. */
 export const STOP_MS = 1700;
 
-/** How long closing all connections waits for cleanup that is not essential. */
+/** How long the process waits, before it closes all connections, for cleanup that is not essential. */
 export const CLEANUP_MS = 50;
 
 /** Whether the same call may succeed if it is made again a little later. */

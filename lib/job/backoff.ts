@@ -219,8 +219,8 @@ function checkNumber(value: unknown, min: number, max: number, path: string): nu
 /**
  * Whole ms to wait after the given attempt, from 1, has failed.
  *
- * Exponential is `min(max, delay * factor^(attempt - 1))`, with jitter taken off as in BullMQ: evenly spread over
- * `[wait * (1 - jitter), wait]`, so that jobs that failed at the same time are not retried at the same time.
+ * Exponential is `min(max, delay * factor^(attempt - 1))`, minus jitter as in BullMQ. The wait is evenly spread over
+ * `[wait * (1 - jitter), wait]`, so jobs that failed together are not retried together.
  *
  * @returns null if the job must not be tried again. A promise only if the option is a function that returns one; it rejects with
  * the errors that this function throws.

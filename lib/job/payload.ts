@@ -79,7 +79,7 @@ const MAX_DEPTH = 1_000;
 const TOO_DEEP = 'nested deeper than 1,000 levels';
 
 /**
- * The walk stops at this multiple of the limit. Below it, encoding the data to learn its exact size is cheap; above it (a file in memory,
+ * The walk stops at this multiple of the limit. Below it, encoding the data to get its exact size is cheap; above it (a file in memory,
  * shared parts that multiply) encoding could take seconds or all the memory.
  */
 const GIVE_UP_AT = 8;

@@ -101,7 +101,7 @@ function openJob(queue: MemoryQueue, id: string | null, but: string): MemoryJob 
   return job?.place === 'dead' || job?.place === 'completed' ? undefined : job;
 }
 
-/** Removes a waiting or delayed job. A running job is cancelled, and its worker learns that with the next heartbeat. */
+/** Removes a waiting or delayed job. A running job is cancelled; the next heartbeat tells its worker. */
 function replace(queue: MemoryQueue, job: MemoryJob, { removed }: Moves, limits: QueueLimits): void {
   if (job.place === 'active') queue.mark(job, 'replaced', keptWhenCancelled(job, limits));
   else {

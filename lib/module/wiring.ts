@@ -184,7 +184,7 @@ function createWorkerServices(
       const slots = new Slots(concurrency, order === 'strict' ? new StrictTurns() : new WeightedTurns());
       const pools = queues.map(({ queue, weight, find, names, listeners }) => {
         listenersOf.set(queue, listeners);
-        // An idle worker only learns about the leases of others from an answer, so it asks at least once per lease.
+        // Only answers tell an idle worker about the leases of others, so it asks at least once per lease.
         doorbell.lookWithin(registry.optionsOf(queue).lease.leaseMs);
         scheduler.add(queue);
         return new WorkerPool({

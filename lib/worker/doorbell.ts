@@ -15,7 +15,7 @@ export const MAX_BLOCK_MS = 5000;
 const QUIET = { work: false, dueInMs: null, leaseInMs: null, scheduleInMs: null };
 
 /**
- * All idle pools of the process sleep in one blocking call on one connection. A ring wakes one of them. A pool that falls asleep
+ * All idle pools of the process wait in one blocking call on one connection. A ring wakes one of them. A pool that becomes idle
  * later interrupts the call, so that the next call waits for its doorbell too.
  */
 export class Doorbell {

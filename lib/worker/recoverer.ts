@@ -52,7 +52,8 @@ export class Recoverer {
     this.own.set(queue, worker);
     if (leaseInMs === null) return;
     const inDoubtMs = (this.notBefore.get(queue) ?? 0) - performance.now();
-    // A lease that seems to end later than any lease can means that the clock of Redis was set back. Look in time to notice it.
+    // A lease that seems to end later than any lease can means that the clock of Redis was set back. The
+    // recoverer then looks early enough to notice it.
     const endsInMs = Math.min(leaseInMs, this.limitsOf(queue).leaseMs);
     this.lookIn(queue, Math.max(0, endsInMs - this.doubtMs(queue), inDoubtMs));
   }

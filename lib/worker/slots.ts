@@ -255,7 +255,7 @@ export interface Turns {
   /**
    * How many jobs each queue may claim now, by its index.
    *
-   * @param asker makes a call anyway, to settle runs. The answer may tell it that it is no longer empty.
+   * @param asker makes a call anyway, to settle runs. The answer may show that its queue is no longer empty.
    */
   shares(slots: Slots, users: readonly SlotUser[], asker?: SlotUser): number[];
   /** Whether a job of this queue would find a slot if the claims in flight bring nothing. */

@@ -208,8 +208,8 @@ interface UnknownName {
 
 /**
  * Decides what happens to a job whose name has no handler in this process. In a rolling deploy another process has one, so by
- * default the job waits: it is delayed for a fifth of a second at first and for longer later, until a process with a handler
- * claims it. It is dead only if no live process has handled its name for `unknownJobTimeout`. The store counts that time, so a
+ * default the job waits until a process with a handler claims it. It is delayed for a fifth of a second at first, and for longer
+ * later. It is dead only if no live process has handled its name for `unknownJobTimeout`. The store counts that time, so a
  * restart does not reset it.
  */
 export class UnknownJobs {

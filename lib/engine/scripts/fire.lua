@@ -18,7 +18,7 @@ local function is_open(id)
     and not redis.call('ZSCORE', key_completed, id)
 end
 
--- Removes a waiting or delayed job. A running job is cancelled, and its worker learns that with the next heartbeat. The last job
+-- Removes a waiting or delayed job. A running job is cancelled; the next heartbeat tells its worker. The last job
 -- of a schedule is near the end of its line, so the search starts there.
 local function replace(id)
   local body = body_of(id)

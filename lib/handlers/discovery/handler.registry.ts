@@ -336,7 +336,7 @@ class HandlerFinder {
     const patterns = this.patterns.map(({ jobName }) => jobName);
     const marked = patterns.map((pattern) => (pattern === ANY_NAME ? '' : PATTERN_MARK + pattern));
     if (patterns.some((pattern) => pattern !== ANY_NAME)) marked.push(PATTERN_MARK);
-    // Includes names that matched a pattern: processes of an older version know no patterns.
+    // Includes names that matched a pattern: processes of an older version do not support patterns.
     return [...this.named.keys(), ...this.remembered.keys(), ...marked];
   }
 

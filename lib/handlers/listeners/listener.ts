@@ -164,7 +164,7 @@ export class Backlog<T> {
   take(): T | undefined {
     const item = this.items[this.head];
     if (this.size > 0) this.head += 1;
-    // Not on every take, because slicing moves all other entries.
+    // This is not done on every take, because slicing moves all other entries.
     if (this.head >= this.max || this.head === this.items.length) {
       this.items = this.items.slice(this.head);
       this.head = 0;

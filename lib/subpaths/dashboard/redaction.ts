@@ -42,7 +42,7 @@ export class Redactor {
 
   constructor(rules: DashboardRedaction | false) {
     const { fields = HIDDEN_FIELDS, paths = [], text } = rules || { fields: /^\b$/ };
-    // A sticky or global expression would remember where it stopped.
+    // A sticky or global expression would begin where the previous match ended.
     this.fields = new RegExp(fields.source, fields.flags.replace(/[gy]/g, ''));
     this.paths = paths.map((path) => path.split('.'));
     this.text = text ?? ((same) => same);

@@ -24,8 +24,8 @@ export interface QueueMetricsOptions {
   /** Path of the page; `false` for none, if you serve `QueueMetrics.text()` yourself. The global prefix of the application applies. @default 'metrics' */
   readonly path?: string | false;
   /**
-   * Whether the page also has the state of all queues of the prefix, which is the same from every process: take `max by (queue, state)`, or turn it
-   * off in all processes but one.
+   * Whether the page also has the state of all queues of the prefix. Every process reports the same state: take
+   * `max by (queue, state)`, or turn it off in all processes but one.
    *
    * @default true
    */

@@ -75,7 +75,7 @@ local function mark_returned(ids)
   if string.find(redis.call('HGET', key_meta, 'limited') or '', '[agn]') then mark_front(ids) end
 end
 
--- Marks a running job as cancelled. Its worker learns of it. Unless the job completes, it ends as cancelled. The first reason
+-- Marks a running job as cancelled. The next heartbeat tells its worker. Unless the job completes, it ends as cancelled. The first reason
 -- stays. `keep`: how many ms the job is kept after its end.
 local function mark_cancelled(id, reason, keep)
   redis.call('HSETNX', key_toCancel, id, keep > 0 and reason .. '\n' .. string.format('%.0f', keep) or reason)
