@@ -54,6 +54,18 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ want: 9, seq: 4 })).toMatchObject({ granted: 5 });
   });
 
+  it('take back unused starts from the time of their grant, not from later starts of others', async () => {
+    await set('api', rate(5));
+    expect(await ask({ want: 3 })).toMatchObject({ granted: 3 });
+    await t.advance(500);
+    expect(await ask({ want: 2 }, OTHER)).toMatchObject({ granted: 2 });
+    await t.advance(100);
+    await ask({ kept: 0 });
+    // The two starts of the other queue still count.
+    await t.advance(450);
+    expect(await ask({ want: 9, seq: 2 })).toMatchObject({ granted: 3 });
+  });
+
   it('take back what a job did not cost from the starts of its time', async () => {
     await set('api', rate(5));
     expect(await ask({ want: 1 })).toMatchObject({ granted: 1 });
