@@ -102,6 +102,15 @@ describe.each(ENGINES)('waking on %s', (kind) => {
     expect(await wasRung()).toBe(true);
   });
 
+  it('does not ring if a worker that frees a slot claims on', async () => {
+    await t.engine.limits.set(QUEUE, 'q', 'code', { concurrency: 1 });
+    await t.add('a');
+    await t.claim(1);
+    await silence();
+    await t.exchanged({ want: 1, settled: [completed('a')] });
+    expect(await wasRung()).toBe(false);
+  });
+
   it('does not ring for a job that was there already, nor when a job has ended', async () => {
     await t.hold('a');
     await silence();
