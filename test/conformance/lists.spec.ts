@@ -152,6 +152,14 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
       expect(new Set(backward).size).toBe(backward.length);
     });
 
+    it('when a few thousand are added behind the last one', async () => {
+      await t.add(...all);
+      const found = await inPages({ state: 'waiting', limit: 9, backward: true }, async () => {
+        for (let n = 0; n < 3; n++) await t.add(...Array.from({ length: 1_500 }, (_, i) => `x${n}${i}`));
+      });
+      expect(found).toEqual(all.toReversed());
+    });
+
     it('when the last one of a page is cancelled', async () => {
       await t.add(...all);
       const found = await inPages({ state: 'waiting', limit: 4 }, (pages) =>

@@ -28,6 +28,8 @@ const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   'shared/lines': ['claim-limited', 'wake-lines'],
   'shared/slots': ['claim-limited'],
 };
+/** Specs of both engines that test what another script decides. */
+const OF_OTHERS: Readonly<Record<string, readonly string[]>> = { page: ['lists'] };
 const ofBothEngines = (names: readonly string[]) => names.map((name) => `../conformance/${name}`);
 
 /**
@@ -43,7 +45,8 @@ function specsOf(id: string): readonly string[] {
   }
   const scripts = allScripts().flatMap(({ name, text }) => (patch(name, text) === text ? [] : [name]));
   const isOwn = (spec: string) => scripts.some((name) => spec === name || spec.startsWith(`${name}-`));
-  return [...ALL.filter(isOwn), ...MORE.filter((spec) => !isOwn(spec))];
+  const more = [...ofBothEngines(OF_OTHERS[file] ?? []), ...MORE.filter((spec) => !isOwn(spec))];
+  return [...ALL.filter(isOwn), ...more];
 }
 
 const asked = MUTATION_ONLY === '' ? null : MUTATION_ONLY.split(',');
