@@ -9,6 +9,7 @@ import { until } from '../support/wait.js';
 import { Jobs, type SoakJob } from './jobs.js';
 import { GROUPS, NAMES, rateOf, SCHEDULES, type AppPlan, type QueuePlan } from './plan.js';
 import { workOn, type Host, type Stage } from './soak-app.js';
+import { OBLITERATED } from './watch.js';
 
 /** Random acts may be refused: the job has ended, the queue is full, the key is taken. */
 const ALLOWED: ReadonlySet<string> = new Set([
@@ -31,6 +32,8 @@ export class Acts {
   private readonly jobs: Jobs;
   /** Acts that end later: each pause has its end. */
   private readonly ends: Promise<unknown>[] = [];
+  /** Adds in the background, and what waits for their jobs. */
+  private readonly open = new Map<string, Promise<unknown>[]>();
   private readonly added: { plan: QueuePlan; id: string; job: SoakJob }[] = [];
   private ended = 0;
   /** Workers that were added while an application runs. */
@@ -85,19 +88,41 @@ export class Acts {
     if (what <= 80) return this.changeMany(queue);
     if (what <= 86) return this.steer(queue);
     if (what <= 92) return this.limit(queue);
-    if (what <= 97) return this.restart();
+    if (what <= 96) return this.restart();
+    if (what <= 97) return this.obliterate(queue);
     return this.cut();
   }
 
   private async add(plan: QueuePlan): Promise<void> {
     const job = this.jobs.job(plan);
-    this.addedTo(plan, job, await this.queue(plan).add(job.name, job.data, job.options));
+    const added = this.queue(plan).add(job.name, job.data, job.options);
+    return this.wait(
+      plan,
+      added.then((result) => this.addedTo(plan, job, result)),
+    );
   }
 
   private async addBulk(plan: QueuePlan): Promise<void> {
     const jobs = Array.from({ length: this.random.int(2, 15) }, () => this.jobs.job(plan, true));
-    const results = await this.queue(plan).addBulk(jobs);
-    for (const [i, result] of results.entries()) this.addedTo(plan, jobs[i]!, result);
+    const added = this.queue(plan).addBulk(jobs);
+    return this.wait(
+      plan,
+      added.then((results) => {
+        for (const [i, result] of results.entries()) this.addedTo(plan, jobs[i]!, result);
+      }),
+    );
+  }
+
+  /** An add that waits for room does so while other acts follow. */
+  private async wait(plan: QueuePlan, add: Promise<void>): Promise<void> {
+    if (plan.maxWaiting?.onFull !== 'wait') return add;
+    this.inBackground(plan, this.stage.watch.waits(plan.name, add));
+  }
+
+  private inBackground({ name }: QueuePlan, act: Promise<unknown>): void {
+    const end = this.allow(() => act);
+    this.ends.push(end);
+    this.open.set(name, [...(this.open.get(name) ?? []), end]);
   }
 
   private addedTo(
@@ -129,7 +154,7 @@ export class Acts {
           if (!(error instanceof JobFailedError)) throw error;
         },
       );
-    this.ends.push(this.allow(() => ended));
+    this.inBackground(plan, ended);
   }
 
   /** The schedules end before the end of the run. */
@@ -178,10 +203,10 @@ export class Acts {
     else if (act === 2) await queue.remove({ state, name, limit });
     else if (act === 3) await queue.promote({ limit });
     else if (act === 4) await queue.cancel({ name, limit });
-    else if (act > 4) await this.inBackground(queue, mayRetry);
+    else if (act > 4) await this.changeInBackground(queue, mayRetry);
   }
 
-  private async inBackground({ bulkActs }: Queue, mayRetry: boolean): Promise<void> {
+  private async changeInBackground({ bulkActs }: Queue, mayRetry: boolean): Promise<void> {
     const kind = this.random.pick(['remove', 'promote', 'cancel', mayRetry ? 'retry' : 'remove'] as const);
     const name = this.random.pick(NAMES);
     const state = kind === 'remove' ? this.random.pick(['waiting', 'dead', 'completed'] as const) : undefined;
@@ -254,6 +279,7 @@ export class Acts {
     const { watch } = this.stage;
     const queue = plan.name;
     const { limits } = this.queue(plan);
+    for (const { name, running } of await limits.listShared()) watch.taken(name!, running);
     const isBack = random.next() < 0.2;
     const change = {
       ...(random.next() < 0.7 ? { concurrency: random.next() < 0.15 ? null : random.int(1, 6) } : {}),
@@ -285,6 +311,25 @@ export class Acts {
       if (plan.order === 'fair') watch.allow(`group ${queue} ${group.name}`, concurrency);
       watch.changeRate(`group ${queue} ${group.name}`);
       await (isBack ? group.clear() : group.set({ ...own, ...maxSize }));
+    }
+  }
+
+  /** Deletes a queue while it is paused and runs no job. An event tells the watch which jobs it must forget. */
+  private async obliterate(plan: QueuePlan): Promise<void> {
+    // A dead job may stop all others of such a queue until the end of the run, so its adds in the background do not end before.
+    if (plan.groups?.onDead === 'block') return;
+    const { watch } = this.stage;
+    const queue = this.queue(plan);
+    await Promise.all(this.open.get(plan.name) ?? []);
+    await queue.pause();
+    try {
+      await until(async () => (await queue.counts()).active === 0, { timeout: 20_000, what: 'no job runs' });
+      await queue.obliterate();
+      const before = watch.obliterations;
+      await queue.publish(OBLITERATED);
+      await until(() => watch.obliterations > before, { timeout: 15_000, what: 'the event has arrived' });
+    } finally {
+      await queue.resume();
     }
   }
 

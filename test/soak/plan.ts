@@ -1,3 +1,4 @@
+import type { MaxWaitingOptions } from '#lib/options/bounds.js';
 import type { GroupOptions, NameLimitOptions, QueueLimitOptions } from '#lib/options/limit-options.js';
 import type { QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
 import { Random } from '../chaos/random.js';
@@ -86,6 +87,16 @@ function groupOptions(random: Random, order: 'fair' | 'strict'): GroupOptions {
   };
 }
 
+function maxWaiting(random: Random, order: Order): MaxWaitingOptions {
+  // A bulk has up to 15 jobs.
+  const limit = random.int(15, 40);
+  const onFull = random.pick(['reject', 'dropNew', 'dropOldest', 'wait'] as const);
+  if (order !== 'none' && onFull === 'dropOldest') return { limit };
+  // An add that waits may come after later ones.
+  if (order === 'strict' && onFull === 'wait') return { limit };
+  return { limit, onFull, ...(onFull === 'wait' && { timeout: '90s' }) };
+}
+
 function queuePlan(random: Random, name: string, shared: readonly string[]): QueuePlan {
   const order = random.pick<Order>(['none', 'none', 'fair', 'strict']);
   const size = random.int(2, 4);
@@ -95,12 +106,7 @@ function queuePlan(random: Random, name: string, shared: readonly string[]): Que
     ...maybe(random, 0.6, () => ({ limits: queueLimits(random, order !== 'none') })),
     ...(order === 'none' ? {} : { groups: groupOptions(random, order) }),
     ...(shared.length > 0 ? maybe(random, 0.5, () => ({ uses: [random.pick(shared)] })) : {}),
-    ...maybe(random, 0.2, () => ({
-      maxWaiting: {
-        limit: random.int(10, 40),
-        onFull: random.pick(['reject', 'dropNew', order === 'none' ? 'dropOldest' : 'reject'] as const),
-      },
-    })),
+    ...maybe(random, 0.3, () => ({ maxWaiting: maxWaiting(random, order) })),
     batch: random.next() < 0.5 ? { size, minSize: random.int(1, size) } : null,
   };
 }

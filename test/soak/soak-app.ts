@@ -1,4 +1,5 @@
 import type { ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
+import type { ShareCall } from '#lib/contract/limit-verbs.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { bootQueue, type Logs, type QueueApp } from '../support/queue-app.js';
 import type { TestRedis } from '../support/redis.js';
@@ -35,10 +36,21 @@ export async function bootSoakApp(
   const booted = await bootQueue(redis, { ...optionsOf(plan, witness, app), watch: false, logs });
   const engine = booted.get<QueueEngine>(QUEUE_ENGINE);
   const exchange = engine.exchange.bind(engine);
+  const share = engine.limits.share.bind(engine.limits);
+  const askedAt = new Map<string, number>();
+  Object.assign(engine.limits, {
+    share: (queue: string, call: ShareCall) => {
+      if (call.want > 0) askedAt.set(call.worker, performance.now());
+      return share(queue, call);
+    },
+  });
   Object.assign(engine, {
-    exchange: (queue: string, call: ExchangeCall) => {
+    exchange: async (queue: string, call: ExchangeCall) => {
       watch.exchanges(queue, performance.now());
-      return exchange(queue, call);
+      const answer = await exchange(queue, call);
+      const ms = performance.now() - (askedAt.get(call.worker) ?? Infinity);
+      if (call.want > 0) watch.longestClaimMs = Math.max(watch.longestClaimMs, ms);
+      return answer;
     },
   });
   return booted;

@@ -20,6 +20,7 @@ const EXPIRE = new RegExp(`:(${EXPIRING.join('|')})(:.*)?$`);
 
 /** How long the queues of a run may take until all jobs have ended. */
 const DRAINS = { timeout: 45_000 } as const;
+const PLACES_ARE_FREE = { timeout: 10_000, what: 'no job has a place of a shared limit' } as const;
 const EVENTS_ARRIVE = { timeout: 15_000 } as const;
 
 interface SoakReport {
@@ -42,6 +43,7 @@ export async function soak(
   { cut = async () => {}, isForked = false }: SoakOptions = {},
 ): Promise<SoakReport> {
   const watch = new Watch(plan);
+  if (isForked) watch.longestClaimMs = Infinity;
   const replay = isForked ? new Replay(watch) : null;
   const stage = { redis, plan, watch, witness: replay ?? watch, logs: new Logs() };
   const producer = await bootSoakApp(stage, null);
@@ -80,7 +82,15 @@ class End {
     // Acts in the background may have retried jobs meanwhile.
     await this.acts.end();
     for (const queue of plan.queues) await this.drain(queue);
+    await until(() => this.hasNoPlaces(), PLACES_ARE_FREE).catch(({ message }: Error) =>
+      this.stage.watch.fault(message),
+    );
     await Promise.all(this.acts.hosts.map((host) => host.close()));
+  }
+
+  private async hasNoPlaces(): Promise<boolean> {
+    const limits = await this.queue(this.stage.plan.queues[0]!.name).limits.listShared();
+    return limits.every(({ running }) => !running);
   }
 
   /** Checks what is left. */

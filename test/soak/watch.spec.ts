@@ -3,7 +3,8 @@ import type { Job } from '#lib/job/job.js';
 import type { QueueEvent } from '#lib/events/queue-event.js';
 import type { QueuePlan } from './plan.js';
 import { Replay, sharedNow, type SeenJob } from './replay.js';
-import { Watch } from './watch.js';
+import { QueueFullError } from '#lib/errors.js';
+import { OBLITERATED, Watch } from './watch.js';
 
 const QUEUE: QueuePlan = { name: 'q', order: 'none', batch: null };
 
@@ -11,14 +12,21 @@ function watchOf(queue: Partial<QueuePlan> = {}) {
   const queues = [{ ...QUEUE, ...queue }];
   const watch = new Watch({
     seed: 1,
-    shared: { api: { concurrency: 1 } },
+    shared: { api: { concurrency: 1, rate: { max: 2, per: 100, window: 'sliding' } } },
     queues,
     apps: [],
     acts: 0,
     paceMs: 0,
   });
   const job = (id: string, more: Partial<Job> = {}) =>
-    ({ queue: 'q', id, name: 'first', group: null, data: { n: 0 }, ...more }) as Job;
+    ({
+      queue: 'q',
+      id,
+      name: 'first',
+      group: null,
+      ...more,
+      data: { n: id, ...(more.data as object) },
+    }) as Job;
   let at = 1_000;
   const says = (id: string, ...types: string[]) => {
     for (const type of types)
@@ -45,7 +53,7 @@ describe('the checks of a run', () => {
     watch.begins(job('a'));
     watch.begins(job('a'));
     watch.revised('q', 'b', 2);
-    watch.begins(job('b', { data: { n: 0, revision: 1 } }));
+    watch.begins(job('b', { data: { n: 1, revision: 1 } }));
     expect(watch.faults).toEqual([
       'q a runs twice at once',
       'q b has old data: 1, changed to 2 before it began',
@@ -126,6 +134,61 @@ describe('the checks of a run', () => {
     for (const id of ids) says(id, 'added');
     for (const id of ids) says(id, 'active');
     expect(watch.faultsOfEnds().filter((fault) => fault.includes('claims'))).toEqual(faults);
+  });
+
+  it.each([
+    [0, 2, []],
+    [0, 3, ['3 claims within 2 ms, 2 in 100 are allowed: shared api']],
+    [40, 4, []],
+    [40, 5, ['5 claims within 4 ms, 4 in 100 are allowed: shared api']],
+  ])(
+    'find that the rate of a shared limit is passed: claims up to %i ms late, %i of them',
+    (late, count, faults) => {
+      const { watch, says } = watchOf({ uses: ['api'] });
+      watch.longestClaimMs = late;
+      const ids = Array.from({ length: count }, (_, i) => `job-${i}`);
+      for (const id of ids) says(id, 'added');
+      for (const id of ids) says(id, 'active');
+      expect(watch.faultsOfEnds().filter((fault) => fault.includes('claims'))).toEqual(faults);
+    },
+  );
+
+  it('find more places of a shared limit than there are, unless it was changed', () => {
+    const { watch } = watchOf();
+    watch.taken('api', 1);
+    watch.taken('api', 2);
+    watch.allow('shared api', 3);
+    watch.taken('api', 3);
+    expect(watch.faults).toEqual(['2 of 1 places are taken: shared api']);
+  });
+
+  it('find an add that made two jobs, except those of a schedule', () => {
+    const { watch, job } = watchOf();
+    for (const id of ['a', 'b']) watch.begins(job(id, { data: { n: 0 } }));
+    for (const id of ['s1@1', 's1@2']) watch.begins(job(id, { data: { n: 2 } }));
+    expect(watch.faults).toEqual(['q 0 was added twice: as a and b']);
+  });
+
+  it('find an add that waits for room without end, or is refused', async () => {
+    const { watch } = watchOf();
+    await watch.waits('q', Promise.resolve());
+    await expect(watch.waits('q', new Promise(() => {}), 1)).rejects.toThrow('an add finds room in q');
+    const refused = watch.waits('q', Promise.reject(new QueueFullError('q', 1, 1)));
+    await expect(refused).rejects.toThrow(QueueFullError);
+    expect(watch.faults).toEqual([expect.stringContaining('an add to q was refused')]);
+  });
+
+  it('forget the jobs of an obliterated queue, and find one of them that still runs', () => {
+    const { watch, job, says } = watchOf();
+    for (const id of ['a', 'b', 'runs']) watch.added('q', id);
+    watch.begins(job('runs'));
+    says('b', 'added');
+    watch.event({ type: 'published', queue: 'q', name: OBLITERATED } as QueueEvent);
+    expect(watch.faultsOfEnds()).toEqual(['q runs still runs']);
+    says('b', 'active');
+    watch.added('q', 'new');
+    expect(watch.faults).toEqual(['q b is claimed while it is gone']);
+    expect(watch.faultsOfEnds()).toContain('q new was added 1 times, events are of 0');
   });
 
   it('find a job that its schedule has not added', () => {

@@ -1,6 +1,8 @@
+import { QueueFullError } from '#lib/errors.js';
 import type { QueueEvent } from '#lib/events/queue-event.js';
 import type { Job } from '#lib/job/job.js';
 import type { GroupOptions, RateOptions } from '#lib/options/limit-options.js';
+import { within } from '../support/wait.js';
 import type { Witness } from './handlers.js';
 import { JobEvents } from './job-events.js';
 import type { Plan, QueuePlan } from './plan.js';
@@ -37,7 +39,9 @@ interface JobRecord {
   revision: number;
   runs: number;
   running: number;
-  readonly events: JobEvents;
+  events: JobEvents;
+  /** Whether its queue was obliterated. */
+  isForgotten: boolean;
   /** The ends that an `@OnJob` method received. */
   readonly received: string[];
 }
@@ -54,6 +58,12 @@ interface Gauge {
  */
 const CALLS = { least: 500, perStart: 20 } as const;
 
+/** What is published after a queue was obliterated. */
+export const OBLITERATED = 'obliterated';
+
+/** How long an add may wait for room. */
+const ROOM_MS = 100_000;
+
 /** Prints all runs and events, to find the cause of a fault. */
 const LOGS = process.env['SOAK_LOG'] === '1';
 
@@ -63,10 +73,16 @@ export class Watch implements Witness {
   readonly jobs = new Map<string, JobRecord>();
   /** Starts so far, for the summary. */
   starts = 0;
+  /** How many queues were obliterated. */
+  obliterations = 0;
+  /** The longest time from a question to shared limits to the end of the claim. Other processes do not report theirs. */
+  longestClaimMs = 0;
   private readonly gauges = new Map<string, Gauge>();
   /** The place of the last job of each strict group that has begun. */
   private readonly places = new Map<string, number>();
   private readonly queues: ReadonlyMap<string, QueuePlan>;
+  /** The job of each add. */
+  private readonly idOf = new Map<string, string>();
   /** How many jobs a schedule has added. */
   private readonly fired = new Map<string, number>();
   /** Limits whose rate was changed at run time. Their claims are not counted. */
@@ -92,7 +108,7 @@ export class Watch implements Witness {
     if (!record) {
       const job = { name: '', group: null, revision: 0 };
       const counts = { added: 0, runs: 0, running: 0, received: [], events: new JobEvents() };
-      record = { queue: this.queues.get(queue)!, id, ...job, ...counts };
+      record = { queue: this.queues.get(queue)!, id, ...job, ...counts, isForgotten: false };
       this.jobs.set(key, record);
     }
     return record;
@@ -106,6 +122,7 @@ export class Watch implements Witness {
     record.runs += 1;
     record.running += 1;
     if (record.running > 1) this.fault(`${queue} ${id} runs twice at once`);
+    for (const { n } of [job.data as Task | Task[]].flat()) this.runsAdd(`${queue} ${n}`, id);
     const { revision } = job.data as Task;
     if (revision < record.revision)
       this.fault(`${queue} ${id} has old data: ${revision}, changed to ${record.revision} before it began`);
@@ -123,6 +140,13 @@ export class Watch implements Witness {
       this.places.set(line, Math.max(n, before));
     }
     return record.runs;
+  }
+
+  /** An add makes one job. A schedule adds several with the same data. */
+  private runsAdd(add: string, id: string): void {
+    const other = this.idOf.get(add) ?? id;
+    if (other !== id && !id.includes('@')) this.fault(`${add} was added twice: as ${other} and ${id}`);
+    this.idOf.set(add, id);
   }
 
   /** A worker exchanges. @param at ms, by any clock */
@@ -146,11 +170,36 @@ export class Watch implements Witness {
 
   event(event: QueueEvent): void {
     if (LOGS) console.log('event', JSON.stringify(event));
+    if (event.type === 'published' && event.name === OBLITERATED) this.forget(event.queue);
     if (event.jobId === undefined) return;
     const record = this.recordOf(event.queue, event.jobId);
     record.name = event.name;
     const fault = record.events.next(event);
     if (fault) this.fault(`${event.queue} ${event.jobId} ${fault}`);
+  }
+
+  /** A queue was obliterated: its jobs do not end. The workers may still report ends from before. */
+  private forget(queue: string): void {
+    this.obliterations += 1;
+    for (const record of this.jobs.values())
+      if (record.queue.name === queue)
+        Object.assign(record, { added: 0, events: new JobEvents(), isForgotten: true });
+  }
+
+  /** An add that waits for room. It must end, and not because there was no room. */
+  async waits<T>(queue: string, add: Promise<T>, timeout = ROOM_MS): Promise<T> {
+    try {
+      return await within(add, { timeout, what: `an add finds room in ${queue}` });
+    } catch (error) {
+      if (error instanceof QueueFullError) this.fault(`an add to ${queue} was refused: ${error.message}`);
+      throw error;
+    }
+  }
+
+  /** So many jobs have places of a shared limit, as Redis counts them. */
+  taken(limit: string, running: number): void {
+    const { most } = this.gauge(`shared ${limit}`, this.plan.shared[limit]!.concurrency ?? Infinity);
+    if (running > most) this.fault(`${running} of ${most} places are taken: shared ${limit}`);
   }
 
   /** A job was added: it must end. */
@@ -187,7 +236,7 @@ export class Watch implements Witness {
   faultsOfEnds(): string[] {
     const jobs = [...this.jobs];
     const ofSchedules = [...this.fired].flatMap(([start, fired]) => {
-      const added = jobs.filter(([key]) => isOf(key, start)).length;
+      const added = jobs.filter(([key, { events }]) => isOf(key, start) && events.lives > 0).length;
       return added === fired ? [] : [`${start} has added ${fired} jobs, events are of ${added}`];
     });
     return [...jobs.flatMap(([, record]) => [...faultsOf(record)]), ...ofSchedules, ...this.faultsOfRates()];
@@ -197,15 +246,15 @@ export class Watch implements Witness {
     const claims = new Map<string, { rate: RateOptions; at: number[] }>();
     for (const record of this.jobs.values()) {
       for (const [name, { rate }] of this.limitsOf({ ...record, queue: record.queue.name })) {
-        // Starts of a shared limit are counted in a call before the claim, so claims may be closer to each other.
-        if (rate === undefined || this.changedRates.has(name) || name.startsWith('shared ')) continue;
+        if (rate === undefined || this.changedRates.has(name)) continue;
         const found = claims.get(name) ?? { rate, at: [] };
         claims.set(name, found);
         found.at.push(...record.events.claimedAt);
       }
     }
     for (const [name, { rate, at }] of claims) {
-      const fault = faultOfRate(name, rate, at);
+      // Starts of a shared limit are counted in a call before the claim, so claims may be closer to each other.
+      const fault = faultOfRate(name, rate, at, name.startsWith('shared ') ? this.longestClaimMs : 0);
       if (fault) yield fault;
     }
   }
@@ -257,12 +306,21 @@ const isOf = (key: string, start: string) => key.startsWith(start) && /@\d{4}-/.
 
 type Limit = Pick<GroupOptions, 'concurrency' | 'rate'>;
 
-function* faultsOf({ queue, id, added, events, received, running }: JobRecord): Generator<string> {
+function* faultsOf({
+  queue,
+  id,
+  added,
+  events,
+  received,
+  running,
+  isForgotten,
+}: JobRecord): Generator<string> {
   const job = `${queue.name} ${id}`;
   const { lives, state, ends } = events;
   if (running > 0) yield `${job} still runs`;
   if (lives < added) yield `${job} was added ${added} times, events are of ${lives}`;
   if (state !== 'gone') yield `${job} has not ended`;
+  if (isForgotten) return;
   for (const type of ['completed', 'dead']) {
     const count = (list: readonly string[]) => list.filter((one) => one === type).length;
     if (count(received) > count(ends))
