@@ -107,3 +107,11 @@ export function parseOrNull(text: string | null): unknown {
     return null;
   }
 }
+
+/** What a field of limits (`LimitField`) belongs to, for a message. */
+export function whose(field: string): string {
+  const name = quoted(field.slice(2));
+  if (field.startsWith('n:')) return `name ${name}`;
+  if (field.startsWith('s:')) return `the shared limit ${name}`;
+  return field.startsWith('g:') ? `group ${name}` : 'the queue';
+}

@@ -9,7 +9,7 @@ import { MAX_TIMER_MS } from '../job/duration.js';
 import { decodeBody, expiresAt, NO_OPTIONS, type StoredJobOptions } from '../job/job-record.js';
 import type { KeptResult, Outcome, SettledRun } from '../job/outcome.js';
 import { encodeResult, type PayloadMode } from '../job/payload.js';
-import { jobText, quoted } from '../job/text.js';
+import { jobText, quoted, whose } from '../job/text.js';
 import { isThenable } from '../job/thenable.js';
 import { validateItems, validatePayload } from '../job/define-job.js';
 import { mergeJobPolicy, type JobPolicy } from '../options/job-options.js';
@@ -22,7 +22,7 @@ import { followStream, isObservable } from './observable.js';
 import { FailureLog } from './failure-log.js';
 import type { RunReports } from './run-reports.js';
 import { Run, type Note, type NoteWriter } from './run.js';
-import { heldBack, heldJobs, withinLimits, RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
+import { heldBack, withinLimits, RELEASED, UnknownJobs, unrunnable, verdictOf } from './verdict.js';
 
 const COMPLETED = { kind: 'completed' } as const;
 /** Most job names without a handler that are remembered as logged. Jobs of further names are logged each time. */
@@ -379,7 +379,7 @@ export class Runner implements NoteWriter {
     try {
       await this.parts.charge([held]);
       this.logger.debug(
-        `${jobText(this.queue, run.id)}: its handler threw RateLimited: no job ${heldJobs(held.field)} starts for ${held.holdMs} ms`,
+        `${jobText(this.queue, run.id)}: its handler threw RateLimited: no job of ${whose(held.field)} starts for ${held.holdMs} ms`,
       );
     } catch (why) {
       this.logger.warn(

@@ -7,7 +7,6 @@ import type { ClaimedJob } from '../contract/engine.js';
 import type { LimitCharge } from '../contract/limit-verbs.js';
 import { MIN_SNOOZE_MS } from '../job/job.js';
 import type { DecodedBody } from '../job/job-record.js';
-import { quoted } from '../job/text.js';
 import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';
 import type { JobPolicy } from '../options/job-options.js';
 import type { UnknownJobRule } from '../options/module-options.js';
@@ -49,13 +48,6 @@ export function heldBack(
   else if (scope === 'name' && group === null) field = `n:${name}`;
   else if (scope === 'group' && group !== null) field = `g:${group}`;
   return { field, holdMs: Math.max(holdMs, MIN_SNOOZE_MS), count: 0 };
-}
-
-/** The jobs of a field that `heldBack` returns, for the log. */
-export function heldJobs(field: string): string {
-  if (field === 'q') return 'of the queue';
-  const kind = { n: 'of name', g: 'of group', s: 'with the shared limit' }[field[0] as 'n' | 'g' | 's'];
-  return `${kind} ${quoted(field.slice(2))}`;
 }
 
 /** Called if a backoff function throws. The job continues with a default delay, and the error is logged. */

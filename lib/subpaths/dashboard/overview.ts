@@ -1,5 +1,4 @@
-import { counted, quoted } from '../../job/text.js';
-import type { LimitField } from '../../contract/limit-verbs.js';
+import { counted, quoted, whose } from '../../job/text.js';
 import type { LimitsOfQueue, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { span } from './time-text.js';
 import type { Attention, QueueView } from './views.js';
@@ -92,11 +91,4 @@ function stoppedBy({ queue, limits }: LimitsOfQueue): Attention[] {
       : `No job of ${of} starts for ${timeOf(blockedForMs)} more: it is held.`;
     return [{ level: 'warn' as const, ...place, text }];
   });
-}
-
-function whose(field: LimitField): string {
-  const name = quoted(field.slice(2));
-  if (field.startsWith('n:')) return `name ${name}`;
-  if (field.startsWith('s:')) return `the shared limit ${name}`;
-  return field.startsWith('g:') ? `group ${name}` : 'the queue';
 }
