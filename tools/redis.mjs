@@ -1,4 +1,4 @@
-// Brings up Redis: for the tests and benches by `startRedis`, for the samples by
+// Starts Redis: for the tests and benches by `startRedis`, for the samples by
 //   node tools/redis.mjs [--or-memory] [--] command args…
 // runs the command with REDIS_URL set and ends with its exit code. With --or-memory that is `memory` where no server can be had.
 import { spawn } from 'node:child_process';

@@ -20,7 +20,7 @@ export function payloadOf(bytes: number, n: number): Payload {
 }
 
 /**
- * What not every contender can do. A scenario names what it needs, and whoever does not offer it has a dash in its place.
+ * What not every contender can do. A scenario names what it needs, and a contender that cannot do it has a dash there.
  * - `acknowledged`: a job that a crash interrupts runs again.
  * - `retries`: a job whose handler throws runs again, after a delay.
  * - `delays`: a job may be added for a time to come.

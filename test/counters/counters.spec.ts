@@ -116,7 +116,7 @@ describe('the cost of running jobs', () => {
     await expectWork('consume delayed jobs, all due', work, 3);
   });
 
-  // Several queues settle and claim beside each other. The machine decides which of them sleeps first and which share a
+  // Several queues settle and claim at the same time. The machine decides which of them sleeps first and which share a
   // turn of the event loop. That is up to five calls. With this many jobs they weigh little, and only a clearly higher
   // cost is noticed.
   it.each([

@@ -29,7 +29,7 @@ const inside = (half: Half) => ['ip', 'netns', 'exec', space(half)];
 
 /**
  * The network splits under load: on one side the primary with the application, on the other its replica with the sentinels,
- * which make it the primary. Both take writes until the line is mended. Needs root and Linux, for network namespaces.
+ * which make it the primary. Both take writes until the connection is back. Needs root and Linux, for network namespaces.
  */
 export async function networkSplit(): Promise<Failover> {
   layNetwork();

@@ -19,7 +19,7 @@ import {
 } from '../scripts/support.js';
 
 // Someone overwrites one field of one hash. Whatever is in it, no call fails, all other jobs go where they should, and
-// `repair` mends what is left of it.
+// `repair` corrects the rest.
 const q = useQueue({
   leaves: ['active', 'worker', 'workers', 'processes', 'toCancel', 'declarers', 'lane'],
 });

@@ -55,7 +55,7 @@ const calling = (call: Call) => async () => {
 };
 const adding = (options: object) => calling(({ queue }) => queue.add('welcome', {}, options as never));
 
-// Options and calls that a newcomer gets wrong. Each answer names the place and the value, and says what to do in words
+// Options and calls that a newcomer gets wrong. Each answer names the place and the value, and says what to do
 // of the public API.
 const rows: [mistake: string, message: string, make: () => unknown][] = [
   [

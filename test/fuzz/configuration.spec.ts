@@ -11,7 +11,7 @@ import { maybeText } from './support/texts.js';
 
 const redis = useRedis();
 
-/** Refused, with every fault in words of one line each. */
+/** Refused. Each fault is described in one line. */
 function expectFaults(error: unknown): void {
   expect(error).toBeInstanceOf(GodwitError);
   const faults = error instanceof BootstrapError ? error.faults : [(error as Error).message];

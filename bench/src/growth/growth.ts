@@ -17,7 +17,7 @@ export interface Growth {
   readonly promise?: { readonly figures: readonly string[]; readonly upTo: number; readonly worse: number };
   /** What a reader must know about the figures. */
   readonly notes: readonly string[];
-  /** Memory that Redis needs at this size, in bytes, for the hungriest contender measured there. @default next to nothing */
+  /** Memory that Redis needs at this size, in bytes, for the contender that needs most. @default 0 */
   readonly memory?: (size: number) => number;
   at(size: number): Pick<Scenario, 'jobs' | 'prepare' | 'measure'>;
 }

@@ -36,7 +36,7 @@ const aborted = (job) =>
 const deeds = {
   quick: () => {},
   sleep: ({ data }) => pause(data),
-  /** Ends when the parent says so, whatever becomes of its signal. */
+  /** Ends when the parent asks for it, even if its signal is lost. */
   hold: () => released,
   /** Waits for its signal, and fails by it. */
   obey: (job) => aborted(job).then(() => job.signal.throwIfAborted()),
