@@ -282,8 +282,13 @@ export type ExchangeAnswer =
       /** Whether fewer jobs were claimed than wanted because of `maxBytes`. Always false in a repetition. */
       readonly isCut: boolean;
       readonly supply: Supply;
-      /** Set if the queue has limits or groups. Claimed jobs must then start at once, so nothing is claimed ahead. */
+      /** Set if the queue has limits or groups. */
       readonly isLimited?: true;
+      /**
+       * Set if claimed jobs must start at once, so none is claimed ahead: a rate counts them when they are claimed; a hold, a
+       * circuit breaker or a paused group may forbid their start; a concurrency of the queue or a name counts them as running.
+       */
+      readonly startsAtOnce?: true;
       /** Ms until the next delayed job is due. */
       readonly dueInMs: number | null;
       /** Ms until the first lease of another worker ends. */

@@ -157,5 +157,8 @@ export function flagsOf(field: LimitField, rule: LimitRule): string {
   const kind = field.startsWith('g:') ? 'go' : field === 'g' ? 'g' : field === 'q' ? 'q' : 'n';
   // A retry budget changes no claim.
   if (Object.keys(rule).every((name) => name === 'retryBudget')) return '';
-  return `${kind}${rule.rate ? 'r' : ''}${rule.aging ? 'a' : ''}`;
+  // A job that was claimed ahead would hold a place that another worker could use. Groups have turns, so others fill the slots.
+  const holdsPlaces = rule.concurrency && kind !== 'g' && kind !== 'go';
+  const startsAtOnce = rule.breaker || rule.paused || holdsPlaces;
+  return `${kind}${rule.rate ? 'r' : ''}${startsAtOnce ? 's' : ''}${rule.aging ? 'a' : ''}`;
 }

@@ -75,6 +75,8 @@ export const RULES = {
   supplyCut: -3,
   /** The queue has limits or groups, so only the script `claim-limited` can tell. */
   supplyLimited: -4,
+  /** The same, and claimed jobs must start at once. */
+  supplyAtOnce: -5,
   /** Maximum number of lines of groups and names. A score combines line and rank; up to this number it is exact in a double. */
   linesMax: 2_097_150,
   /** How far the turn of a line with weight 1 moves with each job. */

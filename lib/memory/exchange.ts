@@ -15,15 +15,18 @@ import { RULES } from '../job/rules.js';
  */
 export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits): ExchangeAnswer {
   const answered = exchangeOnce(queue, call, limits);
-  const isLimited = queue.limits.isOn && queue.pausedAt === null;
-  if (answered.kind !== 'exchanged' || !isLimited) return answered;
-  if (call.want < 1) return { ...answered, isLimited };
+  if (answered.kind !== 'exchanged' || !queue.limits.isOn || queue.pausedAt !== null) return answered;
+  const limited = {
+    isLimited: true as const,
+    ...(queue.limits.startsAtOnce && { startsAtOnce: true as const }),
+  };
+  if (call.want < 1) return { ...answered, ...limited };
   const claimed = claimOnce(queue, call, limits);
   if (!claimed) return { kind: 'stale' };
   const { isCut, supply } = claimed;
   const held = queue.worker(call.worker).held.size;
   const all = [...answered.claimed, ...claimed.claimed.map((job) => job.claim)];
-  return { ...answered, claimed: all, isCut, supply, held, isLimited };
+  return { ...answered, claimed: all, isCut, supply, held, ...limited };
 }
 
 /** The second step; null if the call is older than the last claim of the worker. */
@@ -35,7 +38,7 @@ export function claimOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueL
   if (last && seq < last.seq) return null;
   if (last?.seq === seq) {
     const claimed = last.claimedIds.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
-    const isLess = last.claimedIds.length < Math.min(call.want, RULES.claimMax);
+    const isLess = last.claimedIds.length < Math.min(call.want, RULES.sortMax);
     return { claimed, isCut: false, supply: isLess ? ('empty' as const) : ('more' as const) };
   }
   const answer = new LimitedClaim(queue, worker, call, limits).run();

@@ -66,6 +66,11 @@ export class LimitBook {
     return this.flags !== '';
   }
 
+  /** Whether jobs must start when they are claimed, as in `open_gate` of the scripts. */
+  get startsAtOnce(): boolean {
+    return /[rbs]/.test(this.flags);
+  }
+
   /** Whether jobs wait in lines: because of groups, limits of names, or aging. */
   get hasLines(): boolean {
     return /[agn]/.test(this.flags);

@@ -67,7 +67,7 @@ export class LimitedClaim {
 
   run(): Claimed & { supply: Supply } {
     const { queue, now } = this;
-    const want = Math.min(this.call.want, RULES.claimMax);
+    const want = Math.min(this.call.want, RULES.sortMax);
     if (queue.pausedAt !== null) return { claimed: [], isCut: false, supply: 'paused' };
     const rule = this.in.rule('q');
     let { left: tokens, nextMs } = roomOf(rule, this.in.use('q'), now);
@@ -120,9 +120,11 @@ export class LimitedClaim {
     }
     const left = () => Math.min(want, tokens) - this.choices.length;
     if (hasLines) {
-      this.mayStay = book.ready().length > 4 * Math.min(this.call.want, RULES.claimMax);
+      this.mayStay = book.ready().length > 4 * Math.min(this.call.want, RULES.sortMax);
       for (const job of own.slice(0, Math.max(0, left()))) this.choices.push({ job, of: null });
+      const before = this.choices.length;
       this.chooseOfLines(Math.min(left(), free));
+      this.orderByRounds(before);
       return;
     }
     let most = Math.min(left(), free);
@@ -316,11 +318,24 @@ export class LimitedClaim {
     }
   }
 
+  /** The second job of a line must not start before the first one of another. */
+  private orderByRounds(from: number): void {
+    const nth = new Map<Candidate, number>();
+    const rounds = this.choices.splice(from).map((choice) => {
+      const of = choice.of!;
+      const n = nth.get(of) ?? 0;
+      nth.set(of, n + 1);
+      return { choice, round: Math.floor((of.began + n * of.step) / RULES.turnStep) };
+    });
+    this.choices.push(...rounds.toSorted((a, b) => a.round - b.round).map(({ choice }) => choice));
+  }
+
   private takeTurns(first: readonly Candidate[], most: number): number {
     let alive = first;
     let left = most;
     while (left > 0 && alive.length > 0) {
-      const share = Math.ceil(left / alive.length);
+      const weights = alive.reduce((sum, { step }) => sum + RULES.turnStep / step, 0);
+      const share = Math.max(1, Math.floor(left / weights));
       const from = Math.min(...alive.map(({ turn }) => turn));
       const still: Candidate[] = [];
       for (const of of alive) {

@@ -1,6 +1,8 @@
 import type { LimitField, LimitState } from '../contract/limit-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
+import { realPause } from '../contract/retry.js';
 import { InvalidOptionError } from '../errors.js';
+import { RULES } from '../job/rules.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { hasFields } from '../job/fields.js';
@@ -401,6 +403,7 @@ export class QueueGroup {
     if (concurrency && (await this.engine.limits.group(this.queue, this.name)).rule.order === 'strict')
       throw new InvalidOptionError('group().set().concurrency', ALONE_IN_STRICT_ORDER, concurrency);
     await this.engine.limits.set(this.queue, this.field, 'live', given);
+    if (given.paused) await untilNoneStarts(this.engine, this.queue);
   }
 
   /**
@@ -413,7 +416,8 @@ export class QueueGroup {
   }
 
   /**
-   * From now on no job of the group starts. Running jobs continue, and jobs can still be added.
+   * From now on no job of the group starts. Running jobs continue, and jobs can still be added. Resolves when no worker will start
+   * a job of the group that it had claimed before: at once if none is active, otherwise after a quarter of a second.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
@@ -438,6 +442,15 @@ export class QueueGroup {
   async release(): Promise<void> {
     await holdLimit(this.engine, this.queue, this.field, END_HOLD);
   }
+}
+
+/** Jobs that a worker claimed just before a pause reach it within this time, unless its network is slow. */
+const ON_ITS_WAY_MS = 50;
+
+/** Resolves when no worker will start a job that it had claimed before a pause. */
+export async function untilNoneStarts(engine: QueueEngine, queue: string): Promise<void> {
+  const { active } = await engine.admin.counts(queue);
+  if (active > 0) await realPause(RULES.startMs + ON_ITS_WAY_MS);
 }
 
 /** @throws {InvalidOptionError} */

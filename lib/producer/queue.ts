@@ -2,7 +2,6 @@ import type { CancelAnswer } from '../contract/admin-verbs.js';
 import { BULK_STATES } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { checkActor } from '../contract/actions.js';
-import { realPause } from '../contract/retry.js';
 import { JobNotFoundError, WrongStateError } from '../errors.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { isDefinition, type AnyDefinition, type InputOf, type ResultOf } from '../job/define-job.js';
@@ -10,7 +9,6 @@ import { checkJobId } from '../job/job-id.js';
 import type { DataIn, DefinitionIn, InputIn, JobIn, NameIn, ResultIn } from '../job/queue-jobs.js';
 import type { QueueStats } from '../contract/stats.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
-import { RULES } from '../job/rules.js';
 import { quoted } from '../job/text.js';
 import type { JobOptions } from '../options/job-options.js';
 import { boolean, field, integer, refuse, shape } from '../options/check.js';
@@ -55,7 +53,7 @@ import {
 } from './job-list.js';
 import { makeJob } from './job-maker.js';
 import { startTimes, toSnapshot, type JobSnapshot, type SnapshotIn } from './job-snapshot.js';
-import { listGroups, QueueGroup, QueueLimits, type GroupPage } from './queue-limits.js';
+import { listGroups, QueueGroup, QueueLimits, untilNoneStarts, type GroupPage } from './queue-limits.js';
 import { recordedQueue } from './recorded-queue.js';
 import { BulkActs } from './bulk-act-runs.js';
 import { Schedules } from './schedules.js';
@@ -65,8 +63,6 @@ export type { AddResult, BulkItem, BulkJob, BulkJobIn, DetailedWaitOptions, Wait
 const readObliterate = shape({ force: field('force', boolean) });
 const statsOptions = shape({ days: field('days', integer(1, 90)) });
 const DEFAULT_STATS_DAYS = 7;
-/** Jobs that a worker claimed just before a pause reach it within this time, unless its network is slow. */
-const ON_ITS_WAY_MS = 50;
 
 /**
  * The handle of one queue: add jobs, look them up, manage the queue. Inject it with `@InjectQueue('email')`.
@@ -361,8 +357,7 @@ export class Queue<Jobs = any> {
    */
   async pause(): Promise<boolean> {
     const isNew = await this.engine.admin.pause(this.name);
-    const { active } = await this.engine.admin.counts(this.name);
-    if (active > 0) await realPause(RULES.startMs + ON_ITS_WAY_MS);
+    await untilNoneStarts(this.engine, this.name);
     return isNew;
   }
 

@@ -387,11 +387,15 @@ export class Claimer extends SlotUser {
   private takeJobs(answer: Answered, asked: number, tookMs: number, isRepeated: boolean): void {
     const supply = supplyOf(answer, asked);
     const jobs = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
-    if (asked > 0) {
-      const isLimited = answer.kind === 'exchanged' && answer.isLimited === true;
-      this.parts.runner.isLimited = isLimited;
-      this.prefetch.measured(supply, tookMs, isLimited);
+    const { runner } = this.parts;
+    const startsAtOnce = answer.kind === 'exchanged' && answer.startsAtOnce === true;
+    if (startsAtOnce && !runner.startsAtOnce) {
+      // Jobs that were claimed ahead must not start any more: a group may be paused, or a rate has not counted them.
+      this.giveBackClaims();
+      this.prefetch.forget();
     }
+    if (startsAtOnce || (asked > 0 && supply !== 'paused')) runner.startsAtOnce = startsAtOnce;
+    if (asked > 0) this.prefetch.measured(supply, tookMs, startsAtOnce);
     // Tell the heartbeat thread before a handler runs: a handler may block everything but that thread.
     this.parts.leases.holds(this.queue, jobs.length > 0 || this.holding() > 0);
     const wasWaiting = this.claims.size > 0;

@@ -79,8 +79,8 @@ export class Runner implements NoteWriter {
   readonly maxPayloadBytes: number;
   readonly payloads: PayloadMode;
   isDraining = false;
-  /** Whether the queue had limits at the last answer. Limits count the starts of its jobs. */
-  isLimited = false;
+  /** Whether jobs must start when they are claimed: rates count these starts. As the last answer said. */
+  startsAtOnce = false;
   private readonly logger = new Log('QueueWorker');
   private readonly failureLog: FailureLog;
   private readonly unknownJobs: UnknownJobs;
@@ -154,7 +154,7 @@ export class Runner implements NoteWriter {
 
   /** The handler of a claimed job is not called, so limits must not count its start. */
   notStarted(name: string, { group, cost = 1 }: StoredJobOptions): void {
-    if (!this.isLimited) return;
+    if (!this.startsAtOnce) return;
     // One call takes back the starts of all jobs that one answer brought.
     if (this.unused.size === 0) queueMicrotask(() => this.takeBackUnused());
     for (const field of this.limitsOf(name, group ?? null))

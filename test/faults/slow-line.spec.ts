@@ -52,16 +52,23 @@ it('recovers nothing over a line that takes 50 to 500 ms each way', async () => 
   await far.close();
 });
 
-it('claims many fast jobs at once over a line that takes 10 ms each way', async () => {
+it.each([
+  ['without limits', {}],
+  ['in groups, each with a concurrency', { groups: { concurrency: 1 } }],
+])('claims many fast jobs %s at once over a line that takes 10 ms each way', async (_, queue) => {
   const cut = await startCut(redis.url);
-  const near = await bootQueue(redis, { watch: false });
+  const near = await bootQueue(redis, { queue, watch: false });
   const jobs = 2_000;
-  await near.queue.addBulk(Array.from({ length: jobs }, () => ({ name: 'job', data: null })));
+  const groupOf = (i: number) => ('groups' in queue ? { group: `g${i % 500}` } : {});
+  await near.queue.addBulk(
+    Array.from({ length: jobs }, (__, i) => ({ name: 'job', data: null, options: groupOf(i) })),
+  );
   cut.delay(10);
   let runs = 0;
   const requests = cut.counters.requests;
   const far = await bootQueue(redis, {
     root: { connection: cut.url },
+    queue,
     concurrency: 5,
     watch: false,
     handlers: { '*': () => void (runs += 1) },

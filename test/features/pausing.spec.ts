@@ -2,6 +2,7 @@ import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import type { QueueEngine } from '#lib/contract/engine.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
+import { realPause } from '#lib/contract/retry.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { bootQueue, describeOnRedis, keyOf, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -89,6 +90,40 @@ describe('once pause() has resolved', () => {
     await app.queue.resume();
     await until(() => started === 1_900, PATIENT);
   });
+});
+
+it('once group().pause() has resolved, no prefetched job of the group starts', async () => {
+  const started = { a: 0, b: 0 };
+  let takesMs = 0;
+  const app = await bootQueue(redis, {
+    concurrency: 1,
+    handlers: {
+      one: ({ group }) => {
+        started[group as 'a' | 'b'] += 1;
+        return takesMs > 0 ? realPause(takesMs) : undefined;
+      },
+    },
+    queue: { events: false },
+    watch: false,
+  });
+  await app.queue.pause();
+  for (let i = 0; i < 4; i++)
+    await app.queue.addBulk(
+      jobs(1_000).map((job) => ({ ...job, options: { group: Number(job.data) % 2 ? 'a' : 'b' } })),
+    );
+  await app.queue.resume();
+  await until(() => started.a > 100, PATIENT);
+  // The worker has claimed many jobs ahead, which now take long. Each start shows that it is not stuck, so it keeps them.
+  takesMs = 40;
+  await app.queue.group('a').pause();
+  const before = { ...started };
+  expect(before.a).toBeLessThan(2_000);
+  await until(() => started.b > before.b + 5, PATIENT);
+  takesMs = 0;
+  await until(() => started.b === 2_000, PATIENT);
+  expect(started.a).toBe(before.a);
+  await app.queue.group('a').resume();
+  await until(() => started.a === 2_000, PATIENT);
 });
 
 describe('pause()', () => {

@@ -13,7 +13,8 @@ local function answer(ids, bodies, supply, failed, stalled)
   return { 'claimed', now, supply, held(), table.concat(ids, '\n'), bodies_in(bodies), failed, stalled }
 end
 
-local want = math.min(arg_want, rule_claimMax)
+-- At most as many lines are examined at once, so that each gives one job before any gives a second one.
+local want = math.min(arg_want, rule_sortMax)
 if last_seq == seq then
   local ids, bodies, count = {}, {}, 0
   for id in string.gmatch(record[3] or '', '[^\n]+') do
@@ -91,7 +92,7 @@ local function sort_arrivals()
 end
 
 -- The chosen ids in the order in which they start. For each also the key that it is in, and the line that it counts for, if any.
-local ids, keys, counts_for, lines, line_by, skipped = {}, {}, {}, {}, {}, {}
+local ids, keys, counts_for, lines, line_by, skipped, has_rounds = {}, {}, {}, {}, {}, {}, false
 
 local function choose(id, key, line) ids[#ids + 1], keys[#ids + 1], counts_for[#ids + 1] = id, key, line or false end
 
@@ -111,7 +112,7 @@ local function load_line(text, state)
   at = math.max(tonumber(at), reached)
   -- One constructor with all fields: a table that grows field by field takes several times as long, and so does one with more than 16.
   local line = { number = number, text = text, name = name, priorities = priorities, rule = rule, most = most, running = running,
-    room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, turn = at, began = at, step = rule_turnStep / (rule.weight or 1),
+    room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, began = at, step = rule_turnStep / (rule.weight or 1),
     got = 0, used = 0, count = 0, is_empty = false, has_more = false }
   if priorities ~= '0' then line.numbers = numbers_in(line, number) end
   if rule.rate or has_blocks then
@@ -186,17 +187,22 @@ local function take_of(line, count)
     end
   end
   local taken = #ids - before
-  line.got, line.room, line.turn = line.got + taken, line.room - taken, line.turn + taken * line.step
+  line.got, line.room = line.got + taken, line.room - taken
+  has_rounds = has_rounds or line.got > 1
   return taken
 end
+
+-- The turn of a line after `count` jobs.
+local function turn_of(line, count) return line.began + count * line.step end
 
 -- Chooses jobs in rounds. A line that is ahead of the first line by more than one round skips this round.
 local function take_turns(alive, left)
   while left > 0 and #alive > 0 do
-    local share, first, still = math.ceil(left / #alive), math.huge, {}
-    for _, line in ipairs(alive) do first = math.min(first, line.turn) end
+    local weights, first, still = 0, math.huge, {}
+    for _, line in ipairs(alive) do weights, first = weights + rule_turnStep / line.step, math.min(first, turn_of(line, line.got)) end
+    local share = math.max(1, math.floor(left / weights))
     for _, line in ipairs(alive) do
-      if line.turn >= first + share * rule_turnStep then
+      if turn_of(line, line.got) >= first + share * rule_turnStep then
         still[#still + 1] = line
       elseif left > 0 then
         local count = line.room == 1 and 1 or math.min(left, line.room, math.max(1, math.floor(share * rule_turnStep / line.step + 0.5)))
@@ -234,6 +240,22 @@ local function choose_of_lines(most)
   return left > 0 and redis.call('ZCARD', key_ready) > behind
 end
 
+-- Orders the chosen jobs after `from` by rounds: claimed jobs may wait for a slot, and the second job of a line must not start
+-- before the first one of another.
+local function order_by_rounds(from)
+  local at, rounds, nth = {}, {}, {}
+  for i = from + 1, #ids do
+    local line = counts_for[i]
+    local round = math.floor(turn_of(line, nth[line] or 0) / rule_turnStep)
+    if not at[round] then at[round], rounds[#rounds + 1] = {}, round end
+    nth[line], at[round][#at[round] + 1] = (nth[line] or 0) + 1, { ids[i], line }
+  end
+  table.sort(rounds)
+  for _, round in ipairs(rounds) do
+    for _, chosen in ipairs(at[round]) do from, ids[from + 1], counts_for[from + 1] = from + 1, chosen[1], chosen[2] end
+  end
+end
+
 -- How many jobs may start by the concurrency of the queue. A job that has a slot already does not count.
 local function slots_left() return most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0) end
 -- Whether a line may stay in `ready` while it waits for a slot. If many lines are ready, it has its slot when its turn comes, and the
@@ -261,7 +283,9 @@ local most, has_unseen = math.min(want, tokens), false
 if has_lines then
   local count = math.min(own, most - #ids)
   for _, id in ipairs(count > 0 and redis.call('LRANGE', key_wait, 0, count - 1) or {}) do choose(id, key_wait) end
+  local before = #ids
   has_unseen = choose_of_lines(math.min(most - #ids, free))
+  if has_rounds then order_by_rounds(before) end
 else
   most = math.min(most, #ids + free)
   for _, id in ipairs(#ids < most and redis.call('LRANGE', key_wait, 0, most - #ids - 1) or {}) do choose(id, key_wait) end
@@ -314,7 +338,7 @@ if #slots > 0 then take_slots(slots) end
 
 local turn, states, kept, aside, leaving, over, names = reached, {}, {}, {}, {}, {}, {}
 for _, line in ipairs(lines) do
-  local next_turn = line.count > 0 and turn_text(line.began + line.count * line.step)
+  local next_turn = line.count > 0 and turn_text(turn_of(line, line.count))
   if next_turn then
     -- A suspect starts before the turn of its line, which does not change the turn that is reached.
     turn = line.got > 0 and math.max(turn, line.began) or turn

@@ -265,7 +265,7 @@ class ManualWorker {
   async runNext(first?: () => void): Promise<JobRun | null> {
     const answer = await this.exchange([], 1, first);
     if (answer.kind !== 'exchanged') return null;
-    this.runner.isLimited = answer.isLimited === true;
+    this.runner.startsAtOnce = answer.startsAtOnce === true;
     const { supply } = answer;
     this.opensAt = typeof supply === 'string' ? Infinity : this.engine.now() + supply.limitedForMs;
     const [job] = answer.claimed;

@@ -4,7 +4,7 @@
 local function open_gate(want)
   local closed = redis.call('HMGET', key_meta, 'paused', 'limited')
   if closed[1] then return 0, rule_supplyPaused end
-  if closed[2] then return 0, rule_supplyLimited end
+  if closed[2] then return 0, string.find(closed[2], '[rbs]') and rule_supplyAtOnce or rule_supplyLimited end
   return want, rule_supplyMore
 end
 

@@ -62,7 +62,8 @@ end
 local function keeps_slot(rule) return rule.order ~= 'strict' and 0 or rule.onDead == 'block' and 0.5 or 0.25 end
 
 -- Adds flags to the field `limited` of `meta`. They tell a claim what to look for: `r` a rate, `b` a hold or breaker, `n` limits by
--- name, `g` groups, `o` limits of one group, `a` aging. If there is any flag, `claim-limited` claims the jobs of the queue.
+-- name, `g` groups, `o` limits of one group, `a` aging. With `r`, `b` or `s`, claimed jobs must start at once. If there is any flag,
+-- `claim-limited` claims the jobs of the queue.
 local function flag_limits(flags)
   local before = redis.call('HGET', key_meta, 'limited') or ''
   local after = before
