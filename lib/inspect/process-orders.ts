@@ -1,9 +1,12 @@
 import { worksOn, type ProcessOrder, type ProcessVerbs } from '../contract/process-verbs.js';
 import { InvalidOptionError, ProcessNotFoundError } from '../errors.js';
 import { checkQueueName, generateId } from '../job/job-id.js';
-import { field, refuse, rule, shape } from '../options/check.js';
+import { field, refuse, rule, selecting, shape } from '../options/check.js';
 
-/** Which processes get an order, and for which of their queues. At least one of `process`, `host` and `queue` is required. */
+/**
+ * Which processes get an order, and for which of their queues. At least one of `process`, `host` and `queue` is required. If one of them
+ * is `undefined`, the call is refused.
+ */
 export interface ProcessOrderOptions {
   /** Id of the process, or `host:pid`. @default all */
   readonly process?: string;
@@ -29,13 +32,16 @@ const line = rule((value: unknown, path: string) => {
   if (typeof value === 'string' && value !== '' && value.length <= 256) return value;
   throw new InvalidOptionError(path, 'a string of 1 to 256 characters', value);
 });
-const readOptions = shape({
+const CHOICE = {
   process: field('process', line),
   host: field('host', line),
   queue: field(
     'queue',
     rule((name: unknown) => checkQueueName(name)),
   ),
+} as const;
+const readOptions = shape({
+  ...selecting(CHOICE, 'to mean all'),
   by: field('by', line),
 });
 

@@ -100,6 +100,8 @@ export function rule<T>(read: (value: unknown, path: string) => T): Rule<T> {
 export interface Field<As extends string, T> {
   readonly as: As;
   readonly rule: Rule<T>;
+  /** Set if `undefined` is refused: what the call does if the field is left out. */
+  readonly leftOut?: string;
 }
 
 /** The name of a field whose rule returns several checked fields. */
@@ -114,6 +116,20 @@ export function field<As extends string, T>(as: As, checked: Rule<T>): Field<As,
   return { as, rule: checked };
 }
 
+/**
+ * The same fields, for a call that changes what they select. Without a field it changes more, so a field that is given as `undefined`
+ * is refused: it is often a mistake, such as `cancel({ name: job.nmae })`.
+ *
+ * @param leftOut why a caller would leave the field out, as a phrase.
+ */
+export function selecting<Fields extends Record<string, Field<string, any>>>(
+  fields: Fields,
+  leftOut = 'to match all jobs',
+): Fields {
+  const each = Object.entries(fields).map(([name, one]) => [name, { ...one, leftOut }]);
+  return Object.fromEntries(each) as Fields;
+}
+
 /** The result of a shape: only the fields that were given, under the checked names. */
 export type Shaped<Fields extends Record<string, Field<string, any>>> = {
   -readonly [K in keyof Fields as Fields[K]['as']]?: Fields[K] extends Field<string, infer T> ? T : never;
@@ -121,7 +137,7 @@ export type Shaped<Fields extends Record<string, Field<string, any>>> = {
 
 /**
  * Reads an object with these fields and no others. It returns a new object with known keys only, so `__proto__` and `constructor` are
- * dropped; `undefined` counts as absent.
+ * dropped; `undefined` counts as absent, except in fields that select.
  *
  * @param words advice for words of BullMQ that mean something else in this place than elsewhere.
  */
@@ -139,8 +155,11 @@ export function shape<Fields extends Record<string, Field<string, any>>>(
         report(unknownField(path, key, known, words));
         continue;
       }
-      if (given === undefined) continue;
-      const { as, rule: check } = fields[key]!;
+      const { as, rule: check, leftOut } = fields[key]!;
+      if (given === undefined) {
+        if (leftOut !== undefined) fail(`${path}.${key}`, `a value, or left out ${leftOut}`, given, report);
+        continue;
+      }
       const checked = readField(check, given, `${path}.${key}`, report);
       if (checked === undefined) continue;
       if (as === SEVERAL) Object.assign(shaped, checked);

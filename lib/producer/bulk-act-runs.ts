@@ -10,7 +10,7 @@ import {
   type BulkKind,
 } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
-import { BulkActNotFoundError, NotRunningError, WrongStateError } from '../errors.js';
+import { BulkActNotFoundError, InvalidOptionError, NotRunningError, WrongStateError } from '../errors.js';
 import { checkJobId, generateId } from '../job/job-id.js';
 import type { NameIn } from '../job/queue-jobs.js';
 import { quoted } from '../job/text.js';
@@ -92,6 +92,9 @@ export class BulkActs<Jobs = any> {
     filter: BulkActFilter<NameIn<Jobs>> = {},
     options: BulkActOptions = {},
   ): Promise<BulkAct> {
+    // A variable that is undefined by mistake must not match all jobs.
+    if (arguments.length > 1 && arguments[1] === undefined)
+      throw new InvalidOptionError('bulkActs.start().filter', 'an object ({} for all jobs)', undefined);
     return this.begin(kind, filter, options, null);
   }
 

@@ -10,14 +10,17 @@ import { DEAD_REASONS, type DeadReason } from '../job/outcome.js';
 import { encodePayload } from '../job/payload.js';
 import { faultOfText, quoted } from '../job/text.js';
 import type { Duration } from '../job/duration.js';
-import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
+import { duration, field, integer, oneOf, refuse, rule, selecting, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, readNames, readState } from './job-list.js';
 import { pause } from '../contract/retry.js';
 import { checkSignal } from '../options/job-options.js';
 import { readPlainRate, type RateOptions } from '../options/limit-options.js';
 
-/** Which jobs `remove`, `cancel` and `promote` act on; an absent field matches any. */
+/**
+ * Which jobs `remove`, `cancel` and `promote` act on. A field that is left out matches any job. A field that is `undefined` is refused:
+ * by mistake, the call would change all jobs.
+ */
 export interface JobFilter<Name extends string = string, State extends JobState = JobState> {
   /** Jobs of this state. */
   readonly state: State;
@@ -53,7 +56,7 @@ export interface CancelFilter<Name extends string = string> extends Omit<
   readonly state?: 'waiting' | 'delayed' | 'active';
 }
 
-const readFilter = shape({
+const FILTER = {
   state: field('state', readState),
   name: field('name', readNames),
   contains: field('contains', rule(checkText)),
@@ -62,7 +65,10 @@ const readFilter = shape({
   olderThan: field('olderThanMs', duration()),
   newerThan: field('newerThanMs', duration()),
   limit: field('limit', integer(1, Number.MAX_SAFE_INTEGER)),
-});
+} as const;
+const readFilter = shape(selecting(FILTER));
+/** For an act that needs a state. */
+const readFilterOfState = shape({ ...selecting(FILTER), state: FILTER.state });
 
 /** A filter after checking. */
 export interface CheckedFilter extends DeadMatch {
@@ -87,7 +93,8 @@ export function checkFilter(
   states: readonly JobState[],
   needsState = false,
 ): CheckedFilter {
-  const { state, limit = Number.MAX_SAFE_INTEGER, ...match } = readFilter(given, path, refuse)!;
+  const read = needsState ? readFilterOfState : readFilter;
+  const { state, limit = Number.MAX_SAFE_INTEGER, ...match } = read(given, path, refuse)!;
   const choice = `one of ${states.join(', ')}`;
   if (state === undefined ? needsState : !states.includes(state))
     refuse(new InvalidOptionError(`${path}.state`, choice, state));

@@ -9,13 +9,13 @@ import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import { encodePayload } from '../job/payload.js';
 import { DEAD_REASONS, type DeadReason, type FailureRecord } from '../job/outcome.js';
 import { quoted } from '../job/text.js';
-import { duration, field, integer, oneOf, refuse, rule, shape } from '../options/check.js';
+import { duration, field, integer, oneOf, refuse, rule, selecting, shape } from '../options/check.js';
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, encodeCursor, readCursor, readNames } from './job-list.js';
 import { agedBy, PAGE, paceOf, Pacer, type BulkPace, type CheckedPace } from './bulk-acts.js';
 
-/** Selects dead jobs; an absent field matches any. */
+/** Selects dead jobs. A field that is left out matches any job. In `retry`, a field that is `undefined` is refused. */
 export interface DeadFilter<Name extends string = string> {
   /** Why they died. @default any reason */
   readonly reason?: DeadReason;
@@ -88,7 +88,7 @@ const FILTER = {
   limit: field('limit', integer(1, Number.MAX_SAFE_INTEGER)),
 } as const;
 
-const readFilter = shape(FILTER);
+const readFilter = shape(selecting(FILTER));
 // Wrapped in an object, because null is valid data.
 export const ANY_DATA = field(
   'data',

@@ -6,7 +6,7 @@ import { RULES } from '../job/rules.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { hasFields } from '../job/fields.js';
-import { duration, field, integer, readable, refuse, rule, shape } from '../options/check.js';
+import { duration, field, integer, readable, refuse, rule, selecting, shape } from '../options/check.js';
 import {
   ALONE_IN_STRICT_ORDER,
   checkGroup,
@@ -113,7 +113,7 @@ export interface GroupPage {
   readonly cursor: string | null;
 }
 
-const readTarget = shape({ name: field('name', rule(checkJobName)) });
+const readTarget = shape(selecting({ name: field('name', rule(checkJobName)) }, 'to mean the whole queue'));
 const readPage = shape({
   limit: field('limit', integer(1, 1_000)),
   cursor: field('cursor', rule(checkCursor)),

@@ -61,6 +61,16 @@ export const flowCases: Case[] = [
     'a job name is 1 to 255 bytes',
     ({ queue }) => queue.limits.set({ concurrency: 1 }, { name: '' }),
   ],
+  ...(['set', 'clear', 'hold', 'release'] as const).map((verb): Case => [
+    `limits.${verb}() of a name that is undefined`,
+    OPTION,
+    `limits.${verb}().name must be a value, or left out to mean the whole queue, got undefined`,
+    ({ queue: { limits } }) => {
+      const of = { name: undefined } as object;
+      if (verb === 'set') return limits.set({ concurrency: 1 }, of);
+      return verb === 'hold' ? limits.hold('1h', of) : limits[verb](of);
+    },
+  ]),
   [
     'a shared limit with a space in its name',
     OPTION,

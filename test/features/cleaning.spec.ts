@@ -282,6 +282,84 @@ describe('for all that a filter fits', () => {
   });
 });
 
+describe('a filter with a field that is undefined', () => {
+  const FIELDS = ['name', 'contains', 'where', 'olderThan', 'newerThan', 'limit'];
+  type Act = (queue: Queue, filter: object, pace?: object) => Promise<unknown>;
+  const acts: readonly [place: string, fields: readonly string[], act: Act, filter?: object][] = [
+    ['cancel()', [...FIELDS, 'state'], (queue, filter, pace) => queue.cancel(filter, 'why', pace)],
+    ['promote()', FIELDS, (queue, filter, pace) => queue.promote(filter, pace)],
+    [
+      'remove()',
+      [...FIELDS, 'reason'],
+      (queue, filter, pace) => queue.remove(filter as { state: 'dead' }, pace),
+      { state: 'dead' },
+    ],
+    ['dead.retry()', [...FIELDS, 'reason'], (queue, filter, pace) => queue.dead.retry(filter, pace)],
+    ...(['cancel', 'promote', 'retry', 'remove'] as const).map(
+      (kind) =>
+        [
+          'bulkActs.start().filter',
+          FIELDS,
+          (queue: Queue, filter: object) => queue.bulkActs.start(kind, filter),
+          kind === 'remove' ? { state: 'waiting' } : {},
+        ] as const,
+    ),
+  ];
+
+  it('is refused by every act that changes jobs, and the jobs stay', async () => {
+    const { gate, handlers } = gated();
+    const { queue } = await bootQueue(redis, { handlers });
+    await oneOfEach(queue);
+    const before = await queue.counts();
+    for (const [place, fields, act, filter] of acts)
+      for (const field of fields)
+        for (const more of [{}, { name: 'done' }])
+          for (const pace of [undefined, { rate: { max: 1, per: '1s' } }]) {
+            const error = await refused(act(queue, { ...filter, ...more, [field]: undefined }, pace));
+            expect(error, `${place}.${field}`).toMatchObject({
+              code: 'GODWIT_INVALID_OPTION',
+              path: `${place}.${field}`,
+              message: `${place}.${field} must be a value, or left out to match all jobs, got undefined`,
+            });
+          }
+    expect(await queue.counts()).toEqual(before);
+    expect(await queue.bulkActs.list()).toEqual([]);
+    gate.open();
+  });
+
+  it('is refused too if the whole filter is undefined, or a state that remove needs', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    await queue.pause();
+    await queue.add('job', 1);
+    const none = undefined as never;
+    expect((await refused(queue.cancel(none)))['code']).toBe('GODWIT_INVALID_JOB_ID');
+    expect((await refused(queue.promote(none)))['code']).toBe('GODWIT_INVALID_JOB_ID');
+    expect((await refused(queue.remove(none)))['code']).toBe('GODWIT_INVALID_JOB_ID');
+    for (const [call, path] of [
+      [queue.dead.retry(none), 'dead.retry()'],
+      [queue.bulkActs.start('cancel', undefined), 'bulkActs.start().filter'],
+      [queue.as('ada').bulkActs.start('cancel', undefined), 'bulkActs.start().filter'],
+    ] as const)
+      expect(await refused(call)).toMatchObject({ code: 'GODWIT_INVALID_OPTION', path });
+    expect((await refused(queue.remove({ state: none })))['message']).toBe(
+      'remove().state must be one of waiting, delayed, completed, dead, cancelled, got undefined',
+    );
+    expect(await queue.counts()).toMatchObject({ waiting: 1 });
+  });
+
+  it('is read by lists as if the field was left out', async () => {
+    const { queue } = await bootQueue(redis, { watch: false });
+    await queue.pause();
+    await queue.add('job', 1);
+    const none = { name: undefined, contains: undefined, where: undefined, cursor: undefined } as object;
+    expect((await queue.jobs({ state: 'waiting', ...none })).jobs).toHaveLength(1);
+    expect(await queue.dead.list({ reason: undefined, ...none } as object)).toEqual({
+      jobs: [],
+      cursor: null,
+    });
+  });
+});
+
 describe('queue.obliterate', () => {
   it('lets event subscribers continue without a gap, and waits for none of them', async () => {
     const { queue, said, events } = await bootQueue(redis);

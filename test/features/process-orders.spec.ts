@@ -55,6 +55,12 @@ describe('orders to a process', () => {
       "host 'nowhere', queue 'work': no such worker process is alive",
     );
     await expect(processes.pause({})).rejects.toThrow(InvalidOptionError);
+    // Without the field, the order would go to more processes or queues.
+    for (const field of ['process', 'host', 'queue'])
+      for (const kind of ['pause', 'resume', 'quiet'] as const)
+        await expect(processes[kind]({ host: 'here', queue: 'work', [field]: undefined })).rejects.toThrow(
+          `processes.${kind}().${field} must be a value, or left out to mean all, got undefined`,
+        );
   });
 });
 

@@ -10,6 +10,7 @@ import {
   oneOf,
   refuse,
   rule,
+  selecting,
   shape,
 } from '#lib/options/check.js';
 import { describe, expect, it } from 'vitest';
@@ -38,6 +39,21 @@ describe('shape', () => {
       table: { seats: 8 },
     });
     expect(Object.keys(read({ size: undefined, table: undefined }, 'p', refuse)!)).toEqual([]);
+  });
+
+  it('refuses undefined in fields that select', () => {
+    const fields = { size: field('size', integer(1, 10)), loud: field('isLoud', boolean) };
+    const select = shape(selecting(fields));
+    expect(select({}, 'call()', refuse)).toEqual({});
+    expect(select({ size: 2, loud: false }, 'call()', refuse)).toEqual({ size: 2, isLoud: false });
+    const { faults } = collectFaults((report) =>
+      select({ size: undefined, loud: undefined }, 'call()', report),
+    );
+    expect(faults).toEqual([
+      'call().size must be a value, or left out to match all jobs, got undefined',
+      'call().loud must be a value, or left out to match all jobs, got undefined',
+    ]);
+    expect(shape(fields)({ size: undefined }, 'call()', refuse)).toEqual({});
   });
 
   it.each([

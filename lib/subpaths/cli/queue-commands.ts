@@ -3,7 +3,7 @@ import { servingOf } from '../../inspect/serving.js';
 import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
-import { DONE, FAILED, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
+import { DONE, FAILED, given, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
 import { age, cut, interval, right, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 import { UsageError } from './usage-error.js';
@@ -320,16 +320,13 @@ const quiet: Command = {
 };
 
 /** Gives an order to worker processes, for each queue or for all their queues. */
-async function order(
-  { inspector, words, values, print }: Context,
-  kind: ProcessOrder['kind'],
-): Promise<number> {
-  const text = (key: string) => values[key] as string | undefined;
-  const chosen = { process: text('process'), host: text('host') };
+async function order(context: Context, kind: ProcessOrder['kind']): Promise<number> {
+  const { inspector, words, print } = context;
+  const chosen = given(context, 'process', 'host');
   const results = [];
   for (const queue of words.length === 0 ? [undefined] : words) {
     // oxlint-disable-next-line no-await-in-loop -- in order, so that an error shows how far the command got
-    const told = await inspector.processes[kind]({ ...chosen, queue });
+    const told = await inspector.processes[kind]({ ...chosen, ...(queue !== undefined && { queue }) });
     results.push(...told.map((one) => ({ ...one, order: kind, queue: queue ?? null })));
     for (const { host, pid } of told) print.line(`${host}:${pid} ${kind} ${queue ?? 'all queues'}: told`);
   }
