@@ -86,6 +86,9 @@ export class Runner implements NoteWriter {
   private readonly unknownJobs: UnknownJobs;
   /** The starts that limits have counted for jobs whose handler was not called. */
   private unused = new Map<LimitField, number>();
+  /** The longest hold of each limit that is not sent yet, and the call that will send it. */
+  private holds = new Map<LimitField, LimitCharge>();
+  private sendingHolds: Promise<void> | undefined;
   private readonly missing = new Set<string>();
   /** Whether `completed` events contain results. */
   private readonly hasResultEvents: boolean;
@@ -377,7 +380,7 @@ export class Runner implements NoteWriter {
   private async holdBack(run: Run, held: LimitCharge, error: unknown): Promise<void> {
     run.stopTimer();
     try {
-      await this.parts.charge([held]);
+      await this.hold(held);
       this.logger.debug(
         `${jobText(this.queue, run.id)}: its handler threw RateLimited: no job of ${whose(held.field)} starts for ${held.holdMs} ms`,
       );
@@ -387,6 +390,19 @@ export class Runner implements NoteWriter {
       );
     }
     if (!run.closed) this.end(run, RELEASED, error);
+  }
+
+  /** Stores a hold. A batch whose handler throws ends all its runs in one tick: they share one call. */
+  private hold(held: LimitCharge): Promise<void> {
+    const { field } = held;
+    if (held.holdMs > (this.holds.get(field)?.holdMs ?? 0)) this.holds.set(field, held);
+    this.sendingHolds ??= Promise.resolve().then(() => {
+      const holds = [...this.holds.values()];
+      this.holds = new Map();
+      this.sendingHolds = undefined;
+      return this.parts.charge(holds);
+    });
+    return this.sendingHolds;
   }
 
   /** @param value the result, or what was thrown. */

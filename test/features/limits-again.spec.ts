@@ -1,8 +1,11 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { QueueEngine } from '#lib/contract/engine.js';
+import { HandleBatch } from '#lib/decorators/handle-batch.decorator.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
 import { RateLimited, type Job } from '#lib/job/job.js';
 import type { Queue } from '#lib/producer/queue.js';
+import type { JobBatch } from '#lib/worker/batches.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
@@ -92,6 +95,40 @@ it('the whole queue is held by RateLimited for the name of a job that has a grou
     { of: 'queue', reason: 'held' },
   ]);
 });
+
+it.each(['redis', 'memory'] as const)(
+  'the jobs of a batch are held by one call, for the longest time (%s)',
+  async (kind) => {
+    const sizes: number[] = [];
+    @Processor('work', { concurrency: 10 })
+    class Batcher {
+      @HandleBatch('b', { size: 10 })
+      run(jobs: Job[], batch: JobBatch): void {
+        sizes.push(jobs.length);
+        const [, second] = jobs.filter(({ group }) => group === 'a');
+        batch.fail(second!, new RateLimited('2h', { scope: 'group' }));
+        throw new RateLimited('1h', { scope: 'group' });
+      }
+    }
+    const { get, queue, said } = await bootQueue(redis, {
+      providers: [Batcher],
+      queue: { groups: {} },
+      ...(kind === 'memory' && { root: { connection: 'memory' } }),
+    });
+    const charge = vi.spyOn(get<QueueEngine>(QUEUE_ENGINE).limits, 'charge');
+    const groups = ['a', 'a', 'a', 'a', 'b', 'b'];
+    await queue.pause();
+    await queue.addBulk(groups.map((group) => ({ name: 'b', data: null, options: { group } })));
+    await queue.resume();
+    await said.take(groups.length, ({ type }) => type === 'released', PATIENT);
+    expect(sizes).toEqual([groups.length]);
+    expect(charge.mock.calls).toHaveLength(1);
+    expect(charge.mock.calls[0]![1].map(({ field }) => field).toSorted()).toEqual(['g:a', 'g:b']);
+    const hours = async (of: string) => Math.ceil((await queue.group(of).state()).heldForMs / 3_600_000);
+    expect([await hours('a'), await hours('b')]).toEqual([2, 1]);
+    expect(await queue.counts()).toMatchObject({ waiting: groups.length });
+  },
+);
 
 it('each of several changes that are made at once is kept', async () => {
   const { queue } = await bootQueue(redis, { queue: { groups: {} }, watch: false });
