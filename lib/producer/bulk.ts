@@ -124,7 +124,10 @@ function replaces({ name, unique }: MadeJob, first: MadeJob): boolean {
   return unique!.on !== 'skip' && name === first.name;
 }
 
-/** The result of a job that was not sent: the first job of its key has its data, or it was skipped. */
+/**
+ * The result of a job that was not sent: the first job of its key has its data, or it was skipped. The store names only jobs that it did
+ * not add. So a first job that waits for the end of a running one counts as waiting here, although it is delayed.
+ */
 function asFirst(first: MadeJob, job: MadeJob, other: Other | undefined): Other {
   if (other?.dropped) return other;
   const isReplaced = replaces(job, first) && (!other || other.replaced === true);
