@@ -285,7 +285,8 @@ describe('for all that a filter fits', () => {
 describe('a filter with a field that is undefined', () => {
   const FIELDS = ['name', 'contains', 'where', 'olderThan', 'newerThan', 'limit'];
   type Act = (queue: Queue, filter: object, pace?: object) => Promise<unknown>;
-  const acts: readonly [place: string, fields: readonly string[], act: Act, filter?: object][] = [
+  type Case = readonly [place: string, fields: readonly string[], act: Act, filter?: object];
+  const acts: readonly Case[] = [
     ['cancel()', [...FIELDS, 'state'], (queue, filter, pace) => queue.cancel(filter, 'why', pace)],
     ['promote()', FIELDS, (queue, filter, pace) => queue.promote(filter, pace)],
     [
