@@ -154,6 +154,15 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     },
   );
 
+  it('starts a retry of a group in strict order before the rounds of others', async () => {
+    await set('g', { order: 'strict' }, 'code');
+    await t.add(grouped('a.0'), grouped('a.1'));
+    expect((await take(9)).ids).toEqual(['a.0']);
+    await t.settle(retried('a.0', { delayMs: 0 }));
+    await t.add('1', '2', '3', grouped('b.0'));
+    expect((await take(9)).ids).toEqual(['a.0', 'b.0', '1', '2', '3']);
+  });
+
   it('starts no retry of a held group in strict order, and those of other groups first', async () => {
     await set('g', { order: 'strict' }, 'code');
     await t.add(grouped('a.0'), grouped('b.0'));

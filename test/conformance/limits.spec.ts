@@ -388,7 +388,10 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       const groups = Array.from({ length: 300 }, (_, i) => `g${100 + i}`);
       await t.add(...groups.flatMap((group) => some(group, 3)));
       const ids: string[] = [];
-      for (let i = 0; i < 3; i++) ids.push(...(await take(500)).ids);
+      for (let i = 0; i < 3; i++) {
+        ids.push(...(await take(500)).ids);
+        expect(ids).toHaveLength(250 * (i + 1));
+      }
       for (const n of [0, 1])
         expect(ids.slice(300 * n, 300 * n + 300).toSorted()).toEqual(groups.map((group) => `${group}.${n}`));
     });
@@ -403,6 +406,21 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
         ['vip', 'vip', 'a'],
       ].flat();
       expect(ids.map((id) => id.split('.')[0])).toEqual(rounds);
+    });
+
+    it('get as many jobs each in one claim, except the last round', async () => {
+      const groups = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+      await t.add(...groups.flatMap((group) => some(group, 9)));
+      const { ids } = await take(17);
+      const counts = groups.map((group) => ids.filter((id) => id.startsWith(group)).length);
+      expect(counts).toEqual([3, 3, 3, 2, 2, 2, 2]);
+    });
+
+    it('with a low weight wait for the rounds of others in one claim', async () => {
+      await set('g:slow', { weight: 0.5 });
+      await t.add(...some('slow', 4), ...some('a', 9));
+      const { ids } = await take(6);
+      expect(ids.map((id) => id.split('.')[0])).toEqual(['slow', 'a', 'a', 'slow', 'a', 'a']);
     });
 
     it('get turns by weight', async () => {
