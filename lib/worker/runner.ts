@@ -50,6 +50,8 @@ export interface RunnerParts {
   readonly note: (call: Omit<NoteCall, 'worker'>) => Promise<boolean>;
   /** Reports the cost of a run to limits, or stops all starts for a while. */
   readonly charge: (changes: readonly LimitCharge[]) => Promise<void>;
+  /** Called when a hold is stored: jobs that were claimed ahead must not start. */
+  readonly held?: () => void;
   /** Set if the queue has circuit breakers or retry budgets. */
   readonly reports?: Pick<RunReports, 'completed' | 'failed' | 'unbooked'> | undefined;
   /** Methods with `@OnJob`. */
@@ -381,6 +383,7 @@ export class Runner implements NoteWriter {
     run.stopTimer();
     try {
       await this.hold(held);
+      this.parts.held?.();
       this.logger.debug(
         `${jobText(this.queue, run.id)}: its handler threw RateLimited: no job of ${whose(held.field)} starts for ${held.holdMs} ms`,
       );

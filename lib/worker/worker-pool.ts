@@ -114,6 +114,7 @@ export class WorkerPool {
       now: () => engine.now(),
       unhandledMs: (name) => engine.upkeep.unhandledMs(this.queue, name, this.handledForMs * 2),
       charge: (changes) => engine.limits.charge(this.queue, changes),
+      held: () => this.claimer.giveBackClaims(),
       note: (call) => engine.note(this.queue, { worker: this.worker, ...call }),
       ended: (run) => {
         if (parts.observe) parts.observe(this.queue, this.countedName(run.name), run);

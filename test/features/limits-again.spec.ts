@@ -80,6 +80,30 @@ it('a rate of a group counts no job that has expired', async () => {
   expect((await queue.counts()).dead).toBe(3);
 });
 
+it.each(['queue', 'group'] as const)(
+  'no prefetched job starts in the worker whose handler held the %s with RateLimited',
+  async (scope) => {
+    let runs = 0;
+    const { queue } = await bootQueue(redis, {
+      concurrency: 1,
+      queue: { events: false },
+      watch: false,
+      handlers: {
+        job: () => {
+          runs += 1;
+          if (runs === 300) throw new RateLimited('1h', { scope });
+        },
+      },
+    });
+    const options = scope === 'group' ? { group: 'a' } : {};
+    await queue.addBulk(Array.from({ length: 1_000 }, () => ({ name: 'job', data: null, options })));
+    await until(() => runs >= 300, PATIENT);
+    await until(async () => (await queue.counts()).active === 0, PATIENT);
+    expect(runs).toBe(300);
+    expect((await queue.counts()).waiting).toBe(701);
+  },
+);
+
 it('the whole queue is held by RateLimited for the name of a job that has a group', async () => {
   const { queue, said } = await bootQueue(redis, {
     queue: { groups: {} },
