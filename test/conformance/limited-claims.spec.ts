@@ -38,6 +38,34 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     }
   }
 
+  const BREAKER = { failures: 5, ratio: 0.5, window: 1_000, openFor: 1_000, probes: 1 };
+
+  it.each<[boolean, string, LimitRule]>([
+    [true, 'q', { rate: { max: 5, per: 1_000, burst: 5, window: 'bucket' } }],
+    [true, 'g', { rate: { max: 5, per: 1_000, burst: 5, window: 'bucket' } }],
+    [true, 'q', { breaker: BREAKER }],
+    [true, 'n:mail', { breaker: BREAKER }],
+    [true, 'g:a', { paused: true }],
+    [true, 'q', { concurrency: 5 }],
+    [true, 'n:mail', { concurrency: 5 }],
+    [false, 'g', { concurrency: 5 }],
+    [false, 'g:a', { concurrency: 5 }],
+    [false, 'g', { order: 'strict' }],
+    [false, 'q', { maxSize: 5 }],
+  ])(
+    'says %s to whether claimed jobs must start at once, with the rule of %s %j',
+    async (expected, field, rule) => {
+      await t.add(grouped('a.0'), job('m', { name: 'mail', body: encodeBody('mail', t.now, {}, '') }));
+      await set(field, rule);
+      for (const want of [0, 1])
+        expect(await t.exchanged({ want })).toMatchObject({
+          isLimited: true,
+          ...(expected && { startsAtOnce: true }),
+        });
+      expect('startsAtOnce' in (await t.exchanged({ want: 1 }))).toBe(expected);
+    },
+  );
+
   it.each([
     ['jobs without a priority', 0],
     ['jobs with a priority', 1],

@@ -139,34 +139,6 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await t.exchanged({ want: 1 })).not.toHaveProperty('isLimited');
     });
 
-    const BREAKER = { failures: 5, ratio: 0.5, window: 1_000, openFor: 1_000, probes: 1 };
-
-    it.each<[boolean, string, LimitRule]>([
-      [true, 'q', { rate: { max: 5, per: 1_000, burst: 5, window: 'bucket' } }],
-      [true, 'g', { rate: { max: 5, per: 1_000, burst: 5, window: 'bucket' } }],
-      [true, 'q', { breaker: BREAKER }],
-      [true, 'n:mail', { breaker: BREAKER }],
-      [true, 'g:a', { paused: true }],
-      [true, 'q', { concurrency: 5 }],
-      [true, 'n:mail', { concurrency: 5 }],
-      [false, 'g', { concurrency: 5 }],
-      [false, 'g:a', { concurrency: 5 }],
-      [false, 'g', { order: 'strict' }],
-      [false, 'q', { maxSize: 5 }],
-    ])(
-      'says %s to whether claimed jobs must start at once, with the rule of %s %j',
-      async (expected, field, rule) => {
-        await t.add(grouped('a.0'), named('mail.1'));
-        await set(field, rule);
-        for (const want of [0, 1])
-          expect(await t.exchanged({ want })).toMatchObject({
-            isLimited: true,
-            ...(expected && { startsAtOnce: true }),
-          });
-        expect('startsAtOnce' in (await t.exchanged({ want: 1 }))).toBe(expected);
-      },
-    );
-
     it('ends a hold early, and changes nothing without a hold', async () => {
       await t.add(named('mail.1'), named('page.1'));
       for (const field of ['n:mail', 'q', 'g:a'])
@@ -363,13 +335,6 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect((await take(3)).ids).toEqual(['big.2', 'big.3', 'big.4']);
     });
 
-    it('share a claim that is larger than the number of groups', async () => {
-      await t.add(...some('a', 9), ...some('b', 2), ...some('c', 9));
-      const { ids } = await take(12);
-      const of = (group: string) => ids.filter((id) => id.startsWith(group)).length;
-      expect([of('a'), of('b'), of('c')]).toEqual([5, 2, 5]);
-    });
-
     it('keep their turns if many of them wake at once', async () => {
       await set('g', { concurrency: 1 });
       const groups = Array.from({ length: 900 }, (_, i) => `g${100 + i}`);
@@ -382,45 +347,6 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       const others = groups.slice(600).map((group) => `${group}.0`);
       expect((await take(250)).ids).toEqual(others.slice(0, 250));
       expect((await take(50)).ids).toEqual(others.slice(250));
-    });
-
-    it('give one job each before any gives a second one, in the order in which jobs start', async () => {
-      const groups = Array.from({ length: 300 }, (_, i) => `g${100 + i}`);
-      await t.add(...groups.flatMap((group) => some(group, 3)));
-      const ids: string[] = [];
-      for (let i = 0; i < 3; i++) {
-        ids.push(...(await take(500)).ids);
-        expect(ids).toHaveLength(250 * (i + 1));
-      }
-      for (const n of [0, 1])
-        expect(ids.slice(300 * n, 300 * n + 300).toSorted()).toEqual(groups.map((group) => `${group}.${n}`));
-    });
-
-    it('mix their jobs in one claim, each by its weight', async () => {
-      await set('g:vip', { weight: 2 });
-      await t.add(...some('vip', 6), ...some('a', 6), ...some('b', 1));
-      const { ids } = await take(10);
-      const rounds = [
-        ['vip', 'vip', 'a', 'b'],
-        ['vip', 'vip', 'a'],
-        ['vip', 'vip', 'a'],
-      ].flat();
-      expect(ids.map((id) => id.split('.')[0])).toEqual(rounds);
-    });
-
-    it('get as many jobs each in one claim, except the last round', async () => {
-      const groups = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
-      await t.add(...groups.flatMap((group) => some(group, 9)));
-      const { ids } = await take(17);
-      const counts = groups.map((group) => ids.filter((id) => id.startsWith(group)).length);
-      expect(counts).toEqual([3, 3, 3, 2, 2, 2, 2]);
-    });
-
-    it('with a low weight wait for the rounds of others in one claim', async () => {
-      await set('g:slow', { weight: 0.5 });
-      await t.add(...some('slow', 4), ...some('a', 9));
-      const { ids } = await take(6);
-      expect(ids.map((id) => id.split('.')[0])).toEqual(['slow', 'a', 'a', 'slow', 'a', 'a']);
     });
 
     it('get turns by weight', async () => {

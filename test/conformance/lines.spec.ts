@@ -110,6 +110,52 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     expect(await take(500)).toEqual({ ids: ['last.1'], supply: 'empty' });
   });
 
+  it('share a claim that is larger than the number of groups', async () => {
+    await t.add(...some('a', 9), ...some('b', 2), ...some('c', 9));
+    const { ids } = await take(12);
+    const of = (group: string) => ids.filter((id) => id.startsWith(group)).length;
+    expect([of('a'), of('b'), of('c')]).toEqual([5, 2, 5]);
+  });
+
+  it('give one job each before any gives a second one, in the order in which jobs start', async () => {
+    const groups = Array.from({ length: 300 }, (_, i) => `g${100 + i}`);
+    await t.add(...groups.flatMap((group) => some(group, 3)));
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++) {
+      ids.push(...(await take(500)).ids);
+      expect(ids).toHaveLength(250 * (i + 1));
+    }
+    for (const n of [0, 1])
+      expect(ids.slice(300 * n, 300 * n + 300).toSorted()).toEqual(groups.map((group) => `${group}.${n}`));
+  });
+
+  it('mix their jobs in one claim, each by its weight', async () => {
+    await set('g:vip', { weight: 2 });
+    await t.add(...some('vip', 6), ...some('a', 6), ...some('b', 1));
+    const { ids } = await take(10);
+    const rounds = [
+      ['vip', 'vip', 'a', 'b'],
+      ['vip', 'vip', 'a'],
+      ['vip', 'vip', 'a'],
+    ].flat();
+    expect(ids.map((id) => id.split('.')[0])).toEqual(rounds);
+  });
+
+  it('get as many jobs each in one claim, except the last round', async () => {
+    const groups = ['a', 'b', 'c', 'd', 'e', 'f', 'g'];
+    await t.add(...groups.flatMap((group) => some(group, 9)));
+    const { ids } = await take(17);
+    const counts = groups.map((group) => ids.filter((id) => id.startsWith(group)).length);
+    expect(counts).toEqual([3, 3, 3, 2, 2, 2, 2]);
+  });
+
+  it('with a low weight wait for the rounds of others in one claim', async () => {
+    await set('g:slow', { weight: 0.5 });
+    await t.add(...some('slow', 4), ...some('a', 9));
+    const { ids } = await take(6);
+    expect(ids.map((id) => id.split('.')[0])).toEqual(['slow', 'a', 'a', 'slow', 'a', 'a']);
+  });
+
   it('use all of their concurrency in one claim, also after another group and across priorities', async () => {
     await set('g', { concurrency: 3 });
     const priorities = [0, 1, 2, 2].map((priority, i) => grouped(`a.${i}`, { priority }));
