@@ -2,8 +2,6 @@
 //   npm run test:flow-control -- [--groups 1000000] [--tenant 1000000]
 // Ends with 1 if a script has a p99 above the limit, or if a turn is missed.
 import { parseArgs } from 'node:util';
-import { claimLimited, exchange } from '#lib/engine/scripts/work.js';
-import { enqueue } from '#lib/engine/scripts/adds.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { completedRun, LOAD_LIMITS, startLoad } from './script-times.js';
 
@@ -21,7 +19,7 @@ const CALLS = 200;
 /** Limit of the p99. It leaves room for a machine that does other things too. */
 const LIMIT_MS = 25;
 
-const { admin, engine, times, stop } = await startLoad('flow', [claimLimited, enqueue, exchange], LIMIT_MS);
+const { admin, engine, times, stop } = await startLoad('flow', LIMIT_MS);
 
 class Worker {
   private seq = 0;

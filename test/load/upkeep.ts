@@ -3,9 +3,7 @@
 // Ends with 1 where a script has a p99 above the limit.
 import { parseArgs } from 'node:util';
 import { QueueKeys } from '#lib/engine/keys.js';
-import { clean, overgrown, retryDead, trim } from '#lib/engine/scripts/upkeep.js';
 import type { JobsPlace } from '#lib/contract/admin-verbs.js';
-import { obliterate, page } from '#lib/engine/scripts/admin.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { LOAD_LIMITS, startLoad } from './script-times.js';
 
@@ -29,8 +27,7 @@ const limits = {
   deadAgeMs: 900 * DAY,
   completedMax: 10_000_000,
 };
-const scripts = [clean, page, obliterate, overgrown, retryDead, trim];
-const { admin, engine, times, stop } = await startLoad('load', scripts, LIMIT_MS, limits);
+const { admin, engine, times, stop } = await startLoad('load', LIMIT_MS, limits);
 const { upkeep } = engine;
 const keys = new QueueKeys('load', QUEUE).fixed;
 

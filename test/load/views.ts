@@ -10,7 +10,7 @@ import { QueueKeys } from '#lib/engine/keys.js';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { startRedis } from '../../tools/redis.mjs';
-import { LOAD_LIMITS } from './script-times.js';
+import { LEAST_US, LOAD_LIMITS } from './script-times.js';
 
 const { values } = parseArgs({
   options: {
@@ -27,11 +27,6 @@ const QUEUE = 'large';
 const ANSWER_MS = 300;
 const SCRIPT_MS = 5;
 const STEP = 1_000;
-/**
- * Shorter calls are not logged. Nearly all commands inside of scripts are shorter, and logging them would take as
- * long as they do.
- */
-const LEAST_US = 20;
 
 const server = await startRedis({ private: true, args: ['--slowlog-max-len', '100000'] });
 const admin = new Redis(server.url);
