@@ -15,12 +15,18 @@ export async function dump(redis: TestRedis, queue: QueueKeys): Promise<Dump> {
   for (const { key, kind, value, expiresAt } of await readKeys(redis.admin, `*${redis.prefix}*`)) {
     if (key === queues) continue;
     // Entries of a hash, not an object: '__proto__' is a valid id.
-    all[key.replace(tag, '')] = {
-      value: { kind, value: kind === 'set' ? (value as string[]).toSorted() : value },
-      expiresAt,
-    };
+    all[key.replace(tag, '')] = { value: { kind, value: inFixedOrder(kind, value) }, expiresAt };
   }
   return all;
+}
+
+/** A server may give the members of a set and the fields of a hash in another order after it has only read them. */
+function inFixedOrder(kind: string, value: readonly unknown[]): readonly unknown[] {
+  if (kind === 'set') return (value as readonly string[]).toSorted();
+  if (kind !== 'hash') return value;
+  const fields = new Map<unknown, unknown>();
+  for (let i = 0; i < value.length; i += 2) fields.set(value[i], value[i + 1]);
+  return [...fields].toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1)).flat();
 }
 
 /** Leaves out keys that may change. */
