@@ -151,7 +151,7 @@ export async function recordAction(actions: ActionVerbs, action: NewAction): Pro
     // Loaded only here, so that a producer without actors does not load it.
     const { Log } = await import('./log.js');
     new Log('QueueActions').warn(
-      `an action could not be recorded: ${quoted(actor)} did ${what} in queue '${queue ?? ''}': ${target || 'the queue'} ` +
+      `an action could not be recorded: ${quoted(actor)} did ${what} in queue '${queue ?? ''}'${target && `: ${target}`} ` +
         `(${result}): ${(error as Error).message}`,
     );
   }

@@ -473,7 +473,7 @@ describe('commands without an end', () => {
     const taken = new URL(url).port;
     expect(await run('exporter', '--port', taken, '--host', '127.0.0.1')).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/^godwit: cannot listen: .*EADDRINUSE/m),
+      err: expect.stringMatching(/^godwit: cannot listen: .*EADDRINUSE.*; choose another --port or --host$/m),
     });
     expect((await command.end('SIGTERM')).code).toBe(0);
   });

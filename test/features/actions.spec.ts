@@ -337,7 +337,7 @@ it('does what was asked although it cannot be recorded, and logs the entry', asy
   await redis.admin.set(processKeys(redis.prefix).actions, 'of another program');
   expect(await queue.as('ada').pause()).toBe(true);
   expect(logs.complaints.join()).toMatch(
-    /an action could not be recorded: "ada" did queue\.pause in queue 'work': the queue \(ok\): .*WRONGTYPE/,
+    /an action could not be recorded: "ada" did queue\.pause in queue 'work' \(ok\): .*WRONGTYPE/,
   );
 });
 

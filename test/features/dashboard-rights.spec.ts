@@ -308,14 +308,15 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
   });
 
   it('logs who did what, on one line', async () => {
-    const { api, queue, logs } = await boot({
-      authorize: () => ({ allow: 'admin', actor: 'eve\nfake line' }),
-    });
+    const authorize = () => ({ allow: 'admin', actor: 'eve\nfake line' }) as const;
+    const { api, queue, logs } = await boot({ authorize });
     await queue.pause();
     await queue.add('a', 1, { id: 'a' });
     await api('DELETE', 'queues/work/jobs/a');
-    const lines = logs.lines.map(({ text }) => text).filter((text) => text.includes('job.remove'));
-    expect(lines).toEqual([`"eve\\nfake line" did job.remove in queue 'work': a`]);
+    await api('POST', 'queues/work/jobs', { name: 'a', data: 1 });
+    const lines = logs.lines.map(({ text }) => text).filter((text) => text.startsWith('"eve'));
+    expect(lines[0]).toBe(`"eve\\nfake line" did job.remove in queue 'work': a`);
+    expect(lines[1]).toBe(`"eve\\nfake line" failed to do job.add in queue 'work' (GODWIT_INVALID_OPTION)`);
   });
 
   it('logs the field by which jobs were chosen, but not its value', async () => {

@@ -7,7 +7,7 @@ import { messageOf } from '../../errors/thrown.js';
 import { QueueInspector } from '../../inspect/queue-inspector.js';
 import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
 import { DONE, numberOf, stopped, urlOf, type Command, type Context } from './context.js';
-import { UsageError } from './usage-error.js';
+import { cannotListen, UsageError } from './usage-error.js';
 
 const PATH = 'queues';
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/;
@@ -45,9 +45,7 @@ export const serve: Command = {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
       server.listen(numberOf(context, 'port', 9395), host, resolve);
-    }).catch((error: Error) => {
-      throw new UsageError(`cannot listen: ${error.message}`, '');
-    });
+    }).catch(cannotListen);
     const { port } = server.address() as AddressInfo;
     const url = urlOf(host, port, `${PATH}/`);
     if (print.isJson) print.jsonLine({ url });

@@ -11,6 +11,11 @@ export class UsageError extends Error {
   }
 }
 
+/** @throws {UsageError} */
+export function cannotListen(error: Error): never {
+  throw new UsageError(`cannot listen: ${error.message}; choose another --port or --host`, '');
+}
+
 /** `; did you mean queues?` if one of the known words begins with this one or is spelt like it, else an empty text. */
 export function didYouMean(word: string, known: readonly string[], prefix = ''): string {
   const longer = word.length > 1 ? known.find((one) => one.startsWith(word)) : undefined;

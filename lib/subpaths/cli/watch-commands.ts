@@ -27,7 +27,7 @@ import {
 import { doctor } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows, RUN_COLUMNS, runRow, runsOf } from './queue-commands.js';
 import { age, jobsWait, table, type Cell, type Column, type Screen } from './table.js';
-import { didYouMean, UsageError } from './usage-error.js';
+import { cannotListen, didYouMean, UsageError } from './usage-error.js';
 
 const tail: Command = {
   name: 'tail',
@@ -277,9 +277,7 @@ const exporter: Command = {
         scaleRoute(inspector, undefined),
       ],
     });
-    const port = await server.listen().catch((error: Error) => {
-      throw new UsageError(`cannot listen: ${error.message}`, '');
-    });
+    const port = await server.listen().catch(cannotListen);
     const url = urlOf(host, port, 'metrics');
     if (print.isJson) print.jsonLine({ url });
     else print.line(url);

@@ -70,7 +70,7 @@ export class ActionLog {
 
 function lineOf({ actor, action, queue, target, count, result }: NewAction): string {
   const who = quoted(actor);
-  const what = `${action} in queue '${queue}': ${target || 'the queue'}`;
+  const what = `${action} in queue '${queue}'${target && `: ${target}`}`;
   if (result === 'started') return `${who} started ${what}`;
   if (result !== 'ok') return `${who} failed to do ${what} (${result})`;
   return `${who} did ${what}${count === 1 ? '' : `, ${count} changed`}`;
