@@ -42,6 +42,18 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     );
   });
 
+  it('of a name do not apply to jobs with a group', async () => {
+    await set('n:job', { concurrency: 1 });
+    const alone = (id: string) => ({
+      id,
+      name: 'job',
+      hasOwnId: true,
+      body: encodeBody('job', t.now, {}, ''),
+    });
+    await t.add(grouped('a.0'), grouped('a.1'), alone('b.0'), alone('b.1'));
+    expect((await take(9)).toSorted()).toEqual(['a.0', 'a.1', 'b.0']);
+  });
+
   it('keeps the fields that a later change at run time does not have, but none that the code does not have any more', async () => {
     await set('q', { concurrency: 2, weight: 3 });
     const { rate } = slow;
