@@ -55,7 +55,7 @@ it('recovers nothing over a line that takes 50 to 500 ms each way', async () => 
 it.each([
   ['without limits', {}],
   ['in groups, each with a concurrency', { groups: { concurrency: 1 } }],
-])('claims many fast jobs %s at once over a line that takes 10 ms each way', async (_, queue) => {
+])('claims many fast jobs at once over a line that takes 10 ms each way, %s', async (_, queue) => {
   const cut = await startCut(redis.url);
   const near = await bootQueue(redis, { queue, watch: false });
   const jobs = 2_000;
