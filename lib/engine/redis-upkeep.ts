@@ -21,7 +21,7 @@ const LOOK_AT = 200;
 const MAX_NAMES = 10_000;
 /** Most dead jobs are smaller, so the bytes of a few dead jobs need not be measured. */
 const LARGE_BYTES = 1_048_576;
-/** Dead jobs that one script call measures, in about 1 ms. */
+/** Dead jobs that one script call measures, in 1 to 2 ms. */
 const MEASURED_AT_ONCE = 400;
 /** The bytes of dead jobs are measured this long after a death, together with those of later deaths. */
 const COLLECT_MS = 250;
