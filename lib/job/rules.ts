@@ -26,7 +26,7 @@ export const RULES = {
   /** How long the record of a process outlives its lease, so that a log line can name the process of a lost worker. */
   rememberMs: 600_000,
   /** Maximum number of entries beyond their age or number that one call trims. */
-  trimStep: 500,
+  trimStep: 400,
   /** Progress with more bytes is large in an event. The total size of such events is limited; the others are limited by number. */
   largeEvent: 1_024,
   /**

@@ -389,13 +389,11 @@ export class Claimer extends SlotUser {
     const jobs = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
     const { runner } = this.parts;
     const startsAtOnce = answer.kind === 'exchanged' && answer.startsAtOnce === true;
-    if (startsAtOnce && !runner.startsAtOnce) {
-      // Jobs that were claimed ahead must not start any more: a group may be paused, or a rate has not counted them.
-      this.giveBackClaims();
-      this.prefetch.forget();
-    }
+    // Jobs that were claimed ahead must not start any more: a group may be paused, or a rate has not counted them.
+    if (startsAtOnce && !runner.startsAtOnce) this.giveBackClaims();
     if (startsAtOnce || (asked > 0 && supply !== 'paused')) runner.startsAtOnce = startsAtOnce;
-    if (asked > 0) this.prefetch.measured(supply, tookMs, startsAtOnce);
+    if (asked > 0) this.prefetch.measured(supply, tookMs);
+    if (startsAtOnce) this.prefetch.forget();
     // Tell the heartbeat thread before a handler runs: a handler may block everything but that thread.
     this.parts.leases.holds(this.queue, jobs.length > 0 || this.holding() > 0);
     const wasWaiting = this.claims.size > 0;

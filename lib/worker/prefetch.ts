@@ -55,10 +55,10 @@ export class Prefetch {
 
   /**
    * Called with the reply to an exchange. The speed is learnt only while the queue has more jobs, and is halved when the queue is
-   * empty. A paused queue, or one whose limits let no more jobs start, does not change it. Of recent round trips the shortest counts: the others may include time
-   * in which a handler blocked the event loop.
+   * empty. A paused queue, or one whose limits let no more jobs start, does not change it. Of recent round trips the shortest
+   * counts: the others may include time in which a handler blocked the event loop.
    */
-  measured(supply: Supply, tookMs: number, startsAtOnce = false): void {
+  measured(supply: Supply, tookMs: number): void {
     const now = performance.now();
     this.isDry = supply !== 'more';
     if (supply === 'more') this.rest.look();
@@ -66,7 +66,6 @@ export class Prefetch {
     const elapsed = Math.max((this.starvedSince ?? now) - this.since, 0.05);
     if (supply === 'more') this.perMs = (this.perMs + this.ended / elapsed) / 2;
     else if (supply === 'empty') this.perMs /= 2;
-    if (startsAtOnce) this.perMs = 0;
     this.since = now;
     this.starvedSince &&= now;
     this.ended = 0;
@@ -97,7 +96,7 @@ export class Prefetch {
     return !this.isDry && want * 2 >= this.most && this.rest.share > AT_REST;
   }
 
-  /** Forgets the measured speed, because jobs that were fast have become slow. */
+  /** Forgets the measured speed: jobs that were fast have become slow, or claimed jobs must start at once. */
   forget(): void {
     this.perMs = 0;
   }

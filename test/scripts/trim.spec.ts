@@ -114,7 +114,7 @@ it('deletes a bounded part at a time, and returns a number above 0 until all is 
   await q.admin.zadd(q.key('dead'), ...ids.flatMap((id, i) => [i + 1, `d${id}`]));
   const steps: number[] = [];
   for (let more = 1; more > 0; steps.push(more)) more = await trimming();
-  expect(steps).toEqual([500, 500, 100, 500, 500, 100, 0]);
+  expect(steps).toEqual([400, 400, 300, 400, 400, 300, 0]);
   expect(await q.admin.exists(q.key('completed'), q.key('dead'), q.key('jobs'))).toBe(0);
 });
 

@@ -7,11 +7,10 @@ local state_of = { wait = 'waiting', suspects = 'waiting', prioritized = 'waitin
 
 local contains = string.lower(arg_contains)
 
-local function has_text(id, body)
-  if contains == '' then return true end
-  local text = id .. '\n' .. name_of(body) .. '\n' .. last_failure(id)
-  return string.find(string.lower(text), contains, 1, true) ~= nil
-end
+local function has(text) return string.find(string.lower(text), contains, 1, true) ~= nil end
+
+-- Each text is searched by itself: to join them first would copy a long failure once more.
+local function has_text(id, body) return contains == '' or has(id) or has(name_of(body)) or has(last_failure(id)) end
 
 -- Whether the job ended, or was added, within these ages. Dead jobs are in the order of their ages: `dead_range` selects them.
 local function is_of_age(id, body)

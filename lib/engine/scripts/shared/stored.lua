@@ -1,7 +1,9 @@
 --@needs logs
 -- The last failure without the entries of the attempts before it.
 local function last_failure(id)
-  return (string.gsub(redis.call('HGET', key_failures, id) or '', '^(%d+\n{)"log":%[.-%],("name":)', '%1%2'))
+  local record = redis.call('HGET', key_failures, id) or ''
+  local time, rest = string.match(record, '^(%d+\n{)"log":%[.-%],()"name":')
+  return time and time .. string.sub(record, rest) or record
 end
 
 -- One job, in the order in which `storedJob` reads it. A brief answer leaves out data, progress, log and earlier attempts, and keeps only the time
