@@ -151,14 +151,3 @@ export const SHARED = '';
 export function placeOf(queue: string, field: LimitField): string {
   return field.startsWith('s:') ? SHARED : queue;
 }
-
-/** The letters of `meta.limited` for a rule, as in `flag_limits` of the scripts. */
-export function flagsOf(field: LimitField, rule: LimitRule): string {
-  const kind = field.startsWith('g:') ? 'go' : field === 'g' ? 'g' : field === 'q' ? 'q' : 'n';
-  // A retry budget changes no claim.
-  if (Object.keys(rule).every((name) => name === 'retryBudget')) return '';
-  // A job that was claimed ahead would hold a place that another worker could use. Groups have turns, so others fill the slots.
-  const holdsPlaces = rule.concurrency && kind !== 'g' && kind !== 'go';
-  const startsAtOnce = rule.breaker || rule.paused || holdsPlaces;
-  return `${kind}${rule.rate ? 'r' : ''}${startsAtOnce ? 's' : ''}${rule.aging ? 'a' : ''}`;
-}

@@ -10,7 +10,7 @@ import type {
   ShareAnswer,
   ShareCall,
 } from '../contract/limit-verbs.js';
-import { flagsOf, placeOf, SHARED } from '../contract/limit-verbs.js';
+import { placeOf, SHARED } from '../contract/limit-verbs.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { RedisStore } from './redis-store.js';
 import {
@@ -32,12 +32,7 @@ export class RedisLimits implements LimitVerbs {
   ) {}
 
   async set(queue: string, field: LimitField, part: 'code' | 'live', rule: LimitRule | null): Promise<void> {
-    const args = {
-      field,
-      part,
-      rule: rule ? JSON.stringify(rule) : '',
-      flags: rule ? flagsOf(field, rule) : '',
-    };
+    const args = { field, part, rule: rule ? JSON.stringify(rule) : '' };
     await this.store.withWorkers(placeOf(queue, field), ({ workers, active }, keys) =>
       this.store.run(setLimits, keys.fixed, { ...args, workers }, {}, active),
     );

@@ -1,6 +1,5 @@
 import type { AgingRule } from '../job/limit-rule.js';
 import {
-  flagsOf,
   type BreakerRule,
   type GroupCounts,
   type LimitCharge,
@@ -49,6 +48,8 @@ export interface LineEntry {
 export class LimitBook {
   /** Letters for the kinds of limits, as in `meta.limited` on Redis. Empty: no limits. */
   flags = '';
+  /** Until when the letter `b` counts, in ms. */
+  private heldUntil = Infinity;
   readonly grouped = new Ranking('grouped');
   private readonly rules = new Map<LimitField, { code?: LimitRule; live?: LimitRule }>();
   private readonly uses = new Map<LimitField, LimitUse>();
@@ -68,7 +69,12 @@ export class LimitBook {
 
   /** Whether jobs must start when they are claimed, as in `open_gate` of the scripts. */
   get startsAtOnce(): boolean {
-    return /[rbs]/.test(this.flags);
+    return /[rs]/.test(this.flags) || this.hasBlocks;
+  }
+
+  /** Whether a hold or a breaker may keep jobs of some line from starting. */
+  get hasBlocks(): boolean {
+    return this.flags.includes('b') && this.queue.now < this.heldUntil;
   }
 
   /** Whether jobs wait in lines: because of groups, limits of names, or aging. */
@@ -115,7 +121,11 @@ export class LimitBook {
     return this.uses.get(field) ?? UNUSED;
   }
 
-  flag(flags: string): void {
+  flag(flags: string, heldUntil = Infinity): void {
+    if (flags.includes('b')) {
+      const before = this.flags.includes('b') ? this.heldUntil : 0;
+      this.heldUntil = Math.ceil(Math.max(heldUntil, before));
+    }
     for (const flag of flags) if (!this.flags.includes(flag)) this.flags += flag;
   }
 
@@ -123,14 +133,21 @@ export class LimitBook {
     const { queue } = this;
     const parts = { ...this.rules.get(field) };
     const before = JSON.stringify(parts[part] ?? {});
+    const flagsBefore = flagsOf(field, this.rule(field));
     const rule = given && part === 'live' ? { ...parts.live, ...given } : given;
     delete parts[part];
     if (rule) parts[part] = rule;
     if (parts.code || parts.live) {
       this.rules.set(field, parts);
-      this.flag(rule ? flagsOf(field, rule) : '');
     } else if (field.startsWith('n:') && this.lines.has(field)) this.rules.set(field, {});
     else this.rules.delete(field);
+    const flags = flagsOf(field, this.rule(field));
+    this.flag(flags);
+    const isLost = (flag: string) => flagsBefore.includes(flag) && !flags.includes(flag);
+    if ((isLost('r') || isLost('s')) && this.rules.size <= RULES.rulesRead) {
+      const needed = [...this.rules.keys()].map((one) => flagsOf(one, this.rule(one))).join('');
+      this.flags = this.flags.replaceAll(/[rs]/g, (flag) => (needed.includes(flag) ? flag : ''));
+    }
     // Also without a change: on Redis this is a call of its own, and a repetition of `set` replaces a lost one.
     if (field === 'g') for (const line of this.lines.values()) this.wake(line);
     if (field === 'g' && this.lines.size > 0) queue.ring();
@@ -173,7 +190,7 @@ export class LimitBook {
       if (hasProbe) till = now;
       if (holdMs > 0) {
         blocked = Math.max(blocked, now + holdMs);
-        this.flag(field.startsWith('n:') ? 'bn' : field.startsWith('g:') ? 'bg' : 'b');
+        this.flag(field.startsWith('n:') ? 'bn' : field.startsWith('g:') ? 'bg' : 'b', blocked);
         if (field.startsWith('n:') && !this.rules.has(field)) this.rules.set(field, {});
       } else if (holdMs < 0) {
         blocked = 0;
@@ -431,6 +448,14 @@ export class LimitBook {
       this.flags = '';
     },
   };
+}
+
+/** The letters of a rule, as in `flags_of` of the scripts. */
+function flagsOf(field: LimitField, rule: LimitRule): string {
+  const kind = field.startsWith('g:') ? 'go' : field === 'g' || field === 'q' ? field : 'n';
+  if (Object.keys(rule).every((name) => name === 'retryBudget')) return '';
+  const isAtOnce = rule.breaker || rule.paused || (rule.concurrency && !field.startsWith('g'));
+  return `${kind}${rule.rate ? 'r' : ''}${isAtOnce ? 's' : ''}${rule.aging ? 'a' : ''}`;
 }
 
 export function sizeOf({ jobs }: MemoryLine): number {

@@ -145,7 +145,7 @@ export class LimitedClaim {
       bytes += Buffer.byteLength(job.body);
       return bytes > maxBytes && i > 0;
     });
-    const hasRate = tokens < Infinity || /[rb]/.test(this.book.flags);
+    const hasRate = tokens < Infinity || this.book.hasBlocks || this.book.flags.includes('r');
     for (const { job, of } of over < 0 ? this.choices : this.choices.slice(0, over)) {
       if (used >= tokens) break;
       const name = of?.line.name === '' ? this.in.lineNameOf(job) : '';

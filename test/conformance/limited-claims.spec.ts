@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { LimitRule } from '#lib/contract/limit-verbs.js';
 import { encodeBody } from '#lib/job/job-record.js';
+import { RULES } from '#lib/job/rules.js';
 import { completed, job, LEASE_MS, QUEUE, released, retried } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
@@ -65,6 +66,83 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
       expect('startsAtOnce' in (await t.exchanged({ want: 1 }))).toBe(expected);
     },
   );
+
+  describe('claims ahead again', () => {
+    const mustStart = async () => 'startsAtOnce' in (await t.exchanged({ want: 0 }));
+    const hold = (field: string, holdMs: number) =>
+      t.engine.limits.charge(QUEUE, [{ field, holdMs, count: 0 }]);
+
+    it('when the last hold is over', async () => {
+      await set('g', { concurrency: 5 }, 'code');
+      await hold('g:a', 2_000);
+      await hold('g:b', 1_000);
+      await t.add(grouped('a.0'), grouped('b.0'));
+      await t.advance(1_999);
+      expect(await mustStart()).toBe(true);
+      expect((await take(9)).ids).toEqual(['b.0']);
+      await t.advance(1);
+      expect(await mustStart()).toBe(false);
+      expect((await take(9)).ids).toEqual(['a.0']);
+    });
+
+    it('although a hold of the queue was ended early, only at its end', async () => {
+      await set('g', { concurrency: 5 }, 'code');
+      await hold('q', 1_000);
+      await hold('q', -1);
+      expect(await mustStart()).toBe(true);
+      await t.advance(1_000);
+      expect(await mustStart()).toBe(false);
+    });
+
+    it.each(['before', 'after'])('but keeps a breaker open that opened %s a hold', async (when) => {
+      await set('n:mail', { breaker: BREAKER });
+      const named = (id: string, name: string) => job(id, { name, body: encodeBody(name, t.now, {}, '') });
+      const open = () =>
+        t.engine.limits.report(QUEUE, [{ field: 'n:mail', completed: 0, failed: 5, retries: 0, firsts: 0 }]);
+      if (when === 'before') await open();
+      await hold('n:other', 500);
+      if (when === 'after') await open();
+      await t.add(named('m', 'mail'), named('o', 'other'));
+      await t.advance(501);
+      expect((await take(9)).ids).toEqual(['o']);
+      await t.advance(500);
+      expect((await take(9)).ids).toEqual(['m']);
+    });
+
+    it.each<[string, LimitRule]>([
+      ['q', { rate: { max: 5, per: 1_000, burst: 5, window: 'bucket' } }],
+      ['q', { breaker: BREAKER }],
+      ['q', { concurrency: 5 }],
+      ['g', { rate: { max: 5, per: 1_000, burst: 5, window: 'bucket' } }],
+      ['g:a', { paused: true }],
+    ])('when %s no longer has %j', async (field, rule) => {
+      await set('g', { concurrency: 5 }, 'code');
+      await set(field, rule);
+      expect(await mustStart()).toBe(true);
+      await set(field, null);
+      expect(await mustStart()).toBe(false);
+    });
+
+    it('when the last paused group resumes', async () => {
+      for (const field of ['g:a', 'g:b']) await set(field, { paused: true });
+      await t.add(grouped('a.0'), grouped('b.0'));
+      await set('g:a', { paused: false });
+      expect(await mustStart()).toBe(true);
+      await set('g:b', { paused: false });
+      expect(await mustStart()).toBe(false);
+      expect((await take(9)).ids).toEqual(['a.0', 'b.0']);
+    });
+
+    it('unless it would have to read too many limits', async () => {
+      const others = Array.from({ length: RULES.rulesRead - 1 }, (_, i) => `g:other-${i}`);
+      for (const field of others) await set(field, { weight: 2 });
+      for (const paused of [true, false]) await set('g:a', { paused });
+      expect(await mustStart()).toBe(false);
+      await set('g:one-more', { weight: 2 });
+      for (const paused of [true, false]) await set('g:a', { paused });
+      expect(await mustStart()).toBe(true);
+    });
+  });
 
   it.each([
     ['jobs without a priority', 0],

@@ -161,10 +161,11 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
   );
   addLimits(queue, put);
   const meta: [string, number | string][] = [];
-  const { made, turn, flags } = queue.limits as unknown as Inside;
+  const { made, turn, flags, heldUntil } = queue.limits as unknown as Inside;
   if (made > 0) meta.push(['lines', made]);
   if (turn > 0) meta.push(['turn', turn]);
-  if (flags !== '') meta.push(['limited', flags]);
+  const till = flags.includes('b') && heldUntil < Infinity ? heldUntil : '';
+  if (flags !== '') meta.push(['limited', `${flags}${till}`]);
   if (queue.events.last > 0) meta.push(['events', queue.events.last]);
   if (queue['ranks'] > 0) meta.push(['ranks', queue['ranks']]);
   if (queue.pausedAt !== null) meta.push(['paused', queue.pausedAt]);
@@ -203,6 +204,7 @@ interface Inside {
   readonly made: number;
   readonly turn: number;
   readonly flags: string;
+  readonly heldUntil: number;
   readonly rules: ReadonlyMap<string, object>;
   readonly uses: ReadonlyMap<string, LimitUse>;
   readonly shares: {

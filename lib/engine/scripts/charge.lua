@@ -16,7 +16,7 @@ for i = changes_first, changes_last, 5 do
   if has_probe then till = now end
   if hold_ms > 0 then
     blocked = math.max(blocked, now + hold_ms)
-    flag_limits(kind == 'n:' and 'bn' or kind == 'g:' and 'bg' or 'b')
+    flag_limits(kind == 'n:' and 'bn' or kind == 'g:' and 'bg' or 'b', blocked)
     if kind == 'n:' and not text then redis.call('HSET', key_limits, field, '{}') end
   elseif hold_ms < 0 then
     blocked, mark = 0, ''

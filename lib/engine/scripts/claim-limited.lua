@@ -1,4 +1,4 @@
---@needs types, clock, count, bodies, body-lines, names, by-name, hold, line, slots, lines, front, limits, ending, claimed, bell, event
+--@needs types, clock, count, bodies, body-lines, names, by-name, gate, hold, line, slots, lines, front, limits, ending, claimed, bell, event
 -- The claim of a queue with limits or groups. The worker calls it after the exchange, which then only settles. This script claims
 -- as many jobs as may start. Its call numbers are its own fields in the record of the worker, so a repeated call gets the same
 -- answer. It first chooses jobs, then reads their bodies, and only then moves them.
@@ -31,7 +31,7 @@ if not limited then return { 'plain', now } end
 
 check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates, key_lines, key_lineStates, key_grouped, key_ready,
   key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active)
-local has_lines, has_blocks, has_own = string.find(limited, '[agn]') ~= nil, string.find(limited, 'b', 1, true), string.find(limited, 'o', 1, true)
+local has_lines, has_blocks, has_own = string.find(limited, '[agn]') ~= nil, has_blocks_in(limited, now), string.find(limited, 'o', 1, true)
 -- `is_limited`: for each name that was looked up, whether it has limits. `''` is the line of all other jobs.
 local texts, has_names, is_limited = redis.call('HMGET', key_limits, 'q', 'g'), string.find(limited, 'n', 1, true), { [''] = false }
 local queue, defaults, state_of_queue = limits_in(texts[1]), limits_in(texts[2]), redis.call('HGET', key_limitStates, 'q')
@@ -294,7 +294,7 @@ end
 
 local bodies, name = bodies_and_name(ids, arg_maxBytes)
 if bodies.err then return bodies end
-local is_cut, used, has_rate = #bodies < #ids, 0, tokens < math.huge or string.find(limited, '[rb]') ~= nil
+local is_cut, used, has_rate = #bodies < #ids, 0, tokens < math.huge or has_blocks or string.find(limited, 'r', 1, true)
 
 -- How much a job counts against a rate.
 local function cost_of(body)
@@ -363,9 +363,7 @@ for _, line in ipairs(aside) do if put_aside(line) then over[#over + 1], names[#
 drop_lines(over)
 if #over > 0 then redis.call('HDEL', key_limitStates, unpack(names)) end
 -- An ended hold or a removed rule has left this.
-for i, rule in ipairs(#over > 0 and redis.call('HMGET', key_limits, unpack(names)) or {}) do
-  if rule == '{}' then redis.call('HDEL', key_limits, names[i]) end
-end
+for i, rule in ipairs(#over > 0 and redis.call('HMGET', key_limits, unpack(names)) or {}) do if rule == '{}' then redis.call('HDEL', key_limits, names[i]) end end
 if turn ~= reached then advance_turn(turn) end
 if #late > 0 then to_lines_again(late, late_names, late_priorities, {}) end
 if used > 0 then

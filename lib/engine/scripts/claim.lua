@@ -4,7 +4,7 @@
 -- exchanges.
 local last_seq = tonumber(redis.call('HGET', key_worker, 'seq'))
 if not last_seq or last_seq >= tonumber(arg_seq) then return 0 end
-local want = open_gate(math.min(arg_want, rule_claimMax))
+local want = open_gate(math.min(arg_want, rule_claimMax), 0)
 if want < 1 then return 0 end
 
 local prioritized, has_traces = 0, false

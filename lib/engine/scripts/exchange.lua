@@ -15,7 +15,7 @@ if arg_pipelined == 1 and not record[4] then return { 'unknown-worker', now } en
 if last_seq and seq < last_seq then return { 'stale', now } end
 
 -- Limited, so that one call does not take long and fits what Lua can unpack.
-local want, opens_in = open_gate(math.min(arg_want, rule_claimMax))
+local want, opens_in = open_gate(math.min(arg_want, rule_claimMax), now)
 local held_now = held()
 local leases = redis.call('ZRANGE', key_workers, '0', '1', 'WITHSCORES')
 local places = { waiting = 0, delayed = 0, suspects = 0, prioritized = 0, completed = 0 }

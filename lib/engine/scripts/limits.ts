@@ -51,7 +51,7 @@ export const setLimits = defineScript({
   name: 'set-limits',
   memory: 'allow',
   keys: ['meta', 'jobs', 'workers', 'limits', ...LINE_KEYS, 'slots', 'doorbell', ...LETTERED_JOBS],
-  args: { field: 'text', part: 'text', rule: 'text', flags: 'text', workers: 'text' },
+  args: { field: 'text', part: 'text', rule: 'text', workers: 'text' },
   /** The active set of each of `workers`. */
   moreKeys: true,
   reply: (raw: 'again' | 'set') => raw,

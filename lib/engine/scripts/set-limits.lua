@@ -5,7 +5,8 @@ check_bodies()
 check_types(key_meta, key_limits, key_lines, key_lineStates, key_ready, key_resting, key_slots, key_doorbell)
 local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
-local parts = table_in(redis.call('HGET', key_limits, arg_field))
+local text = redis.call('HGET', key_limits, arg_field)
+local parts, flags_before = table_in(text), flags_of(arg_field, limits_in(text))
 local rule = arg_rule ~= '' and cjson.decode(arg_rule) or nil
 local before = cjson.encode(parts[arg_part] or {})
 if rule and arg_part == 'live' and parts.live then
@@ -15,12 +16,22 @@ end
 parts[arg_part] = rule
 if parts.code or parts.live then
   redis.call('HSET', key_limits, arg_field, cjson.encode(parts))
-  flag_limits(arg_flags)
 elseif string.sub(arg_field, 1, 2) == 'n:' and redis.call('HEXISTS', key_lines, arg_field) == 1 then
   -- The entry is deleted together with its line, which may still have jobs.
   redis.call('HSET', key_limits, arg_field, '{}')
 else
   redis.call('HDEL', key_limits, arg_field)
+end
+local flags = flags_of(arg_field, limits_in(redis.call('HGET', key_limits, arg_field)))
+flag_limits(flags)
+-- If no rule needs these letters any more, workers claim ahead again. Many rules are not read: then the letters stay.
+local function is_lost(flag) return string.find(flags_before, flag, 1, true) and not string.find(flags, flag, 1, true) end
+local limited = redis.call('HGET', key_meta, 'limited')
+if limited and (is_lost('r') or is_lost('s')) and redis.call('HLEN', key_limits) <= rule_rulesRead then
+  local all, needed = redis.call('HGETALL', key_limits), ''
+  for i = 1, #all, 2 do needed = needed .. flags_of(all[i], limits_in(all[i + 1])) end
+  local function left(flag) return string.find(needed, flag, 1, true) and flag or '' end
+  redis.call('HSET', key_meta, 'limited', (string.gsub(limited, '[rs]', left)))
 end
 if before == cjson.encode(rule or {}) then return 'set' end
 

@@ -61,12 +61,28 @@ end
 -- The fraction that is added to the number of a line in `slots`.
 local function keeps_slot(rule) return rule.order ~= 'strict' and 0 or rule.onDead == 'block' and 0.5 or 0.25 end
 
--- Adds flags to the field `limited` of `meta`. They tell a claim what to look for: `r` a rate, `b` a hold or breaker, `n` limits by
--- name, `g` groups, `o` limits of one group, `a` aging. With `r`, `b` or `s`, claimed jobs must start at once. If there is any flag,
--- `claim-limited` claims the jobs of the queue.
-local function flag_limits(flags)
+-- Adds letters to the field `limited` of `meta`. They tell a claim what to look for: `r` a rate, `b` a hold or breaker, `n` limits by
+-- name, `g` groups, `o` limits of one group, `a` aging, `s` what else makes claimed jobs start at once (as `r` and `b` do). If there is
+-- any letter, `claim-limited` claims the jobs of the queue. A number at the end is the time until which `b` counts: when the last hold
+-- is over, workers claim ahead again. A breaker has no such time.
+local function flag_limits(flags, held_until)
   local before = redis.call('HGET', key_meta, 'limited') or ''
-  local after = before
+  local after, till = string.match(before, '^(%a*)(%d*)')
+  if string.find(flags, 'b', 1, true) then
+    local has_end = held_until and (till ~= '' or not string.find(after, 'b', 1, true))
+    till = has_end and string.format('%.0f', math.ceil(math.max(held_until, tonumber(till) or 0))) or ''
+  end
   for flag in string.gmatch(flags, '%a') do after = string.find(after, flag, 1, true) and after or after .. flag end
-  if after ~= before then redis.call('HSET', key_meta, 'limited', after) end
+  if after .. till ~= before then redis.call('HSET', key_meta, 'limited', after .. till) end
+end
+
+-- The letters of a rule. A retry budget changes no claim. A job that was claimed ahead would hold a place that another worker could use.
+-- Groups have turns, so others fill the slots.
+local function flags_of(field, rule)
+  local kind = string.sub(field, 1, 2)
+  local flags = kind == 'g:' and 'go' or (kind == 'g' or kind == 'q') and kind or 'n'
+  local starts_at_once = rule.breaker or rule.paused or rule.concurrency and string.byte(kind) ~= 103
+  flags = flags .. (rule.rate and 'r' or '') .. (starts_at_once and 's' or '') .. (rule.aging and 'a' or '')
+  for name in pairs(rule) do if name ~= 'retryBudget' then return flags end end
+  return ''
 end
