@@ -399,7 +399,8 @@ export class LimitBook {
   private lineNameOf(job: MemoryJob): string {
     const group = groupOf(job);
     if (group !== undefined) return `g:${group}`;
-    return this.rules.has(`n:${job.name}`) ? `n:${job.name}` : '';
+    const name = `n:${job.name}`;
+    return this.flags.includes('n') && this.rules.has(name) ? name : '';
   }
 
   private runningOf(line: MemoryLine): number {

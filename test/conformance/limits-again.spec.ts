@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LimitRule } from '#lib/contract/limit-verbs.js';
-import { QUEUE } from '../scripts/support.js';
+import { job, QUEUE } from '../scripts/support.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { ENGINES, useEngine } from './support.js';
 
@@ -52,6 +52,19 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     });
     await t.add(grouped('a.0'), grouped('a.1'), alone('b.0'), alone('b.1'));
     expect((await take(9)).toSorted()).toEqual(['a.0', 'a.1', 'b.0']);
+  });
+
+  it('of a name that let its jobs start at any time give them no line of their own', async () => {
+    await set('n:work', { retryBudget: { max: 1, per: 60_000 } });
+    await t.add(job('c.0', { name: 'other' }), 'b.0', 'b.1', grouped('a.0'), grouped('a.1'));
+    expect(await take(1)).toEqual(['a.0']);
+    const limits = await t.engine.limits.list(QUEUE);
+    expect(limits.map(({ field, waiting }) => [field, waiting])).toEqual([
+      ['q', 0],
+      ['n:work', 0],
+    ]);
+    // The jobs without a group share one turn.
+    expect(await take(3)).toEqual(['c.0', 'b.0', 'a.1']);
   });
 
   it('keeps the fields that a later change at run time does not have, but none that the code does not have any more', async () => {
