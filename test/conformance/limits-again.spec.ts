@@ -67,6 +67,16 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     expect(await take(3)).toEqual(['c.0', 'b.0', 'a.1']);
   });
 
+  it('of a name count as no group, also when a job arrives while their rate is remembered', async () => {
+    await set('q', { concurrency: 1 });
+    await set('n:work', { rate: { ...slow.rate, max: 9 } });
+    await t.add('b.0');
+    expect(await take(9)).toEqual(['b.0']);
+    await t.add('b.1');
+    expect(await take(9)).toEqual([]);
+    expect((await t.engine.limits.overview(QUEUE)).groups).toEqual({ ready: 0, resting: 0 });
+  });
+
   it('keeps the fields that a later change at run time does not have, but none that the code does not have any more', async () => {
     await set('q', { concurrency: 2, weight: 3 });
     const { rate } = slow;

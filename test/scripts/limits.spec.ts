@@ -56,8 +56,8 @@ it('returns groups page by page', async () => {
 describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: limits.keys,
-    // Only for those of all queues.
-    except: ['shares'],
+    // Only for those of all queues, and for the number of groups.
+    except: ['shares', 'ready', 'resting'],
     hasSlots: true,
     prepare: async () => {
       await q.add(job('a', { group: 'g' }));

@@ -6,33 +6,35 @@ local now = clock()
 local defaults = limits_in(redis.call('HGET', key_limits, 'g'))
 local found = {}
 
-local function where_is(number)
-  return redis.call('ZSCORE', key_ready, line_text(number)) and 'ready'
-    or redis.call('ZSCORE', key_resting, line_text(number)) and 'resting' or ''
-end
-
 local function tell(field, number, base)
   local text = redis.call('HGET', key_limits, field)
   local rule, state = limits_in(text, base), redis.call('HGET', key_limitStates, field)
   local blocked, _, mark, till = limit_state(state)
   local left, next_in = rate_room(rule, state, now, 9007199254740991)
-  local waiting, running, where = 0, 0, ''
+  local waiting, running = 0, 0
   if number then
     local line = line_in(redis.call('HGET', key_lineStates, line_text(number)))
     waiting = line and size_of_line(numbers_in(line, number)) or 0
     running = running_of(number)
-    where = where_is(number)
   elseif field == 'q' then
     running = redis.call('ZCARD', key_slots)
   elseif string.sub(field, 1, 2) == 's:' then
     running = select(2, shares_in(redis.call('HGET', key_shares, string.sub(field, 3)), now))
   end
   found[#found + 1] = { field, text or '', cjson.encode(rule), math.max(0, math.ceil(blocked - now)),
-    rule.rate and string.format('%.0f', left) or '', left < 1 and math.ceil(next_in) or 0, waiting, running, where,
+    rule.rate and string.format('%.0f', left) or '', left < 1 and math.ceil(next_in) or 0, waiting, running,
     rule.breaker and (mark == '!' and till > now and 'open' or mark ~= '' and 'half-open' or 'closed') or '' }
 end
 
 local cursor, groups = '0', { ready = 0, resting = 0 }
+
+-- The line is not one of a group. If a job has arrived while its rate is remembered, it is in both.
+local function leave_out(number)
+  if not number then return end
+  if redis.call('ZSCORE', key_ready, line_text(number)) then groups.ready = groups.ready - 1 end
+  if redis.call('ZSCORE', key_resting, line_text(number)) then groups.resting = groups.resting - 1 end
+end
+
 if arg_kind == 'shared' then
   local page = redis.call('HSCAN', key_limits, '0', 'MATCH', 's:*', 'COUNT', 10000)
   for i = 1, #page[2], 2 do tell(page[2][i]) end
@@ -49,21 +51,19 @@ elseif arg_kind == 'groups' then
     if not string.find(page[2][i], '\n', 1, true) then tell(page[2][i], tonumber(page[2][i + 1]), defaults) end
   end
 else
-  local places = {}
   if arg_cursor == '0' then
     tell('q')
     if redis.call('HEXISTS', key_limits, 'g') == 1 then tell('g') end
     -- All lines but those of names and the one of all other jobs are groups. This is exact, and takes the same time for any number of groups.
     groups = { ready = redis.call('ZCARD', key_ready), resting = redis.call('ZCARD', key_resting) }
-    local others = tonumber(redis.call('HGET', key_lines, '') or nil)
-    places[1] = others and where_is(others) or ''
+    leave_out(tonumber(redis.call('HGET', key_lines, '') or nil))
   end
   local page = redis.call('HSCAN', key_limits, arg_cursor, 'MATCH', 'n:*', 'COUNT', 10000)
   cursor = page[1]
-  for i = 1, #page[2], 2 do tell(page[2][i], tonumber(redis.call('HGET', key_lines, page[2][i]) or nil)) end
-  for _, row in ipairs(found) do places[#places + 1] = row[9] end
-  for _, where in ipairs(places) do
-    if where ~= '' then groups[where] = groups[where] - 1 end
+  for i = 1, #page[2], 2 do
+    local number = tonumber(redis.call('HGET', key_lines, page[2][i]) or nil)
+    tell(page[2][i], number)
+    leave_out(number)
   end
 end
 return { cursor, found, groups.ready, groups.resting }

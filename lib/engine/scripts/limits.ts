@@ -3,7 +3,7 @@ import { lines } from '../codec/replies.js';
 import { LETTERED_JOBS, LINE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
-type RowLimits = readonly [string, string, string, number, string, number, number, number, string, string];
+type RowLimits = readonly [string, string, string, number, string, number, number, number, string];
 
 /** One current limit: the field, its parts, and the rule that results from them, as JSON. */
 export interface RawLimit {
@@ -16,8 +16,6 @@ export interface RawLimit {
   readonly nextInMs: number;
   readonly waiting: number;
   readonly running: number;
-  /** Where its line is. */
-  readonly line: 'ready' | 'resting' | '';
   /** State of the circuit breaker; empty if there is none. */
   readonly breaker: '' | BreakerState;
 }
@@ -31,7 +29,7 @@ export const limits = defineScript({
     cursor,
     groups: { ready, resting },
     found: rows.map(
-      ([field, parts, rule, blockedForMs, left, nextInMs, waiting, running, line, breaker]): RawLimit => ({
+      ([field, parts, rule, blockedForMs, left, nextInMs, waiting, running, breaker]): RawLimit => ({
         field,
         parts,
         rule,
@@ -40,7 +38,6 @@ export const limits = defineScript({
         nextInMs,
         waiting,
         running,
-        line: line as RawLimit['line'],
         breaker: breaker as RawLimit['breaker'],
       }),
     ),
