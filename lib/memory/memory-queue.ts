@@ -344,8 +344,10 @@ export class MemoryQueue {
 
   /** Removes dead jobs that are too old. If there are none, removes those beyond the maximum number or bytes. */
   trimDead({ deadMax, deadAgeMs, deadMaxBytes }: QueueLimits): Saying[] {
-    const bytesOf = ({ body, failure }: MemoryJob) =>
-      Buffer.byteLength(body) + Buffer.byteLength(failure?.json ?? '');
+    const bytesOf = ({ body, failure, failures }: MemoryJob) =>
+      Buffer.byteLength(body) +
+      Buffer.byteLength(failure?.json ?? '') +
+      (failures.length > 0 ? Buffer.byteLength(JSON.stringify(failures)) : 0);
     let bytes = 0;
     for (const job of this.dead) bytes += bytesOf(job);
     let most = this.dead.size;

@@ -123,6 +123,14 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     expect(await bounded.upkeep.overgrown([QUEUE])).toEqual([QUEUE]);
   });
 
+  it('count with their failed attempts', async () => {
+    await four();
+    const most = (deadMaxBytes: number) => t.engineWith({ deadMaxBytes }).upkeep.trim(QUEUE);
+    // The data and the last errors have less than 600 bytes.
+    expect(await most(1_200)).toBe(0);
+    expect(await most(600)).toBeGreaterThan(0);
+  });
+
   it('are found by name, reason and age', async () => {
     await four();
     const ids = async (match: object) =>
