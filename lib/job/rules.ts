@@ -88,4 +88,6 @@ export const RULES = {
   pacedSlices: 1_000,
   /** How many jobs one claim sorts into lines, and how many lines it examines in one step. */
   sortMax: 250,
+  /** The same for jobs that a worker gave back or lost: about as many as one worker holds. */
+  returnedMax: 1_000,
 } as const;

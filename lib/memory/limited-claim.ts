@@ -225,8 +225,10 @@ export class LimitedClaim {
     let bytes = 0;
     const own: MemoryJob[] = [];
     const { maxBytes = Infinity } = this.call;
+    const returned = [...queue.wait].filter(({ isReturned, stalls }) => isReturned || stalls > 0).length;
+    const most = Math.max(RULES.sortMax, Math.min(returned, RULES.returnedMax));
     for (const job of [...queue.wait, ...queue.prioritized.sorted()]) {
-      if (entries.length + own.length >= RULES.sortMax || bytes >= maxBytes) break;
+      if (entries.length + own.length >= most || bytes >= maxBytes) break;
       const hasSlot = this.in.slots.has(job);
       if (hasSlot && !this.mustWait(job)) own.push(job);
       else {

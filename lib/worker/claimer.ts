@@ -108,7 +108,7 @@ export class Claimer extends SlotUser {
   private answeredAt = 0;
   private complainedAt = 0;
   private stopped = false;
-  private quiet: (() => void)[] = [];
+  private readonly quiet: (() => void)[] = [];
   private readonly logger = new Log('QueueWorker');
 
   constructor(private readonly parts: ClaimerParts) {
@@ -217,6 +217,8 @@ export class Claimer extends SlotUser {
 
   /** Gives back the jobs that have not started, or only those with these ids. */
   giveBackClaims(ids?: { has(id: string): boolean }): void {
+    // A closed worker gives them back after the calls in flight, which may bring jobs that come after these.
+    if (!ids && !this.open && this.busy) return;
     for (const job of ids ? this.claims.drop(ids) : this.claims.clear()) {
       const { name, options } = decodeBody(job.body) ?? { name: '', options: NO_OPTIONS };
       if (isSuspect(job)) this.suspects -= 1;
@@ -316,7 +318,7 @@ export class Claimer extends SlotUser {
       seq: track.seq + 1,
       pipelined,
       leaseMs: this.parts.leaseMs,
-      want,
+      want: this.settlements.isReturning ? 0 : want,
       maxBytes: this.prefetch.maxBytes,
       // If two calls are in flight, only one of them may bring a suspect.
       maySuspect: !pipelined && this.maySuspect(),
@@ -580,9 +582,7 @@ export class Claimer extends SlotUser {
 
   private tellQuiet(): void {
     if (!this.isQuiet()) return;
-    const waiting = this.quiet;
-    this.quiet = [];
-    for (const resolve of waiting) resolve();
+    for (const resolve of this.quiet.splice(0)) resolve();
   }
 }
 

@@ -14,21 +14,35 @@ const MAX_RESULTS = 256 * 1024;
 /** Outcomes that were not sent yet, in the order in which the runs ended. */
 export class Settlements {
   private runs: SettledRun[] = [];
+  /** Jobs that go back, in the order in which they start again: those that have run come first. */
+  private returned: SettledRun[] = [];
   /** Characters of all results. */
   private chars = 0;
 
   get size(): number {
-    return this.runs.length;
+    return this.runs.length + this.returned.length;
+  }
+
+  /** Whether there are jobs that go back. No job may be claimed before that: it would overtake them. */
+  get isReturning(): boolean {
+    return this.returned.length > 0;
   }
 
   all(): readonly SettledRun[] {
-    return this.runs;
+    return [...this.runs, ...this.returned];
   }
 
   /** Keeps only these fields of a run until the store has confirmed its outcome. The data of the job is not kept. */
   add({ id, name, attempt, durationUs, stalls }: Omit<SettledRun, 'outcome'>, outcome: Outcome): void {
-    this.runs.push({ id, name, attempt, durationUs, outcome, stalls });
+    const run = { id, name, attempt, durationUs, outcome, stalls };
+    if (outcome.kind === 'released') return this.return(run);
+    this.runs.push(run);
     this.chars += charsOf(outcome);
+  }
+
+  private return(run: SettledRun): void {
+    const at = isStarted(run.outcome) ? this.returned.findIndex(({ outcome }) => !isStarted(outcome)) : -1;
+    this.returned.splice(at < 0 ? this.returned.length : at, 0, run);
   }
 
   /** Removes as many outcomes as one exchange may carry, and returns them. */
@@ -39,14 +53,21 @@ export class Settlements {
     this.runs = count < runs.length ? runs.splice(count) : [];
     this.chars = 0;
     for (const { outcome } of this.runs) this.chars += charsOf(outcome);
-    return runs;
+    return this.returned.length > 0 ? runs.concat(this.takeReturned(runs)) : runs;
+  }
+
+  /** The last ones first: each exchange puts its jobs before all waiting ones. */
+  private takeReturned(others: readonly SettledRun[]): readonly SettledRun[] {
+    const cost = others.reduce((sum, { outcome }) => sum + costOf(outcome), 0);
+    return this.returned.splice(Math.max(0, this.returned.length - Math.floor((MAX_COST - cost) / 2)));
   }
 
   clear(): readonly SettledRun[] {
-    const { runs } = this;
+    const all = this.all();
     this.runs = [];
+    this.returned = [];
     this.chars = 0;
-    return runs;
+    return all;
   }
 }
 
@@ -55,11 +76,19 @@ function countWithin(runs: readonly SettledRun[]): number {
   let cost = 0;
   let chars = 0;
   const beyond = runs.findIndex(({ outcome }, i) => {
-    cost += outcome.kind === 'completed' && !outcome.keep ? 1 : 2;
+    cost += costOf(outcome);
     chars += charsOf(outcome);
     return cost > MAX_COST || (chars > MAX_RESULTS && i > 0);
   });
   return beyond < 0 ? runs.length : beyond;
+}
+
+function isStarted(outcome: Outcome): boolean {
+  return outcome.kind === 'released' && outcome.started === true;
+}
+
+function costOf(outcome: Outcome): number {
+  return outcome.kind === 'completed' && !outcome.keep ? 1 : 2;
 }
 
 function charsOf(outcome: Outcome): number {

@@ -131,6 +131,19 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     },
   );
 
+  it('keep the order of all jobs that a worker gives back, also if these are many', async () => {
+    await t.add(...some('a', 700));
+    const ids = [...(await take(250)).ids, ...(await take(250)).ids, ...(await take(100)).ids];
+    expect(ids).toHaveLength(600);
+    // Each call puts its jobs before all others, so a worker sends the last ones first.
+    await t.settle(...ids.slice(350).map((id) => released(id)));
+    await t.settle(...ids.slice(100, 350).map((id) => released(id)));
+    await t.settle(...ids.slice(0, 100).map((id) => released(id)));
+    const again: (readonly string[])[] = [];
+    for (const want of [1, 250, 250, 199]) again.push((await take(want)).ids);
+    expect(again.flat()).toEqual(some('a', 700).map(({ id }) => id));
+  });
+
   it.each([['strict'], ['fair']] as const)(
     'that are paused do not delay a suspect of another group, in %s order',
     async (order) => {

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { QueueEngine } from '#lib/contract/engine.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { realPause } from '#lib/contract/retry.js';
+import { RateLimited } from '#lib/job/job.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { bootQueue, describeOnRedis, keyOf, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -124,6 +125,44 @@ it('once group().pause() has resolved, no prefetched job of the group starts', a
   expect(started.a).toBe(before.a);
   await app.queue.group('a').resume();
   await until(() => started.a === 2_000, PATIENT);
+});
+
+it.each([
+  ['the process pauses', undefined, 'pause'],
+  ['the process pauses', 'a', 'pause'],
+  ['a handler throws RateLimited', undefined, 'hold'],
+  ['a handler throws RateLimited', 'a', 'hold'],
+] as const)('jobs keep their order when %s and they go back (group: %s)', async (_, group, how) => {
+  const started: unknown[] = [];
+  const app = await bootQueue(redis, {
+    concurrency: 1,
+    handlers: {
+      one: ({ data }) => {
+        started.push(data);
+        if (started.length !== 3_000) return;
+        if (how === 'hold') throw new RateLimited(200, { scope: group ? 'group' : 'queue' });
+        app.runtime.pause('work');
+      },
+    },
+    queue: { events: false },
+    watch: false,
+  });
+  await app.queue.pause();
+  for (let n = 0; n < 6; n++)
+    await app.queue.addBulk(
+      jobs(1_000).map(({ data, ...job }) => ({
+        ...job,
+        data: Number(data) + n * 1_000,
+        options: group ? { group } : {},
+      })),
+    );
+  await app.queue.resume();
+  await until(() => started.length >= 3_000, PATIENT);
+  await until(async () => (await app.queue.counts()).active === 0, PATIENT);
+  app.runtime.resume('work');
+  await until(() => new Set(started).size === 6_000, PATIENT);
+  if (how === 'hold') started.splice(2_999, 1);
+  expect(started.map((data, i) => Number(data) - i).filter((ahead) => ahead !== 0)).toEqual([]);
 });
 
 describe('pause()', () => {

@@ -97,7 +97,6 @@ it('sends no outcomes of its old name under its new one', async () => {
 it.each([
   ['completed', { kind: 'completed' }, 500],
   ['completed and kept', { kind: 'completed', keep: { forMs: 1, result: undefined } }, 250],
-  ['released', { kind: 'released' }, 250],
 ] as const)('settles a limited number of %s runs per call, in their order', async (_, outcome, most) => {
   const { ends, calls, answers } = claimerOf();
   const ids = Array.from({ length: most + 7 }, (_one, i) => `${i}`);
@@ -139,6 +138,48 @@ it('keeps only the outcome of a settled run', async () => {
   ends(whole);
   await until(() => calls.length === 1);
   expect(calls[0]!.settled).toEqual([run('first')]);
+});
+
+describe('jobs that go back', () => {
+  const RELEASED = { kind: 'released' } as const;
+  const idsOf = ({ settled }: ExchangeCall) => settled.map(({ id }) => id);
+
+  it('are sent with the last ones first, because each call puts its jobs before all waiting ones', async () => {
+    const { ends, calls, answers } = claimerOf();
+    const ids = Array.from({ length: 257 }, (_one, i) => `${i}`);
+    ends(run('done'));
+    for (const id of ids) ends(run(id, RELEASED));
+    await until(() => calls.length === 1);
+    answers[0]!(NOTHING);
+    await until(() => calls.length === 2);
+    expect(calls.map(idsOf)).toEqual([['done', ...ids.slice(8)], ids.slice(0, 8)]);
+    // A job that the first call claims would overtake those of the second.
+    expect(calls.map(({ want }) => want)).toEqual([0, 1]);
+  });
+
+  it('come after those that have run', async () => {
+    const { ends, calls } = claimerOf();
+    for (const id of ['3', '4']) ends(run(id, RELEASED));
+    for (const id of ['1', '2']) ends(run(id, { ...RELEASED, started: true }));
+    await until(() => calls.length === 1);
+    expect(idsOf(calls[0]!)).toEqual(['1', '2', '3', '4']);
+  });
+
+  it('come before those of a call that is in flight when the worker stops', async () => {
+    let most = 5;
+    const { claimer, ends, calls, answers } = claimerOf({ slots: new Slots(1), want: () => most });
+    claimer.exchangeSoon();
+    await until(() => calls.length === 1);
+    answers[0]!({ ...NOTHING, supply: 'more', claimed: ['a', 'b', 'c'].map(job) });
+    await until(() => calls.length === 2);
+    most = 0;
+    claimer.end();
+    expect(claimer.held).toBe(2);
+    ends(run('a'));
+    answers[1]!({ ...NOTHING, supply: 'more', claimed: ['d', 'e'].map(job) });
+    await until(() => calls.length === 3);
+    expect(idsOf(calls[2]!)).toEqual(['a', 'b', 'c', 'd', 'e']);
+  });
 });
 
 describe('fewer slots', () => {

@@ -63,10 +63,11 @@ end
 
 -- In a queue with lines, new jobs arrive in `wait` and `prioritized`. This moves them to their lines. Jobs that have a slot already
 -- need no turn: they stay at the head of `wait`. But if their group is paused or held, or has a rate, they release the slot and go to the
--- front of the group. Jobs whose worker was lost go to the front of their lines. Returns how many stay.
+-- front of the group. Jobs whose worker was lost or gave them back go to the front of their lines, in one step: the second step would put
+-- its jobs before those of the first. Returns how many stay.
 local function sort_arrivals()
   check_bodies()
-  local ids, ranked = take_arrivals(rule_sortMax)
+  local ids, ranked = take_arrivals(math.max(rule_sortMax, math.min(redis.call('HLEN', key_stalls), rule_returnedMax)))
   local plain = #ids
   for i = 1, #ranked, 2 do ids[#ids + 1] = ranked[i] end
   if #ids == 0 then return 0 end
