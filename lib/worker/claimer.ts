@@ -391,8 +391,9 @@ export class Claimer extends SlotUser {
     const jobs = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
     const { runner } = this.parts;
     const startsAtOnce = answer.kind === 'exchanged' && answer.startsAtOnce === true;
-    // Jobs that were claimed ahead must not start any more: a group may be paused, or a rate has not counted them.
-    if (startsAtOnce && !runner.startsAtOnce) this.giveBackClaims();
+    // Jobs that were claimed before must not start any more: a group may be paused, or a rate has not counted them.
+    if (startsAtOnce && (!runner.startsAtOnce || (this.permit.returns() && this.claims.haveGroups())))
+      this.giveBackClaims();
     if (startsAtOnce || (asked > 0 && supply !== 'paused')) runner.startsAtOnce = startsAtOnce;
     if (asked > 0) this.prefetch.measured(supply, tookMs);
     if (startsAtOnce) this.prefetch.forget();
@@ -428,7 +429,7 @@ export class Claimer extends SlotUser {
   // ----------------------------------------------------------------------------------------------------- runs and slots
 
   startOne(): boolean {
-    if (!this.permit.isValid) return this.permit.ask(() => this.exchangeAnyway());
+    if (!this.permit.starts()) return this.permit.ask(() => this.exchangeAnyway());
     this.prefetchTimeout.starts();
     this.slots.running += 1;
     this.parts.runner.start(this.claims.take());

@@ -1,4 +1,5 @@
 import type { ClaimedJob, Supply } from '../contract/engine.js';
+import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 
 /** How much work a worker may claim ahead, in ms of its own speed. The work of one round trip is added. */
@@ -171,6 +172,10 @@ export class Claims {
     return dropped;
   }
 
+  haveGroups(): boolean {
+    return this.all().some(({ body }) => decodeBody(body)?.options.group !== undefined);
+  }
+
   all(): readonly ClaimedJob[] {
     return this.jobs.slice(this.next);
   }
@@ -190,14 +195,14 @@ export class StartPermit {
   private arrivedAt = 0;
   /** Whether an exchange was asked for, to renew the permit. */
   isAsked = false;
+  /** Whether jobs that waited for the permit have gone back, and none has started since. */
+  private hasReturned = false;
 
-  get isValid(): boolean {
-    return performance.now() <= this.until;
-  }
-
-  /** Called when jobs arrive and none was waiting. */
-  arrive(): void {
-    this.arrivedAt = performance.now();
+  /** Whether a job may start now. */
+  starts(): boolean {
+    if (performance.now() > this.until) return false;
+    this.hasReturned = false;
+    return true;
   }
 
   /** Asks for an exchange, unless one was asked for. Returns false: no job may start now. */
@@ -205,6 +210,20 @@ export class StartPermit {
     if (!this.isAsked) exchange();
     this.isAsked = true;
     return false;
+  }
+
+  /**
+   * Whether jobs that waited for the permit must go back, if a group may be paused by now. True once until a job starts: otherwise
+   * none could ever start on a slow connection.
+   */
+  returns(): boolean {
+    this.hasReturned = this.isAsked && !this.hasReturned;
+    return this.hasReturned;
+  }
+
+  /** Called when jobs arrive and none was waiting. */
+  arrive(): void {
+    this.arrivedAt = performance.now();
   }
 
   /**

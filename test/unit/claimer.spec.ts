@@ -4,6 +4,8 @@ import { LinkedSet } from '#lib/contract/linked-set.js';
 import { Log } from '#lib/contract/log.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import type { Outcome, SettledRun } from '#lib/job/outcome.js';
+import { encodeBody } from '#lib/job/job-record.js';
+import { RULES } from '#lib/job/rules.js';
 import { Claimer, type ClaimerParts } from '#lib/worker/claimer.js';
 import { Prefetch } from '#lib/worker/prefetch.js';
 import { Slots } from '#lib/worker/slots.js';
@@ -179,6 +181,48 @@ describe('jobs that go back', () => {
     answers[1]!({ ...NOTHING, supply: 'more', claimed: ['d', 'e'].map(job) });
     await until(() => calls.length === 3);
     expect(idsOf(calls[2]!)).toEqual(['a', 'b', 'c', 'd', 'e']);
+  });
+});
+
+describe('if jobs must start at once, those that have waited for a blocked event loop', () => {
+  async function blocked(group?: string) {
+    const started: string[] = [];
+    const starts = ({ id }: ClaimedJob) => {
+      started.push(id);
+      // As long as a permit to start lasts, and longer.
+      for (const until = performance.now() + RULES.startMs + 20; performance.now() < until;);
+    };
+    const { calls, answers, claimer } = claimerOf({ starts, want: () => 0 });
+    const body = encodeBody('work', 0, { group }, '');
+    const answer = (at: number, ...ids: string[]) =>
+      answers[at]!({ ...NOTHING, startsAtOnce: true, claimed: ids.map((id) => ({ ...job(id), body })) });
+    claimer.exchangeAnyway();
+    await until(() => calls.length === 1);
+    answer(0, 'a', 'b', 'c');
+    await until(() => calls.length === 2);
+    expect(started).toEqual(['a']);
+    answer(1);
+    await until(() => calls.length === 3);
+    return { calls, answer, started };
+  }
+
+  it('go back once if they have a group, which may be paused meanwhile', async () => {
+    const { calls, answer, started } = await blocked('tenant');
+    const settled = calls[2]!.settled.map(({ id, outcome }) => [id, outcome.kind]);
+    expect(settled).toEqual([
+      ['b', 'released'],
+      ['c', 'released'],
+    ]);
+    answer(2, 'b');
+    await until(() => started.length === 2);
+    expect(started).toEqual(['a', 'b']);
+  });
+
+  it('start if they have none', async () => {
+    const { calls, answer, started } = await blocked();
+    answer(2);
+    await until(() => started.length === 3);
+    expect([started, calls[2]!.settled]).toEqual([['a', 'b', 'c'], []]);
   });
 });
 

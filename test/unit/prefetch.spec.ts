@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { Prefetch } from '#lib/worker/prefetch.js';
+import { Prefetch, StartPermit } from '#lib/worker/prefetch.js';
 import { atEnd } from '../support/cleanup.js';
 
 let now: number;
@@ -144,4 +144,21 @@ describe('a second call in flight', () => {
     exchanges(12, { restShare: 0.01 });
     expect(isWorth(500)).toEqual([false]);
   });
+});
+
+it('the jobs that wait for a permit to start go back once until one starts', () => {
+  const permit = new StartPermit();
+  const asked = vi.fn<() => void>();
+  expect(permit.returns()).toBe(false);
+  for (const expected of [true, false, true, false]) {
+    expect(permit.starts() || permit.ask(asked)).toBe(false);
+    expect(permit.returns()).toBe(expected);
+    permit.renew(true, 10_000, false);
+  }
+  permit.ask(asked);
+  expect(permit.returns()).toBe(true);
+  permit.renew(true, 0, false);
+  expect(permit.starts()).toBe(true);
+  permit.ask(asked);
+  expect(permit.returns()).toBe(true);
 });
