@@ -241,11 +241,13 @@ export class StartPermit {
 
 /** Claimed jobs go back if none of them has started for this long. A slow job must not keep them from idle workers. */
 const WAIT_MS = 50;
+/** They also go back if the last of them would start after more than this many times `WAIT_MS`. */
+const MAX_WAITS = 20;
 
-/** Watches claimed jobs that wait for a slot. If none of them starts for a while, all go back. */
+/** Watches claimed jobs that wait for a slot. If they start too slowly, all go back. */
 export class PrefetchTimeout {
   private timer: NodeJS.Timeout | undefined;
-  private started = false;
+  private started = 0;
 
   constructor(
     private readonly claims: { readonly size: number },
@@ -259,7 +261,7 @@ export class PrefetchTimeout {
 
   /** Called when a claimed job starts. */
   starts(): void {
-    this.started = true;
+    this.started += 1;
   }
 
   stop(): void {
@@ -270,8 +272,9 @@ export class PrefetchTimeout {
   private look(): void {
     this.timer = undefined;
     if (this.claims.size === 0) return;
-    if (!this.started) return this.giveBack();
-    this.started = false;
+    const isSlow = this.claims.size > this.started * MAX_WAITS;
+    this.started = 0;
+    if (isSlow) return this.giveBack();
     this.watch();
   }
 }

@@ -114,13 +114,14 @@ it('once group().pause() has resolved, no prefetched job of the group starts', a
     );
   await app.queue.resume();
   await until(() => started.a > 100, PATIENT);
-  // The worker has claimed many jobs ahead, which now take long. Each start shows that it is not stuck, so it keeps them.
-  takesMs = 40;
+  // The worker has claimed many jobs ahead, which now take longer. It keeps them, because all will start soon.
+  takesMs = 1;
   await app.queue.group('a').pause();
   const before = { ...started };
   expect(before.a).toBeLessThan(2_000);
   await until(() => started.b > before.b + 5, PATIENT);
   takesMs = 0;
+  app.runtime.setConcurrency('work', 50);
   await until(() => started.b === 2_000, PATIENT);
   expect(started.a).toBe(before.a);
   await app.queue.group('a').resume();
@@ -159,6 +160,8 @@ it.each([
   await app.queue.resume();
   await until(() => started.length >= 3_000, PATIENT);
   await until(async () => (await app.queue.counts()).active === 0, PATIENT);
+  // After a hold, one slot would need a call for each job.
+  app.runtime.setConcurrency('work', 50);
   app.runtime.resume('work');
   await until(() => new Set(started).size === 6_000, PATIENT);
   if (how === 'hold') started.splice(2_999, 1);

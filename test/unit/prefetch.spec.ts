@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { Prefetch, StartPermit } from '#lib/worker/prefetch.js';
+import { Prefetch, PrefetchTimeout, StartPermit } from '#lib/worker/prefetch.js';
 import { atEnd } from '../support/cleanup.js';
 
 let now: number;
@@ -143,6 +143,33 @@ describe('a second call in flight', () => {
     expect(isWorth(500)).toEqual([true]);
     exchanges(12, { restShare: 0.01 });
     expect(isWorth(500)).toEqual([false]);
+  });
+});
+
+describe('claimed jobs that wait for a slot', () => {
+  function waiting(size: number) {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    atEnd(() => void vi.useRealTimers());
+    const giveBack = vi.fn<() => void>();
+    const timeout = new PrefetchTimeout({ size }, giveBack);
+    atEnd(() => timeout.stop());
+    timeout.watch();
+    return { giveBack, timeout };
+  }
+
+  it.each([
+    [0, 1, true],
+    [1, 20, false],
+    [1, 21, true],
+    [25, 500, false],
+    [24, 500, true],
+  ])('if %i of them start in 50 ms, %i go back: %s', (starts, size, expected) => {
+    const { giveBack, timeout } = waiting(size);
+    for (let round = 0; round < 3; round++) {
+      for (let i = 0; i < starts; i++) timeout.starts();
+      vi.advanceTimersByTime(50);
+    }
+    expect(giveBack.mock.calls.length > 0).toBe(expected);
   });
 });
 
