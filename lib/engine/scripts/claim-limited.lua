@@ -176,10 +176,8 @@ end
 -- Chooses up to `count` jobs of a line, in the order of priorities. Returns how many.
 local function take_of(line, count)
   local before, skip = #ids, line.got
-  if not line.numbers then
-    take_some(line, line.number, skip, count)
-  elseif queue.aging then
-    take_aged(line, count)
+  if not line.numbers then take_some(line, line.number, skip, count)
+  elseif queue.aging then take_aged(line, count)
   else
     for _, number in ipairs(line.numbers) do
       local size, left = redis.call('ZCOUNT', key_grouped, range_of(number)), count - #ids + before
@@ -232,9 +230,7 @@ local function choose_of_lines(most)
       if not line then
         leave_ready({ text })
         behind = behind - 1
-      elseif line.room >= 1 then
-        alive[#alive + 1] = line
-      end
+      elseif line.room >= 1 then alive[#alive + 1] = line end
     end
     left = take_turns(alive, left)
   end
