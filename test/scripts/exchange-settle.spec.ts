@@ -105,12 +105,12 @@ describe('completed', () => {
     expect(await q.admin.exists(q.key('completed'), q.key('results'), q.key('jobs'))).toBe(0);
   });
 
-  it('and kept, are deleted 500 at a time', async () => {
+  it('and kept, are deleted 400 at a time', async () => {
     const ids = Array.from({ length: 700 }, (_, i) => `j${i}`);
     await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, 'work\n{}']));
     await q.admin.zadd(q.key('completed'), ...ids.flatMap((id) => [1, id]));
     await q.exchange();
-    expect(await q.admin.zcard(q.key('completed'))).toBe(200);
+    expect(await q.admin.zcard(q.key('completed'))).toBe(300);
     await q.exchange();
     expect(await q.admin.exists(q.key('completed'), q.key('jobs'))).toBe(0);
   });
@@ -221,7 +221,7 @@ describe('dead', () => {
     expect(await q.engine.admin.get(QUEUE, 'old')).toBeNull();
   });
 
-  it('are deleted 500 at a time if the maximum was lowered', async () => {
+  it('are deleted 400 at a time if the maximum was lowered', async () => {
     const ids = Array.from({ length: 1_500 }, (_, i) => `j${i}`);
     await q.admin.hset(q.key('jobs'), ...ids.flatMap((id) => [id, 'work\n{}']));
     const now = await q.now();
@@ -229,8 +229,8 @@ describe('dead', () => {
     await q.hold('a');
     const tiny = q.engineWith({ deadMax: 0 });
     await q.exchange({ settled: [dead('a')] }, tiny);
-    expect(await q.admin.zcard(q.key('dead'))).toBe(1_001);
-    expect((await q.zset('dead')).at(0)).toBe('j500');
+    expect(await q.admin.zcard(q.key('dead'))).toBe(1_101);
+    expect((await q.zset('dead')).at(0)).toBe('j400');
   });
 });
 
