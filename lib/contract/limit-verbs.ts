@@ -37,7 +37,7 @@ export interface LimitsOverview {
 export interface GroupCounts {
   /** Jobs of the group wait, and its own limits let one start. */
   readonly ready: number;
-  /** The rate of the group is used up, whether further jobs wait or not. */
+  /** The rate of the group is used up, or no job waits but its last starts still count. */
   readonly resting: number;
 }
 
