@@ -14,20 +14,20 @@ if rule and arg_part == 'live' and parts.live then
   rule = parts.live
 end
 parts[arg_part] = rule
+local stored
 if parts.code or parts.live then
-  redis.call('HSET', key_limits, arg_field, cjson.encode(parts))
+  stored = cjson.encode(parts)
 elseif string.sub(arg_field, 1, 2) == 'n:' and redis.call('HEXISTS', key_lines, arg_field) == 1 then
   -- The entry is deleted together with its line, which may still have jobs.
-  redis.call('HSET', key_limits, arg_field, '{}')
-else
-  redis.call('HDEL', key_limits, arg_field)
+  stored = '{}'
 end
-local flags = flags_of(arg_field, limits_in(redis.call('HGET', key_limits, arg_field)))
+if stored then redis.call('HSET', key_limits, arg_field, stored) else redis.call('HDEL', key_limits, arg_field) end
+local flags = flags_of(arg_field, limits_in(stored))
 flag_limits(flags)
 -- If no rule needs these letters any more, workers claim ahead again. Many rules are not read: then the letters stay.
 local function is_lost(flag) return string.find(flags_before, flag, 1, true) and not string.find(flags, flag, 1, true) end
-local limited = redis.call('HGET', key_meta, 'limited')
-if limited and (is_lost('r') or is_lost('s')) and redis.call('HLEN', key_limits) <= rule_rulesRead then
+local limited = (is_lost('r') or is_lost('s')) and redis.call('HGET', key_meta, 'limited')
+if limited and redis.call('HLEN', key_limits) <= rule_rulesRead then
   local all, needed = redis.call('HGETALL', key_limits), ''
   for i = 1, #all, 2 do needed = needed .. flags_of(all[i], limits_in(all[i + 1])) end
   local function left(flag) return string.find(needed, flag, 1, true) and flag or '' end

@@ -5,16 +5,16 @@
 -- priority, in the given order. The other jobs go to the end.
 local function to_lines_again(ids, names, priorities, first)
   to_lines(ids, names, priorities)
-  local stalls, scores, heads, moved, settled = redis.call('HMGET', key_stalls, unpack(ids)), redis.call('ZMSCORE', key_grouped, unpack(ids)), {}, {}, {}
+  local stalls, scores, heads, moved, marked = redis.call('HMGET', key_stalls, unpack(ids)), redis.call('ZMSCORE', key_grouped, unpack(ids)), {}, {}, {}
   for i = #ids, 1, -1 do
     if stalls[i] or first[ids[i]] then
       local low, high = range_of(math.floor(scores[i] / rule_ranks))
       local head = heads[low] or redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
       heads[low] = math.max(tonumber(low), head - 1)
       moved[#moved + 1], moved[#moved + 2] = string.format('%d', heads[low]), ids[i]
-      if stalls[i] == '0' then settled[#settled + 1] = ids[i] end
+      if stalls[i] == '0' then marked[#marked + 1] = ids[i] end
     end
   end
   in_steps(moved, function(...) redis.call('ZADD', key_grouped, ...) end)
-  if #settled > 0 then redis.call('HDEL', key_stalls, unpack(settled)) end
+  if #marked > 0 then redis.call('HDEL', key_stalls, unpack(marked)) end
 end
