@@ -27,7 +27,7 @@ export const RULES = {
   rememberMs: 600_000,
   /** Maximum number of entries beyond their age or number that one call trims. */
   trimStep: 400,
-  /** Maximum number of limits of a queue for which a change of one reads all, to find out whether jobs may be claimed ahead. */
+  /** If a queue has more limits than this, a change of one does not read them all to find out whether jobs may be claimed ahead. */
   rulesRead: 200,
   /** Progress with more bytes is large in an event. The total size of such events is limited; the others are limited by number. */
   largeEvent: 1_024,

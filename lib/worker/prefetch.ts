@@ -195,7 +195,7 @@ export class StartPermit {
   private arrivedAt = 0;
   /** Whether an exchange was asked for, to renew the permit. */
   isAsked = false;
-  /** Whether jobs that waited for the permit have gone back, and none has started since. */
+  /** Whether the last call of `returns` returned true, and no job has started since. */
   private hasReturned = false;
 
   /** Whether a job may start now. */
@@ -213,8 +213,8 @@ export class StartPermit {
   }
 
   /**
-   * Whether jobs that waited for the permit must go back, if a group may be paused by now. True once until a job starts: otherwise
-   * none could ever start on a slow connection.
+   * Whether jobs that waited for the permit must go back, if a group may be paused by now. Until a job starts, every second call returns
+   * false: otherwise none could ever start on a slow connection.
    */
   returns(): boolean {
     this.hasReturned = this.isAsked && !this.hasReturned;

@@ -85,7 +85,7 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
       expect((await take(9)).ids).toEqual(['a.0']);
     });
 
-    it('although a hold of the queue was ended early, only at its end', async () => {
+    it('at the first end of a hold that was ended early', async () => {
       await set('g', { concurrency: 5 }, 'code');
       await hold('q', 1_000);
       await hold('q', -1);
@@ -94,7 +94,7 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
       expect(await mustStart()).toBe(false);
     });
 
-    it.each(['before', 'after'])('but keeps a breaker open that opened %s a hold', async (when) => {
+    it.each(['before', 'after'])('but starts no job of a breaker that opened %s a hold', async (when) => {
       await set('n:mail', { breaker: BREAKER });
       const named = (id: string, name: string) => job(id, { name, body: encodeBody(name, t.now, {}, '') });
       const open = () =>

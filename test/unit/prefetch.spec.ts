@@ -173,7 +173,7 @@ describe('claimed jobs that wait for a slot', () => {
   });
 });
 
-it('the jobs that wait for a permit to start go back once until one starts', () => {
+it('the jobs that wait for a permit to start go back at every second answer until one starts', () => {
   const permit = new StartPermit();
   const asked = vi.fn<() => void>();
   expect(permit.returns()).toBe(false);

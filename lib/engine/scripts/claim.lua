@@ -4,6 +4,7 @@
 -- exchanges.
 local last_seq = tonumber(redis.call('HGET', key_worker, 'seq'))
 if not last_seq or last_seq >= tonumber(arg_seq) then return 0 end
+-- The time only says why no job may start, which the worker learns from an exchange.
 local want = open_gate(math.min(arg_want, rule_claimMax), 0)
 if want < 1 then return 0 end
 
