@@ -15,7 +15,7 @@ local function tell(field, number, base)
   if number then
     local line = line_in(redis.call('HGET', key_lineStates, line_text(number)))
     waiting = line and size_of_line(numbers_in(line, number)) or 0
-    running = running_of(number)
+    running = running_of(line_text(number))
   elseif field == 'q' then
     running = redis.call('ZCARD', key_slots)
   elseif string.sub(field, 1, 2) == 's:' then

@@ -1,4 +1,4 @@
---@needs types, bodies, body-lines, names, lines, limits, json, workers, bell
+--@needs types, bodies, body-lines, names, slots, lines, limits, json, workers, bell
 -- Changes one part of a rule. A change at run time keeps the fields that it does not have, because several changes may be made at once.
 -- Jobs that run already count against a new concurrency, so the caller names the active sets.
 check_bodies()
@@ -57,7 +57,7 @@ if rule and most_running(rule) < math.huge then
       if arg_field == 'q' and not slot then
         redis.call('ZADD', key_slots, '0', id)
       elseif name and (slot or 0) < 1 then
-        redis.call('ZADD', key_slots, numbers_of({ name })[name] + keeps_slot(rule), id)
+        redis.call('ZADD', key_slots, line_text(numbers_of({ name })[name]) .. keeps_slot(rule), id)
       end
     end
   end

@@ -58,8 +58,8 @@ local function state_over_at(rule, text, now)
   return rule.breaker and mark ~= '' and math.huge or math.max(blocked, rule.rate and rate ~= '' and rate_over_at(rule.rate, rate, now) or 0)
 end
 
--- The fraction that is added to the number of a line in `slots`.
-local function keeps_slot(rule) return rule.order ~= 'strict' and 0 or rule.onDead == 'block' and 0.5 or 0.25 end
+-- The fraction that follows the number of a line in `slots`, as text.
+local function keeps_slot(rule) return rule.order ~= 'strict' and '' or rule.onDead == 'block' and '.5' or '.25' end
 
 -- Adds letters to the field `limited` of `meta`. They tell a claim what to look for: `r` a rate, `b` a hold or breaker, `n` limits by
 -- name, `g` groups, `o` limits of one group, `a` aging, `s` what else makes claimed jobs start at once (as `r` and `b` do). If there is

@@ -19,7 +19,7 @@ end
 local function release_slots(ids, how)
   local leaving, freed = {}, {}
   for i, score in ipairs(redis.call('ZMSCORE', key_slots, unpack(ids))) do
-    local number = score and tonumber(score)
+    local number = score and score + 0
     if number and (how == 'gone' or number % 1 == 0 or how == 'dead' and number % 1 == 0.25) then
       leaving[#leaving + 1] = ids[i]
       if number >= 1 then freed[#freed + 1], freed[#freed + 2] = '0', line_text(number) end
