@@ -280,6 +280,26 @@ it('leaves a group in `ready` while its job runs if many others are ready, and t
   expect(await q.zset('ready')).toHaveLength(1);
 });
 
+it.each([
+  ['b', 'a', 'c'],
+  ['b', 'c', 'a'],
+])(
+  'finds the running job of the second of two lines that are ready in the order %s, %s',
+  async (first, second, third) => {
+    await q.exchange({ want: 0 });
+    await q.engine.limits.set(QUEUE, 'g', 'live', { order: 'strict' });
+    await q.add(...[...'abcdefghi'].flatMap((id) => [member(id, id), member(id.repeat(2), id)]));
+    const lines = await q.hash('lines');
+    const before = (...ids: string[]) =>
+      q.admin.zadd(q.key('ready'), 'XX', ...ids.flatMap((id, i) => [1 + i, lines[`g:${id}`]!]));
+    await q.admin.zadd(q.key('ready'), 'XX', ...Object.values(lines).flatMap((line) => [9, line]));
+    await before(second);
+    expect(idsOf(await claim(2, { want: 1 }))).toEqual([second]);
+    await before(first, second);
+    expect(idsOf(await claim(3, { want: 2 }))).toEqual([first, third]);
+  },
+);
+
 it('claims jobs that were put into the line by hand, from a line that all such jobs share', async () => {
   await q.exchange({ want: 0 });
   await q.add(member('a', 'g'), job('x'), job('y', { priority: 3 }));
