@@ -145,7 +145,7 @@ export class LimitedClaim {
       bytes += Buffer.byteLength(job.body);
       return bytes > maxBytes && i > 0;
     });
-    const hasRate = tokens < Infinity || this.book.hasBlocks || this.book.flags.includes('r');
+    const hasRate = this.book.flags.includes('r');
     for (const { job, of } of over < 0 ? this.choices : this.choices.slice(0, over)) {
       if (used >= tokens) break;
       const name = of?.line.name === '' ? this.in.lineNameOf(job) : '';
@@ -158,8 +158,9 @@ export class LimitedClaim {
       this.queue.leave(job);
       if (of) of.count += 1;
       const cost = hasRate ? (decodeBody(job.body)?.options.cost ?? 1) : 1;
-      used += cost;
-      if (of) of.used += cost;
+      // The probe jobs of a breaker are counted, whatever they cost.
+      used += rule.rate ? cost : 1;
+      if (of) of.used += of.rule.rate ? cost : 1;
       if (!this.in.slots.has(job)) {
         if (of && of.most < Infinity) this.in.slots.set(job, { line: of.line, keep: keepOf(of.rule) });
         else if (rule.concurrency) this.in.slots.set(job, { line: null, keep: '' });

@@ -42,6 +42,19 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await state()).toBe('open');
   });
 
+  it.each(['q', 'n:a'])(
+    'lets as many probe jobs start as it says, whatever they cost (%s)',
+    async (field) => {
+      await set(field, { breaker: BREAKER });
+      await set('n:b', { rate: { max: 9, per: 1_000, window: 'fixed', burst: 9 } });
+      const cost2 = (id: string) => ({ ...named(id), body: encodeBody('a', t.now, { cost: 2 }, '') });
+      await t.add(cost2('a.1'), cost2('a.2'), cost2('a.3'));
+      await report({ failed: 3 }, field);
+      await t.advance(500);
+      expect((await take(9)).ids).toEqual(['a.1', 'a.2']);
+    },
+  );
+
   it('lets no job start while it is open, then some, and all once one of them completed', async () => {
     await set('q', { breaker: BREAKER });
     await t.add('a', 'b', 'c', 'd', 'e', 'f');

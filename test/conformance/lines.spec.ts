@@ -117,6 +117,12 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     expect([of('a'), of('b'), of('c')]).toEqual([5, 2, 5]);
   });
 
+  it('give no more jobs than asked for, also if each has room for one more', async () => {
+    await set('g', { concurrency: 2 });
+    await t.add(...some('a', 2), ...some('b', 2));
+    expect((await take(3)).ids).toEqual(['a.0', 'b.0', 'a.1']);
+  });
+
   it('give one job each before any gives a second one, in the order in which jobs start', async () => {
     const groups = Array.from({ length: 300 }, (_, i) => `g${100 + i}`);
     await t.add(...groups.flatMap((group) => some(group, 3)));

@@ -293,7 +293,7 @@ end
 
 local bodies, name = bodies_and_name(ids, arg_maxBytes)
 if bodies.err then return bodies end
-local is_cut, used, has_rate = #bodies < #ids, 0, tokens < math.huge or has_blocks or string.find(limited, 'r', 1, true)
+local is_cut, used, has_rate = #bodies < #ids, 0, string.find(limited, 'r', 1, true)
 
 -- How much a job counts against a rate.
 local function cost_of(body)
@@ -316,8 +316,9 @@ for i = 1, math.min(#ids, #bodies) do
     if body then
       whole[#whole + 1], whole_bodies[#whole + 1] = id, body
       local cost = has_rate and cost_of(body) or 1
-      used = used + cost
-      if line then line.count, line.used = line.count + 1, line.used + cost end
+      -- The probe jobs of a breaker are counted, whatever they cost.
+      used = used + (queue.rate and cost or 1)
+      if line then line.count, line.used = line.count + 1, line.used + (line.rule.rate and cost or 1) end
       if line and line.most < math.huge then
         slots[#slots + 1], slots[#slots + 2] = line.text .. keeps_slot(line.rule), id
       elseif queue.concurrency then
@@ -345,7 +346,7 @@ for _, line in ipairs(lines) do
     turn = line.got > 0 and math.max(turn, line.began) or turn
     local at = #states
     states[at + 1], states[at + 2] = line.text, next_turn .. ' ' .. line.priorities .. ' ' .. line.name
-    if line.used > 0 and line.state ~= nil then
+    if line.state ~= nil then
       line.next_in, line.state = charge_rate(line.name, line.rule, line.state, now, line.used)
       line.tokens = line.next_in > 0 and 0 or 1
     end
