@@ -470,22 +470,27 @@ export function inOrder({ jobs }: MemoryLine): MemoryJob[] {
 }
 
 /**
- * The jobs in the order of `aging`. Only the first job of each priority can be next. The next job is the one whose wait began
- * first, but a job with priority `p` counts as if its wait had begun `p * every / by` later.
+ * The first `count` jobs in the order of `aging`. Only the first job of each priority can be next. The next job is the one whose wait
+ * began first, but a job with priority `p` counts as if its wait had begun `p * every / by` later.
  */
-export function agedOrder({ jobs }: MemoryLine, { every, by }: AgingRule): MemoryJob[] {
-  const since = ({ body }: MemoryJob) => {
-    const read = decodeBody(body);
-    return read?.options.runnableAt ?? read?.createdAt ?? 0;
-  };
+export function agedOrder({ jobs }: MemoryLine, { every, by }: AgingRule, count: number): MemoryJob[] {
   const heads = [...jobs]
     .toSorted(([a], [b]) => a - b)
-    .map(([priority, { jobs: some }]) => ({ lead: (priority * every) / by, left: [...some] }));
-  const keyOf = ({ lead, left: [first] }: (typeof heads)[number]) => (first ? since(first) + lead : Infinity);
+    .map(([priority, { jobs: some }]) => {
+      const left = [...some];
+      const placeAt = (at: number) => {
+        const read = left[at] && decodeBody(left[at].body);
+        const since = read?.options.runnableAt ?? read?.createdAt ?? 0;
+        return at < left.length ? since + (priority * every) / by : Infinity;
+      };
+      return { left, at: 0, place: placeAt(0), placeAt };
+    });
   const ordered: MemoryJob[] = [];
-  for (let left = heads.reduce((sum, head) => sum + head.left.length, 0); left > 0; left--) {
-    const first = heads.reduce((a, b) => (keyOf(b) < keyOf(a) ? b : a));
-    ordered.push(first.left.shift()!);
+  while (heads.length > 0 && ordered.length < count) {
+    const first = heads.reduce((a, b) => (b.place < a.place ? b : a));
+    if (first.place === Infinity) break;
+    ordered.push(first.left[first.at++]!);
+    first.place = first.placeAt(first.at);
   }
   return ordered;
 }
