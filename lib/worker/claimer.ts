@@ -370,7 +370,7 @@ export class Claimer extends SlotUser {
         track.seq = call.seq;
         if (answer.kind === 'exchanged')
           this.parts.listeners?.confirmed(call.settled, [...answer.lost, ...(answer.cancelled ?? [])]);
-        this.takeJobs(answer, call.want, this.answeredAt - track.sentAt, isRepeating);
+        this.takeJobs(answer, call.want, track, isRepeating);
       } else {
         const other = this.onItsWay(track === this.first ? this.second : this.first);
         this.leaseLost([...call.settled, ...other, ...this.renew()]);
@@ -386,7 +386,8 @@ export class Claimer extends SlotUser {
     this.tellQuiet();
   }
 
-  private takeJobs(answer: Answered, asked: number, tookMs: number, isRepeated: boolean): void {
+  private takeJobs(answer: Answered, asked: number, track: Track, isRepeated: boolean): void {
+    const tookMs = this.answeredAt - track.sentAt;
     const supply = supplyOf(answer, asked);
     const jobs = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
     const { runner } = this.parts;
@@ -411,9 +412,9 @@ export class Claimer extends SlotUser {
       // A call that waited at the doorbell says nothing about the speed of the connection.
       this.prefetch.received(jobs.length, chars, answer.kind === 'exchanged' ? tookMs : null);
     }
-    // If large bodies took long to arrive, the next answer would take long too. So its age is not counted.
-    const ageMs = this.prefetch.isNarrow ? 0 : answer.kind === 'exchanged' ? tookMs : (answer.ageMs ?? 0);
-    this.permit.renew(supply !== 'paused', ageMs, wasWaiting);
+    // If large bodies took long to arrive, the next answer would take long too. So that time is not counted.
+    const [age, read] = answer.kind === 'exchanged' ? [tookMs, track.busyMs()] : [answer.ageMs ?? 0, 0];
+    this.permit.renew(supply !== 'paused', this.prefetch.isNarrow ? read : age, wasWaiting, read);
     this.claimAnswered(asked, supply);
     this.parts.answered(answer, supply);
     if (!this.open || supply === 'paused') this.giveBackClaims();

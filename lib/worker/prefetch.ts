@@ -193,6 +193,8 @@ export class Claims {
 export class StartPermit {
   private until = -Infinity;
   private arrivedAt = 0;
+  /** Since when answers do not count because the event loop was blocked. Infinity if the last one counted. */
+  private refusedAt = Infinity;
   /** Whether an exchange was asked for, to renew the permit. */
   isAsked = false;
   /** Whether the last call of `returns` returned true, and no job has started since. */
@@ -228,14 +230,26 @@ export class StartPermit {
 
   /**
    * An answer says whether the queue is open. The call was sent `ms` ago, so the permit counts from then. If jobs already waited
-   * when it was sent, the permit counts from now: otherwise no job could ever start on a slow connection.
+   * when it was sent, it counts from when the answer came: otherwise no job could ever start on a slow connection. The answer
+   * was unread for at most `busyMs`.
    */
-  renew(isOpen: boolean, ms: number, isWaiting: boolean): void {
+  renew(isOpen: boolean, ms: number, isWaiting: boolean, busyMs: number): void {
     const now = performance.now();
     const askedAt = now - ms;
-    const from = isWaiting && askedAt >= this.arrivedAt ? now : askedAt;
+    const from = isWaiting && askedAt >= this.arrivedAt ? this.cameAt(now, askedAt, busyMs) : askedAt;
     this.until = isOpen ? Math.max(this.until, from + RULES.startMs) : -Infinity;
     this.isAsked = false;
+  }
+
+  /**
+   * If the event loop was blocked, the queue may have been paused after the answer came. The answer to the next call counts in any
+   * case: otherwise no job could start while other handlers block the event loop again and again.
+   */
+  private cameAt(now: number, askedAt: number, busyMs: number): number {
+    const mayCount = busyMs <= RULES.startMs || askedAt >= this.refusedAt;
+    const from = askedAt >= this.refusedAt ? now : now - busyMs;
+    this.refusedAt = mayCount ? Infinity : Math.min(this.refusedAt, now);
+    return from;
   }
 }
 

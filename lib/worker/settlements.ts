@@ -103,6 +103,8 @@ export class Track {
   /** The call in flight. */
   call: ExchangeCall | null = null;
   sentAt = 0;
+  /** How long the event loop had been active when the call was sent. */
+  private activeAtSend = 0;
   private isRepeated = false;
   private timer: NodeJS.Timeout | undefined;
 
@@ -116,7 +118,13 @@ export class Track {
   sent(call: ExchangeCall): void {
     this.call = call;
     this.sentAt = performance.now();
+    this.activeAtSend = performance.eventLoopUtilization().active;
     this.isRepeated = false;
+  }
+
+  /** How long the event loop was active since the call was sent. The answer may have been unread for so long. */
+  busyMs(): number {
+    return performance.eventLoopUtilization().active - this.activeAtSend;
   }
 
   again(afterMs: number, send: () => void): void {

@@ -91,6 +91,38 @@ describe('once pause() has resolved', () => {
     await app.queue.resume();
     await until(() => started === 1_900, PATIENT);
   });
+
+  it('no job starts that waited for a slot while the event loop was blocked', async () => {
+    let started = 0;
+    let atEndOfBlock = 0;
+    const app = await bootQueue(redis, {
+      concurrency: 1,
+      handlers: {
+        one: () => void started++,
+        blocks: () => {
+          // The answer to the exchange before this job is unread. It says that the queue is open.
+          void app.get<QueueEngine>(QUEUE_ENGINE).admin.pause('work');
+          const end = performance.now() + BLOCK_MS;
+          while (performance.now() < end);
+          atEndOfBlock = started;
+        },
+      },
+      queue: { events: false },
+      watch: false,
+    });
+    for (let round = 0; round < 3; round++) {
+      started = atEndOfBlock = 0;
+      await app.queue.pause();
+      await app.queue.addBulk(jobs(1_000));
+      await app.queue.addBulk([{ name: 'blocks', data: 1 }, ...jobs(900)]);
+      await app.queue.resume();
+      await until(() => atEndOfBlock > 0, PATIENT);
+      await until(async () => (await app.queue.counts()).active === 0, PATIENT);
+      expect(started).toBe(atEndOfBlock);
+      await app.queue.resume();
+      await until(() => started === 1_900, PATIENT);
+    }
+  });
 });
 
 it('once group().pause() has resolved, no prefetched job of the group starts', async () => {

@@ -1,5 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { RULES } from '#lib/job/rules.js';
 import { Prefetch, PrefetchTimeout, StartPermit } from '#lib/worker/prefetch.js';
 import { atEnd } from '../support/cleanup.js';
 
@@ -180,12 +181,34 @@ it('the jobs that wait for a permit to start go back at every second answer unti
   for (const expected of [true, false, true, false]) {
     expect(permit.starts() || permit.ask(asked)).toBe(false);
     expect(permit.returns()).toBe(expected);
-    permit.renew(true, 10_000, false);
+    permit.renew(true, 10_000, false, 0);
   }
   permit.ask(asked);
   expect(permit.returns()).toBe(true);
-  permit.renew(true, 0, false);
+  permit.renew(true, 0, false, 0);
   expect(permit.starts()).toBe(true);
   permit.ask(asked);
   expect(permit.returns()).toBe(true);
+});
+
+it('an answer that was unread while the event loop was blocked lets no waiting job start; the one to the next call does', () => {
+  const permit = new StartPermit();
+  now += 10_000;
+  permit.arrive();
+  const answer = (sentMsAgo: number, busyMs: number) => {
+    permit.renew(true, sentMsAgo, true, busyMs);
+    return permit.starts();
+  };
+  now += 5_000;
+  expect(answer(900, RULES.startMs + 1)).toBe(false);
+  // Another call was in flight at the same time.
+  expect(answer(800, RULES.startMs + 1)).toBe(false);
+  now += 700;
+  expect(answer(700, 700)).toBe(true);
+  now += 700;
+  expect(answer(700, 700)).toBe(false);
+  // A slow connection, not a blocked event loop.
+  expect(answer(700, 30)).toBe(true);
+  now += RULES.startMs - 29;
+  expect(permit.starts()).toBe(false);
 });
