@@ -222,7 +222,7 @@ export class Claimer extends SlotUser {
     for (const job of ids ? this.claims.drop(ids) : this.claims.clear()) {
       const { name, options } = decodeBody(job.body) ?? { name: '', options: NO_OPTIONS };
       if (isSuspect(job)) this.suspects -= 1;
-      this.parts.runner.notStarted(name, options);
+      this.parts.runner.goesBack(job.id, name, options);
       this.settle({ id: job.id, name, attempt: job.failed + 1, durationUs: 0 }, UNSTARTED);
     }
   }

@@ -60,6 +60,8 @@ export interface RunnerParts {
   readonly trace?: ((run: Run) => RunTrace) | undefined;
   /** Called exactly once for each job that was started. */
   readonly ended: (run: EndedRun) => void;
+  /** Called for each claimed job that goes back without a run. */
+  readonly goesBack?: (id: string, digest: string | undefined) => void;
 }
 
 /**
@@ -157,8 +159,14 @@ export class Runner implements NoteWriter {
     this.failureLog.flush();
   }
 
+  /** A claimed job goes back without a run. */
+  goesBack(id: string, name: string, options: StoredJobOptions): void {
+    this.parts.goesBack?.(id, options.digest);
+    this.notStarted(name, options);
+  }
+
   /** The handler of a claimed job is not called, so limits must not count its start. */
-  notStarted(name: string, { group, cost = 1 }: StoredJobOptions): void {
+  private notStarted(name: string, { group, cost = 1 }: StoredJobOptions): void {
     if (!this.startsAtOnce) return;
     // One call takes back the starts of all jobs that one answer brought.
     if (this.unused.size === 0) queueMicrotask(() => this.takeBackUnused());

@@ -146,6 +146,8 @@ type Confirmed = Pick<JobListeners, 'confirmed' | 'dropped'>;
 export class EndedKeys implements Confirmed {
   /** The digests of runs whose outcome is not confirmed, by job id. */
   private readonly digests = new Map<string, string>();
+  /** The same of jobs that go back without a run. The store ends those that were cancelled. */
+  private readonly returned = new Map<string, string>();
   private readonly calls = new Set<Promise<void>>();
 
   constructor(
@@ -158,11 +160,22 @@ export class EndedKeys implements Confirmed {
     if (digest !== undefined && outcome) this.digests.set(id, digest);
   }
 
+  goesBack(id: string, digest: string | undefined): void {
+    if (digest !== undefined) this.returned.set(id, digest);
+  }
+
   confirmed(settled: readonly { readonly id: string }[], refused: readonly string[]): void {
     this.listeners?.confirmed(settled, refused);
-    if (this.digests.size === 0) return;
-    const digests = settled.map(({ id }) => this.digests.get(id)).filter((digest) => digest !== undefined);
-    for (const { id } of settled) this.digests.delete(id);
+    if (this.digests.size + this.returned.size === 0) return;
+    const ids = settled.map(({ id }) => id);
+    const digests = [
+      ...ids.map((id) => this.digests.get(id)),
+      ...refused.map((id) => this.returned.get(id)),
+    ].filter((digest) => digest !== undefined);
+    for (const id of ids) {
+      this.digests.delete(id);
+      this.returned.delete(id);
+    }
     if (digests.length === 0) return;
     const call = this.free(digests).finally(() => this.calls.delete(call));
     this.calls.add(call);
@@ -171,6 +184,7 @@ export class EndedKeys implements Confirmed {
   dropped(): void {
     this.listeners?.dropped();
     this.digests.clear();
+    this.returned.clear();
   }
 
   /** Resolves when no call is in flight. */

@@ -121,6 +121,7 @@ export class WorkerPool {
         this.keys.ended(run.id, run.digest, run.outcome);
         this.claimer.ended(run);
       },
+      goesBack: (id, digest) => this.keys.goesBack(id, digest),
       reports: RunReports.of(queue.name, engine.limits, queue.limits),
       listeners,
       ...(telemetry && { trace: (run) => telemetry.running(run, this.worker) }),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { QueueEngine } from '#lib/contract/engine.js';
+import { realPause } from '#lib/contract/retry.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { QueueFullError, UnrecoverableError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
@@ -253,6 +254,38 @@ describe('a job with a key', () => {
     failing.open();
     await until(() => runs.length === 2, { ...PATIENT, what: () => 'the last one runs' });
     expect(runs).toEqual([1, 2]);
+  });
+
+  it('runs the last one at once if the one before was cancelled after its claim, and before it started', async () => {
+    let probe: () => unknown = () => undefined;
+    const runs: unknown[] = [];
+    const { queue } = await bootQueue(redis, {
+      concurrency: 1,
+      handlers: { job: ({ data }) => (data === 'gate' ? probe() : data === 0 || runs.push(data)) },
+      watch: false,
+    });
+    const options = { unique: { key: 'k', onDuplicate: 'keepLast' } } as const;
+    const fast = Array.from({ length: 300 }, () => ({ name: 'job', data: 0 }));
+    // On a slow machine, the job may have gone back before it is cancelled.
+    for (let answer: unknown; answer !== 'signalled';) {
+      await queue.obliterate({ force: true });
+      await queue.pause();
+      await queue.addBulk([...fast, { name: 'job', data: 'gate' }]);
+      const { id } = await queue.add('job', 1, options);
+      await queue.addBulk(fast);
+      const probed = latch();
+      probe = async () => {
+        await queue.add('job', 2, options);
+        answer = await queue.cancel(id);
+        probed.open();
+        // Meanwhile the worker gives back the jobs that it has claimed ahead.
+        await realPause(100);
+      };
+      await queue.resume();
+      await probed.promise;
+    }
+    await until(() => runs.length > 0, { ...PATIENT, what: () => 'the last one runs' });
+    expect(runs).toEqual([2]);
   });
 
   it('lets the last one run although the process stopped right after the previous one', async () => {

@@ -40,7 +40,7 @@ function claimerOf(given: Given = {}) {
     queue: 'work',
     leaseMs: 1_000,
     slots: new Slots(1_000),
-    runner: { runs: new LinkedSet(), start: starts, notStarted: () => {} } as never,
+    runner: { runs: new LinkedSet(), start: starts, goesBack: () => {} } as never,
     leases: { holds: () => {}, renamed: () => {} } as never,
     answered: () => {},
     looked: () => {},
