@@ -288,7 +288,7 @@ it.each([
   async (first, second, third) => {
     await q.exchange({ want: 0 });
     await q.engine.limits.set(QUEUE, 'g', 'live', { order: 'strict' });
-    await q.add(...[...'abcdefghi'].flatMap((id) => [member(id, id), member(id.repeat(2), id)]));
+    await q.add(...'abcdefghi'.split('').flatMap((id) => [member(id, id), member(id.repeat(2), id)]));
     const lines = await q.hash('lines');
     const before = (...ids: string[]) =>
       q.admin.zadd(q.key('ready'), 'XX', ...ids.flatMap((id, i) => [1 + i, lines[`g:${id}`]!]));
