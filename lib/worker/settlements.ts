@@ -1,3 +1,5 @@
+// The global `performance` may be that of fake timers.
+import { performance as hooks } from 'node:perf_hooks';
 import type { ExchangeCall } from '../contract/engine.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
 import type { JobListeners } from './job-listeners.js';
@@ -118,13 +120,13 @@ export class Track {
   sent(call: ExchangeCall): void {
     this.call = call;
     this.sentAt = performance.now();
-    this.activeAtSend = performance.eventLoopUtilization().active;
+    this.activeAtSend = hooks.eventLoopUtilization().active;
     this.isRepeated = false;
   }
 
   /** How long the event loop was active since the call was sent. The answer may have been unread for so long. */
   busyMs(): number {
-    return performance.eventLoopUtilization().active - this.activeAtSend;
+    return hooks.eventLoopUtilization().active - this.activeAtSend;
   }
 
   again(afterMs: number, send: () => void): void {
