@@ -69,10 +69,7 @@ const WORSE: Record<string, Patch> = {
 
 /** More of them, for queues with limits and groups. */
 const WORSE_AT_GROUPS: Record<string, Patch> = {
-  'counts no running jobs of a group': instead('claim-limited', [
-    'running_by and (running_by[number] or 0) or running_of(number)',
-    '0',
-  ]),
+  'counts no running jobs of a group': instead('claim-limited', ['and running_of(text) or 0', 'and 0']),
   'counts jobs that have ended': instead('exchange', [
     /return #leaving > 0 and redis\.call\('ZREM', KEYS\[\d+\], unpack\(leaving\)\) > 0/,
     '',
@@ -82,8 +79,8 @@ const WORSE_AT_GROUPS: Record<string, Patch> = {
     '',
   ]),
   'starts the next of a strict order while the one before waits for its retry': instead('claim-limited', [
-    /rule\.order ~= 'strict' and 0 or/,
-    '0 or',
+    /rule\.order ~= 'strict' and '' or/,
+    "'' or",
   ]),
   'does a repeated claim again': instead('claim-limited', ['if last_seq == seq then', 'if false then']),
 };
