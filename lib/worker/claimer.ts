@@ -21,7 +21,7 @@ import type { LeaseKeeper } from './lease-keeper.js';
 import { Claims, Prefetch, PrefetchTimeout, StartPermit } from './prefetch.js';
 import { isSuspect } from './run.js';
 import type { EndedRun, Runner } from './runner.js';
-import { Settlements, Track } from './settlements.js';
+import { Settlements, Track, type Took } from './settlements.js';
 import type { SharedStarts } from './shared-starts.js';
 import { SlotUser, type Slots } from './slots.js';
 import { UNSTARTED } from './verdict.js';
@@ -370,7 +370,7 @@ export class Claimer extends SlotUser {
         track.seq = call.seq;
         if (answer.kind === 'exchanged')
           this.parts.listeners?.confirmed(call.settled, [...answer.lost, ...(answer.cancelled ?? [])]);
-        this.takeJobs(answer, call.want, track, isRepeating);
+        this.takeJobs(answer, call.want, track.took(this.answeredAt), isRepeating);
       } else {
         const other = this.onItsWay(track === this.first ? this.second : this.first);
         this.leaseLost([...call.settled, ...other, ...this.renew()]);
@@ -386,8 +386,7 @@ export class Claimer extends SlotUser {
     this.tellQuiet();
   }
 
-  private takeJobs(answer: Answered, asked: number, track: Track, isRepeated: boolean): void {
-    const tookMs = this.answeredAt - track.sentAt;
+  private takeJobs(answer: Answered, asked: number, { tookMs, busyMs }: Took, isRepeated: boolean): void {
     const supply = supplyOf(answer, asked);
     const jobs = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
     const { runner } = this.parts;
@@ -413,8 +412,9 @@ export class Claimer extends SlotUser {
       this.prefetch.received(jobs.length, chars, answer.kind === 'exchanged' ? tookMs : null);
     }
     // If large bodies took long to arrive, the next answer would take long too. So that time is not counted.
-    const [age, read] = answer.kind === 'exchanged' ? [tookMs, track.busyMs()] : [answer.ageMs ?? 0, 0];
-    this.permit.renew(supply !== 'paused', this.prefetch.isNarrow ? read : age, wasWaiting, read);
+    const [age, read] = answer.kind === 'exchanged' ? [tookMs, busyMs] : [answer.ageMs ?? 0, 0];
+    const { isNarrow } = this.prefetch;
+    this.permit.renew(supply !== 'paused', isNarrow ? 0 : age, wasWaiting, isNarrow ? 0 : read);
     this.claimAnswered(asked, supply);
     this.parts.answered(answer, supply);
     if (!this.open || supply === 'paused') this.giveBackClaims();

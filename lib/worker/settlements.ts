@@ -98,6 +98,12 @@ function charsOf(outcome: Outcome): number {
   return (outcome.keep?.result?.length ?? 0) + (outcome.eventResult?.result?.length ?? 0);
 }
 
+/** How long a call took, and how long of it the event loop was active: so long the answer may have been unread. */
+export interface Took {
+  readonly tookMs: number;
+  readonly busyMs: number;
+}
+
 /** One of the two sequences of exchanges of a worker. Each has its own numbers and one call in flight. */
 export class Track {
   /** The number of the last answered call. */
@@ -124,9 +130,9 @@ export class Track {
     this.isRepeated = false;
   }
 
-  /** How long the event loop was active since the call was sent. The answer may have been unread for so long. */
-  busyMs(): number {
-    return hooks.eventLoopUtilization().active - this.activeAtSend;
+  /** `at`: when the answer was read. */
+  took(at: number): Took {
+    return { tookMs: at - this.sentAt, busyMs: hooks.eventLoopUtilization().active - this.activeAtSend };
   }
 
   again(afterMs: number, send: () => void): void {
