@@ -474,23 +474,24 @@ export function inOrder({ jobs }: MemoryLine): MemoryJob[] {
  * began first, but a job with priority `p` counts as if its wait had begun `p * every / by` later.
  */
 export function agedOrder({ jobs }: MemoryLine, { every, by }: AgingRule, count: number): MemoryJob[] {
+  const placeOf = (job: MemoryJob | undefined, lead: number) => {
+    if (!job) return Infinity;
+    const read = decodeBody(job.body);
+    return (read?.options.runnableAt ?? read?.createdAt ?? 0) + lead;
+  };
   const heads = [...jobs]
     .toSorted(([a], [b]) => a - b)
     .map(([priority, { jobs: some }]) => {
       const left = [...some];
-      const placeAt = (at: number) => {
-        const read = left[at] && decodeBody(left[at].body);
-        const since = read?.options.runnableAt ?? read?.createdAt ?? 0;
-        return at < left.length ? since + (priority * every) / by : Infinity;
-      };
-      return { left, at: 0, place: placeAt(0), placeAt };
+      const lead = (priority * every) / by;
+      return { left, lead, at: 0, place: placeOf(left[0], lead) };
     });
   const ordered: MemoryJob[] = [];
   while (heads.length > 0 && ordered.length < count) {
     const first = heads.reduce((a, b) => (b.place < a.place ? b : a));
     if (first.place === Infinity) break;
     ordered.push(first.left[first.at++]!);
-    first.place = first.placeAt(first.at);
+    first.place = placeOf(first.left[first.at], first.lead);
   }
   return ordered;
 }

@@ -246,10 +246,9 @@ export class StartPermit {
    * case: otherwise no job could start while other handlers block the event loop again and again.
    */
   private cameAt(now: number, askedAt: number, busyMs: number): number {
-    const mayCount = busyMs <= RULES.startMs || askedAt >= this.refusedAt;
-    const from = askedAt >= this.refusedAt ? now : now - busyMs;
-    this.refusedAt = mayCount ? Infinity : Math.min(this.refusedAt, now);
-    return from;
+    const isNext = askedAt >= this.refusedAt;
+    this.refusedAt = isNext || busyMs <= RULES.startMs ? Infinity : Math.min(this.refusedAt, now);
+    return isNext ? now : now - busyMs;
   }
 }
 

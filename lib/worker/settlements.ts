@@ -98,7 +98,7 @@ function charsOf(outcome: Outcome): number {
   return (outcome.keep?.result?.length ?? 0) + (outcome.eventResult?.result?.length ?? 0);
 }
 
-/** How long a call took, and how long of it the event loop was active: so long the answer may have been unread. */
+/** How long a call took, and how much of that time the event loop was active. The answer may have been unread for that long. */
 export interface Took {
   readonly tookMs: number;
   readonly busyMs: number;
