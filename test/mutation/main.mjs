@@ -2,6 +2,8 @@
 // the mistakes that these do not detect, the model with a fixed seed. Ends with the numbers and the score. survivors.json has each
 // mistake that no test detects, with the reason why none can, or need not.
 //
+// results.tsv has the numbers of each file from the last run that tried it.
+//
 //   npm run test:mutation -- [scripts and fragments, such as exchange shared/rates]
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,6 +14,7 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const CHILDREN = 2;
+const RESULTS = join(HERE, 'results.tsv');
 const MIN_SCORE = 95;
 
 const only = process.argv.slice(2);
@@ -79,6 +82,7 @@ function readLines(path) {
     .map((line) => JSON.parse(line));
 }
 
+/** The rows of the mutants that were tried, with those of other files from earlier runs. */
 function table(mutants) {
   const rows = new Map();
   for (const { id, killedBy } of mutants) {
@@ -89,10 +93,15 @@ function table(mutants) {
     rows.set(file, row);
   }
   const head = ['script', 'mutants', 'killed by the model', 'killed by the specs', 'survived'];
-  const lines = [...rows]
-    .toSorted(([a], [b]) => (a < b ? -1 : 1))
-    .map(([file, row]) => [file, ...Object.values(row)]);
-  const sum = (at) => lines.reduce((total, line) => total + line[at], 0);
+  const isThere = (file) => existsSync(join(ROOT, `lib/engine/scripts/${file}.lua`));
+  const earlier = readFileSync(RESULTS, 'utf8')
+    .split('\n')
+    .map((line) => line.split('\t'));
+  const lines = [
+    ...earlier.filter(([file]) => isThere(file) && !rows.has(file)),
+    ...[...rows].map(([file, row]) => [file, ...Object.values(row)]),
+  ].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const sum = (at) => lines.reduce((total, line) => total + Number(line[at]), 0);
   return [head, ...lines, ['all', sum(1), sum(2), sum(3), sum(4)]]
     .map((cells) => `${cells.join('\t')}\n`)
     .join('');
@@ -127,8 +136,8 @@ const survivors = left.filter(({ killedBy }) => killedBy === null);
 const reasons = JSON.parse(readFileSync(join(HERE, 'survivors.json'), 'utf8'));
 const unexplained = survivors.filter((mutant) => !(mutant.key in reasons));
 for (const mutant of unexplained) console.log(`no reason is given for ${JSON.stringify(mutant.key)}`);
-if (only.length === 0) writeFileSync(join(HERE, 'results.tsv'), table(mutants));
-else process.stdout.write(table(mutants));
+// Single mutants say nothing about a file.
+if (!only.some((name) => name.includes(':'))) writeFileSync(RESULTS, table(mutants));
 const killed = mutants.length - survivors.length;
 const score = (100 * killed) / mutants.length;
 console.log(
