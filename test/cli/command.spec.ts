@@ -34,6 +34,13 @@ describe('what is asked of the command itself', () => {
   });
 });
 
+it('options of all commands may be before the command', async () => {
+  const { code, err } = await run('-u', 'redis://127.0.0.1:1', '--json', 'queues');
+  expect([code, err]).toEqual([1, expect.stringMatching(/127\.0\.0\.1:1/)]);
+  expect((await run('--url=redis://127.0.0.1:1', 'queues', '--help')).out).toMatch(/^Usage: godwit queues/);
+  expect((await run('--help', 'queues')).out).toMatch(/^Usage: godwit queues/);
+});
+
 it('a program that runs commands one after the other collects no listeners', async () => {
   const { stdout, stderr } = process;
   const ofSignals = () => ['SIGINT', 'SIGTERM'].map((signal) => process.listenerCount(signal));

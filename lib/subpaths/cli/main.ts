@@ -67,7 +67,7 @@ const ABSENT = /NOT_FOUND$|^GODWIT_UNKNOWN_QUEUE$/;
 export async function main(args: string[]): Promise<number> {
   const output = standardOutput();
   try {
-    return await run(args, output);
+    return await run(commandFirst(args), output);
   } catch (error) {
     if (error instanceof UsageError) {
       output.printError(
@@ -93,6 +93,20 @@ function messageFor(error: GodwitError): string {
   if (error instanceof RedisRefusedError && error.reply === 'MOVED')
     return `${error.message}; for a Redis Cluster add --cluster`;
   return error.message;
+}
+
+/** Options may also be before the command, so they are moved behind it. */
+function commandFirst(args: readonly string[]): string[] {
+  let at = 0;
+  while (args[at]?.startsWith('-')) {
+    const word = args[at]!;
+    const ofText = Object.entries(GLOBAL).some(
+      ([name, form]) =>
+        form.type === 'string' && (word === `--${name}` || ('short' in form && word === `-${form.short}`)),
+    );
+    at += ofText ? 2 : 1;
+  }
+  return at < args.length ? [args[at]!, ...args.slice(0, at), ...args.slice(at + 1)] : [...args];
 }
 
 async function run([name, ...args]: string[], output: Output): Promise<number> {
