@@ -79,7 +79,7 @@ describe('a queue of a real BullMQ', () => {
       code: 1,
       applied: false,
       queues: [
-        { queue: 'work', schedules: 2, left: [{ what: '1 failed jobs' }], lost: { 'backoff "own"': 1 } },
+        { queue: 'work', schedules: 2, left: [{ what: '1 failed job' }], lost: { 'backoff "own"': 1 } },
       ],
     });
     expect((await app.queue.counts()).waiting).toBe(0);
@@ -150,12 +150,62 @@ describe('a queue of a real BullMQ', () => {
     await bull.upsertJobScheduler('fast', { every: 200 }, { name: 'x' });
     const { code, out } = await run('--apply', '--yes');
     expect(code).toBe(1);
-    expect(out).toMatch(/^work: left +1 parents of flows: .*no flows$/m);
+    expect(out).toMatch(/^work: left +1 parent of a flow: .*no flows$/m);
     expect(out).toMatch(/^work: left +job .*: it is the child of a flow; Godwit has no flows$/m);
     expect(out).toMatch(/^work: left +job \d+: .*bytes/m);
     expect(out).toMatch(/^work: left +schedule fast: .*every/m);
     // An occurrence that was due waits as a job like any other.
     expect((await app.queue.jobs({ state: 'waiting' })).jobs).toMatchObject([{ name: 'x' }]);
+  });
+
+  it('names the global limits of a queue, and how to set them here', async () => {
+    const bull = bullQueue();
+    await bull.setGlobalConcurrency(3);
+    await bull.setGlobalRateLimit(10, 1_000);
+    await bull.add('x', null);
+    await bull.pause();
+    const { code, queues } = await report('--apply', '--yes');
+    const limits = queues[0].left.map(({ why }: { why: string }) => /set (--.*) sets/.exec(why)?.[1]);
+    expect([code, limits]).toEqual([1, ['--concurrency 3', '--rate 10/1000ms']]);
+    const set = godwitOn(redis, 'limits', 'work', 'set', '--concurrency', '3', '--rate', '10/1000ms');
+    expect(await set.result()).toMatchObject({ code: 0 });
+  });
+
+  it('copies a queue whose name Godwit refuses under another name, and the others without it', async () => {
+    const app = await bootQueue(redis, { watch: false });
+    const bull = bullQueue();
+    const high = new Queue('work high', { connection: connection() });
+    atEnd(() => high.close());
+    await bull.pause();
+    await bull.add('x', 1);
+    await high.add('y', 2);
+    await high.add('z', 3);
+    const all = await report('--apply', '--yes');
+    expect(all.code).toBe(1);
+    expect(all.queues).toMatchObject([
+      { queue: 'work high', left: [{ what: 'the queue', why: expect.stringMatching(/queue name.*--to/) }] },
+      { queue: 'work', jobs: { wait: 1 }, left: [] },
+    ]);
+    await high.pause();
+    // BullMQ counts the ids of each queue.
+    expect(await report('work high', '--to', 'work', '--apply', '--yes')).toMatchObject({
+      code: 1,
+      queues: [{ jobs: { wait: 1 }, left: [{ what: 'job 1', why: 'another job has this id here' }] }],
+    });
+    expect(await report('work high', '--to', 'work-high', '--apply', '--yes')).toMatchObject({
+      code: 0,
+      queues: [{ queue: 'work high', jobs: { wait: 1 }, left: [] }],
+    });
+    const { jobs } = await app.queue.jobs({ state: 'waiting' });
+    expect(jobs.map(({ name }) => name)).toEqual(['x', 'z']);
+    expect(await run('work', 'work high', '--to', 'work')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/--to is for one queue, got 2/),
+    });
+    expect(await run('work high', '--to', 'a b')).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/queue name/),
+    });
   });
 
   it('plans what --apply does, and lists the jobs that cannot be moved', async () => {

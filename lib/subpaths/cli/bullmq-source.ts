@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis';
-import { quoted } from '../../job/text.js';
+import { counted, quoted } from '../../job/text.js';
 import type { JobOptions } from '../../options/job-options.js';
 import type { ScheduleRule, ScheduledJobOptions } from '../../options/schedule-options.js';
 
@@ -56,6 +56,9 @@ interface BullOptions {
   readonly removeOnComplete?: boolean | number | { readonly age?: number };
 }
 
+/** Why completed jobs are left. Nobody needs to do anything about them. */
+export const HAVE_RUN = 'they have run';
+
 /** Reads the keys of BullMQ 5 and 6. It writes a single key, which lists the moved jobs. */
 export class BullSource {
   private readonly client: Redis;
@@ -101,23 +104,42 @@ export class BullSource {
     return (await this.client.hget(this.key(queue, 'meta'), 'paused')) === '1';
   }
 
-  /** Kinds of jobs that cannot be moved at all, with their number. */
+  /** Kinds of jobs that cannot be moved at all, with their number, and limits of the queue. */
   async others(queue: string): Promise<LeftBehind[]> {
-    const [active, parents, groups, completed] = await Promise.all([
+    const [active, parents, groups, completed, limits] = await Promise.all([
       this.client.llen(this.key(queue, 'active')),
       this.client.zcard(this.key(queue, 'waiting-children')),
       this.client.exists(this.key(queue, 'groups')),
       this.client.zcard(this.key(queue, 'completed')),
+      this.client.hmget(this.key(queue, 'meta'), 'concurrency', 'max', 'duration'),
     ]);
+    const [concurrency, max, duration] = limits;
+    const left = (isThere: boolean, what: string, why: string) => (isThere ? [{ what, why }] : []);
+    const toSet = (option: string) =>
+      `limits are not copied; godwit limits ${queue} set ${option} sets it here`;
     return [
-      ...(active > 0
-        ? [{ what: `${active} active jobs`, why: 'they run in BullMQ; let them end and run this again' }]
-        : []),
-      ...(parents > 0
-        ? [{ what: `${parents} parents of flows`, why: 'they wait for children; Godwit has no flows' }]
-        : []),
-      ...(groups > 0 ? [{ what: 'jobs of groups', why: 'groups of BullMQ Pro are not read' }] : []),
-      ...(completed > 0 ? [{ what: `${completed} completed jobs`, why: 'they have run' }] : []),
+      ...left(
+        active > 0,
+        counted(active, 'active job'),
+        'they run in BullMQ; let them end and run this again',
+      ),
+      ...left(
+        parents > 0,
+        counted(parents, 'parent of a flow', 'parents of flows'),
+        'they wait for children; Godwit has no flows',
+      ),
+      ...left(groups > 0, 'jobs of groups', 'groups of BullMQ Pro are not read'),
+      ...left(
+        concurrency !== null,
+        `the global concurrency ${concurrency}`,
+        toSet(`--concurrency ${concurrency}`),
+      ),
+      ...left(
+        max !== null,
+        `the global rate limit ${max} in ${duration} ms`,
+        toSet(`--rate ${max}/${duration}ms`),
+      ),
+      ...left(completed > 0, counted(completed, 'completed job'), HAVE_RUN),
     ];
   }
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { recordAction, resultOf } from '../../contract/actions.js';
 import { GodwitError } from '../../errors.js';
 import { checkUrl } from '../../options/connection.js';
@@ -6,7 +7,8 @@ import { DONE, FAILED, isOfArguments, type Command, type Context } from './conte
 import { UsageError } from './usage-error.js';
 import {
   BULL_STATES,
-  type BullSource,
+  HAVE_RUN,
+  BullSource,
   type BullState,
   type FoundJob,
   type FoundSchedule,
@@ -41,6 +43,7 @@ export const migrate: Command = {
   options: {
     from: { type: 'string', about: 'URL of the Redis that BullMQ uses (default: that of --url)' },
     'from-prefix': { type: 'string', about: 'prefix of the keys of BullMQ (default: bull)' },
+    to: { type: 'string', about: 'name of the queue here, if one queue is copied (default: the same name)' },
     failed: { type: 'boolean', about: 'copy failed jobs too; they run again here' },
     apply: { type: 'boolean', about: 'copy, not only print what would be copied' },
   },
@@ -49,9 +52,7 @@ export const migrate: Command = {
     const [kind, ...named] = words;
     if (kind !== 'bullmq') throw new UsageError(`migrate: ${JSON.stringify(kind)} is not bullmq`, '');
     const from = checkUrl((values['from'] as string | undefined) ?? url, '--from');
-    // Loaded only here: no other command needs a second connection.
-    const { BullSource: Source } = await import('./bullmq-source.js');
-    const source = new Source(from, (values['from-prefix'] as string | undefined) ?? 'bull');
+    const source = new BullSource(from, (values['from-prefix'] as string | undefined) ?? 'bull');
     try {
       await source.open();
       const there = await source.queues();
@@ -59,6 +60,8 @@ export const migrate: Command = {
       if (unknown !== undefined)
         throw new UsageError(`BullMQ has no queue ${unknown}; it has ${there.join(', ') || 'none'}`, ' ');
       const names = named.length > 0 ? named : there;
+      if (values['to'] !== undefined && names.length !== 1)
+        throw new UsageError(`--to is for one queue, got ${names.length}`, '');
       return await run(context, source, names);
     } catch (error) {
       // For example, the user has no rights to the keys of BullMQ.
@@ -70,9 +73,11 @@ export const migrate: Command = {
   },
 };
 
-async function run(context: Context, source: BullSource, names: readonly string[]): Promise<number> {
+async function run(context: Context, source: BullSource, asked: readonly string[]): Promise<number> {
   const { print, values } = context;
   const isApplied = values['apply'] === true;
+  const faults = asked.flatMap((name) => nameFault(context, name) ?? []);
+  const names = asked.filter((name) => !faults.some(({ queue }) => queue === name));
   if (isApplied) {
     const open: string[] = [];
     // oxlint-disable-next-line no-await-in-loop -- few queues
@@ -82,22 +87,44 @@ async function run(context: Context, source: BullSource, names: readonly string[
         `pause ${open.join(', ')} in BullMQ first (await queue.pause()), or its workers would run the same jobs`,
         ' ',
       );
-    if (!(await print.confirm(`Copy jobs and schedules of ${names.join(', ')} to Godwit?`))) return FAILED;
+    const isAsked = names.length > 0;
+    if (isAsked && !(await print.confirm(`Copy jobs and schedules of ${names.join(', ')} to Godwit?`)))
+      return FAILED;
   }
-  const all: Moved[] = [];
+  const all: Moved[] = [...faults];
   // oxlint-disable-next-line no-await-in-loop -- in order, so that an error shows how far the command got
   for (const name of names)
     all.push(await (isApplied ? recordedMove(context, source, name) : move(context, source, name, false)));
   show(all, isApplied, print);
-  const isLeft = all.some(({ left }) => left.some(({ why }) => why !== 'they have run'));
+  const isLeft = all.some(({ left }) => left.some(({ why }) => why !== HAVE_RUN));
   return isLeft ? FAILED : DONE;
+}
+
+/** The queue here. BullMQ allows more names. */
+const queueFor = ({ inspector, values }: Context, name: string): Queue =>
+  inspector.producer.queue((values['to'] as string | undefined) ?? name);
+
+/** A queue that cannot be copied because of its name. */
+function nameFault(context: Context, name: string): Moved | undefined {
+  try {
+    queueFor(context, name);
+    return undefined;
+  } catch (error) {
+    if (context.values['to'] !== undefined) throw error;
+    const why = `${reasonOf(error)}; copy it alone with --to <another name>`;
+    return { ...noneMoved(name), left: [{ what: 'the queue', why }] };
+  }
+}
+
+function noneMoved(queue: string): Moved {
+  return { queue, jobs: {}, alreadyHere: 0, schedules: 0, schedulesHere: 0, lost: {}, left: [] };
 }
 
 /** Records one action for the queue, not one for each job. */
 async function recordedMove(context: Context, source: BullSource, name: string): Promise<Moved> {
   const { actor, inspector } = context;
   const { actions } = inspector.producer.engine;
-  const action = { actor, action: 'queue.migrate', queue: name, target: 'bullmq' };
+  const action = { actor, action: 'queue.migrate', queue: queueFor(context, name).name, target: 'bullmq' };
   await recordAction(actions, { ...action, count: null, result: 'started' });
   try {
     const moved = await move(context, source, name, true);
@@ -110,23 +137,10 @@ async function recordedMove(context: Context, source: BullSource, name: string):
   }
 }
 
-async function move(
-  { inspector, values }: Context,
-  source: BullSource,
-  name: string,
-  isApplied: boolean,
-): Promise<Moved> {
-  const queue = inspector.producer.queue(name);
+async function move(context: Context, source: BullSource, name: string, isApplied: boolean): Promise<Moved> {
+  const queue = queueFor(context, name);
   const startedAt = Date.now();
-  const moved: Moved = {
-    queue: name,
-    jobs: {},
-    alreadyHere: 0,
-    schedules: 0,
-    schedulesHere: 0,
-    lost: {},
-    left: await source.others(name),
-  };
+  const moved: Moved = { ...noneMoved(name), left: await source.others(name) };
   const refused = new Set<string>();
   /** Copies the jobs of these lists. Returns how many of them are older than the command, because new ones may always be added. */
   const pass = async (states: readonly BullState[]): Promise<number> => {
@@ -142,7 +156,7 @@ async function move(
       }
     return older;
   };
-  const hasFailed = values['failed'] === true;
+  const hasFailed = context.values['failed'] === true;
   const states = BULL_STATES.filter((state) => state !== 'failed' || hasFailed);
   await pass(states);
   // A job that becomes due moves from `delayed` to a list that was read before. So `delayed` is read first from now on.
@@ -154,7 +168,10 @@ async function move(
     for await (const { jobs, left } of source.jobs(name, 'failed', refused))
       failed += jobs.length + left.length;
   if (failed > 0)
-    moved.left.push({ what: `${failed} failed jobs`, why: 'they failed; --failed adds them to run again' });
+    moved.left.push({
+      what: counted(failed, 'failed job'),
+      why: 'they failed; --failed adds them to run again',
+    });
   const { schedules, left } = await source.schedules(name);
   moved.left.push(...left);
   // oxlint-disable-next-line no-await-in-loop -- few schedules
@@ -170,24 +187,36 @@ async function addAll(
   refused: Set<string>,
   isApplied: boolean,
 ): Promise<FoundJob[]> {
-  const answers = await Promise.allSettled(
-    jobs.map(async ({ name, data, options }) =>
-      isApplied ? queue.add(name, data, options) : queue.checkAdd(name, data, options),
-    ),
-  );
+  const answers = await Promise.allSettled(jobs.map((job) => addOne(queue, job, isApplied)));
   return jobs.filter(({ id }, i) => {
     const answer = answers[i]!;
-    if (answer.status === 'fulfilled') {
-      if (answer.value?.duplicate) moved.alreadyHere += 1;
+    if (answer.status === 'fulfilled' && answer.value !== 'taken') {
+      if (answer.value === 'here') moved.alreadyHere += 1;
       return true;
     }
-    const { reason } = answer as { reason: unknown };
-    // Other errors, such as an unreachable Redis, are not about this job only.
-    if (!(reason instanceof GodwitError && isOfArguments(reason))) throw reason;
+    const why = answer.status === 'fulfilled' ? 'another job has this id here' : reasonOf(answer.reason);
     refused.add(id);
-    if (moved.left.length < MOST_LEFT) moved.left.push({ what: `job ${id}`, why: reason.message });
+    if (moved.left.length < MOST_LEFT) moved.left.push({ what: `job ${id}`, why });
     return false;
   });
+}
+
+/** Whether the job was added, exists here already, or its id is taken by another job, such as one of another queue of BullMQ. */
+async function addOne(queue: Queue, job: FoundJob, isApplied: boolean): Promise<'added' | 'here' | 'taken'> {
+  const { id, name, data, options } = job;
+  if (!isApplied) {
+    queue.checkAdd(name, data, options);
+    return 'added';
+  }
+  if (!(await queue.add(name, data, options)).duplicate) return 'added';
+  const there = await queue.get(id);
+  return there === null || (there.name === name && isDeepStrictEqual(there.data, data)) ? 'here' : 'taken';
+}
+
+/** Why something was refused. Other errors, such as an unreachable Redis, are thrown. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof GodwitError && isOfArguments(error))) throw error;
+  return error.message;
 }
 
 async function addSchedule(
@@ -206,9 +235,7 @@ async function addSchedule(
     else queue.schedules.checkUpsert(id, rule, template);
     moved.schedules += 1;
   } catch (error) {
-    // Other errors, such as an unreachable Redis, are not about this schedule only.
-    if (!(error instanceof GodwitError && isOfArguments(error))) throw error;
-    moved.left.push({ what: `schedule ${id}`, why: error.message });
+    moved.left.push({ what: `schedule ${id}`, why: reasonOf(error) });
   }
 }
 
