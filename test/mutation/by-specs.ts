@@ -29,7 +29,7 @@ const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   'shared/slots': ['claim-limited'],
 };
 /** Specs of both engines that test what another script decides. */
-const OF_OTHERS: Readonly<Record<string, readonly string[]>> = { page: ['lists'] };
+const OF_OTHERS: Readonly<Record<string, readonly string[]>> = { page: ['lists'], 'shared/walk': ['lists'] };
 const ofBothEngines = (names: readonly string[]) => names.map((name) => `../conformance/${name}`);
 
 /**

@@ -23,7 +23,8 @@ local scheduled
 -- If the queue keeps up, none of these keys exists.
 local there = redis.call('EXISTS', key_wait, key_delayed, key_upcoming, key_doorbell, key_suspects, key_prioritized,
   key_completed, key_results, key_dead)
--- Keys that exist most often are read first. When all that exist have been read, the rest need no command.
+-- Keys that exist most often are read first. When all that exist have been read, the rest need no command. Each read also checks the
+-- type of its key.
 local function counted(size)
   if size > 0 then there = there - 1 end
   return size
