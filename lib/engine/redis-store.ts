@@ -6,8 +6,11 @@ import type { Link } from './wire/link.js';
 import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, ScriptKeyName, Value } from './script.js';
 import { isForgotten, isPassing } from '../contract/retry.js';
 
-/** A queue in use is written to the registry again after this time: another process may have obliterated it. */
-const KNOWN_MS = 3_600_000;
+/**
+ * A queue in use is written to the registry again after this time: another process may have obliterated it, or Redis has lost its
+ * data. Until then, dashboards and commands do not see the queue.
+ */
+const KNOWN_MS = 60_000;
 
 /** Keys per step of a scan. */
 const SCAN_STEP = 1000;
@@ -162,7 +165,7 @@ export class RedisStore {
     return [...found];
   }
 
-  /** Whether this connection has written the queue to the registry of the prefix within the hour. */
+  /** Whether this connection has written the queue to the registry of the prefix within the last minute. */
   isKnown(queue: string, now: number): boolean {
     return (this.known.get(queue) ?? 0) > now;
   }

@@ -1,5 +1,7 @@
 import { Redis } from 'ioredis';
 import { expect, it, vi } from 'vitest';
+import { createInspector } from '#lib/subpaths/inspector.js';
+import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
 import { Reports } from '../support/hourly-report.js';
 import { useRedis } from '../support/redis.js';
@@ -53,4 +55,20 @@ it('writes them again if a timer renews the record of the process', async () => 
   await expectAll(app);
   await redis.admin.flushall();
   await expectAll(app);
+});
+
+it('lists a queue again within a minute after another process has obliterated it', async () => {
+  const { queue } = await bootQueue(redis, { root: { role: 'producer' }, watch: false });
+  await using other = createInspector({ connection: redis.url, prefix: redis.prefix });
+  const listed = async () => (await other.queues()).map(({ name }) => name);
+  await queue.add('a', 1);
+  await vi.waitFor(async () => expect(await listed()).toEqual(['work']), PATIENT);
+  await other.queue('work').obliterate();
+  await queue.add('a', 1);
+  expect(await listed()).toEqual([]);
+  const now = performance.now.bind(performance);
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + 61_000);
+  atEnd(() => clock.mockRestore());
+  await queue.add('a', 1);
+  await vi.waitFor(async () => expect(await listed()).toEqual(['work']), PATIENT);
 });
