@@ -39,7 +39,7 @@ describe('QueueProbesModule', () => {
     expect(await get('/ready')).toEqual({ status: 200, body: { status: 'ready' } });
     expect((await get('/')).status).toBe(404);
     expect((await get('/metrics')).status).toBe(404);
-    expect((await get('/%E0')).status).toBe(500);
+    expect((await get('/%E0')).status).toBe(400);
   });
 
   it('is not ready, but live, once the process is quiet; it is ready while it is paused', async () => {
@@ -124,6 +124,12 @@ describe('/scale/<queue>', () => {
     expect((await get('/scale/work?concurrency=0')).status).toBe(400);
     expect((await get('/scale/quiet')).body).toMatchObject({ backlog: 0, wanted: 0, processes: 0 });
     expect((await get('/scale/other')).status).toBe(404);
+    // Not 503: an autoscaler would take a wrong name for an outage.
+    expect(await get('/scale/a%20b')).toMatchObject({
+      status: 404,
+      body: { error: 'there is no queue "a b"' },
+    });
+    expect((await get('/scale/%zz')).status).toBe(400);
     await app.queue.pause();
     expect((await get('/scale/work')).body).toMatchObject({
       backlog: 0,

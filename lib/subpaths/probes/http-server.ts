@@ -59,16 +59,27 @@ export class HttpServer {
   private async answer(request: IncomingMessage): Promise<Answer> {
     if (request.method !== 'GET' && request.method !== 'HEAD')
       return { status: 405, body: { error: 'only GET and HEAD' } };
+    const address = addressOf(request);
+    if (address === null) return { status: 400, body: { error: 'the path is not valid' } };
     try {
-      const { pathname, searchParams } = new URL(request.url ?? '/', 'http://localhost');
       for (const route of this.options.routes) {
-        const answer = route(decodeURIComponent(pathname), request, searchParams);
+        const answer = route(address.path, request, address.query);
         if (answer) return await answer;
       }
       return { status: 404, body: { error: 'there is no such page' } };
     } catch (error) {
       return { status: 500, body: { error: (error as Error).message } };
     }
+  }
+}
+
+/** Null if the path is not valid. */
+function addressOf({ url = '/' }: IncomingMessage): { path: string; query: URLSearchParams } | null {
+  try {
+    const { pathname, searchParams } = new URL(url, 'http://localhost');
+    return { path: decodeURIComponent(pathname), query: searchParams };
+  } catch {
+    return null;
   }
 }
 

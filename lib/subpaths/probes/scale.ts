@@ -1,4 +1,5 @@
-import { UnknownQueueError } from '../../errors.js';
+import { InvalidQueueNameError, UnknownQueueError } from '../../errors.js';
+import { quoted } from '../../job/text.js';
 import type { QueueInfo, QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { FORBIDDEN, isAllowed, type Answer, type Route } from './http-server.js';
 
@@ -30,8 +31,10 @@ async function scale(
     const [queues, all] = await Promise.all([inspector.queues([queue]), inspector.workers({ queue })]);
     [info, workers] = [queues[0]!, all];
   } catch (error) {
-    const status = error instanceof UnknownQueueError ? 404 : 503;
-    return { status, body: { error: (error as Error).message } };
+    const isWrong = error instanceof InvalidQueueNameError || error instanceof UnknownQueueError;
+    return isWrong
+      ? { status: 404, body: { error: `there is no queue ${quoted(queue)}` } }
+      : { status: 503, body: { error: (error as Error).message } };
   }
   const { waiting, active } = info.counts;
   const stopping = workers.filter(({ state }) => state === 'draining');
