@@ -5,10 +5,13 @@ import { standardOutput } from '#lib/subpaths/cli/output.js';
 import { page, WatchLines } from '#lib/subpaths/cli/watch-commands.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
+import { KEEPING, useServer } from '../support/server.js';
 import { latch, until } from '../support/wait.js';
 import { godwitOn, runOn } from './support.js';
 
 const redis = useRedis();
+const server = useServer({ args: KEEPING });
+const own = useRedis({ server });
 
 const run = (...words: string[]) => runOn(redis, ...words);
 
@@ -108,6 +111,20 @@ describe('watch', () => {
 
   it('does not cut names in a pipe', () => {
     expect(shown(undefined, 'a-queue-with-a-long-name')[1]).toContain(' a-queue-with-a-long-name ');
+  });
+
+  it('goes on after an outage of Redis', async () => {
+    const { queue } = await bootQueue(own, { watch: false });
+    await queue.add('x', null);
+    const command = godwitOn(own, 'watch', '--interval', '1');
+    await command.said(/ work +1 /);
+    await server.kill9();
+    await command.said(/^godwit: .*Redis|^godwit: .*connection/m, 'err');
+    await server.restart();
+    await queue.add('x', null);
+    await command.said(/ work +2 \+1 /);
+    await command.end('SIGINT');
+    expect(command.err.trimEnd().split('\n')).toHaveLength(1);
   });
 });
 

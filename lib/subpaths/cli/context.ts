@@ -127,10 +127,15 @@ export class Printer {
     this.output.print(`${head}  ${clean}${room < LEAST_ROOM ? '' : `  ${cut}`}`.trimEnd() + '\n');
   }
 
-  /** Prints to the error output that queues are missing in the output. Returns the exit code of the command. */
-  unreadable(faults: ReadonlyMap<string, Error>): number {
-    for (const text of faultTexts(faults)) this.output.printError(`godwit: ${text}`);
-    return faults.size === 0 ? DONE : FAILED;
+  /**
+   * Prints to the error output that queues are missing in the output. Returns the exit code of the command.
+   *
+   * @param away why all are missing.
+   */
+  unreadable(faults: ReadonlyMap<string, Error>, away?: string): number {
+    const texts = away === undefined ? faultTexts(faults) : [away];
+    for (const text of texts) this.output.printError(`godwit: ${text}`);
+    return texts.length === 0 ? DONE : FAILED;
   }
 
   /** Prints text unchanged, such as a page that other programs read. */

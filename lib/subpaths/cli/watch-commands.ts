@@ -1,7 +1,7 @@
 import { emitKeypressEvents } from 'node:readline';
 import { stripVTControlCharacters } from 'node:util';
 import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
-import { pause } from '../../contract/retry.js';
+import { isPassing, pause } from '../../contract/retry.js';
 import { countedBetween, countedDays, type CountedDays } from '../../contract/stats.js';
 import type { QueueEvent } from '../../events/queue-event.js';
 import { escaped } from '../../errors/show.js';
@@ -89,7 +89,11 @@ const watch: Command = {
     let told = '';
     for (let look = 1; !signal.aborted; look++) {
       // oxlint-disable-next-line no-await-in-loop -- one read after another
-      const { found, faults } = await watched(inspector, words);
+      const { found, faults, away } = await watched(inspector, words).catch((error: Error) => {
+        // A wrong address is reported at once. Later, Redis may come back.
+        if (look === 1 || !isPassing(error)) throw error;
+        return { found: [], faults: new Map<string, Error>(), away: error.message };
+      });
       lines.fit(found.map(({ queue }) => queue));
       for (const now of found) {
         const last = before.get(now.queue);
@@ -97,8 +101,8 @@ const watch: Command = {
         if (last === undefined || Object.values(changesOf(now, last)).some((change) => change !== 0))
           lines.show(now, last);
       }
-      const texts = faultTexts(faults).join('\n');
-      if (texts !== told) code = print.unreadable(faults);
+      const texts = [...faultTexts(faults), away].join('\n');
+      if (texts !== told) code = print.unreadable(faults, away);
       told = texts;
       if (look >= times) return code;
       // oxlint-disable-next-line no-await-in-loop -- the same
@@ -125,7 +129,7 @@ async function watched(inspector: Context['inspector'], names: readonly string[]
     return { queue, at, days, waiting, active, delayed, dead, completed, failed };
   };
   const all = await inspector.namesOf(names.length > 0 ? names : undefined);
-  return { found: await readEach(all, read, faults), faults };
+  return { found: await readEach(all, read, faults), faults, away: undefined };
 }
 
 function changesOf(now: Watched, last: Watched): WatchedCounts {
