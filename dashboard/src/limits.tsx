@@ -4,7 +4,7 @@ import { post } from './api.js';
 import { ask, attempt } from './dialogs.js';
 import { count, perTime, span } from './format.js';
 import { LimitForm, type Limited } from './limit-form.js';
-import { groupPath, href, queuePath } from './state.js';
+import { groupPath, href, jobPath, queuePath } from './state.js';
 import { Card, Table } from './widgets.js';
 
 type Limit = QueueDetail['limits'][number];
@@ -81,7 +81,7 @@ export function Limits({ queue }: { queue: QueueDetail }) {
             </td>
             <td class="num">{leftOf(one)}</td>
             <td class="num">
-              {one.concurrency === null ? '–' : `${count(one.running)} of ${count(one.concurrency)}`}
+              <Running queue={queue.name} one={one} />
             </td>
             <td class="num">
               {one.of === 'queue' || one.of === 'groups' || one.of === 'shared' ? (
@@ -118,6 +118,18 @@ export function Limits({ queue }: { queue: QueueDetail }) {
       </Table>
     </Card>
   );
+}
+
+/** How many jobs run; in strict order, the job that must end before the next one starts. */
+function Running({ queue, one: { of, concurrency, running, holder } }: { queue: string; one: Limit }) {
+  if (holder !== null)
+    return (
+      <>
+        after <a href={jobPath(queue, holder)}>{holder}</a>
+      </>
+    );
+  if (concurrency === null) return <>–</>;
+  return <>{of === 'groups' ? count(concurrency) : `${count(running)} of ${count(concurrency)}`}</>;
 }
 
 /** How many jobs wait, with a link to them: there they can be removed. */

@@ -22,6 +22,8 @@ export interface LimitState {
   readonly running: number;
   /** State of the circuit breaker; null if there is none. */
   readonly breaker: BreakerState | null;
+  /** In a group with strict order: the job that must end before the next one starts. Null if there is none. */
+  readonly holder: string | null;
 }
 
 /** The limits of a queue, and the number of its groups. */

@@ -168,6 +168,7 @@ function stateOf({
   waiting,
   running,
   breaker,
+  holder,
 }: RawLimit): LimitState {
   const { code, live } = parts === '' ? {} : (JSON.parse(parts) as { code?: LimitRule; live?: LimitRule });
   return {
@@ -181,6 +182,7 @@ function stateOf({
     waiting,
     running,
     breaker: breaker === '' ? null : breaker,
+    holder: holder === '' ? null : holder,
   };
 }
 

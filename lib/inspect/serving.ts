@@ -1,4 +1,6 @@
 import { worksOn } from '../contract/process-verbs.js';
+import type { QueueEngine } from '../contract/engine.js';
+import type { JobState } from '../job/job-state.js';
 import type { WorkerInfo } from './queue-inspector.js';
 
 /** How many processes work on a queue, and in how many of these an order has paused it. */
@@ -42,31 +44,65 @@ export function pausedPlace(queue: string, processes: readonly WorkerInfo[]): st
 /** The methods of a queue that `waitReasons` calls. */
 interface WaitQueue {
   readonly name: string;
-  readonly limits: { holding(job: WaitingJob): Promise<readonly { readonly text: string }[]> };
+  readonly limits: {
+    holding(job: Pick<WaitingJob, 'id' | 'name' | 'group'>): Promise<readonly { readonly text: string }[]>;
+  };
   isPaused(): Promise<boolean>;
 }
 
 /** The name is empty if the job cannot be read. */
 interface WaitingJob {
+  readonly id: string;
   readonly name: string;
   readonly group: string | null;
+  readonly state: JobState;
+  /** Null for a delayed job that waits for the end of another one. */
+  readonly dueAt: Date | number | null;
 }
 
-/** Why a waiting job does not start: a pause of the queue, no process that claims its jobs, or limits. */
+/**
+ * Why a job does not start: a pause of the queue, no process that claims its jobs, limits, no free slot, or a job with its unique key. A
+ * delayed job that has a time is not held back.
+ */
 export async function waitReasons(
   queue: WaitQueue,
-  { name, group }: WaitingJob,
+  { state, dueAt, ...job }: WaitingJob,
   processes: readonly WorkerInfo[],
 ): Promise<string[]> {
+  if (state === 'delayed' && dueAt === null) return ['another job with its unique key has not ended'];
+  if (state !== 'waiting') return [];
   const place = pausedPlace(queue.name, processes);
   const [isPaused, held] = await Promise.all([
     queue.isPaused(),
-    name === '' ? [] : queue.limits.holding({ name, group }),
+    job.name === '' ? [] : queue.limits.holding(job),
   ]);
-  return [
+  const reasons = [
     ...(isPaused ? ['the queue is paused'] : []),
     ...(place === null ? [] : [`the queue is paused in ${place}`]),
     ...(processes.length === 0 ? ['no process works on the queue'] : []),
     ...held.map(({ text }) => text),
   ];
+  const busy = reasons.length === 0 ? busyText(queue.name, processes) : null;
+  return busy === null ? reasons : [busy];
+}
+
+/** Whether all slots of the processes that claim jobs of the queue are in use. Null if not, or if it is unknown. */
+function busyText(queue: string, processes: readonly WorkerInfo[]): string | null {
+  const own = processes.flatMap(({ pools }) =>
+    pools.filter(({ queues, paused }) => queues.includes(queue) && !paused.includes(queue)),
+  );
+  const isWhole = processes.every(({ morePools }) => morePools === 0);
+  if (!isWhole || own.length === 0 || own.some(({ running, concurrency }) => running < concurrency))
+    return null;
+  const slots = own.reduce((sum, { concurrency }) => sum + concurrency, 0);
+  return slots === 1 ? 'the only slot is in use' : `all ${slots} slots are in use`;
+}
+
+/**
+ * The workers of a queue whose lease has ended, and whose jobs nobody has taken back. `overdue` also returns leases that are longer than
+ * this process expects, as the queue of another application may have.
+ */
+export async function silentWorkers(engine: Pick<QueueEngine, 'overdue'>, queue: string): Promise<string[]> {
+  const found = await engine.overdue(queue, 0);
+  return found.filter(({ endsInMs }) => endsInMs <= 0).map(({ worker }) => worker);
 }

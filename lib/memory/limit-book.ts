@@ -298,6 +298,7 @@ export class LimitBook {
       waiting: line ? sizeOf(line) : 0,
       running: line ? this.runningOf(line) : field === 'q' ? this.slots.size : 0,
       breaker: rule.breaker ? stateOfBreaker(use, this.queue.now) : null,
+      holder: line && rule.order === 'strict' ? this.holderIn(line) : null,
     };
   }
 
@@ -401,6 +402,11 @@ export class LimitBook {
     if (group !== undefined) return `g:${group}`;
     const name = `n:${job.name}`;
     return this.flags.includes('n') && this.rules.has(name) ? name : '';
+  }
+
+  /** The job that holds the slot of a line with strict order. */
+  private holderIn(line: MemoryLine): string | null {
+    return [...this.slots].find(([, slot]) => slot.line === line)?.[0].id ?? null;
   }
 
   private runningOf(line: MemoryLine): number {

@@ -13,6 +13,7 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { AddResult } from './add-result.js';
 import { ANY_DATA, WAIT_OR_REMOVE } from './dead-jobs.js';
 import type { MadeJob } from './job-maker.js';
+import { date, dueTimeOf } from './job-snapshot.js';
 
 /** What `queue.update` changes: at least one field. Fields that are left out stay unchanged. */
 export interface JobChanges<Data = unknown> {
@@ -32,7 +33,7 @@ export interface UpdateResult {
   readonly id: string;
   /** Its state after the change. */
   readonly state: 'waiting' | 'delayed';
-  /** When it is due, if it is delayed. */
+  /** When it is due, if it is delayed. Null if it waits for the end of another job (`keepLast`). */
   readonly dueAt: Date | null;
 }
 
@@ -87,7 +88,7 @@ export async function updateJob(
     switch (answer.kind) {
       case 'updated': {
         const { state, dueAt: due } = answer;
-        return { id, state: state as UpdateResult['state'], dueAt: due === null ? null : new Date(due) };
+        return { id, state: state as UpdateResult['state'], dueAt: date(dueTimeOf(due)) };
       }
       case 'changed':
         continue;

@@ -6,6 +6,7 @@ import type { JobState } from '../job/job-state.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import type { LogLine } from '../job/job-log.js';
 import type { AttemptRecord, FailureRecord } from '../job/outcome.js';
+import { RULES } from '../job/rules.js';
 import { parseOrNull } from '../job/text.js';
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
@@ -47,7 +48,10 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly stalls: number;
   /** When it was added; null if the job cannot be decoded. */
   readonly createdAt: Date | null;
-  /** When the job is due. If it is no longer delayed: when it was first due. Null if it was never delayed. */
+  /**
+   * When the job is due. If it is no longer delayed: when it was first due. Null if it was never delayed, and for a job of `keepLast` that
+   * waits for the end of another one.
+   */
   readonly dueAt: Date | null;
   /**
    * When the running or completed attempt started, by the clock of Redis. Null for jobs in other states. For an active job null
@@ -125,7 +129,7 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions, start
     delay: body?.options.runnableAt === undefined ? 0 : body.options.runnableAt - body.createdAt,
     stalls: stored.stalls,
     createdAt: body && new Date(body.createdAt),
-    dueAt: date(stored.dueAt ?? body?.options.runnableAt ?? null),
+    dueAt: date(dueTimeOf(stored.dueAt ?? body?.options.runnableAt ?? null)),
     startedAt: date(startOf(stored, starts)),
     endedAt: date(stored.endedAt),
     failure: stored.failure && { ...stored.failure, at: new Date(stored.failedAt ?? 0) },
@@ -142,6 +146,11 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions, start
 function startOf({ id, state, endedAt, durationUs }: StoredJob, starts: StartTimes): number | null {
   if (state === 'active') return starts.get(id) ?? null;
   return endedAt === null || durationUs === null ? null : Math.round(endedAt - durationUs / 1_000);
+}
+
+/** Null for a job that waits for the end of another one. */
+export function dueTimeOf(dueAt: number | null): number | null {
+  return dueAt === RULES.parkedAt ? null : dueAt;
 }
 
 export function date(ms: number | null): Date | null {

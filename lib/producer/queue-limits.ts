@@ -6,6 +6,7 @@ import { RULES } from '../job/rules.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { hasFields } from '../job/fields.js';
+import type { JobState } from '../job/job-state.js';
 import { duration, field, integer, readable, refuse, rule, selecting, shape } from '../options/check.js';
 import {
   ALONE_IN_STRICT_ORDER,
@@ -89,6 +90,11 @@ export interface LimitInfo {
   readonly waiting: number;
   /** How many jobs run, if the concurrency is limited; otherwise 0. */
   readonly running: number;
+  /**
+   * Of a group in strict order: the job that must end before the next one starts. It runs, waits for a retry, or is dead (with `onDead: 'block'`).
+   * Otherwise null.
+   */
+  readonly holder: string | null;
 }
 
 /** A limit that keeps waiting jobs from starting at the time of the call. */
@@ -164,18 +170,23 @@ export class QueueLimits {
 
   /**
    * The limits that keep a waiting job with this name and group from starting now. Empty if none does: then the job waits for a
-   * free slot of a worker. It does not tell whether the queue is paused.
+   * free slot of a worker. It does not tell whether the queue is paused. With the `id` of the job, its own place in a group with strict
+   * order does not count.
    *
    * @throws {InvalidOptionError | InvalidJobNameError}
    * @throws {RedisUnavailableError | RedisRefusedError}
    * @example
    * for (const { text } of await emails.limits.holding({ name: 'digest' })) console.log(text);
    */
-  async holding(job: { readonly name: string; readonly group?: string | null }): Promise<HoldReason[]> {
-    const { name, group } = readable(job, 'limits.holding()', () => {
+  async holding(job: {
+    readonly name: string;
+    readonly group?: string | null;
+    readonly id?: string;
+  }): Promise<HoldReason[]> {
+    const { name, group, id } = readable(job, 'limits.holding()', () => {
       if (!hasFields(job))
         throw new InvalidOptionError('limits.holding()', 'an object with the name of a job', job);
-      return { name: job.name, group: job.group };
+      return { name: job.name, group: job.group, id: job.id };
     });
     checkJobName(name);
     if (group !== undefined && group !== null) checkGroup(group, 'limits.holding().group');
@@ -184,7 +195,20 @@ export class QueueLimits {
       group ? this.engine.limits.group(this.queue, group) : null,
     ]);
     const concerned = all.filter((one) => one.of !== 'groups' && (one.of !== 'name' || one.name === name));
-    return [...concerned, ...(own ? [infoOf(own)] : [])].flatMap((one) => reasonOf(one) ?? []);
+    const holderId = own && own.holder !== id ? own.holder : null;
+    const ofGroup = own && {
+      ...infoOf(own),
+      holder: holderId,
+      ...(own.holder !== holderId && { running: 0 }),
+    };
+    const reasons = [...concerned, ...(ofGroup ? [ofGroup] : [])].flatMap((one) => reasonOf(one) ?? []);
+    const holder = holderId === null ? null : await this.engine.admin.get(this.queue, holderId);
+    const advice = holder && ADVICE[holder.state];
+    return reasons.map((one) =>
+      advice && one.of === 'group' && one.reason === 'concurrency'
+        ? { ...one, text: `${one.text}: ${advice}` }
+        : one,
+    );
   }
 
   /**
@@ -460,10 +484,24 @@ export async function listGroups(engine: QueueEngine, queue: string, options: un
   return { groups: groups.map(infoOf), cursor: next };
 }
 
-/** @internal The first groups that have a rule of their own, and whether there are more. */
-export async function listRuledGroups(engine: QueueEngine, queue: string, limit: number): Promise<GroupPage> {
-  const { groups, next } = await engine.limits.ruledGroups(queue, '0', limit);
-  return { groups: groups.map(infoOf), cursor: next };
+const collator = new Intl.Collator('en', { numeric: true });
+
+/** @internal The first groups with jobs and the first ones with a rule of their own, such as a pause, by name. */
+export async function listFirstGroups(
+  engine: QueueEngine,
+  queue: string,
+  limit: number,
+): Promise<{ readonly groups: readonly LimitInfo[]; readonly hasMore: boolean }> {
+  const [{ groups, cursor }, ruled] = await Promise.all([
+    listGroups(engine, queue, { limit }),
+    engine.limits.ruledGroups(queue, '0', limit),
+  ]);
+  const listed = new Set(groups.map(({ name }) => name));
+  const idle = ruled.groups.map(infoOf).filter(({ name }) => !listed.has(name));
+  return {
+    groups: [...groups, ...idle].toSorted((a, b) => collator.compare(a.name ?? '', b.name ?? '')),
+    hasMore: cursor !== null || ruled.next !== null,
+  };
 }
 
 function checkCursor(value: unknown, path: string): string {
@@ -471,9 +509,16 @@ function checkCursor(value: unknown, path: string): string {
   throw new InvalidOptionError(path, 'the cursor of a previous page', value);
 }
 
+/** What a person does about the job that holds a group in strict order. */
+const ADVICE: Partial<Record<JobState, string>> = {
+  active: 'it runs',
+  delayed: 'it waits for its next attempt',
+  dead: 'it is dead, so retry or remove it',
+};
+
 /** @internal Null if this limit lets a job start now. */
 export function reasonOf(limit: LimitInfo): HoldReason | null {
-  const { of, name, paused, heldForMs, breaker, nextInMs, left, concurrency, running } = limit;
+  const { of, name, paused, heldForMs, breaker, nextInMs, left, concurrency, running, holder } = limit;
   const whose =
     of === 'queue' ? 'the queue' : of === 'shared' ? `the shared limit '${name}'` : `the ${of} '${name}'`;
   const reason = (why: HoldReason['reason'], opensInMs: number | null, text: string): HoldReason => ({
@@ -493,6 +538,8 @@ export function reasonOf(limit: LimitInfo): HoldReason | null {
     );
   if (left !== null && left < 1)
     return reason('rate', nextInMs, `the rate of ${whose} is used up for ${inSeconds(nextInMs)}`);
+  if (holder !== null)
+    return reason('concurrency', null, `${whose} runs one job at a time, and job '${holder}' has not ended`);
   if (concurrency !== null && running >= concurrency)
     return reason('concurrency', null, `${running} of ${concurrency} jobs of ${whose} run`);
   return null;
@@ -514,6 +561,7 @@ function infoOf({
   waiting,
   running,
   breaker: state,
+  holder,
 }: LimitState): LimitInfo {
   const { rate, concurrency, maxSize, weight = 1, paused = false, order, breaker, retryBudget } = limit;
   const kind = of === 'q' ? 'queue' : of === 'g' ? 'groups' : KINDS[of.slice(0, 2)]!;
@@ -539,11 +587,12 @@ function infoOf({
     maxSize: maxSize || null,
     weight,
     paused,
-    isLive: live !== null,
+    isLive: live !== null && Object.keys(live).length > 0,
     left,
     nextInMs,
     heldForMs: blockedForMs,
     waiting,
     running,
+    holder,
   };
 }

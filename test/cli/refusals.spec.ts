@@ -78,3 +78,29 @@ it('stats, workers and running refuse a queue that does not exist', async () => 
     });
   }
 });
+
+it('limits refuses an option or a time that it would ignore', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.add('x', null);
+  for (const [words, why] of [
+    [['--rate', '5/s'], '--rate is for limits set'],
+    [['--name', 'x'], '--name is for a change'],
+    [['clear', '--concurrency', '3'], '--concurrency is for limits set'],
+    [['set', '5s', '--concurrency', '3'], 'limits set: unexpected argument "5s"'],
+    [['release', '5s'], 'limits release: unexpected argument "5s"'],
+  ] as const) {
+    const { code, err } = await run('limits', 'work', ...words);
+    expect([words, code, err]).toEqual([words, 2, expect.stringContaining(why)]);
+  }
+  expect(await queue.limits.list()).toMatchObject([{ of: 'queue', concurrency: null, isLive: false }]);
+});
+
+it('schedules and job name a queue that does not exist', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.add('x', null);
+  const unknown = { code: 3, err: expect.stringContaining('there is no queue "wrok" with this prefix') };
+  expect(await run('schedules', 'wrok')).toMatchObject(unknown);
+  expect(await run('schedules', 'wrok', 'pause', 'daily')).toMatchObject(unknown);
+  expect(await run('job', 'wrok', 'a')).toMatchObject(unknown);
+  expect(await run('job', 'work', 'a')).toMatchObject({ code: 3, out: 'queue work has no job a\n' });
+});

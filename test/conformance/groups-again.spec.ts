@@ -69,6 +69,26 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       expect((await take(9, 'other')).ids).toEqual(['a.1']);
     });
 
+    it('name the job that must end before the next one starts', async () => {
+      const holders = async () => {
+        const { groups } = await t.engine.limits.groups(QUEUE, '0', 100);
+        return Object.fromEntries(groups.map(({ field, holder }) => [field.slice(2), holder]));
+      };
+      await set('g', { order: 'strict', onDead: 'block' }, 'code');
+      await t.add(...some('a', 2), ...some('b', 1));
+      expect(await holders()).toEqual({ a: null, b: null });
+      expect((await take(1)).ids).toEqual(['a.0']);
+      expect(await holders()).toEqual({ a: 'a.0', b: null });
+      await retry();
+      expect(await holders()).toMatchObject({ a: 'a.0' });
+      await t.advance(60_001);
+      await take(2);
+      await die();
+      expect(await holders()).toMatchObject({ a: 'a.0' });
+      await t.engine.admin.remove(QUEUE, 'a.0');
+      expect((await t.engine.limits.group(QUEUE, 'a')).holder).toBeNull();
+    });
+
     it('wake a worker if a schedule replaces the job that holds the others back by a delayed one', async () => {
       await set('g', { order: 'strict' }, 'code');
       const [first] = some('a', 1);

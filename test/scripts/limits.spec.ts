@@ -18,6 +18,7 @@ it('of a queue without limits returns that there are none', async () => {
       waiting: 0,
       running: 0,
       breaker: null,
+      holder: null,
     },
   ]);
 });

@@ -60,6 +60,12 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
         </p>
       )}
       {job.waitsFor.length > 0 && <p class="notice warn">It waits because {job.waitsFor.join('; and ')}.</p>}
+      {job.isLost && (
+        <p class="notice warn">
+          Its worker has gone silent. Another worker takes the job back after the lease, when it next looks
+          for jobs.
+        </p>
+      )}
       {job.state === 'active' && job.cancelReason !== null && (
         <p class="notice warn">
           It was asked to stop: {job.cancelReason}. It runs until its handler returns.
@@ -122,6 +128,9 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
   );
 }
 
+/** Whether it waits for the end of another job, so it has no time. */
+const isParked = ({ state, dueAt }: JobDetail) => state === 'delayed' && dueAt === null;
+
 function Acts({ job, onEdit }: { job: JobDetail; onEdit: () => void }) {
   const { queue, id, state, rights } = job;
   const at = jobPath(queue, id);
@@ -149,7 +158,7 @@ function Acts({ job, onEdit }: { job: JobDetail; onEdit: () => void }) {
           Run again
         </button>
       )}
-      {state === 'delayed' && rights.includes('job.promote') && (
+      {state === 'delayed' && !isParked(job) && rights.includes('job.promote') && (
         <button
           type="button"
           class="primary"
@@ -422,11 +431,11 @@ function Facts({ job }: { job: JobDetail }) {
     facts.push([
       'Unique key',
       <span title={`digest ${JSON.stringify(digest)}`}>
-        {job.endedAt === null ? 'held until the job ends' : 'had one'}
+        {job.endedAt !== null ? 'had one' : isParked(job) ? 'held by another job' : 'held until the job ends'}
       </span>,
     ]);
   for (const [key, value] of Object.entries(own))
-    if (key !== 'group') facts.push([`Option ${key}`, JSON.stringify(value)]);
+    if (key !== 'group' && key !== 'isUnique') facts.push([`Option ${key}`, JSON.stringify(value)]);
   const options = Object.keys(job.options).length > 0;
   return (
     <>

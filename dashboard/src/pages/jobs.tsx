@@ -364,7 +364,7 @@ function Rows({
             {job.attempt} {job.attempts !== null && <span class="faint">/ {job.attempts}</span>}
           </td>
           <td>
-            <Time at={timeOf(job)} />
+            <Time at={timeOf(job)} {...(job.state === 'delayed' && { none: 'after another job' })} />
           </td>
           {showsError ? (
             <td class="error">

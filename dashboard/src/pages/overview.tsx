@@ -28,14 +28,13 @@ export function Overview() {
   const { data, error } = useOverview();
   const { data: series } = useSeries('series');
   if (!data) return <Waiting error={error} />;
-  const { queues, unreadable, attention } = data;
+  const { queues, unreadable, attention, slots } = data;
   const sum = (field: keyof QueueView['counts']) =>
     queues.reduce((all, { counts }) => all + counts[field], 0);
   const oldest = queues.reduce<number | null>(
     (max, { oldestWaitingMs: ms }) => (ms === null ? max : Math.max(max ?? 0, ms)),
     null,
   );
-  const slots = queues.reduce((all, queue) => all + queue.slots, 0);
   const done = queues.reduce((all, { today }) => all + today.processed, 0);
   const bad = queues.reduce((all, { today }) => all + today.failed, 0);
   const perMinute = rateNow(series);

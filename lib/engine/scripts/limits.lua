@@ -11,11 +11,12 @@ local function tell(field, number, base)
   local rule, state = limits_in(text, base), redis.call('HGET', key_limitStates, field)
   local blocked, _, mark, till = limit_state(state)
   local left, next_in = rate_room(rule, state, now, 9007199254740991)
-  local waiting, running = 0, 0
+  local waiting, running, holder = 0, 0, nil
   if number then
     local line = line_in(redis.call('HGET', key_lineStates, line_text(number)))
     waiting = line and size_of_line(numbers_in(line, number)) or 0
     running = running_of(line_text(number))
+    holder = rule.order == 'strict' and redis.call('ZRANGE', key_slots, line_text(number), line_text(number) .. '.5', 'BYSCORE', 'LIMIT', 0, 1)[1]
   elseif field == 'q' then
     running = redis.call('ZCARD', key_slots)
   elseif string.sub(field, 1, 2) == 's:' then
@@ -23,7 +24,7 @@ local function tell(field, number, base)
   end
   found[#found + 1] = { field, text or '', cjson.encode(rule), math.max(0, math.ceil(blocked - now)),
     rule.rate and string.format('%.0f', left) or '', left < 1 and math.ceil(next_in) or 0, waiting, running,
-    rule.breaker and (mark == '!' and till > now and 'open' or mark ~= '' and 'half-open' or 'closed') or '' }
+    rule.breaker and (mark == '!' and till > now and 'open' or mark ~= '' and 'half-open' or 'closed') or '', holder or '' }
 end
 
 local cursor, groups = '0', { ready = 0, resting = 0 }

@@ -3,7 +3,7 @@ import { lines } from '../codec/replies.js';
 import { LETTERED_JOBS, LINE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
-type RowLimits = readonly [string, string, string, number, string, number, number, number, string];
+type RowLimits = readonly [string, string, string, number, string, number, number, number, string, string];
 
 /** One current limit: the field, its parts, and the rule that results from them, as JSON. */
 export interface RawLimit {
@@ -18,6 +18,8 @@ export interface RawLimit {
   readonly running: number;
   /** State of the circuit breaker; empty if there is none. */
   readonly breaker: '' | BreakerState;
+  /** Empty if no job keeps a group with strict order from starting the next one. */
+  readonly holder: string;
 }
 
 export const limits = defineScript({
@@ -29,7 +31,7 @@ export const limits = defineScript({
     cursor,
     groups: { ready, resting },
     found: rows.map(
-      ([field, parts, rule, blockedForMs, left, nextInMs, waiting, running, breaker]): RawLimit => ({
+      ([field, parts, rule, blockedForMs, left, nextInMs, waiting, running, breaker, holder]): RawLimit => ({
         field,
         parts,
         rule,
@@ -39,6 +41,7 @@ export const limits = defineScript({
         waiting,
         running,
         breaker: breaker as RawLimit['breaker'],
+        holder,
       }),
     ),
   }),

@@ -8,7 +8,7 @@ import {
   type QueueInspector,
   type WorkerInfo,
 } from '../../inspect/queue-inspector.js';
-import { servingOf } from '../../inspect/serving.js';
+import { servingOf, silentWorkers } from '../../inspect/serving.js';
 import type { AlertState, Counted, Reading } from './alert-state.js';
 import type { AlertRuleKind, CheckedRule } from './rules.js';
 
@@ -73,7 +73,7 @@ async function factsOf(
   const needs = (...kinds: readonly AlertRuleKind[]) => rules.some(({ rule }) => kinds.includes(rule));
   const [counted, silent, lag] = await Promise.all([
     needs('failureRatio', 'deadRate') ? countersOf(engine, queue) : undefined,
-    needs('stalled') ? engine.overdue(queue, 0) : [],
+    needs('stalled') ? silentWorkers(engine, queue) : [],
     needs('scheduleLag') ? scheduleLag(engine.schedules, queue) : 0,
   ]);
   const counters = counted ? withNow(before, counted, rules) : [];

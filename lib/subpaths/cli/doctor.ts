@@ -2,7 +2,7 @@ import { checkServer, fieldsOf, nameOfServer } from '../../engine/wire/server-ch
 import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
-import { isPausedByAll, servingOf, type Serving } from '../../inspect/serving.js';
+import { isPausedByAll, servingOf, silentWorkers, type Serving } from '../../inspect/serving.js';
 import { reasonOf, type HoldReason } from '../../producer/queue-limits.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
 import { age, jobsWait, type Cell } from './table.js';
@@ -188,8 +188,10 @@ export function queueFindings(queue: QueueInfo, serving: Serving, stops: readonl
         `${jobsWait(counts.waiting)} and all processes of the queue have paused it; godwit workers ${name}`,
       ),
     );
-  if (stop) findings.push(warn(what, `${jobsWait(counts.waiting)}: ${stop.text}; godwit limits ${name}`));
-  else if (findings.length === 0 && isLate(oldestWaitingMs))
+  if (stop) {
+    const command = stop.of === 'group' ? 'groups' : 'limits';
+    findings.push(warn(what, `${jobsWait(counts.waiting)}: ${stop.text}; godwit ${command} ${name}`));
+  } else if (findings.length === 0 && isLate(oldestWaitingMs))
     findings.push(
       warn(what, `its oldest job has waited ${age(oldestWaitingMs)}: add workers or concurrency`),
     );
@@ -213,7 +215,7 @@ function workerFindings(workers: readonly WorkerInfo[]): Finding[] {
 }
 
 async function leases({ inspector }: Context, queue: string): Promise<Finding[]> {
-  const late = await inspector.producer.engine.overdue(queue, 0);
+  const late = await silentWorkers(inspector.producer.engine, queue);
   return late.length === 0
     ? []
     : [

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import type { DataMatch } from '../../contract/admin-verbs.js';
 import { JobFailedError, UnknownQueueError } from '../../errors.js';
-import { waitReasons } from '../../inspect/serving.js';
+import { silentWorkers, waitReasons } from '../../inspect/serving.js';
 import type { JobHeaders } from '../../job/headers.js';
 import type { JobState } from '../../job/job-state.js';
 import type { BulkPace, CancelFilter, JobFilter } from '../../producer/bulk-acts.js';
@@ -117,15 +117,17 @@ const job: Command = {
   async run({ inspector, words, print }) {
     const found = await jobOf(inspector, words[0]!, words[1]!);
     if (found === null) {
+      await inspector.queues([words[0]!]);
       print.done(`queue ${words[0]} has no job ${words[1]}`, { found: null });
       return NOT_THERE;
     }
     const rows = [...fieldRows(found), ...attemptRows(found)];
-    if (found.state === 'waiting') {
-      const workers = await inspector.workers({ queue: found.queue });
-      const reasons = await waitReasons(inspector.queue(found.queue), found, workers);
-      rows.push(...reasons.map((text) => ['waits because', text]));
-    }
+    const workers = await inspector.workers({ queue: found.queue });
+    const reasons = await waitReasons(inspector.queue(found.queue), found, workers);
+    rows.push(...reasons.map((text) => ['waits because', text]));
+    const { engine } = inspector.producer;
+    if (found.worker !== null && (await silentWorkers(engine, found.queue)).includes(found.worker))
+      rows.push(['lost', 'its worker has gone silent; another one takes the job back']);
     print.rows(found, [{ title: 'FIELD' }, { title: 'VALUE' }], rows, '');
     return DONE;
   },

@@ -82,7 +82,7 @@ function ownAttempts({ body }: StoredJob): number | null {
 export function detailOf({ state, dueAt, failure, worker, cancelReason }: ShownJob): string {
   switch (state) {
     case 'delayed':
-      return `due ${dueAt?.toISOString() ?? '-'}`;
+      return dueAt ? `due ${dueAt.toISOString()}` : 'waits for the end of the job with its unique key';
     case 'active':
       return `${worker ?? ''}${cancelReason === null ? '' : `, asked to stop: ${cancelReason}`}`;
     case 'dead':

@@ -1,5 +1,5 @@
 import { quoted } from '../../job/text.js';
-import type { LimitInfo, QueueLimits } from '../../producer/queue-limits.js';
+import { listFirstGroups, type LimitInfo, type QueueLimits } from '../../producer/queue-limits.js';
 import { didYouMean, UsageError } from './usage-error.js';
 import {
   checkDuration,
@@ -40,6 +40,7 @@ const limits: Command = {
   async run(context) {
     const { inspector, words, print } = context;
     const [name, act, time] = words as [string, string?, string?];
+    checkUse(context);
     const [info] = await inspector.queues([name]);
     if (act !== undefined) return change(context, name, act, time);
     const of = inspector.queue(name).limits;
@@ -49,6 +50,21 @@ const limits: Command = {
     return DONE;
   },
 };
+
+/** Refuses what the act would ignore: a person would believe that it was done. */
+function checkUse({ words, values }: Context): void {
+  const [, act, time] = words;
+  const unused = ['name', 'shared', 'rate', 'concurrency', 'new'].find(
+    (option) => values[option] !== undefined && !(act === 'set' || (act !== undefined && OF.has(option))),
+  );
+  if (unused !== undefined)
+    throw new UsageError(`limits: --${unused} is for ${OF.has(unused) ? 'a change' : 'limits set'}`, '');
+  if (time !== undefined && act !== 'hold')
+    throw new UsageError(`limits ${act}: unexpected argument ${quoted(time.slice(0, 100))}`, '');
+}
+
+/** Options that name the limit to change. */
+const OF: ReadonlySet<string> = new Set(['name', 'shared']);
 
 async function change(
   context: Context,
@@ -109,7 +125,7 @@ async function checkShared(of: QueueLimits, name: string): Promise<void> {
 const groups: Command = {
   name: 'groups',
   usage: '<queue> [pause|resume|release <group>]',
-  about: 'lists groups with jobs and their limits; or pauses, resumes or releases one',
+  about: 'lists groups with jobs or limits of their own; or pauses, resumes or releases one',
   words: [1, 3],
   options: { limit: { type: 'string', about: 'the most groups to list (default: 100)' } },
   async run(context) {
@@ -118,14 +134,11 @@ const groups: Command = {
     await inspector.queues([name]);
     const queue = inspector.queue(name);
     if (act === undefined) {
-      const page = await queue.groups({ limit: numberOf(context, 'limit', 100) });
-      print.rows(
-        page,
-        COLUMNS,
-        page.groups.map((group) => rowOf(group)),
-        'no group has jobs',
-      );
-      if (page.cursor !== null) print.line('there are more');
+      const limit = numberOf(context, 'limit', 100);
+      const { groups: all, hasMore } = await listFirstGroups(inspector.producer.engine, name, limit);
+      const rows = all.map((group) => rowOf(group));
+      print.rows({ groups: all, hasMore }, COLUMNS, rows, 'no group has jobs or limits of its own');
+      if (hasMore) print.line('there are more');
       return DONE;
     }
     if (act !== 'pause' && act !== 'resume' && act !== 'release')
@@ -157,12 +170,13 @@ function waitingText({ of, waiting, maxSize }: LimitInfo, ofQueue: number): Cell
   return maxSize === null ? waiting : `${waiting}/${maxSize}`;
 }
 
-function stateOf({ paused, heldForMs, breaker, left, nextInMs, isLive }: LimitInfo): Cell {
+function stateOf({ paused, heldForMs, breaker, left, nextInMs, isLive, holder }: LimitInfo): Cell {
   const warn = (text: string): Cell => ({ text, style: 'yellow' });
   if (paused) return warn('paused');
   if (heldForMs > 0) return warn(`held for ${age(heldForMs)}`);
   if (breaker && breaker.state !== 'closed') return warn(`breaker ${breaker.state}`);
   if (left !== null && left < 1) return warn(`next in ${age(nextInMs)}`);
+  if (holder !== null) return warn(`after ${holder}`);
   return isLive ? 'set at run time' : 'open';
 }
 

@@ -205,6 +205,7 @@ const schedules: Command = {
   async run(context) {
     const { inspector, words, print } = context;
     const [queue, act, id] = words;
+    if (queue !== undefined) await inspector.queues([queue]);
     if (act !== undefined) return actOnSchedule(context, queue!, act, id);
     const names = queue === undefined ? await inspector.namesOf() : [queue];
     const faults = new Map<string, Error>();

@@ -4,12 +4,12 @@ import type { ProcessOrder } from '../../contract/process-verbs.js';
 import { JobNotFoundError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { readEach, type LimitsOfQueue, type WorkerInfo } from '../../inspect/queue-inspector.js';
-import { waitReasons } from '../../inspect/serving.js';
+import { silentWorkers, waitReasons } from '../../inspect/serving.js';
 import { checkJobId } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
 import { boolean, refuse } from '../../options/check.js';
-import { startTimes } from '../../producer/job-snapshot.js';
-import { listRuledGroups, type LimitInfo } from '../../producer/queue-limits.js';
+import { dueTimeOf, startTimes } from '../../producer/job-snapshot.js';
+import { listFirstGroups, type LimitInfo } from '../../producer/queue-limits.js';
 import { listActions } from './action-log.js';
 import { addJob, replaceData } from './acts.js';
 import { actOnPage, allowSearch, listBulkActs, resumeBulkAct, startBulkAct, stopBulkAct } from './bulk.js';
@@ -92,8 +92,17 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
     unreadable: unreadableOf(faults),
     attention,
     processes: workers.length,
+    slots: slotsOf(workers, new Set(names)),
   };
 };
+
+/** The slots of the pools that work on these queues. */
+function slotsOf(workers: readonly WorkerInfo[], names: ReadonlySet<string>): number {
+  const pools = workers.flatMap((worker) =>
+    worker.pools.filter(({ queues }) => queues.some((name) => names.has(name))),
+  );
+  return pools.reduce((sum, { concurrency }) => sum + concurrency, 0);
+}
 
 /** The messages of these errors, by queue. */
 function unreadableOf(faults: ReadonlyMap<string, Error>): Unreadable {
@@ -117,28 +126,22 @@ async function visibleLimits(
 const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
   const queue = await queueOf(call, parts);
   const workers = await parts.inspector.workers({ queue: queue.name });
-  const [view, { days, total }, rights, limits, { groups, cursor }, ruled] = await Promise.all([
+  const [view, { days, total }, rights, limits, { groups, hasMore }] = await Promise.all([
     viewQueue(queue.name, parts, workers),
     queue.stats({ days: 7 }),
     call.rightsOf({ queue: queue.name }),
     queue.limits.list(),
-    queue.groups({ limit: MAX_GROUPS }),
-    listRuledGroups(parts.engine, queue.name, MAX_GROUPS),
+    listFirstGroups(parts.engine, queue.name, MAX_GROUPS),
   ]);
-  const listed = new Set(groups.map(({ name }) => name));
-  const idle = ruled.groups.filter(({ name }) => !listed.has(name));
   return {
     ...view,
     rights,
     byName: total.byName,
     days: days.map(({ byName: _, ...day }) => day),
-    limits: [...limits.filter(isSet), ...[...groups, ...idle].toSorted(byName)],
-    hasMoreGroups: cursor !== null || ruled.cursor !== null,
+    limits: [...limits.filter(isSet), ...groups],
+    hasMoreGroups: hasMore,
   };
 };
-
-const names = new Intl.Collator('en', { numeric: true });
-const byName = (a: LimitInfo, b: LimitInfo) => names.compare(a.name ?? '', b.name ?? '');
 
 /** The list of limits has an entry for the queue even if the queue has no limits. */
 function isSet({ rate, concurrency, maxSize, breaker, retryBudget, isLive, heldForMs }: LimitInfo): boolean {
@@ -186,10 +189,10 @@ function isJobId(text: string): boolean {
   }
 }
 
-/** The name and group of a job, which decide in which line it waits. */
-function lineOf({ body }: StoredJob) {
+/** The fields of a job that decide why it does not start. */
+function placeOf({ id, state, dueAt, body }: StoredJob) {
   const { name = '', options } = decodeBody(body) ?? {};
-  return { name, group: options?.group ?? null };
+  return { id, name, state, dueAt: dueTimeOf(dueAt), group: options?.group ?? null };
 }
 
 /** Host and process id of the workers of these processes, by the names of the workers. */
@@ -212,7 +215,7 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   const isFull = call.query['full'] !== undefined;
   const workers = await parts.inspector.workers({ queue: name });
   const processes = placesOf(workers);
-  const waitsFor = job.state === 'waiting' ? await waitReasons(queue, lineOf(job), workers) : [];
+  const waitsFor = await waitReasons(queue, placeOf(job), workers);
   const canSeeData = rights.includes('read-data');
   const shown = {
     canSeeData,
@@ -221,6 +224,7 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
     rights,
     now: engine.now(),
     waitsFor,
+    isLost: job.worker !== null && (await silentWorkers(engine, name)).includes(job.worker),
     processes,
   };
   return toDetail(job, parts.optionsOf(name), await startTimes(engine, name, [job]), parts.redactor, shown);

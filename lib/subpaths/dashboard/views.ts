@@ -12,7 +12,7 @@ import type { LogLine } from '../../job/job-log.js';
 import type { AttemptRecord } from '../../job/outcome.js';
 import { mergeJobPolicy } from '../../options/job-options.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
-import type { StartTimes } from '../../producer/job-snapshot.js';
+import { dueTimeOf, type StartTimes } from '../../producer/job-snapshot.js';
 import type { LimitInfo } from '../../producer/queue-limits.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import type { JobLinkView } from './job-links.js';
@@ -86,6 +86,8 @@ export interface OverviewView {
   readonly unreadable: Unreadable;
   readonly attention: readonly Attention[];
   readonly processes: number;
+  /** How many jobs these run at once. Slots that queues share count once. */
+  readonly slots: number;
 }
 
 export interface JobRow {
@@ -146,6 +148,8 @@ export interface JobDetail extends JobRow {
   readonly headers: ShownJson | null;
   /** What keeps it waiting, as sentences. */
   readonly waitsFor: readonly string[];
+  /** Whether it is active, and its worker has gone silent. */
+  readonly isLost: boolean;
   /** Host and process id of the workers that are alive, by the names of the workers. */
   readonly processes: Readonly<Record<string, string>>;
   readonly links: readonly JobLinkView[];
@@ -287,7 +291,7 @@ export function toRow(job: StoredJob, queue: KnownQueue, starts: StartTimes, red
     priority: body?.options.priority ?? 0,
     stalls: job.stalls,
     createdAt: body?.createdAt ?? null,
-    dueAt: job.dueAt,
+    dueAt: dueTimeOf(job.dueAt),
     startedAt: job.state === 'active' ? (starts.get(job.id) ?? null) : ranFrom,
     endedAt,
     durationUs,
@@ -316,9 +320,10 @@ export function toDetail(
     rights,
     now,
     waitsFor,
+    isLost,
     processes,
     links,
-  }: Pick<JobDetail, 'rights' | 'now' | 'waitsFor' | 'processes' | 'links'> & {
+  }: Pick<JobDetail, 'rights' | 'now' | 'waitsFor' | 'isLost' | 'processes' | 'links'> & {
     canSeeData: boolean;
     isFull: boolean;
   },
@@ -355,6 +360,7 @@ export function toDetail(
     headers: headers ? show(JSON.stringify(headers)) : null,
     schedule: scheduleOf(job.id) ?? null,
     waitsFor,
+    isLost,
     processes,
     links,
     rights,

@@ -1,0 +1,149 @@
+import { describe, expect, it } from 'vitest';
+import { Handle, type Job } from '#lib/index.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import { runOn } from '../cli/support.js';
+import { bootDashboard } from '../support/dashboard.js';
+import { keyOf, PATIENT } from '../support/queue-app.js';
+import { die } from '../support/queue-states.js';
+import { useRedis } from '../support/redis.js';
+import { latch, until } from '../support/wait.js';
+
+// What the dashboard and the command say about a job that does not start.
+const redis = useRedis();
+
+const cli = async (id: string) => (await runOn(redis, 'job', 'work', id)).out;
+
+describe('a job of a group in strict order', () => {
+  it('says which job of the group must end first, and what to do about a dead one', async () => {
+    const { queue, api } = await bootDashboard(redis, {
+      handlers: { die, retry: die, ok: () => 1 },
+      queue: { groups: { order: 'strict', onDead: 'block' } },
+      root: { lease: { duration: '1s' } },
+    });
+    await queue.add('die', 1, { id: 'dead-1', group: 'a', attempts: 1 });
+    await queue.add('retry', 1, { id: 'late-1', group: 'b', attempts: 2, backoff: 3_600_000 });
+    await until(async () => (await queue.counts()).delayed + (await queue.counts()).dead === 2, PATIENT);
+    await queue.add('ok', 1, { id: 'next-a', group: 'a' });
+    await queue.add('ok', 1, { id: 'next-b', group: 'b' });
+    await until(async () => (await api('GET', 'queues/work')).body.consumers === 1, PATIENT);
+    const reason = async (id: string) => (await api('GET', `queues/work/jobs/${id}`)).body.waitsFor;
+    const dead =
+      "the group 'a' runs one job at a time, and job 'dead-1' has not ended: it is dead, so retry or remove it";
+    expect(await reason('next-a')).toEqual([dead]);
+    expect(await cli('next-a')).toContain(`waits because  ${dead}`);
+    expect(await reason('next-b')).toEqual([
+      "the group 'b' runs one job at a time, and job 'late-1' has not ended: it waits for its next attempt",
+    ]);
+    expect((await queue.group('a').state()).holder).toBe('dead-1');
+    expect((await runOn(redis, 'groups', 'work')).out).toMatch(/^group a .* after dead-1$/m);
+    // A job that must end first is not held back by itself.
+    await queue.pause();
+    await queue.promote('late-1');
+    expect(await reason('late-1')).toEqual(['the queue is paused']);
+    await queue.remove('dead-1');
+    expect((await queue.group('a').state()).holder).toBeNull();
+    expect(await reason('next-a')).toEqual(['the queue is paused']);
+  });
+});
+
+describe('a job of keepLast', () => {
+  it('has no time while it waits for the end of the other job, and says so', async () => {
+    const gate = latch('the gate');
+    const { queue, api } = await bootDashboard(redis, { handlers: { sync: () => gate.promise } });
+    const unique = { key: 'k', onDuplicate: 'keepLast' } as const;
+    const first = await queue.add('sync', 1, { unique });
+    await until(async () => (await queue.get(first.id))?.state === 'active', PATIENT);
+    const { id } = await queue.add('sync', 2, { unique });
+    const why = 'another job with its unique key has not ended';
+    expect((await api('GET', `queues/work/jobs/${id}`)).body).toMatchObject({
+      state: 'delayed',
+      dueAt: null,
+      waitsFor: [why],
+    });
+    expect((await api('GET', 'queues/work/jobs?state=delayed')).body.jobs).toMatchObject([
+      { id, dueAt: null },
+    ]);
+    expect(await queue.get(id)).toMatchObject({ state: 'delayed', dueAt: null });
+    expect(await queue.update(id, { data: 3 })).toEqual({ id, state: 'delayed', dueAt: null });
+    expect(await cli(id)).toContain(`waits because  ${why}`);
+    expect((await runOn(redis, 'jobs', 'work', '--state', 'delayed')).out).toMatch(
+      / waits for the end of the job with its unique key$/m,
+    );
+    gate.open();
+  });
+});
+
+describe('a job without any limit', () => {
+  it('says that all slots are in use', async () => {
+    const gate = latch('the gate');
+    @Processor('work', { concurrency: 2 })
+    class Work {
+      @Handle()
+      run(_: Job) {
+        return gate.promise;
+      }
+    }
+    const { queue, api } = await bootDashboard(redis, {
+      providers: [Work],
+      root: { lease: { duration: '1s' } },
+    });
+    await queue.addBulk([1, 2, 3].map((data) => ({ name: 'a', data, options: { id: `job-${data}` } })));
+    const waiting = async () => (await queue.jobs({ state: 'waiting' })).jobs.map(({ id }) => id);
+    await until(async () => (await waiting()).length === 1, PATIENT);
+    const [id] = await waiting();
+    const reason = async () => (await api('GET', `queues/work/jobs/${id}`)).body.waitsFor as string[];
+    await until(async () => (await reason())[0] === 'all 2 slots are in use', PATIENT);
+    await queue.limits.set({ concurrency: 2 });
+    expect(await reason()).toEqual(['2 of 2 jobs of the queue run']);
+    gate.open();
+  });
+});
+
+describe('an active job whose worker is gone', () => {
+  it('says so, and a worker with a longer lease than usual is not gone', async () => {
+    const gate = latch('the gate');
+    const { queue, api } = await bootDashboard(redis, {
+      handlers: { a: () => gate.promise },
+      root: { lease: { duration: '1h' } },
+    });
+    const { id } = await queue.add('a', 1);
+    const isLost = async () => (await api('GET', `queues/work/jobs/${id}`)).body.isLost as boolean;
+    await until(async () => (await queue.get(id))?.state === 'active', PATIENT);
+    expect(await isLost()).toBe(false);
+    expect(await cli(id)).not.toContain('gone silent');
+    expect((await runOn(redis, 'doctor')).out).not.toContain('went silent');
+    // The lease has ended, as after a kill.
+    const { worker } = (await queue.get(id))!;
+    await redis.admin.zadd(keyOf(redis, 'workers'), 'XX', 1, worker!);
+    expect(await isLost()).toBe(true);
+    expect(await cli(id)).toMatch(/^lost +its worker has gone silent; another one takes the job back$/m);
+    expect((await runOn(redis, 'doctor')).out).toContain('1 worker went silent');
+    gate.open();
+  });
+});
+
+describe('the slots of the overview', () => {
+  it('count once if queues share them', async () => {
+    @Processor(['work', 'other'], { concurrency: 3 })
+    class Work {
+      @Handle()
+      run(_: Job) {
+        return 1;
+      }
+    }
+    const { api } = await bootDashboard(redis, { providers: [Work], queues: ['other'] });
+    const read = async () =>
+      (await api('GET', 'overview')).body as { slots: number; queues: { slots: number }[] };
+    await until(async () => (await read()).slots > 0, PATIENT);
+    const { slots, queues } = await read();
+    expect({ slots, each: queues.map((one) => one.slots) }).toEqual({ slots: 3, each: [3, 3] });
+  });
+});
+
+describe('a change of limits without fields', () => {
+  it('is not shown as set at run time', async () => {
+    const { queue } = await bootDashboard(redis, {});
+    await queue.limits.set({});
+    expect(await queue.limits.list()).toMatchObject([{ of: 'queue', isLive: false }]);
+  });
+});
