@@ -189,8 +189,9 @@ export class BulkActs<Jobs = any> {
       const next: BulkActRecord = {
         ...record,
         state: 'running',
-        total: await this.totalOf(checked),
-        examined: 0,
+        // Jobs that were changed before are not found again.
+        total: record.done + (await this.totalOf(checked)),
+        examined: record.done,
         stoppedBy: null,
         error: null,
         updatedAt: now,
@@ -259,6 +260,8 @@ class BulkRun {
   private isLost = false;
   private saving: Promise<void> = Promise.resolve();
   private counts: Pick<BulkActRecord, 'examined' | 'done' | 'unchanged'>;
+  /** How many jobs were changed before it was resumed. */
+  private readonly examinedBefore: number;
 
   constructor(
     private readonly engine: QueueEngine,
@@ -269,6 +272,7 @@ class BulkRun {
   ) {
     const { examined, done, unchanged } = record;
     this.counts = { examined, done, unchanged };
+    this.examinedBefore = examined;
   }
 
   /** Never rejects: if the store is unreachable, the act is interrupted. */
@@ -284,7 +288,11 @@ class BulkRun {
         match,
         onStep: ({ matched, changed, examined }) => {
           const { done, unchanged } = this.counts;
-          this.counts = { examined, done: done + changed, unchanged: unchanged + matched - changed };
+          this.counts = {
+            examined: this.examinedBefore + examined,
+            done: done + changed,
+            unchanged: unchanged + matched - changed,
+          };
         },
       });
       end = { state: this.abort.signal.aborted ? 'stopped' : 'done' };
