@@ -245,10 +245,15 @@ function choice(which: unknown): Choice {
   return { ...match, limit };
 }
 
-/** Reads a page of dead jobs. */
-export function listDead(engine: QueueEngine, queue: string, options: DeadListOptions): Promise<JobsAnswer> {
+/** Reads a page of dead jobs. `backward`: the latest first. */
+export function listDead(
+  engine: QueueEngine,
+  queue: string,
+  options: DeadListOptions,
+  backward = false,
+): Promise<JobsAnswer> {
   const { limit = 100, after = null, ...match } = readList(options, 'dead.list()', refuse)!;
-  return engine.admin.jobs(queue, { ...match, state: 'dead', limit, after });
+  return engine.admin.jobs(queue, { ...match, state: 'dead', limit, after, backward });
 }
 
 export function toDeadJob(stored: StoredJob, queue: ResolvedQueueOptions): DeadJob {

@@ -229,6 +229,9 @@ describe('acts on jobs', () => {
     const { out } = await run('dead', 'work');
     expect(out).toMatch(/^ +3 +unrecoverable +bad +the \\u001b\[31mmailer says no$/m);
     expect(out).not.toContain('\u001b');
+    // Why jobs die now, not why they died first.
+    expect(await json('dead', 'work', '--limit', '1')).toMatchObject({ jobs: [{ data: { i: 2 } }] });
+    expect((await run('dead', 'work', '--limit', '2')).out).toContain('of the last 2 dead jobs that match');
     expect(await json('dead', 'work', 'remove', '--dry-run')).toMatchObject({ count: 3 });
     expect(await run('dead', 'work', 'remove')).toMatchObject({
       code: 2,

@@ -338,7 +338,9 @@ const dead: Command = {
       ...where(context),
     };
     const most = act === 'list' ? MOST_LISTED : MOST;
-    const { found, isAll } = await matching(inspector, name, filter, numberOf(context, 'limit', most));
+    const limited = numberOf(context, 'limit', most);
+    // An act begins with the oldest. A person who asks why jobs die needs the latest.
+    const { found, isAll } = await matching(inspector, name, filter, limited, act === 'list');
     const groups = groupsOf(found);
     if (act === 'list' || values['dry-run'] === true) {
       const json = act === 'list' ? { jobs: found, groups } : { act, count: found.length, groups };
@@ -349,7 +351,8 @@ const dead: Command = {
         rows,
         'no dead jobs match',
       );
-      if (!isAll) print.line(`of the first ${found.length} dead jobs that match`);
+      if (!isAll)
+        print.line(`of the ${act === 'list' ? 'last' : 'first'} ${found.length} dead jobs that match`);
       return DONE;
     }
     if (found.length === 0) {
@@ -424,21 +427,29 @@ const clean: Command = {
   },
 };
 
-async function matching(inspector: Inspector, queue: string, filter: DeadListOptions, most: number) {
+/** The matching dead jobs, the oldest first. `isLatest`: if there are more, the latest ones. */
+async function matching(
+  inspector: Inspector,
+  queue: string,
+  filter: DeadListOptions,
+  most: number,
+  isLatest: boolean,
+) {
   const found: ShownDeadJob[] = [];
   let cursor: string | null = null;
   do {
     const limit = Math.min(1_000, most - found.length);
     // oxlint-disable-next-line no-await-in-loop -- page after page
-    const page: Awaited<ReturnType<typeof deadJobsOf>> = await deadJobsOf(inspector, queue, {
-      ...filter,
-      limit,
-      ...(cursor !== null && { cursor }),
-    });
+    const page: Awaited<ReturnType<typeof deadJobsOf>> = await deadJobsOf(
+      inspector,
+      queue,
+      { ...filter, limit, ...(cursor !== null && { cursor }) },
+      isLatest,
+    );
     found.push(...page.jobs);
     ({ cursor } = page);
   } while (cursor !== null && found.length < most);
-  return { found, isAll: cursor === null };
+  return { found: isLatest ? found.toReversed() : found, isAll: cursor === null };
 }
 
 function groupsOf(found: readonly ShownDeadJob[]) {

@@ -53,13 +53,14 @@ export async function jobOf(
   return stored && (await shown(engine, queue, [stored]))[0]!;
 }
 
-/** A page of dead jobs. */
+/** A page of dead jobs. `backward`: the latest first. */
 export async function deadJobsOf(
   { producer: { engine } }: Inspector,
   queue: string,
   options: DeadListOptions,
+  backward: boolean,
 ): Promise<{ readonly jobs: readonly ShownDeadJob[]; readonly cursor: string | null }> {
-  const page = await listDead(engine, queue, options);
+  const page = await listDead(engine, queue, options, backward);
   const defaults = defaultsOf(queue);
   const jobs = page.jobs.map((job) => ({ ...toDeadJob(job, defaults), attempts: ownAttempts(job) }));
   return { jobs, cursor: encodeCursor(page.next) };
