@@ -58,18 +58,22 @@ interface WaitingJob {
   readonly state: JobState;
   /** Null for a delayed job that waits for the end of another one. */
   readonly dueAt: Date | number | null;
+  /** Whether it was added without a delay, and no attempt has failed. */
+  readonly isFresh: boolean;
 }
 
 /**
- * Why a job does not start: a pause of the queue, no process that claims its jobs, limits, no free slot, or a job with its unique key. A
- * delayed job that has a time is not held back.
+ * Why a job does not start: a pause of the queue, no process that claims its jobs, limits, no free slot, a job with its unique key, or no
+ * handler. Other delayed jobs wait for their time.
  */
 export async function waitReasons(
   queue: WaitQueue,
-  { state, dueAt, ...job }: WaitingJob,
+  { state, dueAt, isFresh, ...job }: WaitingJob,
   processes: readonly WorkerInfo[],
 ): Promise<string[]> {
   if (state === 'delayed' && dueAt === null) return ['another job with its unique key has not ended'];
+  if (state === 'delayed' && isFresh)
+    return ['no process has a handler for its name (their logs say so), or its handler put it off'];
   if (state !== 'waiting') return [];
   const place = pausedPlace(queue.name, processes);
   const [isPaused, held] = await Promise.all([
@@ -101,8 +105,14 @@ function busyText(queue: string, processes: readonly WorkerInfo[]): string | nul
 /**
  * The workers of a queue whose lease has ended, and whose jobs nobody has taken back. `overdue` also returns leases that are longer than
  * this process expects, as the queue of another application may have.
+ *
+ * @param sinceMs how long ago the lease ended, at least.
  */
-export async function silentWorkers(engine: Pick<QueueEngine, 'overdue'>, queue: string): Promise<string[]> {
+export async function silentWorkers(
+  engine: Pick<QueueEngine, 'overdue'>,
+  queue: string,
+  sinceMs = 0,
+): Promise<string[]> {
   const found = await engine.overdue(queue, 0);
-  return found.filter(({ endsInMs }) => endsInMs <= 0).map(({ worker }) => worker);
+  return found.filter(({ endsInMs }) => endsInMs <= -sinceMs).map(({ worker }) => worker);
 }

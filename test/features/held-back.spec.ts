@@ -73,6 +73,19 @@ describe('a job of keepLast', () => {
   });
 });
 
+describe('a job without a handler', () => {
+  it('says so while it is put off', async () => {
+    const { queue, api } = await bootDashboard(redis, { handlers: { a: () => 1 } });
+    const { id } = await queue.add('unknown', 1);
+    await until(async () => (await queue.get(id))?.state === 'delayed', PATIENT);
+    const why = 'no process has a handler for its name (their logs say so), or its handler put it off';
+    expect((await api('GET', `queues/work/jobs/${id}`)).body.waitsFor).toEqual([why]);
+    expect(await cli(id)).toContain(`waits because  ${why}`);
+    const later = await queue.add('a', 1, { delay: '1h' });
+    expect((await api('GET', `queues/work/jobs/${later.id}`)).body.waitsFor).toEqual([]);
+  });
+});
+
 describe('a job without any limit', () => {
   it('says that all slots are in use', async () => {
     const gate = latch('the gate');
@@ -116,6 +129,12 @@ describe('an active job whose worker is gone', () => {
     const { worker } = (await queue.get(id))!;
     await redis.admin.zadd(keyOf(redis, 'workers'), 'XX', 1, worker!);
     expect(await isLost()).toBe(true);
+    expect((await api('GET', 'overview')).body.attention).toContainEqual({
+      level: 'bad',
+      queue: 'work',
+      page: 'workers',
+      text: '1 worker went silent, and nobody has taken back the jobs. Start a process that works on it.',
+    });
     expect(await cli(id)).toMatch(/^lost +its worker has gone silent; another one takes the job back$/m);
     expect((await runOn(redis, 'doctor')).out).toContain('1 worker went silent');
     gate.open();

@@ -123,7 +123,9 @@ const job: Command = {
     }
     const rows = [...fieldRows(found), ...attemptRows(found)];
     const workers = await inspector.workers({ queue: found.queue });
-    const reasons = await waitReasons(inspector.queue(found.queue), found, workers);
+    const isFresh = found.attempt === 0 && found.delay === 0;
+    const place = { ...found, isFresh };
+    const reasons = await waitReasons(inspector.queue(found.queue), place, workers);
     rows.push(...reasons.map((text) => ['waits because', text]));
     const { engine } = inspector.producer;
     if (found.worker !== null && (await silentWorkers(engine, found.queue)).includes(found.worker))

@@ -52,6 +52,8 @@ import {
 /** Maximum number of schedules of a queue in one answer. */
 const MAX_SCHEDULES = 200;
 const MAX_GROUPS = 100;
+/** By then other workers have usually taken back the jobs of a worker whose lease has ended. */
+const SILENT_MS = 30_000;
 
 async function viewQueue(
   name: string,
@@ -69,11 +71,16 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
   const workers = await parts.inspector.workers();
   const faults = new Map<string, Error>();
   const read = async (name: string) => {
-    const [view, { now: at, due }] = await Promise.all([
+    const [view, { now: at, due }, silent] = await Promise.all([
       viewQueue(name, parts, workers),
       parts.engine.schedules.due(name, 0),
+      silentWorkers(parts.engine, name, SILENT_MS),
     ]);
-    return { view, late: due.map(({ id, nextAt }) => ({ queue: name, id, lateMs: at - (nextAt ?? at) })) };
+    return {
+      view,
+      silent: { queue: name, count: silent.length },
+      late: due.map(({ id, nextAt }) => ({ queue: name, id, lateMs: at - (nextAt ?? at) })),
+    };
   };
   const found = await readEach(names, read, faults);
   const queues = found.map(({ view }) => view);
@@ -85,7 +92,8 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
   );
   const warnings = (await call.canSee()) ? parts.warnings() : [];
   const late = found.flatMap((one) => one.late);
-  const attention = attentionOf(queues, late, workers, limits, warnings, parts.maxOldestMs);
+  const silent = found.map((one) => one.silent);
+  const attention = attentionOf(queues, silent, late, workers, limits, warnings, parts.maxOldestMs);
   return {
     now: parts.engine.now(),
     queues,
@@ -190,9 +198,10 @@ function isJobId(text: string): boolean {
 }
 
 /** The fields of a job that decide why it does not start. */
-function placeOf({ id, state, dueAt, body }: StoredJob) {
+function placeOf({ id, state, dueAt, failed, body }: StoredJob) {
   const { name = '', options } = decodeBody(body) ?? {};
-  return { id, name, state, dueAt: dueTimeOf(dueAt), group: options?.group ?? null };
+  const isFresh = failed === 0 && options?.runnableAt === undefined;
+  return { id, name, state, dueAt: dueTimeOf(dueAt), group: options?.group ?? null, isFresh };
 }
 
 /** Host and process id of the workers of these processes, by the names of the workers. */

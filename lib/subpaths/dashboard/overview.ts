@@ -13,6 +13,7 @@ function timeOf(ms: number): string {
 /** What needs attention, the worst first. */
 export function attentionOf(
   queues: readonly QueueView[],
+  silent: readonly { readonly queue: string; readonly count: number }[],
   late: readonly { readonly queue: string; readonly id: string; readonly lateMs: number }[],
   workers: readonly WorkerInfo[],
   limits: readonly LimitsOfQueue[],
@@ -38,6 +39,13 @@ export function attentionOf(
         text: `${counted(counts.dead, 'dead job')} from earlier days.`,
       });
   }
+  for (const { queue, count } of silent.filter((one) => one.count > 0))
+    found.push({
+      level: 'bad',
+      queue,
+      page: 'workers',
+      text: `${counted(count, 'worker')} went silent, and nobody has taken back the jobs. Start a process that works on it.`,
+    });
   for (const { queue, id, lateMs } of late.filter((one) => one.lateMs > LATE_MS))
     found.push({
       level: 'warn',
