@@ -6,6 +6,8 @@ export const RULES = {
   priorityMax: 2_097_151,
   /** Number of sequence values per priority, so that jobs of one priority are first in, first out. */
   ranks: 4_294_967_296,
+  /** How many values are left for jobs that go to the front of a line before one that was added earlier. */
+  frontRanks: 1_000_000_000,
   /** If a claimed job has not started within this many ms, its worker first asks whether the queue was paused meanwhile. */
   startMs: 200,
   /** Maximum number of jobs that one call claims. */

@@ -192,6 +192,8 @@ export class MemoryQueue {
 
   /** Puts jobs at the end of the lines of their groups or names. */
   toLines(entries: readonly LineEntry[]): void {
+    // In a new queue too, lower ranks are left for jobs that go to the front.
+    if (entries.length > 0 && this.ranks + entries.length <= RULES.frontRanks) this.ranks += RULES.frontRanks;
     this.limits.toLines(entries, () => ++this.ranks % RULES.ranks);
   }
 

@@ -200,6 +200,14 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     expect((await take(1)).ids).toEqual(['e']);
   });
 
+  it('let the last of several jobs with lifo start first, also in a new queue', async () => {
+    await set('n:x', { concurrency: 9 });
+    await t.add(
+      ...['a', 'b', 'c', 'd'].map((id) => ({ id, name: 'x', hasOwnId: true, lifo: true, body: 'x\n' })),
+    );
+    expect((await take(9)).ids).toEqual(['d', 'c', 'b', 'a']);
+  });
+
   it('are no longer ready after their last job, however many others are', async () => {
     await t.add(...['a.0', 'b.0', 'c.0', 'd.0', 'e.0'].map((id) => grouped(id)));
     expect((await take(1)).ids).toEqual(['a.0']);

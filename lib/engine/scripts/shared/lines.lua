@@ -75,14 +75,13 @@ local function number_of_priority(name, number, priority)
   return own
 end
 
--- Puts jobs at the end of their lines. Takes lists of ids, names of lines, and priorities.
+-- Puts jobs at the end of their lines. Takes lists of ids, names of lines, and priorities. In a new queue, ranks are left for `to_lines_again`.
 local function to_lines(ids, names, priorities)
   local distinct, is_there = {}, {}
-  for _, name in ipairs(names) do
-    if not is_there[name] then is_there[name], distinct[#distinct + 1] = true, name end
-  end
+  for _, name in ipairs(names) do if not is_there[name] then is_there[name], distinct[#distinct + 1] = true, name end end
   local numbers = numbers_of(distinct)
   local last, scores = add_to(key_meta, 'ranks', #ids), {}
+  if last <= rule_frontRanks then last = add_to(key_meta, 'ranks', rule_frontRanks) end
   for i, id in ipairs(ids) do
     local number = number_of_priority(names[i], numbers[names[i]], priorities[i])
     scores[2 * i - 1], scores[2 * i] = string.format('%d', number * rule_ranks + (last - #ids + i) % rule_ranks), id
