@@ -201,15 +201,26 @@ export class Enqueuer {
     for (const waiting of batch) waiting.reject(error);
   }
 
-  /** Sends the first adds for which the queue has room, and rejects the others. */
+  /**
+   * Sends the first adds for which the queue has room, and rejects the others. Duplicates need no room: if there may be some, the others
+   * are sent too, in the end those one by one.
+   */
   private async sendWithin(lane: Lane, batch: readonly Waiting[], full: QueueFullError): Promise<void> {
     let room = full.limit - full.waiting;
     const first = batch.filter(({ job }) => isLater(job) || room-- > 0);
+    const others = batch.filter((waiting) => !first.includes(waiting));
+    const hasKeys = batch.some(({ job }) => mayExist(job));
+    if (hasKeys && first.length > 0) {
+      await this.sendAgain(lane, first);
+      await this.sendAgain(lane, others);
+      return;
+    }
     // The first adds take the room.
     const { queue, limit } = full;
     const error = new QueueFullError(queue, Math.max(full.waiting, limit), limit);
-    for (const waiting of batch) if (!first.includes(waiting)) waiting.reject(error);
+    for (const { job, reject } of others) if (!mayExist(job)) reject(error);
     if (first.length > 0) await this.sendAgain(lane, first);
+    for (const one of others) if (mayExist(one.job)) await this.sendAgain(lane, [one]);
   }
 
   /** Sends the adds of other groups together, and those of the full group one by one. */
@@ -399,6 +410,11 @@ export class Lane {
   }
 }
 
+/** Whether the job may be a duplicate. */
+function mayExist({ hasOwnId, unique }: MadeJob): boolean {
+  return hasOwnId || unique !== undefined;
+}
+
 /** A unique key in the set of ids. No id has a line break, so the two cannot collide. */
 function keyOf({ digest }: KeyClaim): string {
   return `\n${digest}`;
@@ -479,8 +495,9 @@ class BoundedEnqueuer extends Enqueuer {
         if (!(error instanceof QueueFullError)) throw error;
         if (onFull === 'dropNew' && none) return none();
         const left = until - performance.now();
-        // A bulk larger than the limit never fits.
-        if (onFull !== 'wait' || jobs.length > limit || left <= 0) throw error;
+        // A bulk with more new jobs than the limit never fits.
+        const isTooLarge = jobs.filter((job) => !isLater(job) && !mayExist(job)).length > limit;
+        if (onFull !== 'wait' || isTooLarge || left <= 0) throw error;
         const ms = Math.min(FIRST_MS * 2 ** Math.min(tries, 10), LONGEST_MS) * (0.5 + Math.random() / 2);
         // oxlint-disable-next-line no-await-in-loop
         await pause(Math.min(ms, left), AbortSignal.any(signals));

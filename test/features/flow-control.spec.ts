@@ -373,12 +373,7 @@ describe('a queue that takes only so many waiting jobs', () => {
     const exclusive = { unique: { key: 'k', onDuplicate: 'error' } } as const;
     await queue.add('job', 0, exclusive);
     const adds = [{}, exclusive, {}, {}].map((options) => queue.add('job', 1, options));
-    expect(await outcomes(adds)).toEqual([
-      'added',
-      'GODWIT_DUPLICATE_JOB',
-      'GODWIT_QUEUE_FULL',
-      'GODWIT_QUEUE_FULL',
-    ]);
+    expect(await outcomes(adds)).toEqual(['added', 'GODWIT_DUPLICATE_JOB', 'added', 'GODWIT_QUEUE_FULL']);
     const grouped = queueOf('grouped');
     await grouped.add('job', 0, { ...exclusive, group: 'a' });
     const options = [{ group: 'b' }, { group: 'a' }, { group: 'c', ...exclusive }, { group: 'c' }];
@@ -388,6 +383,41 @@ describe('a queue that takes only so many waiting jobs', () => {
       'GODWIT_DUPLICATE_JOB',
       'added',
     ]);
+  });
+
+  it.each(['reject', 'dropNew'] as const)(
+    'says which adds of one tick are duplicates although the others do not fit: %s',
+    async (onFull) => {
+      const { queue } = await boot({ limit: 3, onFull });
+      const unique = (key: string) => ({ unique: { key, onDuplicate: 'replace' } }) as const;
+      await Promise.all([queue.add('job', 0, { id: 'a' }), queue.add('job', 0, unique('k'))]);
+      const all = [unique('k'), {}, { id: 'a' }, {}, { id: 'b' }, unique('l'), { delay: '1h' }, { id: 'a' }];
+      const found = await Promise.allSettled(all.map((options) => queue.add('job', 1, options)));
+      const full = onFull === 'reject' ? 'full' : 'dropped';
+      expect(
+        found.map((one) => {
+          if (one.status === 'rejected') return (one.reason as QueueFullError).waiting === 3 && 'full';
+          const { duplicate, replaced, dropped } = one.value;
+          return replaced ? 'replaced' : duplicate ? 'duplicate' : dropped ? 'dropped' : 'added';
+        }),
+      ).toEqual(['replaced', 'added', 'duplicate', full, full, full, 'added', 'duplicate']);
+      expect(await queue.counts()).toMatchObject({ waiting: 3, delayed: 1 });
+    },
+  );
+
+  it('lets a bulk wait for room that has more jobs than may wait, but not more that need room', async () => {
+    const { queue } = await boot({ limit: 2, onFull: 'wait', timeout: '10s' });
+    const first = await queue.add('job', 1);
+    await queue.add('job', 1, { id: 'a' });
+    const later = { name: 'job', data: 2, options: { delay: '1h' } };
+    const adding = queue.addBulk([
+      later,
+      later,
+      { name: 'job', data: 2 },
+      { ...later, options: { id: 'a' } },
+    ]);
+    await Promise.all([adding.catch(() => undefined), queue.remove(first.id)]);
+    expect((await adding).map(({ duplicate }) => duplicate)).toEqual([false, false, false, true]);
   });
 
   it('adds the jobs of one tick that fit if the queue and a group are full', async () => {
