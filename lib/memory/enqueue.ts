@@ -144,12 +144,16 @@ function makeRoom(
   rows: RowsBefore,
 ): readonly MemoryJob[] {
   if (!maxWaiting?.dropOldest) return [];
-  const isNew = ({ id }: MemoryJob) => !duplicates.has(id) && jobs.some((job) => job.id === id);
+  // A job that has collected its last item in this call is none: it was delayed.
+  const isNew = ({ id }: MemoryJob) =>
+    !duplicates.has(id) && jobs.some((job) => job.id === id && !isLater(job));
   const stays = ({ id, body }: MemoryJob) =>
     replaced.has(id) || decodeBody(body)?.options.group !== undefined;
   const over = oldest(queue, queue.waiting - maxWaiting.limit, isNew, stays);
-  for (const { id } of over.filter(isNew)) duplicates.set(id, { id, dropped: true });
-  for (const { id } of over) if (rows.has(id)) queue.keys.set(...rows.get(id)!);
+  for (const { id } of over.filter(isNew)) {
+    duplicates.set(id, { id, dropped: true });
+    if (rows.has(id)) queue.keys.set(...rows.get(id)!);
+  }
   return over;
 }
 

@@ -203,4 +203,15 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
     await t.settle(completed(job), completed(next));
     expect(await t.engine.upkeep.freeKeys(QUEUE, ['K'])).toBe(1);
   });
+
+  it('that became full in a call are dropped before the new jobs of that call, if too many wait', async () => {
+    const [first, second] = [item('1', { most: 2 }), item('2', { most: 2 })];
+    const maxWaiting = { limit: 1, dropOldest: true };
+    const call = { ...callOf([first, second, 'new'], 1, 'bounded'), maxWaiting };
+    expect(await t.engine.enqueue(QUEUE, call)).toEqual({
+      kind: 'stored',
+      duplicates: [{ id: second.id, holder: first.id, state: 'delayed', size: 2 }],
+    });
+    expect(await claim()).toEqual(['new']);
+  });
 });
