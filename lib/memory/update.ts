@@ -54,7 +54,7 @@ function changeDelayed(queue: MemoryQueue, job: MemoryJob, call: UpdateCall): vo
 function changeWaiting(queue: MemoryQueue, job: MemoryJob, call: UpdateCall): void {
   const old =
     job.place === 'grouped'
-      ? priorityIn(job)
+      ? (decodeBody(job.body)?.options.priority ?? 0)
       : job.place === 'prioritized'
         ? Math.floor(job.score / RULES.ranks)
         : 0;
@@ -66,12 +66,6 @@ function changeWaiting(queue: MemoryQueue, job: MemoryJob, call: UpdateCall): vo
   queue.leave(job);
   queue.lineUp(job, priority);
   queue.ring();
-}
-
-/** The priority of a job in its line. */
-function priorityIn(job: MemoryJob): number {
-  for (const [priority, { jobs }] of job.line!.jobs) if (jobs.has(job)) return priority;
-  return 0;
 }
 
 function delay(queue: MemoryQueue, job: MemoryJob, due: number, priority: number): void {

@@ -53,6 +53,19 @@ describe.each(ENGINES)('changing a job on %s', (kind) => {
     await isWell();
   });
 
+  it('gives a delay to one that a worker gave back to its group, which keeps its priority', async () => {
+    const [x, y, z] = ['x', 'y', 'z'].map((id) => made(id, { group: 'g', priority: id === 'z' ? 3 : 7 }));
+    await t.add(x!, y!);
+    const ids = await t.claim();
+    await t.engine.release(QUEUE, { worker: WORKER, ids, leave: false });
+    expect(await t.claim(1)).toEqual(['x']);
+    expect(await update('y', { delayMs: 1_000 })).toEqual(delayed(1_000));
+    await t.advance(1_000);
+    await t.add(z!);
+    expect(await t.claim()).toEqual(['z', 'y']);
+    await isWell();
+  });
+
   it('gives a waiting one a delay, which keeps its priority', async () => {
     await t.add(made('a'), made('b', { priority: 7 }), made('c', { priority: 8 }));
     expect(await update('a', { delayMs: 1_000 })).toEqual(delayed(1_000));
