@@ -14,6 +14,12 @@ describe('ARCHITECTURE.md', () => {
     expect(pathsIn(page).filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 
+  it('names only paths that exist in CONTRIBUTING.md too', () => {
+    const paths = pathsIn(readPage('CONTRIBUTING.md'));
+    expect(paths.length).toBeGreaterThan(30);
+    expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  });
+
   it('would be reported for a path that does not exist', () => {
     expect(pathsIn('see `lib/gone.ts`, `lib/job`, `jobs` and `{<prefix>}:bell`')).toEqual([
       'lib/gone.ts',
