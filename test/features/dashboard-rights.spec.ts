@@ -300,11 +300,11 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     const { api, ask } = await boot({
       authorize: (request, action) => request.headers['x-user'] === 'boss' || action === 'read',
     });
-    for (let at = 0; at < 35; at += 1) expect((await api('POST', 'queues/work/pause')).status).toBe(403);
+    for (let at = 0; at < 65; at += 1) expect((await api('POST', 'queues/work/pause')).status).toBe(403);
     const { body } = await callsOf(ask)('boss', 'GET', 'actions?limit=200');
     expect(body.actions.length).toBeGreaterThanOrEqual(30);
     // The next minute may begin in between.
-    expect(body.actions.length).toBeLessThanOrEqual(34);
+    expect(body.actions.length).toBeLessThanOrEqual(60);
   });
 
   it('logs who did what, on one line', async () => {
