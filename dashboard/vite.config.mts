@@ -1,6 +1,6 @@
 import { defineConfig } from 'vite';
 
-/** One script and one sheet, beside the server that answers with them. */
+/** Builds one script and one style sheet, next to the server that serves them. */
 export default defineConfig({
   root: import.meta.dirname,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
@@ -11,7 +11,7 @@ export default defineConfig({
     modulePreload: false,
     reportCompressedSize: false,
     cssCodeSplit: false,
-    // Of the packages that are in the script.
+    // The licenses of the packages that are in the script.
     license: { fileName: 'licenses.md' },
     rolldownOptions: {
       input: 'src/main.tsx',

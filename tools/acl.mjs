@@ -1,4 +1,4 @@
-// Prints the least that a Redis user needs for Godwit, as `godwit acl` does:
+// Prints the minimal ACL rules of a Redis user for Godwit, like `godwit acl`:
 //   node tools/acl.mjs --prefix shop [--role producer] [--cluster] [--redis 7.2]
 import { parseArgs } from 'node:util';
 import acl from '../dist/subpaths/cli/acl.js';

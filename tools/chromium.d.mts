@@ -1,6 +1,6 @@
 /**
- * The path of a Chromium or Chrome that runs: CHROME_PATH where it is set, else the first on PATH, else Debian's
- * `chromium`, installed as root or with passwordless sudo; else it rejects with a text that says how to get one.
- * As root it needs the argument `--no-sandbox`.
+ * Returns the path of a Chromium or Chrome that runs: CHROME_PATH if it is set, otherwise the first on PATH.
+ * If there is none, it installs Debian's `chromium` (as root or with passwordless sudo). If that fails, it
+ * rejects with a message that says how to get one. As root, the browser needs the argument `--no-sandbox`.
  */
 export function findChromium(): Promise<string>;

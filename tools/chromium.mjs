@@ -1,4 +1,4 @@
-// Finds Chromium for the tests of pages, and installs it if it may:
+// Finds Chromium for the tests of pages, and installs it if it has the rights:
 //   node tools/chromium.mjs       prints its path
 import { spawnSync } from 'node:child_process';
 import { MissingProgramError, aptInstall, findOnPath, isMain } from './programs.mjs';
@@ -35,7 +35,7 @@ function search() {
   return NAMES.map(findOnPath).find((path) => path !== undefined && runs(path));
 }
 
-/** Ubuntu's `chromium-browser` may be a script that only says to install a snap. */
+/** Ubuntu's `chromium-browser` may be a script that only asks to install a snap. */
 function runs(path) {
   return spawnSync(path, ['--version'], { stdio: 'ignore', timeout: 20_000 }).status === 0;
 }

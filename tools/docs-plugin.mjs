@@ -4,12 +4,12 @@ import { posix } from 'node:path';
 import { Comment, CommentTag, Converter, ReflectionKind } from 'typedoc';
 
 const { exports } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
-/** From the path of a file in lib to the path under which it is imported. */
+/** Maps the path of a file in lib to the path under which users import it. */
 const SUBPATHS = new Map(
   Object.entries(exports).map(([path, { types = '' }]) => [types.replace(/^\.\/dist\/|\.d\.ts$/g, ''), path]),
 );
 
-/** In the order of the pages. A name that fits no group stays with its kind. */
+/** The groups in the order of the pages. A name that fits no group is listed under its kind. */
 const GROUPS = [
   { title: 'Decorators', kinds: ReflectionKind.Function, names: /^[A-Z]/ },
   {
@@ -57,7 +57,7 @@ function group(reflection) {
 }
 
 /**
- * One list of all that is thrown.
+ * All thrown errors in one list.
  *
  * @param {import('typedoc').Comment} comment
  * @param {ReadonlyMap<string, import('typedoc').Reflection>} classes

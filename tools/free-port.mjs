@@ -1,8 +1,8 @@
 import { createServer } from 'node:net';
 
 /**
- * A free port of 127.0.0.1, below the range of outgoing connections. If a client got the port of a server that is
- * down for a moment, it could reconnect to itself.
+ * Returns a free port of 127.0.0.1, below the range of outgoing connections. If an outgoing connection got
+ * the port of a server that is down for a moment, the client could connect to itself.
  */
 export async function freePort() {
   for (let tries = 0; tries < 100; tries++) {

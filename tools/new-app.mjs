@@ -1,5 +1,6 @@
-// What the packed library must do in an application as `nest new` of Nest 11 makes it (tools/new-app: its configuration
-// unchanged, without the packages for lint): Jest, each module resolution of TypeScript 5.7, and bundlers.
+// Tests the packed library in an application as `nest new` of Nest 11 creates it (tools/new-app:
+// configuration unchanged, without the packages for lint): Jest, each module resolution of TypeScript 5.7,
+// and bundlers.
 import { cpSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { startRedis } from './redis.mjs';
@@ -8,7 +9,7 @@ import { ROOT } from './support-matrix.mjs';
 const NAME = 'nest new of Nest 11';
 const BY_TIMER = 'leases are renewed by a timer';
 
-/** Nest loads these if they are there. */
+/** Packages that Nest loads if they are installed. */
 const OPTIONAL = [
   '@nestjs/microservices',
   '@nestjs/microservices/*',
@@ -51,7 +52,7 @@ export async function checkNewApp(temp, tarball, { check, run }) {
   });
   if (!(await check(`${NAME}: runs built by nest build`, () => buildAndRun(app, npx, run)))) return;
 
-  // In folders of their own, from which no package can be found.
+  // The bundles are in separate folders, from which no package can be resolved.
   const externals = OPTIONAL.map((name) => `--external:${name}`);
   const bundle = (folder, ...args) => {
     const options = ['--bundle', '--platform=node', '--log-level=error', `--outdir=${join(temp, folder)}`];
@@ -65,7 +66,7 @@ export async function checkNewApp(temp, tarball, { check, run }) {
       await runMain(run, join(temp, 'one-file'), 'main.js', 1);
     },
   );
-  await check(`${NAME}: has its heartbeat thread where esbuild bundles that too`, async () => {
+  await check(`${NAME}: has its heartbeat thread if esbuild bundles that too`, async () => {
     await bundle('two-files', 'godwit/heartbeat-thread', '--entry-names=[name]');
     expectOnly(join(temp, 'two-files'), ['heartbeat-thread.js', 'main.js']);
     await runMain(run, join(temp, 'two-files'), 'main.js', 0);
@@ -88,7 +89,7 @@ function expectOnly(folder, expected) {
   if (files.toString() !== expected.toString()) throw new Error(`${folder} has [${files.join(', ')}]`);
 }
 
-/** Runs it to its end. `warnings`: how often it logs that a timer renews the leases. */
+/** Runs the bundle until it exits. `warnings`: how many times it must log that a timer renews the leases. */
 async function runMain(run, folder, file, warnings) {
   const redis = await startRedis({ private: true });
   try {

@@ -1,5 +1,6 @@
-// Packs the library, installs the tarball into an application for each row of the support matrix, compiles it, and runs it
-// on each supported Node against a real Redis; then into an application as `nest new` makes it (new-app.mjs):
+// Packs the library, installs the tarball into an application for each row of the support matrix, compiles
+// it, and runs it on each supported Node against a real Redis. Then it does the same in an application as
+// `nest new` creates it (new-app.mjs):
 //   node tools/pack-check.mjs     needs a build; ends with "N passed, N failed"
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +19,7 @@ const LANES = 3;
 let passed = 0;
 let failed = 0;
 
-/** Runs one check. Checks that depend on it are left out if it fails. */
+/** Runs one check. If the check fails, checks that depend on it are left out. */
 async function check(name, attempt) {
   try {
     await attempt();
@@ -32,7 +33,7 @@ async function check(name, attempt) {
   }
 }
 
-/** Output and error output together. Rejects on another exit code than 0, and when it takes too long. */
+/** Output and error output together. Rejects if the exit code is not 0 or the program takes too long. */
 async function run(cwd, command, args, { env = {}, timeout = 400_000 } = {}) {
   const options = { cwd, env: { ...process.env, ...env }, timeout, killSignal: 'SIGKILL', maxBuffer: 1e8 };
   const { stdout, stderr } = await promisify(execFile)(command, args, options);
@@ -47,7 +48,7 @@ async function pack(temp) {
   const [{ filename, files }] = Array.isArray(answer) ? answer : Object.values(answer);
   const paths = files.map(({ path }) => path);
   const missing = ['README.md', 'LICENSE', 'CHANGELOG.md'].filter((path) => !paths.includes(path));
-  // Maps would be two fifths of the package, and point to sources that are not in it.
+  // Source maps would be two fifths of the package, and point to sources that are not in it.
   const surplus = paths.filter(
     (path) => !/^(dist\/(?!.*\.map$)|grafana\/|package\.json$|[A-Z]+(\.md)?$)/.test(path),
   );
@@ -57,7 +58,8 @@ async function pack(temp) {
   const mapped = paths.filter(
     (path) => path.endsWith('.js') && readFileSync(join(ROOT, path), 'utf8').includes('sourceMappingURL'),
   );
-  if (mapped.length > 0) throw new Error(`these files name a map that is not there: ${mapped.join(', ')}`);
+  if (mapped.length > 0)
+    throw new Error(`these files name a source map that does not exist: ${mapped.join(', ')}`);
   const command = files.find(({ path }) => path === 'dist/subpaths/cli.js');
   if ((command.mode & 0o111) === 0) throw new Error('dist/subpaths/cli.js in the tarball cannot be executed');
   return join(temp, filename);
@@ -83,17 +85,17 @@ async function checkApp(temp, tarball, row, nodes) {
   if (!(await check(`${row.name}: installs`, install))) return;
   const compile = () => run(app, 'npx', ['--no-install', 'tsc']);
   if (!(await check(`${row.name}: compiles`, compile))) return;
-  await check(`${row.name}: every declaration of the library holds`, () => checkDeclarations(app));
+  await check(`${row.name}: every declaration of the library is valid`, () => checkDeclarations(app));
   for (const { version, path } of await nodes)
     await check(`${row.name}: serves a request and runs its job on Node ${version}`, () =>
       runJob(app, row, path),
     );
-  await check(`${row.name}: has its command`, () => runCommand(app));
+  await check(`${row.name}: has the godwit command`, () => runCommand(app));
 }
 
 /**
- * Without `skipLibCheck` a compiler checks all packages. Errors in packages of others are ignored, also when they
- * have no types that it finds (TS7016: RxJS before 7.5).
+ * Without `skipLibCheck` the compiler checks all packages. Errors in other packages are ignored, including
+ * missing types (TS7016: RxJS before 7.5).
  */
 async function checkDeclarations(app) {
   const args = ['--no-install', 'tsc', '--noEmit', '--skipLibCheck', 'false', '--pretty', 'false'];
@@ -107,18 +109,18 @@ async function runJob(app, row, node) {
   const redis = await startRedis({ private: true });
   try {
     const [platform] = Object.keys(row.platform);
-    // An application that does not end after close() holds something open. The time limit finds it.
+    // An application that does not exit after close() has something left open. The time limit detects that.
     const output = await run(app, node, ['out/main.js'], {
       env: { REDIS_URL: redis.url, PLATFORM: platform.slice('@nestjs/platform-'.length) },
       timeout: 30_000,
     });
-    if (!output.includes('the job went through')) throw new Error(`it said:\n${output}`);
+    if (!output.includes('the job was completed')) throw new Error(`it said:\n${output}`);
   } finally {
     await redis.stop();
   }
 }
 
-/** As a user does it: `npx godwit dispatch`, without Nest. */
+/** Runs the command as a user does: `npx godwit dispatch`, without Nest. */
 async function runCommand(app) {
   const version = await run(app, 'npx', ['--no-install', 'godwit', '--version']);
   if (!version.includes(read(join(ROOT, 'package.json')).version)) throw new Error(`it said:\n${version}`);
@@ -146,14 +148,14 @@ async function runCommand(app) {
 async function findNodes(temp) {
   const nodes = [{ version: process.versions.node, path: process.execPath }];
   for (const version of NODES) {
-    await check(`Node ${version} can be had`, async () =>
+    await check(`Node ${version} can be installed`, async () =>
       nodes.push({ version, path: await installNode(version, temp) }),
     );
   }
   return nodes;
 }
 
-/** Each waits for the registry most of the time, so several run at once. */
+/** Each row mostly waits for the registry, so several rows run at once. */
 async function inLanes(lanes, tasks) {
   const rest = [...tasks];
   const lane = async () => {
@@ -165,7 +167,7 @@ async function inLanes(lanes, tasks) {
 const temp = mkdtempSync(join(tmpdir(), 'godwit-pack-'));
 try {
   let tarball;
-  if (await check('packs what users need and nothing else', async () => (tarball = await pack(temp)))) {
+  if (await check('contains only the files that users need', async () => (tarball = await pack(temp)))) {
     const nodes = findNodes(temp);
     await inLanes(LANES, [
       () => checkNewApp(temp, tarball, { check, run }),

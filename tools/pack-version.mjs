@@ -1,4 +1,5 @@
-// Packs the built library without its types and maps, as the version that later ones are tested beside (test/versions):
+// Packs the built library without types and source maps. Later versions are tested together with it
+// (test/versions):
 //   npm run build && node tools/pack-version.mjs
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

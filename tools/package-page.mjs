@@ -1,6 +1,6 @@
-// The page of the package on a registry shows README.md without the repository around it, so its relative links and pictures
-// must become absolute when it is packed. The addresses are those of package.json: `repository.url`, and `documentation` for
-// pages under docs/ if they are published elsewhere.
+// The page of the package on a registry shows README.md without the rest of the repository, so relative links
+// and pictures are made absolute when the package is packed. The addresses are those of package.json:
+// `repository.url`, and `documentation` for pages under docs/ if they are published elsewhere.
 //   node tools/package-page.mjs             rewrites README.md; npm runs it before it packs
 //   node tools/package-page.mjs --restore   puts it back; npm runs it after it has packed
 //   node tools/package-page.mjs --check     fails if an address is missing; npm runs it before it publishes
@@ -22,7 +22,7 @@ const PICTURE = /\.(png|svg|gif|jpe?g|webp)$/;
  * @property {string} documentation
  */
 
-/** Which addresses an owner has to fill in before the package can be published. @param {Package} manifest */
+/** The addresses that an owner must fill in before the package can be published. @param {Package} manifest */
 export function missingAddresses({ repository, homepage }) {
   return Object.entries({ 'repository.url': repository.url, homepage })
     .filter(([, address]) => !/^(git\+)?https:\/\/\S+$/.test(address))
@@ -30,7 +30,7 @@ export function missingAddresses({ repository, homepage }) {
 }
 
 /**
- * The page with absolute links, or as it is if the repository has no address yet.
+ * Returns the page with absolute links, or unchanged if the repository has no address yet.
  *
  * @param {string} page
  * @param {Package} manifest

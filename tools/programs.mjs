@@ -8,7 +8,10 @@ export class MissingProgramError extends Error {
   name = 'MissingProgramError';
 }
 
-/** The path of a program: the name itself if it has a slash, else the first match on PATH, else undefined. */
+/**
+ * Returns the path of a program: the name itself if it has a slash, otherwise the first match on PATH.
+ * Undefined if there is none.
+ */
 export function findOnPath(name) {
   if (name.includes('/')) return isExecutable(name) ? name : undefined;
   const folders = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
@@ -46,7 +49,7 @@ function aptGet(sudo, args, quiet) {
   return run.status === 0;
 }
 
-/** Whether this module is the program that was started, not an import of another. */
+/** Whether this module was started as a program, and not imported. */
 export function isMain(meta) {
   const started = process.argv[1];
   return started !== undefined && pathToFileURL(realpathSync(started)).href === meta.url;

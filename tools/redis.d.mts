@@ -1,40 +1,50 @@
 export interface StartRedisOptions {
   /**
-   * A server of our own, for tests: REDIS_URL is ignored, nothing is written to disk, `DEBUG` is allowed from here.
-   * GODWIT_TEST_REDIS_SERVER names another server program than `redis-server` or `valkey-server` on PATH.
-   * @default false: REDIS_URL is used as it is where it is set, else a server that keeps its data on disk
+   * Starts a separate server for tests: REDIS_URL is ignored, nothing is written to disk, and `DEBUG` is
+   * allowed for local clients. GODWIT_TEST_REDIS_SERVER may name another server program than `redis-server`
+   * or `valkey-server` on PATH.
+   * @default false: the server of REDIS_URL if it is set, otherwise a new server that keeps its data on disk
    */
   readonly private?: boolean;
-  /** Do not print why a server could not be installed; the error tells how to get one. @default false */
+  /** Do not print why a server could not be installed; the error says how to get one. @default false */
   readonly quiet?: boolean;
-  /** Further server options, which win over ours: `['--maxmemory', '50mb']`. */
+  /** Further server options, which override the default ones: `['--maxmemory', '50mb']`. */
   readonly args?: readonly string[];
-  /** Further variables of its environment. */
+  /** Further environment variables of the server. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Where the server keeps its files; it stays after `stop()`. @default a new temporary folder, removed by `stop()` */
+  /**
+   * The folder of the server's files, which `stop()` keeps. @default a new temporary folder, removed by
+   * `stop()`
+   */
   readonly dir?: string;
   /** @default a free one below those given to outgoing connections */
   readonly port?: number;
 }
 
-/** A running server, bound to 127.0.0.1. It ends with this program, however this program ends. */
+/** A running server, bound to 127.0.0.1. It ends when this program ends, even if this program is killed. */
 export interface RunningRedis {
   readonly url: string;
   readonly port: number;
-  /** Of the server process, for signals such as SIGSTOP; undefined where REDIS_URL is used. Changes with `restart()`. */
+  /**
+   * Process id of the server, for signals such as SIGSTOP; undefined if REDIS_URL is used. Changes with
+   * `restart()`.
+   */
   readonly pid: number | undefined;
-  /** Its folder; undefined where REDIS_URL is used. The server's log is `redis.log` in it. */
+  /** Folder of the server; undefined if REDIS_URL is used. `redis.log` in it is the log of the server. */
   readonly dir: string | undefined;
-  /** Ends the server and removes its temporary folder. Safe twice. Where REDIS_URL is used it does nothing. */
+  /**
+   * Ends the server and removes its temporary folder. May be called twice. Does nothing if REDIS_URL is used.
+   */
   stop(): Promise<void>;
-  /** SIGKILL, and waits until the process is gone. Its files stay, and so does its port for `restart()`. */
+  /** Sends SIGKILL, and waits until the process is gone. Files and port are kept for `restart()`. */
   kill9(): Promise<void>;
-  /** Starts it again with the same port, options and files; ends it in good order first if it runs. */
+  /** Starts the server again with the same port, options and files. A running server is shut down first. */
   restart(): Promise<void>;
 }
 
 /**
- * Brings up a Redis and resolves once it answers. Where no server program is on PATH it is installed with apt-get, on
- * Debian or Ubuntu as root or with passwordless sudo; else it rejects with a text that says how to get one.
+ * Starts a Redis and resolves when it answers. If no server program is on PATH, it installs one with apt-get
+ * (on Debian or Ubuntu, as root or with passwordless sudo). If it cannot, it rejects with a message that says
+ * how to get one.
  */
 export function startRedis(options?: StartRedisOptions): Promise<RunningRedis>;

@@ -1,6 +1,6 @@
 // Starts Redis: for the tests and benches by `startRedis`, for the samples by
-//   node tools/redis.mjs [--or-memory] [--] command args…
-// runs the command with REDIS_URL set and ends with its exit code. With --or-memory that is `memory` where no server can be had.
+// node tools/redis.mjs [--or-memory] [--] command args… runs the command with REDIS_URL set and ends with its
+// exit code. With --or-memory it is `memory` if no server can be started.
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
@@ -11,16 +11,18 @@ import { findServer } from './redis/binary.mjs';
 import { PortTakenError, launch } from './redis/process.mjs';
 
 // Two spaces make an empty word, `--save ''`: no snapshots.
-/** Loses at most one second of jobs when the machine dies, and never drops a job for lack of memory. */
+/**
+ * Loses at most the jobs of the last second if the machine crashes, and never evicts a job if memory is full.
+ */
 const KEEPING = '--save  --appendonly yes --appendfsync everysec --maxmemory-policy noeviction'.split(' ');
-/** Writes nothing to disk, and lets a test make the server sleep or fail. */
+/** Writes nothing to disk, and allows tests to make the server sleep or fail. */
 const TESTING = '--save  --appendonly no --enable-debug-command local --repl-diskless-sync-delay 0'.split(
   ' ',
 );
 
-/** A server that is just ending may still hold the wanted port. */
+/** A server that is shutting down may still use the port. */
 const PORT_TRIES = 50;
-/** If the port was taken, another is chosen. If that does not help, the port was named in the arguments. */
+/** If the port is taken, another port is tried, unless the arguments name the port. */
 const CHOICES = 5;
 
 export async function startRedis(options = {}) {
@@ -80,7 +82,8 @@ class OwnRedis {
     const settings = [
       ...`--port ${this.port} --bind 127.0.0.1 --daemonize no`.split(' '),
       ...(forTests ? TESTING : KEEPING),
-      // A program named by the caller may run in another root, where all instances share one working directory.
+      // A program that the caller names may run in another root directory, where all instances share one
+      // working directory.
       ...(forTests && process.env.GODWIT_TEST_REDIS_SERVER ? ['--appenddirname', basename(this.dir)] : []),
       ...args,
     ];
@@ -105,7 +108,7 @@ class OwnRedis {
   }
 
   async stop() {
-    // Data in our own folder is removed with it, so there is nothing to wait for.
+    // The temporary folder is removed with its data, so the server need not save it.
     await this.#process?.end(this.#options.dir ? 'SIGTERM' : 'SIGKILL');
     if (!this.#options.dir) rmSync(this.dir, { recursive: true, force: true });
   }
@@ -122,9 +125,7 @@ class BorrowedRedis {
   async stop() {}
 
   async kill9() {
-    throw new Error(
-      'this Redis was named by REDIS_URL: it belongs to somebody else and is not ended from here',
-    );
+    throw new Error('this Redis was named by REDIS_URL: this program did not start it, and does not stop it');
   }
 
   async restart() {
@@ -134,10 +135,12 @@ class BorrowedRedis {
 
 async function runWith(url, [command, ...args]) {
   let child;
-  // Before the command starts: on a busy machine it may run, and we be told to end, before this process goes on.
+  // Registered before the command starts: on a busy machine the command may run and a signal may arrive
+  // before this process continues.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
     process.on(signal, () => {
-      // A terminal sends Ctrl-C to both of us. A second signal would mean "hurry".
+      // A terminal sends Ctrl-C to this process and to the command. Passing it on would be a second signal,
+      // which means “stop at once”.
       if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal);
     });
   }
@@ -152,7 +155,7 @@ async function runWith(url, [command, ...args]) {
 
 const MEMORY = 'memory';
 
-/** Undefined: there is no server, and none can be installed. */
+/** Undefined if there is no server and none can be installed. */
 async function startedOrNone() {
   if (process.env.REDIS_URL === MEMORY) return undefined;
   try {
@@ -160,7 +163,7 @@ async function startedOrNone() {
   } catch (error) {
     if (!(error instanceof MissingProgramError)) throw error;
     console.error(
-      'No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.',
+      'Redis 7.0 or newer could not be started: jobs are in the memory of the process and are lost when it exits.',
     );
     return undefined;
   }

@@ -1,5 +1,5 @@
-// Runs the specs, then runs each file that failed once more by itself. A file that passes then is printed as `flaky: <file>` and
-// counts as passed. Ends with "N passed, N failed":
+// Runs the specs, then runs each file that failed once more by itself. A file that passes then is printed as
+// `flaky: <file>` and counts as passed. Prints "N passed, N failed" at the end:
 //   node tools/run-specs.mjs [files and --name=value options of Vitest…]     needs a build
 // A run that takes longer than GODWIT_SPEC_LIMIT seconds is killed; its output names the files that were running.
 import { spawn } from 'node:child_process';
@@ -26,7 +26,7 @@ export async function runSpecs(args, { limitMs = 2_400_000, env = {} } = {}) {
   return { ...count({ ...first, files, errors: first.errors + second.errors }), flaky };
 }
 
-/** Without the names of files; so an option with a value must be written as one word. */
+/** The arguments without the names of files. An option with a value must be written as one word. */
 function optionsOf(args) {
   return args.filter((one) => one.startsWith('-') && !one.startsWith('--maxWorkers'));
 }
@@ -51,7 +51,7 @@ async function runVitest(args, { limitMs, env }) {
     if (!existsSync(path)) return SETUP_FAILED;
     const report = JSON.parse(readFileSync(path, 'utf8'));
     for (const name of report.running) console.log(`did not end: ${name}`);
-    // Vitest also fails for other reasons than a test, such as a global setup that did not stop.
+    // Vitest also fails for other reasons than a failed test, such as a global teardown that did not end.
     const isExplained = count(report).failed > 0;
     return code === 0 || isExplained ? report : { ...report, errors: 1 };
   } finally {
@@ -86,7 +86,7 @@ function runLimited(args, limitMs, env) {
     child.once('exit', (code) => {
       clearTimeout(limit);
       process.off('SIGINT', stop).off('SIGTERM', stop);
-      // Forks of a Vitest that crashed would go on.
+      // Child processes of a crashed Vitest would continue.
       kill('SIGKILL');
       resolve(code ?? 1);
     });

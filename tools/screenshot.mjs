@@ -35,7 +35,7 @@ try {
   sample.kill('SIGTERM');
 }
 
-/** The sample takes a moment until it listens. */
+/** The sample needs a moment before it listens. */
 async function open(page, url) {
   for (let attempt = 1; ; attempt += 1) {
     try {

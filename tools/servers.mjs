@@ -1,4 +1,5 @@
-// The servers that the suite also runs on, beside the one of this machine: the newest Redis and Valkey of Debian.
+// The suite also runs on these servers besides the one of this machine: the newest Redis and Valkey of
+// Debian.
 //   node tools/servers.mjs     gets them once, and prints for each its program
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,10 +13,10 @@ const MIRROR = 'http://deb.debian.org/debian';
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /**
- * Programs of the newest servers, `[{ name: 'redis-server', path }, …]`, to be started like any other. An apt with
- * its own state downloads them once into the user's cache, so it needs no rights and does not change this system.
- * They come with their libraries and share only the kernel with this system. Throws a MissingProgramError if this is
- * not Debian.
+ * Returns the programs of the newest servers, `[{ name: 'redis-server', path }, …]`, which can be started
+ * like any other. They are downloaded once into the user's cache by apt with a separate state, which needs no
+ * rights and does not change this system. Their libraries are downloaded too, so they share only the kernel
+ * with this system. Throws a MissingProgramError if this is not Debian.
  */
 export function newestServers() {
   const folder = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'godwit', `servers-${SUITE}`);
@@ -27,7 +28,7 @@ export function newestServers() {
             'or name a server of your own in GODWIT_TEST_REDIS_SERVER and run "npm test"',
         );
     }
-    // Built aside and renamed, so that an interrupted download is never taken for a complete one.
+    // Downloaded under another name and then renamed, so that an interrupted download does not look complete.
     const made = `${folder}.${process.pid}`;
     try {
       fetchInto(made);
@@ -55,7 +56,7 @@ function fetchInto(folder) {
       `Dir::Etc::sourcelist "${apt}/sources";`,
       ...['sourceparts', 'preferences', 'preferencesparts'].map((what) => `Dir::Etc::${what} "/dev/null";`),
       'APT::Install-Recommends "false";',
-      // Otherwise apt of root would download as a user who may not write into the cache of root.
+      // Otherwise apt, run by root, would download as a user that may not write into the cache of root.
       'APT::Sandbox::User "root";',
     ].join('\n'),
   );
@@ -68,7 +69,7 @@ function fetchInto(folder) {
   rmSync(apt, { recursive: true });
 }
 
-/** The loader of the other system finds its libraries beside the program. Changing the root would need root. */
+/** The loader of the downloaded system finds the libraries next to the program. `chroot` would need root. */
 function writeStarter(folder, name) {
   const libraries = readdirSync(join(folder, 'usr', 'lib'))
     .map((triplet) => join(folder, 'usr', 'lib', triplet))

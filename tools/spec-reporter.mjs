@@ -20,7 +20,7 @@ export default class SpecReporter {
     const tests = [...module.children.allTests()].map((test) => test.result().state);
     const count = (state) => tests.filter((one) => one === state).length;
     const failed = count('failed');
-    // A file that could not be loaded, or whose hook failed, may have no failed test.
+    // A file that could not be loaded, or with a failed hook, may have no failed test.
     const isBroken = module.state() === 'failed' && failed === 0;
     this.files[name] = {
       passed: count('passed'),

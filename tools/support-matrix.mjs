@@ -1,4 +1,4 @@
-// The combinations of platform, module format and versions with which the packed library is tried.
+// The combinations of platform, module format and versions with which the packed library is tested.
 import { execFile } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +15,7 @@ const floorOf = (name) => /\d+\.\d+\.\d+/.exec(peers[name])[0];
 
 const NEST_11 = { '@nestjs/common': '11.2.10', '@nestjs/core': '11.2.10' };
 const NEST_12 = { '@nestjs/common': installed('@nestjs/common'), '@nestjs/core': installed('@nestjs/core') };
-/** Packages that users have beside it, and those that the subpaths are for. */
+/** Packages that applications also install, and those that the subpaths integrate. */
 const BESIDE_11 = {
   '@nestjs/terminus': '11.1.1',
   '@nestjs/testing': '11.2.6',
@@ -29,8 +29,9 @@ const BESIDE_12 = {
 const REST = { 'reflect-metadata': installed('reflect-metadata'), rxjs: installed('rxjs') };
 
 /**
- * The same application each time. Together the rows cover every supported major of Nest, ioredis and TypeScript, both
- * platforms and both module formats. The last row has the oldest version that each peer range allows.
+ * Each row builds the same application. Together the rows cover every supported major of Nest, ioredis and
+ * TypeScript, both platforms and both module formats. The last row has the oldest version that each peer
+ * range allows.
  */
 export const APPS = [
   {
@@ -66,7 +67,7 @@ export const APPS = [
     platform: { '@nestjs/platform-fastify': '11.2.8' },
   },
   {
-    name: 'the oldest of everything, express, CommonJS, TypeScript 5.9',
+    name: 'the oldest versions, express, CommonJS, TypeScript 5.9',
     type: 'commonjs',
     typescript: '5.9.3',
     beside: {
@@ -83,7 +84,10 @@ export const APPS = [
   },
 ];
 
-/** Besides the Node that runs this: the oldest that `engines` allows, and the newest of each later major. */
+/**
+ * Versions of Node besides the one that runs this script: the oldest that `engines` allows, and the newest of
+ * each later major.
+ */
 export const NODES = ['20.19.0', '22.23.3', '24.21.0'];
 
 /** Installs a Node from the registry and returns the path of its program. */

@@ -1,4 +1,4 @@
-// Runs the specs of what users can do on Nest 11, with the same build that Nest 12 gets:
+// Runs the specs of the public features on Nest 11, with the same build as on Nest 12:
 //   node tools/test-nest-11.mjs [arguments of Vitest…]     needs a build
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';

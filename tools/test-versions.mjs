@@ -1,4 +1,4 @@
-// Runs the whole suite on the newest Redis and the newest Valkey, and ends with a line for each:
+// Runs the whole suite on the newest Redis and the newest Valkey, and prints a line for each at the end:
 //   node tools/test-versions.mjs [redis-server|valkey-server] [arguments of Vitest…]
 import { spawnSync } from 'node:child_process';
 import { MissingProgramError } from './programs.mjs';

@@ -32,14 +32,14 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
   try {
     answer = text === '' ? {} : JSON.parse(text);
   } catch {
-    // A proxy or guard that wants a login sends its page.
+    // A proxy or guard that requires a login sends a login page.
     throw response.ok
       ? new ApiError(401, LOGIN)
       : new ApiError(response.status, `The server answered with ${response.status} and no JSON.`);
   }
   if (response.ok) return answer as T;
   if (response.status === 401) throw new ApiError(401, LOGIN);
-  // Its message says whether a change took effect. A read changes nothing.
+  // The message of the error says whether a change took effect. A read changes nothing.
   if (!body && answer?.error?.code === 'GODWIT_REDIS_UNAVAILABLE')
     throw new ApiError(response.status, 'The server cannot reach Redis.');
   const message: unknown = answer?.error?.message ?? answer?.message;
@@ -59,12 +59,12 @@ export const del = <T = unknown>(path: string, body: object = {}): Promise<T> =>
 
 export interface Polled<T> {
   readonly data: T | undefined;
-  /** The data, or until it is loaded that of the path before. */
+  /** The data of the path. Until it is loaded, the data of the previous path. */
   readonly last: T | undefined;
   readonly error: ApiError | undefined;
 }
 
-/** The latest answers by path, so that a page that was open before, and its scroll position, is there at once. */
+/** The latest answers by path. With them, a page that was open before appears at once, at its old scroll position. */
 const answers = new Map<string, unknown>();
 const MAX_ANSWERS = 30;
 
@@ -94,11 +94,11 @@ interface Answered<T> {
   readonly error?: ApiError;
 }
 
-/** A read that looks at more jobs takes Redis some 100 ms, and each open tab repeats it. */
+/** A read that examines more jobs takes Redis about 100 ms, and each open tab repeats it. */
 const MANY_EXAMINED = 1_000;
 const SLOW_MS = 30_000;
 
-/** How long to wait before a read that looked at so many jobs is repeated. */
+/** How long to wait before a read that examined this many jobs is repeated. */
 export function pauseAfter(examined: number, usualMs: number): number {
   return examined > MANY_EXAMINED ? SLOW_MS : usualMs;
 }
@@ -110,9 +110,10 @@ const AGAIN_MS = 3_000;
 const LATEST_AGAIN_MS = 10_000;
 
 /**
- * Asks at once and then again and again, while the page is visible and not frozen; `everyMs` of 0 asks until there is an answer.
+ * Reads the path at once, and then repeatedly while the page is visible and not frozen. With `everyMs` 0 it reads until there
+ * is an answer.
  *
- * @param isHeld whether the answer on the page stays for now.
+ * @param isHeld whether the page keeps the answer that it shows now.
  */
 export function usePoll<T>(
   path: string | null,
@@ -127,7 +128,7 @@ export function usePoll<T>(
     if (path === null) return undefined;
     let isOver = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    /** Whether its turn came while the page was not visible. */
+    /** Whether a read was due while the page was not visible. */
     let isLate = false;
     const ask = async () => {
       try {

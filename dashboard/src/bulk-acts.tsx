@@ -7,7 +7,7 @@ import { now, queuePath } from './state.js';
 import { Card, Table, Time } from './widgets.js';
 
 const POLL_MS = 2_000;
-/** Acts that ended longer ago are only shown on the page Actions. */
+/** Acts that ended longer ago are shown only on the page Actions. */
 const RECENT_MS = 600_000;
 
 /** Acts on many jobs that run in the background: how far they are, with a button to stop or continue each. */

@@ -9,7 +9,7 @@ import { Table } from './widgets.js';
 
 export interface Line {
   readonly label: string;
-  /** A custom property of the sheet. */
+  /** A custom property of the style sheet. */
   readonly color: string;
   readonly values: readonly (number | null)[];
 }
@@ -24,14 +24,14 @@ function shown(value: number | null | undefined, format: (value: number) => stri
   return value === null || value === undefined ? '–' : format(value);
 }
 
-/** Values without a neighbour: no line leads to them, so they are drawn as points. */
+/** Values without a neighbour are drawn as points, because a line needs two values. */
 function alone(plot: uPlot, series: number): number[] {
   const values = plot.data[series]!;
   const isThere = (at: number) => values[at] !== null && values[at] !== undefined;
   return [...values.keys()].filter((at) => isThere(at) && !isThere(at - 1) && !isThere(at + 1));
 }
 
-/** Steps of an axis of times, so that each mark is a whole number of its unit. */
+/** Steps of a time axis. Each mark is a whole number of its unit. */
 const TIME_STEPS = [
   1,
   2,
@@ -50,13 +50,13 @@ const TIME_STEPS = [
 const FONT = '12px system-ui';
 const pen = document.createElement('canvas').getContext('2d');
 
-/** How wide an axis with these marks is. */
+/** The width of an axis with these marks. */
 function widthOf(marks: readonly string[]): number {
   if (pen) pen.font = FONT;
   return 14 + Math.ceil(Math.max(24, ...marks.map((mark) => pen?.measureText(mark).width ?? 64)));
 }
 
-/** Lines over time, with a table of the same numbers for those who do not see them. */
+/** Lines over time, with a table of the same numbers for users of screen readers. */
 export function Chart({
   times,
   lines,
@@ -149,7 +149,7 @@ interface Shown {
   format: (value: number) => string;
 }
 
-/** The lines with their values at the mouse, or else the last ones. */
+/** The lines, each with its value at the mouse pointer, or with its last value. */
 function Readout({ times, lines, hovered, format }: Shown & { hovered: ReadonlySignal<number | null> }) {
   const at = hovered.value ?? times.length - 1;
   const time = times[at];

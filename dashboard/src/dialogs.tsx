@@ -4,22 +4,22 @@ import { ApiError, post } from './api.js';
 import { count } from './format.js';
 import { queuePath, refreshes, say } from './state.js';
 
-/** Questions before an act. */
+/** Dialogs that ask before something is done. */
 
 export interface Question {
   readonly title: string;
   readonly text: string;
   readonly button: string;
   readonly isDanger?: boolean;
-  /** A field of text; with `mustBe` only that text is taken. */
+  /** A text field. With `mustBe`, only that text is accepted. */
   readonly field?: { readonly label: string; readonly value?: string; readonly mustBe?: string };
-  /** Whether it also asks how many jobs a second. */
+  /** Whether the dialog also asks for a maximum number of jobs per second. */
   readonly hasRate?: boolean;
 }
 
 interface Answer {
   readonly text: string;
-  /** 0: as fast as it goes. */
+  /** 0: no limit. */
   readonly perSecond: number;
 }
 
@@ -29,7 +29,7 @@ interface Asked extends Question {
 
 const asked = signal<Asked | null>(null);
 
-/** The text of the field, empty without one; null if the person does not want it. */
+/** The text of the field, or an empty text without a field; null if the person cancels. */
 export async function ask(question: Question): Promise<string | null> {
   return (await askAll(question))?.text ?? null;
 }
@@ -46,7 +46,7 @@ function askAll(question: Question): Promise<Answer | null> {
   });
 }
 
-/** Does it, says how it went, and loads the page again. */
+/** Performs the action, shows the result, and loads the data of the page again. */
 export async function attempt<T>(
   what: string | ((answer: T) => string),
   act: () => Promise<T>,
@@ -131,11 +131,11 @@ export type BulkKind = keyof typeof VERBS;
 interface BulkTarget {
   readonly queue: string;
   readonly filter: Readonly<Record<string, string>>;
-  /** The jobs, as the dialog names them. */
+  /** The words for the jobs in the dialog. */
   readonly about: string;
 }
 
-/** Asks, and then starts the act on all jobs that match. The server works on it. */
+/** Asks, and then starts an act on all jobs that match. The server performs it. */
 export async function bulk(kind: BulkKind, { queue, filter, about }: BulkTarget): Promise<void> {
   const isDanger = kind === 'remove' || kind === 'cancel';
   const answer = await askAll({

@@ -8,7 +8,7 @@ import { NextTimes } from './next-times.js';
 import { queuePath, schedulePath } from './state.js';
 import { Card, FormEnd } from './widgets.js';
 
-/** Time without a key press before the server computes the next times. */
+/** How long after the last key press the server computes the next times. */
 const TYPING_MS = 300;
 
 /** A form for the rule and the job of a schedule. It shows the next times before the change is saved. */
@@ -98,7 +98,7 @@ export function EditSchedule({ one, onEnd }: { one: ScheduleView; onEnd: () => v
 
 interface Preview {
   readonly next: readonly number[];
-  /** Why the rule is refused. */
+  /** The reason why the rule is refused. */
   readonly fault: string | null;
 }
 

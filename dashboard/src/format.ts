@@ -100,7 +100,10 @@ const PER: Readonly<Record<number, string>> = { 1_000: 'second', 60_000: 'minute
 
 const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
 
-/** Signs that turn the direction of all text after them, as escapes: one in a name would turn the words around it too. */
+/**
+ * Characters that change the direction of the text after them, as escapes. One in a name would also reverse the words around
+ * the name.
+ */
 export function withoutTurns(text: string): string {
   return text.replace(DIRECTIONS, (sign) => `\\u${sign.charCodeAt(0).toString(16)}`);
 }

@@ -4,7 +4,7 @@ import { Chart } from './chart.js';
 import { go, href, now, query } from './state.js';
 import { Card } from './widgets.js';
 
-/** Charts of the counters by minute, over a time that the address has. */
+/** Charts of the counters by minute. The address has the time that they show. */
 
 const HOURS = ['1', '6', '24', '72'];
 
@@ -15,11 +15,14 @@ function hoursOf(): string {
 
 export function useSeries(path: string): Polled<SeriesView> {
   const polled = usePoll<SeriesView>(href(path, { hours: hoursOf() }), 10_000);
-  // Another time shows the same chart until it is loaded: its buttons must not move.
+  // The old chart stays until the data of another time is loaded, so that the buttons do not move.
   return { ...polled, data: polled.last && withoutPart(polled.last) };
 }
 
-/** Without the step that is not over, which would look like a fall. Of a long step the part so far counts for the whole. */
+/**
+ * Leaves out the last step if it is not over, because it would look like a drop. The counts of a long step
+ * are extrapolated to the whole step.
+ */
 function withoutPart(series: SeriesView): SeriesView {
   const { times, completed, failed, run, wait, stepMs } = series;
   const start = times.at(-1) ?? 0;
@@ -53,7 +56,7 @@ interface ChoiceProps {
   unit: string;
 }
 
-/** Buttons that change a parameter of the address that is open. */
+/** Buttons that change a parameter of the open address. */
 function Choice({ label, name, choices, chosen, unit }: ChoiceProps) {
   const params = Object.fromEntries(query.value);
   const { pathname } = location;

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import { frozen, go, refreshes, shortcuts, theme } from './state.js';
 
-/** Shortcuts. They are off while a person types, and while a dialog is open. */
+/** Keyboard shortcuts. They are off while a person types, and while a dialog is open. */
 
 export const isHelpOpen = signal(false);
 

@@ -13,7 +13,7 @@ export type Limited = Pick<Limit, 'of' | 'name'> & Partial<Limit>;
 interface FormProps {
   queue: string;
   title: string;
-  /** A limit of a name without the name: the form asks for it. */
+  /** A limit of a job name that is not chosen yet: the form asks for the name. */
   limit: Limited;
   /** Names to choose from. */
   names: readonly string[];
@@ -94,7 +94,7 @@ export function LimitForm({ queue, title, limit, names, onEnd }: FormProps) {
   );
 }
 
-/** Null for an empty text. The server refuses what is no number. */
+/** Null for an empty text. A text that is no number is passed on, because the server refuses it. */
 function numberOf(text: string): number | string | null {
   const number = Number(text);
   return text === '' ? null : Number.isNaN(number) ? text : number;

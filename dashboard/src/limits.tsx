@@ -132,7 +132,7 @@ function Running({ queue, one: { of, concurrency, running, holder } }: { queue: 
   return <>{of === 'groups' ? count(concurrency) : `${count(running)} of ${count(concurrency)}`}</>;
 }
 
-/** How many jobs wait, with a link to them: there they can be removed. */
+/** How many jobs wait, with a link to their list, where they can be removed. */
 function Waiting({ queue, one: { of, name, waiting, maxSize } }: { queue: string; one: Limit }) {
   return (
     <>
@@ -142,7 +142,7 @@ function Waiting({ queue, one: { of, name, waiting, maxSize } }: { queue: string
   );
 }
 
-/** A hold or an open circuit breaker. That of a shared limit concerns other queues too. */
+/** A hold or an open circuit breaker. The hold or breaker of a shared limit stops other queues too. */
 function isStopped({ of, heldForMs, breaker }: Limit): boolean {
   return (
     of !== 'shared' && of !== 'groups' && (heldForMs > 0 || (breaker !== null && breaker.state !== 'closed'))

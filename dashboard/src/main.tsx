@@ -90,7 +90,10 @@ function isFor(page: (typeof LINKS)[number][0], person: MeView | null): boolean 
   return page !== 'redis' || person?.canSeeRedis === true;
 }
 
-/** A page that cannot show an answer, such as that of another version, says so; the links stay. */
+/**
+ * Shows the error of a page that cannot show an answer, for example one of another version. The links stay
+ * usable.
+ */
 function Boundary({ children }: { children: ComponentChildren }) {
   const [fault] = useErrorBoundary();
   if (fault === undefined) return <>{children}</>;
@@ -223,7 +226,7 @@ function App() {
   );
 }
 
-// All texts of elements, wherever they come from. Fields that are edited keep theirs.
+// Applies to the texts of all elements. The text of a field that is edited stays as it is.
 const plain = (child: unknown) => (typeof child === 'string' ? withoutTurns(child) : child);
 const before = options.vnode?.bind(options);
 options.vnode = (vnode) => {

@@ -2,7 +2,7 @@ import { post } from './api.js';
 import { ask, attempt } from './dialogs.js';
 import { queuePath } from './state.js';
 
-/** Pauses a queue, after a question, or resumes it. */
+/** Pauses a queue after a confirmation, or resumes it. */
 export async function pauseOrResume(queue: string, isPaused: boolean): Promise<void> {
   if (!isPaused) {
     const sure = await ask({

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import type { OverviewView } from '../../lib/subpaths/dashboard/views.js';
 
-/** What the overview said while this page was open, as rates per minute. */
+/** The counts of the overview since this page was opened, as rates per minute. */
 
 interface Sample {
   readonly at: number;
@@ -11,7 +11,7 @@ interface Sample {
 }
 
 const MAX = 1_200;
-/** Rates are means over this many ms, so that a batch does not show as a peak. */
+/** Rates are averages over this many ms, so that a batch does not appear as a peak. */
 const WINDOW_MS = 15_000;
 const samples = signal<readonly Sample[]>([]);
 
@@ -37,7 +37,7 @@ export function rates(): { times: number[]; processed: number[]; failed: number[
     const minutes = (one.at - first.at) / 60_000;
     if (minutes <= 0) continue;
     times.push(one.at);
-    // At midnight the counters begin again.
+    // At midnight the counters start again at 0.
     processed.push(Math.max(0, (one.processed - first.processed) / minutes));
     failed.push(Math.max(0, (one.failed - first.failed) / minutes));
   }

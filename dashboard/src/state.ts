@@ -2,9 +2,9 @@ import { computed, effect, signal } from '@preact/signals';
 import { encodeSegment } from '../../lib/subpaths/dashboard/segments.js';
 import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 
-/** What all pages share: the address, who looks at it, how times are shown, and messages. */
+/** State that all pages share: the address, the person, the form of times, and messages. */
 
-/** Address of the first page. Fixed once, as a relative base would move with the address. */
+/** Address of the first page. It is read only once, because a relative base would change with the address. */
 export const ROOT = document.baseURI;
 const base = document.querySelector('base');
 if (base) base.href = ROOT;
@@ -18,15 +18,15 @@ export interface Settings {
 export const settings = JSON.parse(document.getElementById('settings')!.textContent) as Settings;
 
 export const me = signal<MeView | null>(null);
-/** What the open page shows, for the title of the tab; null: the name of the page is enough. */
+/** The subject of the open page, for the title of the tab; null: the title has only the name of the page. */
 export const subject = signal<string | null>(null);
-/** Why calls of the open page get no answer now, by path. */
+/** Errors of the calls of the open page that get no answer now, by path. */
 export const troubles = signal<ReadonlyMap<string, string>>(new Map());
 /** When the first of these calls failed. It does not change while a person opens other pages. */
 export const troubleSince = signal<number | null>(null);
-/** Nothing is loaded by itself while this is on. */
+/** While this is true, nothing is loaded automatically. */
 export const frozen = signal(false);
-/** Goes up to load all that is on the page again. */
+/** Increased to load all data of the page again. */
 export const refreshes = signal(0);
 
 interface Toast {
@@ -41,7 +41,7 @@ export function say(text: string, isBad = false): void {
   toastTimer = setTimeout(() => (toast.value = null), isBad ? 12_000 : 5_000);
 }
 
-/** The address below the first page, and its query. */
+/** The open address. `path` is its part below the first page. */
 const address = signal(location.href);
 export const path = computed(() => {
   const { pathname } = new URL(address.value);
@@ -99,7 +99,7 @@ function remembered<T extends string>(name: string, choices: readonly T[]) {
   try {
     stored = localStorage.getItem(key);
   } catch {
-    // The browser keeps nothing.
+    // The browser does not allow storage.
   }
   const value = signal<T>(choices.includes(stored as T) ? (stored as T) : choices[0]!);
   effect(() => {
@@ -118,7 +118,7 @@ function remembered<T extends string>(name: string, choices: readonly T[]) {
 
 export const theme = remembered('theme', ['system', 'light', 'dark'] as const);
 export const zone = remembered('zone', ['local', 'UTC'] as const);
-/** Whether the keyboard has shortcuts. Speech input may type letters that are not meant as such. */
+/** Whether the keyboard has shortcuts. Speech input may type letters that are not meant as shortcuts. */
 export const shortcuts = remembered('shortcuts', ['on', 'off'] as const);
 effect(() => {
   document.documentElement.dataset['theme'] = theme.value.value;
@@ -132,7 +132,7 @@ export function setMe(value: MeView): void {
   me.value = value;
   now.value = value.now;
 }
-/** Now, by the clock of Redis; once a second. */
+/** The time of the clock of Redis, updated once a second. */
 export const now = signal(Date.now());
 setInterval(() => {
   if (!document.hidden) now.value = Date.now() + offset.value;

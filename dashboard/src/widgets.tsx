@@ -31,7 +31,7 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/** While there is nothing to show: that it loads, or why there is nothing. */
+/** Shown instead of a page without data: that the data is loading, or why there is none. */
 export function Waiting({ error }: { error: ApiError | undefined }) {
   if (!error)
     return (
@@ -45,7 +45,7 @@ export function Waiting({ error }: { error: ApiError | undefined }) {
   return <Empty title="It cannot be shown now.">{error.message} This page tries again by itself.</Empty>;
 }
 
-/** The queues that are missing on the page, and why. */
+/** The queues that are missing on the page, each with the reason. */
 export function UnreadableQueues({ queues, only = null }: { queues: Unreadable; only?: string | null }) {
   const shown = Object.entries(queues).filter(([queue]) => only === null || queue === only);
   return shown.map(([queue, why]) => (
@@ -110,8 +110,9 @@ export function Card({
 }
 
 /**
- * A table that scrolls sideways if it does not fit. On a narrow screen each row is a block of lines: then the sheet shows the
- * heading in front of each value, and the roles tell assistive software that it still is a table.
+ * A table that scrolls sideways if it does not fit. On a narrow screen each row is a block of lines: the
+ * style sheet then shows the heading in front of each value, and the roles keep it a table for assistive
+ * software.
  */
 export function Table({
   head,
@@ -122,12 +123,12 @@ export function Table({
   head: readonly (string | JSX.Element)[];
   children: ComponentChildren;
   label: string;
-  /** Whether two numbers share a line on a narrow screen. They come in even numbers. */
+  /** Whether two numbers share a line on a narrow screen. It needs an even count of numbers. */
   hasPairs?: boolean;
 }) {
   const headings = useRef<HTMLTableRowElement>(null);
   const body = useRef<HTMLTableSectionElement>(null);
-  // Before it is painted, or new rows would jump.
+  // Runs before the page is painted, so that new rows do not jump.
   useLayoutEffect(() => {
     const [first] = body.current!.rows;
     for (const [at, heading] of [...headings.current!.cells].entries())
@@ -170,7 +171,7 @@ export function useSubject(text: string) {
   }, [text]);
 }
 
-/** Scrolls a row of links that is wider than the window, so that the link of the open page is seen. */
+/** Scrolls a row of links that is wider than the window, so that the link of the open page is visible. */
 export function useCurrentInView(state: unknown) {
   const ref = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -191,7 +192,7 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
   );
 }
 
-/** The clipboard exists on secure addresses only. */
+/** Browsers offer the clipboard only on secure addresses. */
 async function copy(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text);

@@ -194,7 +194,7 @@ describe('without any Redis', { timeout: 120_000 }, () => {
       `sample/${sample}/src/main.ts`,
     ]);
   const SAID =
-    'No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.\n';
+    'Redis 7.0 or newer could not be started: jobs are in the memory of the process and are lost when it exits.\n';
 
   it('the webhooks sample runs in memory, and logs that', async () => {
     const { url, said, text, end } = await start('01-webhooks');

@@ -134,8 +134,8 @@ describe('startRedis', () => {
       dir: undefined,
     });
     await redis.stop();
-    await expect(redis.kill9()).rejects.toThrow('belongs to somebody else');
-    await expect(redis.restart()).rejects.toThrow('belongs to somebody else');
+    await expect(redis.kill9()).rejects.toThrow('this program did not start it');
+    await expect(redis.restart()).rejects.toThrow('this program did not start it');
   });
 
   it('ignores REDIS_URL for tests', async () => {
@@ -270,7 +270,7 @@ describe('without a server', () => {
   });
 
   const IN_MEMORY =
-    'No Redis 7.0 or newer can be had here: jobs live in the memory of the process, and end with it.\n';
+    'Redis 7.0 or newer could not be started: jobs are in the memory of the process and are lost when it exits.\n';
   const sayUrl = ['--or-memory', '--', process.execPath, '-p', 'process.env.REDIS_URL'];
 
   it('runs the command in memory if that is allowed, and prints one line about it', async () => {

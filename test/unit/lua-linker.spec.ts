@@ -83,16 +83,16 @@ describe('the linker', () => {
       'shared/b': '--@needs a\nlocal function two()\n  one()\nend\n',
     };
     expect(() => textOf(circle)).toThrow(
-      'shared/a.lua: functions need each other in a circle: one -> two -> one',
+      'shared/a.lua: functions call each other in a cycle: one -> two -> one',
     );
     expect(faults(circle)[0]).toBe(
-      'shared/a.lua:1: fragments need each other in a circle: shared/a -> shared/b -> shared/a',
+      'shared/a.lua:1: fragments need each other in a cycle: shared/a -> shared/b -> shared/a',
     );
   });
 
   it('refuses fragments with code that runs when they are loaded', () => {
     expect(() => parseLua('shared/a', "local now = redis.call('TIME')\n")).toThrow(
-      'shared/a.lua:1: a fragment has functions only, and nothing that runs',
+      'shared/a.lua:1: a fragment may contain only functions, and no code that runs when it is included',
     );
   });
 
@@ -123,9 +123,12 @@ describe('the linter of Lua', () => {
     ['local function a() end', 'main.lua:1: function a is never read'],
     ['return function(a) end', 'main.lua:1: parameter a is never read'],
     ['local a = 1\nif a then\n  local a = 2\n  return a\nend', 'main.lua:3: local a hides that of line 1'],
-    ['for type = 1, 2 do redis.call(type) end', 'main.lua:1: loop type has a name that is taken'],
+    [
+      'for type = 1, 2 do redis.call(type) end',
+      'main.lua:1: loop type has a name that the linker or Redis defines',
+    ],
     ['waiting = 1', 'main.lua:1: assigns waiting, which it does not declare'],
-    ['--@needs b\nreturn 1', 'main.lua:1: needs shared/b and calls nothing of it'],
+    ['--@needs b\nreturn 1', 'main.lua:1: needs shared/b but calls none of its functions'],
     ['--@needs b\nlocal push = 1\nreturn push', 'main.lua:2: local push hides a function of a fragment'],
   ])('finds a mistake in %j', (main, fault) => {
     expect(faults({ main, 'shared/b': PUSH })).toContain(fault);

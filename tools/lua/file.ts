@@ -10,7 +10,7 @@ export interface LuaFile {
   readonly needs: readonly string[];
   /** Each line as Redis receives it: without comments and indentation, or empty. */
   readonly lines: readonly string[];
-  /** How many columns of each line are blank at its beginning. */
+  /** The number of blank columns at the beginning of each line. */
   readonly indents: readonly number[];
   readonly names: Names;
   /** Functions defined at the top level. */
@@ -22,7 +22,7 @@ export interface LuaFunction {
   readonly file: LuaFile;
   readonly first: number;
   readonly last: number;
-  /** Names that it uses from outside, including other functions of its file. */
+  /** Names that it uses but does not declare, including other functions of its file. */
   readonly free: readonly FreeName[];
 }
 
@@ -34,7 +34,7 @@ const BUILT_IN = new Set(
   ).split(' '),
 );
 
-/** Names that the linker gives to what a descriptor declares, and to the rules. */
+/** The form of the names that the linker gives to keys, arguments and lists of a descriptor, and to rules. */
 const GENERATED = /^(key|arg|rule|at|more|queue)_\w+$|_(first|last)$/;
 
 export const isBuiltIn = (name: string) => BUILT_IN.has(name);
@@ -58,7 +58,9 @@ export function parseLua(name: string, text: string): LuaFile {
   }
   if (isFragment(name) && functions.length < chunk.body.length) {
     const other = chunk.body.find(({ type }) => type !== 'FunctionDeclaration')!;
-    throw new LuaError(`${name}.lua:${lineOf(other)}: a fragment has functions only, and nothing that runs`);
+    throw new LuaError(
+      `${name}.lua:${lineOf(other)}: a fragment may contain only functions, and no code that runs when it is included`,
+    );
   }
   return file;
 }
@@ -105,7 +107,8 @@ export function faultsOf(file: LuaFile, needed: ReadonlySet<string>): string[] {
     if (reads === 0 && !exported.has(`${name}:${line}`)) fault(line, `${kind} ${name} is never read`);
     if (shadows) fault(line, `${kind} ${name} hides that of line ${shadows.line}`);
     if (needed.has(name)) fault(line, `${kind} ${name} hides a function of a fragment`);
-    if (isBuiltIn(name) || GENERATED.test(name)) fault(line, `${kind} ${name} has a name that is taken`);
+    if (isBuiltIn(name) || GENERATED.test(name))
+      fault(line, `${kind} ${name} has a name that the linker or Redis defines`);
   }
   for (const { name, line, isWrite } of file.names.free)
     if (isWrite) fault(line, `assigns ${name}, which it does not declare`);

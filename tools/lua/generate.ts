@@ -1,6 +1,7 @@
-// Links every script and writes the texts to lib/engine/scripts/generated.ts, from which the engine takes them:
+// Links every script and writes the texts to lib/engine/scripts/generated.ts, which the engine imports:
 //   node --import ./tools/typescript.mjs tools/lua/generate.ts [--check]
-// Mistakes that the linter finds are an error: undefined, unused and hidden names. With --check nothing is written.
+// Mistakes that the linter finds are an error: undefined, unused and hidden names. With --check it writes nothing, and fails if
+// the file is out of date.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import type { Linked, LinkedLine } from './link.js';

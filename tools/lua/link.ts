@@ -13,9 +13,9 @@ export interface LinkedLine {
 export interface Linked {
   readonly name: string;
   readonly lines: readonly LinkedLine[];
-  /** The same with the names of keys and arguments. */
+  /** The same text, but with the names of keys and arguments. */
   readonly named: readonly LinkedLine[];
-  /** The functions of fragments that it has. */
+  /** The functions of fragments that the script contains. */
   readonly functions: readonly LuaFunction[];
 }
 
@@ -79,7 +79,7 @@ class Linker {
     if (callers.includes(wanted)) {
       const circle = [...callers.slice(callers.indexOf(wanted)), wanted].map(({ name }) => name);
       throw new LuaError(
-        `${wanted.file.name}.lua: functions need each other in a circle: ${circle.join(' -> ')}`,
+        `${wanted.file.name}.lua: functions call each other in a cycle: ${circle.join(' -> ')}`,
       );
     }
     if (this.needs.has(wanted)) return;
@@ -161,7 +161,10 @@ class Linker {
   }
 }
 
-/** What closes a block or goes on with a statement is sent in the line before it; an error is then told of its first line. */
+/**
+ * A line that closes a block or continues a statement is appended to the line before it. An error in it is then reported for
+ * the first of these lines.
+ */
 export function belongsTo(before: string, text: string): boolean {
   return /^(end\b|\.\.|and\b|or\b)/.test(text) || /(,|\(|\{|\band|\bor|\.\.|=)$/.test(before);
 }
@@ -209,12 +212,12 @@ export function faultsIn(library: Library): string[] {
       const { functions } = fileOf(library, name);
       for (const each of functions) needed.add(each.name);
       const isUsed = functions.some((each) => file.names.free.some((free) => free.name === each.name));
-      if (!isUsed) faults.push(`${file.name}.lua:1: needs ${name} and calls nothing of it`);
+      if (!isUsed) faults.push(`${file.name}.lua:1: needs ${name} but calls none of its functions`);
     }
     faults.push(...faultsOf(file, needed));
     const circle = circleOf(file, library, []);
     if (circle)
-      faults.push(`${file.name}.lua:1: fragments need each other in a circle: ${circle.join(' -> ')}`);
+      faults.push(`${file.name}.lua:1: fragments need each other in a cycle: ${circle.join(' -> ')}`);
   }
   return faults;
 }

@@ -6,14 +6,17 @@ import type { ScriptKeyName, SomeShape } from '../../lib/engine/script.js';
 
 const FLAGS = { allow: '#!lua flags=allow-oom', refuse: '#!lua', read: '#!lua flags=no-writes' } as const;
 
-/** Reasons of dead jobs that scripts themselves decide. */
+/** Reasons of dead jobs that scripts set themselves. */
 const RECORDS = { corruptRecord: CORRUPT, unreadableRecord: UNREADABLE, stalledRecord: STALLED };
 
-/** What a script gets from its descriptor: its first lines, and the texts that replace the names of keys and arguments. */
+/**
+ * The parts of a script that come from its descriptor: its first lines, and the texts that replace the names of keys and
+ * arguments.
+ */
 export interface Prologue {
   readonly lines: readonly string[];
   readonly names: ReadonlyMap<string, string>;
-  /** Names that are locals. */
+  /** The names that are local variables. */
   readonly locals: ReadonlySet<string>;
   /** The declared keys with their types, by their names in the script. */
   readonly types: ReadonlyMap<string, string>;
@@ -58,7 +61,7 @@ export function prologueOf(shape: SomeShape): Prologue {
   return { lines, names, locals, types };
 }
 
-/** What the code of a letter is added to. */
+/** The number to which the code of a letter is added. */
 function lettersAt(keys: readonly ScriptKeyName[]): number {
   const first = keys.findIndex(isLetteredJobs);
   if (LETTERED_JOBS.some((name, i) => keys[first + i] !== name)) throw new Error('letters out of order');

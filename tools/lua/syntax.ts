@@ -48,7 +48,7 @@ class Walk {
   private readonly declarations: Declaration[] = [];
   private readonly free: FreeName[] = [];
   private path: readonly Step[] = [];
-  /** Within a function or a loop the path goes no deeper. */
+  /** Number of open functions and loops. Inside of them `path` gets no more steps. */
   private depth = 0;
 
   run(chunk: Chunk): Names {
@@ -92,7 +92,7 @@ class Walk {
       case 'FunctionDeclaration':
         if (!node.isLocal || node.identifier?.type !== 'Identifier')
           throw new Error(`line ${lineOf(node)}: a function that is not local`);
-        // It may call itself.
+        // A local function may call itself.
         this.declare(node.identifier.name, lineOf(node), 'function');
         return this.functionBody(node);
       case 'IfStatement':

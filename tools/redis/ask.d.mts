@@ -1,7 +1,13 @@
-/** One command to a port of 127.0.0.1, written with spaces; its reply as it came. An error reply rejects. */
+/**
+ * Sends one command, written with spaces, to a port of 127.0.0.1, and returns the unparsed reply. An error
+ * reply rejects.
+ */
 export function ask(port: number, command: string): Promise<string>;
 
-/** Asks again until the answer is truthy, which it answers. @throws when the time is over; `what` says what for. */
+/**
+ * Asks repeatedly until the answer is truthy, and returns that answer. @throws when the time is over; `what`
+ * is in the message.
+ */
 export function until<T>(
   predicate: () => T | Promise<T>,
   what: string,

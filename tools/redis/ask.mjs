@@ -27,7 +27,10 @@ export function ask(port, command) {
   });
 }
 
-/** Asks again until the answer is truthy, and returns it. The last error is the cause of the failure. */
+/**
+ * Asks repeatedly until the answer is truthy, and returns that answer. The last error is the cause of the
+ * failure.
+ */
 export async function until(predicate, what, timeoutMs = 30_000) {
   const deadline = Date.now() + timeoutMs;
   let cause;

@@ -5,10 +5,10 @@ import { MissingProgramError, aptInstall, findOnPath } from '../programs.mjs';
 const FLOOR = { redis: [7, 0], valkey: [7, 2] };
 
 /**
- * The server program to start: the first of `redis-server` and `valkey-server` on PATH that is new enough, else the
- * one that apt-get installs if it may, else a MissingProgramError that says how to get one. `forTests`:
- * GODWIT_TEST_REDIS_SERVER may name another program of any version. `quiet`: prints nothing if it cannot be
- * installed.
+ * Returns the server program to start: the first of `redis-server` and `valkey-server` on PATH that is new
+ * enough. If there is none, it installs one with apt-get, or throws a MissingProgramError that says how to
+ * get one. `forTests`: GODWIT_TEST_REDIS_SERVER may name another program of any version. `quiet`: do not
+ * print why the installation failed.
  */
 export function findServer({ forTests, quiet = false }) {
   const named = process.env.GODWIT_TEST_REDIS_SERVER;

@@ -6,12 +6,12 @@ import { onFreePorts } from './process.mjs';
 const SLOTS = 16_384;
 
 /**
- * A Redis Cluster on loopback: `masters` masters with one replica each, which serve all slots. A failover takes about
- * `nodeTimeoutMs`. `stop()` or the end of this program ends everything.
+ * A Redis Cluster on loopback: `masters` masters with one replica each, which serve all slots. A failover
+ * takes about `nodeTimeoutMs`. `stop()` or the end of this program ends all nodes.
  */
 export async function startCluster({ masters = 3, nodeTimeoutMs = 2_000, args = [], tls } = {}) {
   const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)];
-  // A replica that was cut off for a moment may be promoted too: there is no other.
+  // A replica that was disconnected for a moment may be promoted too, because there is no other.
   settings.push('--cluster-replica-validity-factor', '0');
   const starts = Array.from({ length: masters * 2 }, () =>
     onFreePorts(() => startNode([...settings, ...args], tls)),
@@ -30,10 +30,11 @@ export async function startCluster({ masters = 3, nodeTimeoutMs = 2_000, args = 
   }
 }
 
-/** With `tls` the nodes use a second port among themselves. The first is for clients without TLS. */
+/** With `tls`, the nodes use a second port to talk to each other. The first port is for clients without TLS. */
 async function startNode(args, tls) {
-  // By default the bus listens 10,000 above the port, in the range of outgoing connections. A node that looks for a
-  // node that is down could then connect to itself, and not notice that the other is gone.
+  // By default the port of the cluster bus is 10,000 above the port of the node, in the range of outgoing
+  // connections. A node that tries to reach a stopped node could then connect to itself, and not notice that
+  // the other one is down.
   const busPort = await freePort();
   const more = ['--cluster-port', String(busPort)];
   const tlsPort = tls && (await freePort());
@@ -76,7 +77,7 @@ class RunningCluster {
     }
   }
 
-  /** Resolves once every running node sees all slots served, and every replica follows its master. */
+  /** Resolves when every running node sees all slots served, and every replica follows its master. */
   async healthy(nodes = this.nodes) {
     await this.agreed((info) => info.includes('cluster_state:ok\r\n'), nodes);
     for (const { port } of nodes) {

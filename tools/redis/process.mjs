@@ -10,7 +10,7 @@ const GUARD = fileURLToPath(new URL('guard.sh', import.meta.url));
 const START_TIMEOUT_MS = 20_000;
 const STOP_TIMEOUT_MS = 15_000;
 
-/** A port that was free a moment ago may be taken now. */
+/** A port that was free a moment ago may already be taken. */
 const PORT_TRIES = 5;
 
 /** The port was taken between choosing it and listening on it. */
@@ -30,9 +30,9 @@ export async function onFreePorts(start) {
 }
 
 /**
- * Starts a server under the guard, in `dir`, and waits until it answers. The guard has a session of its own, so that
- * Ctrl-C in the terminal reaches the program that uses the server and not the server. `orphanDir` is removed if this
- * program dies without stopping the server.
+ * Starts a server as a child of a guard process, in `dir`, and waits until the server answers. The guard has
+ * a separate session, so Ctrl-C in the terminal reaches the program that uses the server, but not the server.
+ * `orphanDir` is removed if this program dies without stopping the server.
  */
 export async function launch({ binary, args, env, port, dir, orphanDir, log: path }) {
   const log = newTextOf(path);
@@ -51,7 +51,10 @@ export async function launch({ binary, args, env, port, dir, orphanDir, log: pat
   return new ServerProcess(guard, pid, exited);
 }
 
-/** Resolves once the guard has reported the process number of the server, or undefined if it could not start one. */
+/**
+ * Resolves when the guard has reported the process number of the server, or undefined if it could not start
+ * one.
+ */
 function report(guard) {
   return new Promise((resolve) => {
     const exited = new Promise((ended) => {
@@ -84,7 +87,7 @@ class ServerProcess {
   async end(signal) {
     setRef(this.#guard, 'ref');
     this.#kill(signal);
-    // A stopped process (SIGSTOP) gets SIGTERM only once it goes on.
+    // A stopped process (SIGSTOP) gets SIGTERM only when it continues.
     this.#kill('SIGCONT');
     const late = setTimeout(() => this.#kill('SIGKILL'), STOP_TIMEOUT_MS);
     await this.#exited;
@@ -114,8 +117,8 @@ async function answering({ binary, port, pid, exited, log }) {
     const reply = await ask(port);
     if (ended) break;
     if (reply.startsWith('-NOAUTH')) return;
-    // Another server may have taken this port first. Only the process number proves that ours answers. A sentinel has
-    // nothing to load, and does not report loading.
+    // Another server may have taken this port first. Only the process id proves that the new server answers.
+    // A sentinel loads no data, and does not report `loading`.
     const isReady = reply.includes('loading:0\r\n') || /\b(redis|server)_mode:sentinel\r\n/.test(reply);
     if (reply.includes(`process_id:${pid}\r\n`) && isReady) return;
     await pause(10);
@@ -143,7 +146,7 @@ function ask(port) {
   });
 }
 
-/** The last lines that are written to this file from now on. */
+/** Returns a function that reads the last lines written to this file from now on. */
 function newTextOf(path) {
   closeSync(openSync(path, 'a'));
   const from = statSync(path).size;

@@ -11,8 +11,8 @@ const NAME = 'mymaster';
 const SENTINELS = 3;
 
 /**
- * A primary with a replica and three sentinels that watch them, on loopback. The sentinels replace a primary that is
- * silent for `downAfterMs`. `stop()` or the end of this program ends everything.
+ * A primary with a replica and three sentinels that watch them, on loopback. The sentinels replace a primary
+ * that does not answer for `downAfterMs`. `stop()` or the end of this program ends all servers.
  */
 export async function startSentinel({ downAfterMs = 1_000, args = [] } = {}) {
   const servers = [];
@@ -69,7 +69,7 @@ class RunningSentinel {
     return { name: NAME, sentinels: this.sentinels.map(({ port }) => ({ host: '127.0.0.1', port })) };
   }
 
-  /** The server that the sentinels name, and the other one. */
+  /** The server that the sentinels name as primary, and the other server. */
   async roles() {
     const reply = await ask(this.sentinels[0].port, `SENTINEL GET-MASTER-ADDR-BY-NAME ${NAME}`);
     const primary = this.servers.find(({ port }) => reply.includes(`\r\n${port}`));
@@ -77,7 +77,10 @@ class RunningSentinel {
     return { primary, replica: this.servers.find((server) => server !== primary) };
   }
 
-  /** Resolves once the replica follows the primary, and the sentinels know each other and could replace it. */
+  /**
+   * Resolves when the replica follows the primary, and the sentinels know each other and could replace the
+   * primary.
+   */
   async healthy() {
     await until(async () => {
       const { primary, replica } = await this.roles();
@@ -101,7 +104,7 @@ class RunningSentinel {
     }
   }
 
-  /** A planned failover; resolves once the sentinels name the other server. */
+  /** A planned failover. Resolves when the sentinels name the other server as primary. */
   async failover() {
     const { primary } = await this.roles();
     await until(
@@ -111,7 +114,7 @@ class RunningSentinel {
     await this.switched(primary);
   }
 
-  /** Resolves once the sentinels name another server than this one. */
+  /** Resolves when the sentinels name another primary than this server. */
   async switched(primary) {
     await until(async () => (await this.roles()).primary !== primary, 'the sentinels name another server');
   }

@@ -12,7 +12,7 @@ const compilerOptions = {
   inlineSources: true,
 };
 
-/** Imports name the compiled file: `./a.js` beside an `a.ts` means that `a.ts`. */
+/** Imports name the compiled file: `./a.js` means `a.ts` if that file exists. */
 export function resolve(specifier, context, next) {
   if (/^\.{1,2}\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')) {
     const source = new URL(specifier.replace(/\.js$/, '.ts'), context.parentURL);

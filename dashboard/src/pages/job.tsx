@@ -16,7 +16,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
   const { last, error } = usePoll<JobDetail>(href(at, { full: isFull ? '1' : null }), 3_000, isEditing);
   const edited = useRef<JobDetail | undefined>(undefined);
   if (last) edited.current = last;
-  // A job that is gone stays on the page until its edited text is given up.
+  // A job that is gone stays on the page while it has edited text that is not saved.
   const job = last ?? (isEditing ? edited.current : undefined);
   useSubject(`${job?.name ?? ''} ${id} · ${queue}`.trim());
   const crumbs = (
@@ -295,7 +295,7 @@ function Progress({ job }: { job: JobDetail }) {
   );
 }
 
-/** The log lines of each attempt, with how it ended. Only those of the last one are open. */
+/** The log lines of each attempt, with its outcome. Only the lines of the last attempt are open. */
 function Log({ job }: { job: JobDetail }) {
   const attempts = logByAttempt(job.logs);
   return attempts.map(({ attempt: number, lines }, at) => {
@@ -384,7 +384,7 @@ function Timeline({ job }: { job: JobDetail }) {
   );
 }
 
-/** The process of a worker, if it is alive, and the name of the worker. */
+/** The process of a worker, if the process is alive, and the name of the worker. */
 function placeOf({ processes }: JobDetail, worker: string): string {
   const place = processes[worker];
   return place === undefined ? worker : `${place} (${worker})`;
@@ -453,7 +453,7 @@ function Facts({ job }: { job: JobDetail }) {
   );
 }
 
-/** The call that adds such a job again. */
+/** The code that adds the same job again. */
 function AsCode({ queue, id, name }: JobDetail) {
   const [code, setCode] = useState<string | null>(null);
   const load = async () => {

@@ -24,7 +24,7 @@ const AGES = [
 const FILTERS = ['name', 'contains', 'where', 'group', 'reason', 'error', 'olderThan', 'newerThan'] as const;
 const SIZES = [20, 50, 100, 200];
 
-/** What can be done with jobs of a state. */
+/** The actions on the jobs of a state. */
 const ACTS: Readonly<Record<string, readonly BulkKind[]>> = {
   waiting: ['cancel', 'remove'],
   active: ['cancel'],
@@ -203,7 +203,7 @@ function Filters({ queue, state, canReadData }: { queue: string; state: string; 
   const params = query.value;
   const searched = fieldsOf(params);
   const [form, setForm] = useState(searched);
-  // Another page of the same search keeps what was typed since.
+  // Another page of the same search keeps the text that was typed since.
   useEffect(() => setForm(searched), [queue, JSON.stringify(searched)]);
   const submit = (event: Event) => {
     event.preventDefault();

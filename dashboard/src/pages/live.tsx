@@ -13,12 +13,18 @@ interface Row extends LiveEvent {
 }
 let nextKey = 0;
 
-/** After the server refused a stream. After a lost connection the browser connects again by itself. */
+/**
+ * Wait before the next try if the server refused a stream. After a lost connection the browser reconnects by
+ * itself.
+ */
 const AGAIN_MS = 3_000;
-/** The place after events of hundreds of queues does not fit into an address. */
+/** The position in the events of hundreds of queues does not fit into an address. */
 const MAX_PLACE = 4_000;
 
-/** Events as they come, while the page is visible and not frozen. After a pause it goes on where it stopped. */
+/**
+ * Shows events as they arrive, while the page is visible and not frozen. After a pause it continues after the
+ * last event.
+ */
 function useEvents(queue: string | null, type: string | null) {
   const [rows, setRows] = useState<readonly Row[]>([]);
   const [status, setStatus] = useState<'connecting' | 'live' | 'lost'>('connecting');
@@ -77,7 +83,7 @@ export function LivePage() {
   const queue = query.value.get('queue');
   const type = query.value.get('type');
   const { rows, status, skipped, clear } = useEvents(queue, type);
-  // It asks Redis. In the stream, a Redis that is unreachable looks the same as one without events.
+  // It asks Redis. The stream alone does not show whether Redis is unreachable or has no events.
   usePoll('bulk', 5_000);
   const shown = rows.filter(
     (row) => (type === null || row.type === type) && (queue === null || row.queue === queue),

@@ -12,7 +12,7 @@ import { href, me, queuePath } from '../state.js';
 import { Card, Empty, Spark, Table, Tile, UnreadableQueues, Waiting } from '../widgets.js';
 
 const EVERY_MS = 3_000;
-/** With many queues, the others would push all else out of sight. */
+/** More items would push everything else off the page. */
 const MOST_ITEMS = 10;
 
 function useOverview() {
@@ -91,7 +91,10 @@ export function Overview() {
   );
 }
 
-/** Of the last complete step, or else of the time since the page was opened. Undefined if nothing was seen yet. */
+/**
+ * The rate in the last complete step of the counters. If no process writes counters, the latest rate that
+ * this page has measured; undefined before the first.
+ */
 function rateNow(series: SeriesView | undefined): { completed: number; failed: number } | undefined {
   if (series?.isCounted) {
     const minutes = series.stepMs / 60_000;
@@ -109,7 +112,7 @@ function noteOf(perMinute: number | undefined): { note?: string } {
   return perMinute === undefined ? {} : { note: `${compact(Math.round(perMinute))} per min now` };
 }
 
-/** The counters in Redis. If no process writes them, the counts that this page has seen. */
+/** The counters in Redis. If no process writes them, the counts since this page was opened. */
 function History({ series }: { series: SeriesView | undefined }) {
   const { times, processed, failed } = rates();
   if (!series) return null;
@@ -232,7 +235,10 @@ function QueueTable({ queues, series }: { queues: readonly QueueView[]; series: 
 const NONE = { p50: null, p95: null, p99: null };
 const NO_TIMES: QueueTimes = { perMinute: 0, run: NONE, wait: NONE, runByName: {} };
 
-/** Queues whose names have the same part before the first dot, in the order of the first of each. */
+/**
+ * Groups of queues whose names have the same part before the first dot, in the order of the first queue of
+ * each group.
+ */
 function byPrefix(queues: readonly QueueView[]): [string, QueueView[]][] {
   const groups = new Map<string, QueueView[]>();
   for (const queue of queues) {
@@ -270,7 +276,7 @@ function GroupRow({
       <td class="num">{compact(sum(({ counts }) => counts.delayed))}</td>
       <td class="num">{compact(sum(({ counts }) => counts.dead))}</td>
       {Array.from({ length: columns - 3 }, (_, at) => (
-        // The first two columns have numbers, which their headings follow.
+        // The first two columns have numbers, so their headings are aligned like numbers.
         <td key={at} class={at < 2 ? 'num' : ''} />
       ))}
       <td class="num">{compact(sum(({ today }) => today.processed))}</td>
@@ -319,7 +325,7 @@ function QueueRow({
       )}
       <td class="num">{compact(today.processed)}</td>
       <td class="num">{compact(today.failed)}</td>
-      {/* If times are shown, it is the last of an odd number of values, so it gets a separate line on a narrow screen. */}
+      {/* If times are shown, this value is the last of an odd number, so it gets a separate line on a narrow screen. */}
       <td class={times ? '' : 'num'}>{consumers === 0 ? <span class="badge bad">none</span> : consumers}</td>
       {hasButtons && (
         <td>

@@ -59,7 +59,7 @@ export function RedisPage() {
 
 const FLAGS = ['aof_enabled', 'loading'];
 
-/** A value of `INFO`, with times and durations that people can read. */
+/** A value of `INFO`, with readable times and durations. */
 function Fact({ name, value }: { name: string; value: string }) {
   const number = Number(value);
   if (!/^\d+$/.test(value)) return <>{value}</>;

@@ -192,7 +192,7 @@ function time(value: unknown): string {
   return number === undefined ? word(value) : `${number} ${unit === 'm' ? 'min' : unit}`;
 }
 
-/** The most common forms as a sentence, and any other unchanged. */
+/** The most common cron expressions as a sentence, and all others unchanged. */
 function cronInWords(cron: string): string {
   const [minute = '', hour = '', day, month, week] = cron.split(' ');
   const isDaily = day === '*' && month === '*';

@@ -130,14 +130,15 @@ function Process({ worker, view, series }: ProcessProps) {
 }
 
 /**
- * How long half, 95 % and 99 % of the runs of such a job took at most, and how far this run is above the 95 %.
+ * The 50th, 95th and 99th percentile of the runs of this job name, and how many times longer than the 95th
+ * this run is.
  *
  * @param ms how long the run took at least: it may have ended since its process reported it.
  */
 function Usual({ ms, usual }: { ms: number; usual: Percentiles<number | null> | undefined }) {
   const { p95 = null } = usual ?? {};
   if (p95 === null) return <span class="faint">–</span>;
-  // Nobody acts on a run of less than a second.
+  // A run of less than a second needs no attention.
   const times = ms < 1_000 ? 0 : ms / Math.max(1, p95);
   return (
     <>

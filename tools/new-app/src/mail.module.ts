@@ -19,7 +19,7 @@ export class Signup {
 
 @Processor('mail')
 export class MailProcessor {
-  // By its type alone: bundlers must keep the metadata of constructors.
+  // Injected only by its type: bundlers must keep the metadata of constructors.
   constructor(private readonly greeter: Greeter) {}
 
   @Handle('welcome')

@@ -1,4 +1,4 @@
-// Compiled with each way that TypeScript resolves modules.
+// Compiled with each module resolution of TypeScript.
 import { QueueModule, type Job } from 'godwit';
 import { QueueHealthIndicator } from 'godwit/terminus';
 import { QueueTesting } from 'godwit/testing';

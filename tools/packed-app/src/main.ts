@@ -1,5 +1,5 @@
-// An application of a user, the same for every supported Nest, platform, module format and Node. It is installed from
-// the packed tarball, compiled, started, called over HTTP and closed.
+// An application as a user writes it. It is the same for every supported Nest, platform, module format and Node. It is
+// installed from the packed tarball, compiled, started, called over HTTP and closed.
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -44,7 +44,7 @@ async function create(): Promise<INestApplication> {
   const options = { logger: ['error', 'fatal'] } as const;
   if (process.env['PLATFORM'] !== 'fastify')
     return NestFactory.create(AppModule, { logger: [...options.logger] });
-  // By a name that the compiler does not follow: only one of the platforms is installed.
+  // The compiler does not resolve a variable name. Only one of the platforms is installed.
   const platform = '@nestjs/platform-fastify';
   const { FastifyAdapter } = (await import(platform)) as { FastifyAdapter: new () => never };
   return NestFactory.create(AppModule, new FastifyAdapter(), { logger: [...options.logger] });
@@ -64,7 +64,7 @@ async function main(): Promise<void> {
   await app.close();
   await tryTesting();
   await tryBothModuleSystems();
-  console.log('the job went through');
+  console.log('the job was completed');
 }
 
 void main();

@@ -1,4 +1,4 @@
-// What a user's test does, on the same application, without a Redis.
+// Does the same as a test of a user, with the same application and without Redis.
 import assert from 'node:assert/strict';
 import { Test } from '@nestjs/testing';
 import { QueueTesting, QueueTestingModule } from 'godwit/testing';
