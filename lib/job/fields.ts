@@ -45,72 +45,73 @@ const OF_A_JOB =
   'it is an option of a job: set it in add() or @Handle(), or for all jobs in defaults of forRoot or registerQueue';
 const OF_AN_ADD = 'it is an option of a single job: set it in add()';
 const OF_A_QUEUE = 'it is an option of the queue: set it in registerQueue';
-const SPREAD = 'the option jitter delays each job by a part of it; startAt moves the start of counting';
-const LEASE =
-  'when a worker counts as lost is the option lease of forRoot and registerQueue: { duration, maxStalls }';
+const SPREAD = 'use the option jitter to spread jobs, or startAt to shift the times';
+const LEASE = 'use the option lease of forRoot or registerQueue: { duration, maxStalls }';
 const NO_FLOWS =
   'there are no flows: add the next job in the handler of the one before, with an id of its own';
-const LIMITS = 'how many jobs start in a time is the option limits of registerQueue: { rate: { max, per } }';
-const NOT_NEEDED = 'nothing of the kind is needed: leave it out';
+const LIMITS = 'use the option limits of registerQueue: { rate: { max, per } }';
+const NOT_NEEDED = 'leave it out: Godwit needs no such option';
 const KEYED =
-  "jobs with one key: throttle: { key, ttl }, debounce: { key, delay }, or unique: { key, onDuplicate: 'replace' | 'keepLast' }";
+  "for jobs with the same key, use throttle: { key, ttl }, debounce: { key, delay }, or unique: { key, onDuplicate: 'replace' | 'keepLast' }";
 const THREADS =
   'handlers run in the main thread; for work that needs more cores, start several worker processes';
-const TZ = 'the time zone of a cron expression is the option tz; the default is UTC';
+const TZ = 'use the option tz for the time zone of a cron expression; the default is UTC';
 const SERVER =
-  "the server is the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis";
+  "name the server in the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis";
 const OF_A_SCHEDULE =
   "it is an option of a schedule: @Schedule({ cron }) on the handler, or queue.schedules.upsert('id', { cron }, { name })";
-const OF_A_FACTORY = 'options of a factory are those of forRootAsync and registerQueueAsync';
-const OF_A_PAGE = 'a page of jobs has the options offset and limit';
+const OF_A_FACTORY = 'use it in forRootAsync or registerQueueAsync';
+const OF_A_PAGE = 'use the options offset and limit for a page of jobs';
 const BACKOFFS =
-  'functions have names in the option backoffs of forRoot and registerQueue, or stand in defaults.backoff';
+  'give the function a name in the option backoffs of forRoot or registerQueue, or set it in defaults.backoff';
 
 /** Options of BullMQ and its Nest module that have another name or place in Godwit, each with what to use instead. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
-  age: 'how long completed jobs are kept is the option retention of a job, and dead jobs dead: { age }',
+  age: 'use the option retention of a job for completed jobs, and dead: { age } for dead jobs',
   attempts: OF_A_JOB,
-  attemptsMade: 'the option attempts sets how many attempts a job has; job.attempt tells which one runs',
-  autorun: 'whether workers start with the application is the option autoStart of forRoot',
+  attemptsMade:
+    'set the number of attempts with the option attempts; job.attempt is the number of the running attempt',
+  autorun: 'use the option autoStart of forRoot to start workers later',
   backoff: OF_A_JOB,
   backoffStrategies: BACKOFFS,
   backoffStrategy: BACKOFFS,
-  batch: 'a method that gets several jobs at once has @HandleBatch(name, { size })',
+  batch: 'use @HandleBatch(name, { size }) on a method that gets several jobs at once',
   blockingConnection: NOT_NEEDED,
   blockingTimeout: NOT_NEEDED,
   children: NO_FLOWS,
   cluster: SERVER,
   concurrency: "set it where the jobs are run: @Processor('queue', { concurrency })",
-  configKey: 'the configuration of a queue is the option configKey of registerQueue',
+  configKey: 'use the option configKey of registerQueue',
   connection:
     'set it in forRoot({ connection }); queues of another server name a configuration, forRoot(key, …), with configKey',
   connectTimeout: SERVER,
   continueParentOnFailure: NO_FLOWS,
-  count: 'how many ended jobs are kept is completed: { max } and dead: { max } of forRoot and registerQueue',
+  count:
+    'use completed: { max } and dead: { max } of forRoot or registerQueue for the number of ended jobs that are kept',
   createClient: SERVER,
   cron: OF_A_SCHEDULE,
   db: SERVER,
   deduplication:
-    'the options unique, throttle and debounce do that; { id } too lets only one job with that id wait or run',
-  defaultJobOptions: 'defaults for jobs are the option defaults',
+    'use the option unique, throttle or debounce; with { id }, too, only one job with that id waits or runs',
+  defaultJobOptions: 'use the option defaults for the defaults of jobs',
   defaultWorkerOptions:
-    'options of workers are those of @Processor, and the options lease and shutdown of forRoot and registerQueue',
+    'use the options of @Processor, and the options lease and shutdown of forRoot or registerQueue',
   delay: OF_AN_ADD,
   drainDelay: NOT_NEEDED,
-  duration: 'the time of a rate is its field per: { max, per }',
+  duration: 'use the field per for the time of a rate: { max, per }',
   enableOfflineQueue: SERVER,
   enableReadyCheck: SERVER,
   end: OF_A_PAGE,
-  endDate: 'the last time of a schedule is the option endAt',
+  endDate: 'use the option endAt for the last time of a schedule',
   every: OF_A_SCHEDULE,
   extend: KEYED,
-  extraOptions: 'whether workers start with the application is the option autoStart of forRoot',
+  extraOptions: 'use the option autoStart of forRoot to start workers later',
   failParentOnFailure: NO_FLOWS,
   family: SERVER,
   flows: NO_FLOWS,
   forceDisconnectOnShutdown: NOT_NEEDED,
-  grace: 'how old jobs must be is the option olderThan',
-  group: 'the group of a job is its option group; limits of groups are the option groups of registerQueue',
+  grace: 'use the option olderThan for the age of jobs',
+  group: 'use the option group of a job, and the option groups of registerQueue for limits of groups',
   groups: OF_A_QUEUE,
   guardInterval: NOT_NEEDED,
   host: SERVER,
@@ -119,78 +120,81 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   inject: OF_A_FACTORY,
   isGlobal: 'leave it out: forRoot is global',
   isSharedConnection: 'all queues of a process share its connections: leave it out',
-  jobId: 'the id of a job is the option id',
+  jobId: 'use the option id for the id of a job',
   keepLastIfActive: KEYED,
-  keepLogs: 'how many log lines a job keeps is the option logs of forRoot and registerQueue: { max }',
+  keepLogs: 'use the option logs of forRoot or registerQueue: { max }',
   lease: OF_A_QUEUE,
   lifo: OF_AN_ADD,
   limiter: LIMITS,
   limits: OF_A_QUEUE,
   lockDuration: LEASE,
   lockRenewTime: LEASE,
-  manualRegistration: 'whether workers start with the application is the option autoStart of forRoot',
-  maxDelay: 'the longest wait between two attempts is the option max of backoff',
+  manualRegistration: 'use the option autoStart of forRoot to start workers later',
+  maxDelay: 'use the option max of backoff for the longest wait between two attempts',
   maximumRateLimitDelay: NOT_NEEDED,
-  maxRetries: 'how often a job is tried is the option attempts, the first attempt included',
+  maxRetries: 'use the option attempts, which counts the first attempt too',
   maxRetriesPerRequest: SERVER,
   maxStalledCount: LEASE,
   maxStartedAttempts: LEASE,
-  metrics: 'counters are kept without an option: queue.stats()',
+  metrics: 'leave it out: queue.stats() always has counters',
   nodes: SERVER,
   offset: SPREAD,
-  opts: 'the options of a job are the field options',
+  opts: 'use the field options for the options of a job',
   parent: NO_FLOWS,
   password: SERVER,
-  pattern: 'a cron expression is the option cron of a schedule: @Schedule or queue.schedules.upsert()',
+  pattern: 'use the option cron of @Schedule or queue.schedules.upsert()',
   port: SERVER,
   prefix: 'set it in forRoot({ prefix })',
   priority: OF_AN_ADD,
-  processors: 'handlers are methods with @Handle of a class with @Processor, listed in providers',
-  queueName: 'a queue is named by registerQueue({ name }) and by @Processor(name)',
-  queueOptions: 'options of queues are those of registerQueue',
-  queues: 'queues are registered by QueueModule.registerQueue({ name })',
+  processors:
+    'write handlers as methods with @Handle in a class with @Processor, and list the class in providers',
+  queueName: 'name the queue in registerQueue({ name }) and @Processor(name)',
+  queueOptions: 'use the options of registerQueue',
+  queues: 'register queues with QueueModule.registerQueue({ name })',
   queuesOptions: NO_FLOWS,
   rateLimiterKey: LIMITS,
   redis: SERVER,
   removeDependencyOnFailure: NO_FLOWS,
   removeOnComplete:
-    'a completed job is removed at once; the option retention keeps it for a time, and completed: { max } of the queue limits how many',
-  removeOnFail: 'dead jobs are kept as the option dead of forRoot and registerQueue says: { max, age }',
+    'completed jobs are removed at once unless they have the option retention; completed: { max } of the queue limits how many are kept',
+  removeOnFail:
+    'use the option dead of forRoot or registerQueue for how many dead jobs are kept, and how long: { max, age }',
   repeat: "use @Schedule on the handler, or queue.schedules.upsert('id', { cron }, { name })",
-  repeatStrategy: 'a schedule has cron, every or afterEnd, not a function',
+  repeatStrategy: 'use cron, every or afterEnd; a function is not possible',
   replace: KEYED,
   retention: OF_A_JOB,
-  retries: 'how often a job is tried is the option attempts, the first attempt included',
-  retryDelay: 'the wait before a retry is the option backoff',
+  retries: 'use the option attempts, which counts the first attempt too',
+  retryDelay: 'use the option backoff for the wait before a retry',
   retryProcessDelay: NOT_NEEDED,
   retryStrategy: SERVER,
   runAt: OF_AN_ADD,
   runRetryDelay: NOT_NEEDED,
   sentinels: SERVER,
   settings:
-    'backoff functions are the option backoffs of forRoot and registerQueue; lockDuration and maxStalledCount are the option lease',
+    'use the option backoffs of forRoot or registerQueue for backoff functions, and the option lease for lockDuration and maxStalledCount',
   sharedConnection: 'all queues of a process share its connections: leave it out',
-  sizeLimit: 'the largest data of a job is the option maxPayloadBytes of forRoot and registerQueue',
+  sizeLimit: 'use the option maxPayloadBytes of forRoot or registerQueue',
   skipLockRenewal: NOT_NEEDED,
   skipMetasUpdate: NOT_NEEDED,
   skipStalledCheck: NOT_NEEDED,
   skipVersionCheck: NOT_NEEDED,
   skipWaitingForReady:
-    'how long an add may take while Redis is unreachable is the option enqueueTimeout of forRoot',
-  stackTraceLimit: 'the stack of the last error is kept, without an option',
+    'use the option enqueueTimeout of forRoot for how long an add waits for an unreachable Redis',
+  stackTraceLimit: 'leave it out: the stack of the last error is always kept',
   stalledInterval: LEASE,
   start: OF_A_PAGE,
-  startDate: 'the first time of a schedule is the option startAt',
-  streams: 'how many events are kept is the option events of forRoot and registerQueue: { max }',
-  telemetry: 'traces and metrics are the option telemetry of forRoot: otel() of godwit/otel',
+  startDate: 'use the option startAt for the first time of a schedule',
+  streams: 'use the option events of forRoot or registerQueue: { max }',
+  telemetry: 'use the option telemetry of forRoot, with otel() of godwit/otel',
   timeout: OF_A_JOB,
-  timestamp: 'the time of an add is that of Redis; to run a job at a time, use the option runAt',
+  timestamp:
+    'leave it out: Redis sets the time of an add; to run a job at a given time, use the option runAt',
   timezone: TZ,
   timeZone: TZ,
   tls: SERVER,
-  ttl: 'how long a key is taken is throttle: { key, ttl }; how long a job may wait is expiresIn; how long it is kept is retention',
+  ttl: 'use throttle: { key, ttl } for how long a key is held, expiresIn for how long a job may wait, retention for how long a job is kept',
   tz: OF_A_SCHEDULE,
-  types: 'the states of jobs are the option state',
+  types: 'use the option state for the states of jobs',
   uri: SERVER,
   url: SERVER,
   useClass: OF_A_FACTORY,
@@ -202,7 +206,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   waitTimeout: 'it is an option of addAndWait()',
   workerForkOptions: THREADS,
   workerOptions:
-    'options of workers are those of @Processor, and the options lease and shutdown of forRoot and registerQueue',
+    'use the options of @Processor, and the options lease and shutdown of forRoot or registerQueue',
   workerThreadsOptions: THREADS,
 };
 

@@ -278,7 +278,7 @@ export const readDurability: Rule<Replication | null> = (value, path, report) =>
   return undefined;
 };
 
-/** The stricter of two, for jobs that are stored together. */
+/** The stricter of two replications, for jobs that are stored together. */
 export function strictest(a: Replication | null, b: Replication | null): Replication | null {
   if (a === null || b === null) return a ?? b;
   return {
@@ -432,7 +432,11 @@ export function checkSignal(value: unknown, path: string): AbortSignal {
 /** A delay in ms. A negative number is a time that has passed: no delay. */
 export function checkDelay(value: unknown, path: string): number {
   if (value instanceof Date)
-    throw new InvalidOptionError(path, "a duration in ms or like '10s'; a moment is the option runAt", value);
+    throw new InvalidOptionError(
+      path,
+      "a duration in ms or like '10s'; for a moment use the option runAt",
+      value,
+    );
   return parseDuration(Number.isFinite(value) && (value as number) < 0 ? 0 : value, path);
 }
 

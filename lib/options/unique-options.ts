@@ -40,9 +40,9 @@ export interface UniqueOptions {
    */
   readonly states?: readonly JobState[];
   /**
-   * What `add` does while another job holds the key. `'skip'`: nothing. `'replace'`: a waiting or delayed job of the same name
-   * gets the new data. `'keepLast'`: like `'replace'`, but if the other job runs, the new job waits for its end; only the last such
-   * job is kept. `'error'`: `add` rejects with `DuplicateJobError`.
+   * How `add` treats the new job while another job holds the key. `'skip'`: nothing. `'replace'`: a waiting or delayed job of
+   * the same name gets the new data. `'keepLast'`: like `'replace'`, but if the other job runs, the new job waits for its end;
+   * only the last such job is kept. `'error'`: `add` rejects with `DuplicateJobError`.
    *
    * @default 'skip'
    */
@@ -138,7 +138,7 @@ const readUntil = rule((value: unknown, path: string): 'started' | 'settled' | n
 });
 
 /** The option `deduplication` of BullMQ has its key in `id`. */
-const WORDS = { id: 'the key is the field key' };
+const WORDS = { id: 'use the field key for the key' };
 
 const readUniqueFields = shape(
   {

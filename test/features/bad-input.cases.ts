@@ -116,7 +116,7 @@ export const cases: Case[] = [
   [
     'a misspelt field of an entry',
     OPTION,
-    'addBulk()[1].opts is not an option; the options of a job are the field options',
+    'addBulk()[1].opts is not an option; use the field options for the options of a job',
     ({ queue }) =>
       queue.addBulk([{ name: 'a', data: 1 }, { name: 'a', data: 1, opts: { delay: 5 } } as never]),
   ],

@@ -75,17 +75,17 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'url for connection',
-    "forRoot().url is not an option; the server is the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis",
+    "forRoot().url is not an option; name the server in the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis",
     () => startOf({ imports: [QueueModule.forRoot({ url: 'redis://x' } as never)] }),
   ],
   [
     'redis for connection',
-    "forRoot().redis is not an option; the server is the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis",
+    "forRoot().redis is not an option; name the server in the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis",
     () => startOf({ imports: [QueueModule.forRoot({ redis: { host: 'x' } } as never)] }),
   ],
   [
     'defaultJobOptions',
-    'forRoot().defaultJobOptions is not an option; defaults for jobs are the option defaults',
+    'forRoot().defaultJobOptions is not an option; use the option defaults for the defaults of jobs',
     withRoot({ defaultJobOptions: { attempts: 3 } }),
   ],
   [
@@ -239,7 +239,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a policy of a handler with an unknown field',
-    "Emails.welcome: @Handle('welcome').retries is not an option; how often a job is tried is the option attempts, the first attempt included",
+    "Emails.welcome: @Handle('welcome').retries is not an option; use the option attempts, which counts the first attempt too",
     () => {
       @Processor('email')
       class Emails {
@@ -321,12 +321,12 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'extraOptions',
-    'forRoot().extraOptions is not an option; whether workers start with the application is the option autoStart of forRoot',
+    'forRoot().extraOptions is not an option; use the option autoStart of forRoot to start workers later',
     withRoot({ extraOptions: { manualRegistration: true } }),
   ],
   [
     'skipVersionCheck',
-    'forRoot().skipVersionCheck is not an option; nothing of the kind is needed: leave it out',
+    'forRoot().skipVersionCheck is not an option; leave it out: Godwit needs no such option',
     withRoot({ skipVersionCheck: true }),
   ],
   [
@@ -340,10 +340,14 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
       return starting(Signup)();
     },
   ],
-  ['jobId', 'add().options.jobId is not an option; the id of a job is the option id', adding({ jobId: 'a' })],
+  [
+    'jobId',
+    'add().options.jobId is not an option; use the option id for the id of a job',
+    adding({ jobId: 'a' }),
+  ],
   [
     'removeOnComplete',
-    'add().options.removeOnComplete is not an option; a completed job is removed at once; the option retention keeps it for a time, and completed: { max } of the queue limits how many',
+    'add().options.removeOnComplete is not an option; completed jobs are removed at once unless they have the option retention; completed: { max } of the queue limits how many are kept',
     adding({ removeOnComplete: true }),
   ],
   [
@@ -368,7 +372,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a Date as delay',
-    `add().options.delay must be a duration in ms or like '10s'; a moment is the option runAt, got "1970-01-01T00:00:00.000Z" (object)`,
+    `add().options.delay must be a duration in ms or like '10s'; for a moment use the option runAt, got "1970-01-01T00:00:00.000Z" (object)`,
     adding({ delay: new Date(0) }),
   ],
   [
@@ -384,7 +388,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ['a misspelt option', 'add().options.dealy is not an option; did you mean delay?', adding({ dealy: '1m' })],
   [
     'options in an opts field',
-    'add().options.opts is not an option; the options of a job are the field options',
+    'add().options.opts is not an option; use the field options for the options of a job',
     adding({ opts: { delay: 5 } }),
   ],
   [
@@ -441,7 +445,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'addBulk with opts',
-    'addBulk()[0].opts is not an option; the options of a job are the field options',
+    'addBulk()[0].opts is not an option; use the field options for the options of a job',
     calling(({ queue }) => (queue as any).addBulk([{ name: 'welcome', data: 1, opts: { delay: 1 } }])),
   ],
   [
@@ -501,7 +505,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a schedule with pattern',
-    'schedules.upsert().rule.pattern is not an option; a cron expression is the option cron of a schedule: @Schedule or queue.schedules.upsert()',
+    'schedules.upsert().rule.pattern is not an option; use the option cron of @Schedule or queue.schedules.upsert()',
     calling(({ queue }) =>
       queue.schedules.upsert('daily', { pattern: '0 3 * * *' } as never, { name: 'welcome' }),
     ),
@@ -544,12 +548,12 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'limiter',
-    "registerQueue('email').limiter is not an option; how many jobs start in a time is the option limits of registerQueue: { rate: { max, per } }",
+    "registerQueue('email').limiter is not an option; use the option limits of registerQueue: { rate: { max, per } }",
     withQueue({ limiter: { max: 10, duration: 1000 } }),
   ],
   [
     'lockDuration',
-    'forRoot().lockDuration is not an option; when a worker counts as lost is the option lease of forRoot and registerQueue: { duration, maxStalls }',
+    'forRoot().lockDuration is not an option; use the option lease of forRoot or registerQueue: { duration, maxStalls }',
     withRoot({ lockDuration: 30_000 }),
   ],
   [
@@ -569,7 +573,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a producer with url',
-    "createProducer().url is not an option; the server is the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis",
+    "createProducer().url is not an option; name the server in the option connection: 'redis://localhost:6379', or an object with host, port and other options of ioredis",
     () => createProducer({ url: 'redis://x' } as never),
   ],
 ];

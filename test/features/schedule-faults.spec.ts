@@ -56,13 +56,13 @@ describe('@Schedule: the rule', () => {
     ],
     [
       { ...EVERY, timezone: 'UTC' },
-      `${AT}.timezone is not an option; the time zone of a cron expression is the option tz`,
+      `${AT}.timezone is not an option; use the option tz for the time zone of a cron expression`,
     ],
     [
       { ...EVERY, startDate: 1 },
-      `${AT}.startDate is not an option; the first time of a schedule is the option startAt`,
+      `${AT}.startDate is not an option; use the option startAt for the first time of a schedule`,
     ],
-    [{ ...EVERY, offset: 1 }, `${AT}.offset is not an option; the option jitter delays each job`],
+    [{ ...EVERY, offset: 1 }, `${AT}.offset is not an option; use the option jitter`],
     [{ ...EVERY, ['__proto__']: 1 }, `${AT}.__proto__ is not an option`],
   ])('%j', async (given, said) => {
     expect(await faultOf(given)).toEqual([expect.stringContaining(said)]);

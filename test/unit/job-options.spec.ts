@@ -70,7 +70,7 @@ describe('checkJobOptions', () => {
     [{ delay: 'tomorrow' }, `add().delay ${duration}, got "tomorrow" (string)`],
     [
       { delay: new Date(5) },
-      `add().delay ${duration}; a moment is the option runAt, got "1970-01-01T00:00:00.005Z" (object)`,
+      `add().delay ${duration}; for a moment use the option runAt, got "1970-01-01T00:00:00.005Z" (object)`,
     ],
     [{ runAt: new Date(Number.NaN) }, `${moment}, got null (object)`],
     [{ runAt: 1_795_000_000 }, 'add().runAt must be ms since 1970, not seconds, got 1795000000 (number)'],
@@ -107,7 +107,7 @@ describe('checkJobOptions', () => {
       `add().backoff ${duration}, a list of durations, { type: 'fixed' | 'exponential', delay }, a name from the option "backoffs" of forRoot or registerQueue, or in defaults and @Handle a function, got "exponential" (string)`,
     ],
     [{ dealy: 5 }, 'add().dealy is not an option; did you mean delay?'],
-    [{ jobId: 'x' }, 'add().jobId is not an option; the id of a job is the option id'],
+    [{ jobId: 'x' }, 'add().jobId is not an option; use the option id for the id of a job'],
     [null, 'add() must be an object, got null (null)'],
     ['10m', 'add() must be an object, got "10m" (string)'],
     [5_000, 'add() must be an object, got 5000 (number)'],

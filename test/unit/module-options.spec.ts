@@ -190,7 +190,7 @@ describe('resolveModuleOptions', () => {
     ],
     [
       { completed: { age: '1h' } },
-      'forRoot().completed.age is not an option; how long completed jobs are kept is the option retention of a job',
+      'forRoot().completed.age is not an option; use the option retention of a job for completed jobs',
     ],
     [{ completed: 5 }, 'forRoot().completed must be an object, got 5 (number)'],
     [{ upkeep: { interval: 99 } }, 'forRoot().upkeep.interval must be a duration from 100 ms to'],
@@ -328,7 +328,7 @@ describe('resolveQueueOptions', () => {
   it.each([
     [
       { name: 'email', retries: 3 },
-      "registerQueue('email').retries is not an option; how often a job is tried is the option attempts",
+      "registerQueue('email').retries is not an option; use the option attempts",
     ],
     [
       { name: 'email', defaults: { atempts: 3 } },

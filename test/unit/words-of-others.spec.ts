@@ -61,9 +61,9 @@ describe.each([
 });
 
 it.each([
-  [{ unique: { id: 'a' } }, 'add().options.unique.id', 'the key is the field key'],
-  [{ debounce: { id: 'a', ttl: 5 } }, 'add().options.debounce.id', 'the key is the field key'],
-  [{ throttle: { id: 'a', ttl: 5 } }, 'add().options.throttle.id', 'the key is the field key'],
+  [{ unique: { id: 'a' } }, 'add().options.unique.id', 'use the field key for the key'],
+  [{ debounce: { id: 'a', ttl: 5 } }, 'add().options.debounce.id', 'use the field key for the key'],
+  [{ throttle: { id: 'a', ttl: 5 } }, 'add().options.throttle.id', 'use the field key for the key'],
   [{ unique: { key: 'a', ttl: 5 } }, 'add().options.unique.ttl', 'throttle: { key, ttl }'],
   [{ unique: { key: 'a', replace: true } }, 'add().options.unique.replace', "onDuplicate: 'replace'"],
   [{ unique: { key: 'a', keepLastIfActive: true } }, 'add().options.unique.keepLastIfActive', "'keepLast'"],
@@ -108,7 +108,7 @@ it.each([
   [
     () => checkJobList({ state: 'dead', start: 0 } as never),
     'jobs().start',
-    'has the options offset and limit',
+    'use the options offset and limit',
   ],
   [() => checkFilter({ grace: 5 }, 'remove()', []), 'remove().grace', 'the option olderThan'],
 ])('arguments of BullMQ are refused with our options', (call, place, advice) => {
@@ -124,7 +124,7 @@ it('a queue name in braces is refused because it needs none', () => {
 
 it('our own options are not in these lists', () => {
   expect(answer('job', 'jobId')).toBe(
-    'add().options.jobId is not an option; the id of a job is the option id',
+    'add().options.jobId is not an option; use the option id for the id of a job',
   );
   for (const name of OURS) {
     if (['concurrency', 'connection', 'prefix'].includes(name)) continue;
