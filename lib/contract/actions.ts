@@ -69,7 +69,7 @@ type Args = readonly any[];
 
 /** Which part of a call of one method is recorded. It must never contain data of jobs. */
 export interface RecordedMethod {
-  /** What it does: `job.retry`. */
+  /** The kind of action, such as `job.retry`. */
   readonly action: string;
   /** The id, name or filter, from the arguments, which may be wrong. @default none */
   readonly target?: (args: Args) => unknown;

@@ -33,7 +33,7 @@ export const BULK_STATES = {
   remove: ['waiting', 'delayed', 'completed', 'dead', 'cancelled'],
 } as const satisfies Readonly<Record<BulkKind, readonly JobState[]>>;
 
-/** What an act in the background does with each job. */
+/** The change that a bulk act makes to each job. */
 export type BulkKind = 'retry' | 'promote' | 'cancel' | 'remove';
 
 export const BULK_KINDS = Object.keys(BULK_STATES) as BulkKind[];
@@ -44,7 +44,7 @@ export interface BulkAct {
   readonly id: string;
   /** Name of the queue. */
   readonly queue: string;
-  /** What it does with each job. */
+  /** The change to each job. */
   readonly kind: BulkKind;
   /** The filter that it was started with. Ages count from `startedAt`. */
   readonly filter: Readonly<Record<string, unknown>>;
@@ -57,7 +57,7 @@ export interface BulkAct {
   } | null;
   /** Reason of a `cancel`. */
   readonly reason: string | null;
-  /** Who started it: the actor of `queue.as(actor)` or of the dashboard; null without one. */
+  /** The person or program that started it: the actor of `queue.as(actor)` or of the dashboard; null without one. */
   readonly startedBy: string | null;
   /** When it was started, by the clock of Redis. Jobs that were added or ended later are not affected. */
   readonly startedAt: Date;
@@ -112,7 +112,7 @@ export function bulkActsOf(records: ReadonlyMap<string, string>, now: number): B
     .toSorted((a, b) => b.startedAt.getTime() - a.startedAt.getTime() || (a.id < b.id ? 1 : -1));
 }
 
-/** What is shown of a record. */
+/** The fields of a record that users see. */
 export function bulkActOf(
   id: string,
   { startedAt, updatedAt, runner: _, more, filter, ...rest }: BulkActRecord,

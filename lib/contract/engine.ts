@@ -157,10 +157,10 @@ export interface KeyClaim {
   readonly forMs: number;
   readonly states: readonly JobState[];
   /**
-   * What to do if another job has the key. `skip`: add nothing. `replace`: give a waiting or delayed job the new data.
-   * `keepLast`: do that too, or let the new job wait for the end of an active one. `debounce`: replace a delayed job and delay it
-   * again. `aggregate`: add the data to the list of a delayed job; `forMs` is the delay of a new one. `again`: the job has ended and
-   * is to run again; add nothing if another job that has not ended has the key.
+   * How to treat the new job if another job has the key. `skip`: add nothing. `replace`: give a waiting or delayed job the new
+   * data. `keepLast`: do that too, or let the new job wait for the end of an active one. `debounce`: replace a delayed job and
+   * delay it again. `aggregate`: add the data to the list of a delayed job; `forMs` is the delay of a new one. `again`: the job
+   * has ended and is to run again; add nothing if another job that has not ended has the key.
    */
   readonly on: 'again' | 'skip' | 'replace' | 'keepLast' | 'debounce' | 'aggregate';
   /** For `debounce` and `aggregate`: the delay, and the longest wait from the first add (0: no limit). */
@@ -380,7 +380,7 @@ export function isBeatDue(ms: number, leaseMs: number, tickMs: number): boolean 
   return ms >= leaseMs / 4 - tickMs / 2;
 }
 
-/** What the heartbeat thread is started with. The times are those of the record of the process. */
+/** The start message of the heartbeat thread. The times are those of the record of the process. */
 export interface HeartbeatPlan extends LeaseTimes {
   /** A quarter of the shortest lease. */
   readonly beatMs: number;

@@ -59,7 +59,7 @@ export function decodeRow(text: string): CounterRow {
   });
 }
 
-/** What one process adds to the counters of one hour. */
+/** The numbers that one process adds to the counters of one hour. */
 export interface MinutesCall {
   /** Name of the process, and its number of this call. A repetition adds nothing. */
   readonly lane: string;

@@ -58,7 +58,7 @@ export interface RunReport {
 }
 
 export interface RunReportAnswer {
-  /** What the breaker did. `tried`: a probe failed, so the breaker stays open. */
+  /** The change of the breaker. `tried`: a probe failed, so the breaker stays open. */
   readonly breaker: '' | 'opened' | 'tried' | 'closed';
   /** Ms until the retry budget lets the first retry run; may be below 0. */
   readonly firstMs: number;
@@ -71,7 +71,7 @@ export interface LimitCharge {
   readonly field: LimitField;
   /** Nothing starts for this many ms. Below 0: a hold ends. */
   readonly holdMs: number;
-  /** What to add to the count of its rate. May be negative. */
+  /** The number to add to the count of its rate. May be negative. */
   readonly count: number;
   /** How long ago the starts were counted that a negative count takes back, in ms. @default 0 */
   readonly agoMs?: number;

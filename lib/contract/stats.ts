@@ -25,7 +25,7 @@ export interface DayStats extends StatsCounts {
   readonly date: string;
 }
 
-/** What `Queue.stats` resolves to. */
+/** The result of `Queue.stats`. */
 export interface QueueStats {
   /** The newest first, including days without jobs. */
   readonly days: readonly DayStats[];

@@ -3,7 +3,7 @@ import type { Job } from '../job/job.js';
 import type { HandlerPolicy } from '../options/job-options.js';
 import { markHandler, showHandle, refuseOtherThanMethod, type HandlerMark } from './metadata.js';
 
-/** What a handler may return if its job has this result. */
+/** The allowed return types of a handler whose job has this result. */
 type Returning<Result> = unknown extends Result
   ? unknown
   : Result | PromiseLike<Result> | { subscribe(observer: { next: (value: Result) => void }): unknown };

@@ -24,7 +24,7 @@ export class EventStreams {
   private links: QueueLinks | null = null;
   private each: ReadPerQueue | null = null;
   private entries = ENTRIES.first;
-  /** A stream that only this process writes to. An entry in it ends a read early. */
+  /** A stream to which only this process writes. Adding an entry to it ends a blocking read early. */
   private readonly own: string;
   private interrupts = 0;
   /**

@@ -9,7 +9,7 @@ import { decodeOrders } from './codec/process-codec.js';
 import { toShown, type ShownRecord } from './process-renewal.js';
 import type { ProcessRecord } from '../contract/process-verbs.js';
 
-/** What the thread is started with. All of it can be cloned. */
+/** The start message of the thread. All its values can be cloned. */
 export interface HeartbeatStart {
   readonly connection: Exclude<RedisConnection, (...args: never[]) => unknown>;
   readonly prefix: string;

@@ -11,7 +11,10 @@ import type { Value } from './script.js';
 import { END, enqueue, enqueueBegin, enqueueEnd, enqueuePlain } from './scripts/adds.js';
 import { msUntil } from '../contract/retry.js';
 
-/** Bodies of several jobs travel as one text up to this average length. For Redis and the client a text is faster than a list. */
+/**
+ * Bodies of several jobs are sent as one text if their average length is at most this. For Redis and the client a text is
+ * faster than a list.
+ */
 const MAX_JOINED_CHARS = 2048;
 /** From this many jobs or characters on, jobs are added by a transaction, without Lua. */
 const MUCH_JOBS = 250;

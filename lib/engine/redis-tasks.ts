@@ -11,7 +11,7 @@ import { checkServer } from './wire/server-check.js';
 
 const PER_SECOND = { s: 1, ms: 1000 } as const;
 
-/** What each key must hold, as a phrase after "and". */
+/** The required content of each key, as a phrase after "and". */
 const MUST_BE = {
   delayedTasks: 'delayed tasks wait in a sorted set (ZADD)',
   readyTasks: 'ready tasks wait in a list (BLPOP)',

@@ -5,8 +5,8 @@ import { FILES, TEXTS } from './scripts/generated.js';
 export type ScriptKeyName = KeyName | TaskKeyName;
 
 /**
- * The descriptor of one Lua script. From it come the prologue with its locals, the order of keys and arguments, their types in
- * TypeScript, and the reading of the reply. So `KEYS[3]` is written nowhere by hand.
+ * The descriptor of one Lua script. The linker and the engine derive from it: the prologue with its local variables, the order
+ * of keys and arguments, their types in TypeScript, and how the reply is read. So no script contains `KEYS[3]`.
  *
  * The body reads `key_<name>` for each key and `arg_<name>` for each argument (a number for `int`, else a string). For each list
  * it reads `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first). If the keys include
@@ -15,8 +15,8 @@ export type ScriptKeyName = KeyName | TaskKeyName;
 interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply> {
   readonly name: string;
   /**
-   * What the script may do when Redis has reached `maxmemory`. `allow`: it runs, because it frees memory or moves jobs. `refuse`:
-   * it fails before it starts. `read`: it writes nothing.
+   * Whether the script may run when Redis has reached `maxmemory`. `allow`: it runs, because it frees memory or moves jobs.
+   * `refuse`: it fails before it starts. `read`: it writes nothing.
    */
   readonly memory: 'allow' | 'refuse' | 'read';
   readonly keys: readonly K[];

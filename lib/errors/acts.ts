@@ -33,7 +33,7 @@ export class ProcessNotFoundError extends GodwitError {
   readonly code = 'GODWIT_PROCESS_NOT_FOUND';
 
   constructor(
-    /** What the order named. */
+    /** The process, host or queue that the order named. */
     readonly wanted: {
       /** Id of the process, or `host:pid`. */
       readonly process?: string | undefined;

@@ -13,7 +13,7 @@ export class InvalidOptionError extends GodwitError {
   constructor(
     /** Where: `forRoot().shutdown.timeout`, `add().delay`. */
     readonly path: string,
-    /** What was expected, as a phrase that follows "must be". */
+    /** The expected value, as a phrase that follows "must be". */
     readonly rule: string,
     /** The value that was passed. */
     readonly received: unknown,
@@ -60,7 +60,7 @@ export class InvalidJobNameError extends GodwitError {
   constructor(
     /** The value that was passed. */
     readonly received: unknown,
-    /** What is wrong with it, as a phrase that follows it. */
+    /** The fault of the value, as a phrase that follows the value. */
     readonly why: string,
   ) {
     const advice = typeof received === 'object' && received !== null;
@@ -83,7 +83,7 @@ export class InvalidJobIdError extends GodwitError {
   constructor(
     /** The value that was passed. */
     readonly received: unknown,
-    /** What is wrong with it, as a phrase that follows it. */
+    /** The fault of the value, as a phrase that follows the value. */
     readonly why: string,
   ) {
     const advice = typeof received === 'number' || typeof received === 'bigint';

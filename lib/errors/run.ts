@@ -65,7 +65,7 @@ export class ProcessorScopeError extends GodwitError {
     readonly queue: string,
     /** Id of the job. */
     readonly jobId: string,
-    /** What failed, as the beginning of a sentence. */
+    /** The failed step, as the beginning of a sentence. */
     what: string,
     cause: unknown,
   ) {
@@ -116,7 +116,7 @@ export class BatchOutcomeError extends GodwitError {
   constructor(
     /** `Class.method` of the handler. */
     readonly handler: string,
-    /** What the method did, as a phrase. */
+    /** The mistake of the method, as a phrase. */
     how: string,
   ) {
     super(`${handler} ${how}`);
@@ -135,7 +135,7 @@ export class HandlerNotCalledError extends GodwitError {
   constructor(
     /** `Class.method` of the handler. */
     readonly handler: string,
-    /** What the interceptor did, as a phrase. */
+    /** The mistake of the interceptor, as a phrase. */
     how = 'ended without a value and without calling the handler',
     options?: { cause?: unknown },
   ) {

@@ -9,7 +9,7 @@ const UNKNOWN = 'whether it took effect is unknown';
  * Redis did not reply in time, or the connection broke. `applied` says whether the call may have taken effect.
  *
  * @example
- * if (error instanceof RedisUnavailableError) await queue.add('welcome', data, { id }); // the same id: one job, whatever was applied
+ * if (error instanceof RedisUnavailableError) await queue.add('welcome', data, { id }); // with the same id there is only one job
  */
 export class RedisUnavailableError extends GodwitError {
   readonly code = 'GODWIT_REDIS_UNAVAILABLE';

@@ -53,7 +53,10 @@ export interface ProgressEvent extends RunEventBase<'progress'> {
 export interface CompletedEvent extends RunEventBase<'completed'> {
   /** Wall time of the handler in microseconds. */
   readonly durationUs: number;
-  /** What the handler returned, after a JSON round trip. Absent if it returned nothing, and without the option `events.results`. */
+  /**
+   * The return value of the handler, after a JSON round trip. Absent if it returned nothing, and without the option
+   * `events.results`.
+   */
   readonly result?: unknown;
   /** Why the result is not in the event, although `events.results` is set: it is too large, or no JSON. */
   readonly resultFault?: string;

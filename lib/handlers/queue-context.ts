@@ -2,7 +2,7 @@ import type { ArgumentsHost, ExecutionContext } from '@nestjs/common';
 import { InvalidOptionError } from '../errors.js';
 import type { Job } from '../job/job.js';
 
-/** What `getType()` of an execution context returns for a job. */
+/** The result of `getType()` of an execution context of a job. */
 export const QUEUE_CONTEXT = 'queue';
 
 /**

@@ -65,8 +65,8 @@ class Trees {
     const { wrapper } = target;
     this.host = wrapper.host!;
     this.moduleRef = this.host.getProviderByKey<ModuleRef>(ModuleRef).instance;
-    // The injector of the module is not used, because it waits for providers that are being loaded, and one of them may wait for
-    // this one.
+    // The injector of the module is not used, because it waits for providers that are being loaded, and one of those may wait
+    // for this provider.
     this.injector = new Injector(injectorOptions(this.moduleRef));
     this.isDurable = wrapper.isDependencyTreeDurable();
   }

@@ -38,7 +38,7 @@ function around(hook: WrapHook, name: string, inner: Run): Run {
       isOver = true;
     }
     if (outcome === undefined) throw new WrapHookError(name, 'next-not-called');
-    // What the hook caught or returned does not change the outcome of the handler.
+    // Errors that the hook caught and values that it returned do not change the outcome of the handler.
     const result = await outcome;
     if (isTwice) throw new WrapHookError(name, 'next-called-twice');
     return result;

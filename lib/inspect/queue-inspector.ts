@@ -130,9 +130,9 @@ export class QueueInspector {
   }
 
   /**
-   * What happened in a queue over time: counters and percentiles for each step, for the whole time, and by job name. Only
-   * processes with `forRoot({ history: true })` count; the newest counters are up to 10 s late. The last 72 hours are kept. The
-   * queue need not be registered here.
+   * The history of a queue: counters and percentiles for each step, for the whole time, and by job name. Only processes with
+   * `forRoot({ history: true })` count; the newest counters are up to 10 s late. The last 72 hours are kept. The queue need not
+   * be registered here.
    *
    * @throws {InvalidOptionError | InvalidQueueNameError}
    * @throws {RedisUnavailableError}

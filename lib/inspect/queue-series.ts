@@ -77,7 +77,7 @@ export interface SeriesPoint extends SeriesCounts {
   readonly at: Date;
 }
 
-/** What `QueueInspector.series` resolves to. */
+/** The result of `QueueInspector.series`. */
 export interface QueueSeries {
   /** Name of the queue. */
   readonly queue: string;

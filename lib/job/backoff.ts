@@ -70,7 +70,7 @@ export type Backoffs = ReadonlyMap<string, CheckedBackoff>;
 export class BackoffName {
   constructor(
     readonly name: string,
-    /** What the user wrote: the name, or an object. */
+    /** The value as the user wrote it: the name, or an object. */
     readonly given: unknown,
   ) {}
 

@@ -38,7 +38,7 @@ export interface JobDefinition<
 /** A definition of any kind, for functions that take all of them. */
 export type AnyDefinition = JobDefinition<any, any, any, any>;
 
-/** What the handler of a definition receives: `JobOf<typeof welcome>`. */
+/** The argument of the handler of a definition: `JobOf<typeof welcome>`. */
 export type JobOf<Definition extends AnyDefinition> = Job<OutputOf<Definition>, InputOf<Definition>>;
 
 /** The data that a producer passes for a definition. */
@@ -49,7 +49,7 @@ export type InputOf<Definition extends AnyDefinition> =
 export type OutputOf<Definition extends AnyDefinition> =
   Definition extends JobDefinition<any, infer Output, any, any> ? Output : never;
 
-/** What the handler of a definition returns; `unknown` without `returns`. */
+/** The return type of the handler of a definition; `unknown` without `returns`. */
 export type ResultOf<Definition extends AnyDefinition> =
   Definition extends JobDefinition<any, any, infer Result, any> ? Result : never;
 

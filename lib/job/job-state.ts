@@ -52,7 +52,7 @@ export const JOB_MOVES: readonly JobMove[] = Object.freeze([
     from: 'active',
     event: 'retrying',
     to: 'delayed',
-    when: 'the attempt fails, others are left',
+    when: 'the attempt fails, and more attempts are left',
   },
   { from: 'active', event: 'retrying', to: 'waiting', when: 'the same, with a wait of 0' },
   {

@@ -20,7 +20,7 @@ export const DEFAULT_MAX_PAYLOAD_BYTES = 1_048_576;
  * `'json'`; `undefined` properties are left out, and values with a `toJSON` (Date, Buffer, classes) are replaced by what it returns.
  *
  * @param path how errors call the data: `data`, `add().data`.
- * @param what how a size error calls it.
+ * @param what how a size error calls the value.
  * @throws {InvalidPayloadError} naming the place, such as `data.items[3].at`.
  * @throws {PayloadTooLargeError} above `maxPayloadBytes` of UTF-8.
  */

@@ -54,7 +54,7 @@ export type InputIn<Jobs, Job> = Job extends AnyDefinition
     ? DataIn<Jobs, Job>
     : never;
 
-/** What `addAndWait` resolves to for this name or definition. */
+/** The result of `addAndWait` for this name or definition. */
 export type ResultIn<Jobs, Job> = Job extends AnyDefinition
   ? ResultOf<Job>
   : Job extends NameIn<Jobs>

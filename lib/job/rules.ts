@@ -69,8 +69,8 @@ export const RULES = {
   /** How many hours the counters per minute are kept. */
   historyHours: 72,
   /**
-   * What a script reports about further jobs. A number above 0 is the time in ms until more of them may start; `supplyMore` means
-   * that there are more.
+   * The codes with which a script reports whether further jobs may start. A number above 0 is the time in ms until more of them
+   * may start; `supplyMore` means that there are more.
    */
   supplyMore: 0,
   supplyPaused: -1,

@@ -108,7 +108,7 @@ export function parseOrNull(text: string | null): unknown {
   }
 }
 
-/** What a field of limits (`LimitField`) belongs to, for a message. */
+/** The queue, name, group or shared limit of a field (`LimitField`), for a message. */
 export function whose(field: string): string {
   const name = quoted(field.slice(2));
   if (field.startsWith('n:')) return `name ${name}`;

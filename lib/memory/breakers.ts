@@ -9,7 +9,7 @@ interface Tenth {
   failed: number;
 }
 
-/** What a breaker did, and the state of its limit afterwards. */
+/** The change of a breaker, and the state of its limit afterwards. */
 interface Change {
   readonly kind: 'opened' | 'tried' | 'closed';
   readonly use: LimitUse;
@@ -47,7 +47,7 @@ export class BreakerBook {
     return completed > 0 ? { kind: 'closed', use: { ...use, mark: '' } } : null;
   }
 
-  /** Assigns times to retries. First attempts bring the next time forward. */
+  /** Assigns times to retries. Each first attempt makes the next retry possible earlier, by its percentage of a retry. */
   book({ field, retries, firsts }: RunReport, { max, per, percent }: RetryBudgetRule, now: number) {
     const eachMs = per / max;
     let [from, earned] = [this.due.get(field) ?? 0, 0];

@@ -57,7 +57,7 @@ export class MemoryJob {
   score = 0;
   /** Its index in the heap of its place. */
   slot = -1;
-  /** Its neighbours in its line. */
+  /** The previous and the next job of its line. */
   previous: MemoryJob | null = null;
   next: MemoryJob | null = null;
   /** The line of its group or name. */

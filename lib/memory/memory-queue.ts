@@ -138,7 +138,7 @@ export class MemoryQueue {
     return this.dueInMs === 0 || this.scheduleInMs === 0 || this.leaseOfAnotherInMs('') === 0;
   }
 
-  /** What a sleeping worker could do here. Null if there is nothing. */
+  /** The work for a sleeping worker in this queue. Null if there is nothing. */
   look(worker: string): QueueLook | null {
     const waiting =
       this.wait.size + this.suspects.size + this.prioritized.size + this.limits.grouped.size > 0;

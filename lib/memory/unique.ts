@@ -4,7 +4,7 @@ import { RULES } from '../job/rules.js';
 import type { MemoryJob } from './memory-job.js';
 import type { KeyRow, MemoryQueue } from './memory-queue.js';
 
-/** What happened to a new job with a key. If no field is set, the key is free. */
+/** The outcome of an add of a job with a key. If no field is set, the key is free. */
 export interface Met {
   readonly duplicate?: Duplicate;
   /** The job that got the new data. */
@@ -85,7 +85,7 @@ export function isKeptOut(queue: MemoryQueue, id: string, claim: KeyClaim): bool
   return next ? !isOver && (isHeld || claim.on === 'keepLast') : isHeld;
 }
 
-/** Who holds a key, and whether it counts. */
+/** The job that holds a key, and whether the key counts. */
 function standingOf(queue: MemoryQueue, { digest, on, states }: KeyClaim) {
   const row = queue.keys.get(digest) ?? NO_ROW;
   const holder = withKey(queue, row.holder, digest);

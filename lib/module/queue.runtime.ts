@@ -128,7 +128,7 @@ export class QueueRuntime {
   get workers(): readonly {
     /** Name of the queue. */
     readonly queue: string;
-    /** What this process does for it. */
+    /** The state of the workers of this process for the queue. */
     readonly state: RuntimeState | 'paused' | 'quiet';
   }[] {
     if (this.options.role === 'producer') return [];
@@ -399,7 +399,7 @@ export class QueueRuntime {
     return this.plans && { plans: this.plans, schedules: this.schedules };
   }
 
-  /** @internal What the pools of this process run now. */
+  /** @internal The jobs that the pools of this process run now. */
   get load(): readonly WorkLoad[] {
     return (this.plans ?? []).flatMap(({ queues }) =>
       queues.flatMap(({ queue }) => {

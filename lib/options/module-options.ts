@@ -86,7 +86,7 @@ export interface QueueModuleOptions {
    * @default none
    */
   readonly backoffs?: Readonly<Record<string, BackoffOption>>;
-  /** What this process does: add jobs, run them, or both. @default 'both' */
+  /** Whether this process adds jobs, runs them, or both. @default 'both' */
   readonly role?: 'producer' | 'worker' | 'both';
   /** Start the workers with the application; otherwise call `QueueRuntime.start()`. @default true */
   readonly autoStart?: boolean;

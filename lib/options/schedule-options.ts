@@ -62,9 +62,9 @@ export interface ScheduleLimits {
   readonly maxMissed?: number;
 }
 
-/** What to do with an occurrence if the job of an earlier one has not ended. */
+/** How to treat an occurrence if the job of an earlier one has not ended. */
 export type Overlap = 'allow' | 'skip' | 'replace';
-/** What to do with occurrences that came due while no process was running. */
+/** How to treat occurrences that became due while no process was running. */
 export type Missed = 'skip' | 'once' | 'all';
 
 /** When a schedule adds jobs. */

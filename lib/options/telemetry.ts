@@ -70,7 +70,7 @@ export interface MeteredQueue {
   readonly oldestWaitingMs: number | null;
 }
 
-/** What this process runs of a queue. */
+/** The jobs of a queue that this process runs. */
 export interface MeteredWork {
   /** Name of the queue. */
   readonly queue: string;
@@ -80,7 +80,7 @@ export interface MeteredWork {
   readonly slots: number;
 }
 
-/** What `QueueTelemetry.attach` may read. */
+/** The data that `QueueTelemetry.attach` may read. */
 export interface TelemetrySource {
   /**
    * The queues of the prefix.
@@ -88,7 +88,7 @@ export interface TelemetrySource {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   queues(): Promise<readonly MeteredQueue[]>;
-  /** What this process runs now. */
+  /** The jobs that this process runs now. */
   load(): readonly MeteredWork[];
 }
 

@@ -42,8 +42,8 @@ export interface DetailedWaitOptions extends Omit<WaitOptions, 'detail'> {
   readonly detail: true;
 }
 
-/** What `addAndWait` with `detail: true` resolves to. */
+/** The result of `addAndWait` with `detail: true`. */
 export interface WaitAnswer<Result = unknown> extends AddResult {
-  /** What the handler returned, after a JSON round trip. */
+  /** The return value of the handler, after a JSON round trip. */
   readonly result: Result;
 }

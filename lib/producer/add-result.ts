@@ -2,7 +2,7 @@ import type { Duplicate } from '../contract/engine.js';
 import type { JobState } from '../job/job-state.js';
 import type { MadeJob } from './job-maker.js';
 
-/** What `add` resolves to. */
+/** The result of `add`. */
 export interface AddResult {
   /** Id of the job. If `duplicate` is true, the id of the other job, which holds the id or the key. */
   readonly id: string;

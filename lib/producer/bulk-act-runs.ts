@@ -39,7 +39,7 @@ export interface BulkActOptions {
   readonly reason?: string;
 }
 
-/** @internal What the dashboard adds. */
+/** @internal The parts that the dashboard adds. */
 export interface BulkActHost {
   readonly actor?: string | null;
   /** How to read `more` of a record. Without it, acts that have it are not continued here. */

@@ -114,7 +114,7 @@ const CLOCK_MS = 100;
 /** Changes these jobs, and returns how many it changed. */
 export type Act = (ids: readonly string[]) => Promise<number>;
 
-/** What an act of this kind does. `reason`: that of a `cancel`. */
+/** The implementation of one kind of act. `reason`: that of a `cancel`. */
 export function actOf(
   { admin, upkeep }: Pick<QueueEngine, 'admin' | 'upkeep'>,
   queue: string,
@@ -138,7 +138,7 @@ function count<Answer>(answers: readonly Answer[], ...changed: readonly Answer[]
   return answers.filter((answer) => changed.includes(answer)).length;
 }
 
-/** What an act in the background needs in addition to a pace. */
+/** The parts of a bulk act besides its pace. */
 interface ActWalk {
   /** Time since the ages of the filter were fixed, in ms. */
   readonly passedMs: () => number;

@@ -15,7 +15,7 @@ import { ANY_DATA, WAIT_OR_REMOVE } from './dead-jobs.js';
 import type { MadeJob } from './job-maker.js';
 import { date, dueTimeOf } from './job-snapshot.js';
 
-/** What `queue.update` changes: at least one field. Fields that are left out stay unchanged. */
+/** The changes of `queue.update`: at least one field. Fields that are left out stay unchanged. */
 export interface JobChanges<Data = unknown> {
   /** The new data, as a whole. */
   readonly data?: Data;
@@ -27,7 +27,7 @@ export interface JobChanges<Data = unknown> {
   readonly priority?: number;
 }
 
-/** What `queue.update` resolves to. */
+/** The result of `queue.update`. */
 export interface UpdateResult {
   /** Id of the job. */
   readonly id: string;

@@ -162,7 +162,7 @@ export async function makeDefinedJob(
 /** Characters of a digest: 128 bits. */
 const DIGEST_CHARS = 22;
 
-/** What a key depends on besides itself. */
+/** The values besides the key on which its digest depends. */
 interface Asking {
   readonly name: string;
   readonly group: string | undefined;

@@ -75,7 +75,7 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
   readonly progress: unknown;
   /** Lines written with `job.log`, the newest last, each with its attempt. Pages with `data: false` leave them out. */
   readonly logs: readonly LogLine[];
-  /** What the handler returned; kept only with `retention`. */
+  /** The return value of the handler; kept only with `retention`. */
   readonly result: unknown;
   /**
    * The reason that was passed to `cancel`: of a running job that was asked to stop and has not ended yet, or of a cancelled job

@@ -490,7 +490,7 @@ export class Queue<Jobs = any> {
 
   /**
    * Queues a job that has ended again, with its id, data and options. The job must be kept: completed, cancelled or dead (as
-   * `dead.retry`). It is queued now; its `delay` and `deadline` no longer apply. What its first run stored (result, log,
+   * `dead.retry`). It is queued now; its `delay` and `deadline` no longer apply. The data of its first run (result, log,
    * attempts) is deleted. If several processes call this at once, one of them queues the job.
    *
    * @throws {JobNotFoundError | InvalidJobIdError}

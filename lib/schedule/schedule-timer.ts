@@ -215,7 +215,7 @@ function share(id: string): number {
   return createHash('sha1').update(id).digest().readUInt32BE(0) / 2 ** 32;
 }
 
-/** What a due schedule does now, and when it is due next. */
+/** The jobs that a due schedule adds now, and when it is due next. */
 export interface Plan {
   /** Occurrences that add a job now, earliest first. */
   readonly occurrences: readonly number[];

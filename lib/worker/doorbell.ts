@@ -181,8 +181,8 @@ export class Doorbell {
   }
 
   /**
-   * Wakes the queue whose doorbell rang. If all its slots are taken, the ring goes to another worker. The full queue then leaves
-   * until it is empty again. If it stayed, it would receive its own ring again and again.
+   * Wakes the queue whose doorbell rang. If all its slots are taken, the ring goes to another worker. The full queue then no
+   * longer listens, until it has no work again. Otherwise it would receive the ring that it passes on again and again.
    */
   private async rang(queue: string): Promise<void> {
     const sleeper = this.sleepers.get(queue);

@@ -40,7 +40,7 @@ export function obeys({ aborted }: HandledJob, error: unknown): boolean {
 /** Runs one job. It may return a value, a promise or an Observable, or throw. */
 export type Handler = (job: HandledJob) => unknown;
 
-/** What a pool calls for jobs of one name. */
+/** The handler of one job name, as a pool calls it. */
 export interface HandlerEntry {
   readonly run: Handler;
   /** `Class.method`, for messages. */

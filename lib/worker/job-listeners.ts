@@ -35,7 +35,7 @@ export type JobEvent<Data = any> =
       readonly type: 'completed';
       /** The job. */
       readonly job: ListenedJob<Data>;
-      /** What the handler returned; the last value of an Observable. */
+      /** The return value of the handler, or the last value of its Observable. */
       readonly result: any;
     }
   | {
@@ -43,7 +43,7 @@ export type JobEvent<Data = any> =
       readonly type: 'failed';
       /** The job. */
       readonly job: ListenedJob<Data>;
-      /** What the handler threw. */
+      /** The error that the handler threw. */
       readonly error: any;
       /** Until the next attempt, in ms; null if the job is dead. */
       readonly delayMs: number | null;
@@ -53,7 +53,7 @@ export type JobEvent<Data = any> =
       readonly type: 'dead';
       /** The job. */
       readonly job: ListenedJob<Data>;
-      /** What the handler threw. For a job that was not run, an `Error` that says why. */
+      /** The error that the handler threw. For a job that was not run, an `Error` that says why. */
       readonly error: any;
       /** Why it is dead. */
       readonly reason: DeadReason;
@@ -115,7 +115,7 @@ export class JobListeners {
     this.tell({ type: 'active', job });
   }
 
-  /** @param value the result, or what was thrown. */
+  /** @param value the result, or the thrown error. */
   ended(job: ListenedJob, outcome: Outcome, value: unknown): void {
     const events = eventsOf(job, outcome, value).filter((event) => this.heardBy(event).length > 0);
     if (events.length > 0) this.unconfirmed.set(job.id, events);

@@ -10,7 +10,7 @@ interface RecovererLimits {
   readonly maxStalls: number;
 }
 
-/** What happened to the jobs of a silent worker, as numbers. */
+/** The number of jobs of a lost worker, by what happened to them. */
 interface Taken {
   /** Without the cancelled jobs. */
   readonly count: number;

@@ -15,7 +15,7 @@ import { readCost } from '../options/limit-options.js';
 import { RULES } from '../job/rules.js';
 import type { CallStage, HandledJob, HandlerEntry } from './handler.js';
 
-/** What a handler reports or changes while it runs, as JSON or as a log line. */
+/** A report or change of a running handler, as JSON or as a log line. */
 export interface Note {
   readonly progress?: string;
   readonly log?: string;

@@ -278,7 +278,7 @@ export class Runner implements NoteWriter {
     if (isDeadline && leftMs > MAX_TIMER_MS) return;
     const timedOut = () => {
       if (run.closed) return;
-      const why = isDeadline ? 'its deadline has come' : `it took longer than ${timeoutMs} ms`;
+      const why = isDeadline ? 'its deadline has passed' : `it took longer than ${timeoutMs} ms`;
       this.failed(run, run.abort(isDeadline ? 'deadline' : 'timeout', `${why}${notCalled(run)}`));
     };
     run.timer = setTimeout(timedOut, Math.min(isDeadline ? leftMs : timeoutMs, MAX_TIMER_MS));

@@ -54,8 +54,8 @@ export function heldBack(
 type OnBadBackoff = (error: unknown, delayMs: number) => void;
 
 /**
- * What a thrown value means for the job: snoozed, retried, dead, or released. Returns a promise only if the backoff function
- * returns one. Never throws or rejects, whatever was thrown.
+ * The outcome of the job for a thrown value: snoozed, retried, dead, or released. Returns a promise only if the backoff
+ * function returns one. Never throws or rejects, whatever was thrown.
  */
 export function verdictOf(run: Run, thrown: unknown, onBadBackoff: OnBadBackoff): Outcome | Promise<Outcome> {
   // The thrown value does not matter: only the store knows for sure that the job was cancelled, and ends it.
@@ -191,7 +191,7 @@ const FRESH_MS = 5_000;
 /** Most job names that are remembered. Beyond it, the oldest name is forgotten. */
 const MAX_NAMES = 1_000;
 
-/** What the store answered about a job name without a handler in this process. */
+/** The answer of the store about a job name without a handler in this process. */
 interface UnknownName {
   unhandledMs: number;
   at: number;

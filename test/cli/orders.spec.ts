@@ -35,7 +35,7 @@ describe('orders to one of two processes', () => {
     const quiet = await run('quiet', '--process', `${hostname()}:${one.pid}`, '--yes');
     expect(quiet).toEqual({
       code: 0,
-      out: `${hostname()}:${one.pid} quiet all queues: told\n`,
+      out: `${hostname()}:${one.pid} quiet all queues: order stored\n`,
       err: '',
     });
     await become(one.pid, 'quiet');

@@ -1,5 +1,5 @@
 --@needs clock
--- What there is to do in several queues, for workers that sleep. Queues in which the last check found something come first. For
+-- Returns for sleeping workers which of several queues have work. Queues in which the last check found something come first. For
 -- all others, one command usually finds that there is nothing.
 local now = clock()
 local answer = {}

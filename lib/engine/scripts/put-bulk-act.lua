@@ -1,6 +1,6 @@
 --@needs types
--- Replaces the record of an act on many jobs, unless it has changed since it was read. Empty arg_before: there is none; empty
--- arg_after: it is removed. Returns whether it did.
+-- Replaces the record of an act on many jobs, unless it has changed since it was read. An empty `arg_before` means that no record
+-- existed, an empty `arg_after` removes the record. Returns whether it was replaced.
 check_types(key_bulkActs)
 if (redis.call('HGET', key_bulkActs, arg_id) or '') ~= arg_before then return 0 end
 if arg_after == '' then

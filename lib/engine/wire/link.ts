@@ -126,7 +126,7 @@ export class Link implements Sender {
     /** Called with the first word and the text of every refusal. */
     private readonly refused?: (reply: string, message: string) => void,
     private readonly watchMs = WATCH_MS,
-    /** Each command is sent inside it. */
+    /** Each command is sent inside this function. */
     private readonly internal?: Internal,
   ) {}
 

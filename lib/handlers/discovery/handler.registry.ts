@@ -201,7 +201,7 @@ function entriesOf(
   return method.marks.flatMap(entries);
 }
 
-/** The gatherer of a `@HandleBatch`. Undefined for other handlers, and if its options are wrong. */
+/** The object that collects the jobs of a `@HandleBatch`. Undefined for other handlers, and if the options are wrong. */
 function batchOf(
   mark: HandlerMark,
   { instance }: FoundProcessor,

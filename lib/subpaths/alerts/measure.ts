@@ -63,7 +63,7 @@ export async function measure(
   return { readings, counters: { ...kept(before, faults), ...counters }, faults };
 }
 
-/** What only some rules need. */
+/** Readings that only some rules need. */
 async function factsOf(
   engine: AlertSource['engine'],
   queue: string,

@@ -153,7 +153,7 @@ export class QueueAlerts {
     }
   }
 
-  /** Reading and writing the state is one step: two of them must not overlap. */
+  /** Runs one act after the other: each reads the state and writes it, so two of them must not overlap. */
   private inTurn(act: () => Promise<void>): Promise<void> {
     const done = this.turn.then(act);
     this.turn = done.catch(() => undefined);

@@ -17,7 +17,7 @@ export interface AclOptions {
 export const acl: Command = {
   name: 'acl',
   usage: '',
-  about: 'prints the least rights that a Redis user needs; connects to no Redis',
+  about: 'prints the minimal ACL rules of a Redis user; does not connect to Redis',
   words: [0, 0],
   options: {
     role: { type: 'string', about: 'both or producer (default: both)' },
@@ -34,7 +34,7 @@ export const acl: Command = {
   },
 };
 
-/** What the library and ioredis send by themselves. HELLO and AUTH need no permission. */
+/** The commands that the library and ioredis send without a call of the user. HELLO and AUTH need no permission. */
 const SENT = {
   /** Checking, naming and setting the clock of a connection, and running scripts. */
   always: ['client|setname', 'eval', 'evalsha', 'info', 'ping', 'time'],

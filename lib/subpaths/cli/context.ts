@@ -49,7 +49,7 @@ export const duration = (about: string) => ({ type: 'string', about, isDuration:
 /** A subcommand of `godwit` that uses Redis. */
 export interface Command {
   readonly name: string;
-  /** What follows the name: `<queue> [id…]`. */
+  /** The arguments after the name of the command: `<queue> [id…]`. */
   readonly usage: string;
   readonly about: string;
   readonly options?: Readonly<Record<string, OptionType>>;

@@ -12,7 +12,7 @@ import { counted } from '../../job/text.js';
 interface Finding {
   readonly level: 'ok' | 'warn' | 'fail';
   readonly what: string;
-  /** What `doctor` found, and what to do. */
+  /** A finding of `doctor`, with advice. */
   readonly text: string;
 }
 

@@ -17,7 +17,7 @@ import {
 import { cut, right, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 
-/** What was done with a queue, or would be done. */
+/** The result for one queue, or the planned result. */
 interface Moved {
   readonly queue: string;
   /** Jobs by the list of BullMQ they were in. */

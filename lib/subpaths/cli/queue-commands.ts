@@ -329,7 +329,8 @@ async function order(context: Context, kind: ProcessOrder['kind']): Promise<numb
     // oxlint-disable-next-line no-await-in-loop -- in order, so that an error shows how far the command got
     const told = await inspector.processes[kind]({ ...chosen, ...(queue !== undefined && { queue }) });
     results.push(...told.map((one) => ({ ...one, order: kind, queue: queue ?? null })));
-    for (const { host, pid } of told) print.line(`${host}:${pid} ${kind} ${queue ?? 'all queues'}: told`);
+    for (const { host, pid } of told)
+      print.line(`${host}:${pid} ${kind} ${queue ?? 'all queues'}: order stored`);
   }
   if (print.isJson) print.json(results);
   return DONE;

@@ -36,8 +36,8 @@ function word(value: unknown): string {
 }
 
 /**
- * What an action is about, without JSON: the ids of jobs, a filter, or the change of a limit, perhaps after a name. `shared openai
- * {"rate":{"max":5}}` becomes `shared openai rate max 5`. A text that was cut is not JSON and stays.
+ * The target of an action, without JSON: the ids of jobs, a filter, or the change of a limit, perhaps after a name. `shared
+ * openai {"rate":{"max":5}}` becomes `shared openai rate max 5`. A text that was cut is not JSON and stays.
  */
 export function targetText(target: string): string {
   const [, name = '', json = target] = /^([^{]*)(\{.*\})$/s.exec(target) ?? [];

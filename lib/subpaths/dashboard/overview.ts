@@ -10,7 +10,7 @@ function timeOf(ms: number): string {
   return span(ms < 60_000 ? ms : ms - (ms % 60_000)).replaceAll('\u00a0', ' ');
 }
 
-/** What needs attention, the worst first. */
+/** Problems that need attention, the worst first. */
 export function attentionOf(
   queues: readonly QueueView[],
   silent: readonly { readonly queue: string; readonly count: number }[],

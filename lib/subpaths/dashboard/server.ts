@@ -94,7 +94,7 @@ export class DashboardServer {
 
   private file(rest: string, url: URL, request: PlatformRequest, response: RawResponse): void {
     if (request.method !== 'GET' && request.method !== 'HEAD')
-      throw new HttpFault(405, 'METHOD', 'pages are only read');
+      throw new HttpFault(405, 'METHOD', 'pages allow only GET and HEAD');
     const path = rest.slice(1);
     if (rest === '') {
       // Relative addresses of the page need its trailing slash.

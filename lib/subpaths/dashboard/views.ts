@@ -146,7 +146,7 @@ export interface JobDetail extends JobRow {
   readonly cancelReason: string | null;
   readonly options: Readonly<Record<string, unknown>>;
   readonly headers: ShownJson | null;
-  /** What keeps it waiting, as sentences. */
+  /** The reasons why the job waits, as sentences. */
   readonly waitsFor: readonly string[];
   /** Whether it is active, and its worker has gone silent. */
   readonly isLost: boolean;

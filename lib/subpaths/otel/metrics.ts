@@ -42,7 +42,7 @@ export class WorkMeter {
     const messages = (description: string) => ({ unit: '{message}', description });
     this.operation = meter.createHistogram(
       'messaging.client.operation.duration',
-      seconds('How long calls took that add jobs.', CALL_BOUNDS),
+      seconds('Duration of the calls that add jobs.', CALL_BOUNDS),
     );
     this.process = meter.createHistogram(
       'messaging.process.duration',
@@ -92,7 +92,7 @@ export class WorkMeter {
     if (hasRun) this.process.record(durationUs / 1e6, withError(attributes, failure?.name));
   }
 
-  /** @param isGlobal whether it also reads the state of all queues. Returns what ends it. */
+  /** @param isGlobal whether the state of all queues is also observed. Returns a function that ends the observation. */
   observe(source: TelemetrySource, isGlobal: boolean): () => void {
     const { meter } = this;
     const running = meter.createObservableGauge('godwit.worker.running', {

@@ -89,7 +89,7 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
   /** Why this process is not ready; empty if it is ready. */
   get notReady(): readonly string[] {
     const { workers } = this.runtime;
-    // A pause ends, so a paused process is ready. A quiet one never works again.
+    // A pause ends, so a paused process is ready. A quiet process never claims jobs again.
     const isQuiet = workers.length > 0 && workers.every((one) => one.state === 'quiet');
     const state = isQuiet ? 'quiet' : this.runtime.state;
     const isConnected = this.links.size > 0 || this.engine.processes.server !== null;

@@ -73,7 +73,7 @@ const INFO = {
 
 const PROCESS_STATES = ['running', 'paused', 'quiet', 'draining'] as const;
 
-/** What the gauges are read from. */
+/** The source of the gauges. */
 export type GaugeSource = Pick<QueueInspector, 'limits' | 'readableQueues' | 'scheduleLags' | 'workers'>;
 
 /** Reads the state of all queues of a prefix, the same from every process. */

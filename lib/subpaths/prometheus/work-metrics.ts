@@ -20,7 +20,7 @@ const INFO = {
   run: {
     name: 'godwit_run_duration_seconds',
     type: 'histogram',
-    help: 'How long runs took that completed or failed in this process.',
+    help: 'Duration of the runs that completed or failed in this process.',
   },
   wait: {
     name: 'godwit_wait_duration_seconds',
@@ -40,7 +40,7 @@ const INFO = {
   exchange: {
     name: 'godwit_exchange_duration_seconds',
     type: 'histogram',
-    help: 'How long calls to Redis took that settle and claim jobs.',
+    help: 'Duration of the calls to Redis that settle and claim jobs.',
   },
   batch: {
     name: 'godwit_exchange_jobs',

@@ -88,7 +88,7 @@ export class QueueTesting implements OnModuleInit, OnApplicationBootstrap {
    * Runs one handler as a worker would, with its schema, guards, interceptors, pipes, filters and scope. Nothing is stored.
    *
    * @param job a definition; or a queue or the class of a processor, and the name of the job
-   * @typeParam Result what the handler returns, for a job without a definition
+   * @typeParam Result the return value of the handler, for a job without a definition
    * @returns what the handler returns
    * @throws what the handler throws, unchanged
    * @throws {QueueTestingError} if there is no such handler

@@ -65,7 +65,7 @@ export interface JobRun<Data = any> {
   readonly delay?: number;
 }
 
-/** What the handler returned or threw, which the store keeps only in part. */
+/** The return value or the error of the handler, which the store keeps only in part. */
 export interface Ending {
   readonly result?: unknown;
   readonly error?: unknown;

@@ -1,5 +1,5 @@
 --@needs count
--- What is stored about a producer: the number of its last call, and the ids of duplicates in it.
+-- The record of a producer: the number of its last call, and the ids of duplicates in that call.
 
 -- Whether this number is higher than the one in `remembered`, which is the reply of GET.
 local function is_newer(seq, remembered)

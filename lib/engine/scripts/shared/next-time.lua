@@ -1,6 +1,7 @@
 --@needs bell
--- Sets or removes the next time of a schedule. Idle workers sleep until the earliest time they know, so a new
--- earliest time wakes one of them. The ring says that it is about a time, because a claim at the doorbell returns no times.
+-- Sets or removes the next time of a schedule. Idle workers sleep until the earliest time they know, so a new earliest time wakes
+-- one of them. The ring has another member than a ring for a new job: a claim at the doorbell would return no times, so the
+-- worker exchanges instead.
 local function set_next(id, state, at)
   if at < 0 then
     state.mode = 'ended'

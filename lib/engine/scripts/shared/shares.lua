@@ -37,8 +37,9 @@ local function wait_for_share(limit, mine)
   put_waiting(limit, waiting .. mine.queue .. '\n')
 end
 
--- The queue of this worker has no job for a place. If the queue still waited, the worker would wake itself again and again. Another
--- worker of the queue waits on if it was granted nothing. If it was granted something, two workers would wake each other without end.
+-- The queue of this worker has no job for a place. If the queue still waited, the worker would wake itself again and again. The
+-- queue keeps waiting if another of its workers waits and was granted nothing. If that worker was granted something, two workers
+-- would wake each other without end.
 local function stop_waiting(limit, rows, mine)
   mine.waits = false
   for _, row in ipairs(rows) do if row.queue == mine.queue and row.waits and row.granted == 0 then return end end

@@ -1,5 +1,5 @@
 --@needs steps, count, logs, slots
--- What jobs leave besides their bodies: failed attempts, stalls, the last failure, progress, log, the priority of a delayed job,
+-- Data of jobs outside of their bodies: failed attempts, stalls, the last failure, progress, log, the priority of a delayed job,
 -- the cancellation of a running one, and its slot.
 
 -- The keys that have any such data, so that needless deletes are skipped, and `has_cancels`. It checks the types, so
