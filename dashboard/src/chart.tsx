@@ -7,7 +7,7 @@ import { Table } from './widgets.js';
 
 /** Lines over time. */
 
-export interface Line {
+interface Line {
   readonly label: string;
   /** A custom property of the style sheet. */
   readonly color: string;

@@ -6,7 +6,7 @@ import { queuePath, refreshes, say } from './state.js';
 
 /** Dialogs that ask before something is done. */
 
-export interface Question {
+interface Question {
   readonly title: string;
   readonly text: string;
   readonly button: string;

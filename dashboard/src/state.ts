@@ -10,7 +10,7 @@ const base = document.querySelector('base');
 if (base) base.href = ROOT;
 const rootPath = new URL(ROOT).pathname;
 
-export interface Settings {
+interface Settings {
   readonly title: string;
   readonly environment: string;
   readonly readOnly: boolean;

@@ -99,7 +99,7 @@ export interface QueueSeries {
 }
 
 /** The requested period and name. */
-export interface Span {
+interface Span {
   /** A multiple of the step. */
   readonly from: number;
   readonly to: number;

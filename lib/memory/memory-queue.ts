@@ -14,7 +14,7 @@ import { ScheduleBook } from './schedule-book.js';
 import { RULES } from '../job/rules.js';
 
 /** How a queue notifies its store. */
-export interface Surroundings {
+interface Surroundings {
   ring(): void;
   ringSooner(): void;
   clearBells(): void;

@@ -18,7 +18,7 @@ import { boundedWait, MemoryBells, type BoundedWait } from './memory-bells.js';
 import { MemoryQueue } from './memory-queue.js';
 
 /** Where the time comes from, ms since 1970. */
-export interface Clock {
+interface Clock {
   now(): number;
 }
 

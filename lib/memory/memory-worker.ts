@@ -16,7 +16,7 @@ interface LastClaim {
 }
 
 /** The record of a worker. */
-export interface WorkerRecord {
+interface WorkerRecord {
   /** Null: the worker is unknown. */
   last: LastExchange | null;
   /** The last pipelined exchange. */

@@ -216,7 +216,7 @@ function share(id: string): number {
 }
 
 /** The jobs that a due schedule adds now, and when it is due next. */
-export interface Plan {
+interface Plan {
   /** Occurrences that add a job now, earliest first. */
   readonly occurrences: readonly number[];
   /** The next occurrence. Null: none is left. It is in the past if more missed jobs are due than fit one plan. */

@@ -28,16 +28,7 @@ type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 /** Further queues of a test. */
 export const OTHERS = ['q2', 'q3', 'q2:1'] as const;
 /** What the specs leave behind: they play processes by hand. */
-export const LEAVES = [
-  'active',
-  'worker',
-  'workers',
-  'processes',
-  'toCancel',
-  'declarers',
-  'janitor',
-  'clock',
-];
+const LEAVES = ['active', 'worker', 'workers', 'processes', 'toCancel', 'declarers', 'janitor', 'clock'];
 
 /** The engine of the running test, on a clock of the test's own. */
 interface TestEngine {

@@ -2,7 +2,7 @@ import ts from 'typescript';
 import { compile } from '../support/page-code.js';
 
 /** An `@example` of a docstring. */
-export interface Example {
+interface Example {
   /** What it is an example of: `Queue.add`. */
   readonly of: string;
   /** As the page shows it, perhaps in a code fence. */

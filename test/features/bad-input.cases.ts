@@ -5,7 +5,7 @@ import type { QueueApp } from '../support/queue-app.js';
 
 const welcome = defineJob('work', 'welcome', z.object({ to: z.email(), times: z.number().max(3) }));
 
-export type Call = (app: QueueApp) => Promise<unknown>;
+type Call = (app: QueueApp) => Promise<unknown>;
 /** What is wrong, the code of the error, a part of its message or its shape, and the call. */
 export type Case = [what: string, code: string, message: string | RegExp, call: Call];
 

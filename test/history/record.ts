@@ -1,5 +1,5 @@
 /** The calls of a process on a queue, and the faults that a chaos run causes. */
-export const VERBS = [
+const VERBS = [
   'add',
   'cancel',
   'remove',

@@ -10,7 +10,7 @@ import { claim } from '#lib/engine/scripts/work.js';
 import { after, patchedClient, virtualClock, type Around, type Patch } from '../support/patched-client.js';
 import { readState, type Snapshot } from './state.js';
 
-export const PREFIX = 'model';
+const PREFIX = 'model';
 export const QUEUE = 'q';
 /** How the keys of the queue without a name begin. */
 export const SHARED_TAG = new QueueKeys(PREFIX, SHARED).fixed.meta.slice(0, -'meta'.length);

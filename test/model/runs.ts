@@ -3,7 +3,7 @@ import type { Parameters } from 'fast-check';
 /** The number of sequences, and the seed. The specs play a few; `npm run test:model` plays 2,000 or more. */
 const { MODEL_RUNS = '200', MODEL_SEED = '20260101', MODEL_PATH, MODEL_REPLAY } = process.env;
 
-export interface Runs {
+interface Runs {
   readonly parameters: Parameters<unknown>;
   /** Of the test, in ms. */
   readonly timeout: number;

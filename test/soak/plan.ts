@@ -17,7 +17,7 @@ export interface Plan {
   readonly leaseMs?: number;
 }
 
-export type Order = 'none' | 'fair' | 'strict';
+type Order = 'none' | 'fair' | 'strict';
 
 export interface QueuePlan extends Pick<QueueOptions, 'limits' | 'groups' | 'uses' | 'maxWaiting'> {
   readonly name: string;

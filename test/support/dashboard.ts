@@ -13,7 +13,7 @@ import { Logs, processorOf, type Handlers } from './queue-app.js';
 import type { TestRedis } from './redis.js';
 import { until } from './wait.js';
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
@@ -37,7 +37,7 @@ export interface DashboardApp {
 }
 
 /** An open stream of events. */
-export interface Stream {
+interface Stream {
   readonly headers: Answer['headers'];
   /** Resolves with everything received so far, as soon as it contains this text. */
   readonly until: (text: string) => Promise<string>;

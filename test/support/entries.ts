@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { ROOT } from './sources.js';
 
 /** An entry point of the package: `godwit`, `godwit/testing`. */
-export interface Entry {
+interface Entry {
   readonly name: string;
   /** Its published types. */
   readonly types: string;

@@ -99,7 +99,7 @@ export function asFunction({ code, type }: Pick<TableCode, 'code' | 'type'>, nam
 }
 
 /** A file to compile. */
-export interface Source {
+interface Source {
   readonly text: string;
   /** Its path in the folder. By default a path that no other file imports. */
   readonly file?: string;

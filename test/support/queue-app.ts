@@ -183,7 +183,7 @@ export function processorOf(
   return TestProcessor;
 }
 
-export interface LogLine {
+interface LogLine {
   readonly level: 'log' | 'warn' | 'error' | 'debug' | 'verbose' | 'fatal';
   readonly text: string;
 }

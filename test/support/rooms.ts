@@ -156,7 +156,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
  * The folder of a file of lib/. A file at the top counts by its name up to the first dot; each subpath of the package
  * counts as one.
  */
-export function roomOf(path: string): string {
+function roomOf(path: string): string {
   const [, subpaths = '', first = '', isFolder] = /^(?:lib\/)?(subpaths\/)?([^/]+)(\/)?/.exec(path) ?? [];
   return subpaths + (isFolder ? first : first.split('.')[0]!);
 }

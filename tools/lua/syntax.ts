@@ -1,7 +1,7 @@
 import type { Chunk, Expression, FunctionDeclaration, Node, Statement } from 'luaparse';
 
 /** A name that a file of Lua declares, and how it is used. */
-export interface Declaration {
+interface Declaration {
   readonly name: string;
   readonly line: number;
   readonly kind: 'local' | 'function' | 'parameter' | 'loop';

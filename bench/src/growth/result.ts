@@ -30,7 +30,7 @@ interface CurvePoint {
   readonly summary: Summary;
 }
 
-export interface Verdict {
+interface Verdict {
   readonly upTo: number;
   /** A share, as is `change`. */
   readonly worse: number;

@@ -4,7 +4,7 @@ import { QUEUE, type Lab } from '../scenario.js';
 /** A subscriber that receives nothing for this long has missed an event. */
 const SILENCE_MS = 5_000;
 
-export interface Listener {
+interface Listener {
   /**
    * When the last completion was received, by `performance.now()`; closes the subscriber. Rejects if unexpected ones
    * were received.

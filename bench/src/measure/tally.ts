@@ -1,7 +1,7 @@
 import type { Payload } from '../contender.js';
 
 /** How many jobs a run has, and what each of them does. */
-export interface Counted {
+interface Counted {
   /** Those whose end starts the clock. */
   readonly warmUp: number;
   /** Those that are measured. */

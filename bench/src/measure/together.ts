@@ -1,4 +1,4 @@
-export interface Together {
+interface Together {
   /** From the last job of the warm-up to the last job of all, in whichever process. */
   readonly elapsedMs: number;
   /** The largest share of jobs that one process handled. */

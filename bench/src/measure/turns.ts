@@ -1,4 +1,4 @@
-export interface Turns {
+interface Turns {
   /** How many starts it took until every group was served. */
   readonly untilAll: number;
   /** How many groups were served by as many starts as there are groups. */

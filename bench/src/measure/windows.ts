@@ -1,4 +1,4 @@
-export interface Windows {
+interface Windows {
   /** Most starts in any window. */
   readonly largest: number;
   /** Fewest starts in any window that lies between `from` and `to`. */

@@ -24,7 +24,7 @@ export function draw(option: echarts.EChartsOption, height: number, { background
 }
 
 /** The position of a panel of small multiples. */
-export interface Cell {
+interface Cell {
   readonly left: number;
   readonly top: number;
   readonly width: number;

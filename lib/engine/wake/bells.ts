@@ -7,7 +7,7 @@ import type { Arg } from '../wire/fixed-args.js';
 import { BLOCK_MARGIN_MS, CLEANUP_MS, within, pause, repeatDelay } from '../../contract/retry.js';
 
 /** Waits for the doorbells of several queues at once. */
-export interface Listening {
+interface Listening {
   await(queues: readonly string[], maxMs: number): Promise<string | null>;
   awaitAndCall?(queue: string, call: [name: string, args: Arg[]], maxMs: number): Promise<RungCall> | null;
   interrupt(): void;

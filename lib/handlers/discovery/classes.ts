@@ -30,7 +30,7 @@ export function moduleOf(wrapper: Wrapper): string {
 }
 
 /** A method as declared by one class of an inheritance chain. */
-export interface Declared {
+interface Declared {
   /** `Class.method`. */
   readonly place: string;
   readonly method: unknown;

@@ -21,7 +21,7 @@ export interface AlertSource {
 const POINTS = 60;
 
 /** The values of the rules, and the counters from which the next ones are computed. */
-export interface Measured {
+interface Measured {
   readonly readings: readonly Reading[];
   readonly counters: AlertState['counters'];
   /** The errors of queues that could not be read. */

@@ -9,7 +9,7 @@ export interface OptionForm {
 }
 
 /** Options by their names, and the other arguments. */
-export interface Arguments<Options> {
+interface Arguments<Options> {
   readonly values: {
     readonly [Name in keyof Options]?: Options[Name] extends { readonly type: 'boolean' }
       ? boolean

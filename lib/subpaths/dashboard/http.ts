@@ -23,7 +23,7 @@ export interface PlatformResponse {
 }
 
 /** Largest body of a request. */
-export const MAX_BODY_BYTES = 1_048_576;
+const MAX_BODY_BYTES = 1_048_576;
 
 /** The answer to a request that cannot be served. */
 export class HttpFault extends Error {

@@ -40,7 +40,7 @@ export interface Family extends MetricInfo {
 }
 
 /** One sample: a line of the page, or a value of a metric in another registry. */
-export interface Line {
+interface Line {
   readonly name: string;
   readonly labels: Labels;
   readonly value: number;

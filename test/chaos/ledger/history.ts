@@ -29,7 +29,7 @@ interface Recovery {
 }
 
 /** A fault that the nemesis caused, from its ledger. */
-export interface Deed {
+interface Deed {
   readonly kind: string;
   readonly from: number;
   readonly to: number;

@@ -35,7 +35,7 @@ export interface AppPlan {
 }
 
 /** A message of a process, and when it arrived by `performance.now()` of the receiver. */
-export type Said = Saying extends infer One ? One & { readonly at: number } : never;
+type Said = Saying extends infer One ? One & { readonly at: number } : never;
 
 type Saying =
   | { readonly kind: 'ready' }
@@ -49,7 +49,7 @@ type Saying =
   | { readonly kind: 'gap'; readonly ms: number }
   | { readonly kind: 'answer'; readonly call: number; readonly value?: unknown; readonly error?: string };
 
-export interface Exit {
+interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
