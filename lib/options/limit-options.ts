@@ -216,10 +216,10 @@ export interface ResolvedLimits {
   readonly isStrict: boolean;
 }
 
-function numberBetween(min: number, max: number): Rule<number> {
+function numberUpTo(max: number): Rule<number> {
   return rule((value, path) => {
-    if (typeof value === 'number' && value >= min && value <= max) return value;
-    throw new InvalidOptionError(path, `a number from ${min} to ${max}`, value);
+    if (typeof value === 'number' && value >= 0.01 && value <= max) return value;
+    throw new InvalidOptionError(path, `a number from 0.01 to ${max}`, value);
   });
 }
 
@@ -237,7 +237,7 @@ const RATE_FIELDS = {
 export const readPlainRate = shapeWith(RATE_FIELDS, 'max', 'per');
 
 const readRetryBudget = shapeWith(
-  { ...RATE_FIELDS, percent: field('percent', numberBetween(0.01, 100)) },
+  { ...RATE_FIELDS, percent: field('percent', numberUpTo(100)) },
   'max',
   'per',
 );
@@ -272,7 +272,7 @@ const LIMIT_FIELDS = {
 
 const BREAKER_FIELDS = {
   failures: field('failures', integer(1, 1_000_000)),
-  ratio: field('ratio', numberBetween(0.01, 1)),
+  ratio: field('ratio', numberUpTo(1)),
   window: field('window', duration(100, MAX_TIMER_MS)),
   openFor: field('openFor', duration(10, MAX_TIMER_MS)),
   probes: field('probes', integer(1, 1_000)),
@@ -522,7 +522,7 @@ export const readQueueLimitChange: Rule<LimitRule> = shape({
 export const readGroupChange: Rule<LimitRule> = shape({
   ...CHANGE_FIELDS,
   maxSize: field('maxSize', orNull(integer(1, MANY))),
-  weight: field('weight', numberBetween(0.01, 1_000)),
+  weight: field('weight', numberUpTo(1_000)),
   paused: field('paused', boolean),
 });
 

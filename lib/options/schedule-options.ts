@@ -1,6 +1,6 @@
 import { InvalidOptionError } from '../errors.js';
 import type { Duration } from '../job/duration.js';
-import { boolean, duration, field, integer, oneOf, refuse, rule, shape, type Report } from './check.js';
+import { boolean, duration, field, integer, oneOf, rule, shape, type Report } from './check.js';
 import { checkMoment, type JobOptions, type NOT_OF_SCHEDULES } from './job-options.js';
 
 /** Occurrences at the times of a cron expression. */
@@ -128,11 +128,7 @@ const readRule = shape({
  * @param path how errors call the rule: `schedules.upsert().rule`.
  * @throws {InvalidOptionError} unless `report` collects the faults; then it may return undefined.
  */
-export function readScheduleRule(
-  given: unknown,
-  path: string,
-  report: Report = refuse,
-): CheckedRule | undefined {
+export function readScheduleRule(given: unknown, path: string, report: Report): CheckedRule | undefined {
   const read = readRule(given, path, report);
   if (read === undefined) return undefined;
   const { jitterMs = 0, overlap = 'allow', missed = 'once', maxMissed = 100, ...timing } = read;
