@@ -69,8 +69,11 @@ export class Connections {
 
   /** Returns the same object for every call. */
   commands(greet?: (link: Link) => Promise<void>): CommandLink {
-    this.link ??= this.makeCommands(greet);
-    return this.link;
+    const plan = this.clients.cluster;
+    const { role, tell, watchMs, internal } = this;
+    return (this.link ??= plan
+      ? new ClusterLink(role, plan, tell, greet, watchMs, internal)
+      : new Link(role, () => this.clients.make(role), tell, greet, undefined, watchMs, internal));
   }
 
   /** The connections of a role for calls that must not delay commands, such as blocking calls. */
@@ -84,13 +87,6 @@ export class Connections {
   async close(): Promise<void> {
     await this.link?.close();
     this.clients.close();
-  }
-
-  private makeCommands(greet: ((link: Link) => Promise<void>) | undefined): Link | ClusterLink {
-    const plan = this.clients.cluster;
-    const { role, tell, watchMs, internal } = this;
-    if (plan) return new ClusterLink(role, plan, tell, greet, watchMs, internal);
-    return new Link(role, () => this.clients.make(role), tell, greet, undefined, watchMs, internal);
   }
 
   private alone(role: ClientRole): Link {
