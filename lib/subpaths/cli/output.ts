@@ -6,22 +6,21 @@ const MOST_WAITING = 1_048_576;
 
 /** The standard outputs of a command. A reader that ends early (`| head`) causes no error. */
 export class Output {
+  private readonly out: Writable = process.stdout;
+  private readonly err: Writable = process.stderr;
   private readonly listeners = new Set<() => void>();
   private fault: NodeJS.ErrnoException | undefined;
   private hurry = () => {};
   /** Resolves when `finish` must no longer wait for a reader that has stopped reading. */
   private readonly late = new Promise<void>((resolve) => (this.hurry = resolve));
 
-  constructor(
-    private readonly out: Writable = process.stdout,
-    private readonly err: Writable = process.stderr,
-  ) {
-    out.on('error', (error: NodeJS.ErrnoException) => {
+  constructor() {
+    this.out.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'EPIPE') this.fault ??= error;
       for (const listener of this.listeners) listener();
     });
     // There is no reader any more.
-    err.on('error', () => undefined);
+    this.err.on('error', () => undefined);
   }
 
   /** Called when the reader of the standard output is gone. Returns a function that removes the listener. */
