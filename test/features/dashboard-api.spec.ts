@@ -5,16 +5,13 @@ import type { QueueEngine } from '#lib/contract/engine.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import type { QueueAction } from '#lib/index.js';
 import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
-import { bootDashboard, OWN, type DashboardApp } from '../support/dashboard.js';
+import { bootDashboard, dead, OWN } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
 import { gated, oneOfEach } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
 const redis = useRedis();
-
-const dead = (queue: DashboardApp['queue'], id: string) =>
-  until(async () => (await queue.get(id))?.state === 'dead', PATIENT);
 
 describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform) => {
   const boot = (dashboard?: QueueDashboardOptions, more: Partial<Parameters<typeof bootDashboard>[1]> = {}) =>

@@ -5,7 +5,7 @@ import { QueueDashboardModule, type QueueDashboardOptions } from '#lib/subpaths/
 import type { Attention } from '#lib/subpaths/dashboard/views.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
-import { bootDashboard, OWN, type DashboardApp } from '../support/dashboard.js';
+import { bootDashboard, dead, OWN, type DashboardApp } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
@@ -33,9 +33,6 @@ const callsOf =
 /** An action without its time and queue. */
 const told = ({ actor, action, target, count, result }: Omit<QueueAction, 'at'>) =>
   `${[actor, action, target].filter(Boolean).join(' ')}: ${count} ${result}`;
-
-const dead = (queue: DashboardApp['queue'], id: string) =>
-  until(async () => (await queue.get(id))?.state === 'dead', PATIENT);
 
 describe.each(['express', 'fastify'] as const)('who may see and do what on %s', (platform) => {
   const boot = (dashboard?: QueueDashboardOptions, more: Partial<Parameters<typeof bootDashboard>[1]> = {}) =>

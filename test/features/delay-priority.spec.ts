@@ -2,18 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import type { Job } from '#lib/job/job.js';
 import { isBlocked } from '../support/blocked.js';
-import { bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';
+import { bootQueue, itOnRedis, PATIENT, recorder, type Handlers } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 const HOUR = 3_600_000;
-
-/** Records the order in which jobs began. */
-function recorder(): { ran: unknown[]; handlers: Handlers } {
-  const ran: unknown[] = [];
-  return { ran, handlers: { job: (job: Job) => void ran.push(job.data) } };
-}
 
 it('runs a delayed job when its time has come by the clock of Redis, not before', async () => {
   const { handlers } = recorder();

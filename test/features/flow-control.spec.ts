@@ -7,7 +7,7 @@ import type { Job } from '#lib/job/job.js';
 import type { MaxWaitingOptions } from '#lib/options/bounds.js';
 import type { AddResult } from '#lib/producer/add-result.js';
 import type { UniqueOptions } from '#lib/options/unique-options.js';
-import { bootQueue, itOnRedis, PATIENT, type Handlers } from '../support/queue-app.js';
+import { bootQueue, itOnRedis, PATIENT, recorder } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 import { z } from 'zod';
@@ -18,12 +18,6 @@ import { bootFaults, withQueues } from './fakes.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 
 const redis = useRedis();
-
-/** Records the order in which jobs began. */
-function recorder(): { ran: unknown[]; handlers: Handlers } {
-  const ran: unknown[] = [];
-  return { ran, handlers: { job: (job: Job) => void ran.push(job.data) } };
-}
 
 it('runs the last job with lifo first, before all waiting jobs', async () => {
   const { ran, handlers } = recorder();

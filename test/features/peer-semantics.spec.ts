@@ -1,18 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { GroupFullError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
-import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
+import { bootQueue, isOver, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
-// What users of other queues expect, beyond what the spec of each feature shows. MIGRATING.md lists the differences.
+// What users of other queues expect, beyond what the spec of each feature shows. The migration guide lists the differences.
 
 const redis = useRedis();
-
-const isOver = (app: QueueApp) => async () => {
-  const { waiting, delayed, active } = await app.queue.counts();
-  return waiting + delayed + active === 0;
-};
 
 describe('a key', () => {
   it('is held through retries, and is free once the job is dead or removed', async () => {

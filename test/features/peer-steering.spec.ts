@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Snooze, type Job } from '#lib/job/job.js';
-import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
+import { bootQueue, isOver, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
@@ -10,11 +10,6 @@ import { latch, until } from '../support/wait.js';
 // of each feature.
 
 const redis = useRedis();
-
-const isOver = (app: QueueApp) => async () => {
-  const { waiting, delayed, active } = await app.queue.counts();
-  return waiting + delayed + active === 0;
-};
 
 describe('a place under a limit of concurrency', () => {
   it.each([

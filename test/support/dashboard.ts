@@ -9,7 +9,7 @@ import { QueueModule } from '#lib/module/queue.module.js';
 import type { QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { atEnd } from './cleanup.js';
-import { Logs, processorOf, type Handlers } from './queue-app.js';
+import { Logs, PATIENT, processorOf, type Handlers } from './queue-app.js';
 import type { TestRedis } from './redis.js';
 import { until } from './wait.js';
 
@@ -169,6 +169,10 @@ function follow(port: number, path: string, since: string): Promise<Stream> {
     call.end();
   });
 }
+
+/** Waits until the job is dead. */
+export const dead = (queue: Queue, id: string) =>
+  until(async () => (await queue.get(id))?.state === 'dead', PATIENT);
 
 function parse(text: string): unknown {
   try {

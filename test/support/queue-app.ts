@@ -27,6 +27,18 @@ export const PATIENT = { timeout: 15_000 } as const;
 
 export type Handlers = Readonly<Record<string, (job: Job<any>) => unknown>>;
 
+/** A handler that records the data of jobs in the order in which they began. */
+export function recorder(): { readonly ran: unknown[]; readonly handlers: Handlers } {
+  const ran: unknown[] = [];
+  return { ran, handlers: { job: ({ data }) => void ran.push(data) } };
+}
+
+/** Whether no job of the queue waits, is delayed or runs. */
+export const isOver = (app: QueueApp) => async () => {
+  const { waiting, delayed, active } = await app.queue.counts();
+  return waiting + delayed + active === 0;
+};
+
 export interface QueueAppOptions extends Pick<ModuleMetadata, 'imports'> {
   /** Options of the queue `work`, which every application has. */
   readonly queue?: Omit<QueueOptions, 'name'>;

@@ -14,6 +14,7 @@ import {
 } from '#lib/errors.js';
 import { ofType, QueueEvents } from '#lib/events/queue-events.js';
 import { FakeEventEngine } from './fake-event-engine.js';
+import { quiet, soon } from './reader-bench.js';
 
 let engine: FakeEventEngine;
 let queues: string[];
@@ -37,9 +38,6 @@ afterEach(async () => {
   assert.equal(engine.connections, 0);
   vi.useRealTimers();
 });
-
-const quiet = () => vi.advanceTimersByTimeAsync(0);
-const soon = () => vi.advanceTimersByTimeAsync(150);
 
 describe('of', () => {
   it('is hot, shared and counted: one connection, one read for all subscribers', async () => {

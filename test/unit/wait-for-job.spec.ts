@@ -11,6 +11,7 @@ import {
 import { QueueEvents } from '#lib/events/queue-events.js';
 import { JobWaiter } from '#lib/events/job-wait.js';
 import { FakeEventEngine } from './fake-event-engine.js';
+import { quiet, soon } from './reader-bench.js';
 
 let engine: FakeEventEngine;
 let events: QueueEvents;
@@ -33,9 +34,6 @@ afterEach(async () => {
   assert.equal(vi.getTimerCount(), 0);
   vi.useRealTimers();
 });
-
-const quiet = () => vi.advanceTimersByTimeAsync(0);
-const soon = () => vi.advanceTimersByTimeAsync(150);
 
 /** The state of a promise so far. */
 function watch(promise: Promise<unknown>) {
