@@ -231,17 +231,21 @@ export type EnqueueAnswer =
     }
   /** A call with a higher number was made since. This one did nothing. */
   | { readonly kind: 'stale' }
-  /** A group may not have that many waiting jobs. Nothing was added. */
+  /** More jobs would wait than `maxWaiting` allows. Nothing was added. */
   | {
-      /** More jobs would wait than `maxWaiting` allows. Nothing was added. */
       readonly kind: 'queue-full';
       readonly waiting: number;
+      /** Ids of jobs of the call that need no room, because they are duplicates. */
+      readonly needNoRoom: ReadonlySet<string>;
     }
+  /** A group may not have that many waiting jobs. Nothing was added. */
   | {
       readonly kind: 'group-full';
       readonly group: string;
       readonly size: number;
       readonly maxSize: number;
+      /** Ids of jobs with a group that need no room, because they are duplicates. */
+      readonly needNoRoom: ReadonlySet<string>;
     };
 
 export interface ExchangeCall {

@@ -24,10 +24,12 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   if (before?.seq === seq) return { kind: 'stored', duplicates: before.duplicates, ...replicas };
 
   const now = call.jobs.filter((job) => !isLater(job));
-  const grouped = now.filter((job) => job.group !== undefined && !isDuplicate(queue, job));
-  const full = queue.limits.fullGroup(grouped.map(({ group }) => group!));
-  if (full) return { kind: 'group-full', ...full };
-  if (isQueueFull(queue, call, now)) return { kind: 'queue-full', waiting: queue.waiting };
+  const grouped = now.filter((job) => job.group !== undefined);
+  const fresh = grouped.filter((job) => !isDuplicate(queue, job));
+  const full = queue.limits.fullGroup(fresh.map(({ group }) => group!));
+  if (full) return { kind: 'group-full', ...full, needNoRoom: without(grouped, fresh) };
+  const fullQueue = queueFull(queue, call, now);
+  if (fullQueue) return fullQueue;
   const duplicates = queue.freeing(() => addJobs(queue, call, limits));
   queue.lanes.set(lane, { seq, duplicates, until: queue.now + Math.max(rememberMs, 1) });
   return { kind: 'stored', duplicates, ...replicas };
@@ -40,10 +42,21 @@ function isDuplicate(queue: MemoryQueue, job: EnqueueJob): boolean {
   return job.unique !== undefined && isKeptOut(queue, job.id, job.unique);
 }
 
-function isQueueFull(queue: MemoryQueue, { maxWaiting }: EnqueueCall, jobs: readonly EnqueueJob[]): boolean {
-  if (!maxWaiting || maxWaiting.dropOldest) return false;
-  const fresh = jobs.filter((job) => !isDuplicate(queue, job)).length;
-  return fresh > 0 && queue.waiting + fresh > maxWaiting.limit;
+function queueFull(
+  queue: MemoryQueue,
+  { maxWaiting }: EnqueueCall,
+  jobs: readonly EnqueueJob[],
+): EnqueueAnswer | null {
+  if (!maxWaiting || maxWaiting.dropOldest) return null;
+  const fresh = jobs.filter((job) => !isDuplicate(queue, job));
+  if (fresh.length === 0 || queue.waiting + fresh.length <= maxWaiting.limit) return null;
+  return { kind: 'queue-full', waiting: queue.waiting, needNoRoom: without(jobs, fresh) };
+}
+
+/** The ids of the jobs that are not in `others`. */
+function without(jobs: readonly EnqueueJob[], others: readonly EnqueueJob[]): ReadonlySet<string> {
+  const left = new Set(others);
+  return new Set(jobs.filter((job) => !left.has(job)).map(({ id }) => id));
 }
 
 function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): readonly Duplicate[] {

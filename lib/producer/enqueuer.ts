@@ -196,39 +196,31 @@ export class Enqueuer {
 
   /** A full queue or group makes the store refuse the whole call. Then the adds that fit are sent again. Never rejects. */
   private async refused(lane: Lane, batch: readonly Waiting[], error: Error): Promise<void> {
-    if (error instanceof QueueFullError && batch.length > 1) return this.sendWithin(lane, batch, error);
-    if (error instanceof GroupFullError && batch.length > 1) return this.sendParts(lane, batch, error.group);
+    const isFull = error instanceof QueueFullError || error instanceof GroupFullError;
+    if (isFull && batch.length > 1) return this.sendWithin(lane, batch, error);
     for (const waiting of batch) waiting.reject(error);
   }
 
-  /**
-   * Sends the first adds for which the queue has room, and rejects the others. Duplicates need no room: if there may be some, the others
-   * are sent too, in the end those one by one.
-   */
-  private async sendWithin(lane: Lane, batch: readonly Waiting[], full: QueueFullError): Promise<void> {
-    let room = full.limit - full.waiting;
-    const first = batch.filter(({ job }) => isLater(job) || room-- > 0);
-    const others = batch.filter((waiting) => !first.includes(waiting));
-    const hasKeys = batch.some(({ job }) => mayExist(job));
-    if (hasKeys && first.length > 0) {
-      await this.sendAgain(lane, first);
-      await this.sendAgain(lane, others);
-      return;
-    }
+  /** Sends again the first adds for which there is room, and all that need none. Rejects the others. */
+  private async sendWithin(
+    lane: Lane,
+    batch: readonly Waiting[],
+    full: QueueFullError | GroupFullError,
+  ): Promise<void> {
+    const { queue, waiting, limit } = full;
+    const group = full instanceof GroupFullError ? full.group : null;
     // The first adds take the room.
-    const { queue, limit } = full;
-    const error = new QueueFullError(queue, Math.max(full.waiting, limit), limit);
-    for (const { job, reject } of others) if (!mayExist(job)) reject(error);
-    if (first.length > 0) await this.sendAgain(lane, first);
-    for (const one of others) if (mayExist(one.job)) await this.sendAgain(lane, [one]);
-  }
-
-  /** Sends the adds of other groups together, and those of the full group one by one. */
-  private async sendParts(lane: Lane, batch: readonly Waiting[], group: string): Promise<void> {
-    const own = batch.filter(({ job }) => job.group === group);
-    const others = batch.filter(({ job }) => job.group !== group);
-    if (others.length > 0) await this.sendAgain(lane, others);
-    for (const one of own) await this.sendAgain(lane, [one]);
+    const size = Math.max(waiting, limit);
+    const error =
+      group === null ? new QueueFullError(queue, size, limit) : new GroupFullError(queue, group, size, limit);
+    let room = limit - waiting;
+    const again = batch.filter(({ job, reject }) => {
+      const isFree = isLater(job) || lane.needNoRoom.has(job.id) || (group !== null && job.group !== group);
+      if (isFree || room-- > 0) return true;
+      reject(error);
+      return false;
+    });
+    if (again.length > 0) await this.sendAgain(lane, again);
   }
 
   private async sendAgain(lane: Lane, batch: readonly Waiting[]): Promise<void> {
@@ -326,6 +318,8 @@ interface Sending {
 export class Lane {
   private readonly name = randomBytes(6).toString('base64url');
   private seq = 0;
+  /** If the last call was refused because the queue or a group is full: its jobs that need no room, because they are duplicates. */
+  needNoRoom: ReadonlySet<string> = new Set();
 
   constructor(
     private readonly engine: QueueEngine,
@@ -373,6 +367,7 @@ export class Lane {
     }
     const asked = replication?.replicas ?? 0;
     return answered.then((answer) => {
+      if (answer.kind === 'queue-full' || answer.kind === 'group-full') this.needNoRoom = answer.needNoRoom;
       if (answer.kind === 'queue-full')
         throw new QueueFullError(this.queue, answer.waiting, maxWaiting!.limit, jobs.length);
       if (answer.kind === 'group-full') {

@@ -210,12 +210,18 @@ describe.each(ENGINES)('adding on %s', (kind) => {
 
     it('takes all of a call or none, and says how many wait', async () => {
       expect(await add(3, false, 'a', job('b', { priority: 1 }))).toEqual(stored());
-      expect(await add(3, false, 'c', 'd')).toEqual({ kind: 'queue-full', waiting: 2 });
+      const full = (waiting: number, ...ids: string[]) => ({
+        kind: 'queue-full',
+        waiting,
+        needNoRoom: new Set(ids),
+      });
+      expect(await add(3, false, 'c', 'd')).toEqual(full(2));
+      expect(await add(3, false, 'c', 'a', 'd', job('b', { priority: 1 }))).toEqual(full(2, 'a', 'b'));
       expect(await t.engine.admin.get(QUEUE, 'c')).toBeNull();
       expect(await add(3, false, 'c', 'a')).toEqual(stored({ a: 'waiting' }));
       expect(await add(3, false, 'a')).toEqual(stored({ a: 'waiting' }));
       expect(await add(3, false, job('later', { delayMs: 1_000 }))).toEqual(stored());
-      expect(await add(3, false, job('head', { lifo: true }))).toEqual({ kind: 'queue-full', waiting: 3 });
+      expect(await add(3, false, job('head', { lifo: true }))).toEqual(full(3));
       await t.claim(1);
       expect(await add(3, false, job('head', { lifo: true }))).toEqual(stored());
       expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
@@ -230,7 +236,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       await t.engine.promote(QUEUE, 5);
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 3 });
       expect(await add(1, false, 'b')).toEqual(stored({ b: 'waiting' }));
-      expect(await add(1, false, 'c')).toEqual({ kind: 'queue-full', waiting: 3 });
+      expect(await add(1, false, 'c')).toMatchObject({ kind: 'queue-full', waiting: 3 });
     });
 
     it('removes those that have waited longest, with an event', async () => {

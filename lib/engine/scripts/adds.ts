@@ -90,12 +90,21 @@ export const enqueue = defineScript({
   moreKeys: true,
   /** Or the workers to name in the next call. Then nothing has changed. */
   reply: (
-    raw: ['stored' | 'again', string] | ['stale'] | ['queue-full', number] | ['full', string, string, string],
+    raw:
+      | ['stored' | 'again', string]
+      | ['stale']
+      | ['queue-full', number, string]
+      | ['full', string, string, string, string],
   ): EnqueueAnswer | readonly string[] => {
     if (raw[0] === 'again') return lines(raw[1]);
-    if (raw[0] === 'queue-full') return { kind: 'queue-full', waiting: raw[1] };
-    if (raw[0] === 'full')
-      return { kind: 'group-full', group: raw[1].slice(2), size: Number(raw[2]), maxSize: Number(raw[3]) };
+    if (raw[0] === 'queue-full')
+      return { kind: 'queue-full', waiting: raw[1], needNoRoom: new Set(lines(raw[2])) };
+    if (raw[0] === 'full') {
+      const [, line, size, most, ids] = raw;
+      const group = line.slice(2);
+      const needNoRoom = new Set(lines(ids));
+      return { kind: 'group-full', group, size: Number(size), maxSize: Number(most), needNoRoom };
+    }
     return raw[0] === 'stored'
       ? { kind: 'stored', duplicates: lines(raw[1]).map(duplicate) }
       : { kind: 'stale' };

@@ -119,12 +119,14 @@ local function is_duplicate(id, body)
   return keyed[id] and is_kept_out(keyed[id]) or body and is_taken(id, state_of[id])
 end
 
--- The first group that would have more jobs than it may have.
+-- The first group that would have more jobs than it may have, with the duplicates of the call, which need no room.
 local function full_group()
-  local sizes, names = {}, {}
+  local sizes, names, free = {}, {}, {}
   for i, id in ipairs(grouped) do
     local name = ARGV[grouped_first + 4 * i - 2]
-    if not is_duplicate(id, grouped_there[i]) then
+    if is_duplicate(id, grouped_there[i]) then
+      free[#free + 1] = id
+    else
       if not sizes[name] then names[#names + 1] = name end
       sizes[name] = (sizes[name] or 0) + 1
     end
@@ -135,7 +137,7 @@ local function full_group()
     local most = limits_in(rules[i + 1], defaults).maxSize
     local number = most and redis.call('HGET', key_lines, name)
     local size = number and size_of_line(numbers_in(line_in(redis.call('HGET', key_lineStates, number)), tonumber(number))) or 0
-    if most and size + sizes[name] > most then return { 'full', name, tostring(size), tostring(most) } end
+    if most and size + sizes[name] > most then return { 'full', name, tostring(size), tostring(most), table.concat(free, '\n') } end
   end
 end
 local full = grouped_first <= grouped_last and full_group()
@@ -149,13 +151,13 @@ if arg_maxWaiting > 0 then
     check_types(key_dead, key_completed, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
     check_bodies()
   end
-  local new, waiting = 0, count_waiting()
+  local new, waiting, free = 0, count_waiting(), {}
   for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { grouped, grouped_there } }) do
     for i, id in ipairs(list[1]) do
-      if not is_duplicate(id, list[2][i]) then new = new + 1 end
+      if is_duplicate(id, list[2][i]) then free[#free + 1] = id else new = new + 1 end
     end
   end
-  if arg_dropOldest == 0 and new > 0 and waiting + new > arg_maxWaiting then return { 'queue-full', waiting } end
+  if arg_dropOldest == 0 and new > 0 and waiting + new > arg_maxWaiting then return { 'queue-full', waiting, table.concat(free, '\n') } end
 end
 
 local sooner, is_new_work, updated = false, false, {}
