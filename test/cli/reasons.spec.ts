@@ -70,6 +70,11 @@ describe('doctor shows why jobs wait', () => {
     const texts = (...args: Parameters<typeof queueFindings>) =>
       queueFindings(...args).map(({ text }) => text);
     expect(texts(queue, serving, [])).toEqual(['its oldest job has waited 11 m: add workers or concurrency']);
+    const text = "1 of 1 jobs of the shared limit 'openai' run";
+    const shared = { ...rate, of: 'shared', name: 'openai', reason: 'concurrency', text } as const;
+    expect(texts(queue, serving, [], [shared])).toEqual([
+      `its oldest job has waited 11 m: add workers or concurrency, unless it uses a shared limit that is used up: ${text}`,
+    ]);
     expect(texts(queue, serving, [rate])).toEqual([`3 jobs wait: ${rate.text}; godwit limits work`]);
     expect(texts({ ...queue, oldestWaitingMs: 1_000 }, serving, [rate])).toEqual(['3 waiting, 2 processes']);
   });

@@ -75,12 +75,13 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   const findings = [await roundTrips(context), await clock(context)];
   if (names.length === 0)
     findings.push(warn('queues', `none with the prefix ${context.prefix}; check --prefix`));
+  const shared = await sharedStops(context, names);
   const faults = new Map<string, Error>();
   const examineQueue = async (name: string) => {
     const queue = await inspector.info(name);
     const stops = queue.counts.waiting > 0 ? await stopsOf(context, queue) : [];
     return [
-      ...queueFindings(queue, servingOf(workers, name), stops),
+      ...queueFindings(queue, servingOf(workers, name), stops, shared),
       ...(await leases(context, name)),
       ...(await schedules(context, name, workers)),
       ...(values['deep'] === true ? [await audit(context, name)] : []),
@@ -90,7 +91,7 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   findings.push(...(await readEach(names, examineQueue, faults, 1)).flat());
   for (const [name, error] of faults)
     findings.push(fail(`queue ${name}`, `cannot be read: ${messageOf(error)}`));
-  findings.push(...(await sharedLimits(context, names)), ...workerFindings(workers));
+  findings.push(...sharedFindings(shared), ...workerFindings(workers));
   return findings;
 }
 
@@ -146,13 +147,16 @@ async function stopsOf({ inspector }: Context, { name, oldestWaitingMs }: QueueI
   return groups.filter(({ waiting }) => waiting > 0).flatMap((group) => reasonOf(group) ?? []);
 }
 
-/** Which queues use a shared limit is in the code of the applications, so it is not reported with a queue. */
-async function sharedLimits({ inspector }: Context, names: readonly string[]): Promise<Finding[]> {
+/** The shared limits that let no job start now. */
+async function sharedStops({ inspector }: Context, names: readonly string[]): Promise<HoldReason[]> {
   const [first] = names;
   if (first === undefined) return [];
-  const all = await inspector.queue(first).limits.listShared();
-  return all
-    .flatMap((limit) => reasonOf(limit) ?? [])
+  return (await inspector.queue(first).limits.listShared()).flatMap((limit) => reasonOf(limit) ?? []);
+}
+
+/** Which queues use a shared limit is in the code of the applications, so it is not reported with a queue. */
+function sharedFindings(shared: readonly HoldReason[]): Finding[] {
+  return shared
     .filter(isStop)
     .map(({ name, text }) => warn(`limit ${name}`, `${text}: jobs of all queues that use it wait`));
 }
@@ -166,8 +170,22 @@ function isStop({ reason }: HoldReason): boolean {
   return reason !== 'rate' && reason !== 'concurrency';
 }
 
-/** @param stops the limits that keep its jobs from starting now. */
-export function queueFindings(queue: QueueInfo, serving: Serving, stops: readonly HoldReason[]): Finding[] {
+/** Which queues use a shared limit is not known here. */
+function sharedText(shared: readonly HoldReason[]): string {
+  const texts = shared.map(({ text }) => text).join(', ');
+  return texts === '' ? '' : `, unless it uses a shared limit that is used up: ${texts}`;
+}
+
+/**
+ * @param stops the limits that keep its jobs from starting now.
+ * @param shared the shared limits that let no job start now.
+ */
+export function queueFindings(
+  queue: QueueInfo,
+  serving: Serving,
+  stops: readonly HoldReason[],
+  shared: readonly HoldReason[] = [],
+): Finding[] {
   const { name, counts, paused, oldestWaitingMs } = queue;
   const { processes } = serving;
   const what = `queue ${name}`;
@@ -193,7 +211,10 @@ export function queueFindings(queue: QueueInfo, serving: Serving, stops: readonl
     findings.push(warn(what, `${jobsWait(counts.waiting)}: ${stop.text}; godwit ${command} ${name}`));
   } else if (findings.length === 0 && isLate(oldestWaitingMs))
     findings.push(
-      warn(what, `its oldest job has waited ${age(oldestWaitingMs)}: add workers or concurrency`),
+      warn(
+        what,
+        `its oldest job has waited ${age(oldestWaitingMs)}: add workers or concurrency${sharedText(shared)}`,
+      ),
     );
   if (counts.dead > 0) findings.push(warn(what, `${counted(counts.dead, 'dead job')}; godwit dead ${name}`));
   return findings.length > 0
