@@ -89,7 +89,8 @@ function replicationWarnings(field: Field, info: string, asked: number): ServerW
   return [{ code: 'too-few-replicas', message }];
 }
 
-function atLeast(version: string, [major, minor]: [number, number]): boolean {
+/** Whether a version such as `7.0.15` is this one or a later one. */
+export function atLeast(version: string, [major, minor]: [number, number]): boolean {
   const [a = 0, b = 0] = version.split('.').map(Number);
   return a > major || (a === major && b >= minor);
 }

@@ -1,5 +1,6 @@
 import '../../engine/redis-engine.js';
 import { allScripts } from '../../engine/script.js';
+import { atLeast } from '../../engine/wire/server-check.js';
 import { DONE, type Command } from './context.js';
 import { UsageError } from './usage-error.js';
 
@@ -97,7 +98,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
     ...SENT.listing,
     ...(works ? [...SENT.working, ...SENT.repairing] : []),
     ...(cluster ? SENT.cluster : []),
-    ...(atLeast72(redis) ? SENT.since72 : []),
+    ...(atLeast(redis, [7, 2]) ? SENT.since72 : []),
     ...scripts.flatMap(({ text }) => commandsOf(text)),
   ]);
   return [
@@ -119,9 +120,4 @@ export function commandsOf(text: string): string[] {
   if (named.length !== calls.length)
     throw new Error('a script calls a command that it does not name in place');
   return named.map(([, command, sub]) => [command, sub].filter(Boolean).join('|').toLowerCase());
-}
-
-function atLeast72(version: string): boolean {
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  return major > 7 || (major === 7 && minor >= 2);
 }
