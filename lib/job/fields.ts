@@ -222,7 +222,7 @@ export function unknownField(
   words: Readonly<Record<string, string>> = {},
 ): InvalidOptionError {
   if (Object.hasOwn(words, field)) return notAnOption(path, field, words[field]!);
-  // `queues` is a typing error where `queue` is an option.
+  // `queues` is a typing error if `queue` is an option.
   if (Object.hasOwn(ELSEWHERE, field) && !known.some((one) => `${one}s` === field))
     return notAnOption(path, field, ELSEWHERE[field]!);
   return misspeltField(path, field, known);

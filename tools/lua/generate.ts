@@ -9,7 +9,7 @@ import type { Linked, LinkedLine } from './link.js';
 const SCRIPTS = new URL('../../lib/engine/scripts/', import.meta.url);
 const OUT = new URL('generated.ts', SCRIPTS);
 
-/** Every piece of text that stands together in its file, as `file.line.count`. */
+/** Every group of adjacent lines of a file that the script contains, as `file.line.count`. */
 function sourcesOf(lines: readonly LinkedLine[], files: string[]): string {
   const pieces: [file: number, line: number, count: number][] = [];
   for (const { file, line } of lines) {

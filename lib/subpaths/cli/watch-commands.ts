@@ -332,7 +332,10 @@ const top: Command = {
   },
 };
 
-/** Columns that `top` leaves out on a narrow terminal, the first one first. A line that wraps would push out the head. */
+/**
+ * Columns that `top` leaves out on a narrow terminal, the first one first. A line that wraps would push the heading off the
+ * screen.
+ */
 const LESS_NEEDED = ['DELAYED', 'OLDEST', 'WORKERS', 'PROCESS', 'ATTEMPT', 'ID', 'ACTIVE'];
 
 /** A table without the columns for which the screen is too narrow. */
