@@ -7,7 +7,7 @@ import type { SettledRun } from '#lib/job/outcome.js';
 import { completed, dead, FAILURE, kept, released, retried, snoozed } from '../scripts/support.js';
 import { command, fate, type ModelCommand } from './command.js';
 import { corruptions } from './corruptions.js';
-import { addItems, addKeyed, freeKeys } from './keyed-commands.js';
+import { addAgain, addItems, addKeyed, freeKeys } from './keyed-commands.js';
 import {
   charge,
   report,
@@ -20,6 +20,7 @@ import {
 } from './limit-commands.js';
 import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE, type Fate } from './rig.js';
 import { MOMENT, withoutClock, type Scene } from './scene.js';
+import { membersOf } from './state.js';
 
 /** Two made ids have one letter, one has another; the order of bytes and that of UTF-16 differ among the last. */
 const IDS = [
@@ -37,6 +38,8 @@ const NEVER_ADDED = 'never added';
 const NAMES = ['work', 'mail', 'constructor'];
 
 const id = fc.constantFrom(...IDS);
+/** A job by its id, or one of those in the store by its number, also one with a generated id. */
+const anyJob = fc.oneof(id, fc.nat({ max: 30 }));
 const name = fc.constantFrom(...NAMES);
 const speaker = fc.nat({ max: 2 });
 const limit = fc.constantFrom(0, 1, 2, 100);
@@ -300,6 +303,11 @@ const wake = command('wake', fc.constant(null), async (scene) => {
 
 // --------------------------------------------------------------------------------------------------------------- people
 
+function jobOf({ state }: Scene, job: string | number): string {
+  const ids = membersOf(state, 'jobs');
+  return typeof job === 'string' ? job : (ids[job % ids.length] ?? NEVER_ADDED);
+}
+
 const match = fc.record({
   name: maybe(name),
   reason: maybe(fc.constantFrom('unrecoverable', 'expired', 'stalled')),
@@ -307,53 +315,65 @@ const match = fc.record({
   newerThanMs: maybe(ageMs),
 });
 const choice = fc.oneof(
-  fc.record({ ids: fc.uniqueArray(id, { minLength: 1, maxLength: 3 }) }),
+  fc.record({ jobs: fc.uniqueArray(anyJob, { minLength: 1, maxLength: 3 }) }),
   fc.record({ limit }),
   fc.tuple(match, limit).map(([asked, most]) => ({ ...asked, limit: most })),
 );
 
 const onJob = (['remove', 'promoteNow'] as const).map((verb) =>
-  command(verb, fc.record({ id, fate }), (scene, drawn) =>
-    scene.both<unknown>((engine) => engine.admin[verb](QUEUE, drawn.id), { fate: drawn.fate }),
-  ),
+  command(verb, fc.record({ job: anyJob, fate }), (scene, drawn) => {
+    const of = jobOf(scene, drawn.job);
+    return scene.both<unknown>((engine) => engine.admin[verb](QUEUE, of), { fate: drawn.fate });
+  }),
 );
 const update = command(
   'update',
   fc.record({
-    id,
+    job: anyJob,
     data: maybe(fc.constantFrom('1', '"two"')),
     delayMs: maybe(fc.constantFrom(0, 1, 2_000, 30_000)),
     priority: maybe(fc.constantFrom(0, 1, 7)),
     fate,
   }),
-  async (scene, { fate: drawnFate, ...drawn }) => {
-    const call = Object.fromEntries(Object.entries(drawn).filter(([, value]) => value !== undefined));
-    await scene.both((engine) => engine.admin.update(QUEUE, call as typeof drawn & { id: string }), {
-      fate: drawnFate,
-    });
+  async (scene, { fate: drawnFate, job, ...drawn }) => {
+    const changes = Object.fromEntries(Object.entries(drawn).filter(([, value]) => value !== undefined));
+    const call = { id: jobOf(scene, job), ...(changes as typeof drawn) };
+    await scene.both((engine) => engine.admin.update(QUEUE, call as never), { fate: drawnFate });
   },
 );
 const cancel = command(
   'cancel',
-  fc.record({ id, reason: fc.constantFrom('a reason', '__proto__'), fate }),
-  (scene, drawn) =>
-    scene.both((engine) => engine.admin.cancel(QUEUE, drawn.id, drawn.reason), { fate: drawn.fate }),
+  fc.record({ job: anyJob, reason: fc.constantFrom('a reason', '__proto__'), fate }),
+  (scene, drawn) => {
+    const of = jobOf(scene, drawn.job);
+    return scene.both((engine) => engine.admin.cancel(QUEUE, of, drawn.reason), { fate: drawn.fate });
+  },
 );
 const [pause, resume] = (['pause', 'resume'] as const).map((verb) =>
   command(verb, fate, (scene, drawn) => scene.both((engine) => engine.admin[verb](QUEUE), { fate: drawn })),
 ) as [fc.Arbitrary<ModelCommand>, fc.Arbitrary<ModelCommand>];
 const onDead = (['retryDead', 'removeDead'] as const).map((verb) =>
-  command(verb, fc.record({ which: choice, fate }), (scene, drawn) =>
-    scene.both<unknown>((engine) => engine.upkeep[verb](QUEUE, drawn.which as never), { fate: drawn.fate }),
-  ),
+  command(verb, fc.record({ which: choice, fate }), (scene, { which, fate: drawnFate }) => {
+    const asked = 'jobs' in which ? { ids: [...new Set(which.jobs.map((job) => jobOf(scene, job)))] } : which;
+    return scene.both<unknown>((engine) => engine.upkeep[verb](QUEUE, asked as never), { fate: drawnFate });
+  }),
 );
 const many = fc.array(id, { minLength: 1, maxLength: 5 });
+/** Redis asks again for a job before the first one of the list, so its event would come later than in memory. */
+function asListed({ state }: Scene, ids: readonly string[]): readonly string[] {
+  const line = membersOf(state, 'wait');
+  return ids.toSorted((a, b) => line.indexOf(a) - line.indexOf(b));
+}
 /** In several steps, each of which might be lost, so none is lost here, and in `clean`. */
 const onMany = [
-  command('remove-all', many, (scene, ids) => scene.both((engine) => engine.admin.removeAll(QUEUE, ids))),
-  command('cancel-all', many, (scene, ids) =>
-    scene.both((engine) => engine.admin.cancelAll(QUEUE, ids, 'all')),
-  ),
+  command('remove-all', many, (scene, ids) => {
+    const listed = asListed(scene, ids);
+    return scene.both((engine) => engine.admin.removeAll(QUEUE, listed));
+  }),
+  command('cancel-all', many, (scene, ids) => {
+    const listed = asListed(scene, ids);
+    return scene.both((engine) => engine.admin.cancelAll(QUEUE, listed, 'all'));
+  }),
 ];
 const clean = command(
   'clean',
@@ -479,6 +499,7 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
       addKeyed,
       addItems,
       addItems,
+      addAgain,
       cancel,
       ...asks,
       pause,
@@ -529,9 +550,11 @@ export function sequencesOfLimits(
     setShared,
     reportShared,
     freeKeys,
+    addAgain,
     recovery,
     release,
     cancel,
+    update,
     ask,
   ];
   const rare = [

@@ -1,14 +1,17 @@
 import * as fc from 'fast-check';
 import type { EnqueueJob, KeyClaim } from '#lib/contract/engine.js';
-import { encodeBody } from '#lib/job/job-record.js';
+import { bodyAgain, decodeBody, encodeBody } from '#lib/job/job-record.js';
 import { command, fate } from './command.js';
-import { QUEUE } from './rig.js';
+import { QUEUE, type Fate } from './rig.js';
+import type { Scene } from './scene.js';
+import { membersOf, valuesOf } from './state.js';
 
 const CLAIMS: readonly Omit<KeyClaim, 'digest'>[] = [
   { forMs: 0, states: ['waiting', 'delayed', 'active'], on: 'skip', delayMs: 0, longestMs: 0 },
   { forMs: 0, states: ['waiting', 'delayed', 'active'], on: 'keepLast', delayMs: 0, longestMs: 0 },
   { forMs: 0, states: ['waiting', 'delayed', 'active'], on: 'keepLast', delayMs: 0, longestMs: 0 },
   { forMs: 0, states: ['waiting', 'delayed'], on: 'replace', delayMs: 0, longestMs: 0 },
+  { forMs: 0, states: ['waiting', 'delayed', 'active', 'dead'], on: 'replace', delayMs: 0, longestMs: 0 },
   { forMs: 0, states: ['dead', 'completed', 'cancelled'], on: 'skip', delayMs: 0, longestMs: 0 },
   { forMs: 5_000, states: [], on: 'skip', delayMs: 0, longestMs: 0 },
 ];
@@ -17,40 +20,66 @@ const DEBOUNCES: readonly Omit<KeyClaim, 'digest'>[] = [
   { forMs: 0, states: ['delayed'], on: 'debounce', delayMs: 2_000, longestMs: 3_000 },
 ];
 
+/** What the adds of this file share. */
+const calls = {
+  lane: fc.nat({ max: 1 }),
+  bound: fc.constantFrom(undefined, undefined, undefined, false, true),
+  fate,
+};
+/** Many, so that a claim meets several at once. */
+const group = fc.option(
+  fc.nat({ max: 19 }).map((n) => `g${n}`),
+  { nil: undefined, freq: 2 },
+);
+
+async function addOf(
+  scene: Scene,
+  drawn: { lane: number; bound: boolean | undefined; fate: Fate },
+  jobs: readonly EnqueueJob[],
+): Promise<void> {
+  const lane = scene.lanes[drawn.lane]!;
+  const maxWaiting = drawn.bound === undefined ? undefined : { limit: 3, dropOldest: drawn.bound };
+  const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, maxWaiting, jobs };
+  scene.past.push((engine) => engine.enqueue(QUEUE, call));
+  await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
+}
+
+/** A part of generated ids, in their order. */
+const nextPart = (scene: Scene) => (scene.made++).toString(36).padStart(4, '0');
+
 /** Jobs with keys. Their ids are generated; one key is used by one job at a time. */
 export const addKeyed = command(
   'add with keys',
   fc.record({
-    lane: fc.nat({ max: 1 }),
+    ...calls,
     claims: fc.uniqueArray(
       fc.record({
         nth: fc.nat({ max: CLAIMS.length + DEBOUNCES.length - 1 }),
         key: fc.nat({ max: 1 }),
         priority: fc.constantFrom(undefined, undefined, 3),
+        group,
       }),
       { minLength: 1, maxLength: 3, selector: ({ nth, key }) => (nth < CLAIMS.length ? key : key + 2) },
     ),
-    fate,
   }),
   async (scene, { claims, ...drawn }) => {
-    const lane = scene.lanes[drawn.lane]!;
-    const jobs = claims.map(({ nth, key, priority }): EnqueueJob => {
+    const jobs = claims.map(({ nth, key, priority, group: its }): EnqueueJob => {
       const claim = [...CLAIMS, ...DEBOUNCES][nth]!;
       // A debounce shares its key with no other kind of key.
-      const digest = `${claim.on === 'debounce' ? 'debounced' : 'unique'} ${key}`;
-      const of = (scene.made++).toString(36).padStart(4, '0');
+      const isUnique = claim.on !== 'debounce';
+      const digest = `${isUnique ? 'unique' : 'debounced'} ${key}`;
+      const of = nextPart(scene);
+      const options = { ...(priority && { priority }), ...(its && { group: its }) };
       return {
         id: `0mwtqbbga5wm6p${of}${of.endsWith('z') ? 'Z' : 'A'}`,
         name: 'work',
-        body: encodeBody('work', scene.now, { digest, ...(priority && { priority }) }, `{"of":"${of}"}`),
+        body: encodeBody('work', scene.now, { digest, isUnique, ...options }, `{"of":"${of}"}`),
         unique: { digest, ...claim },
-        ...(priority && { priority }),
+        ...options,
         ...(claim.delayMs > 0 && { delayMs: claim.delayMs }),
       };
     });
-    const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, jobs };
-    scene.past.push((engine) => engine.enqueue(QUEUE, call));
-    await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
+    await addOf(scene, drawn, jobs);
   },
 );
 
@@ -58,24 +87,24 @@ export const addKeyed = command(
 export const addItems = command(
   'add items',
   fc.record({
-    lane: fc.nat({ max: 1 }),
+    ...calls,
     items: fc.array(
       fc.record({
         key: fc.nat({ max: 1 }),
         text: fc.constantFrom('1', '{"a":[2]}', `"${'x'.repeat(40)}"`),
         priority: fc.constantFrom(undefined, undefined, 3),
+        group: fc.constantFrom(undefined, undefined, undefined, 'g1'),
       }),
       { minLength: 1, maxLength: 6 },
     ),
-    fate,
   }),
   async (scene, { items, ...drawn }) => {
-    const lane = scene.lanes[drawn.lane]!;
-    const jobs = items.map(({ key, text, priority }): EnqueueJob => {
-      const digest = `items ${key}`;
-      const of = (scene.made++).toString(36).padStart(4, '0');
+    const jobs = items.map(({ key, text, priority, group: its }): EnqueueJob => {
+      const digest = `items ${key}${its ?? ''}`;
+      const of = nextPart(scene);
       const delayMs = key === 0 ? 2_000 : 3_000;
-      const options = { items: 1, digest, delayMs: 3_000, ...(priority && { priority }) };
+      const place = { ...(priority && { priority }), ...(its && { group: its }) };
+      const options = { items: 1, digest, delayMs: 3_000, ...place };
       return {
         id: `0mwtqbbga5wm6p${of}${of.endsWith('z') ? 'Z' : 'A'}`,
         name: 'work',
@@ -90,13 +119,35 @@ export const addItems = command(
           most: 4,
           mostBytes: 90,
         },
-        ...(priority && { priority }),
+        ...place,
         delayMs,
       };
     });
-    const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, jobs };
-    scene.past.push((engine) => engine.enqueue(QUEUE, call));
-    await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
+    await addOf(scene, drawn, jobs);
+  },
+);
+
+/** A job that has ended runs again, as `queue.retry` adds it. */
+export const addAgain = command(
+  'add again',
+  fc.record({ ...calls, nth: fc.nat({ max: 2 }) }),
+  async (scene, { nth, ...drawn }) => {
+    const id = membersOf(scene.state, 'completed')[nth];
+    const body = id === undefined ? undefined : valuesOf(scene.state, 'jobs').get(id);
+    if (id === undefined || body === undefined) return;
+    const { name, options } = decodeBody(body)!;
+    const { digest, isUnique, priority, group: its } = options;
+    const claim = { on: 'again' as const, forMs: 0, states: [], delayMs: 0, longestMs: 0 };
+    const job: EnqueueJob = {
+      id,
+      name,
+      body: bodyAgain(body, scene.now),
+      hasOwnId: true,
+      ...(priority && { priority }),
+      ...(its !== undefined && { group: its }),
+      ...(isUnique && { unique: { ...claim, digest: digest! } }),
+    };
+    await addOf(scene, drawn, [job]);
   },
 );
 
