@@ -236,6 +236,17 @@ describe('addAndWait, without running workers', () => {
     await expect(queue.addAndWait('late', {})).rejects.toThrow("queue 'work' is paused");
   });
 
+  it('rejects if the existing job was cancelled and is kept', async () => {
+    const { queue } = await setBench({ handlers: { work: { count: () => 1 } } });
+    const options = { id: 'c', idHeldBy: ['cancelled'], retention: { cancelled: '1h' } } as const;
+    await queue.add('count', {}, options);
+    await queue.cancel('c', 'not needed');
+    await expect(queue.addAndWait('count', {}, options)).rejects.toMatchObject({
+      reason: 'cancelled',
+      message: expect.stringContaining('not needed'),
+    });
+  });
+
   it('for an existing job waits for that one', async () => {
     let runs = 0;
     const { queue } = await setBench({ handlers: { work: { count: () => (runs += 1) } } });

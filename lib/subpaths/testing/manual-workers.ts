@@ -361,6 +361,8 @@ export class ManualWait implements EndWait {
       // oxlint-disable-next-line no-await-in-loop -- one step after the other
       const job = await bench.engine.admin.get(queue, id);
       if (!job) throw await this.gone(ran);
+      if (job.state === 'cancelled')
+        throw new JobFailedError(queue, id, 'cancelled', job.cancelReason ?? 'no reason is known');
       if (job.state === 'completed') {
         const result = resultOf(queue, job);
         if ('error' in result) throw result.error;
