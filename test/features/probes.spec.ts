@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { QueueProbes, QueueProbesModule, type QueueProbesOptions } from '#lib/subpaths/probes.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueMetrics, QueueMetricsModule } from '#lib/subpaths/prometheus.js';
+import type { LinkEvent } from '#lib/contract/engine.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
@@ -141,6 +142,28 @@ describe('/scale/<queue>', () => {
   });
 });
 
+it('names the servers in the order of their configurations, whichever was lost first', () => {
+  let linked: (event: LinkEvent) => void = () => undefined;
+  const engine = {
+    onLink: (listener: typeof linked) => void (linked = listener),
+    processes: { server: null },
+  };
+  const runtime = { state: 'running', workers: [] };
+  const probes = new QueueProbes(
+    { port: false, host: '' },
+    runtime as never,
+    {} as never,
+    engine as never,
+    undefined,
+  );
+  for (const config of ['b', '', 'a']) linked({ role: 'command', state: 'down', config });
+  expect(probes.notReady.slice(1)).toEqual([
+    'Redis is not connected',
+    "Redis of forRoot('a') is not connected",
+    "Redis of forRoot('b') is not connected",
+  ]);
+});
+
 describe('a Redis that goes away', () => {
   const server = useServer();
   const second = useServer();
@@ -185,11 +208,11 @@ describe('a Redis that goes away', () => {
     await server.restart();
     await until(() => reasons() === "Redis of forRoot('billing') is not connected", PATIENT);
     const page = await app.get(QueueMetrics).text();
-    expect(page.match(/^godwit_redis_.*role="command".*$/gm)).toEqual([
-      'godwit_redis_up{role="command",config=""} 1',
-      'godwit_redis_up{role="command",config="billing"} 0',
+    expect(page.match(/^godwit_redis_.*role="command".*$/gm)!.toSorted()).toEqual([
       'godwit_redis_reconnects_total{role="command",config=""} 1',
       'godwit_redis_reconnects_total{role="command",config="billing"} 0',
+      'godwit_redis_up{role="command",config=""} 1',
+      'godwit_redis_up{role="command",config="billing"} 0',
     ]);
     await second.restart();
     await until(() => reasons() === '', PATIENT);

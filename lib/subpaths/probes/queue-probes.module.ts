@@ -63,8 +63,8 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
   private timer: NodeJS.Timeout | undefined;
   private bootstrapped = false;
   private listensAt: number | null = null;
-  /** By configuration: whether its connection for commands is up. Empty until one has been opened or has failed. */
-  private readonly links = new Map<string | undefined, boolean>();
+  /** By configuration, '' for the default one: whether its connection for commands is up. Empty until one has been opened or has failed. */
+  private readonly links = new Map<string, boolean>();
 
   /** @internal */
   constructor(
@@ -93,7 +93,7 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
     const isQuiet = workers.length > 0 && workers.every((one) => one.state === 'quiet');
     const state = isQuiet ? 'quiet' : this.runtime.state;
     const isConnected = this.links.size > 0 || this.engine.processes.server !== null;
-    const away = [...this.links].flatMap(([config, isUp]) => (isUp ? [] : [config]));
+    const away = [...this.links].flatMap(([config, isUp]) => (isUp ? [] : [config])).toSorted();
     return [
       ...(this.bootstrapped ? [] : ['the application is starting']),
       ...(state === 'running' ? [] : [`the workers are ${state}`]),
@@ -130,7 +130,7 @@ export class QueueProbes implements OnModuleInit, OnApplicationBootstrap, OnAppl
   }
 
   private linked({ role, state, config }: LinkEvent): void {
-    if (role === 'command') this.links.set(config, state === 'up');
+    if (role === 'command') this.links.set(config ?? '', state === 'up');
   }
 
   private touch(): void {
