@@ -24,6 +24,11 @@ export interface LimitState {
   readonly breaker: BreakerState | null;
   /** In a group with strict order: the job that must end before the next one starts. Null if there is none. */
   readonly holder: string | null;
+  /**
+   * Queues of the workers that have places of this shared limit, wait for one, or have asked for one within a lease. In no particular
+   * order, and with repetitions. Empty for all other limits.
+   */
+  readonly users: readonly string[];
 }
 
 /** The limits of a queue, and the number of its groups. */

@@ -169,6 +169,7 @@ function stateOf({
   running,
   breaker,
   holder,
+  users,
 }: RawLimit): LimitState {
   const { code, live } = parts === '' ? {} : (JSON.parse(parts) as { code?: LimitRule; live?: LimitRule });
   return {
@@ -183,6 +184,7 @@ function stateOf({
     running,
     breaker: breaker === '' ? null : breaker,
     holder: holder === '' ? null : holder,
+    users,
   };
 }
 

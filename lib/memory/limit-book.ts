@@ -258,6 +258,7 @@ export class LimitBook {
       .map((field) => ({
         ...this.stateOf(field),
         running: this.shares.running(field.slice(2), this.queue.now),
+        users: this.shares.users(field.slice(2), this.queue.now),
       }));
   }
 
@@ -299,6 +300,7 @@ export class LimitBook {
       running: line ? this.runningOf(line) : field === 'q' ? this.slots.size : 0,
       breaker: rule.breaker ? stateOfBreaker(use, this.queue.now) : null,
       holder: line && rule.order === 'strict' ? this.holderIn(line) : null,
+      users: [],
     };
   }
 

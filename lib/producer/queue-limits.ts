@@ -143,19 +143,19 @@ export class QueueLimits {
   ) {}
 
   /**
-   * The limits of the queue, of all groups and of job names, and the shared limits that the queue uses. Limits of single groups
-   * are in `queue.groups()`.
+   * The limits of the queue, of all groups and of job names, and the shared limits that the queue or one of its workers uses.
+   * Limits of single groups are in `queue.groups()`.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async list(): Promise<LimitInfo[]> {
     const { limits } = this.engine;
     const { uses = [] } = this.options;
-    const [own, shared] = await Promise.all([
-      limits.list(this.queue),
-      uses.length > 0 ? limits.shared(this.queue) : [],
-    ]);
-    const used = shared.filter(({ field: one }) => uses.includes(one.slice(2)));
+    const [own, shared] = await Promise.all([limits.list(this.queue), limits.shared(this.queue)]);
+    // Another process works on the queue, and this one may not know its options, for example `godwit serve`.
+    const used = shared.filter(
+      ({ field: one, users }) => uses.includes(one.slice(2)) || users.includes(this.queue),
+    );
     return [...own, ...used].map(infoOf);
   }
 

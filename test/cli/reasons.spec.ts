@@ -5,10 +5,11 @@ import { standardOutput } from '#lib/subpaths/cli/output.js';
 import { page } from '#lib/subpaths/cli/watch-commands.js';
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import type { Queue } from '#lib/producer/queue.js';
+import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { createInspector } from '#lib/subpaths/inspector.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { until } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 import { runOn } from './support.js';
 
 const redis = useRedis();
@@ -36,6 +37,34 @@ describe('doctor shows why jobs wait', () => {
       /^warn +queue work +1 job waits: the queue is held for 3[\d.]+ s; godwit limits work$/m,
     );
     expect(out).toMatch(/^warn +limit openai +the shared limit 'openai' is held for 3[\d.]+ s: jobs of all/m);
+  });
+
+  it('a shared limit that only the workers of the queue know, also with the command job', async () => {
+    const gate = latch('the end of the first job');
+    const { queue, get } = await booted({
+      handlers: { x: () => gate.promise },
+      queue: { uses: ['openai'] },
+      root: { limits: { openai: { concurrency: 1 } } },
+    });
+    await queue.addBulk(['a', 'b'].map((id) => ({ name: 'x', data: null, options: { id } })));
+    await until(async () => (await queue.counts()).active === 1, PATIENT);
+    await until(async () => (await get(QueueInspector).workers()).length === 1, PATIENT);
+    const reasons = async () =>
+      [...(await run('job', 'work', 'b')).out.matchAll(/^waits because +(.*)$/gm)].map((one) => one[1]);
+    expect(await reasons()).toEqual(["1 of 1 jobs of the shared limit 'openai' run"]);
+    await queue.limits.shared('openai').hold('1h');
+    await queue.limits.shared('unused').set({ concurrency: 1 });
+    await queue.limits.shared('unused').hold('1h');
+    const held = /^the shared limit 'openai' is held for 3[\d.]+ s$/;
+    expect(await reasons()).toEqual([expect.stringMatching(held)]);
+    expect((await run('doctor')).out).toMatch(
+      /^warn +queue work +1 job waits: the shared limit 'openai' is held for 3[\d.]+ s; godwit limits work$/m,
+    );
+    expect((await run('limits', 'work')).out.match(/^shared \w+/gm)).toEqual([
+      'shared openai',
+      'shared unused',
+    ]);
+    gate.open();
   });
 
   it('an open circuit breaker, not too few workers', async () => {
@@ -70,11 +99,6 @@ describe('doctor shows why jobs wait', () => {
     const texts = (...args: Parameters<typeof queueFindings>) =>
       queueFindings(...args).map(({ text }) => text);
     expect(texts(queue, serving, [])).toEqual(['its oldest job has waited 11 m: add workers or concurrency']);
-    const text = "1 of 1 jobs of the shared limit 'openai' run";
-    const shared = { ...rate, of: 'shared', name: 'openai', reason: 'concurrency', text } as const;
-    expect(texts(queue, serving, [], [shared])).toEqual([
-      `its oldest job has waited 11 m: add workers or concurrency, unless it uses a shared limit that is used up: ${text}`,
-    ]);
     expect(texts(queue, serving, [rate])).toEqual([`3 jobs wait: ${rate.text}; godwit limits work`]);
     expect(texts({ ...queue, oldestWaitingMs: 1_000 }, serving, [rate])).toEqual(['3 waiting, 2 processes']);
   });

@@ -88,7 +88,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ want: 3 })).toMatchObject({ granted: 3 });
     await ask({ kept: 1 });
     await ask({ kept: 1 });
-    expect(await t.engine.limits.shared(QUEUE)).toMatchObject([{ field: 's:api', left: 3 }]);
+    expect(await t.engine.limits.shared(QUEUE)).toMatchObject([{ field: 's:api', left: 3, users: [QUEUE] }]);
     expect(await ask({ want: 9, seq: 2 })).toMatchObject({ granted: 3 });
   });
 
@@ -107,7 +107,11 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ want: 4 }, OTHER)).toEqual({ ...nothing, granted: 1 });
     expect(await ask({ want: 1, running: 1 }, OTHER)).toMatchObject({ granted: 1 });
     await ask({ kept: 1, running: 1 }, OTHER);
-    expect(await t.engine.limits.shared(QUEUE)).toMatchObject([{ running: 3 }]);
+    const [state] = await t.engine.limits.shared(QUEUE);
+    expect({ ...state, users: state!.users.toSorted() }).toMatchObject({
+      running: 3,
+      users: [QUEUE, OTHER].toSorted(),
+    });
     expect(await ask({ want: 2, seq: 2, running: 1 }, OTHER)).toMatchObject({ granted: 0 });
     expect(await ask({ running: 1 })).toEqual({ ...nothing, granted: 0, woken: [OTHER] });
     expect(await ask({ want: 2, seq: 3, running: 1 }, OTHER)).toMatchObject({ granted: 1 });

@@ -11,7 +11,7 @@ local function tell(field, number, base)
   local rule, state = limits_in(text, base), redis.call('HGET', key_limitStates, field)
   local blocked, _, mark, till = limit_state(state)
   local left, next_in = rate_room(rule, state, now, 9007199254740991)
-  local waiting, running, holder = 0, 0, nil
+  local waiting, running, holder, users = 0, 0, nil, ''
   if number then
     local line = line_in(redis.call('HGET', key_lineStates, line_text(number)))
     waiting = line and size_of_line(numbers_in(line, number)) or 0
@@ -21,10 +21,11 @@ local function tell(field, number, base)
     running = redis.call('ZCARD', key_slots)
   elseif string.sub(field, 1, 2) == 's:' then
     running = select(2, shares_in(redis.call('HGET', key_shares, string.sub(field, 3)), now))
+    users = users_of(string.sub(field, 3), now)
   end
   found[#found + 1] = { field, text or '', cjson.encode(rule), math.max(0, math.ceil(blocked - now)),
     rule.rate and string.format('%.0f', left) or '', left < 1 and math.ceil(next_in) or 0, waiting, running,
-    rule.breaker and (mark == '!' and till > now and 'open' or mark ~= '' and 'half-open' or 'closed') or '', holder or '' }
+    rule.breaker and (mark == '!' and till > now and 'open' or mark ~= '' and 'half-open' or 'closed') or '', holder or '', users }
 end
 
 local cursor, groups = '0', { ready = 0, resting = 0 }

@@ -3,7 +3,10 @@ import { lines } from '../codec/replies.js';
 import { LETTERED_JOBS, LINE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
-type RowLimits = readonly [string, string, string, number, string, number, number, number, string, string];
+type RowLimits = readonly [
+  ...[field: string, parts: string, rule: string, blockedForMs: number, left: string, nextInMs: number],
+  ...[waiting: number, running: number, breaker: string, holder: string, users: string],
+];
 
 /** One current limit: the field, its parts, and the rule that results from them, as JSON. */
 export interface RawLimit {
@@ -20,6 +23,7 @@ export interface RawLimit {
   readonly breaker: '' | BreakerState;
   /** Empty if no job keeps a group with strict order from starting the next one. */
   readonly holder: string;
+  readonly users: readonly string[];
 }
 
 export const limits = defineScript({
@@ -31,7 +35,19 @@ export const limits = defineScript({
     cursor,
     groups: { ready, resting },
     found: rows.map(
-      ([field, parts, rule, blockedForMs, left, nextInMs, waiting, running, breaker, holder]): RawLimit => ({
+      ([
+        field,
+        parts,
+        rule,
+        blockedForMs,
+        left,
+        nextInMs,
+        waiting,
+        running,
+        breaker,
+        holder,
+        users,
+      ]): RawLimit => ({
         field,
         parts,
         rule,
@@ -42,6 +58,7 @@ export const limits = defineScript({
         running,
         breaker: breaker as RawLimit['breaker'],
         holder,
+        users: lines(users.trimEnd()),
       }),
     ),
   }),

@@ -15,13 +15,6 @@ end
 
 for i = sharedEvents_first, sharedEvents_last, 3 do write_event(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])) end
 
--- The queues of workers that have places of a shared limit or wait for one, one per line.
-local function users_of(limit)
-  local users = redis.call('HGET', key_shares, 'w:' .. limit) or ''
-  for _, row in ipairs(shares_in(redis.call('HGET', key_shares, limit), now)) do users = users .. row.queue .. '\n' end
-  return users
-end
-
 for i = reports_first, reports_last, 5 do
   local field, completed, failed = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
   local retries, firsts = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
@@ -44,7 +37,7 @@ for i = reports_first, reports_last, 5 do
       local number = kind == 'n:' and numbers_of({ field })[field]
       if number then flag_limits('bn') end
       if kind == 's:' then
-        users = users_of(string.sub(field, 3))
+        users = users_of(string.sub(field, 3), now)
       elseif change == 'opened' then
         write_event('breakerOpened', field, breaker.openFor)
       elseif change == 'closed' then

@@ -75,13 +75,12 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   const findings = [await roundTrips(context), await clock(context)];
   if (names.length === 0)
     findings.push(warn('queues', `none with the prefix ${context.prefix}; check --prefix`));
-  const shared = await sharedStops(context, names);
   const faults = new Map<string, Error>();
   const examineQueue = async (name: string) => {
     const queue = await inspector.info(name);
     const stops = queue.counts.waiting > 0 ? await stopsOf(context, queue) : [];
     return [
-      ...queueFindings(queue, servingOf(workers, name), stops, shared),
+      ...queueFindings(queue, servingOf(workers, name), stops),
       ...(await leases(context, name)),
       ...(await schedules(context, name, workers)),
       ...(values['deep'] === true ? [await audit(context, name)] : []),
@@ -91,7 +90,7 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   findings.push(...(await readEach(names, examineQueue, faults, 1)).flat());
   for (const [name, error] of faults)
     findings.push(fail(`queue ${name}`, `cannot be read: ${messageOf(error)}`));
-  findings.push(...sharedFindings(shared), ...workerFindings(workers));
+  findings.push(...(await sharedFindings(context, names)), ...workerFindings(workers));
   return findings;
 }
 
@@ -139,7 +138,7 @@ async function clock({ inspector }: Context): Promise<Finding> {
 async function stopsOf({ inspector }: Context, { name, oldestWaitingMs }: QueueInfo): Promise<HoldReason[]> {
   const queue = inspector.queue(name);
   const own = (await queue.limits.list()).filter(
-    ({ of, waiting }) => of === 'queue' || (of === 'name' && waiting > 0),
+    ({ of, waiting }) => of === 'queue' || of === 'shared' || (of === 'name' && waiting > 0),
   );
   const stops = own.flatMap((limit) => reasonOf(limit) ?? []);
   if (stops.length > 0 || !isLate(oldestWaitingMs)) return stops;
@@ -147,16 +146,13 @@ async function stopsOf({ inspector }: Context, { name, oldestWaitingMs }: QueueI
   return groups.filter(({ waiting }) => waiting > 0).flatMap((group) => reasonOf(group) ?? []);
 }
 
-/** The shared limits that let no job start now. */
-async function sharedStops({ inspector }: Context, names: readonly string[]): Promise<HoldReason[]> {
+/** Shared limits that let no job start now. They are also reported if no worker has asked them within a lease. */
+async function sharedFindings({ inspector }: Context, names: readonly string[]): Promise<Finding[]> {
   const [first] = names;
   if (first === undefined) return [];
-  return (await inspector.queue(first).limits.listShared()).flatMap((limit) => reasonOf(limit) ?? []);
-}
-
-/** Which queues use a shared limit is in the code of the applications, so it is not reported with a queue. */
-function sharedFindings(shared: readonly HoldReason[]): Finding[] {
+  const shared = await inspector.queue(first).limits.listShared();
   return shared
+    .flatMap((limit) => reasonOf(limit) ?? [])
     .filter(isStop)
     .map(({ name, text }) => warn(`limit ${name}`, `${text}: jobs of all queues that use it wait`));
 }
@@ -170,22 +166,10 @@ function isStop({ reason }: HoldReason): boolean {
   return reason !== 'rate' && reason !== 'concurrency';
 }
 
-/** Which queues use a shared limit is not known here. */
-function sharedText(shared: readonly HoldReason[]): string {
-  const texts = shared.map(({ text }) => text).join(', ');
-  return texts === '' ? '' : `, unless it uses a shared limit that is used up: ${texts}`;
-}
-
 /**
  * @param stops the limits that keep its jobs from starting now.
- * @param shared the shared limits that let no job start now.
  */
-export function queueFindings(
-  queue: QueueInfo,
-  serving: Serving,
-  stops: readonly HoldReason[],
-  shared: readonly HoldReason[] = [],
-): Finding[] {
+export function queueFindings(queue: QueueInfo, serving: Serving, stops: readonly HoldReason[]): Finding[] {
   const { name, counts, paused, oldestWaitingMs } = queue;
   const { processes } = serving;
   const what = `queue ${name}`;
@@ -211,10 +195,7 @@ export function queueFindings(
     findings.push(warn(what, `${jobsWait(counts.waiting)}: ${stop.text}; godwit ${command} ${name}`));
   } else if (findings.length === 0 && isLate(oldestWaitingMs))
     findings.push(
-      warn(
-        what,
-        `its oldest job has waited ${age(oldestWaitingMs)}: add workers or concurrency${sharedText(shared)}`,
-      ),
+      warn(what, `its oldest job has waited ${age(oldestWaitingMs)}: add workers or concurrency`),
     );
   if (counts.dead > 0) findings.push(warn(what, `${counted(counts.dead, 'dead job')}; godwit dead ${name}`));
   return findings.length > 0

@@ -44,7 +44,8 @@ const limits: Command = {
     const [info] = await inspector.queues([name]);
     if (act !== undefined) return change(context, name, act, time);
     const of = inspector.queue(name).limits;
-    const all = [...(await of.list()), ...(await of.listShared())];
+    const own = (await of.list()).filter(({ of: kind }) => kind !== 'shared');
+    const all = [...own, ...(await of.listShared())];
     const rows = all.map((limit) => rowOf(limit, info!.counts.waiting));
     print.rows(all, COLUMNS, rows, '');
     return DONE;

@@ -127,7 +127,8 @@ async function visibleLimits(
   const limits = await parts.inspector.limits(names, faults);
   if (areAll) return limits;
   const used = new Set(names.flatMap((name) => parts.optionsOf(name).uses ?? []));
-  const isUsed = ({ field }: LimitState) => used.has(field.slice(2));
+  const isUsed = ({ field, users }: LimitState) =>
+    used.has(field.slice(2)) || users.some((name) => names.includes(name));
   return limits.map((one) => (one.queue === '' ? { ...one, limits: one.limits.filter(isUsed) } : one));
 }
 

@@ -56,3 +56,10 @@ local function take_waiting(limit, rows)
   for _, row in ipairs(rows) do row.waits = false end
   return waiting
 end
+
+-- The queues of workers that have places of a limit, wait for one, or have asked for one within a lease. One per line.
+local function users_of(limit, now)
+  local users = waiting_for(limit)
+  for _, row in ipairs(shares_in(redis.call('HGET', key_shares, limit), now)) do users = users .. row.queue .. '\n' end
+  return users
+end
