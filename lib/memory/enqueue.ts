@@ -25,14 +25,20 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
 
   const now = call.jobs.filter((job) => !isLater(job));
   const grouped = now.filter((job) => job.group !== undefined);
-  const fresh = grouped.filter((job) => !isDuplicate(queue, job));
+  const needNoRoom = duplicatesIn(queue, grouped);
+  const fresh = grouped.filter(({ id }) => !needNoRoom.has(id));
   const full = queue.limits.fullGroup(fresh.map(({ group }) => group!));
-  if (full) return { kind: 'group-full', ...full, needNoRoom: without(grouped, fresh) };
+  if (full) return { kind: 'group-full', ...full, needNoRoom };
   const fullQueue = queueFull(queue, call, now);
   if (fullQueue) return fullQueue;
   const duplicates = queue.freeing(() => addJobs(queue, call, limits));
   queue.lanes.set(lane, { seq, duplicates, until: queue.now + Math.max(rememberMs, 1) });
   return { kind: 'stored', duplicates, ...replicas };
+}
+
+/** The ids of the jobs that need no room. */
+function duplicatesIn(queue: MemoryQueue, jobs: readonly EnqueueJob[]): ReadonlySet<string> {
+  return new Set(jobs.filter((job) => isDuplicate(queue, job)).map(({ id }) => id));
 }
 
 /** Whether a job is not put into the line, because another job has its id or its key. */
@@ -48,15 +54,10 @@ function queueFull(
   jobs: readonly EnqueueJob[],
 ): EnqueueAnswer | null {
   if (!maxWaiting || maxWaiting.dropOldest) return null;
-  const fresh = jobs.filter((job) => !isDuplicate(queue, job));
-  if (fresh.length === 0 || queue.waiting + fresh.length <= maxWaiting.limit) return null;
-  return { kind: 'queue-full', waiting: queue.waiting, needNoRoom: without(jobs, fresh) };
-}
-
-/** The ids of the jobs that are not in `others`. */
-function without(jobs: readonly EnqueueJob[], others: readonly EnqueueJob[]): ReadonlySet<string> {
-  const left = new Set(others);
-  return new Set(jobs.filter((job) => !left.has(job)).map(({ id }) => id));
+  const needNoRoom = duplicatesIn(queue, jobs);
+  const fresh = jobs.filter(({ id }) => !needNoRoom.has(id)).length;
+  if (fresh === 0 || queue.waiting + fresh <= maxWaiting.limit) return null;
+  return { kind: 'queue-full', waiting: queue.waiting, needNoRoom };
 }
 
 function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): readonly Duplicate[] {

@@ -216,10 +216,13 @@ export interface ResolvedLimits {
   readonly isStrict: boolean;
 }
 
-function numberUpTo(max: number): Rule<number> {
+/** The smallest weight, ratio and percentage. */
+const MIN_FRACTION = 0.01;
+
+function fractionUpTo(max: number): Rule<number> {
   return rule((value, path) => {
-    if (typeof value === 'number' && value >= 0.01 && value <= max) return value;
-    throw new InvalidOptionError(path, `a number from 0.01 to ${max}`, value);
+    if (typeof value === 'number' && value >= MIN_FRACTION && value <= max) return value;
+    throw new InvalidOptionError(path, `a number from ${MIN_FRACTION} to ${max}`, value);
   });
 }
 
@@ -237,7 +240,7 @@ const RATE_FIELDS = {
 export const readPlainRate = shapeWith(RATE_FIELDS, 'max', 'per');
 
 const readRetryBudget = shapeWith(
-  { ...RATE_FIELDS, percent: field('percent', numberUpTo(100)) },
+  { ...RATE_FIELDS, percent: field('percent', fractionUpTo(100)) },
   'max',
   'per',
 );
@@ -272,7 +275,7 @@ const LIMIT_FIELDS = {
 
 const BREAKER_FIELDS = {
   failures: field('failures', integer(1, 1_000_000)),
-  ratio: field('ratio', numberUpTo(1)),
+  ratio: field('ratio', fractionUpTo(1)),
   window: field('window', duration(100, MAX_TIMER_MS)),
   openFor: field('openFor', duration(10, MAX_TIMER_MS)),
   probes: field('probes', integer(1, 1_000)),
@@ -522,7 +525,7 @@ export const readQueueLimitChange: Rule<LimitRule> = shape({
 export const readGroupChange: Rule<LimitRule> = shape({
   ...CHANGE_FIELDS,
   maxSize: field('maxSize', orNull(integer(1, MANY))),
-  weight: field('weight', numberUpTo(1_000)),
+  weight: field('weight', fractionUpTo(1_000)),
   paused: field('paused', boolean),
 });
 

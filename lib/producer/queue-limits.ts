@@ -195,14 +195,9 @@ export class QueueLimits {
       group ? this.engine.limits.group(this.queue, group) : null,
     ]);
     const concerned = all.filter((one) => one.of !== 'groups' && (one.of !== 'name' || one.name === name));
-    const holderId = own && own.holder !== id ? own.holder : null;
-    const ofGroup = own && {
-      ...infoOf(own),
-      holder: holderId,
-      ...(own.holder !== holderId && { running: 0 }),
-    };
-    const reasons = [...concerned, ...(ofGroup ? [ofGroup] : [])].flatMap((one) => reasonOf(one) ?? []);
-    const holder = holderId === null ? null : await this.engine.admin.get(this.queue, holderId);
+    const reasons = [...concerned, ...(own ? [infoOf(own)] : [])].flatMap((one) => reasonOf(one, id) ?? []);
+    const isHeld = own && own.holder !== null && own.holder !== id;
+    const holder = isHeld ? await this.engine.admin.get(this.queue, own.holder) : null;
     const advice = holder && ADVICE[holder.state];
     return reasons.map((one) =>
       advice && one.of === 'group' && one.reason === 'concurrency'
@@ -516,8 +511,11 @@ const ADVICE: Partial<Record<JobState, string>> = {
   dead: 'it is dead, so retry or remove it',
 };
 
-/** @internal Null if this limit lets a job start now. */
-export function reasonOf(limit: LimitInfo): HoldReason | null {
+/**
+ * @internal Null if this limit lets a job start now.
+ * @param id the job, if it is known. It does not wait for itself if it holds its group.
+ */
+export function reasonOf(limit: LimitInfo, id?: string): HoldReason | null {
   const { of, name, paused, heldForMs, breaker, nextInMs, left, concurrency, running, holder } = limit;
   const whose =
     of === 'queue' ? 'the queue' : of === 'shared' ? `the shared limit '${name}'` : `the ${of} '${name}'`;
@@ -538,6 +536,7 @@ export function reasonOf(limit: LimitInfo): HoldReason | null {
     );
   if (left !== null && left < 1)
     return reason('rate', nextInMs, `the rate of ${whose} is used up for ${inSeconds(nextInMs)}`);
+  if (holder !== null && holder === id) return null;
   if (holder !== null)
     return reason('concurrency', null, `${whose} runs one job at a time, and job '${holder}' has not ended`);
   if (concurrency !== null && running >= concurrency)

@@ -113,6 +113,8 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
       users: [QUEUE, OTHER].toSorted(),
     });
     expect(await ask({ want: 2, seq: 2, running: 1 }, OTHER)).toMatchObject({ granted: 0 });
+    // The lease is renewed, and no job has ended.
+    expect(await ask({ running: 2 })).toEqual({ ...nothing, granted: 0 });
     expect(await ask({ running: 1 })).toEqual({ ...nothing, granted: 0, woken: [OTHER] });
     expect(await ask({ want: 2, seq: 3, running: 1 }, OTHER)).toMatchObject({ granted: 1 });
   });

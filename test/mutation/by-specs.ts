@@ -29,7 +29,11 @@ const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   'shared/slots': ['claim-limited'],
 };
 /** Specs of both engines that test what another script decides. */
-const OF_OTHERS: Readonly<Record<string, readonly string[]>> = { page: ['lists'], 'shared/walk': ['lists'] };
+const OF_OTHERS: Readonly<Record<string, readonly string[]>> = {
+  page: ['lists'],
+  'shared/by-name': ['settling'],
+  'shared/walk': ['lists'],
+};
 const ofBothEngines = (names: readonly string[]) => names.map((name) => `../conformance/${name}`);
 
 /**

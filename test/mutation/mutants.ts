@@ -94,7 +94,7 @@ export const FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   charge: ['limits', 'limits-again', 'breakers', 'shared-limits'],
   'claim-limited': ['limits', 'limited-claims', 'lines', 'breakers', 'groups-again'],
   'free-keys': ['unique'],
-  limits: ['limits', 'breakers', 'shared-limits'],
+  limits: ['limits', 'breakers', 'shared-limits', 'groups-again'],
   report: ['breakers'],
   'set-limits': ['limits', 'limits-again', 'limited-claims', 'breakers'],
   share: ['shared-limits', 'breakers'],

@@ -121,11 +121,11 @@ end
 
 -- The first group that would have more jobs than it may have, with the duplicates of the call, which need no room.
 local function full_group()
-  local sizes, names, free = {}, {}, {}
+  local sizes, names, need_no_room = {}, {}, {}
   for i, id in ipairs(grouped) do
     local name = ARGV[grouped_first + 4 * i - 2]
     if is_duplicate(id, grouped_there[i]) then
-      free[#free + 1] = id
+      need_no_room[#need_no_room + 1] = id
     else
       if not sizes[name] then names[#names + 1] = name end
       sizes[name] = (sizes[name] or 0) + 1
@@ -137,7 +137,7 @@ local function full_group()
     local most = limits_in(rules[i + 1], defaults).maxSize
     local number = most and redis.call('HGET', key_lines, name)
     local size = number and size_of_line(numbers_in(line_in(redis.call('HGET', key_lineStates, number)), tonumber(number))) or 0
-    if most and size + sizes[name] > most then return { 'full', name, tostring(size), tostring(most), table.concat(free, '\n') } end
+    if most and size + sizes[name] > most then return { 'full', name, tostring(size), tostring(most), table.concat(need_no_room, '\n') } end
   end
 end
 local full = grouped_first <= grouped_last and full_group()
@@ -151,13 +151,13 @@ if arg_maxWaiting > 0 then
     check_types(key_dead, key_completed, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
     check_bodies()
   end
-  local new, waiting, free = 0, count_waiting(), {}
+  local new, waiting, need_no_room = 0, count_waiting(), {}
   for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { grouped, grouped_there } }) do
     for i, id in ipairs(list[1]) do
-      if is_duplicate(id, list[2][i]) then free[#free + 1] = id else new = new + 1 end
+      if is_duplicate(id, list[2][i]) then need_no_room[#need_no_room + 1] = id else new = new + 1 end
     end
   end
-  if arg_dropOldest == 0 and new > 0 and waiting + new > arg_maxWaiting then return { 'queue-full', waiting, table.concat(free, '\n') } end
+  if arg_dropOldest == 0 and new > 0 and waiting + new > arg_maxWaiting then return { 'queue-full', waiting, table.concat(need_no_room, '\n') } end
 end
 
 local sooner, is_new_work, updated = false, false, {}
