@@ -31,13 +31,18 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
     of.body = body;
     return { duplicate: { ...before, replaced: true }, updated: of };
   };
-  if (next && on === 'keepLast' && !isOver) return changed(next, job.body);
+  const { priority = 0 } = job;
+  if (next && on === 'keepLast' && !isOver) {
+    next.priority = priority;
+    return changed(next, job.body);
+  }
   if (on === 'again') {
     const rival = rivalOf(queue, job.id, digest);
     return rival ? { duplicate: duplicateOf(rival.id, rival) } : {};
   }
   let isWork = false;
   if (next && (isOver || !isHeld)) {
+    if (isOver && on !== 'skip') next.priority = priority;
     handOn(queue, digest, next);
     isWork = true;
     if (isOver)
@@ -47,14 +52,13 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
   }
   if (!isHeld) return { isWork };
   if (on === 'keepLast' && state === 'active') {
-    queue.delay(queue.create(job.id, job.body)!, RULES.parkedAt, job.priority ?? 0);
+    queue.delay(queue.create(job.id, job.body)!, RULES.parkedAt, priority);
     queue.keys.set(digest, { ...row, next: job.id });
     return { isParked: true };
   }
   if (on === 'debounce') {
     let due = now + claim.delayMs;
     if (claim.longestMs > 0) due = Math.max(now, Math.min(due, row.since + claim.longestMs));
-    const { priority } = holder!;
     queue.delayed.remove(holder!);
     queue.delay(holder!, due, priority);
     return changed(holder!, job.body);

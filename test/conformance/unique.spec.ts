@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { EnqueueJob, KeyClaim } from '#lib/contract/engine.js';
-import { encodeBody } from '#lib/job/job-record.js';
+import { decodeBody, encodeBody } from '#lib/job/job-record.js';
 import { callOf, completed, dead, FAILURE, job, kept, QUEUE, released, retried } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
@@ -173,6 +173,35 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     expect((await add(keyed('5', debounce))).isNew).toBe(true);
   });
 
+  /** The ids of the jobs in the order in which they run, and the priority that a caller sees. */
+  const inOrder = async () => {
+    const { jobs } = await t.engine.admin.jobs(QUEUE, { state: 'waiting', limit: 5, after: null } as never);
+    return jobs.map(({ id, body }) => [id, decodeBody(body)?.options.priority]);
+  };
+  const ranked = (data: string, claim: Partial<KeyClaim>, priority?: number) => {
+    const body = encodeBody(
+      'work',
+      t.now,
+      { digest: claim.digest ?? 'D', ...(priority && { priority }) },
+      data,
+    );
+    return keyed(data, claim, { body, ...(priority && { priority }) });
+  };
+
+  it('debounce: run with the priority of the last add', async () => {
+    const claim = { on: 'debounce', states: ['delayed'], delayMs: 1_000 } as const;
+    const [first, second, third] = [
+      await add(ranked('1', { ...claim, digest: 'A' }, 5)),
+      await add(ranked('1', { ...claim, digest: 'B' }, 7)),
+      await add(ranked('1', { ...claim, digest: 'C' })),
+    ];
+    await add(ranked('2', { ...claim, digest: 'A' }, 9));
+    await add(ranked('2', { ...claim, digest: 'B' }));
+    await add(ranked('2', { ...claim, digest: 'C' }, 3));
+    await t.advance(1_000);
+    expect(await t.claim()).toEqual([second.id, third.id, first.id]);
+  });
+
   describe('keep the last one', () => {
     const last = { on: 'keepLast' } as const;
     const ends: [string, (id: string) => Promise<unknown>][] = [
@@ -263,6 +292,26 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
       expect(
         (await t.engine.admin.jobs(QUEUE, { state: 'waiting', limit: 5, after: null } as never)).jobs,
       ).toMatchObject([{ id: next.id }]);
+    });
+
+    it('has the priority of the last add', async () => {
+      const first = await add(keyed('1', last));
+      await t.claim();
+      const next = await add(ranked('2', last, 7));
+      await add(ranked('3', last, 2));
+      const other = await add(ranked('4', { digest: 'E' }, 5));
+      await t.settle(completed(first.id));
+      await t.engine.upkeep.freeKeys(QUEUE, ['D']);
+      expect(await inOrder()).toEqual([
+        [next.id, 2],
+        [other.id, 5],
+      ]);
+      await t.claim();
+      await add(ranked('5', last, 7));
+      await t.settle(completed(next.id));
+      // The next add finds that the first one has ended.
+      const waiting = await add(ranked('6', last));
+      expect(await inOrder()).toEqual([[waiting.holder, undefined]]);
     });
 
     it('stays behind the first one if a person wants to run or move it, but takes new data', async () => {

@@ -208,9 +208,13 @@ local function is_key_free(id, body, priority)
   local waits = state == 'waiting' or state == 'delayed'
   local is_over = not (waits or state == 'active')
   local next_id = next_of(row)
-  if next_id and row.on == 'keepLast' and not is_over then return change(id, row, 'delayed', next_id, body) end
+  if next_id and row.on == 'keepLast' and not is_over then
+    change_priority(next_id, priority)
+    return change(id, row, 'delayed', next_id, body)
+  end
   if next_id and (is_over or not is_held) then
     -- The job that waited for the end of the holder has the key now.
+    if is_over and row.on ~= 'skip' then change_priority(next_id, priority) end
     hand_on(row, now)
     is_new_work = true
     if is_over and row.on == 'skip' then return refuse(id, 'waiting', row) end
@@ -229,6 +233,7 @@ local function is_key_free(id, body, priority)
     if row.longest > 0 then due = math.max(now, math.min(due, row.since + row.longest)) end
     sooner = sooner or due < earliest
     delay_until(string.format('%.0f', due), row.holder, 0, { own = {}, made = {} })
+    change_priority(row.holder, priority)
     return change(id, row, state, row.holder, body)
   end
   if row.on ~= 'skip' and waits and row.body and options_line_of(row.body) and name_of(row.body) == name_of(body) then
@@ -251,6 +256,12 @@ local function is_free(id, body)
   return true
 end
 
+-- The priorities of delayed jobs with a key, by id.
+local later_priorities = {}
+if unique_first <= unique_last then
+  for i = priorities_first, priorities_last, 2 do later_priorities[ARGV[i]] = tonumber(ARGV[i + 1]) end
+end
+
 -- Stores the bodies of new jobs. Returns their ids, and the index of each in ARGV (nil if all jobs are new).
 local function store(ids, there, first, last, stride)
   if not any_there and stride == 2 and unique_last < unique_first then
@@ -261,7 +272,7 @@ local function store(ids, there, first, last, stride)
   local new, places, fields = {}, {}, {}
   for i = 1, #ids do
     local at = first + (i - 1) * stride
-    local priority = stride > 2 and tonumber(ARGV[at + stride - 1]) or 0
+    local priority = stride > 2 and tonumber(ARGV[at + stride - 1]) or later_priorities[ids[i]] or 0
     local row = keyed[ids[i]]
     -- If a call is repeated long after, its jobs exist already. Each is then a duplicate of itself, not of the holder of its key.
     local is_itself = there[i] and not (row and row.on == 'again')
