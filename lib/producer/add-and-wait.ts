@@ -25,6 +25,8 @@ const NAMES = [...JOB_OPTION_NAMES, 'waitTimeout', 'detail'];
 /** Minimum retention of a job that a caller waits for, so that its result can be read if the event is lost. */
 const WAITED_RETENTION = 60_000;
 const PATH = 'addAndWait().options';
+/** The wait for room in a full queue ends this long before the whole wait, so that a last try is answered. At most a tenth of it. */
+const LAST_TRY_MS = 100;
 
 /**
  * Checks the options of `addAndWait` and separates those of the wait from those of the job.
@@ -70,7 +72,8 @@ export async function addAndWait(
   try {
     await abort.orEnd(within(Math.min(waitMs, MAX_TIMER_MS), wait.ready));
     if (performance.now() >= until) throw notInTime('no');
-    const added = await abort.orEnd(before(until, add(made)));
+    const roomUntil = until - Math.min(LAST_TRY_MS, waitMs / 10);
+    const added = await abort.orEnd(before(until, add({ ...made, roomUntil })));
     onAdded?.(added);
     const leftMs = Math.max(0, Math.ceil(until - performance.now()));
     const result = await abort.orEnd(wait.outcome(leftMs, { duplicate: added.duplicate, waitMs }));

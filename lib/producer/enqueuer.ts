@@ -481,7 +481,7 @@ class BoundedEnqueuer extends Enqueuer {
   private async within<T>(jobs: readonly MadeJob[], add: () => Promise<T>, none?: () => T): Promise<T> {
     const { limit, onFull, timeoutMs } = this.bound;
     const signals = jobs.flatMap(({ signal }) => signal ?? []);
-    const until = performance.now() + timeoutMs;
+    const until = Math.min(performance.now() + timeoutMs, jobs[0]?.roomUntil ?? Infinity);
     for (let tries = 0; ; tries++) {
       try {
         // oxlint-disable-next-line no-await-in-loop -- each try follows the wait for room

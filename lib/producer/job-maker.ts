@@ -35,6 +35,8 @@ export interface MadeJob extends EnqueueJob {
   readonly isExclusive?: boolean;
   /** Ends the wait for room in a full queue. */
   readonly signal?: AbortSignal;
+  /** When the wait for room ends at the latest, by `performance.now()`. */
+  readonly roomUntil?: number;
   /** The replication that `add` waits for; null if the confirmation of the primary is enough. */
   readonly replication: Replication | null;
   /** The options as the caller passed them, for observers. */

@@ -464,6 +464,16 @@ describe('a queue that takes only so many waiting jobs', () => {
     expect(performance.now() - begin).toBeGreaterThanOrEqual(299);
   });
 
+  it('rejects addAndWait if there is no room within its waitTimeout, and adds nothing later', async () => {
+    const { queue } = await boot({ limit: 1, onFull: 'wait', timeout: '10s' });
+    await queue.pause();
+    const first = await queue.add('job', 1);
+    await expect(queue.addAndWait('job', 2, { waitTimeout: '1s' })).rejects.toThrow(QueueFullError);
+    await queue.remove(first.id);
+    await queue.add('job', 3);
+    expect((await queue.jobs({ state: 'waiting' })).jobs.map(({ data }) => data)).toEqual([3]);
+  });
+
   it('ends the wait for room when the signal aborts', async () => {
     const { queue } = await boot({ limit: 1, onFull: 'wait', timeout: '1h' });
     await queue.pause();
