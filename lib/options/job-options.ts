@@ -395,8 +395,8 @@ export function checkJobOptions(
   if (checked.lifo)
     refuseTogether(options, path, 'lifo', ['priority', 'group', 'delay', 'runAt', 'debounce']);
   if (checked.unique) {
-    const times = checked.unique.on === 'keepLast' ? (['delay', 'runAt'] as const) : [];
-    refuseTogether(options, path, 'unique', ['id', 'debounce', 'throttle', ...times]);
+    refuseTogether(options, path, 'unique', ['id', 'debounce', 'throttle']);
+    if (checked.unique.on === 'keepLast') refuseTimes(options, path);
   }
   if (checked.debounce) refuseTogether(options, path, 'debounce', ['id', 'delay', 'runAt', 'throttle']);
   if (checked.throttle) refuseTogether(options, path, 'throttle', ['id']);
@@ -405,6 +405,17 @@ export function checkJobOptions(
     refuseTogether(options, path, 'aggregate', others);
   }
   return checked;
+}
+
+/** @throws {InvalidOptionError} for a time of a job that starts when another one ends. */
+function refuseTimes(options: JobOptions, path: string): void {
+  const time = (['delay', 'runAt'] as const).find((name) => options[name] !== undefined);
+  if (time !== undefined)
+    throw new InvalidOptionError(
+      `${path}.${time}`,
+      "left out if unique.onDuplicate is 'keepLast': the end of the other job decides when this one starts",
+      options[time],
+    );
 }
 
 /** @throws {InvalidOptionError} if options are combined that contradict each other. */

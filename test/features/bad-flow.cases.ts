@@ -32,6 +32,12 @@ export const flowCases: Case[] = [
     "unique.states must be left out if onDuplicate is 'keepLast'",
     withOptions({ unique: { key: 'k', states: ['waiting'], onDuplicate: 'keepLast' } }),
   ],
+  [
+    'a time for the last of those that run',
+    OPTION,
+    "add().options.delay must be left out if unique.onDuplicate is 'keepLast': the end of the other job decides",
+    withOptions({ delay: '5s', unique: { key: 'k', onDuplicate: 'keepLast' } }),
+  ],
   ...(['', 'x'.repeat(257), 'a\nb', 7, null] as const).flatMap((group): Case[] => {
     const rule = 'must be a string of 1 to 256 bytes without control characters';
     const given = JSON.stringify(group).slice(0, 20);
