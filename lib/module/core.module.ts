@@ -38,7 +38,13 @@ import type { QueueEngine } from '../contract/engine.js';
 import { Log, logWith } from '../contract/log.js';
 import type { ProcessOrder } from '../contract/process-verbs.js';
 import { CLEANUP_MS, within } from '../contract/retry.js';
-import { BootstrapError, MissingRootError, NestConflictError, type NestCopy } from '../errors.js';
+import {
+  BootstrapError,
+  MissingRootError,
+  NestConflictError,
+  NotRunningError,
+  type NestCopy,
+} from '../errors.js';
 import { messageOf } from '../errors/thrown.js';
 import { QueueEvents } from '../events/queue-events.js';
 import { HandlerMaker } from '../handlers/handler-maker.js';
@@ -248,7 +254,7 @@ export class QueueCoreModule
       logAddresses(connectionsInUse(this.discovery, this.registry), this.logger);
     for (const notice of this.inMemory.notices()) this.logger.warn(notice);
     this.attachTelemetry();
-    await this.core.runtime.open();
+    await unlessClosed(this.core.runtime.open());
     if (!this.substitute) await this.limits.writeMissing(this.queuesWithoutWorkers());
   }
 
@@ -269,7 +275,7 @@ export class QueueCoreModule
   /** Runs when every provider is initialised. Listeners start before the workers, so they get the events of the first job. */
   async onApplicationBootstrap(): Promise<void> {
     await this.listeners.start();
-    await this.core.runtime.boot();
+    await unlessClosed(this.core.runtime.boot());
   }
 
   /** Usually the hooks of the processors have already started the drain. Without processors it starts here. */
@@ -462,4 +468,13 @@ function globalEnhancers(
 /** Nest has no injection token for the configuration of an application, only this internal property. */
 interface WithContainer {
   readonly container: { readonly applicationConfig: ApplicationConfig };
+}
+
+/** An application may be closed before its start is over, as in a rolling deploy. Then the start ends without an error. */
+async function unlessClosed(starting: Promise<void>): Promise<void> {
+  try {
+    await starting;
+  } catch (error) {
+    if (!(error instanceof NotRunningError)) throw error;
+  }
 }

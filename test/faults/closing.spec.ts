@@ -1,10 +1,12 @@
+import { Test } from '@nestjs/testing';
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import { openHeartbeatThread } from '#lib/engine/heartbeat.js';
 import { QueueKeys } from '#lib/engine/keys.js';
 import { Link } from '#lib/engine/wire/link.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { startCut } from '../support/cut.js';
-import { bootQueue } from '../support/queue-app.js';
+import { bootQueue, Logs } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
@@ -34,6 +36,20 @@ it('logs no failure to write limits if Redis was away from start to end', async 
   });
   await app.app.close();
   expect(app.logs.complaints.filter((text) => text.includes('limits'))).toEqual([]);
+});
+
+it('ends a start without an error if the application is closed before Redis has answered', async () => {
+  const cut = await startCut(redis.url);
+  cut.refuse();
+  const root = QueueModule.forRoot({ connection: cut.url, prefix: redis.prefix });
+  const logger = new Logs();
+  const app = (await Test.createTestingModule({ imports: [root] }).compile()).createNestApplication({
+    logger,
+  });
+  const starting = app.init();
+  await until(() => logger.lines.some(({ text }) => text.startsWith('Redis of')));
+  await app.close();
+  await expect(starting).resolves.toBe(app);
 });
 
 it('ends a heartbeat thread that is still loading, which then never connects', async () => {
