@@ -55,6 +55,7 @@ export type BreakerState = 'closed' | 'open' | 'half-open';
 export interface RunReport {
   readonly field: LimitField;
   readonly completed: number;
+  /** Below 0: a person closes the breaker. */
   readonly failed: number;
   /** How many retries the budget must book. Below 0: how many booked retries do not happen. */
   readonly retries: number;

@@ -35,6 +35,7 @@ export class BreakerBook {
     now: number,
   ): Change | null {
     const till = now + breaker.openFor;
+    if (failed < 0) return use.mark === '' ? null : { kind: 'closed', use: { ...use, mark: '' } };
     if (use.mark === '') {
       const counted = countRuns(this.counts, field, breaker.window, now, { completed, failed });
       const all = counted.completed + counted.failed;

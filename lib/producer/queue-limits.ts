@@ -263,7 +263,7 @@ export class QueueLimits {
    */
   async release(target: { readonly name?: string } = {}): Promise<void> {
     const { name } = readTarget(target, 'limits.release()', refuse)!;
-    await holdLimit(this.engine, this.queue, fieldOf(name), END_HOLD);
+    await release(this.engine, this.queue, fieldOf(name));
   }
 }
 
@@ -338,12 +338,14 @@ export class SharedLimit {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async release(): Promise<void> {
-    await holdLimit(this.engine, this.queue, this.field, END_HOLD);
+    await release(this.engine, this.queue, this.field);
   }
 }
 
-/** Ends a hold, and closes the circuit breaker. */
-const END_HOLD = -1;
+async function release(engine: QueueEngine, queue: string, field: LimitField): Promise<void> {
+  await engine.limits.report(queue, [{ field, completed: 0, failed: -1, retries: 0, firsts: 0 }]);
+  await holdLimit(engine, queue, field, -1); // ends a hold
+}
 
 async function holdLimit(engine: QueueEngine, queue: string, of: LimitField, holdMs: number): Promise<void> {
   await engine.limits.charge(queue, [{ field: of, holdMs, count: 0 }]);
@@ -459,7 +461,7 @@ export class QueueGroup {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async release(): Promise<void> {
-    await holdLimit(this.engine, this.queue, this.field, END_HOLD);
+    await holdLimit(this.engine, this.queue, this.field, -1);
   }
 }
 

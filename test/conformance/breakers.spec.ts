@@ -124,6 +124,25 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(answer).toMatchObject({ firstMs: 0, eachMs: 0 });
   });
 
+  it.each(['q', 'n:a'])(
+    'writes an event when a person closes it, and none if it is closed (%s)',
+    async (field) => {
+      await set(field, { breaker: BREAKER });
+      await t.add(named('a.1'));
+      await report({ failed: 3 }, field);
+      expect((await take(1)).ids).toEqual([]);
+      await t.engine.awaitBell([QUEUE], 5);
+      const before = await t.engine.lastEvent(QUEUE);
+      expect(await report({ failed: -1 }, field)).toBe('closed');
+      expect([await state(field), await wasRung()]).toEqual(['closed', true]);
+      expect(await report({ failed: -1 }, field)).toBe('');
+      const name = field === 'q' ? '' : 'a';
+      expect(await t.events(before)).toMatchObject([{ type: 'breakerClosed', name }]);
+      expect(await report({ failed: 2 }, field)).toBe('');
+      expect((await take(1)).ids).toEqual(['a.1']);
+    },
+  );
+
   it('is closed by a release, also with a hold and a rate', async () => {
     const rate = { max: 4, per: 1_000, window: 'fixed', burst: 4 } as const;
     await set('q', { breaker: BREAKER, rate });

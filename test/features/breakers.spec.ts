@@ -81,7 +81,7 @@ describe('a circuit breaker', () => {
       if ((error as Error).message === 'odd') throw new Error('cannot tell');
       return (error as Error).message !== '404';
     };
-    const { queue, ended } = await bootQueue(redis, {
+    const { queue, ended, said } = await bootQueue(redis, {
       queue: {
         limits: { names: { sync: { breaker: { ...breaker, failures: 2, openFor: '1h', isFailure } } } },
         defaults: { attempts: 1 },
@@ -104,6 +104,7 @@ describe('a circuit breaker', () => {
     expect(await queue.counts()).toMatchObject({ waiting: 1, dead: 6 });
     await queue.limits.release({ name: 'sync' });
     expect(await state()).toBe('closed');
+    await said.first(({ type }) => type === 'breakerClosed', PATIENT);
     await until(async () => (await queue.counts()).dead === 7, { ...PATIENT, what: () => 'the job runs' });
   });
 

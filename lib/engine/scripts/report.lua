@@ -1,6 +1,6 @@
 --@needs types, clock, lines, limits, breakers, shares, bell, event
 -- Reports to circuit breakers and retry budgets how runs ended. Arguments: fields of `limits`, each with the number of completed
--- runs, of failed runs, of retries to book (below 0: booked ones that do not happen), and of first attempts. Returns for each whether its
+-- runs, of failed runs (below 0: a person closes the breaker), of retries to book (below 0: booked ones that do not happen), and of first attempts. Returns for each whether its
 -- breaker opened or closed, when the first retry may run, and how much later each further one. If the breaker of a shared limit (`s:`) changes, also the queues that use
 -- the limit. The caller then calls this script for each of them with `sharedEvents`, because their keys may be on other nodes: types of
 -- events, each with the field of the limit and for how long nothing starts.
@@ -23,7 +23,9 @@ for i = reports_first, reports_last, 5 do
   local breaker = rule.breaker
   if breaker then
     local blocked, rate, mark, till = limit_state(redis.call('HGET', key_limitStates, field))
-    if mark == '' then
+    if failed < 0 then
+      if mark ~= '' then change, mark = 'closed', '' end
+    elseif mark == '' then
       if must_open(field, breaker, now, completed, failed) then change, mark, till = 'opened', '!', now + breaker.openFor end
     elseif mark == '?' and failed > 0 then
       change, mark, till = 'tried', '!', now + breaker.openFor
