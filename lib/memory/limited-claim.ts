@@ -172,19 +172,23 @@ export class LimitedClaim {
 
   /** Updates the lines that were looked at: a line continues, waits, or is deleted. */
   private settleLines(): void {
-    let turn = 0;
+    let [turn, lastTurn, hasRounds] = [0, 0, false];
     const aside: Candidate[] = [];
     for (const of of this.candidates.values()) {
       if (of.count > 0) {
         of.turn = of.began + of.count * of.step;
         of.line.turn = Math.round(of.turn);
         // A suspect starts before the turn of its line, which does not change the turn that is reached.
-        if (of.got > 0) turn = Math.max(turn, of.began);
+        if (of.got > 0) {
+          turn = Math.max(turn, of.began);
+          lastTurn = Math.max(lastTurn, of.line.turn);
+        }
         if (of.used > 0 && isCharged(of.rule, this.in.use(of.line.name))) {
           of.nextMs = this.charged(of.line.name, of.rule, of.used);
           of.tokens = of.nextMs > 0 ? 0 : 1;
         }
       }
+      hasRounds ||= of.got > 1;
       const stays =
         this.mayStay &&
         of.count > 0 &&
@@ -198,6 +202,8 @@ export class LimitedClaim {
       else if (of.count > 0) of.line.ready = of.line.turn;
     }
     for (const of of aside) this.putAside(of);
+    // A line that had several turns at once, because no other line was ready, owes none of them to lines that come later.
+    if (hasRounds) turn = Math.max(turn, this.book.ready()[0]?.ready ?? lastTurn);
     // 1 is the first turn of all.
     if (turn > 1) this.in.advanceTurn(turn);
   }

@@ -46,6 +46,21 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     expect(ids.filter((group) => group === 'b').length).toBeGreaterThanOrEqual(2);
   });
 
+  it.each<[string, LimitRule]>([
+    ['has jobs left', {}],
+    ['has all its slots', { concurrency: 8 }],
+  ])('that are new do not wait for turns that a line had alone, if it %s', async (_, rule) => {
+    await set('g', rule);
+    await t.add(...some('a', 30));
+    const alone = (await take(8)).ids;
+    expect(alone).toHaveLength(8);
+    await t.add(...some('b', 9), ...some('c', 9));
+    await t.settle(...alone.map((id) => completed(id)));
+    const ids = [];
+    for (let i = 0; i < 9; i++) ids.push((await take(1)).ids[0]!.charAt(0));
+    expect(ids.toSorted().join('')).toBe('aaabbbccc');
+  });
+
   it('go on when they get a job while their last one runs', async () => {
     await set('g', { concurrency: 2 });
     await t.add(...some('a', 1), ...some('b', 1));
@@ -171,11 +186,14 @@ describe.each(ENGINES)('groups on %s', (kind) => {
 
   it('let others catch up within a claim, unless they are ahead by less than their share of it', async () => {
     await t.add(...some('b', 9));
-    expect((await take(5)).ids).toHaveLength(5);
+    // One job with this weight counts as five turns.
+    await set('g:b', { weight: 0.2 });
+    expect((await take(1)).ids).toEqual(['b.0']);
+    await set('g:b', null);
     await t.add(...some('a', 9));
-    expect((await take(7)).ids).toEqual(['a.0', 'a.1', 'a.2', 'a.3', 'a.4', 'a.5', 'b.5']);
-    expect((await take(1)).ids).toEqual(['b.6']);
-    expect((await take(4)).ids).toEqual(['a.6', 'a.7', 'b.7', 'b.8']);
+    expect((await take(7)).ids).toEqual(['a.0', 'a.1', 'a.2', 'a.3', 'a.4', 'a.5', 'b.1']);
+    expect((await take(1)).ids).toEqual(['b.2']);
+    expect((await take(4)).ids).toEqual(['a.6', 'a.7', 'b.3', 'b.4']);
   });
 
   it('let a job with lifo start before the others of its line, except with aging', async () => {

@@ -336,14 +336,14 @@ end
 if #slots > 0 then take_slots(slots) end
 
 -- `turn_texts`: most lines get the same turn, and formatting takes long.
-local turn, states, kept, aside, leaving, over, names, turn_texts = reached, {}, {}, {}, {}, {}, {}, {}
+local turn, last_turn, states, kept, aside, leaving, over, names, turn_texts = reached, reached, {}, {}, {}, {}, {}, {}, {}
 for _, line in ipairs(lines) do
   local after = turn_of(line, line.count)
   local next_turn = line.count > 0 and (turn_texts[after] or turn_text(after))
   if next_turn then
     turn_texts[after] = next_turn
     -- A suspect starts before the turn of its line, which does not change the turn that is reached.
-    turn = line.got > 0 and math.max(turn, line.began) or turn
+    if line.got > 0 then turn, last_turn = math.max(turn, line.began), math.max(last_turn, after) end
     local at = #states
     states[at + 1], states[at + 2] = line.text, next_turn .. ' ' .. line.priorities .. ' ' .. line.name
     if line.state ~= nil then
@@ -367,6 +367,11 @@ drop_lines(over)
 if #over > 0 then redis.call('HDEL', key_limitStates, unpack(names)) end
 -- An ended hold or a removed rule has left this.
 for i, rule in ipairs(#over > 0 and redis.call('HMGET', key_limits, unpack(names)) or {}) do if rule == '{}' then redis.call('HDEL', key_limits, names[i]) end end
+-- A line that had several turns at once, because no other line was ready, owes none of them to lines that come later.
+if has_rounds then
+  local first = redis.call('ZRANGE', key_ready, 0, 0, 'WITHSCORES')[2]
+  turn = math.max(turn, first and tonumber(first) or last_turn)
+end
 if turn ~= reached then advance_turn(turn) end
 if #late > 0 then to_lines_again(late, late_names, late_priorities, {}) end
 if used > 0 then
