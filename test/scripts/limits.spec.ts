@@ -19,6 +19,7 @@ it('of a queue without limits returns that there are none', async () => {
       running: 0,
       breaker: null,
       holder: null,
+      users: [],
     },
   ]);
 });
