@@ -269,6 +269,8 @@ export interface ExchangeCall {
   readonly maxBytes?: number;
   /** Whether a suspect may be among the claimed jobs. A worker holds at most one at a time. */
   readonly maySuspect: boolean;
+  /** How many jobs a group with weight 1 may give at its turn, even if many groups wait. @default 1 */
+  readonly perTurn?: number | undefined;
   readonly settled: readonly SettledRun[];
 }
 

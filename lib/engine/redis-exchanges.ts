@@ -79,7 +79,7 @@ export class RedisExchanges {
 
   private claimLimited(
     queue: string,
-    { worker, seq, pipelined, leaseMs, want, maxBytes = NO_LIMIT, maySuspect }: ExchangeCall,
+    { worker, seq, pipelined, leaseMs, want, maxBytes = NO_LIMIT, maySuspect, perTurn = 1 }: ExchangeCall,
   ): Promise<LimitedClaim> {
     const args = claimLimited.encodeBehind(
       claimLimited.fix(this.store.keysOfWorker(queue, worker)),
@@ -93,6 +93,7 @@ export class RedisExchanges {
         want,
         maxBytes,
         maySuspect: maySuspect ? 1 : 0,
+        perTurn,
         separator: SEPARATOR,
         maxEvents: this.settings.limitsOf(queue).maxEvents,
       },

@@ -124,7 +124,7 @@ export class LimitedClaim {
       for (const job of own.slice(0, Math.max(0, left()))) this.choices.push({ job, of: null });
       const before = this.choices.length;
       this.chooseOfLines(Math.min(left(), free));
-      this.orderByRounds(before);
+      if ((this.call.perTurn ?? 1) === 1) this.orderByRounds(before);
       return;
     }
     let most = Math.min(left(), free);
@@ -344,7 +344,8 @@ export class LimitedClaim {
     let left = most;
     while (left > 0 && alive.length > 0) {
       const weights = alive.reduce((sum, { step }) => sum + RULES.turnStep / step, 0);
-      const share = Math.max(1, Math.floor(left / weights));
+      const { perTurn = 1 } = this.call;
+      const share = perTurn > 1 ? perTurn : Math.max(1, Math.floor(left / weights));
       const from = Math.min(...alive.map(({ turn }) => turn));
       const still: Candidate[] = [];
       for (const of of alive) {

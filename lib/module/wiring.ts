@@ -182,7 +182,7 @@ function createWorkerServices(
     createPools: ({ order, concurrency, queues }: PoolPlan) => {
       janitor.start();
       const slots = new Slots(concurrency, order === 'strict' ? new StrictTurns() : new WeightedTurns());
-      const pools = queues.map(({ queue, weight, find, names, listeners }) => {
+      const pools = queues.map(({ queue, weight, find, names, perTurn, listeners }) => {
         listenersOf.set(queue, listeners);
         // Only answers tell an idle worker about the leases of others, so it asks at least once per lease.
         doorbell.lookWithin(registry.optionsOf(queue).lease.leaseMs);
@@ -194,6 +194,7 @@ function createWorkerServices(
           weight,
           find,
           names,
+          perTurn,
           listeners,
           observe: observers.ended,
           telemetry: settings.telemetry,

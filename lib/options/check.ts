@@ -54,7 +54,7 @@ export const boolean: Rule<boolean> = (value, path, report) =>
   typeof value === 'boolean' ? value : fail(path, 'true or false', value, report);
 
 export function oneOf<const T extends string>(...words: readonly T[]): Rule<T> {
-  const phrase = `one of ${words.map((word) => `'${word}'`).join(', ')}`;
+  const phrase = (words.length > 1 ? 'one of ' : '') + words.map((word) => `'${word}'`).join(', ');
   return (value, path, report) =>
     words.includes(value as T) ? (value as T) : fail(path, phrase, value, report);
 }

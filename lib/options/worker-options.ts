@@ -8,6 +8,7 @@ import {
   duration,
   field,
   integer,
+  oneOf,
   orBoolean,
   orFunction,
   readable,
@@ -248,6 +249,12 @@ export interface BatchOptions {
   readonly minSize?: number;
   /** How long the first job of a batch waits for others, up to 1 h. @default '1s' */
   readonly timeout?: Duration;
+  /**
+   * `'group'`: all jobs of a batch have the same group, or none has one. Then up to `size` jobs of a group start at its turn.
+   *
+   * @default no `by`: a batch may have jobs of several groups
+   */
+  readonly by?: 'group';
 }
 
 /** `BatchOptions` with every field. */
@@ -255,6 +262,8 @@ export interface CheckedBatch {
   readonly size: number;
   readonly minSize: number;
   readonly timeoutMs: number;
+  /** Whether all jobs of a batch have the same group. */
+  readonly isByGroup: boolean;
 }
 
 const MAX_BATCH = 1_000;
@@ -264,6 +273,7 @@ const readBatchFields = shape({
   size: field('size', integer(2, MAX_BATCH)),
   minSize: field('minSize', integer(1, MAX_BATCH)),
   timeout: field('timeoutMs', duration(1, MAX_BATCH_WAIT_MS)),
+  by: field('by', oneOf('group')),
 });
 
 /** Reads the second argument of `@HandleBatch`. */
@@ -278,7 +288,7 @@ export const readBatchOptions: Rule<CheckedBatch> = (value, path, report) => {
   }
   const minSize = given.minSize ?? (timeoutMs === undefined ? 1 : size);
   if (minSize > size) report(new InvalidOptionError(`${path}.minSize`, `at most size, ${size}`, minSize));
-  return { size, minSize, timeoutMs: timeoutMs ?? 1_000 };
+  return { size, minSize, timeoutMs: timeoutMs ?? 1_000, isByGroup: given.by !== undefined };
 };
 
 /** Kinds of enhancers. */

@@ -40,8 +40,8 @@ interface Member {
 }
 
 /**
- * Collects the jobs of one handler, and calls its method with up to `size` of them. Each job is still a separate run: it passes
- * the guards and interceptors alone, occupies a slot, and gets its own outcome.
+ * Collects the jobs of one handler, and calls its method with up to `size` of them, by their group if it shall. Each job is still a
+ * separate run: it passes the guards and interceptors alone, occupies a slot, and gets its own outcome.
  */
 export class BatchGatherer {
   private waiting: Member[] = [];
@@ -67,11 +67,25 @@ export class BatchGatherer {
 
   /** Calls the method with the jobs that wait, even if they are fewer than `minSize`. */
   flush(): void {
-    const { waiting } = this;
+    const lists = this.lists();
     this.waiting = [];
     clearTimeout(this.timer);
-    for (let first = 0; first < waiting.length; first += this.options.size)
-      this.start(waiting.slice(first, first + this.options.size));
+    const { size } = this.options;
+    for (const list of lists) while (list.length > 0) this.start(list.splice(0, size));
+  }
+
+  /** The jobs that wait, of which each list may run together. */
+  private lists(): Member[][] {
+    if (!this.options.isByGroup) return [this.waiting];
+    const lists = new Map<string, Member[]>();
+    for (const member of this.waiting) {
+      const { queue, group } = member.job;
+      const key = JSON.stringify([queue, group]);
+      const list = lists.get(key);
+      if (list) list.push(member);
+      else lists.set(key, [member]);
+    }
+    return [...lists.values()];
   }
 
   // Looks after this tick: jobs of one claim start in the same tick, and so do jobs that take the slots of the previous batch.
@@ -87,19 +101,25 @@ export class BatchGatherer {
   private look(): void {
     const { size, minSize, timeoutMs } = this.options;
     this.waiting = this.waiting.filter((member) => !hasEnded(member));
-    while (this.waiting.length >= size) this.start(this.waiting.splice(0, size));
-    const [first] = this.waiting;
+    const lists = this.lists();
+    this.waiting = [];
+    const now = performance.now();
+    for (const list of lists) {
+      while (list.length >= size) this.start(list.splice(0, size));
+      const isComplete = list.length >= minSize || (list[0] && list[0].since + timeoutMs <= now);
+      if (isComplete) this.start(list);
+      else this.waiting.push(...list);
+    }
     clearTimeout(this.timer);
-    if (!first) return;
-    const leftMs = first.since + timeoutMs - performance.now();
-    if (this.waiting.length >= minSize || leftMs <= 0) return this.flush();
+    if (this.waiting.length === 0) return;
     for (const { job } of this.waiting) {
       if (job.onEnd) continue;
       job.onEnd = () => this.lookSoon();
       job.waits!(true);
     }
-    if (!first.job.mayWait) return this.flush();
-    this.timer = setTimeout(() => this.look(), Math.ceil(leftMs));
+    if (!this.waiting[0]!.job.mayWait) return this.flush();
+    const first = Math.min(...this.waiting.map(({ since }) => since));
+    this.timer = setTimeout(() => this.look(), Math.ceil(first + timeoutMs - now));
   }
 
   private start(members: readonly Member[]): void {

@@ -46,6 +46,7 @@ export interface ClaimerParts {
   readonly leaseMs: number;
   readonly slots: Slots;
   readonly weight?: number | undefined;
+  readonly perTurn?: (() => number) | undefined;
   readonly runner: Runner;
   readonly leases: LeaseKeeper;
   /** Called with every answer, after its jobs are taken and before they start. */
@@ -322,6 +323,7 @@ export class Claimer extends SlotUser {
       maxBytes: this.prefetch.maxBytes,
       // If two calls are in flight, only one of them may bring a suspect.
       maySuspect: !pipelined && this.maySuspect(),
+      perTurn: this.parts.perTurn?.(),
       settled,
     };
   }
@@ -545,8 +547,6 @@ export class Claimer extends SlotUser {
     this.passedOnAt = now;
     this.parts.passOn();
   }
-
-  // ---------------------------------------------------------------------------------------------------------- helpers
 
   /** Outcomes in this call, if it was sent under the current name. */
   private onItsWay({ call }: Track): readonly SettledRun[] {

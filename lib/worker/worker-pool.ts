@@ -44,6 +44,8 @@ interface WorkerPoolParts {
   readonly find: FindHandler;
   /** The job names with a handler. `''` stands for all others. */
   readonly names: () => readonly string[];
+  /** How many jobs a group gives at its turn. @default 1 */
+  readonly perTurn?: () => number;
   /** Methods with `@OnJob`. */
   readonly listeners?: JobListeners;
   /** Called when a run is over. */
@@ -142,6 +144,7 @@ export class WorkerPool {
       leaseMs: queue.lease.leaseMs,
       slots,
       weight,
+      perTurn: parts.perTurn,
       leases,
       runner: this.runner,
       shared: this.shared,

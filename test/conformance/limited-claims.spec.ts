@@ -156,6 +156,21 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     expect((await take(9)).ids).toEqual(['b', 'c']);
   });
 
+  it('takes as many jobs of a group at its turn as the call says, and the same number of the others', async () => {
+    const ids = (group: string, from: number, count: number) =>
+      Array.from({ length: count }, (_, i) => `${group}.${from + i}`);
+    await t.add(...'abcd'.split('').flatMap((group) => ids(group, 0, 8).map((id) => grouped(id))));
+    const batches = async (want: number, perTurn: number) =>
+      (await t.exchanged({ want, perTurn })).claimed.map(({ id }) => id);
+    expect(await batches(7, 3)).toEqual([...ids('a', 0, 3), ...ids('b', 0, 3), 'c.0']);
+    // Group c has had one job of its turn, and d none.
+    expect(await batches(6, 3)).toEqual([...ids('d', 0, 3), ...ids('c', 1, 3)]);
+    // A limit of the group counts more.
+    await set('g:a', { concurrency: 4 });
+    expect(await batches(5, 3)).toEqual(['a.3', ...ids('b', 3, 3), 'd.3']);
+    expect(await batches(4, 1)).toEqual(['c.4', 'd.4', 'c.5', 'd.5']);
+  });
+
   it('takes jobs with a priority only if it wants more jobs than wait without one', async () => {
     await set('q', { concurrency: 9 });
     await t.add('a', 'b', job('low', { priority: 2 }), job('high', { priority: 1 }), 'c');

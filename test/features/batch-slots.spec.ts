@@ -100,3 +100,54 @@ it('the age of the longest run does not count the time in which a job waits for 
   expect(runtime.load[0]!.oldestMs).toBeGreaterThanOrEqual(age);
   hold.open();
 });
+
+describe('batches by group', () => {
+  async function bootGroups(options: Omit<BatchOptions, 'by'>, concurrency: number) {
+    const calls: (string | null)[][] = [];
+    @Processor('work', { concurrency })
+    class ByGroup {
+      @HandleBatch('b', { ...options, by: 'group' })
+      b(jobs: Job<any>[]) {
+        calls.push(jobs.map(({ group }) => group));
+      }
+    }
+    const app = await bootQueue(redis, { providers: [ByGroup], queue: KEPT });
+    const add = (groups: readonly (string | undefined)[]) =>
+      app.queue.addBulk(groups.map((group) => ({ name: 'b', data: null, options: { group } })));
+    return { ...app, calls, add };
+  }
+
+  it('have the jobs of one group, or jobs without a group', async () => {
+    const { calls, add } = await bootGroups({ size: 3, timeout: '1h' }, 10);
+    await add(['a', 'b', undefined, 'a', 'b', undefined]);
+    await add(['b', undefined]);
+    const sorted = () => calls.toSorted((a, b) => `${a[0]}`.localeCompare(`${b[0]}`));
+    await until(() => calls.length === 2, PATIENT);
+    expect(sorted()).toEqual([Array(3).fill('b'), Array(3).fill(null)]);
+    await add(['a']);
+    await until(() => calls.length === 3, PATIENT);
+    expect(sorted()[0]).toEqual(['a', 'a', 'a']);
+  });
+
+  it('wait for each group separately', async () => {
+    const { calls, add, queue } = await bootGroups({ size: 5, minSize: 2, timeout: 300 }, 10);
+    await add(['a', 'b', 'b']);
+    await until(() => calls.length === 1, PATIENT);
+    expect(calls).toEqual([['b', 'b']]);
+    expect(await queue.counts()).toMatchObject({ active: 1 });
+    await until(() => calls.length === 2, PATIENT);
+    expect(calls[1]).toEqual(['a']);
+  });
+
+  it('take several jobs of a group at its turn, although many groups wait', async () => {
+    const { calls, add, queue } = await bootGroups({ size: 4 }, 16);
+    await queue.pause();
+    const groups = Array.from({ length: 40 }, (_, i) => `g${i}`);
+    for (let i = 0; i < 8; i++) await add(groups);
+    await queue.resume();
+    await until(() => calls.flat().length === 320, PATIENT);
+    expect(calls.filter((call) => new Set(call).size > 1)).toEqual([]);
+    // One job of each group at a time would be 320 calls.
+    expect(calls.length).toBeLessThan(160);
+  });
+});

@@ -496,7 +496,7 @@ describe('the bootstrap refuses', () => {
       min(_: Job[]) {}
       @HandleBatch('none', undefined as never)
       none(_: Job[]) {}
-      @HandleBatch('one', { size: 1, timeout: '2h', many: 1 } as never)
+      @HandleBatch('one', { size: 1, timeout: '2h', by: 'name', many: 1 } as never)
       one(_: Job[]) {}
     }
     expect(await faultsOf([Large])).toEqual([
@@ -504,6 +504,7 @@ describe('the bootstrap refuses', () => {
       "Large.none: @HandleBatch('none').size must be an integer from 2 to 1000, got undefined",
       "Large.one: @HandleBatch('one').size must be an integer from 2 to 1000, got 1 (number)",
       'Large.one: @HandleBatch(\'one\').timeout must be a duration from 1 ms to 3600000 ms, got "2h" (string)',
+      "Large.one: @HandleBatch('one').by must be 'group', got \"name\" (string)",
       expect.stringMatching(/many/),
       'Large.large takes batches of up to 5 jobs, but its pool runs 4 jobs at once, and each job of a batch takes a slot; ' +
         'set concurrency to at least 5, or size to at most 4',

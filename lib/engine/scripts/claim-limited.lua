@@ -198,12 +198,13 @@ end
 -- The turn of a line after `count` jobs.
 local function turn_of(line, count) return line.began + count * line.step end
 
--- Chooses jobs in rounds. A line that is ahead of the first line by more than one round skips this round.
+-- Chooses jobs in rounds. A line that is ahead of the first line by more than one round skips this round. If a handler takes batches
+-- of one group, each line gives so many jobs in a round.
 local function take_turns(alive, left)
   while left > 0 and #alive > 0 do
     local weights, first, still = 0, math.huge, {}
     for _, line in ipairs(alive) do weights, first = weights + rule_turnStep / line.step, math.min(first, turn_of(line, line.got)) end
-    local share = math.max(1, math.floor(left / weights))
+    local share = arg_perTurn > 1 and arg_perTurn or math.max(1, math.floor(left / weights))
     for _, line in ipairs(alive) do
       if turn_of(line, line.got) >= first + share * rule_turnStep then
         still[#still + 1] = line
@@ -284,7 +285,7 @@ if has_lines then
   for _, id in ipairs(count > 0 and redis.call('LRANGE', key_wait, 0, count - 1) or {}) do choose(id, key_wait) end
   local before = #ids
   has_unseen = choose_of_lines(math.min(most - #ids, free))
-  if has_rounds then order_by_rounds(before) end
+  if has_rounds and arg_perTurn == 1 then order_by_rounds(before) end
 else
   most = math.min(most, #ids + free)
   for _, id in ipairs(#ids < most and redis.call('LRANGE', key_wait, 0, most - #ids - 1) or {}) do choose(id, key_wait) end

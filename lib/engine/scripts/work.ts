@@ -200,6 +200,7 @@ export const claimLimited = defineScript({
     want: 'int',
     maxBytes: 'int',
     maySuspect: 'int',
+    perTurn: 'int',
     separator: 'text',
     maxEvents: 'int',
   },

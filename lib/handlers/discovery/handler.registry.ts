@@ -15,7 +15,7 @@ import {
 } from '../../job/name-pattern.js';
 import { checkBackoffName } from '../../job/backoff.js';
 import { collectFaults, rule } from '../../options/check.js';
-import { readBatchOptions } from '../../options/worker-options.js';
+import { readBatchOptions, type CheckedBatch } from '../../options/worker-options.js';
 import { BatchGatherer, type BatchMethod } from '../../worker/batches.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import { readHandlerPolicy, type CheckedDefaults } from '../../options/job-options.js';
@@ -32,8 +32,8 @@ export interface PlannedHandler extends HandlerEntry {
   /** A name, or a pattern; `*` for `@Handle()`. */
   readonly jobName: string;
   readonly isPattern: boolean;
-  /** Maximum number of jobs of one call, if it takes batches. */
-  readonly batchSize?: number;
+  /** The size of its batches, if it takes batches. */
+  readonly batch?: Pick<CheckedBatch, 'size' | 'isByGroup'>;
 }
 
 /** Creates the function that calls a method of a processor. Handlers of batches are called through `gatherer`. */
@@ -68,6 +68,8 @@ export interface QueuePlan {
   readonly find: FindHandler;
   /** The names that have handlers. Patterns begin with `PATTERN_MARK`, and `''` stands for all other names. */
   readonly names: () => readonly string[];
+  /** How many jobs a group gives at its turn: the largest size of a batch of one group, otherwise 1. */
+  readonly perTurn: () => number;
   /** Methods with `@OnJob`. */
   readonly listeners: JobListeners;
 }
@@ -189,7 +191,7 @@ function entriesOf(
       ...(batch
         ? {
             run: makeHandler(processor, method.name, label, batch.gatherer),
-            batchSize: batch.size,
+            batch: batch.options,
             flush: () => batch.gatherer.flush(),
           }
         : { run: single! }),
@@ -208,7 +210,7 @@ function batchOf(
   method: string,
   label: string,
   found: string[],
-): { readonly size: number; readonly gatherer: BatchGatherer } | undefined {
+): { readonly options: CheckedBatch; readonly gatherer: BatchGatherer } | undefined {
   if (mark.batch === undefined) return undefined;
   const { value, faults: wrong } = collectFaults((report) =>
     readBatchOptions(mark.batch, `${label}: ${showHandle(mark)}`, report),
@@ -217,7 +219,7 @@ function batchOf(
   if (value === undefined) return undefined;
   // Looked up at each call, so that a test can replace it on the instance.
   const call: BatchMethod = (jobs, batch) => instance[method](jobs, batch);
-  return { size: value.size, gatherer: new BatchGatherer(value, label, call) };
+  return { options: value, gatherer: new BatchGatherer(value, label, call) };
 }
 
 function batchFaults({ className, isScoped, instance }: FoundProcessor, method: FoundMethod, label: string) {
@@ -255,8 +257,8 @@ function planOf(pool: Members, concurrency: number, found: string[]): PoolPlan {
   const { group, processors } = pool;
   const queues = group.queues.map(({ name, weight }) => {
     const handlers = pool.handlers.get(name) ?? [];
-    for (const { label, batchSize = 0 } of handlers)
-      if (batchSize > concurrency) found.push(faults.batchTooLarge(label, batchSize, concurrency));
+    for (const { label, batch } of handlers)
+      if (batch && batch.size > concurrency) found.push(faults.batchTooLarge(label, batch.size, concurrency));
     // A processor without handlers has been reported already.
     if (handlers.length === 0 && (pool.handlers.size > 0 || pool.listeners.length > 0)) {
       found.push(
@@ -299,6 +301,7 @@ export function queuePlan(
     },
     find: (jobName) => finder.find(jobName),
     names: () => finder.names(),
+    perTurn: () => finder.perTurn,
     listeners,
   };
 }
@@ -312,6 +315,7 @@ class HandlerFinder {
   private patterns: PlannedHandler[] = [];
   /** Handlers of names that matched a pattern. */
   private readonly remembered = new Map<string, PlannedHandler>();
+  perTurn = 1;
 
   constructor(handlers: readonly PlannedHandler[]) {
     this.add(handlers);
@@ -326,6 +330,10 @@ class HandlerFinder {
       .filter((entry) => entry.isPattern)
       .toSorted((a, b) => byNarrowness(a.jobName, b.jobName));
     this.remembered.clear();
+    const sizes = [...this.named.values(), ...this.patterns].map(({ batch }) =>
+      batch?.isByGroup ? batch.size : 1,
+    );
+    this.perTurn = Math.max(1, ...sizes);
   }
 
   find(name: string): PlannedHandler | undefined {
