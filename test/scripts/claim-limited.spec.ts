@@ -26,6 +26,7 @@ function claim(seq: number, more: Partial<ExchangeCall> = {}) {
     want,
     maxBytes,
     maySuspect: maySuspect ? 1 : 0,
+    perTurn: 1,
     separator: SEPARATOR,
     maxEvents: 1_000,
   });

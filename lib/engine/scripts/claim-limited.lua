@@ -206,9 +206,7 @@ local function take_turns(alive, left)
     for _, line in ipairs(alive) do weights, first = weights + rule_turnStep / line.step, math.min(first, turn_of(line, line.got)) end
     local share = arg_perTurn > 1 and arg_perTurn or math.max(1, math.floor(left / weights))
     for _, line in ipairs(alive) do
-      if turn_of(line, line.got) >= first + share * rule_turnStep then
-        still[#still + 1] = line
-      elseif left > 0 then
+      if turn_of(line, line.got) >= first + share * rule_turnStep then still[#still + 1] = line elseif left > 0 then
         local count = line.room == 1 and 1 or math.min(left, line.room, math.max(1, math.floor(share * rule_turnStep / line.step + 0.5)))
         local taken = count >= 1 and take_of(line, count) or 0
         line.is_empty, left = taken < count, left - taken
@@ -369,10 +367,7 @@ if #over > 0 then redis.call('HDEL', key_limitStates, unpack(names)) end
 -- An ended hold or a removed rule has left this.
 for i, rule in ipairs(#over > 0 and redis.call('HMGET', key_limits, unpack(names)) or {}) do if rule == '{}' then redis.call('HDEL', key_limits, names[i]) end end
 -- A line that had several turns at once, because no other line was ready, owes none of them to lines that come later.
-if has_rounds then
-  local first = redis.call('ZRANGE', key_ready, 0, 0, 'WITHSCORES')[2]
-  turn = math.max(turn, first and tonumber(first) or last_turn)
-end
+if has_rounds then turn = math.max(turn, tonumber(redis.call('ZRANGE', key_ready, 0, 0, 'WITHSCORES')[2] or last_turn)) end
 if turn ~= reached then advance_turn(turn) end
 if #late > 0 then to_lines_again(late, late_names, late_priorities, {}) end
 if used > 0 then
