@@ -266,6 +266,31 @@ describe('acts on jobs', () => {
     });
   });
 
+  it('shows dead jobs with the same reason and name by their errors', async () => {
+    const { queue } = await producing({
+      handlers: {
+        call: ({ data }) => {
+          throw new UnrecoverableError(String(data));
+        },
+      },
+    });
+    const errors = ['order 1 has no address', 'card 4711 is refused', 'order 22 has no address'];
+    for (const [i, error] of errors.entries()) {
+      // oxlint-disable-next-line no-await-in-loop -- they die in this order
+      await queue.add('call', error);
+      // oxlint-disable-next-line no-await-in-loop -- the same
+      await until(async () => (await queue.counts()).dead === i + 1, PATIENT);
+    }
+    const { out } = await run('dead', 'work');
+    expect(out).toMatch(/^ +2 +unrecoverable +call +order 22 has no address\n +1 .* card 4711 is refused$/m);
+    const group = { reason: 'unrecoverable', name: 'call' };
+    expect((await json('dead', 'work')).groups).toEqual([
+      { ...group, count: 2, error: 'UnrecoverableError: order # has no address', last: errors[2] },
+      { ...group, count: 1, error: 'UnrecoverableError: card # is refused', last: errors[1] },
+    ]);
+    expect((await run('dead', 'work', 'retry')).err).toContain('of queue work: 3 call (unrecoverable)?');
+  });
+
   it('promotes, cancels and removes all that match, at a rate', async () => {
     const { queue } = await producing();
     await queue.addBulk(

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseExact, printExact } from '#lib/subpaths/dashboard/exact-json.js';
-import { fingerprintOf } from '#lib/subpaths/dashboard/job-search.js';
+import { fingerprintOf } from '#lib/job/fingerprint.js';
 import { Redactor } from '#lib/subpaths/dashboard/redaction.js';
 import { decide, DASHBOARD_ACTIONS } from '#lib/subpaths/dashboard/rights.js';
 

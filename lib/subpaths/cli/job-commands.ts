@@ -3,6 +3,7 @@ import { text as readText } from 'node:stream/consumers';
 import type { DataMatch } from '../../contract/admin-verbs.js';
 import { JobFailedError, UnknownQueueError } from '../../errors.js';
 import { silentWorkers, waitReasons } from '../../inspect/serving.js';
+import { fingerprintOf } from '../../job/fingerprint.js';
 import type { JobHeaders } from '../../job/headers.js';
 import type { JobState } from '../../job/job-state.js';
 import type { BulkPace, CancelFilter, JobFilter } from '../../producer/bulk-acts.js';
@@ -318,7 +319,7 @@ async function byFilter(
 const dead: Command = {
   name: 'dead',
   usage: '<queue> [list|retry|remove]',
-  about: 'lists dead jobs by reason and name; retries or removes those that match',
+  about: 'lists dead jobs by reason, name and error; retries or removes those that match',
   words: [1, 2],
   options: {
     reason: { type: 'string', about: 'only jobs that died for this reason' },
@@ -361,9 +362,8 @@ const dead: Command = {
       print.done('no dead jobs match', { act, count: 0 });
       return DONE;
     }
-    const sum = groups.map(({ count, reason, name: of }) => `${count} ${of} (${reason})`).join(', ');
-    if (!(await print.confirm(`${act} ${counted(found.length, 'dead job')} of queue ${name}: ${sum}?`)))
-      return FAILED;
+    const question = `${act} ${counted(found.length, 'dead job')} of queue ${name}: ${sumOf(groups)}?`;
+    if (!(await print.confirm(question))) return FAILED;
     const limit = found.length;
     const count =
       act === 'retry'
@@ -454,16 +454,37 @@ async function matching(
   return { found: isLatest ? found.toReversed() : found, isAll: cursor === null };
 }
 
-function groupsOf(found: readonly ShownDeadJob[]) {
-  const groups = new Map<string, { count: number; reason: string; name: string; last: string }>();
-  for (const { reason, name, failure } of found) {
-    const key = `${reason}\n${name}`;
-    const group = groups.get(key) ?? { count: 0, reason: reason ?? '-', name, last: '' };
-    group.count += 1;
-    group.last = failure?.message ?? '';
-    groups.set(key, group);
+interface DeadGroup {
+  readonly count: number;
+  readonly reason: string;
+  readonly name: string;
+  /** The fingerprint of the errors. */
+  readonly error: string;
+  /** The message of the latest error. */
+  readonly last: string;
+}
+
+/** The jobs by reason, name and error, as on the dashboard. @param found the oldest first. */
+function groupsOf(found: readonly ShownDeadJob[]): DeadGroup[] {
+  const groups = new Map<string, DeadGroup>();
+  for (const { reason: why, name, failure } of found) {
+    const reason = why ?? '-';
+    const error = fingerprintOf(failure);
+    const key = JSON.stringify([reason, name, error]);
+    const count = (groups.get(key)?.count ?? 0) + 1;
+    groups.set(key, { count, reason, name, error, last: failure?.message ?? '' });
   }
   return [...groups.values()].toSorted((a, b) => b.count - a.count);
+}
+
+/** The jobs by reason and name, for a question: with the errors, it would be too long. */
+function sumOf(groups: readonly DeadGroup[]): string {
+  const counts = new Map<string, number>();
+  for (const { count, reason, name } of groups) {
+    const key = `${name} (${reason})`;
+    counts.set(key, (counts.get(key) ?? 0) + count);
+  }
+  return [...counts].map(([key, count]) => `${count} ${key}`).join(', ');
 }
 
 export const JOB_COMMANDS: readonly Command[] = [

@@ -5,6 +5,7 @@ import { JobNotFoundError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { readEach, type LimitsOfQueue, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { silentWorkers, waitReasons } from '../../inspect/serving.js';
+import { fingerprintOf } from '../../job/fingerprint.js';
 import { checkJobId } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
 import { boolean, refuse } from '../../options/check.js';
@@ -24,7 +25,7 @@ import {
   type Route,
 } from './call.js';
 import { HttpFault } from './http.js';
-import { findJobs, fingerprintOf, jobsOfSchedule, readSearch } from './job-search.js';
+import { findJobs, jobsOfSchedule, readSearch } from './job-search.js';
 import { clearGroup, clearLimit, releaseLimit, setGroup, setLimit } from './limit-edits.js';
 import { attentionOf } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';

@@ -1,6 +1,7 @@
 import { MOST_EXAMINED, type DataMatch, type JobsPlace, type StoredJob } from '../../contract/admin-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import { InvalidOptionError } from '../../errors.js';
+import { fingerprintOf, NO_FAILURE } from '../../job/fingerprint.js';
 import { checkJobName, scheduleOf } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
 import { ENDED_STATES, type JobState } from '../../job/job-state.js';
@@ -151,7 +152,7 @@ export function matchOf(
  * record, in which `"`, `\` and characters that are not ASCII may be escaped, and the name and the message are separate fields.
  */
 function pieceOf(fingerprint: string | undefined): string | undefined {
-  if (fingerprint === undefined || fingerprint === UNKNOWN) return undefined;
+  if (fingerprint === undefined || fingerprint === NO_FAILURE) return undefined;
   const pieces = fingerprint.split(/[#"\\]|: |[^\x20-\x7e]/);
   const longest = pieces.reduce((a, b) => (b.length > a.length ? b : a));
   return longest.length >= 3 ? longest : undefined;
@@ -172,24 +173,6 @@ function searchedText(
 export function timeOf(job: StoredJob): number | null {
   const hasEnded = (ENDED_STATES as readonly JobState[]).includes(job.state);
   return hasEnded ? job.endedAt : (decodeBody(`${job.body}null`)?.createdAt ?? null);
-}
-
-/** The fingerprint of jobs without a failure. */
-const UNKNOWN = 'unknown';
-
-/**
- * The error, as it is shown, without the parts that differ between jobs, such as ids, times and numbers. So equal faults have equal
- * fingerprints.
- */
-export function fingerprintOf(failure: FailureRecord | null, show: Redactor['text']): string {
-  if (!failure) return UNKNOWN;
-  const [line = ''] = show(failure.message).split('\n');
-  const words = line
-    .slice(0, 300)
-    .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/gi, '#')
-    .replaceAll(/\b(?=[a-f]*\d)[0-9a-f]{8,}\b/gi, '#')
-    .replaceAll(/\d+/g, '#');
-  return `${failure.name}: ${words}`.slice(0, 160);
 }
 
 const MAX_HISTORY = 10;
