@@ -19,6 +19,7 @@ import {
   type QueueLimitChange,
 } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { ADVICE, holderStates } from './group-holders.js';
 
 /** A rate limit. */
 export interface RateInfo {
@@ -195,15 +196,13 @@ export class QueueLimits {
       group ? this.engine.limits.group(this.queue, group) : null,
     ]);
     const concerned = all.filter((one) => one.of !== 'groups' && (one.of !== 'name' || one.name === name));
-    const reasons = [...concerned, ...(own ? [infoOf(own)] : [])].flatMap((one) => reasonOf(one, id) ?? []);
-    const isHeld = own && own.holder !== null && own.holder !== id;
-    const holder = isHeld ? await this.engine.admin.get(this.queue, own.holder) : null;
-    const advice = holder && ADVICE[holder.state];
-    return reasons.map((one) =>
-      advice && one.of === 'group' && one.reason === 'concurrency'
-        ? { ...one, text: `${one.text}: ${advice}` }
-        : one,
+    const groups = own ? [infoOf(own)] : [];
+    const states = await holderStates(
+      this.engine,
+      this.queue,
+      groups.filter(({ holder }) => holder !== id),
     );
+    return [...concerned, ...groups].flatMap((one) => reasonOf(one, id, states.get(one.holder ?? '')) ?? []);
   }
 
   /**
@@ -506,18 +505,12 @@ function checkCursor(value: unknown, path: string): string {
   throw new InvalidOptionError(path, 'the cursor of a previous page', value);
 }
 
-/** What a person does about the job that holds a group in strict order. */
-const ADVICE: Partial<Record<JobState, string>> = {
-  active: 'it runs',
-  delayed: 'it waits for its next attempt',
-  dead: 'it is dead, so retry or remove it',
-};
-
 /**
  * @internal Null if this limit lets a job start now.
  * @param id the job, if it is known. It does not wait for itself if it holds its group.
+ * @param holderState the state of the job that holds the group, from `holderStates`, if it is known.
  */
-export function reasonOf(limit: LimitInfo, id?: string): HoldReason | null {
+export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState): HoldReason | null {
   const { of, name, paused, heldForMs, breaker, nextInMs, left, concurrency, running, holder } = limit;
   const whose =
     of === 'queue' ? 'the queue' : of === 'shared' ? `the shared limit '${name}'` : `the ${of} '${name}'`;
@@ -539,8 +532,13 @@ export function reasonOf(limit: LimitInfo, id?: string): HoldReason | null {
   if (left !== null && left < 1)
     return reason('rate', nextInMs, `the rate of ${whose} is used up for ${inSeconds(nextInMs)}`);
   if (holder !== null && holder === id) return null;
+  const advice = holderState && ADVICE[holderState];
   if (holder !== null)
-    return reason('concurrency', null, `${whose} runs one job at a time, and job '${holder}' has not ended`);
+    return reason(
+      'concurrency',
+      null,
+      `${whose} runs one job at a time, and job '${holder}' has not ended${advice ? `: ${advice}` : ''}`,
+    );
   if (concurrency !== null && running >= concurrency)
     return reason('concurrency', null, `${running} of ${concurrency} jobs of ${whose} run`);
   return null;

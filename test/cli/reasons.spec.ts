@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Printer } from '#lib/subpaths/cli/context.js';
 import { queueFindings } from '#lib/subpaths/cli/doctor.js';
 import { standardOutput } from '#lib/subpaths/cli/output.js';
@@ -79,6 +79,33 @@ describe('doctor shows why jobs wait', () => {
     const { out } = await run('doctor');
     expect(out).toMatch(/^warn +queue work +1 job waits: the circuit breaker of the queue is open for /m);
     expect(out).not.toContain('add workers');
+  });
+
+  it('a group that a dead job holds, before one whose job runs, and what to do', async () => {
+    const end = latch('the end of the running job');
+    const { queue } = await booted({
+      handlers: { bad: fails, slow: () => end.promise },
+      queue: { groups: { order: 'strict', onDead: 'block' }, defaults: { attempts: 1 } },
+    });
+    await queue.add('slow', null, { id: 'a-1', group: 'a' });
+    await queue.add('bad', null, { id: 'b-1', group: 'b' });
+    const done = async () => (await queue.counts()).dead === 1 && (await queue.counts()).active === 1;
+    await until(done, PATIENT);
+    await queue.add('slow', null, { group: 'a' });
+    await queue.add('bad', null, { group: 'b' });
+    const { out: groups } = await run('groups', 'work');
+    expect(groups).toMatch(/ after a-1$/m);
+    expect(groups).toMatch(/ after b-1, which is dead$/m);
+    // Doctor names the groups if the oldest job has waited for ten minutes.
+    const counts = await queue.counts();
+    const late = vi.spyOn(QueueInspector.prototype, 'info');
+    late.mockResolvedValue({ name: 'work', counts, paused: false, oldestWaitingMs: 660_000 });
+    const { out } = await run('doctor');
+    late.mockRestore();
+    expect(out).toContain(
+      "2 jobs wait: the group 'b' runs one job at a time, and job 'b-1' has not ended: it is dead, so retry or remove it; godwit groups work\n",
+    );
+    end.open();
   });
 
   it('a rate or a concurrency that is used up, if the oldest job is late', () => {

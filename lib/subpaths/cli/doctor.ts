@@ -3,7 +3,8 @@ import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { isPausedByAll, servingOf, silentWorkers, type Serving } from '../../inspect/serving.js';
-import { reasonOf, type HoldReason } from '../../producer/queue-limits.js';
+import { holderStates } from '../../producer/group-holders.js';
+import { reasonOf, type HoldReason, type LimitInfo } from '../../producer/queue-limits.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
 import { age, jobsWait, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
@@ -143,7 +144,14 @@ async function stopsOf({ inspector }: Context, { name, oldestWaitingMs }: QueueI
   const stops = own.flatMap((limit) => reasonOf(limit) ?? []);
   if (stops.length > 0 || !isLate(oldestWaitingMs)) return stops;
   const { groups } = await queue.groups({ limit: 100 });
-  return groups.filter(({ waiting }) => waiting > 0).flatMap((group) => reasonOf(group) ?? []);
+  const waiting = groups.filter((group) => group.waiting > 0);
+  const states = await holderStates(inspector.producer.engine, name, waiting);
+  const stateOf = ({ holder }: LimitInfo) => (holder === null ? undefined : states.get(holder));
+  // A dead job holds its group until a person acts, so it comes first.
+  const isHeldByDead = (group: LimitInfo) => stateOf(group) === 'dead';
+  return waiting
+    .toSorted((a, b) => Number(isHeldByDead(b)) - Number(isHeldByDead(a)))
+    .flatMap((group) => reasonOf(group, undefined, stateOf(group)) ?? []);
 }
 
 /** Shared limits that let no job start now. They are also reported if no worker has asked them within a lease. */

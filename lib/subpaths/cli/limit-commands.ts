@@ -1,3 +1,4 @@
+import { holderStates } from '../../producer/group-holders.js';
 import { quoted } from '../../job/text.js';
 import { listFirstGroups, type LimitInfo, type QueueLimits } from '../../producer/queue-limits.js';
 import { didYouMean, UsageError } from './usage-error.js';
@@ -123,6 +124,9 @@ async function checkShared(of: QueueLimits, name: string): Promise<void> {
   );
 }
 
+/** Groups whose holder `groups` reads: each is a whole job. */
+const MOST_HOLDERS = 100;
+
 const groups: Command = {
   name: 'groups',
   usage: '<queue> [pause|resume|release <group>]',
@@ -137,7 +141,8 @@ const groups: Command = {
     if (act === undefined) {
       const limit = numberOf(context, 'limit', 100);
       const { groups: all, hasMore } = await listFirstGroups(inspector.producer.engine, name, limit);
-      const rows = all.map((group) => rowOf(group));
+      const states = await holderStates(inspector.producer.engine, name, all.slice(0, MOST_HOLDERS));
+      const rows = all.map((group) => rowOf(group, 0, states));
       print.rows({ groups: all, hasMore }, COLUMNS, rows, 'no group has jobs or limits of its own');
       if (hasMore) print.line('there are more');
       return DONE;
@@ -151,8 +156,13 @@ const groups: Command = {
   },
 };
 
-/** @param ofQueue how many jobs of the queue wait. */
-function rowOf(limit: LimitInfo, ofQueue = 0): Cell[] {
+type HolderStates = Awaited<ReturnType<typeof holderStates>>;
+
+/**
+ * @param ofQueue how many jobs of the queue wait.
+ * @param holders the states of jobs that hold groups.
+ */
+function rowOf(limit: LimitInfo, ofQueue = 0, holders?: HolderStates): Cell[] {
   const { of, name, rate, left, concurrency, running } = limit;
   return [
     name === null ? (of === 'groups' ? 'each group' : 'the queue') : `${of} ${name}`,
@@ -160,7 +170,7 @@ function rowOf(limit: LimitInfo, ofQueue = 0): Cell[] {
     left ?? '-',
     concurrency === null ? '-' : `${running}/${concurrency}`,
     waitingText(limit, ofQueue),
-    stateOf(limit),
+    stateOf(limit, holders),
   ];
 }
 
@@ -171,12 +181,14 @@ function waitingText({ of, waiting, maxSize }: LimitInfo, ofQueue: number): Cell
   return maxSize === null ? waiting : `${waiting}/${maxSize}`;
 }
 
-function stateOf({ paused, heldForMs, breaker, left, nextInMs, isLive, holder }: LimitInfo): Cell {
+function stateOf(limit: LimitInfo, holders?: HolderStates): Cell {
+  const { paused, heldForMs, breaker, left, nextInMs, isLive, holder } = limit;
   const warn = (text: string): Cell => ({ text, style: 'yellow' });
   if (paused) return warn('paused');
   if (heldForMs > 0) return warn(`held for ${age(heldForMs)}`);
   if (breaker && breaker.state !== 'closed') return warn(`breaker ${breaker.state}`);
   if (left !== null && left < 1) return warn(`next in ${age(nextInMs)}`);
+  if (holder !== null && holders?.get(holder) === 'dead') return warn(`after ${holder}, which is dead`);
   if (holder !== null) return warn(`after ${holder}`);
   return isLive ? 'set at run time' : 'open';
 }
