@@ -45,6 +45,17 @@ describe('tail', () => {
   });
 });
 
+it('tail names the option --since and says what it takes', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.add('x', null);
+  expect(await run('tail', 'work', '--since', '10m')).toMatchObject({
+    code: 2,
+    err: expect.stringContaining(
+      '--since must be the number of an event (eventId with --json), or 0 for all that are stored, got "10m"',
+    ),
+  });
+});
+
 describe('watch', () => {
   const days = [{ date: '2026-01-02', processed: 7, failed: 0, dead: 0 }];
   const counts = { waiting: 1204, active: 0, delayed: 0, dead: 0, completed: 7, failed: 0 };

@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
 import { isPassing, pause } from '../../contract/retry.js';
 import { countedBetween, countedDays, type CountedDays } from '../../contract/stats.js';
-import type { QueueEvent } from '../../events/queue-event.js';
+import { numberOfEvent, type QueueEvent } from '../../events/queue-event.js';
 import { escaped } from '../../errors/show.js';
 import { readEach } from '../../inspect/queue-inspector.js';
 import { isPausedByAll } from '../../inspect/serving.js';
@@ -37,13 +37,16 @@ const tail: Command = {
   options: {
     type: { type: 'string', about: 'only these types, e.g. dead,retrying' },
     name: { type: 'string', about: 'only jobs with this name' },
-    since: { type: 'string', about: 'events after the one with this number; needs one queue' },
+    since: {
+      type: 'string',
+      about: 'events after the one with this number (eventId with --json); 0 for all; needs one queue',
+    },
   },
   async run({ inspector, words, values, print, signal }) {
     const types = typesOf(values['type'] as string | undefined);
     const queues = await inspector.namesOf(words.length > 0 ? words : undefined);
     const { name, since } = values as Record<string, string | undefined>;
-    if (since !== undefined && queues.length !== 1) throw new UsageError('--since needs one queue', '');
+    checkSince(since, queues);
     const { engine } = inspector.producer;
     // Loaded only here: no other command needs RxJS.
     const { QueueEvents } = await import('../../events/queue-events.js');
@@ -215,6 +218,16 @@ interface Shown extends Readonly<Record<string, unknown>> {
   readonly name?: string;
   readonly reason?: string;
   readonly error?: FailureRecord | null;
+}
+
+function checkSince(since: string | undefined, queues: readonly string[]): void {
+  if (since === undefined) return;
+  if (numberOfEvent(since) === undefined)
+    throw new UsageError(
+      `--since must be the number of an event (eventId with --json), or 0 for all that are stored, got ${quoted(since.slice(0, 100))}`,
+      '',
+    );
+  if (queues.length !== 1) throw new UsageError('--since needs one queue', '');
 }
 
 function typesOf(given: string | undefined): readonly string[] | undefined {
