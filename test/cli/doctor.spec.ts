@@ -123,6 +123,20 @@ const PLANTED: readonly Planted[] = [
     text: /^1 schedule is late \(late\): start a worker$/,
   },
   {
+    fault: 'schedules that are paused',
+    plant: async ({ queue }) => {
+      for (const id of ['daily', 'hourly']) {
+        // oxlint-disable-next-line no-await-in-loop -- in this order
+        await queue.schedules.upsert(id, { every: '1h' }, { name: 'x' });
+        // oxlint-disable-next-line no-await-in-loop -- the same
+        await queue.schedules.pause(id);
+      }
+    },
+    level: 'warn',
+    what: /^queue work$/,
+    text: /^2 schedules are paused \((daily|hourly)\); godwit schedules work$/,
+  },
+  {
     fault: 'a job without a body',
     plant: async () => void (await redis.admin.lpush(key('wait'), 'ghost')),
     level: 'fail',

@@ -243,16 +243,17 @@ async function schedules(
 ): Promise<Finding[]> {
   const all = await inspector.queue(queue).schedules.list({ limit: 1_000 });
   const now = inspector.producer.engine.now();
+  const paused = all.filter((one) => one.paused);
   const late = all.filter(({ nextAt }) => nextAt !== null && now - nextAt.getTime() > LATE_MS);
-  if (late.length === 0) return [];
+  const findings: Finding[] = [];
+  const text = (found: typeof all, state: string) =>
+    `${counted(found.length, 'schedule is', 'schedules are')} ${state} (${found[0]!.id})`;
   const isServed = servingOf(workers, queue).processes > 0;
   const advice = isServed ? 'its workers cannot fire them: see their log' : 'start a worker';
-  return [
-    fail(
-      `queue ${queue}`,
-      `${counted(late.length, 'schedule is', 'schedules are')} late (${late[0]!.id}): ${advice}`,
-    ),
-  ];
+  if (late.length > 0) findings.push(fail(`queue ${queue}`, `${text(late, 'late')}: ${advice}`));
+  if (paused.length > 0)
+    findings.push(warn(`queue ${queue}`, `${text(paused, 'paused')}; godwit schedules ${queue}`));
+  return findings;
 }
 
 async function audit({ inspector }: Context, queue: string): Promise<Finding> {
