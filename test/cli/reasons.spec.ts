@@ -73,8 +73,11 @@ describe('doctor shows why jobs wait', () => {
       handlers: { bad: fails },
       queue: { limits: { breaker }, defaults: { attempts: 1 } },
     });
+    await until(async () => (await queue.limits.list())[0]?.breaker, PATIENT);
+    expect((await run('limits', 'work')).out).toMatch(/^the queue .* free$/m);
     await queue.add('bad', null);
     await until(async () => (await queue.limits.list())[0]?.breaker?.state === 'open', PATIENT);
+    expect((await run('limits', 'work')).out).toMatch(/^the queue .* breaker open for (59|60) m$/m);
     await queue.add('bad', null);
     const { out } = await run('doctor');
     expect(out).toMatch(/^warn +queue work +1 job waits: the circuit breaker of the queue is open for /m);

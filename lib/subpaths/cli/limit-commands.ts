@@ -186,11 +186,13 @@ function stateOf(limit: LimitInfo, holders?: HolderStates): Cell {
   const warn = (text: string): Cell => ({ text, style: 'yellow' });
   if (paused) return warn('paused');
   if (heldForMs > 0) return warn(`held for ${age(heldForMs)}`);
-  if (breaker && breaker.state !== 'closed') return warn(`breaker ${breaker.state}`);
+  if (breaker && breaker.state !== 'closed')
+    return warn(`breaker ${breaker.state}${nextInMs > 0 ? ` for ${age(nextInMs)}` : ''}`);
   if (left !== null && left < 1) return warn(`next in ${age(nextInMs)}`);
   if (holder !== null && holders?.get(holder) === 'dead') return warn(`after ${holder}, which is dead`);
   if (holder !== null) return warn(`after ${holder}`);
-  return isLive ? 'set at run time' : 'open';
+  // Not 'open': that is the word for a circuit breaker that lets no job start.
+  return isLive ? 'set at run time' : 'free';
 }
 
 export const LIMIT_COMMANDS: readonly Command[] = [limits, groups];
