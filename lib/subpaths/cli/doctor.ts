@@ -6,6 +6,7 @@ import { isPausedByAll, servingOf, silentWorkers, type Serving } from '../../ins
 import { holderStates } from '../../producer/group-holders.js';
 import { reasonOf, type HoldReason, type LimitInfo } from '../../producer/queue-limits.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
+import { jobsOf } from './job-view.js';
 import { age, jobsWait, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 
@@ -24,6 +25,12 @@ const OLD_MS = 600_000;
 const LATE_MS = 60_000;
 /** The used part of `maxmemory` above which `doctor` warns. */
 const FULL = 0.8;
+
+/** Delayed jobs that are read, and job names without a handler that are listed, for each queue. */
+const MOST_DELAYED = 100;
+const MOST_NAMES = 3;
+/** A process without a handler puts a job off for half a minute at most. */
+const PUT_OFF_MS = 30_000;
 
 const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 
@@ -82,6 +89,7 @@ async function examineQueues(context: Context): Promise<Finding[]> {
     const stops = queue.counts.waiting > 0 ? await stopsOf(context, queue) : [];
     return [
       ...queueFindings(queue, servingOf(workers, name), stops),
+      ...(queue.counts.delayed > 0 ? await unhandled(context, name) : []),
       ...(await leases(context, name)),
       ...(await schedules(context, name, workers)),
       ...(values['deep'] === true ? [await audit(context, name)] : []),
@@ -234,6 +242,29 @@ async function leases({ inspector }: Context, queue: string): Promise<Finding[]>
           `${counted(late.length, 'worker')} went silent and nobody took back the jobs: start a worker`,
         ),
       ];
+}
+
+/**
+ * Names of jobs that were added without a delay and are put off before their first attempt, as a process does that has no handler for
+ * them. Only the first delayed jobs are read: these are among them, because they are due soon.
+ */
+async function unhandled({ inspector }: Context, queue: string): Promise<Finding[]> {
+  const { jobs } = await jobsOf(inspector, queue, { state: 'delayed', limit: MOST_DELAYED, data: false });
+  const soon = inspector.producer.engine.now() + PUT_OFF_MS;
+  const counts = new Map<string, number>();
+  for (const { name, attempt, delay, dueAt } of jobs)
+    if (attempt === 0 && delay === 0 && dueAt !== null && dueAt.getTime() <= soon)
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+  const atLeast = jobs.length === MOST_DELAYED ? 'at least ' : '';
+  return [...counts]
+    .toSorted(([, a], [, b]) => b - a)
+    .slice(0, MOST_NAMES)
+    .map(([name, count]) =>
+      warn(
+        `queue ${queue}`,
+        `${atLeast}${counted(count, 'delayed job')} named ${name}: no process has a handler for this name, or the handler put them off`,
+      ),
+    );
 }
 
 async function schedules(
