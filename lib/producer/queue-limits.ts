@@ -537,7 +537,7 @@ export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState):
     return reason(
       'concurrency',
       null,
-      `${whose} runs one job at a time, and job '${holder}' has not ended${advice ? `: ${advice}` : ''}`,
+      `${whose} runs one job at a time, and job '${holder}' holds it${advice ? `: ${advice}` : ''}`,
     );
   if (concurrency !== null && running >= concurrency)
     return reason('concurrency', null, `${running} of ${concurrency} jobs of ${whose} run`);

@@ -106,7 +106,7 @@ describe('doctor shows why jobs wait', () => {
     const { out } = await run('doctor');
     late.mockRestore();
     expect(out).toContain(
-      "2 jobs wait: the group 'b' runs one job at a time, and job 'b-1' has not ended: it is dead, so retry or remove it; godwit groups work\n",
+      "2 jobs wait: the group 'b' runs one job at a time, and job 'b-1' holds it: it is dead, so retry or remove it; godwit groups work\n",
     );
     end.open();
   });

@@ -28,11 +28,11 @@ describe('a job of a group in strict order', () => {
     await until(async () => (await api('GET', 'queues/work')).body.consumers === 1, PATIENT);
     const reason = async (id: string) => (await api('GET', `queues/work/jobs/${id}`)).body.waitsFor;
     const dead =
-      "the group 'a' runs one job at a time, and job 'dead-1' has not ended: it is dead, so retry or remove it";
+      "the group 'a' runs one job at a time, and job 'dead-1' holds it: it is dead, so retry or remove it";
     expect(await reason('next-a')).toEqual([dead]);
     expect(await cli('next-a')).toContain(`waits because  ${dead}`);
     expect(await reason('next-b')).toEqual([
-      "the group 'b' runs one job at a time, and job 'late-1' has not ended: it waits for its next attempt",
+      "the group 'b' runs one job at a time, and job 'late-1' holds it: it waits for its next attempt",
     ]);
     expect((await queue.group('a').state()).holder).toBe('dead-1');
     expect((await runOn(redis, 'groups', 'work')).out).toMatch(/^group a .* after dead-1, which is dead$/m);
