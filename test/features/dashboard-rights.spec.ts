@@ -562,7 +562,7 @@ describe('without a way to decide who may see it', () => {
   });
 
   it.each([
-    [{ access: 'everyone' }, "access must be one of 'public'"],
+    [{ access: 'everyone' }, "access must be 'public'"],
     [{ access: 'public', path: '' }, 'path must be a path'],
     [{ access: 'public', path: '../x' }, 'path must be a path'],
     [{ access: 'public', path: 'a/:b' }, 'path must be a path'],
