@@ -149,14 +149,8 @@ export type { LogLine } from './job/job-log.js';
 
 // Adding jobs and reading their state.
 export { QueueGroup, QueueLimits, SharedLimit } from './producer/queue-limits.js';
-export type {
-  BreakerInfo,
-  GroupPage,
-  HoldReason,
-  LimitInfo,
-  RateInfo,
-  RetryBudgetInfo,
-} from './producer/queue-limits.js';
+export type { GroupPage } from './producer/queue-limits.js';
+export type { BreakerInfo, HoldReason, LimitInfo, RateInfo, RetryBudgetInfo } from './producer/limit-info.js';
 export { QueueProducer } from './producer/queue-producer.js';
 export { Queue } from './producer/queue.js';
 export type {

@@ -6,7 +6,6 @@ import { RULES } from '../job/rules.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { hasFields } from '../job/fields.js';
-import type { JobState } from '../job/job-state.js';
 import { duration, field, integer, readable, refuse, rule, selecting, shape } from '../options/check.js';
 import {
   ALONE_IN_STRICT_ORDER,
@@ -19,98 +18,8 @@ import {
   type QueueLimitChange,
 } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { ADVICE, holderStates } from './group-holders.js';
-
-/** A rate limit. */
-export interface RateInfo {
-  /** Maximum number of starts, or total cost, in the time `per`. */
-  readonly max: number;
-  /** The time in ms. */
-  readonly perMs: number;
-  /** How starts are counted. */
-  readonly window: 'sliding' | 'fixed' | 'bucket';
-  /** How many jobs may start at once: in a bucket after an idle time, in a sliding window at any time. */
-  readonly burst: number;
-}
-
-/** A circuit breaker at the time of the call. */
-export interface BreakerInfo {
-  /** `'open'`: no job starts. `'half-open'`: probes may start, or run. */
-  readonly state: 'closed' | 'open' | 'half-open';
-  /** Number of failed runs that opens it. */
-  readonly failures: number;
-  /** Minimum share of failed runs. */
-  readonly ratio: number;
-  /** The time in which runs are counted, in ms. */
-  readonly windowMs: number;
-  /** How long no job starts after it has opened, in ms. */
-  readonly openForMs: number;
-  /** How many jobs start then. */
-  readonly probes: number;
-}
-
-/** A retry budget. */
-export interface RetryBudgetInfo {
-  /** Maximum number of retries in the time. */
-  readonly max: number;
-  /** The time in ms. */
-  readonly perMs: number;
-  /** Further retries, in percent of the first attempts that end in this time; null if there are none. */
-  readonly percent: number | null;
-}
-
-/** A limit at the time of the call: its rule and how much of it is used. */
-export interface LimitInfo {
-  /** The target of the limit. */
-  readonly of: 'queue' | 'name' | 'groups' | 'group' | 'shared';
-  /** Name of the job, group or shared limit; null for the limits of the queue and of all groups. */
-  readonly name: string | null;
-  /** How often jobs may start; null if unlimited. */
-  readonly rate: RateInfo | null;
-  /** How many jobs may run at the same time; null if unlimited. */
-  readonly concurrency: number | null;
-  /** The circuit breaker; null if there is none. */
-  readonly breaker: BreakerInfo | null;
-  /** How many failed jobs may be retried in a time; null if there is no limit. */
-  readonly retryBudget: RetryBudgetInfo | null;
-  /** How many jobs of a group may wait; null if unlimited. */
-  readonly maxSize: number | null;
-  /** How many jobs of the group start for each job of a group with weight 1. */
-  readonly weight: number;
-  /** Whether the group is paused. */
-  readonly paused: boolean;
-  /** Whether a part of the limit was set at run time and overrides the code. */
-  readonly isLive: boolean;
-  /** How many jobs the rate would let start now; null without a rate. */
-  readonly left: number | null;
-  /** Milliseconds until the next job may start; 0 if one may start now. */
-  readonly nextInMs: number;
-  /** Remaining time of a hold (`hold()`, or `RateLimited` thrown by a handler) in ms; 0 without one. */
-  readonly heldForMs: number;
-  /** How many jobs of the name or the group wait. */
-  readonly waiting: number;
-  /** How many jobs run, if the concurrency is limited; otherwise 0. */
-  readonly running: number;
-  /**
-   * Of a group in strict order: the job that must end before the next one starts. It runs, waits for a retry, or is dead (with `onDead: 'block'`).
-   * Otherwise null.
-   */
-  readonly holder: string | null;
-}
-
-/** A limit that keeps waiting jobs from starting at the time of the call. */
-export interface HoldReason {
-  /** Whose limit it is. */
-  readonly of: LimitInfo['of'];
-  /** Name of the job, group or shared limit; null for the queue. */
-  readonly name: string | null;
-  /** Why: a hold, an open circuit breaker, a rate, a concurrency, or a paused group. */
-  readonly reason: 'held' | 'breaker' | 'rate' | 'concurrency' | 'paused';
-  /** When the next job may start, in ms; null if that depends on a running job or on a person. */
-  readonly opensInMs: number | null;
-  /** The reason as a sentence. */
-  readonly text: string;
-}
+import { holderStates } from './group-holders.js';
+import { infoOf, reasonOf, type HoldReason, type LimitInfo } from './limit-info.js';
 
 /** A page of groups. */
 export interface GroupPage {
@@ -503,95 +412,4 @@ export async function listFirstGroups(
 function checkCursor(value: unknown, path: string): string {
   if (typeof value === 'string' && /^\d{1,20}$/.test(value)) return value;
   throw new InvalidOptionError(path, 'the cursor of a previous page', value);
-}
-
-/**
- * @internal Null if this limit lets a job start now.
- * @param id the job, if it is known. It does not wait for itself if it holds its group.
- * @param holderState the state of the job that holds the group, from `holderStates`, if it is known.
- */
-export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState): HoldReason | null {
-  const { of, name, paused, heldForMs, breaker, nextInMs, left, concurrency, running, holder } = limit;
-  const whose =
-    of === 'queue' ? 'the queue' : of === 'shared' ? `the shared limit '${name}'` : `the ${of} '${name}'`;
-  const reason = (why: HoldReason['reason'], opensInMs: number | null, text: string): HoldReason => ({
-    of,
-    name,
-    reason: why,
-    opensInMs,
-    text,
-  });
-  if (paused) return reason('paused', null, `${whose} is paused`);
-  if (heldForMs > 0) return reason('held', heldForMs, `${whose} is held for ${inSeconds(heldForMs)}`);
-  if (breaker && breaker.state !== 'closed' && nextInMs > 0)
-    return reason(
-      'breaker',
-      nextInMs,
-      `the circuit breaker of ${whose} is ${breaker.state} for ${inSeconds(nextInMs)}`,
-    );
-  if (left !== null && left < 1)
-    return reason('rate', nextInMs, `the rate of ${whose} is used up for ${inSeconds(nextInMs)}`);
-  if (holder !== null && holder === id) return null;
-  const advice = holderState && ADVICE[holderState];
-  if (holder !== null)
-    return reason(
-      'concurrency',
-      null,
-      `${whose} runs one job at a time, and job '${holder}' holds it${advice ? `: ${advice}` : ''}`,
-    );
-  if (concurrency !== null && running >= concurrency)
-    return reason('concurrency', null, `${running} of ${concurrency} jobs of ${whose} run`);
-  return null;
-}
-
-function inSeconds(ms: number): string {
-  return ms < 1_000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`;
-}
-
-const KINDS: Readonly<Record<string, LimitInfo['of']>> = { 'g:': 'group', 'n:': 'name', 's:': 'shared' };
-
-function infoOf({
-  field: of,
-  live,
-  rule: limit,
-  left,
-  nextInMs,
-  blockedForMs,
-  waiting,
-  running,
-  breaker: state,
-  holder,
-}: LimitState): LimitInfo {
-  const { rate, concurrency, maxSize, weight = 1, paused = false, order, breaker, retryBudget } = limit;
-  const kind = of === 'q' ? 'queue' : of === 'g' ? 'groups' : KINDS[of.slice(0, 2)]!;
-  return {
-    of: kind,
-    name: of.length > 1 ? of.slice(2) : null,
-    rate: rate ? { max: rate.max, perMs: rate.per, window: rate.window, burst: rate.burst } : null,
-    concurrency: order === 'strict' ? 1 : concurrency || null,
-    breaker:
-      breaker && state
-        ? {
-            state,
-            failures: breaker.failures,
-            ratio: breaker.ratio,
-            windowMs: breaker.window,
-            openForMs: breaker.openFor,
-            probes: breaker.probes,
-          }
-        : null,
-    retryBudget: retryBudget
-      ? { max: retryBudget.max, perMs: retryBudget.per, percent: retryBudget.percent ?? null }
-      : null,
-    maxSize: maxSize || null,
-    weight,
-    paused,
-    isLive: live !== null && Object.keys(live).length > 0,
-    left,
-    nextInMs,
-    heldForMs: blockedForMs,
-    waiting,
-    running,
-    holder,
-  };
 }

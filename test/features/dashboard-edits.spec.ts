@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
-import type { LimitInfo } from '#lib/producer/queue-limits.js';
+import type { LimitInfo } from '#lib/producer/limit-info.js';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule } from '#lib/decorators/schedule.decorator.js';

@@ -4,7 +4,7 @@ import { messageOf } from '../../errors/thrown.js';
 import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { isPausedByAll, servingOf, silentWorkers, type Serving } from '../../inspect/serving.js';
 import { holderStates } from '../../producer/group-holders.js';
-import { reasonOf, type HoldReason, type LimitInfo } from '../../producer/queue-limits.js';
+import { reasonOf, type HoldReason, type LimitInfo } from '../../producer/limit-info.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
 import { jobsOf } from './job-view.js';
 import { age, jobsWait, type Cell } from './table.js';

@@ -1,6 +1,7 @@
 import { holderStates } from '../../producer/group-holders.js';
 import { quoted } from '../../job/text.js';
-import { listFirstGroups, type LimitInfo, type QueueLimits } from '../../producer/queue-limits.js';
+import type { LimitInfo } from '../../producer/limit-info.js';
+import { listFirstGroups, type QueueLimits } from '../../producer/queue-limits.js';
 import { didYouMean, UsageError } from './usage-error.js';
 import {
   checkDuration,

@@ -13,7 +13,7 @@ import type { AttemptRecord } from '../../job/outcome.js';
 import { mergeJobPolicy } from '../../options/job-options.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import { dueTimeOf, type StartTimes } from '../../producer/job-snapshot.js';
-import type { LimitInfo } from '../../producer/queue-limits.js';
+import type { LimitInfo } from '../../producer/limit-info.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import type { JobLinkView } from './job-links.js';
 import type { Redactor, ShownJson } from './redaction.js';
