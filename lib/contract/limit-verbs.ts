@@ -55,12 +55,13 @@ export type BreakerState = 'closed' | 'open' | 'half-open';
 export interface RunReport {
   readonly field: LimitField;
   readonly completed: number;
-  /** Below 0: a person closes the breaker. */
   readonly failed: number;
   /** How many retries the budget must book. Below 0: how many booked retries do not happen. */
   readonly retries: number;
   /** How many runs were first attempts. 0 unless the retry budget of the limit has a percentage. */
   readonly firsts: number;
+  /** A person closes the breaker. @default false */
+  readonly closes?: boolean;
 }
 
 export interface RunReportAnswer {

@@ -75,12 +75,13 @@ export class RedisLimits implements LimitVerbs {
 
   private async reportAt(place: string, reports: readonly RunReport[]): Promise<Reported[]> {
     if (reports.length === 0) return [];
-    const list = reports.flatMap(({ field, completed, failed, retries, firsts }) => [
+    const list = reports.flatMap(({ field, completed, failed, retries, firsts, closes = false }) => [
       field,
       completed,
       failed,
       retries,
       firsts,
+      Number(closes),
     ]);
     return this.runReport(place, { reports: list, sharedEvents: [] });
   }

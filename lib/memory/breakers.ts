@@ -29,13 +29,13 @@ export class BreakerBook {
 
   /** Null if the breaker does not change. */
   report(
-    { field, completed, failed }: RunReport,
+    { field, completed, failed, closes = false }: RunReport,
     breaker: BreakerRule,
     use: LimitUse,
     now: number,
   ): Change | null {
     const till = now + breaker.openFor;
-    if (failed < 0) return use.mark === '' ? null : { kind: 'closed', use: { ...use, mark: '' } };
+    if (closes) return use.mark === '' ? null : { kind: 'closed', use: { ...use, mark: '' } };
     if (use.mark === '') {
       const counted = countRuns(this.counts, field, breaker.window, now, { completed, failed });
       const all = counted.completed + counted.failed;

@@ -29,6 +29,9 @@ export interface GroupPage {
   readonly cursor: string | null;
 }
 
+/** The time of a hold that ends the current one. */
+const END_HOLD = -1;
+
 const readTarget = shape(selecting({ name: field('name', rule(checkJobName)) }, 'to mean the whole queue'));
 const readPage = shape({
   limit: field('limit', integer(1, 1_000)),
@@ -251,8 +254,9 @@ export class SharedLimit {
 }
 
 async function release(engine: QueueEngine, queue: string, field: LimitField): Promise<void> {
-  await engine.limits.report(queue, [{ field, completed: 0, failed: -1, retries: 0, firsts: 0 }]);
-  await holdLimit(engine, queue, field, -1); // ends a hold
+  const noRuns = { completed: 0, failed: 0, retries: 0, firsts: 0 };
+  await engine.limits.report(queue, [{ field, ...noRuns, closes: true }]);
+  await holdLimit(engine, queue, field, END_HOLD);
 }
 
 async function holdLimit(engine: QueueEngine, queue: string, of: LimitField, holdMs: number): Promise<void> {
@@ -369,7 +373,7 @@ export class QueueGroup {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async release(): Promise<void> {
-    await holdLimit(this.engine, this.queue, this.field, -1);
+    await holdLimit(this.engine, this.queue, this.field, END_HOLD);
   }
 }
 

@@ -20,8 +20,7 @@ local function tell(field, number, base)
   elseif field == 'q' then
     running = redis.call('ZCARD', key_slots)
   elseif string.sub(field, 1, 2) == 's:' then
-    running = select(2, shares_in(redis.call('HGET', key_shares, string.sub(field, 3)), now))
-    users = users_of(string.sub(field, 3), now)
+    users, running = users_of(string.sub(field, 3), now)
   end
   found[#found + 1] = { field, text or '', cjson.encode(rule), math.max(0, math.ceil(blocked - now)),
     rule.rate and string.format('%.0f', left) or '', left < 1 and math.ceil(next_in) or 0, waiting, running,

@@ -122,8 +122,9 @@ export const report = defineScript({
   keys: ['meta', 'limits', 'limitStates', ...LINE_KEYS, 'shares', 'doorbell', 'events'],
   args: { maxEvents: 'int' },
   /**
-   * reports: field of the limit, how many runs completed, how many failed, how many retries to book, how many were first
-   * attempts. sharedEvents: events of shared limits.
+   * reports: field of the limit, how many runs completed, how many failed, how many retries to book (below 0: booked ones that do not
+   * happen), how many were first attempts, and 1 if a person closes the breaker. sharedEvents: type of the event, field of the shared
+   * limit, and for how long nothing starts.
    */
   lists: ['reports', 'sharedEvents'],
   reply: (rows: readonly RowReport[]): Reported[] =>

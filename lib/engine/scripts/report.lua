@@ -1,9 +1,7 @@
 --@needs types, clock, lines, limits, breakers, shares, bell, event
--- Reports to circuit breakers and retry budgets how runs ended. Arguments: fields of `limits`, each with the number of completed
--- runs, of failed runs (below 0: a person closes the breaker), of retries to book (below 0: booked ones that do not happen), and of first attempts. Returns for each whether its
--- breaker opened or closed, when the first retry may run, and how much later each further one. If the breaker of a shared limit (`s:`) changes, also the queues that use
--- the limit. The caller then calls this script for each of them with `sharedEvents`, because their keys may be on other nodes: types of
--- events, each with the field of the limit and for how long nothing starts.
+-- Counts ended runs for circuit breakers and retry budgets. For each report, returns the change of the breaker, the times of the first and
+-- of each further retry, and for a changed shared limit its queues: their keys may be on other nodes, so the caller runs this script for
+-- each of them with `sharedEvents`.
 check_types(key_meta, key_limits, key_limitStates, key_lines, key_lineStates, key_ready, key_resting, key_shares, key_doorbell)
 local now, events, answers = clock(), { count = 0 }, {}
 
@@ -15,15 +13,15 @@ end
 
 for i = sharedEvents_first, sharedEvents_last, 3 do write_event(ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])) end
 
-for i = reports_first, reports_last, 5 do
+for i = reports_first, reports_last, 6 do
   local field, completed, failed = ARGV[i], tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
-  local retries, firsts = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
+  local retries, firsts, closes = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), ARGV[i + 5] == '1'
   local rule, change, first, each = limits_in(redis.call('HGET', key_limits, field)), '', 0, 0
   local kind, users = string.sub(field, 1, 2), ''
   local breaker = rule.breaker
   if breaker then
     local blocked, rate, mark, till = limit_state(redis.call('HGET', key_limitStates, field))
-    if failed < 0 then
+    if closes then
       if mark ~= '' then change, mark = 'closed', '' end
     elseif mark == '' then
       if must_open(field, breaker, now, completed, failed) then change, mark, till = 'opened', '!', now + breaker.openFor end

@@ -57,9 +57,10 @@ local function take_waiting(limit, rows)
   return waiting
 end
 
--- The queues of workers that have places of a limit, wait for one, or have asked for one within a lease. One per line.
+-- The queues of workers that have places of a limit, wait for one, or have asked for one within a lease, one per line; and the sum of
+-- the places.
 local function users_of(limit, now)
-  local users = waiting_for(limit)
-  for _, row in ipairs(shares_in(redis.call('HGET', key_shares, limit), now)) do users = users .. row.queue .. '\n' end
-  return users
+  local users, rows, running = waiting_for(limit), shares_in(redis.call('HGET', key_shares, limit), now)
+  for _, row in ipairs(rows) do users = users .. row.queue .. '\n' end
+  return users, running
 end
