@@ -13,16 +13,7 @@ import type {
 import { placeOf, SHARED } from '../contract/limit-verbs.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { RedisStore } from './redis-store.js';
-import {
-  type RawLimit,
-  type Reported,
-  charge,
-  limits,
-  report,
-  setLimits,
-  share,
-  wakeLines,
-} from './scripts/limits.js';
+import { type Reported, charge, limits, report, setLimits, share, wakeLines } from './scripts/limits.js';
 
 /** Limits of queues, names and groups on Redis. */
 export class RedisLimits implements LimitVerbs {
@@ -111,7 +102,7 @@ export class RedisLimits implements LimitVerbs {
 
   async shared(): Promise<readonly LimitState[]> {
     const { found } = await this.look(SHARED, { kind: 'shared' });
-    return found.map(stateOf);
+    return found;
   }
 
   async list(queue: string): Promise<readonly LimitState[]> {
@@ -121,13 +112,12 @@ export class RedisLimits implements LimitVerbs {
   async overview(queue: string): Promise<LimitsOverview> {
     const first = await this.look(queue, { kind: 'all' });
     let { ready, resting } = first.groups;
-    const limits = first.found.map(stateOf);
+    const limits = [...first.found];
     for (let { cursor } = first; cursor !== '0';) {
       // oxlint-disable-next-line no-await-in-loop -- each page has the cursor of the next
       const page = await this.look(queue, { kind: 'all', cursor });
       // A scan may return a field twice.
-      for (const one of page.found)
-        if (!limits.some(({ field }) => field === one.field)) limits.push(stateOf(one));
+      for (const one of page.found) if (!limits.some(({ field }) => field === one.field)) limits.push(one);
       ready += page.groups.ready;
       resting += page.groups.resting;
       cursor = page.cursor;
@@ -137,7 +127,7 @@ export class RedisLimits implements LimitVerbs {
 
   async group(queue: string, group: string): Promise<LimitState> {
     const { found } = await this.look(queue, { kind: 'group', field: `g:${group}` });
-    return stateOf(found[0]!);
+    return found[0]!;
   }
 
   groups(queue: string, cursor: string, limit: number) {
@@ -150,47 +140,11 @@ export class RedisLimits implements LimitVerbs {
 
   private async pageOf(queue: string, page: { kind: string; cursor: string; limit: number }) {
     const { found, cursor: next } = await this.look(queue, page);
-    return { groups: found.map(stateOf), next: next === '0' ? null : next };
+    return { groups: found, next: next === '0' ? null : next };
   }
 
   private look(queue: string, some: { kind: string; field?: string; cursor?: string; limit?: number }) {
     const args = { field: '', cursor: '0', limit: 0, ...some };
     return this.store.run(limits, this.store.keysOf(queue).fixed, args);
   }
-}
-
-function stateOf({
-  parts,
-  rule,
-  field,
-  blockedForMs,
-  left,
-  nextInMs,
-  waiting,
-  running,
-  breaker,
-  holder,
-  users,
-}: RawLimit): LimitState {
-  const { code, live } = parts === '' ? {} : (JSON.parse(parts) as { code?: LimitRule; live?: LimitRule });
-  return {
-    field,
-    code: code ?? null,
-    live: live ?? null,
-    rule: ruleOf(rule),
-    blockedForMs,
-    left,
-    nextInMs,
-    waiting,
-    running,
-    breaker: breaker === '' ? null : breaker,
-    holder: holder === '' ? null : holder,
-    users,
-  };
-}
-
-/** Lua encodes an empty table as an object or as a list. */
-function ruleOf(json: string): LimitRule {
-  const rule = JSON.parse(json) as LimitRule | readonly unknown[];
-  return Array.isArray(rule) ? {} : (rule as LimitRule);
 }

@@ -1,29 +1,42 @@
-import type { BreakerState, RunReportAnswer, ShareAnswer } from '../../contract/limit-verbs.js';
+import type {
+  BreakerState,
+  LimitRule,
+  LimitState,
+  RunReportAnswer,
+  ShareAnswer,
+} from '../../contract/limit-verbs.js';
 import { lines } from '../codec/replies.js';
 import { LETTERED_JOBS, LINE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 type RowLimits = readonly [
   ...[field: string, parts: string, rule: string, blockedForMs: number, left: string, nextInMs: number],
-  ...[waiting: number, running: number, breaker: string, holder: string, users: string],
+  ...[waiting: number, running: number, breaker: '' | BreakerState, holder: string, users: string],
 ];
 
-/** One current limit: the field, its parts, and the rule that results from them, as JSON. */
-export interface RawLimit {
-  readonly field: string;
-  readonly parts: string;
-  readonly rule: string;
-  readonly blockedForMs: number;
-  /** Null: no rate. */
-  readonly left: number | null;
-  readonly nextInMs: number;
-  readonly waiting: number;
-  readonly running: number;
-  /** State of the circuit breaker; empty if there is none. */
-  readonly breaker: '' | BreakerState;
-  /** Empty if no job keeps a group with strict order from starting the next one. */
-  readonly holder: string;
-  readonly users: readonly string[];
+function stateOf([field, parts, rule, blockedForMs, left, nextInMs, ...more]: RowLimits): LimitState {
+  const [waiting, running, breaker, holder, users] = more;
+  const { code = null, live = null } = (parts === '' ? {} : JSON.parse(parts)) as Partial<LimitState>;
+  return {
+    field,
+    code,
+    live,
+    rule: ruleOf(rule),
+    blockedForMs,
+    nextInMs,
+    waiting,
+    running,
+    left: left === '' ? null : Number(left),
+    breaker: breaker === '' ? null : breaker,
+    holder: holder === '' ? null : holder,
+    users: lines(users.trimEnd()),
+  };
+}
+
+/** Lua encodes an empty table as an object or as a list. */
+function ruleOf(json: string): LimitRule {
+  const rule = JSON.parse(json) as LimitRule | readonly unknown[];
+  return Array.isArray(rule) ? {} : (rule as LimitRule);
 }
 
 export const limits = defineScript({
@@ -34,33 +47,7 @@ export const limits = defineScript({
   reply: ([cursor, rows, ready, resting]: readonly [string, readonly RowLimits[], number, number]) => ({
     cursor,
     groups: { ready, resting },
-    found: rows.map(
-      ([
-        field,
-        parts,
-        rule,
-        blockedForMs,
-        left,
-        nextInMs,
-        waiting,
-        running,
-        breaker,
-        holder,
-        users,
-      ]): RawLimit => ({
-        field,
-        parts,
-        rule,
-        blockedForMs,
-        left: left === '' ? null : Number(left),
-        nextInMs,
-        waiting,
-        running,
-        breaker: breaker as RawLimit['breaker'],
-        holder,
-        users: lines(users.trimEnd()),
-      }),
-    ),
+    found: rows.map(stateOf),
   }),
 });
 
