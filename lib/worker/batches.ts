@@ -40,8 +40,8 @@ interface Member {
 }
 
 /**
- * Collects the jobs of one handler, and calls its method with up to `size` of them, by their group if it shall. Each job is still a
- * separate run: it passes the guards and interceptors alone, occupies a slot, and gets its own outcome.
+ * Collects the jobs of one handler, and calls its method with up to `size` of them. A batch has jobs of one group if `isByGroup` is
+ * set. Each job is still a separate run: it passes the guards and interceptors alone, occupies a slot, and gets its own outcome.
  */
 export class BatchGatherer {
   private waiting: Member[] = [];
