@@ -94,6 +94,9 @@ export type { AbortReason };
 /** Minimum snooze. A job that always snoozes must not keep a worker busy. */
 export const MIN_SNOOZE_MS = 100;
 
+/** Longest time for which a process without a handler puts a job off. */
+export const MAX_PUT_OFF_MS = 30_000;
+
 /**
  * Throw it from a handler to run the job again later, after at least 100 ms. No attempt is counted.
  *

@@ -5,7 +5,7 @@ import { backoffDelay } from '../job/backoff.js';
 import { readDuration } from '../job/duration.js';
 import type { ClaimedJob } from '../contract/engine.js';
 import type { LimitCharge } from '../contract/limit-verbs.js';
-import { MIN_SNOOZE_MS } from '../job/job.js';
+import { MAX_PUT_OFF_MS, MIN_SNOOZE_MS } from '../job/job.js';
 import type { DecodedBody } from '../job/job-record.js';
 import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';
 import type { JobPolicy } from '../options/job-options.js';
@@ -182,10 +182,9 @@ function text(value: unknown, otherwise: string): string {
 }
 
 const RETRY_DELAY_MS = 1_000;
-/** The delay of a job: `MIN_DELAY_MS` if it is new, up to `AGED_DELAY_MS` later, and longer only if no live process handles its name. */
+/** The delay of a job: `MIN_DELAY_MS` if it is new, up to `AGED_DELAY_MS` later, and up to `MAX_PUT_OFF_MS` if no live process handles its name. */
 const MIN_DELAY_MS = 200;
 const AGED_DELAY_MS = 1_000;
-const MAX_DELAY_MS = 30_000;
 /** How recent the answer must be before a job is made dead. A process with a handler may have started since an older one. */
 const FRESH_MS = 5_000;
 /** Most job names that are remembered. Beyond it, the oldest name is forgotten. */
@@ -229,7 +228,7 @@ export class UnknownJobs {
     if (age > Math.min(FRESH_MS, this.timeoutMs / 4)) this.ask(body.name, known);
     // An old and a new release both claim these jobs. Short delays at first give the process with the handler more chances.
     const agedMs = Math.min(Math.max(jobAgeMs / 4, MIN_DELAY_MS), AGED_DELAY_MS);
-    const fullMs = isLate ? AGED_DELAY_MS : Math.min(Math.max(unhandledMs / 4, agedMs), MAX_DELAY_MS);
+    const fullMs = isLate ? AGED_DELAY_MS : Math.min(Math.max(unhandledMs / 4, agedMs), MAX_PUT_OFF_MS);
     // The delays are random, so that the same process does not claim the same jobs each time.
     const delayMs = fullMs * (0.5 + Math.random() / 2);
     const priority = body.options.priority ?? 0;

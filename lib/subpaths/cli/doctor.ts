@@ -1,10 +1,12 @@
+import type { LimitState } from '../../contract/limit-verbs.js';
 import { checkServer, fieldsOf, nameOfServer } from '../../engine/wire/server-check.js';
 import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { isPausedByAll, servingOf, silentWorkers, type Serving } from '../../inspect/serving.js';
+import { MAX_PUT_OFF_MS } from '../../job/job.js';
 import { holderStates } from '../../producer/group-holders.js';
-import { reasonOf, type HoldReason, type LimitInfo } from '../../producer/limit-info.js';
+import { infoOf, reasonOf, type HoldReason, type LimitInfo } from '../../producer/limit-info.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
 import { jobsOf } from './job-view.js';
 import { age, jobsWait, type Cell } from './table.js';
@@ -29,8 +31,6 @@ const FULL = 0.8;
 /** Delayed jobs that are read, and job names without a handler that are listed, for each queue. */
 const MOST_DELAYED = 100;
 const MOST_NAMES = 3;
-/** A process without a handler puts a job off for half a minute at most. */
-const PUT_OFF_MS = 30_000;
 
 const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 
@@ -83,10 +83,11 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   const findings = [await roundTrips(context), await clock(context)];
   if (names.length === 0)
     findings.push(warn('queues', `none with the prefix ${context.prefix}; check --prefix`));
+  const shared = await inspector.producer.engine.limits.shared();
   const faults = new Map<string, Error>();
   const examineQueue = async (name: string) => {
     const queue = await inspector.info(name);
-    const stops = queue.counts.waiting > 0 ? await stopsOf(context, queue) : [];
+    const stops = queue.counts.waiting > 0 ? await stopsOf(context, queue, shared) : [];
     return [
       ...queueFindings(queue, servingOf(workers, name), stops),
       ...(queue.counts.delayed > 0 ? await unhandled(context, name) : []),
@@ -99,7 +100,7 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   findings.push(...(await readEach(names, examineQueue, faults, 1)).flat());
   for (const [name, error] of faults)
     findings.push(fail(`queue ${name}`, `cannot be read: ${messageOf(error)}`));
-  findings.push(...(await sharedFindings(context, names)), ...workerFindings(workers));
+  findings.push(...sharedFindings(shared), ...workerFindings(workers));
   return findings;
 }
 
@@ -144,11 +145,16 @@ async function clock({ inspector }: Context): Promise<Finding> {
 }
 
 /** The limits that keep jobs of the queue from starting now. Those of its groups only if its oldest job is late. */
-async function stopsOf({ inspector }: Context, { name, oldestWaitingMs }: QueueInfo): Promise<HoldReason[]> {
+async function stopsOf(
+  { inspector }: Context,
+  { name, oldestWaitingMs }: QueueInfo,
+  shared: readonly LimitState[],
+): Promise<HoldReason[]> {
   const queue = inspector.queue(name);
-  const own = (await queue.limits.list()).filter(
-    ({ of, waiting }) => of === 'queue' || of === 'shared' || (of === 'name' && waiting > 0),
-  );
+  const used = shared.filter(({ users }) => users.includes(name));
+  const own = [...(await inspector.producer.engine.limits.list(name)), ...used]
+    .map(infoOf)
+    .filter(({ of, waiting }) => of === 'queue' || of === 'shared' || (of === 'name' && waiting > 0));
   const stops = own.flatMap((limit) => reasonOf(limit) ?? []);
   if (stops.length > 0 || !isLate(oldestWaitingMs)) return stops;
   const { groups } = await queue.groups({ limit: 100 });
@@ -163,12 +169,9 @@ async function stopsOf({ inspector }: Context, { name, oldestWaitingMs }: QueueI
 }
 
 /** Shared limits that let no job start now. They are also reported if no worker has asked them within a lease. */
-async function sharedFindings({ inspector }: Context, names: readonly string[]): Promise<Finding[]> {
-  const [first] = names;
-  if (first === undefined) return [];
-  const shared = await inspector.queue(first).limits.listShared();
+function sharedFindings(shared: readonly LimitState[]): Finding[] {
   return shared
-    .flatMap((limit) => reasonOf(limit) ?? [])
+    .flatMap((limit) => reasonOf(infoOf(limit)) ?? [])
     .filter(isStop)
     .map(({ name, text }) => warn(`limit ${name}`, `${text}: jobs of all queues that use it wait`));
 }
@@ -250,7 +253,7 @@ async function leases({ inspector }: Context, queue: string): Promise<Finding[]>
  */
 async function unhandled({ inspector }: Context, queue: string): Promise<Finding[]> {
   const { jobs } = await jobsOf(inspector, queue, { state: 'delayed', limit: MOST_DELAYED, data: false });
-  const soon = inspector.producer.engine.now() + PUT_OFF_MS;
+  const soon = inspector.producer.engine.now() + MAX_PUT_OFF_MS;
   const counts = new Map<string, number>();
   for (const { name, attempt, delay, dueAt } of jobs)
     if (attempt === 0 && delay === 0 && dueAt !== null && dueAt.getTime() <= soon)
