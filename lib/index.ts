@@ -44,11 +44,13 @@ export type {
 } from './options/connection.js';
 export type {
   GroupChange,
-  GroupOptions,
   LimitChange,
-  SharedLimitChange,
-  SharedLimitOptions,
   QueueLimitChange,
+  SharedLimitChange,
+} from './options/limit-changes.js';
+export type {
+  GroupOptions,
+  SharedLimitOptions,
   NameLimitOptions,
   BreakerOptions,
   RetryBudgetOptions,

@@ -1,29 +1,11 @@
-import type {
-  AgingRule,
-  BreakerRule,
-  LimitField,
-  LimitRule,
-  RateRule,
-  RetryBudgetRule,
-} from '../job/limit-rule.js';
+import type { AgingRule, BreakerRule, LimitField, LimitRule, RateRule } from '../job/limit-rule.js';
 import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { fieldsOf, hasFields } from '../job/fields.js';
 import { faultOfText, pathText, type Path } from '../job/text.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
-import {
-  boolean,
-  duration,
-  field,
-  integer,
-  oneOf,
-  readable,
-  rule,
-  shape,
-  shapeWith,
-  type Rule,
-} from './check.js';
+import { duration, field, integer, oneOf, readable, rule, shape, shapeWith, type Rule } from './check.js';
 
 /** How often jobs may start. Every start counts, also that of a retry or after a stall. */
 export interface RateOptions {
@@ -156,40 +138,6 @@ export interface GroupOptions extends LimitOptions {
   readonly onDead?: 'continue' | 'block';
 }
 
-/** A limit of one group, one name or the queue, set at run time. `null` removes the limit that the code sets. */
-export interface LimitChange {
-  /** How often jobs may start. @default the value in the code */
-  readonly rate?: RateOptions | null;
-  /** How many jobs may run at the same time. @default the value in the code */
-  readonly concurrency?: number | null;
-}
-
-/** A limit that several queues share, set at run time. */
-export interface SharedLimitChange extends LimitChange {
-  /**
-   * The numbers of the circuit breaker. They only apply if the code of the workers has a breaker too.
-   *
-   * @default the value in the code
-   */
-  readonly breaker?: Omit<BreakerOptions, 'isFailure'> | null;
-}
-
-/** Limits of a queue or a job name, set at run time. */
-export interface QueueLimitChange extends SharedLimitChange {
-  /** The retry budget, and its `percent`, only apply if the code of the workers sets them too. @default the value in the code */
-  readonly retryBudget?: RetryBudgetOptions | null;
-}
-
-/** Limits of one group, set at run time. */
-export interface GroupChange extends LimitChange {
-  /** How many jobs of the group may wait. @default the value in the code */
-  readonly maxSize?: number | null;
-  /** How many jobs of the group start for each job of a group with weight 1: 0.01 to 1,000. @default 1 */
-  readonly weight?: number;
-  /** Whether the group is paused: none of its jobs starts. @default false */
-  readonly paused?: boolean;
-}
-
 type IsFailure = (error: unknown) => boolean;
 
 /** The largest cost of a job that counts against a rate. */
@@ -219,15 +167,15 @@ export interface ResolvedLimits {
 /** The smallest weight, ratio and percentage. */
 const MIN_FRACTION = 0.01;
 
-function fractionUpTo(max: number): Rule<number> {
+export function fractionUpTo(max: number): Rule<number> {
   return rule((value, path) => {
     if (typeof value === 'number' && value >= MIN_FRACTION && value <= max) return value;
     throw new InvalidOptionError(path, `a number from ${MIN_FRACTION} to ${max}`, value);
   });
 }
 
-const MANY = 1_000_000_000;
-const MOST_RUNNING = 1_000_000;
+export const MANY = 1_000_000_000;
+export const MOST_RUNNING = 1_000_000;
 /** The rule of a group's concurrency in strict order. */
 export const ALONE_IN_STRICT_ORDER = "left out with order 'strict', which runs one job of a group at a time";
 
@@ -239,7 +187,7 @@ const RATE_FIELDS = {
 /** How many in a time: a rate without a window. */
 export const readPlainRate = shapeWith(RATE_FIELDS, 'max', 'per');
 
-const readRetryBudget = shapeWith(
+export const readRetryBudget = shapeWith(
   { ...RATE_FIELDS, percent: field('percent', fractionUpTo(100)) },
   'max',
   'per',
@@ -281,7 +229,7 @@ const BREAKER_FIELDS = {
   probes: field('probes', integer(1, 1_000)),
 } as const;
 
-const readBreakerChange = shapeWith(BREAKER_FIELDS, 'failures');
+export const readBreakerChange = shapeWith(BREAKER_FIELDS, 'failures');
 const readBreaker = shapeWith(
   { ...BREAKER_FIELDS, isFailure: field('isFailure', rule(checkIsFailure)) },
   'failures',
@@ -294,7 +242,9 @@ function checkIsFailure(value: unknown, path: string): IsFailure {
 
 type ReadBreaker = BreakerRule & { readonly isFailure?: IsFailure };
 
-function breakerOf(read: Rule<Partial<ReadBreaker> & Pick<BreakerRule, 'failures'>>): Rule<ReadBreaker> {
+export function breakerOf(
+  read: Rule<Partial<ReadBreaker> & Pick<BreakerRule, 'failures'>>,
+): Rule<ReadBreaker> {
   return (value, path, report) => {
     const given = read(value, path, report);
     return given && { ratio: 0.5, window: 60_000, openFor: 30_000, probes: 1, ...given };
@@ -499,35 +449,6 @@ function maxCostsOf(
   }));
   return [...own, ...used].flatMap(({ rate, ...rest }) => (rate ? { max: rate.max, ...rest } : []));
 }
-
-/** `null` removes the limit that the code sets; the store writes this as false. */
-function orNull<T>(read: Rule<T>): Rule<T | false> {
-  return (value, path, report) => (value === null ? false : read(value, path, report));
-}
-
-const CHANGE_FIELDS = {
-  rate: field('rate', orNull(readRate)),
-  concurrency: field('concurrency', orNull(integer(1, MOST_RUNNING))),
-} as const;
-
-const SHARED_CHANGE_FIELDS = {
-  ...CHANGE_FIELDS,
-  breaker: field('breaker', orNull<BreakerRule>(breakerOf(readBreakerChange))),
-} as const;
-
-export const readSharedLimitChange: Rule<LimitRule> = shape(SHARED_CHANGE_FIELDS);
-
-export const readQueueLimitChange: Rule<LimitRule> = shape({
-  ...SHARED_CHANGE_FIELDS,
-  retryBudget: field('retryBudget', orNull<RetryBudgetRule>(readRetryBudget)),
-});
-
-export const readGroupChange: Rule<LimitRule> = shape({
-  ...CHANGE_FIELDS,
-  maxSize: field('maxSize', orNull(integer(1, MANY))),
-  weight: field('weight', fractionUpTo(1_000)),
-  paused: field('paused', boolean),
-});
 
 const MAX_GROUP_BYTES = 256;
 const GROUP_TEXT = `a string of 1 to ${MAX_GROUP_BYTES} bytes without control characters`;

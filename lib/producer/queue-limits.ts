@@ -8,15 +8,14 @@ import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { hasFields } from '../job/fields.js';
 import { duration, field, integer, readable, refuse, rule, selecting, shape } from '../options/check.js';
 import {
-  ALONE_IN_STRICT_ORDER,
-  checkGroup,
   readGroupChange,
   readSharedLimitChange,
   readQueueLimitChange,
   type GroupChange,
   type SharedLimitChange,
   type QueueLimitChange,
-} from '../options/limit-options.js';
+} from '../options/limit-changes.js';
+import { ALONE_IN_STRICT_ORDER, checkGroup } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { holderStates } from './group-holders.js';
 import { infoOf, reasonOf, type HoldReason, type LimitInfo } from './limit-info.js';

@@ -1,6 +1,6 @@
 import { checkJobName } from '../../job/job-id.js';
 import { limitText, nameOf } from '../../producer/recorded-queue.js';
-import type { QueueLimitChange } from '../../options/limit-options.js';
+import type { QueueLimitChange } from '../../options/limit-changes.js';
 import type { Queue } from '../../producer/queue.js';
 import { queueOf, type Act, type ApiCall, type Route } from './call.js';
 
