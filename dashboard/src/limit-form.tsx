@@ -42,6 +42,8 @@ export function LimitForm({ queue, title, limit, names, onEnd }: FormProps) {
         rate: max === '' && per === '' ? null : { max: numberOf(max), per, ...(rate && windowOf(rate)) },
       }),
     };
+    const isNew = of === 'name' && limit.name === null;
+    if (Object.keys(change).length === 0 && !isNew) return onEnd();
     if (await attempt('The limit is set.', () => post(at, { ...target, ...change }))) onEnd();
   };
   const clear = async () => {

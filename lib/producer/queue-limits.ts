@@ -131,7 +131,7 @@ export class QueueLimits {
    * Changes a limit of the queue, or of the jobs of one name. Fields that are left out stay unchanged; `null` removes the limit,
    * even if the code sets one.
    *
-   * @throws {InvalidOptionError | InvalidJobNameError}
+   * @throws {InvalidOptionError | InvalidJobNameError} also if the change has no field
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async set(change: QueueLimitChange, target: { readonly name?: string } = {}): Promise<void> {

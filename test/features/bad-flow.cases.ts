@@ -78,6 +78,30 @@ export const flowCases: Case[] = [
     },
   ]),
   [
+    'a change of limits without a field',
+    OPTION,
+    'limits.set() must be an object with rate, concurrency, breaker or retryBudget, got {}',
+    ({ queue }) => queue.limits.set({}),
+  ],
+  [
+    'a change of the limits of a name whose field is undefined',
+    OPTION,
+    'limits.set() must be an object with rate, concurrency, breaker or retryBudget, got ',
+    ({ queue }) => queue.limits.set({ rate: undefined } as object, { name: 'job' }),
+  ],
+  [
+    'a change of a shared limit without a field',
+    OPTION,
+    'shared().set() must be an object with rate, concurrency or breaker, got {}',
+    ({ queue }) => queue.limits.shared('api').set({}),
+  ],
+  [
+    'a change of a group without a field',
+    OPTION,
+    'group().set() must be an object with rate, concurrency, maxSize, weight or paused, got {}',
+    ({ queue }) => queue.group('t7').set({}),
+  ],
+  [
     'a shared limit with a space in its name',
     OPTION,
     'limits.shared() must be a name of 1 to 64 of [A-Za-z0-9._-], got "open ai"',

@@ -165,11 +165,3 @@ describe('the slots of the overview', () => {
     expect({ slots, each: queues.map((one) => one.slots) }).toEqual({ slots: 3, each: [3, 3] });
   });
 });
-
-describe('a change of limits without fields', () => {
-  it('is not shown as set at run time', async () => {
-    const { queue } = await bootDashboard(redis, {});
-    await queue.limits.set({});
-    expect(await queue.limits.list()).toMatchObject([{ of: 'queue', isLive: false }]);
-  });
-});
