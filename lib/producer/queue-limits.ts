@@ -1,4 +1,4 @@
-import type { LimitField, LimitState } from '../contract/limit-verbs.js';
+import type { LimitField, LimitRule, LimitState } from '../contract/limit-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { realPause } from '../contract/retry.js';
 import { InvalidOptionError } from '../errors.js';
@@ -138,7 +138,7 @@ export class QueueLimits {
     const { name } = readTarget(target, 'limits.set()', refuse)!;
     const given = readQueueLimitChange(change, 'limits.set()', refuse)!;
     await checkTarget(this.engine, this.queue, name, 'limits.set()');
-    await this.engine.limits.set(this.queue, fieldOf(name), 'live', given);
+    await setLive(this.engine, this.queue, fieldOf(name), given);
   }
 
   /**
@@ -219,7 +219,7 @@ export class SharedLimit {
    */
   async set(change: SharedLimitChange): Promise<void> {
     const given = readSharedLimitChange(change, 'shared().set()', refuse)!;
-    await this.engine.limits.set(this.queue, this.field, 'live', given);
+    await setLive(this.engine, this.queue, this.field, given);
   }
 
   /**
@@ -252,9 +252,24 @@ export class SharedLimit {
   }
 }
 
-async function release(engine: QueueEngine, queue: string, field: LimitField): Promise<void> {
+/** Without a breaker, jobs start again. So its removal closes it first, which writes the event. */
+async function setLive(
+  engine: QueueEngine,
+  queue: string,
+  field: LimitField,
+  change: LimitRule,
+): Promise<void> {
+  if (change.breaker === false) await closeBreaker(engine, queue, field);
+  await engine.limits.set(queue, field, 'live', change);
+}
+
+async function closeBreaker(engine: QueueEngine, queue: string, field: LimitField): Promise<void> {
   const noRuns = { completed: 0, failed: 0, retries: 0, firsts: 0 };
   await engine.limits.report(queue, [{ field, ...noRuns, closes: true }]);
+}
+
+async function release(engine: QueueEngine, queue: string, field: LimitField): Promise<void> {
+  await closeBreaker(engine, queue, field);
   await holdLimit(engine, queue, field, END_HOLD);
 }
 

@@ -3,6 +3,8 @@ import { NEVER } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { UnrecoverableError, type JobAbortedError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
+import type { QueueLimitChange } from '#lib/options/limit-changes.js';
+import type { Queue } from '#lib/producer/queue.js';
 import { bootQueue, Logs, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
@@ -126,6 +128,58 @@ describe('a circuit breaker', () => {
     expect(asked).toEqual(['timeout']);
     expect((await queue.limits.list())[0]!.breaker!.state).toBe('closed');
   });
+});
+
+describe('an open circuit breaker', () => {
+  const breaker = { failures: 1, openFor: '1h' } as const;
+  /** The breaker of each of them, and how a person refers to it. */
+  const OWNERS = {
+    'the queue': { queue: { limits: { breaker } }, of: (queue: Queue) => queue.limits },
+    'a name': {
+      queue: { limits: { names: { job: { breaker } } } },
+      of: ({ limits }: Queue) => ({
+        set: (change: QueueLimitChange) => limits.set(change, { name: 'job' }),
+        release: () => limits.release({ name: 'job' }),
+      }),
+    },
+    'a shared limit': {
+      root: { limits: { api: { breaker } } },
+      queue: { uses: ['api'] },
+      of: (queue: Queue) => queue.limits.shared('api'),
+    },
+  } as const;
+
+  async function booted(owner: keyof typeof OWNERS) {
+    const { of, queue: limited, ...root } = OWNERS[owner];
+    let isDown = true;
+    const logs = new Logs();
+    const app = await bootQueue(redis, {
+      ...root,
+      queue: { ...limited, defaults: { attempts: 1 } },
+      handlers: {
+        job: () => {
+          if (isDown) throw new Error('503');
+        },
+      },
+      logs,
+    });
+    await app.queue.add('job', null);
+    await app.said.first(({ type }) => type === 'breakerOpened', PATIENT);
+    isDown = false;
+    const { id } = await app.queue.add('job', null);
+    return { ...app, logs, id, limit: of(app.queue) };
+  }
+
+  it.each(['the queue', 'a name', 'a shared limit'] as const)(
+    'says that it closed when a person removes it from %s',
+    async (owner) => {
+      const { limit, said, ended, id } = await booted(owner);
+      await limit.set({ breaker: null });
+      const whose = { 'the queue': {}, 'a name': { name: 'job' }, 'a shared limit': { limit: 'api' } }[owner];
+      expect(await said.first(({ type }) => type === 'breakerClosed', PATIENT)).toMatchObject(whose);
+      expect(await ended(id)).toMatchObject({ type: 'completed' });
+    },
+  );
 });
 
 describe('a circuit breaker of a limit that queues share', () => {
