@@ -153,6 +153,12 @@ export interface GroupStates {
   readonly next: string | null;
 }
 
+/** The circuit breaker of a limit, after the name of the queue in a line of the log. */
+export function breakerText(field: LimitField): string {
+  const whose = `${field.startsWith('s:') ? 'the shared limit ' : ''}'${field.slice(2)}'`;
+  return field === 'q' ? 'its circuit breaker' : `the circuit breaker of ${whose}`;
+}
+
 /** Shared limits are stored in the keys of the queue without a name. */
 export const SHARED = '';
 

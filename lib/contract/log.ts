@@ -60,6 +60,11 @@ export function logWith(logger: typeof Logger): void {
   loggerOfNest = logger;
 }
 
+/** Whether this process is an application, and not a script or the command line tool, whose output its caller reads. */
+export function isApplication(): boolean {
+  return loggerOfNest !== undefined;
+}
+
 /** The logger of Nest, or the console if Nest is not installed. */
 function sinkOf(context: string): Sink {
   if (loggerOfNest) return new loggerOfNest(context);

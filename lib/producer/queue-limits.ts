@@ -1,4 +1,4 @@
-import type { LimitField, LimitRule, LimitState } from '../contract/limit-verbs.js';
+import { breakerText, type LimitField, type LimitRule, type LimitState } from '../contract/limit-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { realPause } from '../contract/retry.js';
 import { InvalidOptionError } from '../errors.js';
@@ -263,9 +263,17 @@ async function setLive(
   await engine.limits.set(queue, field, 'live', change);
 }
 
+/** A breaker that opens has a line in the log of its worker, so one that a person closes has a line in the log of this process. */
 async function closeBreaker(engine: QueueEngine, queue: string, field: LimitField): Promise<void> {
   const noRuns = { completed: 0, failed: 0, retries: 0, firsts: 0 };
-  await engine.limits.report(queue, [{ field, ...noRuns, closes: true }]);
+  const [answer] = await engine.limits.report(queue, [{ field, ...noRuns, closes: true }]);
+  if (answer?.breaker !== 'closed') return;
+  // Loaded only here, so that a producer does not load it at its start.
+  const { isApplication, Log } = await import('../contract/log.js');
+  if (isApplication())
+    new Log('QueueLimits').log(
+      `queue '${queue}': ${breakerText(field)} was closed by a person; jobs start again`,
+    );
 }
 
 async function release(engine: QueueEngine, queue: string, field: LimitField): Promise<void> {

@@ -1,5 +1,5 @@
 import { Log } from '../contract/log.js';
-import type { LimitVerbs, RunReportAnswer } from '../contract/limit-verbs.js';
+import { breakerText, type LimitVerbs, type RunReportAnswer } from '../contract/limit-verbs.js';
 import { messageOf } from '../errors/thrown.js';
 import type { LimitField, LimitRule } from '../job/limit-rule.js';
 import type { Outcome } from '../job/outcome.js';
@@ -149,8 +149,7 @@ export class RunReports {
   }
 
   private tell(field: LimitField, change: RunReportAnswer['breaker']): void {
-    const whose = `${field.startsWith('s:') ? 'the shared limit ' : ''}'${field.slice(2)}'`;
-    const of = field === 'q' ? 'its circuit breaker' : `the circuit breaker of ${whose}`;
+    const of = breakerText(field);
     if (change === 'opened')
       this.logger.warn(`queue '${this.queue}': ${of} opened, because too many runs fail; jobs wait`);
     if (change === 'closed') this.logger.log(`queue '${this.queue}': ${of} closed; jobs start again`);

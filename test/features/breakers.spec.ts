@@ -180,6 +180,23 @@ describe('an open circuit breaker', () => {
       expect(await ended(id)).toMatchObject({ type: 'completed' });
     },
   );
+
+  it.each([
+    ['the queue', 'its circuit breaker'],
+    ['a name', "the circuit breaker of 'job'"],
+    ['a shared limit', "the circuit breaker of the shared limit 'api'"],
+  ] as const)('is logged once when a person closes that of %s', async (owner, text) => {
+    const { limit, ended, id, logs } = await booted(owner);
+    await limit.release();
+    await limit.release();
+    expect(await ended(id)).toMatchObject({ type: 'completed' });
+    await limit.set({ breaker: null });
+    const lines = logs.lines.map((line) => line.text).filter((line) => line.includes('circuit breaker'));
+    expect(lines).toEqual([
+      `queue 'work': ${text} opened, because too many runs fail; jobs wait`,
+      `queue 'work': ${text} was closed by a person; jobs start again`,
+    ]);
+  });
 });
 
 describe('a circuit breaker of a limit that queues share', () => {
