@@ -344,6 +344,8 @@ export interface ResolvedQueueOptions extends ResolvedShared {
   readonly limits?: ResolvedLimits;
   /** The shared limits that the queue uses; absent if it uses none. */
   readonly uses?: readonly string[];
+  /** The shared limits of `forRoot`; absent if it has none. */
+  readonly sharedLimits?: readonly string[];
   /** Applies to jobs that set no options themselves. */
   readonly policy: JobPolicy;
   /** The named backoffs of the queue. */
@@ -494,6 +496,7 @@ export function resolveQueueOptions(
     name: name ?? '',
     ...(limits && { limits }),
     ...(shared && shared.size > 0 && { uses: [...shared.keys()] }),
+    ...(module.limits.size > 0 && { sharedLimits: [...module.limits.keys()] }),
     ...(given?.maxWaiting && { maxWaiting: given.maxWaiting }),
     ...(backoffs && { backoffs }),
     ...(module.headers && { headers: module.headers }),

@@ -6,7 +6,17 @@ import { RULES } from '../job/rules.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { hasFields } from '../job/fields.js';
-import { duration, field, integer, readable, refuse, rule, selecting, shape } from '../options/check.js';
+import {
+  boolean,
+  duration,
+  field,
+  integer,
+  readable,
+  refuse,
+  rule,
+  selecting,
+  shape,
+} from '../options/check.js';
 import {
   readGroupChange,
   readSharedLimitChange,
@@ -32,6 +42,7 @@ export interface GroupPage {
 const END_HOLD = -1;
 
 const readTarget = shape(selecting({ name: field('name', rule(checkJobName)) }, 'to mean the whole queue'));
+const readCreate = shape({ create: field('create', boolean) });
 const readPage = shape({
   limit: field('limit', integer(1, 1_000)),
   cursor: field('cursor', rule(checkCursor)),
@@ -51,7 +62,7 @@ export class QueueLimits {
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: string,
-    private readonly options: Pick<ResolvedQueueOptions, 'uses'>,
+    private readonly options: Pick<ResolvedQueueOptions, 'uses' | 'sharedLimits'>,
   ) {}
 
   /**
@@ -124,7 +135,7 @@ export class QueueLimits {
    * await emails.limits.shared('openai').set({ rate: { max: 20_000, per: '1m' } });
    */
   shared(name: string): SharedLimit {
-    return new SharedLimit(this.engine, this.queue, name);
+    return new SharedLimit(this.engine, this.queue, name, this.options.sharedLimits);
   }
 
   /**
@@ -194,6 +205,7 @@ export class SharedLimit {
     private readonly queue: string,
     /** Its name. */
     readonly name: string,
+    private readonly ofCode: readonly string[] = [],
   ) {
     if (!isPlainName(name, 64))
       throw new InvalidOptionError('limits.shared()', 'a name of 1 to 64 of [A-Za-z0-9._-]', name);
@@ -214,11 +226,14 @@ export class SharedLimit {
    * Changes the limit for all queues that use it, at once and until it is cleared. `null` removes a limit, even if the code sets
    * one.
    *
-   * @throws {InvalidOptionError}
+   * @param options `create` sets a limit that is neither in the code of this process nor in Redis.
+   * @throws {InvalidOptionError} also if there is no such limit, or if the change has no field
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
-  async set(change: SharedLimitChange): Promise<void> {
+  async set(change: SharedLimitChange, options: { readonly create?: boolean } = {}): Promise<void> {
     const given = readSharedLimitChange(change, 'shared().set()', refuse)!;
+    const { create = false } = readCreate(options, 'shared().set()', refuse)!;
+    if (!create) await checkShared(this.engine, this.queue, this.name, this.ofCode);
     await setLive(this.engine, this.queue, this.field, given);
   }
 
@@ -234,11 +249,12 @@ export class SharedLimit {
   /**
    * Lets no job of the queues that use the limit start for a while. If a hold with a later end exists, it stays.
    *
-   * @throws {InvalidOptionError}
+   * @throws {InvalidOptionError} also if there is no such limit
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async hold(time: Duration): Promise<void> {
     const holdMs = duration(1, MAX_TIMER_MS)(time, 'shared().hold()', refuse)!;
+    await checkShared(this.engine, this.queue, this.name, this.ofCode);
     await holdLimit(this.engine, this.queue, this.field, holdMs);
   }
 
@@ -250,6 +266,21 @@ export class SharedLimit {
   async release(): Promise<void> {
     await release(this.engine, this.queue, this.field);
   }
+}
+
+/** No queue uses a limit whose name is wrong. A process that does not know the options of the workers finds their limits in Redis. */
+async function checkShared(
+  engine: QueueEngine,
+  queue: string,
+  name: string,
+  ofCode: readonly string[],
+): Promise<void> {
+  if (ofCode.includes(name)) return;
+  const stored = (await engine.limits.shared(queue)).map(({ field: one }) => one.slice(2));
+  if (stored.includes(name)) return;
+  const known = [...new Set([...ofCode, ...stored])].toSorted().map((one) => `'${one}'`);
+  const phrase = `one of the shared limits: ${known.join(', ') || 'there are none'}`;
+  throw new InvalidOptionError('limits.shared()', phrase, name);
 }
 
 /** Without a breaker, jobs start again. So its removal closes it first, which writes the event. */

@@ -53,7 +53,7 @@ describe('doctor shows why jobs wait', () => {
       [...(await run('job', 'work', 'b')).out.matchAll(/^waits because +(.*)$/gm)].map((one) => one[1]);
     expect(await reasons()).toEqual(["1 of 1 jobs of the shared limit 'openai' run"]);
     await queue.limits.shared('openai').hold('1h');
-    await queue.limits.shared('unused').set({ concurrency: 1 });
+    await queue.limits.shared('unused').set({ concurrency: 1 }, { create: true });
     await queue.limits.shared('unused').hold('1h');
     const held = /^the shared limit 'openai' is held for 3[\d.]+ s$/;
     expect(await reasons()).toEqual([expect.stringMatching(held)]);

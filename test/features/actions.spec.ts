@@ -183,7 +183,7 @@ describe.each(['redis', 'memory'] as const)('what an actor does (%s)', (kind) =>
     await limits.hold('30s');
     await limits.release();
     await limits.clear({ name: 'one' });
-    await limits.shared('api').set({ rate: { max: 1, per: '1s' } });
+    await limits.shared('api').set({ rate: { max: 1, per: '1s' } }, { create: true });
     await ada.group('t7').pause();
     await ada.group('t7').set({ weight: 2, rate: null });
     const wrong = { weight: 3, note: 'canary', rate: { max: 1, per: '1s', note: 'canary' } };

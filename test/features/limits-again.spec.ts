@@ -5,7 +5,9 @@ import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { RateLimited, type Job } from '#lib/job/job.js';
 import type { Queue } from '#lib/producer/queue.js';
+import { createProducer } from '#lib/subpaths/standalone.js';
 import type { JobBatch } from '#lib/worker/batches.js';
+import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
@@ -167,3 +169,39 @@ it('each of several changes that are made at once is kept', async () => {
   expect(await group.state()).toMatchObject({ paused: true, concurrency: 5, weight: 2 });
   expect(await queue.limits.list()).toMatchObject([{ of: 'queue', concurrency: 7, rate: { max: 1 } }]);
 });
+
+it('a shared limit that neither the code nor Redis has is refused, except to create it', async () => {
+  const rate = { max: 100, per: '1m' } as const;
+  const { queue } = await bootQueue(redis, {
+    root: { limits: { api: { rate }, mail: { rate } } },
+    queue: { uses: ['api'] },
+    handlers: { job: () => undefined },
+  });
+  await until(async () => (await queue.limits.listShared()).length === 1, PATIENT);
+  const { shared } = unknowing();
+  await shared('api').set({ concurrency: 2 });
+  await shared('api').hold('1h');
+  expect(await queue.limits.shared('api').state()).toMatchObject({ concurrency: 2, isLive: true });
+  // No queue uses it yet, so it is only in the code of this process.
+  await expect(shared('mail').set({ concurrency: 1 })).rejects.toThrow(
+    `limits.shared() must be one of the shared limits: 'api', got "mail"`,
+  );
+  await queue.limits.shared('mail').set({ concurrency: 1 });
+  const wrong = queue.limits.shared('apy');
+  for (const act of [() => wrong.set({ concurrency: 1 }), () => wrong.hold('1h')])
+    await expect(act()).rejects.toThrow(
+      `limits.shared() must be one of the shared limits: 'api', 'mail', got "apy"`,
+    );
+  expect((await queue.limits.listShared()).map(({ name }) => name)).not.toContain('apy');
+  await wrong.set({ concurrency: 1 }, { create: true });
+  await wrong.hold('1h');
+  expect(await shared('apy').state()).toMatchObject({ concurrency: 1 });
+});
+
+/** The limits as a process sees them that has no options of the workers. */
+function unknowing() {
+  const producer = createProducer({ connection: redis.url, prefix: redis.prefix });
+  atEnd(() => producer.close());
+  const { limits } = producer.queue('work');
+  return { shared: (name: string) => limits.shared(name) };
+}

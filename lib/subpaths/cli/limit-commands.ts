@@ -94,7 +94,7 @@ async function change(
       };
       if (Object.keys(changed).length === 0)
         throw new UsageError('limits set: give --rate or --concurrency', '');
-      await (one ? one.set(changed) : of.set(changed, target));
+      await (one ? one.set(changed, { create: true }) : of.set(changed, target));
       break;
     }
     case 'clear':
