@@ -42,6 +42,22 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     );
   });
 
+  it.each([
+    ['sliding', 10, 1_010],
+    ['fixed', 10, 1_000],
+    // One more window for those above `max`.
+    ['bucket', 10, 1_100],
+    ['bucket', 1, 1_100],
+  ] as const)(
+    'counts a correction above max in a window %s with a burst of %i for %i ms',
+    async (window, burst, ms) => {
+      await set('q', { rate: { max: 10, per: 1_000, window, burst } });
+      await t.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 0, count: 20 }]);
+      const [limit] = await t.engine.limits.list(QUEUE);
+      expect(limit).toMatchObject({ left: expect.any(Number), nextInMs: ms });
+    },
+  );
+
   it('of a name do not apply to jobs with a group', async () => {
     await set('n:job', { concurrency: 1 });
     const alone = (id: string) => ({
