@@ -23,12 +23,15 @@ export interface AddResult {
   readonly aggregated?: {
     /** How many items the job has, with this one. */
     readonly size: number;
-    /** Whether the job is full: it runs now and takes no more items. */
+    /**
+     * Whether the job has `maxSize` items: it runs now and takes no more. A job that has reached `maxBytes` is not full: it runs when
+     * the next item does not fit, or when its time is over.
+     */
     readonly full: boolean;
   };
   /**
    * True if the job was dropped because the queue is full: `maxWaiting.onFull` is `dropNew`, or it is `dropOldest` and no other job may
-   * be removed. Absent otherwise.
+   * be removed, or the call adds more jobs than may wait. Absent otherwise.
    */
   readonly dropped?: true;
 }

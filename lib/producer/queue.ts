@@ -153,8 +153,8 @@ export class Queue<Jobs = any> {
 
   /**
    * Adds many jobs, of any names or of one definition. Up to 1,000 jobs and 32 MiB are added all or none. A larger list is sent
-   * in chunks of at most 500 jobs and 4 MiB, each all or none. The strictest `durability` among the jobs of a call applies to all
-   * of them. The results are in the order of the jobs.
+   * in chunks of at most 500 jobs and 4 MiB, each all or none. Only `maxWaiting` with `'dropOldest'` may drop a part of a chunk. The
+   * strictest `durability` among the jobs of a call applies to all of them. The results are in the order of the jobs.
    *
    * @throws {PartialBulkError} if a later chunk failed; it contains the results of the stored jobs
    * @throws everything `add` throws, with the index of the entry in the message

@@ -511,6 +511,10 @@ describe('a queue that takes only so many waiting jobs', () => {
       jobId: first!.id,
       reason: 'dropped',
     });
+    const options = { priority: 1 };
+    const jobs = [{}, { options }, {}, {}].map((more) => ({ name: 'job', data: null, ...more }));
+    const kept = (await other.queue.addBulk(jobs)).map((one) => one.dropped !== true);
+    expect(kept).toEqual([false, false, true, true]);
   });
 
   it('says how many jobs a refused call adds, and how many wait after the adds that had room', async () => {
