@@ -128,7 +128,11 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
    * @default none
    */
   readonly deadline?: Date | number;
-  /** 1 (first) to 2,097,151 (last). Jobs with 0 or without a priority run before all others. @default 0 */
+  /**
+   * 1 (first) to 2,097,151 (last). Jobs with 0 or without a priority run before all others. Refused with a group in strict order.
+   *
+   * @default 0
+   */
   readonly priority?: number;
   /** Allows one job with a key at a time. Not together with `id`. @default none */
   readonly unique?: UniqueOptions;

@@ -470,9 +470,14 @@ interface LimitedOptions {
   readonly group?: string;
   readonly cost?: number;
   readonly lifo?: boolean;
+  readonly priority?: number;
   readonly debounce?: object;
   readonly aggregate?: object;
 }
+
+/** The rule of the priority of a job with a group in strict order. */
+export const NO_PRIORITY_IN_STRICT_ORDER =
+  "left out of a job with a group whose order is 'strict', which is that of the adds";
 
 /**
  * Reads the group of a job from its data, and refuses options that the limits of its queue contradict.
@@ -488,7 +493,7 @@ export function withLimits<Options extends LimitedOptions>(
   { name, data, options: given }: { readonly name: string; readonly data: unknown; readonly options?: any },
   path: Path,
 ): Options {
-  const { cost, lifo, debounce, aggregate } = options;
+  const { cost, lifo, priority, debounce, aggregate } = options;
   const refuseOption = (option: keyof LimitedOptions, phrase: string) => {
     throw new InvalidOptionError(`${pathText(path)}.options.${option}`, phrase, given?.[option]);
   };
@@ -500,6 +505,7 @@ export function withLimits<Options extends LimitedOptions>(
     refuseOption('aggregate', `${strict}: a job that collects data has no place in that order`);
   const isRead = options.group === undefined && groupBy !== null;
   const group = isRead ? groupOf(data, groupBy, path) : options.group;
+  if (priority && isStrict && group !== undefined) refuseOption('priority', NO_PRIORITY_IN_STRICT_ORDER);
   for (const { max, option, field: of } of cost === undefined ? [] : maxCosts) {
     const counts = of === 'g' ? group !== undefined : !of.startsWith('n:') || of === `n:${name}`;
     if (counts && cost! > max) refuseOption('cost', `at most ${max}, ${option}`);

@@ -3,6 +3,7 @@ import { DuplicateJobError, InvalidOptionError, JobNotFoundError, WrongStateErro
 import { checkGiven, type AnyDefinition } from '../job/define-job.js';
 import type { Duration } from '../job/duration.js';
 import { checkJobId } from '../job/job-id.js';
+import { NO_PRIORITY_IN_STRICT_ORDER } from '../options/limit-options.js';
 import { bodyAgain, changeOptions, decodeBody, optionsLineOf } from '../job/job-record.js';
 import { encodePayload } from '../job/payload.js';
 import { RULES } from '../job/rules.js';
@@ -23,7 +24,10 @@ export interface JobChanges<Data = unknown> {
   readonly delay?: Duration;
   /** Run it at this moment; not together with `delay`. A number is ms since 1970. */
   readonly runAt?: Date | number;
-  /** 0 to 2,097,151, as in `add`. A waiting job goes to the end of its new priority. */
+  /**
+   * 0 to 2,097,151, as in `add`. A waiting job goes to the end of its new priority. Refused for a job with a group in strict order,
+   * except 0.
+   */
   readonly priority?: number;
 }
 
@@ -123,6 +127,8 @@ export async function updateJob(
     if (!stored) throw new JobNotFoundError(queue, id);
     const seen = optionsLineOf(stored.body);
     if (seen === null) return undefined;
+    if (priority && queueOptions.limits?.isStrict && decodeBody(stored.body)?.options.group !== undefined)
+      throw new InvalidOptionError('update().changes.priority', NO_PRIORITY_IN_STRICT_ORDER, priority);
     const change = {
       ...(runnableAt !== undefined && { runnableAt }),
       ...(priority !== undefined && { priority }),

@@ -77,6 +77,31 @@ describe('costs and groups that a queue refuses', () => {
     expect(await queueOf('fair').add('job', 1, options)).toMatchObject({ aggregated: { size: 1 } });
   });
 
+  it('a priority has no place in a strict order, only in a job without a group', async () => {
+    const { queue, queueOf } = await bootQueue(redis, {
+      queue: { groups: { by: 'tenant', order: 'strict' } },
+      queues: [{ name: 'plain', groups: { order: 'strict' } }],
+      watch: false,
+    });
+    const rule =
+      "priority must be left out of a job with a group whose order is 'strict', which is that of the adds, got 5";
+    const template = { name: 'job', data: { tenant: 'a' }, options: { priority: 5 } };
+    const { id } = await queue.add('job', { tenant: 'a' }, { priority: 0 });
+    const refused: [Promise<unknown>, string][] = [
+      [queue.add('job', { tenant: 'a' }, { priority: 5 }), 'add().options'],
+      [queue.addBulk([template]), 'addBulk()[0].options'],
+      [queue.schedules.upsert('s', { every: '1h' }, template), 'schedules.upsert().template.options'],
+      [queue.update(id, { priority: 5 }), 'update().changes'],
+    ];
+    for (const [call, path] of refused) await expect(call).rejects.toThrow(`${path}.${rule}`);
+    expect(await queue.update(id, { priority: 0 })).toMatchObject({ state: 'waiting' });
+    expect((await queue.counts()).waiting).toBe(1);
+    const plain = queueOf('plain');
+    await expect(plain.add('job', null, { group: 'a', priority: 5 })).rejects.toThrow(rule);
+    const alone = await plain.add('job', null, { priority: 5 });
+    expect(await plain.update(alone.id, { priority: 4 })).toMatchObject({ state: 'waiting' });
+  });
+
   it('a group that the schema of a handler does not have stops the start', async () => {
     const job = (schema: z.ZodType) => defineJob('work', 'job', schema);
     const boots = async (schema: z.ZodType, by: string) => {
