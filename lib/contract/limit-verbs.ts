@@ -18,7 +18,7 @@ export interface LimitState {
   readonly nextInMs: number;
   /** How many jobs wait in the line of a name or a group. */
   readonly waiting: number;
-  /** How many jobs hold a slot. 0 if no concurrency is limited. */
+  /** How many jobs hold a slot. 0 if no concurrency is limited and no group is served by its running jobs. */
   readonly running: number;
   /** State of the circuit breaker; null if there is none. */
   readonly breaker: BreakerState | null;

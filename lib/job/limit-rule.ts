@@ -31,6 +31,8 @@ export interface LimitRule {
   readonly weight?: number;
   /** For groups. `strict`: jobs run one at a time; a retried job blocks the next one. */
   readonly order?: 'fair' | 'strict';
+  /** For all groups: which one is served next. */
+  readonly fairness?: 'turns' | 'in-flight';
   /** For groups in strict order: whether the next job starts after one has died. */
   readonly onDead?: 'continue' | 'block';
 }

@@ -85,6 +85,13 @@ export const RULES = {
   linesMax: 2_097_150,
   /** How far the turn of a line with weight 1 moves with each job. */
   turnStep: 1_024,
+  /**
+   * If groups are served by their running jobs: how much each running job of a line with weight 1 counts more than its turn. Up to
+   * 2,047 such jobs are exact in a double.
+   */
+  placeStep: 2 ** 42,
+  /** How many jobs of a group may run if nothing limits them but they are counted. */
+  runningMax: 1_000_000,
   /** In how many slices a sliding window is counted, without and with a `burst` below `max`. */
   slices: 100,
   pacedSlices: 1_000,

@@ -31,9 +31,9 @@ export interface Slot {
   readonly line: MemoryLine | null;
   /**
    * `strict`: in a line with strict order the job keeps its slot while it waits for a retry. `block`: it also keeps it when it is
-   * dead.
+   * dead. `counted`: groups are served by their running jobs, so the line gets a new place when the job ends.
    */
-  readonly keep: '' | 'strict' | 'block';
+  readonly keep: '' | 'counted' | 'strict' | 'block';
 }
 
 /** A job that goes to the end of a line, or to the front of its priority. */
@@ -112,9 +112,15 @@ export class LimitBook {
     return { ...base, ...code, ...live };
   }
 
+  /** Whether groups are served by their running jobs. Then the jobs without a group count as one group. */
+  get isByRunning(): boolean {
+    return this.rule('g').fairness === 'in-flight';
+  }
+
   private ruleOf(name: string): LimitRule {
     if (name.startsWith('g:')) return this.rule(name, this.rule('g'));
-    return name === '' ? {} : this.rule(name);
+    const others: LimitRule = this.isByRunning ? { fairness: 'in-flight' } : {};
+    return name === '' ? others : this.rule(name, others);
   }
 
   private use(field: LimitField): LimitUse {
@@ -422,10 +428,12 @@ export class LimitBook {
     const slot = this.slots.get(job);
     if (!slot) return;
     const { line, keep } = slot;
-    if (how === 'moved' && keep !== '') return;
+    const isStrict = keep === 'strict' || keep === 'block';
+    if (how === 'moved' && isStrict) return;
     if (how === 'dead' && keep === 'block') return;
     this.slots.delete(job);
-    if (line) line.ready ??= 0;
+    if (line && keep === 'counted') line.ready = 0;
+    else if (line) line.ready ??= 0;
   }
 
   // -------------------------------------------------------------------------------------------------------------- claim
@@ -463,7 +471,8 @@ export class LimitBook {
 function flagsOf(field: LimitField, rule: LimitRule): string {
   const kind = field.startsWith('g:') ? 'go' : field === 'g' || field === 'q' ? field : 'n';
   if (Object.keys(rule).every((name) => name === 'retryBudget')) return '';
-  const isAtOnce = rule.breaker || rule.paused || (rule.concurrency && !field.startsWith('g'));
+  const isLimited = rule.concurrency && !field.startsWith('g');
+  const isAtOnce = rule.breaker || rule.paused || rule.fairness === 'in-flight' || isLimited;
   return `${kind}${rule.rate ? 'r' : ''}${isAtOnce ? 's' : ''}${rule.aging ? 'a' : ''}`;
 }
 
@@ -504,8 +513,8 @@ export function agedOrder({ jobs }: MemoryLine, { every, by }: AgingRule, count:
   return ordered;
 }
 
-export function keepOf({ order, onDead }: LimitRule): Slot['keep'] {
-  if (order !== 'strict') return '';
+export function keepOf({ order, onDead, fairness }: LimitRule): Slot['keep'] {
+  if (order !== 'strict') return fairness === 'in-flight' ? 'counted' : '';
   return onDead === 'block' ? 'block' : 'strict';
 }
 

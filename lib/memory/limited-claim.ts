@@ -53,6 +53,7 @@ export class LimitedClaim {
   private hasUnseen = false;
 
   private readonly book: LimitBook;
+  private readonly isByRunning: boolean;
 
   constructor(
     private readonly queue: MemoryQueue,
@@ -63,6 +64,7 @@ export class LimitedClaim {
     this.now = queue.now;
     this.book = queue.limits;
     this.in = this.book.inside;
+    this.isByRunning = this.book.isByRunning;
   }
 
   run(): Claimed & { supply: Supply } {
@@ -174,13 +176,13 @@ export class LimitedClaim {
   private settleLines(): void {
     let [turn, lastTurn, hasRounds] = [0, 0, false];
     const aside: Candidate[] = [];
+    const served = Math.max(this.in.turn(), 1) + 1;
     for (const of of this.candidates.values()) {
       if (of.count > 0) {
-        of.turn = of.began + of.count * of.step;
-        of.line.turn = Math.round(of.turn);
+        of.line.turn = this.isByRunning ? served : Math.round(of.began + of.count * of.step);
         // A suspect starts before the turn of its line, which does not change the turn that is reached.
         if (of.got > 0) {
-          turn = Math.max(turn, of.began);
+          turn = Math.max(turn, this.isByRunning ? served : of.began);
           lastTurn = Math.max(lastTurn, of.line.turn);
         }
         if (of.used > 0 && isCharged(of.rule, this.in.use(of.line.name))) {
@@ -197,13 +199,12 @@ export class LimitedClaim {
         !of.isEmpty &&
         !of.rule.paused;
       of.room = of.rule.paused ? 0 : Math.min(of.most - of.running - of.count, of.tokens);
-      if (stays) of.line.ready = of.line.turn;
-      else if (of.room < 1 || ((of.count > 0 || of.isEmpty) && sizeOf(of.line) === 0)) aside.push(of);
-      else if (of.count > 0) of.line.ready = of.line.turn;
+      if (!stays && (of.room < 1 || ((of.count > 0 || of.isEmpty) && sizeOf(of.line) === 0))) aside.push(of);
+      else if (of.count > 0) of.line.ready = this.placeOf(of.line, (of.running + of.count) * of.step);
     }
     for (const of of aside) this.putAside(of);
     // A line that had several turns at once, because no other line was ready, owes none of them to lines that come later.
-    if (hasRounds) turn = Math.max(turn, this.book.ready()[0]?.ready ?? lastTurn);
+    if (hasRounds && !this.isByRunning) turn = Math.max(turn, this.book.ready()[0]?.ready ?? lastTurn);
     // 1 is the first turn of all.
     if (turn > 1) this.in.advanceTurn(turn);
   }
@@ -283,13 +284,14 @@ export class LimitedClaim {
     const most = mostRunning(rule);
     const running = most < Infinity ? this.in.runningOf(line) : 0;
     const free = Math.max(0, most - running);
-    const turn = Math.max(line.turn, this.in.turn(), 1);
+    const step = RULES.turnStep / (rule.weight ?? 1);
+    const turn = this.isByRunning ? running * step : Math.max(line.turn, this.in.turn(), 1);
     const { left, nextMs } = roomOf(rule, this.in.use(line.name), this.now);
     const of: Candidate = {
       line,
       rule,
       most,
-      step: RULES.turnStep / (rule.weight ?? 1),
+      step,
       tokens: left,
       nextMs,
       room: Math.min(rule.paused ? 0 : free, left),
@@ -315,7 +317,9 @@ export class LimitedClaim {
       .ready()
       .filter(({ ready }) => ready === 0)
       .slice(0, RULES.claimMax))
-      line.ready = Math.max(line.turn, this.in.turn(), 1);
+      line.ready = this.isByRunning
+        ? this.placeOf(line, this.load(line).began)
+        : Math.max(line.turn, this.in.turn(), 1);
     let left = most;
     for (let behind = 0; left > 0 && behind < RULES.claimMax;) {
       const rows = this.book.ready().slice(behind, behind + Math.min(left, RULES.sortMax));
@@ -339,23 +343,23 @@ export class LimitedClaim {
     this.choices.push(...rounds.toSorted((a, b) => a.round - b.round).map(({ choice }) => choice));
   }
 
-  private takeTurns(first: readonly Candidate[], most: number): number {
-    let alive = first;
+  private takeTurns(from: readonly Candidate[], most: number): number {
+    let alive = from;
     let left = most;
     while (left > 0 && alive.length > 0) {
       const weights = alive.reduce((sum, { step }) => sum + RULES.turnStep / step, 0);
       const { perTurn = 1 } = this.call;
       const share = perTurn > 1 ? perTurn : Math.max(1, Math.floor(left / weights));
-      const from = Math.min(...alive.map(({ turn }) => turn));
+      const round = share * RULES.turnStep;
+      const first = Math.min(...alive.map(({ turn }) => turn));
       const still: Candidate[] = [];
       for (const of of alive) {
-        if (of.turn >= from + share * RULES.turnStep) still.push(of);
+        const ahead = of.turn - first;
+        if (ahead >= round) still.push(of);
         else if (left > 0) {
-          const count = Math.min(
-            left,
-            of.room,
-            Math.max(1, Math.floor((share * RULES.turnStep) / of.step + 0.5)),
-          );
+          // By running jobs, a line gives only what it lacks to the end of the round.
+          const given = this.isByRunning && perTurn === 1 ? round - ahead : round;
+          const count = Math.min(left, of.room, Math.max(1, Math.floor(given / of.step + 0.5)));
           const taken = count >= 1 ? this.takeOf(of, count) : 0;
           of.isEmpty = taken < count;
           left -= taken;
@@ -376,6 +380,13 @@ export class LimitedClaim {
     of.room -= jobs.length;
     of.turn += jobs.length * of.step;
     return jobs.length;
+  }
+
+  /** Where a line stands in `ready`, like `place_text` of the scripts. */
+  private placeOf({ turn }: MemoryLine, units: number): number {
+    if (!this.isByRunning) return turn;
+    const running = Math.min(2047, Math.floor(units / RULES.turnStep));
+    return running * RULES.placeStep + (Math.max(turn, 1) % RULES.placeStep);
   }
 
   /** Takes a line out of the turns. It waits for its rate, for a slot or for jobs, or it is deleted. */

@@ -165,7 +165,7 @@ export function useOverAt(rule: LimitRule, { blocked, rate, mark }: LimitUse, no
   return Math.max(blocked, rule.rate && rate !== '' ? rateOverAt(rule.rate, rate, now) : 0);
 }
 
-/** How many jobs of a line may run at once. */
-export function mostRunning({ order, concurrency }: LimitRule): number {
-  return order === 'strict' ? 1 : concurrency || Infinity;
+/** How many jobs of a line may run at once. Infinity if nothing limits them and they need not be counted. */
+export function mostRunning({ order, concurrency, fairness }: LimitRule): number {
+  return order === 'strict' ? 1 : concurrency || (fairness === 'in-flight' ? RULES.runningMax : Infinity);
 }

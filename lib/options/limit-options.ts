@@ -131,6 +131,15 @@ export interface GroupOptions extends LimitOptions {
    */
   readonly order?: 'fair' | 'strict';
   /**
+   * Which group starts the next job. `'turns'`: each group starts one job at its turn, so groups with short and long jobs start equally
+   * many. `'in-flight'`: the group with the fewest running jobs, and of these the one that has waited longest, so a group with long jobs
+   * does not take most of the workers. Weights apply to both. Not `'in-flight'` with `order: 'strict'`, and then workers claim no jobs
+   * ahead.
+   *
+   * @default 'turns'
+   */
+  readonly fairness?: 'turns' | 'in-flight';
+  /**
    * With `'strict'`: whether the group continues after a dead job, or stops until that job is retried or removed.
    *
    * @default 'continue'
@@ -358,6 +367,7 @@ export const readGroups = shape({
   by: field('by', rule(checkDataPath)),
   maxSize: field('maxSize', integer(1, MANY)),
   order: field('order', oneOf('fair', 'strict')),
+  fairness: field('fairness', oneOf('turns', 'in-flight')),
   onDead: field('onDead', oneOf('continue', 'block')),
 });
 
@@ -417,6 +427,8 @@ export function resolveLimits(
     );
   if (ofGroups.order === 'strict' && ofGroups.concurrency)
     report(new InvalidOptionError(`${path}.groups.concurrency`, ALONE_IN_STRICT_ORDER, ofGroups.concurrency));
+  if (ofGroups.order === 'strict' && ofGroups.fairness === 'in-flight')
+    report(new InvalidOptionError(`${path}.groups.fairness`, ALONE_IN_STRICT_ORDER, ofGroups.fairness));
   if (ofGroups.onDead !== undefined && ofGroups.order !== 'strict')
     report(
       new InvalidOptionError(`${path}.groups.onDead`, "left out without order 'strict'", ofGroups.onDead),

@@ -515,6 +515,8 @@ describe('bad limits', () => {
       'limits.names must be left out with groups',
     ],
     [{ groups: { order: 'strict', concurrency: 2 } }, 'groups.concurrency must be left out with order'],
+    [{ groups: { order: 'strict', fairness: 'in-flight' } }, 'groups.fairness must be left out with order'],
+    [{ groups: { fairness: 'flight' } }, "groups.fairness must be one of 'turns', 'in-flight'"],
     [{ groups: { onDead: 'block' } }, "groups.onDead must be left out without order 'strict'"],
     [{ groups: { by: 'a..b' } }, 'groups.by must be the path of a field'],
     [

@@ -79,8 +79,8 @@ const WORSE_AT_GROUPS: Record<string, Patch> = {
     '',
   ]),
   'starts the next of a strict order while the one before waits for its retry': instead('claim-limited', [
-    /rule\.order ~= 'strict' and '' or/,
-    "'' or",
+    "if rule.order ~= 'strict' then return",
+    'if true then return',
   ]),
   'does a repeated claim again': instead('claim-limited', ['if last_seq == seq then', 'if false then']),
 };

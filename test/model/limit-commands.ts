@@ -36,6 +36,7 @@ const rule = fc.record(
     paused: fc.boolean(),
     weight: fc.constantFrom(1, 2, 0.5),
     order: fc.constantFrom('fair' as const, 'strict' as const),
+    fairness: fc.constantFrom('turns' as const, 'in-flight' as const, 'in-flight' as const),
     onDead: fc.constantFrom('continue' as const, 'block' as const),
   },
   { requiredKeys: [] },
@@ -49,11 +50,12 @@ function fitting(
     aging,
     breaker: broken,
     retryBudget: budget,
+    fairness,
     ...ofGroups
   }: typeof rule extends fc.Arbitrary<infer T> ? T : never,
 ) {
   const both = { ...(its !== undefined && { rate: its }), ...(concurrency !== undefined && { concurrency }) };
-  if (of.startsWith('g')) return { ...both, ...ofGroups };
+  if (of.startsWith('g')) return { ...both, ...ofGroups, ...(of === 'g' && fairness && { fairness }) };
   const ofRuns = {
     ...(broken !== undefined && { breaker: broken }),
     ...(budget !== undefined && { retryBudget: budget }),

@@ -229,7 +229,7 @@ interface Tenth {
 const tenthsText = (tenths: readonly Tenth[]) =>
   tenths.map(({ tenth, completed, failed }) => `${tenth}:${completed}:${failed}`).join(' ');
 
-const KEPT = { '': 0, strict: 0.25, block: 0.5 };
+const KEPT = { '': 0, counted: 0.125, strict: 0.25, block: 0.5 };
 
 function addLimits(queue: MemoryQueue, put: Put): void {
   const { rules, uses, lines, slots, shares, breakers } = queue.limits as unknown as Inside;

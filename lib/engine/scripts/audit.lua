@@ -1,4 +1,4 @@
---@needs clock, bodies, named, count, unreadable
+--@needs clock, bodies, named, count, unreadable, slots
 -- The places of all ids, or of the given ids. The caller judges what is wrong. Nothing moves during a script, so the answer is
 -- exact, but it is only for a few ids. For more, the caller reads pages.
 local now = clock()
@@ -59,7 +59,7 @@ end
 local function slotted()
   local found = {}
   for _, id in ipairs(ranked(key_slots)) do
-    if redis.call('ZSCORE', key_slots, id) % 1 == 0 or not has_body(id) then found[#found + 1] = id end
+    if ends_with_run(redis.call('ZSCORE', key_slots, id)) or not has_body(id) then found[#found + 1] = id end
   end
   return found
 end

@@ -35,13 +35,16 @@ local has_lines, has_blocks, has_own = string.find(limited, '[agn]') ~= nil, has
 -- `is_limited`: for each name that was looked up, whether it has limits. `''` is the line of all other jobs.
 local texts, has_names, is_limited = redis.call('HMGET', key_limits, 'q', 'g'), string.find(limited, 'n', 1, true), { [''] = false }
 local queue, defaults, state_of_queue = limits_in(texts[1]), limits_in(texts[2]), redis.call('HGET', key_limitStates, 'q')
+-- Whether groups are served by their running jobs. Then the jobs without a group count as one group.
+local by_running = defaults.fairness == 'in-flight'
+local others = { fairness = defaults.fairness }
 -- How many jobs may start by the rate of the queue.
 local tokens, opens_in = rate_room(queue, state_of_queue, now, math.huge)
 
 local function line_rule(name)
   local kind = string.sub(name, 1, 2)
   if kind == 'g:' then return limits_in(has_own and redis.call('HGET', key_limits, name), defaults) end
-  return kind == 'n:' and limits_in(redis.call('HGET', key_limits, name)) or {}
+  return kind == 'n:' and limits_in(redis.call('HGET', key_limits, name), others) or others
 end
 
 -- The name of the line of a job: its group, or its job name if that name has limits. All other jobs share the line ''.
@@ -105,7 +108,7 @@ local reached = has_lines and math.max(turn_now(), 1)
 local may_stay = has_lines and redis.call('ZCARD', key_ready) > 4 * want
 
 -- Reads a line. The caller may have read its state already, and may know that none of its jobs runs. Nil if the line does not exist.
--- Its turn is the one in its state, but never below `reached`. The same applies to its turn in `ready`.
+-- Its turn is the one in its state, but never below `reached`. The same applies to its turn in `ready`. By running jobs, it begins after these.
 local function load_line(text, state, runs_none)
   if line_by[text] then return line_by[text] end
   local at, priorities, name = string.match(state or redis.call('HGET', key_lineStates, text) or '', '^(%d+) ([%d,]+) (.*)$')
@@ -113,10 +116,10 @@ local function load_line(text, state, runs_none)
   -- Arithmetic reads a number from a text in half the time of `tonumber`.
   local number, rule = text + 0, line_rule(name)
   local most = most_running(rule)
-  local running = most < math.huge and not runs_none and running_of(text) or 0
+  local running, step = most < math.huge and not runs_none and running_of(text) or 0, rule_turnStep / (rule.weight or 1)
   -- One constructor with all fields: a table that grows field by field takes several times as long, and so does one with more than 16.
   local line = { number = number, text = text, name = name, priorities = priorities, rule = rule, most = most, running = running,
-    room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, began = math.max(at, reached), step = rule_turnStep / (rule.weight or 1),
+    room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, began = by_running and running * step or math.max(at, reached), step = step,
     got = 0, used = 0, count = 0, is_empty = false, has_more = false }
   if priorities ~= '0' then line.numbers = numbers_in(line, number) end
   if rule.rate or has_blocks then
@@ -199,15 +202,17 @@ end
 local function turn_of(line, count) return line.began + count * line.step end
 
 -- Chooses jobs in rounds. A line that is ahead of the first line by more than one round skips this round. If a handler takes batches
--- of one group, each line gives so many jobs in a round.
+-- of one group, each line gives that many jobs in a round. By running jobs, a line gives only what it lacks to the end of the round.
 local function take_turns(alive, left)
   while left > 0 and #alive > 0 do
     local weights, first, still = 0, math.huge, {}
     for _, line in ipairs(alive) do weights, first = weights + rule_turnStep / line.step, math.min(first, turn_of(line, line.got)) end
-    local share = arg_perTurn > 1 and arg_perTurn or math.max(1, math.floor(left / weights))
+    local round = (arg_perTurn > 1 and arg_perTurn or math.max(1, math.floor(left / weights))) * rule_turnStep
     for _, line in ipairs(alive) do
-      if turn_of(line, line.got) >= first + share * rule_turnStep then still[#still + 1] = line elseif left > 0 then
-        local count = line.room == 1 and 1 or math.min(left, line.room, math.max(1, math.floor(share * rule_turnStep / line.step + 0.5)))
+      local ahead = turn_of(line, line.got) - first
+      if ahead >= round then still[#still + 1] = line elseif left > 0 then
+        local given = by_running and arg_perTurn == 1 and round - ahead or round
+        local count = line.room == 1 and 1 or math.min(left, line.room, math.max(1, math.floor(given / line.step + 0.5)))
         local taken = count >= 1 and take_of(line, count) or 0
         line.is_empty, left = taken < count, left - taken
         if taken == count and line.room >= 1 then still[#still + 1] = line end
@@ -221,7 +226,10 @@ end
 -- Returns whether lines were not looked at because so many before them gave no job.
 local function choose_of_lines(most)
   wake_rested(now, rule_sortMax)
-  give_turns(rule_claimMax, reached)
+  give_places(rule_claimMax, function(text, state, turn)
+    local line = by_running and load_line(text, state)
+    return line and place_text(line.began, math.max(turn, 1)) or turn_text(math.max(turn, reached))
+  end)
   local left, behind = most, 0
   while left > 0 and behind < rule_claimMax do
     local alive, names = {}, redis.call('ZRANGE', key_ready, behind, behind + math.min(left, rule_sortMax) - 1)
@@ -337,12 +345,12 @@ if #slots > 0 then take_slots(slots) end
 -- `turn_texts`: most lines get the same turn, and formatting takes long.
 local turn, last_turn, states, kept, aside, leaving, over, names, turn_texts = reached, reached, {}, {}, {}, {}, {}, {}, {}
 for _, line in ipairs(lines) do
-  local after = turn_of(line, line.count)
+  local after = by_running and reached + 1 or turn_of(line, line.count)
   local next_turn = line.count > 0 and (turn_texts[after] or turn_text(after))
   if next_turn then
     turn_texts[after] = next_turn
     -- A suspect starts before the turn of its line, which does not change the turn that is reached.
-    if line.got > 0 then turn, last_turn = math.max(turn, line.began), math.max(last_turn, after) end
+    if line.got > 0 then turn, last_turn = math.max(turn, by_running and after or line.began), math.max(last_turn, after) end
     local at = #states
     states[at + 1], states[at + 2] = line.text, next_turn .. ' ' .. line.priorities .. ' ' .. line.name
     if line.state ~= nil then
@@ -356,7 +364,7 @@ for _, line in ipairs(lines) do
   if room < 1 or not stays and not line.has_more and (line.count + line.got > 0 or line.is_empty) and size_of_line(line.numbers or { line.number }) == 0 then
     aside[#aside + 1], leaving[#leaving + 1] = line, line.text
   elseif next_turn then
-    kept[#kept + 1], kept[#kept + 2] = next_turn, line.text
+    kept[#kept + 1], kept[#kept + 2] = by_running and place_text((line.running + line.count) * line.step, after) or next_turn, line.text
   end
 end
 keep_turns(states, kept)
@@ -367,7 +375,7 @@ if #over > 0 then redis.call('HDEL', key_limitStates, unpack(names)) end
 -- An ended hold or a removed rule has left this.
 for i, rule in ipairs(#over > 0 and redis.call('HMGET', key_limits, unpack(names)) or {}) do if rule == '{}' then redis.call('HDEL', key_limits, names[i]) end end
 -- A line that had several turns at once, because no other line was ready, owes none of them to lines that come later.
-if has_rounds then turn = math.max(turn, tonumber(redis.call('ZRANGE', key_ready, 0, 0, 'WITHSCORES')[2] or last_turn)) end
+if has_rounds and not by_running then turn = math.max(turn, tonumber(redis.call('ZRANGE', key_ready, 0, 0, 'WITHSCORES')[2] or last_turn)) end
 if turn ~= reached then advance_turn(turn) end
 if #late > 0 then to_lines_again(late, late_names, late_priorities, {}) end
 if used > 0 then

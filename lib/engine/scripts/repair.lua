@@ -69,7 +69,7 @@ end
 local function sweep(place, id)
   local gone = 0
   local slot = place ~= 'active' and redis.call('ZSCORE', key_slots, id)
-  if slot and (place == nil or place == 'completed' or slot % 1 == 0) then
+  if slot and (place == nil or place == 'completed' or ends_with_run(slot)) then
     release_slots({ id }, 'gone')
     tell('swept', id)
   end

@@ -169,7 +169,7 @@ function rowOf(limit: LimitInfo, ofQueue = 0, holders?: HolderStates): Cell[] {
     name === null ? (of === 'groups' ? 'each group' : 'the queue') : `${of} ${name}`,
     rate ? `${rate.max} in ${age(rate.perMs)}` : '-',
     left ?? '-',
-    concurrency === null ? '-' : `${running}/${concurrency}`,
+    concurrency === null ? running || '-' : `${running}/${concurrency}`,
     waitingText(limit, ofQueue),
     stateOf(limit, holders),
   ];

@@ -49,8 +49,10 @@ local function charge_rate(field, rule, text, now, count, kept, charge)
   return left < 1 and math.max(0, next_in) or 0, after
 end
 
--- How many jobs of a line may run at once. `math.huge` if there is no limit.
-local function most_running(rule) return rule.order == 'strict' and 1 or rule.concurrency or math.huge end
+-- How many jobs of a line may run at once. `math.huge` if nothing limits them and they need not be counted.
+local function most_running(rule)
+  return rule.order == 'strict' and 1 or rule.concurrency or rule.fairness == 'in-flight' and rule_runningMax or math.huge
+end
 
 -- When the state of a line can be dropped. An open breaker stays until probe jobs have run.
 local function state_over_at(rule, text, now)
@@ -59,7 +61,10 @@ local function state_over_at(rule, text, now)
 end
 
 -- The fraction that follows the number of a line in `slots`, as text.
-local function keeps_slot(rule) return rule.order ~= 'strict' and '' or rule.onDead == 'block' and '.5' or '.25' end
+local function keeps_slot(rule)
+  if rule.order ~= 'strict' then return rule.fairness == 'in-flight' and '.125' or '' end
+  return rule.onDead == 'block' and '.5' or '.25'
+end
 
 -- Adds letters to the field `limited` of `meta`. They tell a claim what to look for: `r` a rate, `b` a hold or breaker, `n` limits by
 -- name, `g` groups, `o` limits of one group, `a` aging, `s` what else makes claimed jobs start at once (as `r` and `b` do). If there is
@@ -77,11 +82,11 @@ local function flag_limits(flags, held_until)
 end
 
 -- The letters of a rule. A retry budget changes no claim. A job that was claimed ahead would hold a place that another worker could use.
--- Groups have turns, so others fill the slots.
+-- Groups have turns, so others fill the slots; but running jobs are counted only if claimed ones run.
 local function flags_of(field, rule)
   local kind = string.sub(field, 1, 2)
   local flags = kind == 'g:' and 'go' or (kind == 'g' or kind == 'q') and kind or 'n'
-  local starts_at_once = rule.breaker or rule.paused or rule.concurrency and string.byte(kind) ~= 103
+  local starts_at_once = rule.breaker or rule.paused or rule.fairness == 'in-flight' or rule.concurrency and string.byte(kind) ~= 103
   flags = flags .. (rule.rate and 'r' or '') .. (starts_at_once and 's' or '') .. (rule.aging and 'a' or '')
   for name in pairs(rule) do if name ~= 'retryBudget' then return flags end end
   return ''

@@ -3,7 +3,7 @@
 -- `grouped` has the jobs of all lines. The score is the number of the line and a rank, so a line is a range of scores.
 -- `lines`: name -> number. Each priority of a group has a number of its own, under the name, a line break and the priority.
 -- `lineStates`: number -> turn, priorities, name.
--- `ready` has the lines whose jobs may start, by turn. The turn 0 means that a claim must look at the line first.
+-- `ready` has the lines whose jobs may start, by turn, or by running jobs and then by turn. 0 means that a claim must look at the line first.
 -- `resting` has the lines whose rate is used up, by the time at which it opens.
 -- A line that is in neither waits for a slot, or is paused. If many lines are in `ready`, some that wait for a slot are too.
 
@@ -143,13 +143,19 @@ end
 
 local function leave_ready(texts) in_steps(texts, function(...) redis.call('ZREM', key_ready, ...) end) end
 
--- Gives a turn to the lines in `ready` that have 0. It is no earlier than `least`, the turn that the other lines have reached.
-local function give_turns(limit, least)
+-- Where a line stands in `ready` if groups are served by their running jobs: lines with the same number stand in the order of their turns.
+-- `units`: the running jobs for the weight of the line, in steps of a turn.
+local function place_text(units, turn)
+  return string.format('%d', math.min(2047, math.floor(units / rule_turnStep)) * rule_placeStep + turn % rule_placeStep)
+end
+
+-- Gives a place to the lines in `ready` that have 0. `place` gets the text of a line, its state and its turn.
+local function give_places(limit, place)
   local texts = redis.call('ZRANGE', key_ready, '0', '0', 'BYSCORE', 'LIMIT', 0, limit)
   if #texts == 0 then return end
   local ready = {}
   for i, state in ipairs(redis.call('HMGET', key_lineStates, unpack(texts))) do
-    ready[2 * i - 1], ready[2 * i] = turn_text(math.max(tonumber(string.match(state or '', '^%d+') or 0), least)), texts[i]
+    ready[2 * i - 1], ready[2 * i] = place(texts[i], state, tonumber(string.match(state or '', '^%d+') or 0)), texts[i]
   end
   in_steps(ready, function(...) redis.call('ZADD', key_ready, ...) end)
 end

@@ -1,6 +1,6 @@
 -- The jobs that count against a concurrency limit. In `slots`, the score of a job is the number of its line, or 0 if only the limit
--- of the queue applies. In a line with strict order the score has a fraction: with 0.25 the job keeps its slot while it waits for
--- a retry, with 0.5 also when it is dead.
+-- of the queue applies. The score may have a fraction. With 0.25 or 0.5 the line has strict order: the job keeps its slot while it waits
+-- for a retry, with 0.5 also when it is dead. With 0.125 groups are served by their running jobs.
 
 local function line_text(number) return string.format('%07d', number) end
 
@@ -13,18 +13,23 @@ local function take_slots(slots)
   if long then redis.call('ZREM', key_slots, long) end
 end
 
+-- Whether only a running job may have this slot.
+local function ends_with_run(score) return score % 1 < 0.25 end
+
 -- Frees the slots of jobs that stop running. `how`: `moved` if they will run again, `dead`, or `gone`. Also marks their lines, so
--- that the next claim looks at them. If the mark cannot be written, the script continues, because the move must not fail; the next
+-- that the next claim looks at them; a line that is ready gets a new place only if groups are served by their running jobs. If the mark cannot be written, the script continues, because the move must not fail; the next
 -- claim reports the wrong type. Returns whether there were slots.
 local function release_slots(ids, how)
-  local leaving, freed = {}, {}
+  local leaving, freed, moved = {}, {}, {}
   for i, score in ipairs(redis.call('ZMSCORE', key_slots, unpack(ids))) do
     local number = score and score + 0
-    if number and (how == 'gone' or number % 1 == 0 or how == 'dead' and number % 1 == 0.25) then
+    if number and (how == 'gone' or ends_with_run(number) or how == 'dead' and number % 1 == 0.25) then
       leaving[#leaving + 1] = ids[i]
-      if number >= 1 then freed[#freed + 1], freed[#freed + 2] = '0', line_text(number) end
+      local some = number % 1 == 0.125 and moved or freed
+      if number >= 1 then some[#some + 1], some[#some + 2] = '0', line_text(math.floor(number)) end
     end
   end
   if #freed > 0 then redis.pcall('ZADD', key_ready, 'NX', unpack(freed)) end
+  if #moved > 0 then redis.pcall('ZADD', key_ready, unpack(moved)) end
   return #leaving > 0 and redis.call('ZREM', key_slots, unpack(leaving)) > 0
 end
