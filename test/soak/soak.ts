@@ -14,7 +14,9 @@ import { Watch } from './watch.js';
  * job was removed; the next claim drops it.
  */
 const GONE = new RegExp(`:(${AUDITED.join('|')}|jobs\\w|workers|active:.*)$`);
-/** An application that had little time to stop may leave these keys. They expire. */
+/**
+ * An application that had little time to stop, or whose connection was cut meanwhile, may leave these keys. They expire.
+ */
 export const EXPIRING = ['worker', 'processes'] as const;
 const EXPIRE = new RegExp(`:(${EXPIRING.join('|')})(:.*)?$`);
 
@@ -40,7 +42,7 @@ export interface SoakOptions {
 export async function soak(
   redis: Stage['redis'],
   plan: Plan,
-  { cut = async () => {}, isForked = false }: SoakOptions = {},
+  { cut, isForked = false }: SoakOptions = {},
 ): Promise<SoakReport> {
   const watch = new Watch(plan);
   if (isForked) watch.longestClaimMs = Infinity;
@@ -54,9 +56,14 @@ export async function soak(
     });
     await producer.events.ready(name);
   }
-  const acts = new Acts(stage, producer, replay ? forking(replay, plan.seed) : hostHere, cut);
+  const acts = new Acts(
+    stage,
+    producer,
+    replay ? forking(replay, plan.seed) : hostHere,
+    cut ?? (async () => {}),
+  );
   await acts.play();
-  const end = new End(stage, producer, acts);
+  const end = new End(stage, producer, acts, cut !== undefined);
   await end.settle();
   replay?.play();
   await end.check();
@@ -71,6 +78,7 @@ class End {
     private readonly stage: Stage,
     private readonly producer: QueueApp,
     private readonly acts: Acts,
+    private readonly isCut: boolean,
   ) {}
 
   /** Waits until every job has ended, and stops the workers. */
@@ -97,7 +105,8 @@ class End {
   async check(): Promise<void> {
     const { watch, plan } = this.stage;
     for (const { name } of plan.queues) await this.clear(this.queue(name));
-    const hadTime = plan.leaseMs === undefined && plan.apps.every(({ shutdown }) => shutdown === null);
+    const hadTime =
+      !this.isCut && plan.leaseMs === undefined && plan.apps.every(({ shutdown }) => shutdown === null);
     for (const key of await this.stage.redis.keys())
       if (GONE.test(key) || (hadTime && EXPIRE.test(key))) watch.fault(`${key} is left`);
     await until(() => watch.faultsOfEnds().length === 0, EVENTS_ARRIVE).catch(() => {
