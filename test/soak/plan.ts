@@ -81,7 +81,10 @@ function groupOptions(random: Random, order: 'fair' | 'strict'): GroupOptions {
   return {
     order,
     ...(order === 'fair'
-      ? maybe(random, 0.6, () => ({ concurrency: random.int(1, 3) }))
+      ? {
+          ...maybe(random, 0.6, () => ({ concurrency: random.int(1, 3) })),
+          ...maybe(random, 0.4, () => ({ fairness: 'in-flight' as const })),
+        }
       : maybe(random, 0.5, () => ({ onDead: 'block' as const }))),
     ...maybe(random, 0.3, () => ({ rate: rateOf(random) })),
   };
