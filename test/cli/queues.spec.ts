@@ -379,6 +379,18 @@ it('the log of a job is listed by attempt, with how each attempt failed', async 
 });
 
 describe('limits and groups', () => {
+  it('show how many jobs of a group run, also without a limit', async () => {
+    const end = latch('the end of the jobs');
+    const { queue, said } = await bootQueue(redis, {
+      handlers: { mail: () => end.promise },
+      queue: { groups: { fairness: 'in-flight' } },
+    });
+    await queue.addBulk([0, 1].map(() => ({ name: 'mail', data: null, options: { group: 'tenant-7' } })));
+    await said.take(2, ({ type }) => type === 'active', PATIENT);
+    expect((await run('groups', 'work')).out).toMatch(/^group tenant-7 +- +- +2 +0 /m);
+    end.open();
+  });
+
   it('are listed and changed, and a job tells which of them keep it waiting', async () => {
     const { queue } = await producing({ queue: { groups: { concurrency: 2 } } });
     await queue.add('mail', null, { id: 'a', group: 'tenant-7' });
