@@ -92,7 +92,7 @@ end
  */
 export const FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   charge: ['limits', 'limits-again', 'breakers', 'shared-limits'],
-  'claim-limited': ['limits', 'limited-claims', 'lines', 'breakers', 'groups-again'],
+  'claim-limited': ['limits', 'limited-claims', 'lines', 'breakers', 'groups-again', 'in-flight'],
   'free-keys': ['unique'],
   limits: ['limits', 'breakers', 'shared-limits', 'groups-again'],
   report: ['breakers'],
@@ -103,10 +103,10 @@ export const FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   'shared/breakers': ['breakers'],
   'shared/corrections': ['shared-limits'],
   'shared/limits': ['limits', 'limited-claims', 'breakers', 'shared-limits'],
-  'shared/lines': ['lines', 'limits'],
+  'shared/lines': ['lines', 'limits', 'in-flight'],
   'shared/rates': ['limits', 'shared-limits'],
   'shared/shares': ['shared-limits', 'breakers'],
-  'shared/slots': ['lines', 'limits'],
+  'shared/slots': ['lines', 'limits', 'in-flight'],
   'shared/unique': ['unique', 'aggregate'],
 };
 
