@@ -1,6 +1,10 @@
 import { worksOn } from '../contract/process-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
+import type { StoredSchedule } from '../contract/schedule-verbs.js';
+import { MAX_PUT_OFF_MS } from '../job/job.js';
+import { decodeBody } from '../job/job-record.js';
 import type { JobState } from '../job/job-state.js';
+import { counted } from '../job/text.js';
 import type { WorkerInfo } from './queue-inspector.js';
 
 /** How many processes work on a queue, and in how many of these an order has paused it. */
@@ -115,4 +119,67 @@ export async function silentWorkers(
 ): Promise<string[]> {
   const found = await engine.overdue(queue, 0);
   return found.filter(({ endsInMs }) => endsInMs <= -sinceMs).map(({ worker }) => worker);
+}
+
+/** Delayed jobs that are read, and names that are returned, for each queue. */
+const MOST_DELAYED = 100;
+const MOST_NAMES = 3;
+
+/** Jobs of one name that no process handles. */
+export interface UnhandledName {
+  readonly name: string;
+  readonly count: number;
+  /** Whether there may be more, because only the first delayed jobs are read. */
+  readonly isLeast: boolean;
+}
+
+/** Such as `at least 3 delayed jobs named mail: no process has a handler …`. */
+export function unhandledText({ name, count, isLeast }: UnhandledName): string {
+  const jobs = `${isLeast ? 'at least ' : ''}${counted(count, 'delayed job')} named ${name}`;
+  return `${jobs}: no process has a handler for this name, or the handler put them off`;
+}
+
+/**
+ * Names of jobs that were added without a delay and are put off before their first attempt, as a process does that has no handler for
+ * them; the most frequent first. Only the first delayed jobs are read: these are among them, because they are due soon.
+ */
+export async function unhandledNames(
+  engine: Pick<QueueEngine, 'admin' | 'now'>,
+  queue: string,
+): Promise<UnhandledName[]> {
+  const call = { state: 'delayed', after: null, limit: MOST_DELAYED, brief: true } as const;
+  const { jobs, next } = await engine.admin.jobs(queue, call);
+  const soon = engine.now() + MAX_PUT_OFF_MS;
+  const counts = new Map<string, number>();
+  for (const { body, failed, dueAt } of jobs) {
+    const read = failed === 0 && dueAt !== null && dueAt <= soon ? decodeBody(body) : null;
+    if (read && read.options.runnableAt === undefined)
+      counts.set(read.name, (counts.get(read.name) ?? 0) + 1);
+  }
+  const isLeast = next !== null && (jobs.at(-1)?.dueAt ?? 0) <= soon;
+  return [...counts]
+    .toSorted(([, a], [, b]) => b - a)
+    .slice(0, MOST_NAMES)
+    .map(([name, count]) => ({ name, count, isLeast }));
+}
+
+/** Schedules that one call reads. */
+const SCHEDULE_PAGE = 100;
+
+/** Ids of the paused schedules among the first `limit` schedules of a queue. */
+export async function pausedSchedules(
+  { schedules }: Pick<QueueEngine, 'schedules'>,
+  queue: string,
+  limit: number,
+): Promise<string[]> {
+  const found: StoredSchedule[] = [];
+  for (let offset = 0; offset < limit;) {
+    const page = { offset, limit: Math.min(SCHEDULE_PAGE, limit - offset) };
+    // oxlint-disable-next-line no-await-in-loop -- short calls do not hold up the jobs
+    const { total, schedules: next } = await schedules.list(queue, page);
+    found.push(...next.filter(({ mode }) => mode === 'paused'));
+    offset += next.length;
+    if (next.length === 0 || offset >= total) break;
+  }
+  return found.map(({ id }) => id);
 }

@@ -1,4 +1,6 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import type { LimitInfo } from '#lib/producer/limit-info.js';
 import { Handle } from '#lib/decorators/handle.decorator.js';
@@ -178,6 +180,21 @@ describe('schedules on the dashboard', () => {
     await redis.admin.zadd(`{${redis.prefix}:work}:upcoming`, Date.now() - 600_000, 's-201');
     const { attention } = (await api('GET', 'overview')).body as { attention: { text: string }[] };
     expect(attention.map(({ text }) => text)).toContain('Schedule "s-201" is 10 min late.');
+  });
+
+  it('need attention if they are paused, and are read at most every 15 seconds', async () => {
+    const { api, app, queue } = await bootDashboard(redis);
+    for (const id of ['a', 'b', 'c']) await queue.schedules.upsert(id, { every: '1h' }, { name: 'a' });
+    for (const id of ['b', 'c']) await queue.schedules.pause(id);
+    const list = vi.spyOn(app.get<QueueEngine>(QUEUE_ENGINE).schedules, 'list');
+    const texts = async () => {
+      const { attention } = (await api('GET', 'overview')).body as { attention: { text: string }[] };
+      return attention.map(({ text }) => text);
+    };
+    const calls = await Promise.all([texts(), texts()]);
+    for (const found of [...calls, await texts()])
+      expect(found).toContain('Schedule "b" and 1 other are paused.');
+    expect(list).toHaveBeenCalledTimes(1);
   });
 
   const boot = (

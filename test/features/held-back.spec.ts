@@ -83,12 +83,26 @@ describe('a job without a handler', () => {
     expect(await cli(id)).toContain(`waits because  ${why}`);
     const later = await queue.add('a', 1, { delay: '1h' });
     // Now and then a worker has the job for a moment.
-    const found = /^warn +queue work +1 delayed job named unknown: no process has a handler for this name, /m;
+    const inReport =
+      /^warn +queue work +1 delayed job named unknown: no process has a handler for this name, /m;
     const report = await until(async () => {
       const { out } = await runOn(redis, 'doctor');
-      return found.test(out) ? out : undefined;
+      return inReport.test(out) ? out : undefined;
     }, PATIENT);
     expect(report).not.toContain('named a:');
+    const text =
+      '1 delayed job named unknown: no process has a handler for this name, or the handler put them off.';
+    const found = { level: 'warn', queue: 'work', page: 'delayed', text };
+    // The overview reads such jobs every 15 seconds.
+    const attention = await until(
+      async () => {
+        const all = (await api('GET', 'overview')).body.attention as { page?: string }[];
+        const own = all.filter(({ page }) => page === 'delayed');
+        return own.length > 0 ? own : undefined;
+      },
+      { timeout: 20_000 },
+    );
+    expect(attention).toEqual([found]);
     expect((await api('GET', `queues/work/jobs/${later.id}`)).body.waitsFor).toEqual([]);
   });
 });

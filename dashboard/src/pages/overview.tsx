@@ -68,8 +68,8 @@ export function Overview() {
       <Card title="Needs attention" id="attention">
         {attention.length === 0 ? (
           <Empty title="Nothing needs attention.">
-            Queues without workers, old jobs, dead jobs, late schedules and risky settings of Redis are listed
-            here.
+            Queues without workers, old jobs, dead jobs, jobs without a handler, late or paused schedules and
+            risky settings of Redis are listed here.
           </Empty>
         ) : (
           <>
@@ -144,17 +144,18 @@ function Items({ list }: { list: readonly Attention[] }) {
   );
 }
 
+function placeOf({ queue, page = 'queues' }: Attention): string {
+  if (page === 'dead') return href('dead', { queue });
+  if (queue === undefined) return page;
+  if (page === 'delayed') return href(`${queuePath(queue)}/jobs`, { state: 'delayed' });
+  return page === 'queue' ? queuePath(queue) : page;
+}
+
 function Item({ one }: { one: Attention }) {
-  const { queue, page, level, text } = one;
-  const to =
-    page === 'dead'
-      ? href('dead', { queue })
-      : page === 'queue' && queue !== undefined
-        ? queuePath(queue)
-        : (page ?? 'queues');
+  const { queue, level, text } = one;
   return (
     <li class={level}>
-      <a href={to}>
+      <a href={placeOf(one)}>
         <span class="mark" aria-hidden="true">
           {level === 'bad' ? '!' : 'i'}
         </span>

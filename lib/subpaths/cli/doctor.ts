@@ -3,13 +3,20 @@ import { checkServer, fieldsOf, nameOfServer } from '../../engine/wire/server-ch
 import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
-import { isPausedByAll, servingOf, silentWorkers, type Serving } from '../../inspect/serving.js';
-import { MAX_PUT_OFF_MS } from '../../job/job.js';
+import {
+  isPausedByAll,
+  pausedSchedules,
+  servingOf,
+  silentWorkers,
+  unhandledNames,
+  unhandledText,
+  type Serving,
+} from '../../inspect/serving.js';
 import { holderStates } from '../../producer/group-holders.js';
 import { infoOf, reasonOf, type HoldReason, type LimitInfo } from '../../producer/limit-info.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
-import { jobsOf } from './job-view.js';
 import { age, jobsWait, type Cell } from './table.js';
+import { RULES } from '../../job/rules.js';
 import { counted } from '../../job/text.js';
 
 /** One line of the output of `doctor`. */
@@ -28,9 +35,8 @@ const LATE_MS = 60_000;
 /** The used part of `maxmemory` above which `doctor` warns. */
 const FULL = 0.8;
 
-/** Delayed jobs that are read, and job names without a handler that are listed, for each queue. */
-const MOST_DELAYED = 100;
-const MOST_NAMES = 3;
+/** Schedules that are read, for each queue. */
+const MOST_SCHEDULES = 1_000;
 
 const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 
@@ -247,27 +253,9 @@ async function leases({ inspector }: Context, queue: string): Promise<Finding[]>
       ];
 }
 
-/**
- * Names of jobs that were added without a delay and are put off before their first attempt, as a process does that has no handler for
- * them. Only the first delayed jobs are read: these are among them, because they are due soon.
- */
 async function unhandled({ inspector }: Context, queue: string): Promise<Finding[]> {
-  const { jobs } = await jobsOf(inspector, queue, { state: 'delayed', limit: MOST_DELAYED, data: false });
-  const soon = inspector.producer.engine.now() + MAX_PUT_OFF_MS;
-  const counts = new Map<string, number>();
-  for (const { name, attempt, delay, dueAt } of jobs)
-    if (attempt === 0 && delay === 0 && dueAt !== null && dueAt.getTime() <= soon)
-      counts.set(name, (counts.get(name) ?? 0) + 1);
-  const atLeast = jobs.length === MOST_DELAYED ? 'at least ' : '';
-  return [...counts]
-    .toSorted(([, a], [, b]) => b - a)
-    .slice(0, MOST_NAMES)
-    .map(([name, count]) =>
-      warn(
-        `queue ${queue}`,
-        `${atLeast}${counted(count, 'delayed job')} named ${name}: no process has a handler for this name, or the handler put them off`,
-      ),
-    );
+  const names = await unhandledNames(inspector.producer.engine, queue);
+  return names.map((one) => warn(`queue ${queue}`, unhandledText(one)));
 }
 
 async function schedules(
@@ -275,16 +263,17 @@ async function schedules(
   queue: string,
   workers: readonly WorkerInfo[],
 ): Promise<Finding[]> {
-  const all = await inspector.queue(queue).schedules.list({ limit: 1_000 });
-  const now = inspector.producer.engine.now();
-  const paused = all.filter((one) => one.paused);
-  const late = all.filter(({ nextAt }) => nextAt !== null && now - nextAt.getTime() > LATE_MS);
+  const { engine } = inspector.producer;
+  const { now, due } = await engine.schedules.due(queue, 0);
+  const late = due.filter(({ nextAt }) => nextAt !== null && now - nextAt > LATE_MS).map(({ id }) => id);
+  const paused = await pausedSchedules(engine, queue, MOST_SCHEDULES);
   const findings: Finding[] = [];
-  const text = (found: typeof all, state: string) =>
-    `${counted(found.length, 'schedule is', 'schedules are')} ${state} (${found[0]!.id})`;
+  const text = (ids: readonly string[], state: string) =>
+    `${counted(ids.length, 'schedule is', 'schedules are')} ${state} (${ids[0]!})`;
+  const atLeast = late.length < RULES.dueSchedulesMax ? '' : 'at least ';
   const isServed = servingOf(workers, queue).processes > 0;
   const advice = isServed ? 'its workers cannot fire them: see their log' : 'start a worker';
-  if (late.length > 0) findings.push(fail(`queue ${queue}`, `${text(late, 'late')}: ${advice}`));
+  if (late.length > 0) findings.push(fail(`queue ${queue}`, `${atLeast}${text(late, 'late')}: ${advice}`));
   if (paused.length > 0)
     findings.push(warn(`queue ${queue}`, `${text(paused, 'paused')}; godwit schedules ${queue}`));
   return findings;

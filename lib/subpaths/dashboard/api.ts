@@ -28,7 +28,7 @@ import {
 import { HttpFault } from './http.js';
 import { findJobs, jobsOfSchedule, readSearch } from './job-search.js';
 import { clearGroup, clearLimit, releaseLimit, setGroup, setLimit } from './limit-edits.js';
-import { attentionOf } from './overview.js';
+import { attentionOf, type QueueFacts } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
 import { editSchedule, NEXT_RUNS, previewSchedule } from './schedule-edits.js';
 import {
@@ -72,17 +72,15 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
   const names = await visibleOf(call, all);
   const workers = await parts.inspector.workers();
   const faults = new Map<string, Error>();
-  const read = async (name: string) => {
-    const [view, { now: at, due }, silent] = await Promise.all([
+  const read = async (name: string): Promise<QueueFacts> => {
+    const [view, { now: at, due }, silent, slow] = await Promise.all([
       viewQueue(name, parts, workers),
       parts.engine.schedules.due(name, 0),
       silentWorkers(parts.engine, name, SILENT_MS),
+      parts.slow.of(name),
     ]);
-    return {
-      view,
-      silent: { queue: name, count: silent.length },
-      late: due.map(({ id, nextAt }) => ({ queue: name, id, lateMs: at - (nextAt ?? at) })),
-    };
+    const late = due.map(({ id, nextAt }) => ({ id, lateMs: at - (nextAt ?? at) }));
+    return { view, silent: silent.length, late, slow };
   };
   const found = await readEach(names, read, faults);
   const queues = found.map(({ view }) => view);
@@ -93,14 +91,11 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
     faults,
   );
   const warnings = (await call.canSee()) ? parts.warnings() : [];
-  const late = found.flatMap((one) => one.late);
-  const silent = found.map((one) => one.silent);
-  const attention = attentionOf(queues, silent, late, workers, limits, warnings, parts.maxOldestMs);
   return {
     now: parts.engine.now(),
     queues,
     unreadable: unreadableOf(faults),
-    attention,
+    attention: attentionOf(found, workers, limits, warnings, parts.maxOldestMs),
     processes: workers.length,
     slots: slotsOf(workers, new Set(names)),
   };

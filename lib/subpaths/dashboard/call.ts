@@ -5,6 +5,7 @@ import { checkJobId, checkQueueName } from '../../job/job-id.js';
 import type { Queue } from '../../producer/queue.js';
 import { noQueue } from './http.js';
 import type { JobLinks } from './job-links.js';
+import type { SlowReader } from './overview.js';
 import type { Redactor } from './redaction.js';
 import type { DashboardAction, DashboardPlace } from './rights.js';
 import type { KnownQueue } from './views.js';
@@ -23,6 +24,7 @@ export interface ApiParts {
   readonly redactor: Redactor;
   readonly links: Pick<JobLinks, 'of'>;
   readonly maxOldestMs: number;
+  readonly slow: SlowReader;
 }
 
 /** A request whose path was matched. */

@@ -1,5 +1,7 @@
+import type { QueueEngine } from '../../contract/engine.js';
 import { counted, quoted, whose } from '../../job/text.js';
 import type { LimitsOfQueue, WorkerInfo } from '../../inspect/queue-inspector.js';
+import { pausedSchedules, unhandledNames, unhandledText, type UnhandledName } from '../../inspect/serving.js';
 import { span } from './time-text.js';
 import type { Attention, QueueView } from './views.js';
 
@@ -10,49 +12,67 @@ function timeOf(ms: number): string {
   return span(ms < 60_000 ? ms : ms - (ms % 60_000)).replaceAll('\u00a0', ' ');
 }
 
+/** How long facts about a queue are used again that take more than a short call. An open page asks every three seconds. */
+const SLOW_FOR_MS = 15_000;
+/** Schedules that are read, for each queue. */
+const MOST_SCHEDULES = 200;
+/** Queues whose facts are kept. */
+const MOST_QUEUES = 10_000;
+
+/** Facts about a queue that take longer to read. */
+export interface SlowFacts {
+  readonly unhandled: readonly UnhandledName[];
+  /** Ids of the first schedules that are paused. */
+  readonly pausedSchedules: readonly string[];
+}
+
+/** Reads the slow facts of a queue at most every 15 seconds, however many people look at the overview. */
+export class SlowReader {
+  private readonly known = new Map<string, { readonly at: number; readonly facts: Promise<SlowFacts> }>();
+
+  constructor(private readonly engine: Pick<QueueEngine, 'admin' | 'schedules' | 'now'>) {}
+
+  of(queue: string): Promise<SlowFacts> {
+    const now = performance.now();
+    const last = this.known.get(queue);
+    if (last && now - last.at < SLOW_FOR_MS) return last.facts;
+    const facts = this.read(queue);
+    if (this.known.size >= MOST_QUEUES) this.known.clear();
+    this.known.set(queue, { at: now, facts });
+    // An error is not used again.
+    facts.catch(() => this.known.delete(queue));
+    return facts;
+  }
+
+  private async read(queue: string): Promise<SlowFacts> {
+    const [unhandled, paused] = await Promise.all([
+      unhandledNames(this.engine, queue),
+      pausedSchedules(this.engine, queue, MOST_SCHEDULES),
+    ]);
+    return { unhandled, pausedSchedules: paused };
+  }
+}
+
+/** What is known about one queue. */
+export interface QueueFacts {
+  readonly view: QueueView;
+  /** Workers that went silent. */
+  readonly silent: number;
+  readonly late: readonly { readonly id: string; readonly lateMs: number }[];
+  readonly slow: SlowFacts;
+}
+
 /** Problems that need attention, the worst first. */
 export function attentionOf(
-  queues: readonly QueueView[],
-  silent: readonly { readonly queue: string; readonly count: number }[],
-  late: readonly { readonly queue: string; readonly id: string; readonly lateMs: number }[],
+  queues: readonly QueueFacts[],
   workers: readonly WorkerInfo[],
   limits: readonly LimitsOfQueue[],
   warnings: readonly { readonly message: string }[],
   maxOldestMs: number,
 ): Attention[] {
   const found: Attention[] = warnings.map(({ message }) => ({ level: 'bad', text: message, page: 'redis' }));
-  for (const queue of queues) {
-    const { name, counts, today } = queue;
-    found.push(...waitingIn(queue, maxOldestMs));
-    if (today.dead > 0)
-      found.push({
-        level: counts.dead > 0 ? 'bad' : 'warn',
-        queue: name,
-        page: 'dead',
-        text: `${counted(today.dead, 'job')} died today; ${counts.dead} dead in all.`,
-      });
-    else if (counts.dead > 0)
-      found.push({
-        level: 'warn',
-        queue: name,
-        page: 'dead',
-        text: `${counted(counts.dead, 'dead job')} from earlier days.`,
-      });
-  }
-  for (const { queue, count } of silent.filter((one) => one.count > 0))
-    found.push({
-      level: 'bad',
-      queue,
-      page: 'workers',
-      text: `${counted(count, 'worker')} went silent, and nobody has taken back the jobs. Start a process that works on it.`,
-    });
-  for (const { queue, id, lateMs } of late.filter((one) => one.lateMs > LATE_MS))
-    found.push({
-      level: 'warn',
-      queue,
-      page: 'schedules',
-      text: `Schedule ${quoted(id)} is ${timeOf(lateMs)} late.`,
-    });
+  found.push(...queues.flatMap(({ view }) => [...waitingIn(view, maxOldestMs), ...deadIn(view)]));
+  found.push(...queues.flatMap(gone), ...queues.flatMap(scheduled), ...queues.flatMap(unhandled));
   found.push(...limits.flatMap(stoppedBy));
   const versions = [...new Set(workers.map(({ versions }) => versions.godwit))];
   if (versions.length > 1)
@@ -62,6 +82,52 @@ export function attentionOf(
       text: `Processes run different versions of Godwit: ${versions.join(', ')}.`,
     });
   return found.toSorted((a, b) => Number(a.level === 'warn') - Number(b.level === 'warn'));
+}
+
+function deadIn({ name, counts, today }: QueueView): Attention[] {
+  const place = { queue: name, page: 'dead' } as const;
+  if (today.dead > 0)
+    return [
+      {
+        level: counts.dead > 0 ? 'bad' : 'warn',
+        ...place,
+        text: `${counted(today.dead, 'job')} died today; ${counts.dead} dead in all.`,
+      },
+    ];
+  if (counts.dead === 0) return [];
+  return [{ level: 'warn', ...place, text: `${counted(counts.dead, 'dead job')} from earlier days.` }];
+}
+
+function gone({ view, silent }: QueueFacts): Attention[] {
+  if (silent === 0) return [];
+  const text = `${counted(silent, 'worker')} went silent, and nobody has taken back the jobs. Start a process that works on it.`;
+  return [{ level: 'bad', queue: view.name, page: 'workers', text }];
+}
+
+function scheduled({ view, late, slow }: QueueFacts): Attention[] {
+  const place = { level: 'warn', queue: view.name, page: 'schedules' } as const;
+  const [first, ...more] = slow.pausedSchedules;
+  return [
+    ...late
+      .filter(({ lateMs }) => lateMs > LATE_MS)
+      .map(({ id, lateMs }) => ({ ...place, text: `Schedule ${quoted(id)} is ${timeOf(lateMs)} late.` })),
+    ...(first === undefined ? [] : [{ ...place, text: pausedText(first, more.length) }]),
+  ];
+}
+
+function pausedText(id: string, more: number): string {
+  if (more === 0) return `Schedule ${quoted(id)} is paused.`;
+  return `Schedule ${quoted(id)} and ${counted(more, 'other')} are paused.`;
+}
+
+/** Jobs whose name no process handles. */
+function unhandled({ view, slow }: QueueFacts): Attention[] {
+  return slow.unhandled.map((one) => ({
+    level: 'warn',
+    queue: view.name,
+    page: 'delayed',
+    text: `${unhandledText(one)}.`,
+  }));
 }
 
 /** Why jobs of a queue wait for long, if a person can do something about it. */

@@ -22,6 +22,7 @@ import {
 } from './http.js';
 import { LiveStreams } from './live.js';
 import type { CheckedDashboardOptions } from './options.js';
+import { SlowReader } from './overview.js';
 import type { DashboardPage } from './page.js';
 import {
   DASHBOARD_ACTIONS,
@@ -48,15 +49,17 @@ export class DashboardServer {
   private readonly logger = new Log('QueueDashboard');
   private readonly live: LiveStreams;
   private readonly actions: ActionLog;
+  private readonly parts: ApiParts;
   /** When errors of `authorize` were logged, by their text. */
   private readonly logged = new Map<string, number>();
 
   constructor(
     private readonly options: CheckedDashboardOptions,
-    private readonly parts: ApiParts,
+    parts: Omit<ApiParts, 'slow'>,
     private readonly page: DashboardPage,
     private readonly globalPrefix: () => string,
   ) {
+    this.parts = { ...parts, slow: new SlowReader(parts.engine) };
     this.actions = new ActionLog(parts.engine, options.onAction, this.logger);
     this.live = new LiveStreams(parts.events, parts.redactor, options.maxStreams);
   }
