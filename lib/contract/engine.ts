@@ -205,6 +205,8 @@ interface AddObserver {
   /** @param duplicates those of the jobs that were not stored. */
   stored(queue: string, jobs: readonly EnqueueJob[], duplicates: readonly Duplicate[]): void;
   failed(queue: string, jobs: readonly EnqueueJob[]): void;
+  /** The queue or a group is full. `full`: the call rejects. `dropped`: it resolves without having added the jobs. */
+  refused(queue: string, jobs: readonly EnqueueJob[], why: 'full' | 'dropped'): void;
 }
 
 /** A job that was not added because another one holds its id or its key. */

@@ -15,6 +15,9 @@ export interface ObservedRun {
   readonly aborted?: { readonly reason: AbortReason } | undefined;
 }
 
+/** Why a job was not stored. `duplicate`: another one holds its id. */
+export type NotAdded = 'duplicate' | 'full' | 'dropped' | 'failed';
+
 /**
  * Observes the work of this process. Workers call it when a run is over, before the store confirms the outcome. Producers call it
  * when the store has answered. It is called once per job, so it must be quick, and must not throw.
@@ -24,8 +27,8 @@ export interface WorkObserver {
   ended(queue: string, name: string, run: ObservedRun, now: number): void;
   /** @param names one for each job that was stored. */
   added(queue: string, names: readonly string[]): void;
-  /** Jobs that were not stored, because another one held their id or because the call failed. */
-  notAdded?(queue: string, names: readonly string[], why: 'duplicate' | 'failed'): void;
+  /** Jobs that were not stored. `full`: the queue or their group is full. `dropped`: so is the queue, and the call resolved. */
+  notAdded?(queue: string, names: readonly string[], why: NotAdded): void;
   /** This process has recovered `count` jobs from a worker that went silent; `dead` of them stalled too often. */
   stalled?(queue: string, count: number, dead: number): void;
   /** An exchange was answered, or a claim after the doorbell rang. Its duration is not known, so `ms` is null. */

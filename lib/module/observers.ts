@@ -1,5 +1,5 @@
 import type { Duplicate, EnqueueJob, QueueEngine } from '../contract/engine.js';
-import { tracedEnd, type ObservedRun, type WorkObserver } from '../contract/observer.js';
+import { tracedEnd, type NotAdded, type ObservedRun, type WorkObserver } from '../contract/observer.js';
 import { MinuteRecorder } from '../history/minute-recorder.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
 import type { QueueTelemetry, TracedEnd } from '../options/telemetry.js';
@@ -63,10 +63,8 @@ export class Observers {
     const { engine } = this;
     replace(engine, 'adds', {
       stored: (...call) => this.stored(...call),
-      failed: (queue, jobs) => {
-        const names = jobs.map(({ name }) => name);
-        for (const observer of this.all) observer.notAdded?.(queue, names, 'failed');
-      },
+      failed: (queue, jobs) => this.notAdded(queue, jobs, 'failed'),
+      refused: (queue, jobs, why) => this.notAdded(queue, jobs, why),
     });
     const { schedules } = engine;
     const fire = schedules.fire.bind(schedules);
@@ -106,9 +104,17 @@ export class Observers {
     const stored = jobs.filter(({ id }) => !there.has(id)).map(({ name }) => name);
     for (const observer of this.all) observer.added(queue, stored);
     if (there.size === 0) return;
-    for (const { id, dropped } of duplicates) if (dropped) there.delete(id);
-    const rest = jobs.filter(({ id }) => there.has(id)).map(({ name }) => name);
-    for (const observer of this.all) observer.notAdded?.(queue, rest, 'duplicate');
+    const dropped = new Set(duplicates.flatMap((one) => (one.dropped ? [one.id] : [])));
+    const rest = jobs.filter(({ id }) => there.has(id));
+    const none = rest.filter(({ id }) => dropped.has(id));
+    if (none.length > 0) this.notAdded(queue, none, 'dropped');
+    const others = none.length > 0 ? rest.filter(({ id }) => !dropped.has(id)) : rest;
+    this.notAdded(queue, others, 'duplicate');
+  }
+
+  private notAdded(queue: string, jobs: readonly EnqueueJob[], why: NotAdded): void {
+    const names = jobs.map(({ name }) => name);
+    for (const observer of this.all) observer.notAdded?.(queue, names, why);
   }
 
   private async fired(

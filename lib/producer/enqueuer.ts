@@ -99,7 +99,7 @@ export class Enqueuer {
   private readonly replicated: Enqueuer | null;
 
   constructor(
-    private readonly engine: QueueEngine,
+    protected readonly engine: QueueEngine,
     protected readonly queue: string,
     private readonly limits: AddLimits,
     isLocal = true,
@@ -143,6 +143,9 @@ export class Enqueuer {
     const lane = sender.free.pop() ?? new Lane(this.engine, this.queue, this.limits);
     try {
       return byId(await lane.send(jobs, performance.now() + this.limits.timeoutMs, replication));
+    } catch (error) {
+      this.reportFull(jobs, error);
+      throw error;
     } finally {
       sender.giveBack(lane);
     }
@@ -198,6 +201,8 @@ export class Enqueuer {
   private async refused(lane: Lane, batch: readonly Waiting[], error: Error): Promise<void> {
     const isFull = error instanceof QueueFullError || error instanceof GroupFullError;
     if (isFull && batch.length > 1) return this.sendWithin(lane, batch, error);
+    const jobs = batch.map(({ job }) => job);
+    this.reportFull(jobs, error);
     for (const waiting of batch) waiting.reject(error);
   }
 
@@ -214,13 +219,21 @@ export class Enqueuer {
     const error =
       group === null ? new QueueFullError(queue, size, limit) : new GroupFullError(queue, group, size, limit);
     let room = limit - waiting;
+    const rejected: MadeJob[] = [];
     const again = batch.filter(({ job, reject }) => {
       const isFree = isLater(job) || lane.needNoRoom.has(job.id) || (group !== null && job.group !== group);
       if (isFree || room-- > 0) return true;
+      rejected.push(job);
       reject(error);
       return false;
     });
+    this.reportFull(rejected, error);
     if (again.length > 0) await this.sendAgain(lane, again);
+  }
+
+  /** A full queue is reported by `BoundedEnqueuer`, which may wait for room or drop the jobs. */
+  private reportFull(jobs: readonly MadeJob[], error: unknown): void {
+    if (error instanceof GroupFullError) this.engine.adds?.refused(this.queue, jobs, 'full');
   }
 
   private async sendAgain(lane: Lane, batch: readonly Waiting[]): Promise<void> {
@@ -488,11 +501,17 @@ class BoundedEnqueuer extends Enqueuer {
         return await add();
       } catch (error) {
         if (!(error instanceof QueueFullError)) throw error;
-        if (onFull === 'dropNew' && none) return none();
+        if (onFull === 'dropNew' && none) {
+          this.engine.adds?.refused(this.queue, jobs, 'dropped');
+          return none();
+        }
         const left = until - performance.now();
         // A bulk with more new jobs than the limit never fits.
         const isTooLarge = jobs.filter((job) => !isLater(job) && !mayExist(job)).length > limit;
-        if (onFull !== 'wait' || isTooLarge || left <= 0) throw error;
+        if (onFull !== 'wait' || isTooLarge || left <= 0) {
+          this.engine.adds?.refused(this.queue, jobs, 'full');
+          throw error;
+        }
         const ms = Math.min(FIRST_MS * 2 ** Math.min(tries, 10), LONGEST_MS) * (0.5 + Math.random() / 2);
         // oxlint-disable-next-line no-await-in-loop
         await pause(Math.min(ms, left), AbortSignal.any(signals));

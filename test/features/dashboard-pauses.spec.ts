@@ -42,6 +42,25 @@ describe('the overview and the page of a job', () => {
   });
 });
 
+describe('a full queue', () => {
+  it.each([
+    ['reject', 'adds are refused'],
+    ['dropNew', 'new jobs are dropped'],
+  ] as const)('needs attention, with onFull %s', async (onFull, happens) => {
+    const { queue, api } = await bootDashboard(redis, { queue: { maxWaiting: { limit: 1, onFull } } });
+    const full = async () =>
+      ((await api('GET', 'overview')).body.attention as { text: string }[]).filter(({ text }) =>
+        text.includes('full'),
+      );
+    expect(await full()).toEqual([]);
+    const { id } = await queue.add('a', 1);
+    const text = `It is full, so ${happens}: 1 waiting job, and maxWaiting is 1.`;
+    expect(await full()).toEqual([{ level: 'bad', queue: 'work', page: 'queue', text }]);
+    await queue.remove(id);
+    expect(await full()).toEqual([]);
+  });
+});
+
 describe('a queue that cannot be read', () => {
   it('is named with its error, and the pages show the other queues', async () => {
     const { queue, queueOf, api } = await bootDashboard(redis, { queues: ['broken'] });

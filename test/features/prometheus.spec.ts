@@ -74,6 +74,40 @@ describe('QueueMetrics', () => {
     expect(lines.filter((line) => line.startsWith('godwit_build_info'))).toHaveLength(1);
   });
 
+  it('counts adds that a full queue or group rejects or drops, once each, also after a wait for room', async () => {
+    const full = (onFull: 'reject' | 'wait' | 'dropNew' | 'dropOldest') => ({
+      name: onFull,
+      maxWaiting: { limit: 1, onFull, ...(onFull === 'wait' && { timeout: 100 }) },
+    });
+    const app = await boot(
+      {},
+      {
+        queues: [
+          ...(['reject', 'wait', 'dropNew', 'dropOldest'] as const).map(full),
+          { name: 'grouped', groups: { maxSize: 1 } },
+        ],
+      },
+    );
+    const add = (queue: string, options = {}) => app.queueOf(queue).add('job', null, options);
+    for (const queue of ['reject', 'wait', 'dropNew', 'dropOldest'])
+      await Promise.allSettled([add(queue), add(queue), add(queue)]);
+    await expect(app.queueOf('reject').addBulk([{ name: 'job', data: 1 }])).rejects.toThrow(
+      'nothing was changed',
+    );
+    const group = { group: 'g' };
+    await Promise.allSettled([add('grouped', group), add('grouped', group), add('grouped')]);
+    await expect(add('grouped', group)).rejects.toThrow('nothing was changed');
+    const lines = (await app.get(QueueMetrics).text()).split('\n');
+    const counts = lines.filter((line) => /^godwit_jobs_added_total.*result="(full|dropped)"/.test(line));
+    expect(counts.map((line) => line.replace(/.*queue="(\w+)".*result="(\w+)"} /, '$1 $2 '))).toEqual([
+      'reject full 3',
+      'wait full 2',
+      'dropNew dropped 2',
+      'dropOldest dropped 2',
+      'grouped full 2',
+    ]);
+  });
+
   it('counts jobs that an idle worker claims when its doorbell rings', async () => {
     const app = await boot();
     for (let job = 0; job < 5; job++) await app.queue.addAndWait('ok', null, { timeout: '20s' });
@@ -467,7 +501,7 @@ describe('the files for Grafana and Prometheus', () => {
     const { status, stdout } = spawnSync(program, ['check', 'rules', join(ROOT, 'grafana', 'alerts.yml')], {
       encoding: 'utf8',
     });
-    expect([status, stdout]).toEqual([0, expect.stringContaining('8 rules found')]);
+    expect([status, stdout]).toEqual([0, expect.stringContaining('9 rules found')]);
   });
 
   it('the rules fire for a queue although another application has one of the same name', ({ skip }) => {

@@ -13,7 +13,7 @@ function counting(answers: readonly (EnqueueAnswer | Error)[]) {
     return answer;
   };
   const engine = { enqueue, schedules: { fire: () => undefined } } as unknown as QueueEngine;
-  const counts = { added: 0, duplicate: 0, failed: 0 };
+  const counts = { added: 0, duplicate: 0, full: 0, dropped: 0, failed: 0 };
   new Observers(engine, { history: false, telemetry: undefined }).add({
     ended: () => {},
     added: (_, names) => (counts.added += names.length),
@@ -38,25 +38,32 @@ describe('an add that takes several tries', () => {
   it('is counted once as added', async () => {
     const { add, counts, left } = counting([away(), away(), stored()]);
     await add();
-    expect([left, counts]).toEqual([[], { added: 1, duplicate: 0, failed: 0 }]);
+    expect([left, counts]).toMatchObject([[], { added: 1, duplicate: 0, failed: 0 }]);
   });
 
   it('is counted once as added while replicas confirm it', async () => {
     const { add, counts, left } = counting([stored(0), away(), stored(1)]);
     await add(1);
-    expect([left, counts]).toEqual([[], { added: 1, duplicate: 0, failed: 0 }]);
+    expect([left, counts]).toMatchObject([[], { added: 1, duplicate: 0, failed: 0 }]);
   });
 
   it('is counted once as failed if it fails', async () => {
     const { add, counts, left } = counting([away(), away(), new Error('a fault')]);
     await expect(add()).rejects.toThrow('a fault');
-    expect([left, counts]).toEqual([[], { added: 0, duplicate: 0, failed: 1 }]);
+    expect([left, counts]).toMatchObject([[], { added: 0, duplicate: 0, failed: 1 }]);
   });
 
   it('is counted as a duplicate if another job has its id', async () => {
     const duplicates = [{ id: 'a', state: 'waiting' as const }];
     const { add, counts } = counting([away(), { kind: 'stored', duplicates }]);
     await add();
-    expect(counts).toEqual({ added: 0, duplicate: 1, failed: 0 });
+    expect(counts).toMatchObject({ added: 0, duplicate: 1, dropped: 0, failed: 0 });
+  });
+
+  it('is counted as dropped if the queue is full, and no other job may be removed', async () => {
+    const duplicates = [{ id: 'a', dropped: true as const }];
+    const { add, counts } = counting([{ kind: 'stored', duplicates }]);
+    await add();
+    expect(counts).toEqual({ added: 0, duplicate: 0, full: 0, dropped: 1, failed: 0 });
   });
 });

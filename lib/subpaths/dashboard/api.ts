@@ -80,7 +80,8 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
       parts.slow.of(name),
     ]);
     const late = due.map(({ id, nextAt }) => ({ id, lateMs: at - (nextAt ?? at) }));
-    return { view, silent: silent.length, late, slow };
+    const { maxWaiting } = parts.optionsOf(name);
+    return { view, silent: silent.length, late, slow, maxWaiting };
   };
   const found = await readEach(names, read, faults);
   const queues = found.map(({ view }) => view);

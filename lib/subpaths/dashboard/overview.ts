@@ -1,6 +1,7 @@
 import type { QueueEngine } from '../../contract/engine.js';
 import { counted, quoted, whose } from '../../job/text.js';
 import type { LimitsOfQueue, WorkerInfo } from '../../inspect/queue-inspector.js';
+import type { ResolvedMaxWaiting } from '../../options/bounds.js';
 import { pausedSchedules, unhandledNames, unhandledText, type UnhandledName } from '../../inspect/serving.js';
 import { span } from './time-text.js';
 import type { Attention, QueueView } from './views.js';
@@ -60,6 +61,8 @@ export interface QueueFacts {
   readonly silent: number;
   readonly late: readonly { readonly id: string; readonly lateMs: number }[];
   readonly slow: SlowFacts;
+  /** The `maxWaiting` of a queue that this application registers. */
+  readonly maxWaiting: ResolvedMaxWaiting | undefined;
 }
 
 /** Problems that need attention, the worst first. */
@@ -72,6 +75,7 @@ export function attentionOf(
 ): Attention[] {
   const found: Attention[] = warnings.map(({ message }) => ({ level: 'bad', text: message, page: 'redis' }));
   found.push(...queues.flatMap(({ view }) => [...waitingIn(view, maxOldestMs), ...deadIn(view)]));
+  found.push(...queues.flatMap(full));
   found.push(...queues.flatMap(gone), ...queues.flatMap(scheduled), ...queues.flatMap(unhandled));
   found.push(...limits.flatMap(stoppedBy));
   const versions = [...new Set(workers.map(({ versions }) => versions.godwit))];
@@ -96,6 +100,21 @@ function deadIn({ name, counts, today }: QueueView): Attention[] {
     ];
   if (counts.dead === 0) return [];
   return [{ level: 'warn', ...place, text: `${counted(counts.dead, 'dead job')} from earlier days.` }];
+}
+
+/** What happens to adds while the queue is full. */
+const WHEN_FULL: Readonly<Record<ResolvedMaxWaiting['onFull'], string>> = {
+  reject: 'adds are refused',
+  wait: 'adds wait for room',
+  dropNew: 'new jobs are dropped',
+  dropOldest: 'new jobs push out the oldest',
+};
+
+function full({ view, maxWaiting }: QueueFacts): Attention[] {
+  const { waiting } = view.counts;
+  if (!maxWaiting || waiting < maxWaiting.limit) return [];
+  const text = `It is full, so ${WHEN_FULL[maxWaiting.onFull]}: ${counted(waiting, 'waiting job')}, and maxWaiting is ${maxWaiting.limit}.`;
+  return [{ level: 'bad', queue: view.name, page: 'queue', text }];
 }
 
 function gone({ view, silent }: QueueFacts): Attention[] {

@@ -1,5 +1,11 @@
 import { classOf, RUN_BOUNDS_MS, WAIT_BOUNDS_MS } from '../../contract/history.js';
-import { endOf, hasRun, type ObservedRun, type WorkObserver } from '../../contract/observer.js';
+import {
+  endOf,
+  hasRun,
+  type NotAdded,
+  type ObservedRun,
+  type WorkObserver,
+} from '../../contract/observer.js';
 import { RULES } from '../../job/rules.js';
 import type { Exemplar, Family, HistogramSample, Labels, MetricInfo, Sample } from './text.js';
 
@@ -10,7 +16,7 @@ const INFO = {
   added: {
     name: 'godwit_jobs_added_total',
     type: 'counter',
-    help: 'Jobs that this process added, that another job of the same id kept out, or that could not be added.',
+    help: 'Jobs that this process added, that another job of the same id or a full queue kept out, or that could not be added.',
   },
   runs: {
     name: 'godwit_runs_total',
@@ -116,7 +122,7 @@ export class WorkMetrics implements WorkObserver {
     for (const name of names) increase(this.of(queue, name).added, 'added');
   }
 
-  notAdded(queue: string, names: readonly string[], why: 'duplicate' | 'failed'): void {
+  notAdded(queue: string, names: readonly string[], why: NotAdded): void {
     for (const name of names) increase(this.of(queue, name).added, why);
   }
 
