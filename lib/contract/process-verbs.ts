@@ -69,8 +69,18 @@ export interface ProcessRecord {
   readonly morePools: number;
   /** The queues of these pools. Absent if there are none, if their names did not fit either, and in records of older versions. */
   readonly moreQueues?: readonly string[];
+  /** For how long its event loop was blocked at a time in the last minute, at most. Absent in records of older versions. */
+  readonly blockedMs?: number;
   /** Id of the last order that it obeyed; empty before the first. Null: an older version, which takes no orders. */
   readonly obeyed: string | null;
+}
+
+/** A process whose event loop was blocked for this long needs attention. */
+const BLOCKED_MS = 500;
+
+/** Whether the event loop of the process was blocked for long in the last minute. */
+export function isBlocked({ blockedMs = 0 }: Pick<ProcessRecord, 'blockedMs'>): boolean {
+  return blockedMs >= BLOCKED_MS;
 }
 
 /** Whether a process works on a queue. True also if it may: its record leaves out pools and does not name their queues. */

@@ -323,6 +323,11 @@ export interface WorkerInfo {
   readonly morePools: number;
   /** Names of their queues. Absent if no pool is left out, if they are too many, and if an older version reports. */
   readonly moreQueues?: readonly string[];
+  /**
+   * The longest time for which a handler or other code blocked its event loop in the last minute, in ms: meanwhile no job starts, ends
+   * or times out. 0 for less than 100 ms, and if an older version reports.
+   */
+  readonly blockedMs: number;
 }
 
 /** The slots that share one concurrency. */
@@ -357,8 +362,8 @@ export interface RunningJobInfo {
   readonly since: Date;
 }
 
-function toWorkerInfo({ pools, startedAt, obeyed: _, ...rest }: ProcessRecord): WorkerInfo {
-  return { ...rest, startedAt: new Date(startedAt), pools: pools.map(toPoolInfo) };
+function toWorkerInfo({ pools, startedAt, obeyed: _, blockedMs = 0, ...rest }: ProcessRecord): WorkerInfo {
+  return { ...rest, blockedMs, startedAt: new Date(startedAt), pools: pools.map(toPoolInfo) };
 }
 
 /** The process, reduced to one queue; nothing if it does not work on that queue. */

@@ -12,6 +12,7 @@ import type {
 import { FAREWELL_MS, within } from '../contract/retry.js';
 import { quoted } from '../job/text.js';
 import type { LeaseKeeper } from './lease-keeper.js';
+import { LoopWatch } from './loop-watch.js';
 import type { Run } from './run.js';
 import type { WorkerPool } from './worker-pool.js';
 
@@ -56,6 +57,7 @@ export class Registrar {
     private readonly role: 'producer' | 'worker' | 'both',
     private readonly leaseMs: number,
     private readonly act: (order: ProcessOrder) => void,
+    private readonly loop: Pick<LoopWatch, 'start' | 'stop' | 'blockedMs'> = new LoopWatch(),
   ) {}
 
   add(pool: ShownPool): void {
@@ -73,6 +75,7 @@ export class Registrar {
   /** Writes the record now, and from then on whenever it has changed. */
   say(state: ProcessState): void {
     this.state = state;
+    if (!this.timer) this.loop.start();
     const show = () => void this.logger.guard('writing the record of this process', () => this.show());
     this.timer ??= setInterval(show, this.leaseMs / 4).unref();
     show();
@@ -98,6 +101,7 @@ export class Registrar {
   stop(): void {
     this.hasStopped = true;
     clearInterval(this.timer);
+    this.loop.stop();
   }
 
   /** Deletes the record, after its renewal has stopped. If that fails, the record ends with its lease. Never rejects. */
@@ -119,6 +123,7 @@ export class Registrar {
       state,
       pools: [...this.groups.values()].map((group) => this.recordOf(group)),
       morePools: 0,
+      blockedMs: this.loop.blockedMs(),
       obeyed: this.lastObeyed,
     } satisfies ProcessRecord);
   }

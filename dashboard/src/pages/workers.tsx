@@ -1,3 +1,4 @@
+import { isBlocked } from '../../../lib/contract/process-verbs.js';
 import type { WorkersView, WorkerView } from '../../../lib/subpaths/dashboard/views.js';
 import type { Percentiles, SeriesView } from '../../../lib/subpaths/dashboard/series.js';
 import { post, usePoll } from '../api.js';
@@ -51,8 +52,13 @@ function Process({ worker, view, series }: ProcessProps) {
       id={`process-${worker.id}`}
       side={
         <span class="faint">
-          <span class={`badge ${state === 'running' ? 'good' : 'warn'}`}>{state}</span> up{' '}
-          {span(Math.max(0, now.value - startedAt))} · godwit {versions.godwit} · node {versions.node}
+          <span class={`badge ${state === 'running' ? 'good' : 'warn'}`}>{state}</span>{' '}
+          {isBlocked(worker) && (
+            <span class="badge warn" title="The longest block of its event loop in the last minute">
+              blocked for {span(worker.blockedMs)}
+            </span>
+          )}{' '}
+          up {span(Math.max(0, now.value - startedAt))} · godwit {versions.godwit} · node {versions.node}
         </span>
       }
     >

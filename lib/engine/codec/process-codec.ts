@@ -58,7 +58,7 @@ export function decodeProcess(text: string): ProcessRecord | null {
 
 /** @throws {TypeError} if a field has the wrong type */
 function readProcess(value: unknown): ProcessRecord {
-  const { id, host, pid, versions, startedAt, role, state, pools, morePools, moreQueues, obeyed } =
+  const { id, host, pid, versions, startedAt, role, state, pools, morePools, moreQueues, blockedMs, obeyed } =
     fieldsOf(value);
   const { godwit, node, server } = fieldsOf(versions);
   return {
@@ -72,6 +72,7 @@ function readProcess(value: unknown): ProcessRecord {
     pools: list(pools).map(readPool),
     morePools: count(morePools),
     ...(moreQueues !== undefined && { moreQueues: list(moreQueues).map(text) }),
+    ...(blockedMs !== undefined && { blockedMs: count(blockedMs) }),
     obeyed: obeyed === undefined ? null : text(obeyed),
   };
 }

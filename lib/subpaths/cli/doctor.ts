@@ -1,4 +1,5 @@
 import type { LimitState } from '../../contract/limit-verbs.js';
+import { isBlocked } from '../../contract/process-verbs.js';
 import { checkServer, fieldsOf, nameOfServer } from '../../engine/wire/server-check.js';
 import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
@@ -231,14 +232,23 @@ export function queueFindings(queue: QueueInfo, serving: Serving, stops: readonl
 function workerFindings(workers: readonly WorkerInfo[]): Finding[] {
   if (workers.length === 0) return [warn('workers', 'there are no worker processes')];
   const versions = [...new Set(workers.map(({ versions: { godwit } }) => godwit))];
+  const blocked = workers
+    .filter(isBlocked)
+    .map(({ host, pid, blockedMs }) =>
+      warn(
+        'workers',
+        `the event loop of ${host}:${pid} was blocked for ${age(blockedMs)} in the last minute: move long computations to a thread`,
+      ),
+    );
   if (versions.length > 1)
     return [
       warn(
         'workers',
         `${workers.length} processes of different versions: ${versions.join(', ')}; finish the rollout`,
       ),
+      ...blocked,
     ];
-  return [ok('workers', `${workers.length} of version ${versions[0]}`)];
+  return blocked.length > 0 ? blocked : [ok('workers', `${workers.length} of version ${versions[0]}`)];
 }
 
 async function leases({ inspector }: Context, queue: string): Promise<Finding[]> {

@@ -1,4 +1,4 @@
-import type { ProcessOrder } from '../../contract/process-verbs.js';
+import { isBlocked, type ProcessOrder } from '../../contract/process-verbs.js';
 import { servingOf } from '../../inspect/serving.js';
 import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
@@ -70,11 +70,13 @@ const queues: Command = {
 };
 
 /** The state of a process, with the queues that it has paused if it works on others. */
-export function stateOfProcess({ state, pools }: WorkerInfo): Cell {
+export function stateOfProcess(worker: WorkerInfo): Cell {
+  const { state, pools, blockedMs } = worker;
   const quiet = [...new Set(pools.flatMap((pool) => pool.quiet))];
   const paused = [...new Set(pools.flatMap((pool) => pool.paused))].filter((name) => !quiet.includes(name));
   if (state !== 'running') return { text: state, style: 'yellow' };
   const parts = [
+    ...(isBlocked(worker) ? [`blocked ${age(blockedMs)}`] : []),
     ...(paused.length > 0 ? [`paused: ${paused.join(' ')}`] : []),
     ...(quiet.length > 0 ? [`quiet: ${quiet.join(' ')}`] : []),
   ];

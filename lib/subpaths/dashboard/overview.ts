@@ -1,3 +1,4 @@
+import { isBlocked } from '../../contract/process-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import { counted, quoted, whose } from '../../job/text.js';
 import type { LimitsOfQueue, WorkerInfo } from '../../inspect/queue-inspector.js';
@@ -78,6 +79,15 @@ export function attentionOf(
   found.push(...queues.flatMap(full));
   found.push(...queues.flatMap(gone), ...queues.flatMap(scheduled), ...queues.flatMap(unhandled));
   found.push(...limits.flatMap(stoppedBy));
+  const names = new Set(queues.map(({ view }) => view.name));
+  const isShown = ({ pools, moreQueues = [] }: WorkerInfo) =>
+    [...pools.flatMap((pool) => pool.queues), ...moreQueues].some((name) => names.has(name));
+  for (const { host, pid, blockedMs } of workers.filter((worker) => isBlocked(worker) && isShown(worker)))
+    found.push({
+      level: 'warn',
+      page: 'workers',
+      text: `The event loop of ${host} · ${pid} was blocked for ${timeOf(blockedMs)} in the last minute.`,
+    });
   const versions = [...new Set(workers.map(({ versions }) => versions.godwit))];
   if (versions.length > 1)
     found.push({

@@ -1,0 +1,38 @@
+import { expect, it } from 'vitest';
+import { QueueInspector } from '#lib/inspect/queue-inspector.js';
+import { runOn } from '../cli/support.js';
+import { bootDashboard } from '../support/dashboard.js';
+import { PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+
+it('a process whose event loop was blocked is shown by the command and on the dashboard', async () => {
+  const { app, api, queue } = await bootDashboard(redis, {
+    root: { lease: { duration: '1s' } },
+    handlers: {
+      compute: () => {
+        for (const end = performance.now() + 700; performance.now() < end;);
+      },
+    },
+  });
+  await queue.add('compute', 1);
+  const workers = () => app.get(QueueInspector).workers();
+  const [found] = await until(async () => {
+    const all = await workers();
+    return all.some(({ blockedMs }) => blockedMs >= 500) ? all : undefined;
+  }, PATIENT);
+  expect(found!.blockedMs).toBeLessThan(60_000);
+  const { body } = await api('GET', 'overview');
+  expect(body.attention).toContainEqual({
+    level: 'warn',
+    page: 'workers',
+    text: expect.stringMatching(/^The event loop of .+ · \d+ was blocked for .+ in the last minute\.$/),
+  });
+  expect((await api('GET', 'workers')).body.workers).toMatchObject([{ blockedMs: expect.any(Number) }]);
+  expect((await runOn(redis, 'workers')).out).toMatch(/ blocked \d+ m?s /);
+  expect((await runOn(redis, 'doctor')).out).toMatch(
+    /^warn +workers +the event loop of .+:\d+ was blocked for \d+ m?s in the last minute: /m,
+  );
+});
