@@ -16,7 +16,7 @@ import {
 import { holderStates } from '../../producer/group-holders.js';
 import { infoOf, reasonOf, type HoldReason, type LimitInfo } from '../../producer/limit-info.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
-import { age, jobsWait, type Cell } from './table.js';
+import { age, cut, jobsWait, wrapped, type Cell } from './table.js';
 import { RULES } from '../../job/rules.js';
 import { counted } from '../../job/text.js';
 
@@ -59,7 +59,7 @@ export const doctor: Command = {
       what,
       text,
     ]);
-    print.rows(findings, [{ title: '' }, { title: 'WHAT' }, { title: 'FOUND' }], rows, '');
+    print.rows(findings, [{ title: '' }, cut('WHAT'), wrapped('FOUND')], rows, '');
     return findings.some(({ level }) => level === 'fail') ? UNHEALTHY : DONE;
   },
 };

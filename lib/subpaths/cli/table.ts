@@ -10,10 +10,14 @@ export interface Column {
   readonly align?: 'left' | 'right';
   /** Whether the column may be cut if the line is too long. The widest one is cut first. @default false */
   readonly cut?: boolean;
+  /** Whether the text continues on further lines if the line is too long. Only for the last column. @default false */
+  readonly wrap?: boolean;
 }
 
 /** A column of numbers. */
 export const right = (title: string) => ({ title, align: 'right' }) as const;
+/** A last column of sentences. */
+export const wrapped = (title: string) => ({ title, wrap: true }) as const;
 /** A column that may be cut. */
 export const cut = (title: string) => ({ title, cut: true }) as const;
 
@@ -30,6 +34,8 @@ export interface Screen {
 const GAP = '  ';
 /** A column is never cut below this. */
 const LEAST = 6;
+/** Columns are cut until wrapped lines are at least this long. */
+const LEAST_WRAPPED = 40;
 
 /** The lines of a table, with a head. Cells are escaped: names and texts of errors come from outside. */
 export function table(
@@ -40,21 +46,26 @@ export function table(
   const texts = rows.map((row) => row.map((cell) => escaped(textOf(cell))));
   const widths = columns.map(({ title }, i) => Math.max(title.length, ...texts.map((row) => row[i]!.length)));
   if (width !== undefined) fit(columns, widths, width);
+  const last = columns.length - 1;
+  const lines = texts.map((row) => (columns[last]!.wrap ? linesOf(row[last]!, widths[last]!) : [row[last]!]));
   const line = (cells: readonly string[], style: (i: number, text: string) => string) =>
     cells
-      .map((text, i) => style(i, padded(text, widths[i]!, columns[i]!.align ?? 'left')))
+      .map((text, i) => style(i, padded(text, widths[i]!, columns[i]!)))
       .join(GAP)
       .trimEnd();
   const head = line(
     columns.map(({ title }) => title),
     (_, text) => paint('dim', text, color),
   );
-  const body = texts.map((cells, at) =>
-    line(cells, (i, text) => {
+  const body = texts.flatMap((cells, at) => {
+    const [first, ...more] = lines[at]!;
+    const styled = line([...cells.slice(0, -1), first!], (i, text) => {
       const cell = rows[at]![i]!;
       return typeof cell === 'object' ? paint(cell.style, text, color) : text;
-    }),
-  );
+    });
+    const empty = cells.slice(0, -1).map(() => '');
+    return [styled, ...more.map((text) => line([...empty, text], (_, padding) => padding))];
+  });
   return `${[head, ...body].join('\n')}\n`;
 }
 
@@ -62,21 +73,37 @@ export function paint(style: Style, text: string, color: boolean): string {
   return color ? styleText(style, text, { validateStream: false }) : text;
 }
 
-/** Narrows the columns that may be cut, until the line fits or none can be narrower. */
+/** The lines of a text. A word that is longer, such as the name of a queue in a command, stays whole. */
+function linesOf(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width)
+      lines[lines.length - 1] = `${last} ${word}`;
+    else lines.push(word);
+  }
+  return lines;
+}
+
+/** Narrows the columns that may be cut or wrapped, until the line fits or none can be narrower. */
 function fit(columns: readonly Column[], widths: number[], width: number): void {
+  const wrapped = columns.findIndex(({ wrap }) => wrap);
+  const full = widths[wrapped] ?? 0;
+  if (wrapped >= 0) widths[wrapped] = Math.min(full, LEAST_WRAPPED);
   const excess = () => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1) - width;
   while (excess() > 0) {
     const cuttable = columns.flatMap(({ cut, title }, i) =>
       cut && widths[i]! > Math.max(LEAST, title.length) ? [i] : [],
     );
-    if (cuttable.length === 0) return;
+    if (cuttable.length === 0) break;
     const widest = cuttable.reduce((a, b) => (widths[b]! > widths[a]! ? b : a));
     widths[widest]! -= 1;
   }
+  if (wrapped >= 0) widths[wrapped] = Math.min(full, widths[wrapped]! + Math.max(0, -excess()));
 }
 
-function padded(text: string, width: number, align: 'left' | 'right'): string {
-  const short = text.length > width ? `${text.slice(0, width - 1)}…` : text;
+function padded(text: string, width: number, { align = 'left', wrap: isWhole }: Column): string {
+  const short = text.length > width && !isWhole ? `${text.slice(0, width - 1)}…` : text;
   return align === 'right' ? short.padStart(width) : short.padEnd(width);
 }
 

@@ -1,0 +1,35 @@
+import { describe, expect, it } from 'vitest';
+import { cut, table, wrapped } from '#lib/subpaths/cli/table.js';
+
+const columns = [{ title: '' }, cut('WHAT'), wrapped('FOUND')];
+const found = 'its oldest job has waited 20 m: add workers or concurrency; godwit workers mail';
+const shown = (what: string, text: string, width?: number) =>
+  table(columns, [[{ text: 'warn', style: 'yellow' }, what, text]], { width, color: false })
+    .trimEnd()
+    .split('\n');
+
+describe('a column that wraps', () => {
+  it('continues on the next line, below its beginning', () => {
+    expect(shown('queue mail', found, 61)).toEqual([
+      '      WHAT        FOUND',
+      'warn  queue mail  its oldest job has waited 20 m: add workers',
+      '                  or concurrency; godwit workers mail',
+    ]);
+  });
+
+  it('is one line where the line fits, and in a pipe', () => {
+    for (const width of [200, undefined])
+      expect(shown('queue mail', found, width)).toEqual([
+        '      WHAT        FOUND',
+        `warn  queue mail  ${found}`,
+      ]);
+  });
+
+  it('leaves room by cutting other columns, and no word is cut', () => {
+    const queue = `q-${'long'.repeat(20)}`;
+    const [, ...lines] = shown(`queue ${queue}`, `is paused; godwit resume ${queue}`, 80);
+    expect(lines[0]).toMatch(/^warn {2}queue q-longlong.*… {2}is paused; godwit resume$/);
+    expect(lines[0]!.length).toBeLessThanOrEqual(80);
+    expect(lines[1]!.trim()).toBe(queue);
+  });
+});
