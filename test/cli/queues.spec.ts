@@ -51,8 +51,8 @@ describe('what there is', () => {
     const { code, out } = await run('queues');
     expect(code).toBe(0);
     expect(out).toMatch(/^QUEUE +WAITING +ACTIVE +DELAYED +DEAD +OLDEST +WORKERS +STATE\n/);
-    expect(out).toMatch(/^work +0 +1 +0 +0 +- +1 +open$/m);
-    expect(out).toMatch(/^other +1 +0 +0 +0 .* 0 +open$/m);
+    expect(out).toMatch(/^work +0 +1 +0 +0 +- +1 +running$/m);
+    expect(out).toMatch(/^other +1 +0 +0 +0 .* 0 +no workers$/m);
     expect(await json('queues', 'work')).toMatchObject([{ name: 'work', counts: { active: 1 }, workers: 1 }]);
     expect((await run('workers')).out).toMatch(new RegExp(` ${process.pid} +running +1/10 `));
     expect((await run('running', 'work')).out).toContain(id);

@@ -172,7 +172,7 @@ describe('top', () => {
       { columns: 40, rows: 24 },
     );
     expect(narrow).toMatch(/^QUEUE +WAITING +ACTIVE +DEAD +STATE$/m);
-    expect(narrow).toMatch(/^work +0 +7 +0 +open$/m);
+    expect(narrow).toMatch(/^work +0 +7 +0 +running$/m);
     expect(narrow.split('\n').filter((line) => line.length > 40)).toEqual([]);
     end.open();
   });

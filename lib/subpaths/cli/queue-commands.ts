@@ -16,7 +16,7 @@ export const QUEUE_COLUMNS = [
   right('DEAD'),
   right('OLDEST'),
   right('WORKERS'),
-  { title: 'STATE' },
+  cut('STATE'),
 ];
 
 /** Rows of the queues that can be read, with the number of processes that work on each. */
@@ -49,12 +49,14 @@ function rowOf(
     counts.dead > 0 ? { text: String(counts.dead), style: 'red' } : 0,
     age(oldestWaitingMs),
     isAlone ? { text: '0', style: 'red' } : workers,
-    paused
-      ? { text: 'paused', style: 'yellow' }
-      : workersPaused > 0
-        ? { text: `paused in ${workersPaused} of ${workers}`, style: 'yellow' }
-        : 'open',
+    stateOfQueue(paused, workers, workersPaused),
   ];
+}
+
+function stateOfQueue(isPaused: boolean, workers: number, workersPaused: number): Cell {
+  if (isPaused) return { text: 'paused', style: 'yellow' };
+  if (workersPaused > 0) return { text: `paused in ${workersPaused} of ${workers}`, style: 'yellow' };
+  return workers === 0 ? 'no workers' : 'running';
 }
 
 const queues: Command = {
