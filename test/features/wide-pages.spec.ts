@@ -103,7 +103,12 @@ const busy = (name: string) => ({
 });
 
 /** The pages of queues with large numbers. */
-async function openBusy(width: number, attention: readonly object[] = [], path = 'queues') {
+async function openBusy(
+  width: number,
+  attention: readonly object[] = [],
+  path = 'queues',
+  last: 'button' | 'link' = 'button',
+) {
   const dashboard = await bootDashboard(redis);
   const { page, faults } = await open(dashboard.url, { viewport: { width, height: 900 } });
   const names = ['shop.notifications', 'shop.emails', 'media'];
@@ -119,7 +124,7 @@ async function openBusy(width: number, attention: readonly object[] = [], path =
   const step = { stepMs: 60_000, times: [now], completed: [1], failed: [0], byName: {}, isCounted: true };
   await page.route('**/api/v1/series?*', (route) => route.fulfill({ json: { ...step, byQueue } }));
   await page.goto(`${dashboard.url}${path}`);
-  await page.getByRole('button', { name: 'Pause media' }).waitFor();
+  await page.getByRole(last, { name: /(^|Pause )media$/ }).waitFor();
   return { page, faults };
 }
 
@@ -153,6 +158,36 @@ describe('pages with large numbers', () => {
     const gapOf = (name: string) =>
       page.getByRole('columnheader', { name }).evaluate((cell) => getComputedStyle(cell).paddingRight);
     expect(await gapOf('Delayed')).toBe(await gapOf('Workers'));
+    expect(faults).toEqual([]);
+  });
+
+  it.each([1200, 1280])('break names of queues only behind a separator, %i px wide', async (width) => {
+    const { page, faults } = await openBusy(width);
+    const broken = await page.locator('tbody th a').evaluateAll((links) =>
+      links.flatMap((link) =>
+        [...link.childNodes].flatMap((part) => {
+          const range = document.createRange();
+          range.selectNodeContents(part);
+          return range.getClientRects().length > 1 ? [part.textContent] : [];
+        }),
+      ),
+    );
+    expect(broken).toEqual([]);
+    expect(await page.getByRole('link', { name: 'shop.notifications' }).count()).toBe(1);
+    expect(faults).toEqual([]);
+  });
+
+  it('show four numbers of each queue on the overview, and the rest on the page of the queues, 360 px wide', async () => {
+    const { page, faults } = await openBusy(360, [], '', 'link');
+    const row = page.getByRole('row', { name: 'media' });
+    const shown = () =>
+      row
+        .getByRole('cell')
+        .evaluateAll((cells) => cells.map((cell) => (cell as HTMLElement).dataset['label']));
+    expect(await shown()).toEqual(['Waiting', 'Running', 'Dead', 'Oldest']);
+    await page.getByRole('link', { name: 'All numbers of the queues' }).click();
+    await page.getByRole('button', { name: 'Pause media' }).waitFor();
+    expect((await shown()).length).toBeGreaterThan(10);
     expect(faults).toEqual([]);
   });
 

@@ -86,6 +86,11 @@ export function Overview() {
       <History series={series} />
       <Card title="Queues" id="queues">
         <QueueTable queues={queues} series={series} />
+        {queues.length > 0 && (
+          <p class="only-narrow">
+            <a href="queues">All numbers of the queues</a>
+          </p>
+        )}
       </Card>
     </>
   );
@@ -288,6 +293,16 @@ function GroupRow({
   );
 }
 
+/** A name that breaks behind a separator rather than within a word. */
+function Breakable({ name }: { name: string }) {
+  return name.split(/(?<=[._-])/).map((part, at) => (
+    <Fragment key={at}>
+      {at > 0 && <wbr />}
+      {part}
+    </Fragment>
+  ));
+}
+
 function QueueRow({
   queue,
   times,
@@ -305,7 +320,10 @@ function QueueRow({
   return (
     <tr data-row class={isInGroup ? 'member' : ''}>
       <th scope="row">
-        <a href={queuePath(name)}>{name}</a> {paused && <span class="badge warn">paused</span>}
+        <a href={queuePath(name)}>
+          <Breakable name={name} />
+        </a>{' '}
+        {paused && <span class="badge warn">paused</span>}
       </th>
       <td class="num">{compact(counts.waiting)}</td>
       <td class="wide">
