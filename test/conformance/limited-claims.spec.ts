@@ -309,6 +309,20 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     expect((await take(9)).ids).toEqual(['a.1']);
   });
 
+  it.each([250, 550, 10_000])(
+    'keeps the order of jobs without a group that it sorts in several claims of %i bytes',
+    async (maxBytes) => {
+      await t.add(grouped('a.0'));
+      const body = encodeBody('work', t.now, {}, 'x'.repeat(80));
+      const all = ['p1', 'p2', 'p3', 'p4', 'r1', 'r2', 'r3'];
+      await t.add(...all.map((id) => job(id, { body, ...(id.startsWith('r') && { priority: 1 }) })));
+      const ids: string[] = [];
+      for (let i = 0; i < 9; i += 1)
+        ids.push(...(await t.exchanged({ want: 9, maxBytes })).claimed.map(({ id }) => id));
+      expect(ids.filter((id) => !id.startsWith('a'))).toEqual(all);
+    },
+  );
+
   it.each([['q'], ['g:a']])(
     'starts no job once the costs of others have used up the rate of %s',
     async (field) => {
