@@ -17,7 +17,10 @@ it('a process whose event loop was blocked is shown by the command and on the da
       },
     },
   });
+  // The first delay is measured from the first tick on, which the first job may keep from coming.
   await queue.add('compute', 1);
+  await until(async () => (await queue.counts()).active + (await queue.counts()).waiting === 0, PATIENT);
+  await queue.add('compute', 2);
   const workers = () => app.get(QueueInspector).workers();
   const [found] = await until(async () => {
     const all = await workers();

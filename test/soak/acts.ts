@@ -280,11 +280,13 @@ export class Acts {
     const queue = plan.name;
     const { limits } = this.queue(plan);
     for (const { name, running } of await limits.listShared()) watch.taken(name!, running);
-    const isBack = random.next() < 0.2;
+    const isTakenBack = random.next() < 0.2;
     const change = {
       ...(random.next() < 0.7 ? { concurrency: random.next() < 0.15 ? null : random.int(1, 6) } : {}),
       ...(random.next() < 0.4 ? { rate: random.next() < 0.3 ? null : rateOf(random) } : {}),
     };
+    // A change without a field is refused.
+    const isBack = isTakenBack || Object.keys(change).length === 0;
     const note = (limit: string) => {
       watch.allow(limit, change.concurrency);
       watch.changeRate(limit);
@@ -307,10 +309,10 @@ export class Acts {
       const maxSize = random.next() < 0.3 ? { maxSize: random.int(1, 20) } : {};
       // In strict order a group has neither a concurrency nor a weight of its own.
       const { concurrency, ...strict } = change;
-      const own = plan.order === 'fair' ? { ...change, weight } : strict;
+      const own = { ...(plan.order === 'fair' ? { ...change, weight } : strict), ...maxSize };
       if (plan.order === 'fair') watch.allow(`group ${queue} ${group.name}`, concurrency);
       watch.changeRate(`group ${queue} ${group.name}`);
-      await (isBack ? group.clear() : group.set({ ...own, ...maxSize }));
+      await (isBack || Object.keys(own).length === 0 ? group.clear() : group.set(own));
     }
   }
 
