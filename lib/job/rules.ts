@@ -87,9 +87,10 @@ export const RULES = {
   turnStep: 1_024,
   /**
    * If groups are served by their running jobs: how much each running job of a line with weight 1 counts more than its turn. Up to
-   * 2,047 such jobs are exact in a double.
+   * `placesMax` such jobs are exact in a double; a line with more counts as one with that many.
    */
   placeStep: 2 ** 42,
+  placesMax: 2_047,
   /** How many jobs of a group may run if nothing limits them but they are counted. */
   runningMax: 1_000_000,
   /** In how many slices a sliding window is counted, without and with a `burst` below `max`. */

@@ -357,7 +357,7 @@ export class LimitedClaim {
         const ahead = of.turn - first;
         if (ahead >= round) still.push(of);
         else if (left > 0) {
-          // By running jobs, a line gives only what it lacks to the end of the round.
+          // If lines are served by their running jobs, each gives only as many as it lacks at the end of the round.
           const given = this.isByRunning && perTurn === 1 ? round - ahead : round;
           const count = Math.min(left, of.room, Math.max(1, Math.floor(given / of.step + 0.5)));
           const taken = count >= 1 ? this.takeOf(of, count) : 0;
@@ -385,7 +385,7 @@ export class LimitedClaim {
   /** Where a line stands in `ready`, like `place_text` of the scripts. */
   private placeOf({ turn }: MemoryLine, units: number): number {
     if (!this.isByRunning) return turn;
-    const running = Math.min(2047, Math.floor(units / RULES.turnStep));
+    const running = Math.min(RULES.placesMax, Math.floor(units / RULES.turnStep));
     return running * RULES.placeStep + (Math.max(turn, 1) % RULES.placeStep);
   }
 

@@ -108,7 +108,8 @@ local reached = has_lines and math.max(turn_now(), 1)
 local may_stay = has_lines and redis.call('ZCARD', key_ready) > 4 * want
 
 -- Reads a line. The caller may have read its state already, and may know that none of its jobs runs. Nil if the line does not exist.
--- Its turn is the one in its state, but never below `reached`. The same applies to its turn in `ready`. By running jobs, it begins after these.
+-- Its turn is the one in its state, but never below `reached`. The same applies to its turn in `ready`. If lines are served
+-- by their running jobs, it begins after these.
 local function load_line(text, state, runs_none)
   if line_by[text] then return line_by[text] end
   local at, priorities, name = string.match(state or redis.call('HGET', key_lineStates, text) or '', '^(%d+) ([%d,]+) (.*)$')
@@ -202,7 +203,8 @@ end
 local function turn_of(line, count) return line.began + count * line.step end
 
 -- Chooses jobs in rounds. A line that is ahead of the first line by more than one round skips this round. If a handler takes batches
--- of one group, each line gives that many jobs in a round. By running jobs, a line gives only what it lacks to the end of the round.
+-- of one group, each line gives that many jobs in a round. If lines are served by their running jobs, each gives only as many as it lacks at the end
+-- of the round.
 local function take_turns(alive, left)
   while left > 0 and #alive > 0 do
     local weights, first, still = 0, math.huge, {}

@@ -146,7 +146,7 @@ local function leave_ready(texts) in_steps(texts, function(...) redis.call('ZREM
 -- Where a line stands in `ready` if groups are served by their running jobs: lines with the same number stand in the order of their turns.
 -- `units`: the running jobs for the weight of the line, in steps of a turn.
 local function place_text(units, turn)
-  return string.format('%d', math.min(2047, math.floor(units / rule_turnStep)) * rule_placeStep + turn % rule_placeStep)
+  return string.format('%d', math.min(rule_placesMax, math.floor(units / rule_turnStep)) * rule_placeStep + turn % rule_placeStep)
 end
 
 -- Gives a place to the lines in `ready` that have 0. `place` gets the text of a line, its state and its turn.
