@@ -163,7 +163,11 @@ function makeRoom(
     !duplicates.has(id) && jobs.some((job) => job.id === id && !isLater(job));
   const stays = ({ id, body }: MemoryJob) =>
     replaced.has(id) || decodeBody(body)?.options.group !== undefined;
-  const over = oldest(queue, queue.waiting - maxWaiting.limit, isNew, stays);
+  const grouped = jobs.flatMap(({ id, group }) => {
+    const job = group === undefined || replaced.has(id) ? undefined : queue.jobs.get(id);
+    return job && isNew(job) ? [job] : [];
+  });
+  const over = oldest(queue, queue.waiting - maxWaiting.limit, isNew, stays, grouped);
   for (const { id } of over.filter(isNew)) {
     duplicates.set(id, { id, dropped: true });
     if (rows.has(id)) queue.keys.set(...rows.get(id)!);
@@ -171,12 +175,16 @@ function makeRoom(
   return over;
 }
 
-/** Removes the jobs that have waited longest. Of jobs with a priority, those that would run last; new jobs without a priority come last. */
+/**
+ * Removes the jobs that have waited longest. Of jobs with a priority, those that would run last; new jobs without a priority come after
+ * them, and new jobs of groups last.
+ */
 function oldest(
   queue: MemoryQueue,
   count: number,
   isNew: (job: MemoryJob) => boolean,
   stays: (job: MemoryJob) => boolean,
+  grouped: readonly MemoryJob[],
 ): readonly MemoryJob[] {
   if (count <= 0) return [];
   const waiting = [...queue.wait].filter((job) => !stays(job));
@@ -185,6 +193,7 @@ function oldest(
     ...waiting.filter((job) => !isNew(job)),
     ...ranked.filter((job) => !stays(job)),
     ...waiting.filter(isNew),
+    ...grouped,
   ].slice(0, Math.min(count, 1_000));
   for (const job of jobs) queue.forget(job);
   return jobs;

@@ -9,8 +9,8 @@ export interface MaxWaitingOptions {
   /**
    * `'reject'`: `add` rejects with `QueueFullError`. `'wait'`: `add` waits for room, at most for `timeout`, and then rejects with
    * that error. `'dropNew'`: `add` adds nothing and resolves with `dropped: true`; `addAndWait`, `queue.retry` and
-   * `schedules.runNow` reject with that error. `'dropOldest'`: `add` stores the job, and the job that has waited longest is removed. Jobs
-   * of groups stay, as do new jobs that replace an ended one; if no other job may be removed, the new one is dropped: `add` resolves with
+   * `schedules.runNow` reject with that error. `'dropOldest'`: `add` stores the job, and the job that has waited longest is removed.
+   * Waiting jobs of groups stay, as do new jobs that replace an ended one; if no other job may be removed, the new one is dropped: `add` resolves with
    * `dropped: true`, and `addAndWait` and `schedules.runNow` reject with that error. A bulk with more than `limit` jobs fills the
    * queue; its other jobs are dropped.
    *

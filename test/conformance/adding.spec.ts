@@ -305,6 +305,25 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       expect((await t.claim()).toSorted()).toEqual(['ranked', 'retried', 'waiting']);
     });
 
+    it('drops new jobs of groups too if no other may be removed, and never lets more jobs wait', async () => {
+      expect(await add(2, true, 'plain', of('g1'))).toEqual(stored());
+      expect(await add(2, true, of('g2'))).toEqual(stored());
+      expect((await t.engine.admin.counts(QUEUE)).waiting).toBe(2);
+      const dropped = (...ids: string[]) => ids.map((id) => ({ id, dropped: true }));
+      expect(await add(2, true, of('g3', { priority: 1 }), 'p', of('g4'))).toEqual({
+        kind: 'stored',
+        duplicates: dropped('p', 'g3', 'g4'),
+      });
+      expect(await add(3, true, of('g5'), of('g6'), of('g1'))).toEqual({
+        kind: 'stored',
+        duplicates: [...stored({ g1: 'waiting' }).duplicates, ...dropped('g5')],
+      });
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+      expect((await t.claim()).toSorted()).toEqual(['g1', 'g2', 'g6']);
+      await t.settle(...['g1', 'g2', 'g6'].map((id) => completed(id)));
+      expect(await t.claim()).toEqual([]);
+    });
+
     it('removes no new job that has replaced an ended one', async () => {
       const ids = ['plain', 'first', 'ranked'];
       await t.hold(...ids);

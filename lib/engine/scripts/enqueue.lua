@@ -352,6 +352,12 @@ local function drop_oldest(count)
   for _, list in ipairs({ plain, head, ranked }) do for _, id in ipairs(list) do is_new[id] = true end end
   for _, id in ipairs(replaced) do is_new[id], stays[id] = nil, true end
   local over = take_oldest(count, is_new, function(id) return stays[id] or group_of(body_of(id) or '') ~= nil end)
+  -- Jobs of groups stay, but a new one is not added if there is no room for it.
+  local refused = {}
+  for _, id in ipairs(grouped) do
+    if #over < count and not stays[id] then over[#over + 1], refused[#refused + 1], is_new[id] = id, id, true end
+  end
+  if #refused > 0 then leave_ranked(key_grouped, refused) end
   if #over == 0 then return end
   for _, id in ipairs(over) do
     if is_new[id] then duplicates[#duplicates + 1] = 'dropped ' .. id end
