@@ -117,6 +117,10 @@ export class LimitBook {
     return this.rule('g').fairness === 'in-flight';
   }
 
+  private ruleWithDefaults(field: LimitField): LimitRule {
+    return this.rule(field, field.startsWith('g:') ? this.rule('g') : {});
+  }
+
   private ruleOf(name: string): LimitRule {
     if (name.startsWith('g:')) return this.rule(name, this.rule('g'));
     const others: LimitRule = this.isByRunning ? { fairness: 'in-flight' } : {};
@@ -140,7 +144,8 @@ export class LimitBook {
     const parts = { ...this.rules.get(field) };
     const before = JSON.stringify(parts[part] ?? {});
     const flagsBefore = flagsOf(field, this.rule(field));
-    const rule = given && part === 'live' ? { ...parts.live, ...given } : given;
+    const mostBefore = mostRunning(this.ruleWithDefaults(field));
+    const rule = given && part === 'live' ? changed(parts.live, given) : given;
     delete parts[part];
     if (rule) parts[part] = rule;
     if (parts.code || parts.live) {
@@ -158,10 +163,12 @@ export class LimitBook {
     if (field === 'g') for (const line of this.lines.values()) this.wake(line);
     if (field === 'g' && this.lines.size > 0) queue.ring();
     if (before === JSON.stringify(rule ?? {})) return;
-    if (rule && mostRunning(rule) < Infinity) {
+    const applies = this.ruleWithDefaults(field);
+    const isNew = mostBefore === Infinity || (rule !== null && mostRunning(rule) < Infinity);
+    if (isNew && mostRunning(applies) < Infinity) {
       for (const worker of queue.leased())
         for (const job of [...worker.held.values()].toSorted((a, b) => byBytes(a.id, b.id)))
-          this.adopt(job, field, rule);
+          this.adopt(job, field, applies);
     }
     const line = this.lines.get(field);
     if (line) this.wake(line, true);
@@ -465,6 +472,13 @@ export class LimitBook {
       this.flags = '';
     },
   };
+}
+
+/** What is set at run time after a change. A group that is not paused needs no entry. */
+function changed(live: LimitRule | undefined, change: LimitRule): LimitRule | null {
+  const { paused, ...rest } = { ...live, ...change };
+  const rule = paused ? { ...rest, paused } : rest;
+  return Object.keys(rule).length > 0 ? rule : null;
 }
 
 /** The letters of a rule, as in `flags_of` of the scripts. */

@@ -393,7 +393,7 @@ export class QueueGroup {
   }
 
   /**
-   * Removes everything that was set at run time for this group.
+   * Removes everything that was set at run time for this group, also its pause.
    *
    * @throws {RedisUnavailableError | RedisRefusedError}
    */

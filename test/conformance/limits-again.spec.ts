@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { LimitRule } from '#lib/contract/limit-verbs.js';
-import { job, QUEUE } from '../scripts/support.js';
+import { completed, job, QUEUE } from '../scripts/support.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { ENGINES, useEngine } from './support.js';
 
@@ -102,5 +102,50 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     const [limit] = await t.engine.limits.list(QUEUE);
     expect(limit).toMatchObject({ code: { maxSize: 9 }, live: { concurrency: 5, weight: 3, rate } });
     expect(Object.keys(limit!.code!)).toEqual(['maxSize']);
+  });
+
+  it('of the code count the jobs that started while a change at run time had removed them', async () => {
+    await set('q', { concurrency: 2 }, 'code');
+    await t.add('1', '2', '3', '4', '5', '6');
+    expect(await take(1)).toEqual(['1']);
+    await set('q', { concurrency: false });
+    expect(await take(2)).toEqual(['2', '3']);
+    await set('q', null);
+    expect(await take(9)).toEqual([]);
+    await t.settle(completed('1'), completed('2'));
+    expect(await take(9)).toEqual(['4']);
+    await set('q', { concurrency: false });
+    expect(await take(1)).toEqual(['5']);
+    await set('q', { concurrency: 3 }, 'code');
+    await set('q', { concurrency: 3 });
+    expect(await take(9)).toEqual([]);
+  });
+
+  it('of all groups count the jobs of a group that started while it had none of its own', async () => {
+    await set('g', { concurrency: 1 }, 'code');
+    await t.add(grouped('a.0'), grouped('b.0'), grouped('a.1'), grouped('a.2'));
+    await set('g:a', { concurrency: false });
+    expect((await take(9)).toSorted()).toEqual(['a.0', 'a.1', 'a.2', 'b.0']);
+    await t.add(grouped('a.3'), grouped('b.1'));
+    await set('g:a', null);
+    expect(await take(9)).toEqual([]);
+    await t.settle(...['a.0', 'a.1', 'b.0'].map((id) => completed(id)));
+    expect(await take(9)).toEqual(['b.1']);
+    await t.settle(completed('a.2'));
+    expect(await take(9)).toEqual(['a.3']);
+  });
+
+  it('leave nothing of a group after its pause', async () => {
+    const ruled = async () => (await t.engine.limits.ruledGroups(QUEUE, '0', 9)).groups.map(({ field }) => field);
+    await t.add(grouped('a.0'), grouped('b.0'));
+    await set('g:a', { paused: true });
+    await set('g:b', { paused: true, weight: 2 });
+    expect(await ruled()).toEqual(['g:a', 'g:b']);
+    await set('g:a', { paused: false });
+    await set('g:b', { paused: false });
+    await set('g:c', { paused: false });
+    expect(await ruled()).toEqual(['g:b']);
+    expect((await t.engine.limits.group(QUEUE, 'b')).live).toEqual({ weight: 2 });
+    expect((await take(9)).toSorted()).toEqual(['a.0', 'b.0']);
   });
 });

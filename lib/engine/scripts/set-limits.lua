@@ -6,13 +6,17 @@ check_types(key_meta, key_limits, key_lines, key_lineStates, key_ready, key_rest
 local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
 local text = redis.call('HGET', key_limits, arg_field)
-local parts, flags_before = table_in(text), flags_of(arg_field, limits_in(text))
+local defaults = string.sub(arg_field, 1, 2) == 'g:' and limits_in(redis.call('HGET', key_limits, 'g')) or nil
+local parts, flags_before, most_before = table_in(text), flags_of(arg_field, limits_in(text)), most_running(limits_in(text, defaults))
 local rule = arg_rule ~= '' and cjson.decode(arg_rule) or nil
 local before = cjson.encode(parts[arg_part] or {})
 if rule and arg_part == 'live' and parts.live then
   for name, value in pairs(rule) do parts.live[name] = value end
   rule = parts.live
 end
+-- Only a change at run time pauses a group, so a group that is not paused needs no entry.
+if rule and rule.paused == false then rule.paused = nil end
+if rule and arg_part == 'live' and next(rule) == nil then rule = nil end
 parts[arg_part] = rule
 local stored
 if parts.code or parts.live then
@@ -47,7 +51,9 @@ local function line_name(id)
   return 'n:' .. name_of(body) == arg_field and arg_field or nil
 end
 
-if rule and most_running(rule) < math.huge then
+-- If a change at run time had removed the concurrency of the code, the end of that change brings it back.
+local now_applies = limits_in(stored, defaults)
+if most_running(now_applies) < math.huge and (most_before == math.huge or rule and most_running(rule) < math.huge) then
   for i = more_first, more_last do
     local ids = redis.call('SMEMBERS', KEYS[i])
     table.sort(ids)
@@ -57,7 +63,7 @@ if rule and most_running(rule) < math.huge then
       if arg_field == 'q' and not slot then
         redis.call('ZADD', key_slots, '0', id)
       elseif name and (slot or 0) < 1 then
-        redis.call('ZADD', key_slots, line_text(numbers_of({ name })[name]) .. keeps_slot(rule), id)
+        redis.call('ZADD', key_slots, line_text(numbers_of({ name })[name]) .. keeps_slot(now_applies), id)
       end
     end
   end
