@@ -83,6 +83,8 @@ export const RULES = {
   supplyAtOnce: -5,
   /** Maximum number of lines of groups and names. A score combines line and rank; up to this number it is exact in a double. */
   linesMax: 2_097_150,
+  /** A dead job that stops its group has the number of its line plus this one in `slots`. */
+  stoppedLines: 5_000_000,
   /** How far the turn of a line with weight 1 moves with each job. */
   turnStep: 1_024,
   /**

@@ -67,12 +67,12 @@ export function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: Que
   }
 
   const heldBefore = worker.held.size;
-  const slotsBefore = queue.limits.slotCount;
+  const slotsBefore = queue.limits.slotsInUse;
   const { lost, cancelled, says, soonest } = settle(queue, worker, call.settled, limits);
   queue.promoteDue(RULES.promoteMax);
   const { claimed, isCut } = queue.limits.isOn ? NOTHING : claim(queue, worker, call);
   // A worker that no longer claims leaves the slots that it has freed to others.
-  if (queue.limits.slotCount < slotsBefore && call.want < 1) queue.ring();
+  if (queue.limits.slotsInUse < slotsBefore && call.want < 1) queue.ring();
   if (limits.maxEvents > 0) says.push(...claimed.map(activated));
   if (soonest < Infinity && queue.pausedAt === null && queue.dueInMs! >= soonest - queue.now)
     queue.ringSooner();

@@ -34,6 +34,8 @@ export interface Slot {
    * dead. `counted`: groups are served by their running jobs, so the line gets a new place when the job ends.
    */
   readonly keep: '' | 'counted' | 'strict' | 'block';
+  /** The job is dead. It stops its line while groups have onDead 'block', but it does not run, so it counts for nothing else. */
+  readonly isDead?: boolean;
 }
 
 /** A job that goes to the end of a line, or to the front of its priority. */
@@ -87,8 +89,16 @@ export class LimitBook {
     return /[gn]/.test(this.flags) && !this.flags.includes('a');
   }
 
+  /** Becomes smaller if other jobs may start: a slot is freed, or its job is dead. */
+  get slotsInUse(): number {
+    return this.slots.size + this.slotCount;
+  }
+
+  /** How many jobs hold a slot and are not dead. */
   get slotCount(): number {
-    return this.slots.size;
+    let count = 0;
+    for (const { isDead } of this.slots.values()) if (!isDead) count += 1;
+    return count;
   }
 
   /** Deletes everything except the limits in the code: the running processes have written them when they started. */
@@ -310,9 +320,9 @@ export class LimitBook {
       left: rule.rate ? left : null,
       nextInMs: left < 1 ? Math.ceil(nextMs) : 0,
       waiting: line ? sizeOf(line) : 0,
-      running: line ? this.runningOf(line) : field === 'q' ? this.slots.size : 0,
+      running: line ? this.runningOf(line) : field === 'q' ? this.slotCount : 0,
       breaker: rule.breaker ? stateOfBreaker(use, this.queue.now) : null,
-      holder: line && rule.order === 'strict' ? this.holderIn(line) : null,
+      holder: line && rule.order === 'strict' ? this.holderIn(line, rule) : null,
       users: [],
     };
   }
@@ -420,13 +430,17 @@ export class LimitBook {
   }
 
   /** The job that holds the slot of a line with strict order. */
-  private holderIn(line: MemoryLine): string | null {
-    return [...this.slots].find(([, slot]) => slot.line === line)?.[0].id ?? null;
+  private holderIn(line: MemoryLine, { onDead }: LimitRule): string | null {
+    const its = [...this.slots].filter(([, slot]) => slot.line === line);
+    const holder = its.find(([, slot]) => !slot.isDead) ?? (onDead === 'block' ? its[0] : undefined);
+    return holder?.[0].id ?? null;
   }
 
   private runningOf(line: MemoryLine): number {
+    const { onDead } = this.ruleOf(line.name);
     let running = 0;
-    for (const slot of this.slots.values()) if (slot.line === line) running += 1;
+    for (const slot of this.slots.values())
+      if (slot.line === line && (!slot.isDead || onDead === 'block')) running += 1;
     return running;
   }
 
@@ -437,8 +451,9 @@ export class LimitBook {
     const { line, keep } = slot;
     const isStrict = keep === 'strict' || keep === 'block';
     if (how === 'moved' && isStrict) return;
-    if (how === 'dead' && keep === 'block') return;
-    this.slots.delete(job);
+    if (how === 'dead' && keep === 'block') {
+      this.slots.set(job, { ...slot, isDead: true });
+    } else this.slots.delete(job);
     if (line && keep === 'counted') line.ready = 0;
     else if (line) line.ready ??= 0;
   }
@@ -462,6 +477,8 @@ export class LimitBook {
     lineNamed: (name: string) => this.lineNamed(name),
     lineNameOf: (job: MemoryJob) => this.lineNameOf(job),
     runningOf: (line: MemoryLine) => this.runningOf(line),
+    slotCount: () => this.slotCount,
+    hasSlots: (line: MemoryLine) => [...this.slots.values()].some((slot) => slot.line === line),
     turn: () => this.turn,
     advanceTurn: (turn: number) => void (this.turn = Math.max(this.turn, turn)),
     turnOff: () => {

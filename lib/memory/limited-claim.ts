@@ -93,7 +93,7 @@ export class LimitedClaim {
 
   /** How many jobs may start by the concurrency of the queue. A job that has a slot already does not count. */
   private slotsLeft(rule: LimitRule): number {
-    return mostRunning(rule) - (rule.concurrency ? this.in.slots.size : 0);
+    return mostRunning(rule) - (rule.concurrency ? this.in.slotCount() : 0);
   }
 
   /** Chooses the jobs that start. */
@@ -269,8 +269,10 @@ export class LimitedClaim {
 
   /** Whether a job must wait for its turn although it has a slot: its group is paused or held, or has a rate. */
   private mustWait(job: MemoryJob): boolean {
-    const line = this.in.slots.get(job)?.line;
+    const { line, isDead } = this.in.slots.get(job)!;
     if (!line) return false;
+    // A dead job that was retried has no slot that counts.
+    if (isDead) return true;
     const rule = this.in.ruleOf(line.name);
     return (
       rule.paused === true || Boolean(rule.rate) || roomOf(rule, this.in.use(line.name), this.now).left < 1
@@ -395,8 +397,8 @@ export class LimitedClaim {
     line.ready = null;
     const rest = (at: number) => void (line.restsUntil = Math.ceil(at));
     if (of.tokens < 1) return rest(this.now + of.nextMs);
-    const running = of.most < Infinity ? of.running + of.count : this.in.runningOf(line);
-    if (running > 0 || sizeOf(line) > 0) return;
+    const running = of.most < Infinity ? of.running + of.count : 0;
+    if (running > 0 || this.in.hasSlots(line) || sizeOf(line) > 0) return;
     const overAt = useOverAt(of.rule, this.in.use(line.name), this.now);
     if (overAt === Infinity) return;
     if (overAt > this.now) return rest(overAt);

@@ -101,9 +101,9 @@ export class MemoryQueue {
 
   /** Wakes a worker if `act` frees slots, so that other jobs may start. */
   freeing<A>(act: () => A): A {
-    const before = this.limits.slots.size;
+    const before = this.limits.slotsInUse;
     const answer = act();
-    if (this.limits.slots.size < before) this.ring();
+    if (this.limits.slotsInUse < before) this.ring();
     return answer;
   }
 

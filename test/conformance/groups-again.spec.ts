@@ -225,4 +225,76 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     await t.settle(completed('a.0'));
     expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
   });
+
+  describe('that dead jobs stop', () => {
+    const block = { order: 'strict', onDead: 'block' } as const;
+    const stop = async () => {
+      await set('g', block, 'code');
+      await t.add(...some('a', 3), ...some('b', 2));
+      expect((await take(9)).ids.toSorted()).toEqual(['a.0', 'b.0']);
+      await t.settle(dead('a.0'), dead('b.0'));
+      expect((await take(9)).ids).toEqual([]);
+    };
+    const running = async () => (await t.engine.limits.list(QUEUE)).map((one) => one.running);
+    const holder = async (group: string) => (await t.engine.limits.group(QUEUE, group)).holder;
+
+    it('do not count against the concurrency of the queue, also when the dead job runs again', async () => {
+      await set('q', { concurrency: 2 }, 'code');
+      await stop();
+      expect(await running()).toEqual([0, 0]);
+      expect([await holder('a'), await holder('b')]).toEqual(['a.0', 'b.0']);
+      await t.add(...some('c', 1), ...some('d', 1), ...some('e', 1));
+      expect((await take(9)).ids.toSorted()).toEqual(['c.0', 'd.0']);
+      expect(await running()).toEqual([2, 0]);
+      // All slots are in use.
+      await t.engine.upkeep.retryDead(QUEUE, { ids: ['a.0'] });
+      expect((await take(9)).ids).toEqual([]);
+      await t.settle(completed('c.0'), completed('d.0'));
+      expect((await take(9)).ids.toSorted()).toEqual(['a.0', 'e.0']);
+      await t.settle(completed('a.0'), completed('e.0'));
+      expect((await take(9)).ids).toEqual(['a.1']);
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    });
+
+    it.each<[string, LimitRule]>([
+      ['the next job starts after a dead one', { order: 'strict' }],
+      ['jobs run beside each other', { concurrency: 1 }],
+      ['the one with the fewest running jobs is next', { concurrency: 1, fairness: 'in-flight' }],
+    ])('go on if %s by a new rule, also if a job dies after the change', async (_, rule) => {
+      await set('g', block, 'code');
+      await t.add(...some('a', 3), ...some('b', 3));
+      expect((await take(9)).ids.toSorted()).toEqual(['a.0', 'b.0']);
+      await t.settle(dead('a.0'));
+      await set('g', rule, 'code');
+      expect((await take(9)).ids).toEqual(['a.1']);
+      expect(await holder('a')).toBe(rule.order ? 'a.1' : null);
+      await t.settle(dead('b.0'));
+      expect((await take(9)).ids).toEqual(['b.1']);
+      await t.settle(completed('a.1'), completed('b.1'));
+      await t.engine.upkeep.retryDead(QUEUE, { limit: 9 });
+      expect((await take(9)).ids.toSorted()).toEqual(['a.0', 'b.0']);
+      await t.settle(completed('a.0'), completed('b.0'));
+      expect((await take(9)).ids.toSorted()).toEqual(['a.2', 'b.2']);
+      await t.settle(completed('a.2'), completed('b.2'));
+      expect((await take(9)).ids).toEqual([]);
+      expect((await t.engine.limits.groups(QUEUE, '0', 9)).groups).toEqual([]);
+      expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+    });
+
+    it('are stopped again if the old rule comes back', async () => {
+      await stop();
+      await t.add(...some('c', 1));
+      expect((await take(9)).ids).toEqual(['c.0']);
+      await t.settle(dead('c.0'));
+      await set('g', { order: 'strict' }, 'code');
+      // Nothing of the group of the last dead job waits.
+      expect((await take(9)).ids.toSorted()).toEqual(['a.1', 'b.1']);
+      await set('g', block, 'code');
+      await t.settle(completed('a.1'), completed('b.1'));
+      await t.add(...some('c', 2).slice(1));
+      expect((await take(9)).ids).toEqual([]);
+      await t.engine.upkeep.removeDead(QUEUE, { ids: ['a.0', 'c.0'] });
+      expect((await take(9)).ids.toSorted()).toEqual(['a.2', 'c.1']);
+    });
+  });
 });

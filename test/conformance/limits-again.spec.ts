@@ -136,7 +136,8 @@ describe.each(ENGINES)('limits on %s', (kind) => {
   });
 
   it('leave nothing of a group after its pause', async () => {
-    const ruled = async () => (await t.engine.limits.ruledGroups(QUEUE, '0', 9)).groups.map(({ field }) => field);
+    const ruled = async () =>
+      (await t.engine.limits.ruledGroups(QUEUE, '0', 9)).groups.map(({ field }) => field);
     await t.add(grouped('a.0'), grouped('b.0'));
     await set('g:a', { paused: true });
     await set('g:b', { paused: true, weight: 2 });

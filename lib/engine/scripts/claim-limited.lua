@@ -38,6 +38,8 @@ local queue, defaults, state_of_queue = limits_in(texts[1]), limits_in(texts[2])
 -- Whether groups are served by their running jobs. Then the jobs without a group count as one group.
 local by_running = defaults.fairness == 'in-flight'
 local others = { fairness = defaults.fairness }
+-- Whether dead jobs stop some groups.
+local has_stopped = defaults.onDead == 'block' and redis.call('ZCOUNT', key_slots, rule_stoppedLines, '+inf') > 0
 -- How many jobs may start by the rate of the queue.
 local tokens, opens_in = rate_room(queue, state_of_queue, now, math.huge)
 
@@ -57,8 +59,9 @@ local function line_of(body)
 end
 
 -- Whether the job of a slot with this score must wait for its turn although it has a slot: its group is paused or held, or has a rate,
--- against which each start counts.
+-- against which each start counts. A dead job that was retried has no slot that counts.
 local function must_wait(score)
+  if score + 0 > rule_stoppedLines then return true end
   local name = string.match(redis.call('HGET', key_lineStates, line_text(math.floor(score))) or '', '^%d+ [%d,]+ (.*)$') or ''
   local rule = line_rule(name)
   return rule.paused or rule.rate or has_blocks and rate_room(rule, redis.call('HGET', key_limitStates, name), now, 1) < 1
@@ -123,6 +126,7 @@ local function load_line(text, state, runs_none)
     room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, began = by_running and running * step or math.max(at, reached), step = step,
     got = 0, used = 0, count = 0, is_empty = false, has_more = false }
   if priorities ~= '0' then line.numbers = numbers_in(line, number) end
+  if has_stopped and stopped_of(text) > 0 then line.running, line.room = line.running + 1, 0 end
   if rule.rate or has_blocks then
     line.state = redis.call('HGET', key_limitStates, name)
     line.tokens, line.next_in = rate_room(rule, line.state, now, math.huge)
@@ -137,7 +141,8 @@ end
 local function put_aside(line)
   if line.tokens < 1 then return rest_until(now + line.next_in, line.text) end
   local running = line.most < math.huge and line.running + line.count or running_of(line.text)
-  if running > 0 or not (line.is_empty and line.got == 0) and size_of_line(line.numbers or { line.number }) > 0 then return false end
+  -- The number of the line is used again only when no dead job has it.
+  if running > 0 or stopped_of(line.text) > 0 or not (line.is_empty and line.got == 0) and size_of_line(line.numbers or { line.number }) > 0 then return false end
   local over_at = state_over_at(line.rule, line.state, now)
   if over_at <= now then return true end
   return over_at < math.huge and rest_until(over_at, line.text)
@@ -267,7 +272,7 @@ local function order_by_rounds(from)
 end
 
 -- How many jobs may start by the concurrency of the queue. A job that has a slot already does not count.
-local function slots_left() return most_running(queue) - (queue.concurrency and redis.call('ZCARD', key_slots) or 0) end
+local function slots_left() return most_running(queue) - (queue.concurrency and count_slots() or 0) end
 local free = slots_left()
 for _, suspect in ipairs(arg_maySuspect == 1 and tokens >= 1 and redis.call('LRANGE', key_suspects, 0, rule_sortMax - 1) or {}) do
   local slot = redis.call('ZSCORE', key_slots, suspect)

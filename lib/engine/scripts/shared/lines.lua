@@ -122,6 +122,9 @@ end
 -- How many jobs of a line hold a slot. No fraction of a score is above 0.5.
 local function running_of(text) return redis.call('ZCOUNT', key_slots, text, text .. '.5') end
 
+-- How many dead jobs stop a line, if its rule lets them.
+local function stopped_of(text) return redis.call('ZCOUNT', key_slots, line_text(text + rule_stoppedLines), '(' .. line_text(text + rule_stoppedLines + 1)) end
+
 -- Whether one command shows that no job of these lines holds a slot. Lines with the same turn are ready in the order of their numbers,
 -- so few others are between them. Counting each line takes a twentieth of a claim.
 local function run_none(texts)
