@@ -3,6 +3,7 @@ import type { JobCounts, JobState } from '../job/job-state.js';
 import type { MinuteRow, MinutesCall } from './history.js';
 import type { QueueStats } from './stats.js';
 import type { LogLine } from '../job/job-log.js';
+import type { ResolvedMaxWaiting } from '../options/bounds.js';
 import type { AttemptRecord, FailureRecord } from '../job/outcome.js';
 import type { DeadMatch, Place } from './upkeep-verbs.js';
 import type { QueueRef } from './queue-ref.js';
@@ -16,6 +17,8 @@ export interface AdminVerbs {
   counts(queue: QueueRef): Promise<JobCounts & { paused: boolean }>;
   /** How long the oldest waiting job could have run already. Jobs that have failed before are ignored. Null if there is none. */
   oldestWaitingMs(queue: QueueRef): Promise<number | null>;
+  /** The last add that found no room in the queue or in its group, to within a second. Null if there was none. */
+  lastFull(queue: QueueRef): Promise<LastFull | null>;
   remove(queue: QueueRef, id: string): Promise<RemoveAnswer>;
   /** Removes many jobs. It is fastest if the ids are in the order of the list. The answers are in the order of the ids. */
   removeAll(queue: QueueRef, ids: readonly string[]): Promise<readonly RemoveAnswer[]>;
@@ -51,6 +54,18 @@ export interface AdminVerbs {
   audit(queue: QueueRef): Promise<AuditReport>;
   /** Fixes what `audit` finds. A job that has lost more than `maxStalls` workers becomes dead. */
   repair(queue: QueueRef, maxStalls: number): Promise<RepairReport>;
+}
+
+/** An add that found no room. */
+export interface LastFull {
+  /** When, ms since 1970. */
+  readonly at: number;
+  /** How many jobs may wait. */
+  readonly limit: number;
+  /** What happens to such adds. */
+  readonly onFull: ResolvedMaxWaiting['onFull'];
+  /** The full group; null if the queue was full. */
+  readonly group: string | null;
 }
 
 export type PromoteAnswer = 'promoted' | 'not-found' | 'not-delayed' | 'parked';

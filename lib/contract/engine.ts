@@ -1,5 +1,6 @@
 import type { EndedState, JobState } from '../job/job-state.js';
 import type { FailureRecord, SettledRun } from '../job/outcome.js';
+import type { ResolvedMaxWaiting } from '../options/bounds.js';
 import type { Placement, Replication } from '../options/job-options.js';
 import type { ActionVerbs } from './actions.js';
 import type { BulkActVerbs } from './bulk-act-verbs.js';
@@ -195,7 +196,7 @@ export interface EnqueueCall {
    *
    * @default no limit
    */
-  readonly maxWaiting?: { readonly limit: number; readonly dropOldest: boolean } | undefined;
+  readonly maxWaiting?: Pick<ResolvedMaxWaiting, 'limit' | 'onFull'> | undefined;
   /** At most 1,000, without repeated ids. */
   readonly jobs: readonly EnqueueJob[];
 }

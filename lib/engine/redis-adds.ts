@@ -166,7 +166,7 @@ export class RedisAdds {
       groups: call.jobs.some(({ group }) => group !== undefined) ? 1 : 0,
       workers: '',
       maxWaiting: call.maxWaiting?.limit ?? 0,
-      dropOldest: call.maxWaiting?.dropOldest ? 1 : 0,
+      onFull: call.maxWaiting?.onFull ?? '',
     };
     const lists = encodeJobs(call.jobs, maxEvents > 0, this.store.now());
     let args: Arg[] = enqueue.encodeBehind(enqueue.fix(keys.fixed), [lane], some, lists);

@@ -10,6 +10,7 @@ import {
   type DataMatch,
   type JobsAnswer,
   type JobsCall,
+  type LastFull,
   type RemoveAnswer,
   type StoredJob,
   type PromoteAnswer,
@@ -46,7 +47,7 @@ import {
   type MinutesCall,
 } from '../contract/history.js';
 import { readStats, type QueueStats } from '../contract/stats.js';
-import { stamped } from './codec/replies.js';
+import { fullIn, stamped } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
 
 /** The management verbs on Redis. Each is one script, except for walks through a large queue. */
@@ -113,6 +114,11 @@ export class RedisAdmin implements AdminVerbs {
       if (body) oldestMs = Math.max(oldestMs ?? 0, now - expiresAt(body, 0)!);
     }
     return oldestMs;
+  }
+
+  async lastFull(queue: string): Promise<LastFull | null> {
+    const { meta } = this.store.keysOf(queue).fixed;
+    return fullIn((await this.store.command('lastFull', 'hget', [meta, 'full'])) ?? '');
   }
 
   async remove(queue: string, id: string): Promise<RemoveAnswer> {

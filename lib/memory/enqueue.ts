@@ -6,6 +6,7 @@ import {
   type EnqueueJob,
   type QueueLimits,
 } from '../contract/engine.js';
+import type { LastFull } from '../contract/admin-verbs.js';
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import { sayAll, type Saying } from './event-log.js';
@@ -28,7 +29,10 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   const needNoRoom = duplicatesIn(queue, grouped);
   const fresh = grouped.filter(({ id }) => !needNoRoom.has(id));
   const full = queue.limits.fullGroup(fresh.map(({ group }) => group!));
-  if (full) return { kind: 'group-full', ...full, needNoRoom };
+  if (full) {
+    noteFull(queue, { limit: full.maxSize, onFull: 'reject', group: full.group });
+    return { kind: 'group-full', ...full, needNoRoom };
+  }
   const fullQueue = queueFull(queue, call, now);
   if (fullQueue) return fullQueue;
   const duplicates = queue.freeing(() => addJobs(queue, call, limits));
@@ -53,11 +57,18 @@ function queueFull(
   { maxWaiting }: EnqueueCall,
   jobs: readonly EnqueueJob[],
 ): EnqueueAnswer | null {
-  if (!maxWaiting || maxWaiting.dropOldest) return null;
+  if (!maxWaiting || maxWaiting.onFull === 'dropOldest') return null;
   const needNoRoom = duplicatesIn(queue, jobs);
   const fresh = jobs.filter(({ id }) => !needNoRoom.has(id)).length;
   if (fresh === 0 || queue.waiting + fresh <= maxWaiting.limit) return null;
+  noteFull(queue, { ...maxWaiting, group: null });
   return { kind: 'queue-full', waiting: queue.waiting, needNoRoom };
+}
+
+/** Written once a second at most, as on Redis. */
+function noteFull(queue: MemoryQueue, { limit, onFull, group }: Omit<LastFull, 'at'>): void {
+  const { now, lastFull } = queue;
+  if (!lastFull || Math.abs(now - lastFull.at) >= 1_000) queue.lastFull = { at: now, limit, onFull, group };
 }
 
 function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): readonly Duplicate[] {
@@ -157,7 +168,7 @@ function makeRoom(
   replaced: ReadonlySet<string>,
   rows: RowsBefore,
 ): readonly MemoryJob[] {
-  if (!maxWaiting?.dropOldest) return [];
+  if (maxWaiting?.onFull !== 'dropOldest') return [];
   // A job that has collected its last item in this call is none: it was delayed.
   const isNew = ({ id }: MemoryJob) =>
     !duplicates.has(id) && jobs.some((job) => job.id === id && !isLater(job));
@@ -168,6 +179,7 @@ function makeRoom(
     return job && isNew(job) ? [job] : [];
   });
   const over = oldest(queue, queue.waiting - maxWaiting.limit, isNew, stays, grouped);
+  if (over.length > 0) noteFull(queue, { ...maxWaiting, group: null });
   for (const { id } of over.filter(isNew)) {
     duplicates.set(id, { id, dropped: true });
     if (rows.has(id)) queue.keys.set(...rows.get(id)!);

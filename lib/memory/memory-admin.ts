@@ -8,6 +8,7 @@ import {
   type JobsAnswer,
   type JobsCall,
   type JobsPlace,
+  type LastFull,
   type RemoveAnswer,
   type StoredJob,
   type PromoteAnswer,
@@ -97,6 +98,10 @@ export class MemoryAdmin implements AdminVerbs {
       }
       return oldestMs;
     });
+  }
+
+  lastFull(queue: string): Promise<LastFull | null> {
+    return this.verbs.on('lastFull', queue, (q) => q.lastFull);
   }
 
   async remove(queue: string, id: string): Promise<RemoveAnswer> {

@@ -1,3 +1,4 @@
+import type { LastFull } from '../contract/admin-verbs.js';
 import type { Duplicate, QueueLook, QueueLimits } from '../contract/engine.js';
 import { DAY_MS } from '../contract/history.js';
 import { decodeBody } from '../job/job-record.js';
@@ -52,6 +53,7 @@ export class MemoryQueue {
   /** The time of the current verb, in whole ms. */
   now = 0;
   pausedAt: number | null = null;
+  lastFull: LastFull | null = null;
   readonly jobs = new Map<string, MemoryJob>();
   readonly wait = new Line('wait');
   readonly suspects = new Line('suspects');
@@ -452,6 +454,7 @@ export class MemoryQueue {
     this.limits.clear();
     this.events.clear();
     this.pausedAt = null;
+    this.lastFull = null;
     this.marked = 0;
     this.ranks = 0;
     this.around.clearBells();

@@ -465,7 +465,7 @@ class BoundedEnqueuer extends Enqueuer {
   ) {
     super(engine, queue, {
       ...limits,
-      maxWaiting: { limit: bound.limit, dropOldest: bound.onFull === 'dropOldest' },
+      maxWaiting: { limit: bound.limit, onFull: bound.onFull },
     });
   }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { GroupFullError, QueueFullError } from '#lib/errors.js';
 import { Printer } from '#lib/subpaths/cli/context.js';
 import { queueFindings } from '#lib/subpaths/cli/doctor.js';
 import { standardOutput } from '#lib/subpaths/cli/output.js';
@@ -126,11 +127,49 @@ describe('doctor shows why jobs wait', () => {
       text: 'the rate of the queue is used up for 3 s',
     } as const;
     const serving = { processes: 2, paused: 0 };
-    const texts = (...args: Parameters<typeof queueFindings>) =>
-      queueFindings(...args).map(({ text }) => text);
+    const texts = (info: typeof queue, served: typeof serving, stops: Parameters<typeof queueFindings>[2]) =>
+      queueFindings(info, served, stops, []).map(({ text }) => text);
     expect(texts(queue, serving, [])).toEqual(['its oldest job has waited 11 m: add workers or concurrency']);
     expect(texts(queue, serving, [rate])).toEqual([`3 jobs wait: ${rate.text}; godwit limits work`]);
     expect(texts({ ...queue, oldestWaitingMs: 1_000 }, serving, [rate])).toEqual(['3 waiting, 2 processes']);
+  });
+});
+
+describe('doctor shows where an add found no room', () => {
+  const doctor = async () => {
+    const lines = (await run('doctor')).out.split('\n').filter((line) => /full|room/.test(line));
+    return lines.map((line) => line.replaceAll(/ +/g, ' '));
+  };
+
+  it('in the queue, now and in the last 10 minutes', async () => {
+    const { queue } = await booted({ queue: { maxWaiting: { limit: 1 } } });
+    const { id } = await queue.add('x', null);
+    expect(await doctor()).toEqual([]);
+    await expect(queue.add('x', null)).rejects.toThrow(QueueFullError);
+    const full = 'is full, so adds are refused: 1 waiting job, and maxWaiting is 1';
+    expect(await doctor()).toEqual([`warn queue work ${full}; add workers, or raise maxWaiting`]);
+    await queue.remove(id);
+    const was =
+      /^warn queue work had no room \d+ m?s ago, so adds were refused: maxWaiting is 1; add workers, /;
+    expect(await doctor()).toEqual([expect.stringMatching(was)]);
+    const key = `{${redis.prefix}:work}:meta`;
+    const at = Number((await redis.admin.hget(key, 'full'))!.split(' ')[0]);
+    await redis.admin.hset(key, 'full', `${at - 601_000} 1 reject`);
+    expect(await doctor()).toEqual([]);
+    await redis.admin.hset(key, 'full', 'of another program');
+    expect(await doctor()).toEqual([]);
+  });
+
+  it('in a group', async () => {
+    const { queue } = await booted({ queue: { groups: { maxSize: 1 } } });
+    const { id } = await queue.add('x', null, { group: 'acme' });
+    await expect(queue.add('x', null, { group: 'acme' })).rejects.toThrow(GroupFullError);
+    const full = 'group "acme" is full, so adds are refused: 1 waiting job, and maxSize is 1';
+    expect(await doctor()).toEqual([`warn queue work ${full}; godwit groups work`]);
+    await queue.remove(id);
+    const was =
+      / group "acme" had no room \d+ m?s ago, so adds were refused: maxSize is 1; godwit groups work$/;
+    expect(await doctor()).toEqual([expect.stringMatching(was)]);
   });
 });
 

@@ -205,7 +205,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
     const add = (limit: number, dropOldest: boolean, ...jobs: (string | EnqueueJob)[]) =>
       t.engine.enqueue(QUEUE, {
         ...callOf(jobs, ++seq, 'bounded'),
-        maxWaiting: { limit, dropOldest },
+        maxWaiting: { limit, onFull: dropOldest ? 'dropOldest' : 'reject' },
       });
 
     it('takes all of a call or none, and says how many wait', async () => {
@@ -261,6 +261,29 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
     });
 
+    it('tells when an add last found no room, once a second', async () => {
+      const last = () => t.engine.admin.lastFull(QUEUE);
+      await add(1, false, 'a');
+      expect(await last()).toBeNull();
+      await add(1, false, 'b');
+      const first = (await last())!;
+      expect(first).toEqual({ at: t.now, limit: 1, onFull: 'reject', group: null });
+      await t.advance(900);
+      await add(1, true, 'c');
+      expect(await last()).toEqual(first);
+      await t.advance(100);
+      await add(1, true, 'd');
+      expect(await last()).toEqual({ ...first, at: t.now, onFull: 'dropOldest' });
+      await t.engine.limits.set(QUEUE, 'g', 'code', { maxSize: 1 });
+      await t.advance(1_000);
+      await t.add(job('e', { group: 'two words' }));
+      expect((await last())!.onFull).toBe('dropOldest');
+      await t.add(job('f', { group: 'two words' }));
+      expect(await last()).toEqual({ at: t.now, limit: 1, onFull: 'reject', group: 'two words' });
+      await t.engine.admin.obliterate(QUEUE, true);
+      expect(await last()).toBeNull();
+    });
+
     it('removes no more than are too many', async () => {
       await add(3, true, 'a', 'b', 'c');
       expect(await add(3, true, 'd')).toEqual(stored());
@@ -293,7 +316,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
         expect(
           await t.engine.enqueue(QUEUE, {
             ...callOf(['b', 'c'], 100, 'bounded'),
-            maxWaiting: { limit: 3, dropOldest: true },
+            maxWaiting: { limit: 3, onFull: 'dropOldest' as const },
           }),
         ).toEqual({ kind: 'stored', duplicates: dropped });
       expect((await t.events(before)).map(({ type, id }) => [type, id])).toEqual([

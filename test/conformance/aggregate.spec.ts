@@ -206,7 +206,7 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
 
   it('that became full in a call are dropped before the new jobs of that call, if too many wait', async () => {
     const [first, second] = [item('1', { most: 2 }), item('2', { most: 2 })];
-    const maxWaiting = { limit: 1, dropOldest: true };
+    const maxWaiting = { limit: 1, onFull: 'dropOldest' as const };
     const call = { ...callOf([first, second, 'new'], 1, 'bounded'), maxWaiting };
     expect(await t.engine.enqueue(QUEUE, call)).toEqual({
       kind: 'stored',

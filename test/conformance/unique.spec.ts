@@ -381,7 +381,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
   it('are not taken by a job that a full queue drops', async () => {
     const of = (id: string) => job(id, { group: 'g', body: encodeBody('work', t.now, { group: 'g' }, '') });
     await t.add(of('g1'));
-    const maxWaiting = { limit: 1, dropOldest: true };
+    const maxWaiting = { limit: 1, onFull: 'dropOldest' as const };
     const throttled = { forMs: 60_000, states: [] } as const;
     const [dropped, waiting] = [keyed('1', throttled), keyed('1', { digest: 'W' })];
     const call = { ...callOf([dropped, waiting], 1, 'bounded'), maxWaiting };
@@ -398,7 +398,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
   it('stay with their holder if a full queue drops a job that should run again but is gone', async () => {
     const of = (id: string) => job(id, { group: 'g', body: encodeBody('work', t.now, { group: 'g' }, '') });
     await t.add(of('g1'));
-    const maxWaiting = { limit: 1, dropOldest: true };
+    const maxWaiting = { limit: 1, onFull: 'dropOldest' as const };
     const again = keyed('1', { on: 'again', states: [] });
     expect(await t.engine.enqueue(QUEUE, { ...callOf([again], 1, 'bounded'), maxWaiting })).toMatchObject({
       duplicates: [{ id: again.id, dropped: true }],
@@ -413,7 +413,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     const parked = await add(keyed('1', { on: 'keepLast' }, { priority: 1 }));
     const of = (id: string) => job(id, { group: 'g', body: encodeBody('work', t.now, { group: 'g' }, '') });
     await t.add(of('g1'));
-    const maxWaiting = { limit: 2, dropOldest: true };
+    const maxWaiting = { limit: 2, onFull: 'dropOldest' as const };
     const next = keyed('2', { states: ['waiting'] }, { priority: 2 });
     expect(await t.engine.enqueue(QUEUE, { ...callOf([next], 1, 'bounded'), maxWaiting })).toMatchObject({
       duplicates: [{ id: next.id, dropped: true }],
@@ -427,7 +427,7 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     const bounded = (...jobs: EnqueueJob[]) =>
       t.engine.enqueue(QUEUE, {
         ...callOf(jobs, ++seq, 'bounded'),
-        maxWaiting: { limit: 2, dropOldest: false },
+        maxWaiting: { limit: 2, onFull: 'reject' as const },
       });
     const full = { kind: 'queue-full', waiting: 2, needNoRoom: new Set() };
     const last = { digest: 'L', on: 'keepLast' } as const;

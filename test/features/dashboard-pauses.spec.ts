@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { GroupFullError } from '#lib/errors.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { bootDashboard } from '../support/dashboard.js';
-import { PATIENT } from '../support/queue-app.js';
+import type { Attention } from '#lib/subpaths/dashboard/views.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
@@ -58,6 +60,30 @@ describe('a full queue', () => {
     expect(await full()).toEqual([{ level: 'bad', queue: 'work', page: 'queue', text }]);
     await queue.remove(id);
     expect(await full()).toEqual([]);
+  });
+
+  it('needs attention for 10 minutes after an add found no room, also in a process that does not know its options', async () => {
+    const { api } = await bootDashboard(redis);
+    const app = await bootQueue(redis, { queue: { maxWaiting: { limit: 1, onFull: 'dropOldest' } } });
+    const found = async () => {
+      const { attention } = (await api('GET', 'overview')).body as { attention: Attention[] };
+      return attention.filter(({ text }) => /full|room/.test(text)).map(({ level, text }) => [level, text]);
+    };
+    await app.queue.add('a', 1);
+    expect(await found()).toEqual([]);
+    const { id } = await app.queue.add('a', 2);
+    const full = 'It is full, so new jobs push out the oldest: 1 waiting job, and maxWaiting is 1.';
+    expect(await found()).toEqual([['bad', full]]);
+    await app.queue.remove(id);
+    const was = /^It had no room [\d.]+ m?s ago, so new jobs pushed out the oldest: maxWaiting is 1\.$/;
+    expect(await found()).toEqual([['warn', expect.stringMatching(was)]]);
+    await redis.admin.hdel(`{${redis.prefix}:work}:meta`, 'full');
+    await app.queue.group('a b').set({ maxSize: 1 });
+    const add = () => app.queue.add('a', 1, { group: 'a b' });
+    await add();
+    await expect(add()).rejects.toThrow(GroupFullError);
+    const group = 'Group "a b" is full, so adds are refused: 1 waiting job, and maxSize is 1.';
+    expect(await found()).toEqual([['bad', group]]);
   });
 });
 

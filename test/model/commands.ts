@@ -101,7 +101,10 @@ const add = command(
   async (scene, drawn) => {
     const lane = scene.lanes[drawn.lane]!;
     const jobs = drawn.jobs.map((job) => toJob(scene.now, job));
-    const maxWaiting = drawn.bound === undefined ? undefined : { limit: 3, dropOldest: drawn.bound };
+    const maxWaiting =
+      drawn.bound === undefined
+        ? undefined
+        : ({ limit: 3, onFull: drawn.bound ? 'dropOldest' : 'reject' } as const);
     const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, maxWaiting, jobs };
     scene.past.push((engine) => engine.enqueue(QUEUE, call));
     await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });

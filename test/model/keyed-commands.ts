@@ -38,7 +38,10 @@ async function addOf(
   jobs: readonly EnqueueJob[],
 ): Promise<void> {
   const lane = scene.lanes[drawn.lane]!;
-  const maxWaiting = drawn.bound === undefined ? undefined : { limit: 3, dropOldest: drawn.bound };
+  const maxWaiting =
+    drawn.bound === undefined
+      ? undefined
+      : ({ limit: 3, onFull: drawn.bound ? 'dropOldest' : 'reject' } as const);
   const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, maxWaiting, jobs };
   scene.past.push((engine) => engine.enqueue(QUEUE, call));
   await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });

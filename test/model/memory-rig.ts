@@ -169,6 +169,9 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
   if (queue.events.last > 0) meta.push(['events', queue.events.last]);
   if (queue['ranks'] > 0) meta.push(['ranks', queue['ranks']]);
   if (queue.pausedAt !== null) meta.push(['paused', queue.pausedAt]);
+  const { lastFull: full } = queue;
+  if (full)
+    meta.push(['full', `${full.at} ${full.limit} ${full.group === null ? full.onFull : `g:${full.group}`}`]);
   put('meta', 'hash', meta);
   addWorkers(queue, out, put);
   addCounters(queue, put);

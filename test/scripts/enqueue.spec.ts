@@ -300,7 +300,7 @@ describe('in a full queue', () => {
     await own.add(...many('old'), ...many('ranked', { priority: 1 }));
     await own.admin.config('RESETSTAT');
     const call = callOf(many('new'), 1, 'bounded');
-    await own.engine.enqueue(QUEUE, { ...call, maxWaiting: { limit: 100, dropOldest: true } });
+    await own.engine.enqueue(QUEUE, { ...call, maxWaiting: { limit: 100, onFull: 'dropOldest' as const } });
     const stats = await own.admin.info('commandstats');
     for (const command of ['lpop', 'zrange', 'zrem']) {
       const calls = Number(new RegExp(`cmdstat_${command}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
@@ -327,7 +327,7 @@ it('frees the slot of a job that makes room, also if its body is gone', async ()
   await q.settle(retried('a'));
   await q.admin.hdel(q.keys.bodies('a'), 'a');
   expect(await q.zset('slots')).toEqual(['a']);
-  const maxWaiting = { limit: 1, dropOldest: true };
+  const maxWaiting = { limit: 1, onFull: 'dropOldest' as const };
   await q.engine.enqueue(QUEUE, { ...callOf(['b'], 1, 'bounded'), maxWaiting });
   expect(await q.list('wait')).toEqual(['b']);
   expect(await q.zset('slots')).toEqual([]);

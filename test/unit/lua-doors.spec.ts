@@ -52,6 +52,7 @@ const DOORS: Readonly<
   },
   unique: { keys: ['unique'] },
   gate: { keys: ['meta paused'] },
+  full: { keys: ['meta full'] },
   ending: {
     keys: ['dead', 'completed', 'results', 'cancelled'],
     others: { repair: 'jobs in several places' },

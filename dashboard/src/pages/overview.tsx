@@ -68,8 +68,8 @@ export function Overview() {
       <Card title="Needs attention" id="attention">
         {attention.length === 0 ? (
           <Empty title="Nothing needs attention.">
-            Queues without workers, old jobs, dead jobs, jobs without a handler, late or paused schedules and
-            risky settings of Redis are listed here.
+            Queues without workers, full queues, old jobs, dead jobs, jobs without a handler, late or paused
+            schedules and risky settings of Redis are listed here.
           </Empty>
         ) : (
           <>

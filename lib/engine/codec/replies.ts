@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { LogLine } from '../../job/job-log.js';
 import type { AttemptRecord, FailureRecord, KeptResult } from '../../job/outcome.js';
 import { parseOrNull } from '../../job/text.js';
-import type { StoredJob } from '../../contract/admin-verbs.js';
+import type { LastFull, StoredJob } from '../../contract/admin-verbs.js';
 import type { ClaimedJob } from '../../contract/engine.js';
 import type { Place } from '../../contract/upkeep-verbs.js';
 import type { Walked } from '../walks.js';
@@ -128,6 +128,15 @@ export function stamped(text: string): [number | null, string | null] {
   const stop = text.indexOf('\n');
   const at = Number(text.slice(0, stop));
   return stop < 0 || Number.isNaN(at) ? [null, null] : [at, text.slice(stop + 1)];
+}
+
+/** `shared/full.lua` writes it. Null if another program has. */
+export function fullIn(text: string): LastFull | null {
+  const [, at, limit, what, group = null] =
+    /^(\d+) (\d+) (g:(.+)|reject|wait|dropNew|dropOldest)$/s.exec(text) ?? [];
+  if (at === undefined) return null;
+  const onFull = group === null ? (what as LastFull['onFull']) : 'reject';
+  return { at: Number(at), limit: Number(limit), onFull, group };
 }
 
 /** A line of a log. `shared/logs.lua` explains how it is stored. */

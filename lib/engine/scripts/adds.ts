@@ -66,7 +66,7 @@ export const enqueue = defineScript({
     groups: 'int',
     workers: 'text',
     maxWaiting: 'int',
-    dropOldest: 'int',
+    onFull: 'text',
   },
   /**
    * plain, head, later: id, body. ranked: id, body, priority. grouped: id, body, line, priority. times, one for each of `later`:

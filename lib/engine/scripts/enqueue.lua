@@ -1,4 +1,4 @@
---@needs traces, types, clock, bodies, body-lines, names, line, lines, slots, limits, due-score, lane, kept, ending, bell, event, workers, unique, aggregate
+--@needs traces, types, clock, bodies, body-lines, names, line, lines, slots, limits, due-score, lane, kept, ending, bell, event, workers, unique, aggregate, full
 -- Adds all jobs of a call, or none. A job that waits, is delayed or runs holds its id. A new job with that id is a duplicate, and the
 -- answer says in which state the existing job is. An ended job frees its id, unless the new job says otherwise (`idHeldBy`).
 local now = clock()
@@ -17,7 +17,7 @@ if plain_first <= plain_last or head_first <= head_last then check_types(key_wai
 if ranked_first <= ranked_last then check_types(key_prioritized) end
 if priorities_first <= priorities_last then check_types(key_priorities) end
 if grouped_first <= grouped_last then check_types(key_meta, key_grouped, key_lines, key_lineStates, key_ready, key_limits) end
-local has_slots = arg_dropOldest == 1 and redis.call('ZCARD', key_slots) > 0
+local has_slots = arg_onFull == 'dropOldest' and redis.call('ZCARD', key_slots) > 0
 local rung = redis.call('ZSCORE', key_doorbell, 'work')
 local earliest = later_first <= later_last and first_due() or math.huge
 
@@ -137,17 +137,20 @@ local function full_group()
     local most = limits_in(rules[i + 1], defaults).maxSize
     local number = most and redis.call('HGET', key_lines, name)
     local size = number and size_of_line(numbers_in(line_in(redis.call('HGET', key_lineStates, number)), tonumber(number))) or 0
-    if most and size + sizes[name] > most then return { 'full', name, tostring(size), tostring(most), table.concat(need_no_room, '\n') } end
+    if most and size + sizes[name] > most then
+      note_full(tostring(most), name, now)
+      return { 'full', name, tostring(size), tostring(most), table.concat(need_no_room, '\n') }
+    end
   end
 end
 local full = grouped_first <= grouped_last and full_group()
 if full then return full end
 
--- At most `arg_maxWaiting` jobs may wait. A refused call changes nothing. A call that drops the oldest jobs may remove any of them, so
+-- At most `arg_maxWaiting` jobs may wait. A refused call adds nothing. A call that drops the oldest jobs may remove any of them, so
 -- their keys are checked first.
 if arg_maxWaiting > 0 then
   check_types(key_wait, key_suspects, key_prioritized, key_grouped, key_meta)
-  if arg_dropOldest == 1 then
+  if arg_onFull == 'dropOldest' then
     check_types(key_dead, key_completed, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
     check_bodies()
   end
@@ -157,7 +160,10 @@ if arg_maxWaiting > 0 then
       if is_duplicate(id, list[2][i]) then need_no_room[#need_no_room + 1] = id else new = new + 1 end
     end
   end
-  if arg_dropOldest == 0 and new > 0 and waiting + new > arg_maxWaiting then return { 'queue-full', waiting, table.concat(need_no_room, '\n') } end
+  if arg_onFull ~= 'dropOldest' and new > 0 and waiting + new > arg_maxWaiting then
+    note_full(arg_maxWaiting, arg_onFull, now)
+    return { 'queue-full', waiting, table.concat(need_no_room, '\n') }
+  end
 end
 
 local sooner, is_new_work, updated = false, false, {}
@@ -359,6 +365,7 @@ local function drop_oldest(count)
   end
   if #refused > 0 then leave_ranked(key_grouped, refused) end
   if #over == 0 then return end
+  note_full(arg_maxWaiting, arg_onFull, now)
   for _, id in ipairs(over) do
     if is_new[id] then duplicates[#duplicates + 1] = 'dropped ' .. id end
     local row = is_new[id] and keyed[id]
@@ -369,7 +376,7 @@ local function drop_oldest(count)
   if has_slots then release_slots(over, 'gone') end
   drop_bodies(unpack(over))
 end
-if arg_dropOldest == 1 then drop_oldest(math.min(count_waiting() - arg_maxWaiting, 1000)) end
+if arg_onFull == 'dropOldest' then drop_oldest(math.min(count_waiting() - arg_maxWaiting, 1000)) end
 
 local repeated = table.concat(duplicates, '\n')
 remember(arg_seq, repeated)

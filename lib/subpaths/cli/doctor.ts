@@ -3,6 +3,7 @@ import { isBlocked } from '../../contract/process-verbs.js';
 import { checkServer, fieldsOf, nameOfServer } from '../../engine/wire/server-check.js';
 import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
+import { fullPlaces, fullText, type FullPlace } from '../../inspect/full.js';
 import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import {
   isPausedByAll,
@@ -18,7 +19,7 @@ import { infoOf, reasonOf, type HoldReason, type LimitInfo } from '../../produce
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
 import { age, cut, jobsWait, wrapped, type Cell } from './table.js';
 import { RULES } from '../../job/rules.js';
-import { counted } from '../../job/text.js';
+import { counted, quoted } from '../../job/text.js';
 
 /** One line of the output of `doctor`. */
 interface Finding {
@@ -95,8 +96,9 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   const examineQueue = async (name: string) => {
     const queue = await inspector.info(name);
     const stops = queue.counts.waiting > 0 ? await stopsOf(context, queue, shared) : [];
+    const full = await fullPlaces(inspector.producer.engine, queue);
     return [
-      ...queueFindings(queue, servingOf(workers, name), stops),
+      ...queueFindings(queue, servingOf(workers, name), stops, full),
       ...(queue.counts.delayed > 0 ? await unhandled(context, name) : []),
       ...(await leases(context, name)),
       ...(await schedules(context, name, workers)),
@@ -195,7 +197,12 @@ function isStop({ reason }: HoldReason): boolean {
 /**
  * @param stops the limits that keep its jobs from starting now.
  */
-export function queueFindings(queue: QueueInfo, serving: Serving, stops: readonly HoldReason[]): Finding[] {
+export function queueFindings(
+  queue: QueueInfo,
+  serving: Serving,
+  stops: readonly HoldReason[],
+  full: readonly FullPlace[],
+): Finding[] {
   const { name, counts, paused, oldestWaitingMs } = queue;
   const { processes } = serving;
   const what = `queue ${name}`;
@@ -223,6 +230,13 @@ export function queueFindings(queue: QueueInfo, serving: Serving, stops: readonl
     findings.push(
       warn(what, `its oldest job has waited ${age(oldestWaitingMs)}: add workers or concurrency`),
     );
+  for (const one of full) {
+    const [whose, advice] =
+      one.group === null
+        ? ['', 'add workers, or raise maxWaiting']
+        : [`group ${quoted(one.group)} `, `godwit groups ${name}`];
+    findings.push(warn(what, `${whose}${fullText(one, age)}; ${advice}`));
+  }
   if (counts.dead > 0) findings.push(warn(what, `${counted(counts.dead, 'dead job')}; godwit dead ${name}`));
   return findings.length > 0
     ? findings

@@ -3,6 +3,7 @@ import type { LimitState } from '../../contract/limit-verbs.js';
 import type { ProcessOrder } from '../../contract/process-verbs.js';
 import { JobNotFoundError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
+import { fullPlaces } from '../../inspect/full.js';
 import { readEach, type LimitsOfQueue, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { silentWorkers, waitReasons } from '../../inspect/serving.js';
 import { fingerprintOf } from '../../job/fingerprint.js';
@@ -80,8 +81,8 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
       parts.slow.of(name),
     ]);
     const late = due.map(({ id, nextAt }) => ({ id, lateMs: at - (nextAt ?? at) }));
-    const { maxWaiting } = parts.optionsOf(name);
-    return { view, silent: silent.length, late, slow, maxWaiting };
+    const full = await fullPlaces(parts.engine, view, parts.optionsOf(name).maxWaiting);
+    return { view, silent: silent.length, late, slow, full };
   };
   const found = await readEach(names, read, faults);
   const queues = found.map(({ view }) => view);

@@ -2,7 +2,7 @@ import { isBlocked } from '../../contract/process-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import { counted, quoted, whose } from '../../job/text.js';
 import type { LimitsOfQueue, WorkerInfo } from '../../inspect/queue-inspector.js';
-import type { ResolvedMaxWaiting } from '../../options/bounds.js';
+import { fullText, type FullPlace } from '../../inspect/full.js';
 import { pausedSchedules, unhandledNames, unhandledText, type UnhandledName } from '../../inspect/serving.js';
 import { span } from './time-text.js';
 import type { Attention, QueueView } from './views.js';
@@ -62,8 +62,7 @@ export interface QueueFacts {
   readonly silent: number;
   readonly late: readonly { readonly id: string; readonly lateMs: number }[];
   readonly slow: SlowFacts;
-  /** The `maxWaiting` of a queue that this application registers. */
-  readonly maxWaiting: ResolvedMaxWaiting | undefined;
+  readonly full: readonly FullPlace[];
 }
 
 /** Problems that need attention, the worst first. */
@@ -112,19 +111,13 @@ function deadIn({ name, counts, today }: QueueView): Attention[] {
   return [{ level: 'warn', ...place, text: `${counted(counts.dead, 'dead job')} from earlier days.` }];
 }
 
-/** What happens to adds while the queue is full. */
-const WHEN_FULL: Readonly<Record<ResolvedMaxWaiting['onFull'], string>> = {
-  reject: 'adds are refused',
-  wait: 'adds wait for room',
-  dropNew: 'new jobs are dropped',
-  dropOldest: 'new jobs push out the oldest',
-};
-
-function full({ view, maxWaiting }: QueueFacts): Attention[] {
-  const { waiting } = view.counts;
-  if (!maxWaiting || waiting < maxWaiting.limit) return [];
-  const text = `It is full, so ${WHEN_FULL[maxWaiting.onFull]}: ${counted(waiting, 'waiting job')}, and maxWaiting is ${maxWaiting.limit}.`;
-  return [{ level: 'bad', queue: view.name, page: 'queue', text }];
+function full({ view, full: places }: QueueFacts): Attention[] {
+  const place = { queue: view.name, page: 'queue' } as const;
+  return places.map((one) => ({
+    level: one.isNow ? 'bad' : 'warn',
+    ...place,
+    text: `${one.group === null ? 'It' : `Group ${quoted(one.group)}`} ${fullText(one, timeOf)}.`,
+  }));
 }
 
 function gone({ view, silent }: QueueFacts): Attention[] {
