@@ -203,8 +203,13 @@ export interface EnqueueCall {
 
 /** Called once when a call that adds jobs has ended, however often it was sent. */
 interface AddObserver {
-  /** @param duplicates those of the jobs that were not stored. */
-  stored(queue: string, jobs: readonly EnqueueJob[], duplicates: readonly Duplicate[]): void;
+  /** @param duplicates those of the jobs that were not stored. @param removed how many other jobs were removed to make room. */
+  stored(
+    queue: string,
+    jobs: readonly EnqueueJob[],
+    duplicates: readonly Duplicate[],
+    removed: number | undefined,
+  ): void;
   failed(queue: string, jobs: readonly EnqueueJob[]): void;
   /** The queue or a group is full. `full`: the call rejects. `dropped`: it resolves without having added the jobs. */
   refused(queue: string, jobs: readonly EnqueueJob[], why: 'full' | 'dropped'): void;
@@ -229,6 +234,8 @@ export type EnqueueAnswer =
   | {
       readonly kind: 'stored';
       readonly duplicates: readonly Duplicate[];
+      /** How many other jobs were removed to make room. Absent if there were none. */
+      readonly removed?: number;
       /** How many replicas confirmed, if `replication` asks for any. */
       readonly replicas?: number;
     }

@@ -29,6 +29,8 @@ export interface WorkObserver {
   added(queue: string, names: readonly string[]): void;
   /** Jobs that were not stored. `full`: the queue or their group is full. `dropped`: so is the queue, and the call resolved. */
   notAdded?(queue: string, names: readonly string[], why: NotAdded): void;
+  /** Adds of this process removed `count` other jobs, because the queue was full. */
+  madeRoom?(queue: string, count: number): void;
   /** This process has recovered `count` jobs from a worker that went silent; `dead` of them stalled too often. */
   stalled?(queue: string, count: number, dead: number): void;
   /** An exchange was answered, or a claim after the doorbell rang. Its duration is not known, so `ms` is null. */

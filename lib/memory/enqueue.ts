@@ -13,7 +13,7 @@ import { sayAll, type Saying } from './event-log.js';
 import { Collecting } from './aggregate.js';
 import { isKeptOut, meetHolder, takeKey } from './unique.js';
 import type { MemoryJob } from './memory-job.js';
-import type { KeyRow, MemoryQueue } from './memory-queue.js';
+import type { KeyRow, LaneRecord, MemoryQueue } from './memory-queue.js';
 
 /** Adds jobs. If a job that holds its id exists, it stays as it is and the answer lists it. A job that has ended is replaced. */
 export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): EnqueueAnswer {
@@ -22,7 +22,10 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   if (before && before.seq > seq) return { kind: 'stale' };
   // There are no replicas to wait for.
   const replicas = replication ? { replicas: replication.replicas } : {};
-  if (before?.seq === seq) return { kind: 'stored', duplicates: before.duplicates, ...replicas };
+  if (before?.seq === seq) {
+    const { duplicates, removed } = before;
+    return { kind: 'stored', duplicates, ...(removed !== undefined && { removed }), ...replicas };
+  }
 
   const now = call.jobs.filter((job) => !isLater(job));
   const grouped = now.filter((job) => job.group !== undefined);
@@ -35,9 +38,9 @@ export function enqueue(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimi
   }
   const fullQueue = queueFull(queue, call, now);
   if (fullQueue) return fullQueue;
-  const duplicates = queue.freeing(() => addJobs(queue, call, limits));
-  queue.lanes.set(lane, { seq, duplicates, until: queue.now + Math.max(rememberMs, 1) });
-  return { kind: 'stored', duplicates, ...replicas };
+  const stored = queue.freeing(() => addJobs(queue, call, limits));
+  queue.lanes.set(lane, { seq, ...stored, until: queue.now + Math.max(rememberMs, 1) });
+  return { kind: 'stored', ...stored, ...replicas };
 }
 
 /** The ids of the jobs that need no room. */
@@ -71,7 +74,11 @@ function noteFull(queue: MemoryQueue, { limit, onFull, group }: Omit<LastFull, '
   if (!lastFull || Math.abs(now - lastFull.at) >= 1_000) queue.lastFull = { at: now, limit, onFull, group };
 }
 
-function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): readonly Duplicate[] {
+function addJobs(
+  queue: MemoryQueue,
+  call: EnqueueCall,
+  limits: QueueLimits,
+): Pick<LaneRecord, 'duplicates' | 'removed'> {
   const { jobs } = call;
   const [now, later] = [jobs.filter((job) => !isLater(job)), jobs.filter(isLater)];
   const earliest = queue.delayed.first?.score ?? Infinity;
@@ -138,7 +145,8 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): re
   const over = makeRoom(queue, call, duplicates, new Set(replaced.map(({ id }) => id)), rows);
   if (isAny) queue.say([...sayAll('removed', replaced, { reason: 'replaced' }), ...events], limits);
   queue.say([...sayAll('updated', updated), ...sayAll('removed', over, { reason: 'dropped' })], limits);
-  return [...duplicates.values()];
+  const removed = over.filter(({ id }) => !duplicates.get(id)?.dropped).length;
+  return { duplicates: [...duplicates.values()], ...(removed > 0 && { removed }) };
 }
 
 /** The rows of the keys before new jobs took them, by the ids of these jobs. */

@@ -32,9 +32,11 @@ export interface Ended {
 }
 
 /** The last call of one lane of a producer, for repetitions. */
-interface LaneRecord {
+export interface LaneRecord {
   readonly seq: number;
   readonly duplicates: readonly Duplicate[];
+  /** How many other jobs were removed to make room. Absent if there were none. */
+  readonly removed?: number;
   readonly until: number;
 }
 

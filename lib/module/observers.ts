@@ -99,7 +99,13 @@ export class Observers {
     });
   }
 
-  private stored(queue: string, jobs: readonly EnqueueJob[], duplicates: readonly Duplicate[]): void {
+  private stored(
+    queue: string,
+    jobs: readonly EnqueueJob[],
+    duplicates: readonly Duplicate[],
+    removed = 0,
+  ): void {
+    if (removed > 0) for (const observer of this.all) observer.madeRoom?.(queue, removed);
     const there = new Set(duplicates.map(({ id }) => id));
     const stored = jobs.filter(({ id }) => !there.has(id)).map(({ name }) => name);
     for (const observer of this.all) observer.added(queue, stored);

@@ -388,7 +388,8 @@ export class Lane {
         const adds = jobs.filter((job) => job.group === group).length;
         throw new GroupFullError(this.queue, group, size, maxSize, adds);
       }
-      if (answer.kind === 'stored' && !sending.shortage) adds?.stored(this.queue, jobs, answer.duplicates);
+      if (answer.kind === 'stored' && !sending.shortage)
+        adds?.stored(this.queue, jobs, answer.duplicates, answer.removed);
       const isStored = answer.kind === 'stored' && (answer.replicas ?? 0) >= asked;
       return isStored ? answer.duplicates : again(this.shortcomingOf(sending, asked, answer));
     }, again);

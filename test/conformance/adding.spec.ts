@@ -245,8 +245,9 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       await add(3, true, 'a', job('p1', { priority: 1 }), job('p2', { priority: 2 }));
       expect(await t.engine.admin.get(QUEUE, 'failed')).toBeNull();
       const before = await t.engine.lastEvent(QUEUE);
-      expect(await add(3, true, 'b', 'c')).toEqual(stored());
-      expect(await add(3, true, job('p3', { priority: 3 }), job('p4', { priority: 4 }))).toEqual(stored());
+      expect(await add(3, true, 'b', 'c')).toEqual({ ...stored(), removed: 2 });
+      const ranked = [job('p3', { priority: 3 }), job('p4', { priority: 4 })];
+      expect(await add(3, true, ...ranked)).toEqual({ ...stored(), removed: 2 });
       const dropped = { kind: 'stored', duplicates: [{ id: 'p5', dropped: true }] };
       expect(await add(3, true, job('p5', { priority: 5 }))).toEqual(dropped);
       const gone = (await t.events(before)).filter(({ type }) => type === 'removed');
@@ -286,9 +287,18 @@ describe.each(ENGINES)('adding on %s', (kind) => {
 
     it('removes no more than are too many', async () => {
       await add(3, true, 'a', 'b', 'c');
-      expect(await add(3, true, 'd')).toEqual(stored());
+      expect(await add(3, true, 'd')).toEqual({ ...stored(), removed: 1 });
       expect(await add(4, true, 'e')).toEqual(stored());
       expect(await t.claim()).toEqual(['b', 'c', 'd', 'e']);
+    });
+
+    it('tells again how many it removed, if the call is repeated', async () => {
+      await add(2, true, 'a', 'b');
+      const maxWaiting = { limit: 1, onFull: 'dropOldest' as const };
+      const call = { ...callOf(['c', job('p', { priority: 1 })], ++seq, 'bounded'), maxWaiting };
+      const answer = { kind: 'stored', duplicates: [{ id: 'p', dropped: true }], removed: 2 };
+      for (let i = 0; i < 2; i += 1) expect(await t.engine.enqueue(QUEUE, call)).toEqual(answer);
+      expect(await t.claim()).toEqual(['c']);
     });
 
     const of = (id: string, more: { priority?: number } = {}) =>
@@ -298,7 +308,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       await t.hold(of('ranked', { priority: 5 }));
       await t.settle(retried('ranked', { delayMs: 0, priority: 5 }));
       await add(3, true, job('p1', { priority: 1 }), job('p2', { priority: 2 }));
-      expect(await add(3, true, 'a')).toEqual(stored());
+      expect(await add(3, true, 'a')).toEqual({ ...stored(), removed: 1 });
       expect((await t.claim()).toSorted()).toEqual(['a', 'p1', 'ranked']);
     });
 
@@ -306,7 +316,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
       await t.hold(of('retried'), of('ranked', { priority: 5 }));
       await t.settle(retried('retried', { delayMs: 0 }), retried('ranked', { delayMs: 0, priority: 5 }));
       expect(await add(3, true, 'a')).toEqual(stored());
-      expect(await add(3, true, job('first', { lifo: true }))).toEqual(stored());
+      expect(await add(3, true, job('first', { lifo: true }))).toEqual({ ...stored(), removed: 1 });
       expect(await t.engine.admin.get(QUEUE, 'a')).toBeNull();
       await t.engine.admin.remove(QUEUE, 'first');
       await t.add(of('waiting'));
@@ -357,7 +367,7 @@ describe.each(ENGINES)('adding on %s', (kind) => {
         kind: 'stored',
         duplicates: [{ id: 'new', dropped: true }],
       });
-      expect(await add(4, true, 'newer')).toEqual(stored());
+      expect(await add(4, true, 'newer')).toEqual({ ...stored(), removed: 2 });
       expect((await t.claim()).toSorted()).toEqual(['g1', 'g2', 'newer', 'ranked']);
     });
   });

@@ -211,6 +211,7 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
     expect(await t.engine.enqueue(QUEUE, call)).toEqual({
       kind: 'stored',
       duplicates: [{ id: second.id, holder: first.id, state: 'delayed', size: 2 }],
+      removed: 1,
     });
     expect(await claim()).toEqual(['new']);
   });

@@ -97,7 +97,7 @@ describe('QueueMetrics', () => {
     const group = { group: 'g' };
     await Promise.allSettled([add('grouped', group), add('grouped', group), add('grouped')]);
     await expect(add('grouped', group)).rejects.toThrow('nothing was changed');
-    const lines = (await app.get(QueueMetrics).text()).split('\n');
+    let lines = (await app.get(QueueMetrics).text()).split('\n');
     const counts = lines.filter((line) => /^godwit_jobs_added_total.*result="(full|dropped)"/.test(line));
     expect(counts.map((line) => line.replace(/.*queue="(\w+)".*result="(\w+)"} /, '$1 $2 '))).toEqual([
       'reject full 3',
@@ -106,6 +106,12 @@ describe('QueueMetrics', () => {
       'dropOldest dropped 2',
       'grouped full 2',
     ]);
+    const removed = () => lines.filter((line) => line.startsWith('godwit_waiting_jobs_dropped_total'));
+    expect(removed()).toEqual([]);
+    await add('dropOldest');
+    await add('dropOldest');
+    lines = (await app.get(QueueMetrics).text()).split('\n');
+    expect(removed()).toEqual(['godwit_waiting_jobs_dropped_total{queue="dropOldest"} 2']);
   });
 
   it('counts jobs that an idle worker claims when its doorbell rings', async () => {

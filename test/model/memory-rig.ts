@@ -139,12 +139,14 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
     );
   for (const line of ['wait', 'suspects'] as const)
     if (queue[line].size > 0) out[line] = { list: Array.from(queue[line], ({ id }) => id) };
-  for (const [name, { until, seq, duplicates }] of queue.lanes) {
+  for (const [name, { until, seq, duplicates, removed }] of queue.lanes) {
     if (until <= queue.now) queue.lanes.delete(name);
-    else
+    else {
+      const others = removed === undefined ? [] : [`removed ${removed}`];
       out[`lane:${name}`] = {
-        string: [`${seq}\n${duplicates.map(lineOf).join('\n')}`],
+        string: [`${seq}\n${[...duplicates.map(lineOf), ...others].join('\n')}`],
       };
+    }
   }
   put(
     'unique',

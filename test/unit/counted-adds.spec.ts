@@ -13,11 +13,12 @@ function counting(answers: readonly (EnqueueAnswer | Error)[]) {
     return answer;
   };
   const engine = { enqueue, schedules: { fire: () => undefined } } as unknown as QueueEngine;
-  const counts = { added: 0, duplicate: 0, full: 0, dropped: 0, failed: 0 };
+  const counts = { added: 0, duplicate: 0, full: 0, dropped: 0, failed: 0, removed: 0 };
   new Observers(engine, { history: false, telemetry: undefined }).add({
     ended: () => {},
     added: (_, names) => (counts.added += names.length),
     notAdded: (_, names, why) => (counts[why] += names.length),
+    madeRoom: (_, count) => (counts.removed += count),
   });
   const enqueuer = new Enqueuer(engine, 'work', { timeoutMs: 5_000, isBound: false, maxBuffered: 1_000 });
   const add = (replicas?: number) => {
@@ -64,6 +65,12 @@ describe('an add that takes several tries', () => {
     const duplicates = [{ id: 'a', dropped: true as const }];
     const { add, counts } = counting([{ kind: 'stored', duplicates }]);
     await add();
-    expect(counts).toEqual({ added: 0, duplicate: 0, full: 0, dropped: 1, failed: 0 });
+    expect(counts).toEqual({ added: 0, duplicate: 0, full: 0, dropped: 1, failed: 0, removed: 0 });
+  });
+
+  it('is counted once with the jobs that it removed', async () => {
+    const { add, counts } = counting([away(), { kind: 'stored', duplicates: [], removed: 3 }]);
+    await add();
+    expect(counts).toMatchObject({ added: 1, dropped: 0, removed: 3 });
   });
 });

@@ -105,11 +105,16 @@ export const enqueue = defineScript({
       const needNoRoom = new Set(lines(ids));
       return { kind: 'group-full', group, size: Number(size), maxSize: Number(most), needNoRoom };
     }
-    return raw[0] === 'stored'
-      ? { kind: 'stored', duplicates: lines(raw[1]).map(duplicate) }
-      : { kind: 'stale' };
+    return raw[0] === 'stored' ? storedIn(lines(raw[1])) : { kind: 'stale' };
   },
 });
+
+/** The last line may be `removed` and how many other jobs made room. */
+function storedIn(found: readonly string[]): EnqueueAnswer {
+  const removed = Number(/^removed (\d+)$/.exec(found.at(-1) ?? '')?.[1] ?? 0);
+  if (removed === 0) return { kind: 'stored', duplicates: found.map(duplicate) };
+  return { kind: 'stored', duplicates: found.slice(0, -1).map(duplicate), removed };
+}
 
 /**
  * A state (`-`: no job; `dropped`: it is about the new job) and an id. For a duplicate by its key also the job that holds the key, `1` if that job was changed, and

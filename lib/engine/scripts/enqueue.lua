@@ -352,9 +352,9 @@ local more = { count = 0 }
 if #updated > 0 then say(more, 'updated', #updated, table.concat(updated, '\n'), 'name', names_of(updated)) end
 
 -- Makes room. The answer lists the new jobs that were removed because no other job may be removed; the rows of their keys are as
--- before. A job that has replaced an ended one stays: the ended job would be lost with it.
+-- before. It ends with the number of the other jobs that were removed. A job that has replaced an ended one stays: the ended job would be lost with it.
 local function drop_oldest(count)
-  local is_new, stays = {}, {}
+  local is_new, stays, others = {}, {}, 0
   for _, list in ipairs({ plain, head, ranked }) do for _, id in ipairs(list) do is_new[id] = true end end
   for _, id in ipairs(replaced) do is_new[id], stays[id] = nil, true end
   local over = take_oldest(count, is_new, function(id) return stays[id] or group_of(body_of(id) or '') ~= nil end)
@@ -367,10 +367,11 @@ local function drop_oldest(count)
   if #over == 0 then return end
   note_full(arg_maxWaiting, arg_onFull, now)
   for _, id in ipairs(over) do
-    if is_new[id] then duplicates[#duplicates + 1] = 'dropped ' .. id end
+    if is_new[id] then duplicates[#duplicates + 1] = 'dropped ' .. id else others = others + 1 end
     local row = is_new[id] and keyed[id]
     if row then put_row(row.digest, row.holder, row.till, row.since, row.next) end
   end
+  if others > 0 then duplicates[#duplicates + 1] = 'removed ' .. others end
   say_removed(more, over, add_names({}, bodies_of(over)), 'dropped')
   forget_ended(over)
   if has_slots then release_slots(over, 'gone') end

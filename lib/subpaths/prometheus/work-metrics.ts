@@ -18,6 +18,11 @@ const INFO = {
     type: 'counter',
     help: 'Jobs that this process added, that another job of the same id or a full queue kept out, or that could not be added.',
   },
+  removed: {
+    name: 'godwit_waiting_jobs_dropped_total',
+    type: 'counter',
+    help: 'Waiting jobs that adds of this process removed from a full queue (onFull: dropOldest).',
+  },
   runs: {
     name: 'godwit_runs_total',
     type: 'counter',
@@ -102,6 +107,7 @@ class NameMetrics {
 /** Counts the work of this process since its start, for Prometheus. */
 export class WorkMetrics implements WorkObserver {
   private readonly queues = new Map<string, Map<string, NameMetrics>>();
+  private readonly removed = new Map<string, number>();
   private readonly stalls = new Map<string, number>();
   private readonly exchangeMs = new Histogram(EXCHANGE_BOUNDS_MS);
   private readonly claimed = new Histogram(BATCH_BOUNDS);
@@ -124,6 +130,10 @@ export class WorkMetrics implements WorkObserver {
 
   notAdded(queue: string, names: readonly string[], why: NotAdded): void {
     for (const name of names) increase(this.of(queue, name).added, why);
+  }
+
+  madeRoom(queue: string, count: number): void {
+    increase(this.removed, queue, count);
   }
 
   stalled(queue: string, count: number, dead: number): void {
@@ -151,6 +161,10 @@ export class WorkMetrics implements WorkObserver {
       });
     return [
       { ...INFO.added, samples: counters(({ added }) => added, 'result') },
+      {
+        ...INFO.removed,
+        samples: Array.from(this.removed, ([queue, value]) => ({ labels: { queue }, value })),
+      },
       {
         ...INFO.runs,
         samples: counters(({ runs }) => (runs.size > 0 ? fromZero(ALERTED, runs) : runs), 'outcome'),
