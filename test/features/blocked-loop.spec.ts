@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
+import { QueueMetrics } from '#lib/subpaths/prometheus.js';
 import { runOn } from '../cli/support.js';
 import { bootDashboard } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
@@ -8,7 +9,7 @@ import { until } from '../support/wait.js';
 
 const redis = useRedis();
 
-it('a process whose event loop was blocked is shown by the command and on the dashboard', async () => {
+it('a process whose event loop was blocked is shown by the command, on the dashboard and in the metrics', async () => {
   const { app, api, queue } = await bootDashboard(redis, {
     root: { lease: { duration: '1s' } },
     handlers: {
@@ -27,6 +28,11 @@ it('a process whose event loop was blocked is shown by the command and on the da
     return all.some(({ blockedMs }) => blockedMs >= 500) ? all : undefined;
   }, PATIENT);
   expect(found!.blockedMs).toBeLessThan(60_000);
+  const metrics = new QueueMetrics({ inspector: app.get(QueueInspector), global: true, local: false });
+  const seconds = /^godwit_queue_event_loop_blocked_seconds\{queue="work"\} (.*)$/m.exec(
+    await metrics.text(),
+  );
+  expect(Number(seconds![1])).toBeGreaterThanOrEqual(0.5);
   const { body } = await api('GET', 'overview');
   expect(body.attention).toContainEqual({
     level: 'warn',

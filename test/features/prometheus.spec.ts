@@ -507,7 +507,7 @@ describe('the files for Grafana and Prometheus', () => {
     const { status, stdout } = spawnSync(program, ['check', 'rules', join(ROOT, 'grafana', 'alerts.yml')], {
       encoding: 'utf8',
     });
-    expect([status, stdout]).toEqual([0, expect.stringContaining('9 rules found')]);
+    expect([status, stdout]).toEqual([0, expect.stringContaining('10 rules found')]);
   });
 
   it('the rules fire for a queue although another application has one of the same name', ({ skip }) => {
@@ -536,9 +536,24 @@ describe('the files for Grafana and Prometheus', () => {
             series('godwit_queue_workers{job="shop",queue="email"}', '0x20'),
             series('godwit_queue_jobs{job="billing",queue="email",state="waiting"}', '5x20'),
             series('godwit_queue_workers{job="billing",queue="email"}', '2x20'),
+            series('godwit_jobs_added_total{job="shop",queue="email",name="a",result="full"}', '0+60x20'),
+            series('godwit_waiting_jobs_dropped_total{job="shop",queue="email"}', '0+120x20'),
+            series('godwit_waiting_jobs_dropped_total{job="billing",queue="email"}', '0x20'),
+            series('godwit_queue_event_loop_blocked_seconds{job="shop",queue="email"}', '1.5x20'),
+            series('godwit_queue_event_loop_blocked_seconds{job="billing",queue="email"}', '0.5x20'),
           ],
           alert_rule_test: [
             alert('GodwitNoConsumer', 'critical', 'Jobs wait in queue email and no process works on it'),
+            alert(
+              'GodwitQueueFull',
+              'warning',
+              'Queue email or a group of it is full: 3 jobs per second are rejected or dropped',
+            ),
+            alert(
+              'GodwitEventLoopBlocked',
+              'warning',
+              'In a process that works on queue email, code blocks the event loop for up to 1.5s; godwit workers names the process',
+            ),
           ],
         },
       ],

@@ -1,3 +1,4 @@
+import { worksOn } from '../../contract/process-verbs.js';
 import { Log } from '../../contract/log.js';
 import { within } from '../../contract/retry.js';
 import { messageOf } from '../../errors/thrown.js';
@@ -27,6 +28,11 @@ const INFO = {
     name: 'godwit_queue_slots',
     type: 'gauge',
     help: 'Jobs of the queue that these processes can run at once; slots that queues share count for each.',
+  },
+  blocked: {
+    name: 'godwit_queue_event_loop_blocked_seconds',
+    type: 'gauge',
+    help: 'Longest time in the last minute for which a process that works on the queue had a blocked event loop; 0 for less than 0.1 s.',
   },
   limitMax: {
     name: 'godwit_limit_max',
@@ -146,6 +152,8 @@ function familiesOf(
     running.flatMap(({ pools }) =>
       pools.filter(({ queues: served, paused }) => served.includes(name) && !paused.includes(name)),
     );
+  const blockedMsOf = (name: string) =>
+    Math.max(0, ...workers.filter((worker) => worksOn(worker, name)).map(({ blockedMs }) => blockedMs));
   return [
     {
       ...INFO.jobs,
@@ -163,6 +171,7 @@ function familiesOf(
       ...INFO.slots,
       samples: perQueue(({ name }) => poolsOf(name).reduce((sum, { concurrency }) => sum + concurrency, 0)),
     },
+    { ...INFO.blocked, samples: perQueue(({ name }) => blockedMsOf(name) / 1000) },
     ...limitFamilies(limits),
     { ...INFO.groups, samples: limits.flatMap(groupSamples) },
     { ...INFO.lag, samples: lags.map(({ queue, lagMs }) => ({ labels: { queue }, value: lagMs / 1000 })) },
