@@ -160,7 +160,7 @@ export class QueueLimits {
    */
   async clear(target: { readonly name?: string } = {}): Promise<void> {
     const { name } = readTarget(target, 'limits.clear()', refuse)!;
-    await this.engine.limits.set(this.queue, fieldOf(name), 'live', null);
+    await clearLive(this.engine, this.queue, fieldOf(name));
   }
 
   /**
@@ -243,7 +243,7 @@ export class SharedLimit {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async clear(): Promise<void> {
-    await this.engine.limits.set(this.queue, this.field, 'live', null);
+    await clearLive(this.engine, this.queue, this.field);
   }
 
   /**
@@ -292,6 +292,13 @@ async function setLive(
 ): Promise<void> {
   if (change.breaker === false) await closeBreaker(engine, queue, field);
   await engine.limits.set(queue, field, 'live', change);
+}
+
+/** Like `setLive`, if the code has no breaker. */
+async function clearLive(engine: QueueEngine, queue: string, field: LimitField): Promise<void> {
+  const { code, live } = (await stateOf(engine, queue, field)) ?? {};
+  if (live?.breaker && !code?.breaker) await closeBreaker(engine, queue, field);
+  await engine.limits.set(queue, field, 'live', null);
 }
 
 /** A breaker that opens has a line in the log of its worker, so one that a person closes has a line in the log of this process. */

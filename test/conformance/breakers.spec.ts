@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { BreakerRule, LimitRule } from '#lib/job/limit-rule.js';
 import type { RunReport, ShareCall } from '#lib/contract/limit-verbs.js';
 import { encodeBody } from '#lib/job/job-record.js';
+import { QueueLimits } from '#lib/producer/queue-limits.js';
 import { QUEUE } from '../scripts/support.js';
 import { ENGINES, OTHERS, useEngine } from './support.js';
 
@@ -140,6 +141,36 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
       expect(await t.events(before)).toMatchObject([{ type: 'breakerClosed', name }]);
       expect(await report({ failed: 2 }, field)).toBe('');
       expect((await take(1)).ids).toEqual(['a.1']);
+    },
+  );
+
+  it.each(['q', 'n:a', 's:api'])(
+    'writes an event when a person clears it, unless the code has one too (%s)',
+    async (field) => {
+      const { limits } = t.engine;
+      const own = new QueueLimits(t.engine, QUEUE, {});
+      const clear = () =>
+        field === 's:api' ? own.shared('api').clear() : own.clear(field === 'q' ? {} : { name: 'a' });
+      const closed = async (since: number) =>
+        (await t.events(since)).filter(({ type }) => type === 'breakerClosed').length;
+      const breakerOf = async () =>
+        [...(await limits.list(QUEUE)), ...(await limits.shared(QUEUE))].find((one) => one.field === field)
+          ?.breaker;
+      const before = await t.engine.lastEvent(QUEUE);
+      await set(field, { concurrency: 9 });
+      await set(field, { breaker: BREAKER }, 'live');
+      await clear();
+      expect(await closed(before)).toBe(0);
+      await set(field, { breaker: BREAKER }, 'live');
+      expect(await report({ failed: 3 }, field)).toBe('opened');
+      await clear();
+      expect([await closed(before), await breakerOf()]).toEqual([1, null]);
+      await set(field, { breaker: BREAKER }, 'live');
+      expect(await breakerOf()).toBe('closed');
+      await set(field, { breaker: BREAKER });
+      expect(await report({ failed: 3 }, field)).toBe('opened');
+      await clear();
+      expect([await closed(before), await breakerOf()]).toEqual([1, 'open']);
     },
   );
 
