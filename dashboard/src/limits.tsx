@@ -63,6 +63,9 @@ export function Limits({ queue }: { queue: QueueDetail }) {
                 </span>
               )}{' '}
               {one.heldForMs > 0 && <span class="badge warn">held for {span(one.heldForMs)}</span>}
+              {one.of === 'groups' && one.fairness === 'in-flight' && (
+                <div class="faint">in-flight: the group with the fewest running jobs starts the next one</div>
+              )}
               {one.breaker && (
                 <div class="faint">
                   breaker: opens for {span(one.breaker.openForMs)} after {count(one.breaker.failures)} failed
@@ -121,14 +124,15 @@ export function Limits({ queue }: { queue: QueueDetail }) {
 }
 
 /** How many jobs run; in strict order, the job that must end before the next one starts. */
-function Running({ queue, one: { of, concurrency, running, holder } }: { queue: string; one: Limit }) {
+function Running({ queue, one }: { queue: string; one: Limit }) {
+  const { of, concurrency, running, holder, fairness } = one;
   if (holder !== null)
     return (
       <>
         after <a href={jobPath(queue, holder)}>{holder}</a>
       </>
     );
-  if (concurrency === null) return <>–</>;
+  if (concurrency === null) return <>{of === 'group' && fairness === 'in-flight' ? count(running) : '–'}</>;
   return <>{of === 'groups' ? count(concurrency) : `${count(running)} of ${count(concurrency)}`}</>;
 }
 

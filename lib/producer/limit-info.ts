@@ -58,6 +58,8 @@ export interface LimitInfo {
   readonly maxSize: number | null;
   /** How many jobs of the group start for each job of a group with weight 1. */
   readonly weight: number;
+  /** Which group starts the next job; null for a limit that is not of groups. */
+  readonly fairness: 'turns' | 'in-flight' | null;
   /** Whether the group is paused. */
   readonly paused: boolean;
   /** Whether a part of the limit was set at run time and overrides the code. */
@@ -151,7 +153,8 @@ export function infoOf({
   breaker: state,
   holder,
 }: LimitState): LimitInfo {
-  const { rate, concurrency, maxSize, weight = 1, paused = false, order, breaker, retryBudget } = limit;
+  const { rate, concurrency, maxSize, weight = 1, paused = false, order, fairness = 'turns' } = limit;
+  const { breaker, retryBudget } = limit;
   const kind = of === 'q' ? 'queue' : of === 'g' ? 'groups' : KINDS[of.slice(0, 2)]!;
   return {
     of: kind,
@@ -174,6 +177,7 @@ export function infoOf({
       : null,
     maxSize: maxSize || null,
     weight,
+    fairness: kind === 'groups' || kind === 'group' ? fairness : null,
     paused,
     isLive: live !== null && Object.keys(live).length > 0,
     left,

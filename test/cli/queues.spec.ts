@@ -387,7 +387,10 @@ describe('limits and groups', () => {
     });
     await queue.addBulk([0, 1].map(() => ({ name: 'mail', data: null, options: { group: 'tenant-7' } })));
     await said.take(2, ({ type }) => type === 'active', PATIENT);
-    expect((await run('groups', 'work')).out).toMatch(/^group tenant-7 +- +- +2 +0 /m);
+    const { out } = await run('groups', 'work');
+    expect(out).toMatch(/^group tenant-7 +- +- +2 +0 /m);
+    expect(out).toMatch(/^fairness 'in-flight': the group with the fewest running jobs starts the next one$/m);
+    expect((await run('limits', 'work')).out).toMatch(/^each group \(in-flight\) +- +- +- +- +free$/m);
     end.open();
   });
 

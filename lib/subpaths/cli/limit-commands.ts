@@ -146,6 +146,8 @@ const groups: Command = {
       const rows = all.map((group) => rowOf(group, 0, states));
       print.rows({ groups: all, hasMore }, COLUMNS, rows, 'no group has jobs or limits of its own');
       if (hasMore) print.line('there are more');
+      if (all.some(isByRunning))
+        print.line("fairness 'in-flight': the group with the fewest running jobs starts the next one");
       return DONE;
     }
     if (act !== 'pause' && act !== 'resume' && act !== 'release')
@@ -164,15 +166,26 @@ type HolderStates = Awaited<ReturnType<typeof holderStates>>;
  * @param holders the states of jobs that hold groups.
  */
 function rowOf(limit: LimitInfo, ofQueue = 0, holders?: HolderStates): Cell[] {
-  const { of, name, rate, left, concurrency, running } = limit;
+  const { rate, left, concurrency, running } = limit;
   return [
-    name === null ? (of === 'groups' ? 'each group' : 'the queue') : `${of} ${name}`,
+    ofWhat(limit),
     rate ? `${rate.max} in ${age(rate.perMs)}` : '-',
     left ?? '-',
     concurrency === null ? running || '-' : `${running}/${concurrency}`,
     waitingText(limit, ofQueue),
     stateOf(limit, holders),
   ];
+}
+
+function ofWhat({ of, name, fairness }: LimitInfo): string {
+  if (name !== null) return `${of} ${name}`;
+  if (of !== 'groups') return 'the queue';
+  return isByRunning({ fairness }) ? 'each group (in-flight)' : 'each group';
+}
+
+/** Whether the group with the fewest running jobs starts the next one. */
+function isByRunning({ fairness }: Pick<LimitInfo, 'fairness'>): boolean {
+  return fairness === 'in-flight';
 }
 
 /** The limits of all groups and of several queues have no jobs of their own. */

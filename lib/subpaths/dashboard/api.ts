@@ -152,8 +152,17 @@ const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
 };
 
 /** The list of limits has an entry for the queue even if the queue has no limits. */
-function isSet({ rate, concurrency, maxSize, breaker, retryBudget, isLive, heldForMs }: LimitInfo): boolean {
-  const isLimited = rate !== null || concurrency !== null || maxSize !== null;
+function isSet({
+  rate,
+  concurrency,
+  maxSize,
+  fairness,
+  breaker,
+  retryBudget,
+  isLive,
+  heldForMs,
+}: LimitInfo): boolean {
+  const isLimited = rate !== null || concurrency !== null || maxSize !== null || fairness === 'in-flight';
   return isLimited || breaker !== null || retryBudget !== null || isLive || heldForMs > 0;
 }
 
