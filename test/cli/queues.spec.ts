@@ -389,7 +389,9 @@ describe('limits and groups', () => {
     await said.take(2, ({ type }) => type === 'active', PATIENT);
     const { out } = await run('groups', 'work');
     expect(out).toMatch(/^group tenant-7 +- +- +2 +0 /m);
-    expect(out).toMatch(/^fairness 'in-flight': the group with the fewest running jobs starts the next one$/m);
+    expect(out).toMatch(
+      /^fairness 'in-flight': the group with the fewest running jobs starts the next one$/m,
+    );
     expect((await run('limits', 'work')).out).toMatch(/^each group \(in-flight\) +- +- +- +- +free$/m);
     end.open();
   });
