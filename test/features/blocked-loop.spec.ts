@@ -12,6 +12,7 @@ const redis = useRedis();
 it('a process whose event loop was blocked is shown by the command, on the dashboard and in the metrics', async () => {
   const { app, api, queue } = await bootDashboard(redis, {
     root: { lease: { duration: '1s' } },
+    queues: ['other'],
     handlers: {
       compute: () => {
         for (const end = performance.now() + 700; performance.now() < end;);
@@ -29,10 +30,10 @@ it('a process whose event loop was blocked is shown by the command, on the dashb
   }, PATIENT);
   expect(found!.blockedMs).toBeLessThan(60_000);
   const metrics = new QueueMetrics({ inspector: app.get(QueueInspector), global: true, local: false });
-  const seconds = /^godwit_queue_event_loop_blocked_seconds\{queue="work"\} (.*)$/m.exec(
-    await metrics.text(),
-  );
+  const text = await metrics.text();
+  const seconds = /^godwit_queue_event_loop_blocked_seconds\{queue="work"\} (.*)$/m.exec(text);
   expect(Number(seconds![1])).toBeGreaterThanOrEqual(0.5);
+  expect(text).toContain('godwit_queue_event_loop_blocked_seconds{queue="other"} 0\n');
   const { body } = await api('GET', 'overview');
   expect(body.attention).toContainEqual({
     level: 'warn',

@@ -32,6 +32,7 @@ const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
 const OF_OTHERS: Readonly<Record<string, readonly string[]>> = {
   page: ['lists'],
   'shared/by-name': ['settling'],
+  'shared/full': ['adding'],
   'shared/walk': ['lists'],
 };
 const ofBothEngines = (names: readonly string[]) => names.map((name) => `../conformance/${name}`);
