@@ -79,10 +79,11 @@ describe('a job without a handler', () => {
     const { id } = await queue.add('unknown', 1);
     await until(async () => (await queue.get(id))?.state === 'delayed', PATIENT);
     const why = 'no process has a handler for its name (their logs say so), or its handler put it off';
-    expect((await api('GET', `queues/work/jobs/${id}`)).body.waitsFor).toEqual([why]);
-    expect(await cli(id)).toContain(`waits because  ${why}`);
-    const later = await queue.add('a', 1, { delay: '1h' });
     // Now and then a worker has the job for a moment.
+    const waitsFor = async () => (await api('GET', `queues/work/jobs/${id}`)).body.waitsFor as string[];
+    await until(async () => (await waitsFor()).join() === why, PATIENT);
+    await until(async () => (await cli(id)).includes(`waits because  ${why}`), PATIENT);
+    const later = await queue.add('a', 1, { delay: '1h' });
     const inReport =
       /^warn +queue work +1 delayed job named unknown: no process has a handler for this name, /m;
     const report = await until(async () => {
