@@ -74,11 +74,9 @@ function noteFull(queue: MemoryQueue, { limit, onFull, group }: Omit<LastFull, '
   if (!lastFull || Math.abs(now - lastFull.at) >= 1_000) queue.lastFull = { at: now, limit, onFull, group };
 }
 
-function addJobs(
-  queue: MemoryQueue,
-  call: EnqueueCall,
-  limits: QueueLimits,
-): Pick<LaneRecord, 'duplicates' | 'removed'> {
+type Stored = Pick<LaneRecord, 'duplicates' | 'removed'>;
+
+function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): Stored {
   const { jobs } = call;
   const [now, later] = [jobs.filter((job) => !isLater(job)), jobs.filter(isLater)];
   const earliest = queue.delayed.first?.score ?? Infinity;
