@@ -295,6 +295,8 @@ export type ExchangeAnswer =
       /** Ids of settled jobs that were cancelled: they did not complete, so they ended as cancelled. Absent if there are none. */
       readonly cancelled?: readonly string[];
       readonly claimed: readonly ClaimedJob[];
+      /** When limits counted the claimed jobs, in ms since 1970 by the clock of the store. A repetition has a later time. */
+      readonly claimedAt: number;
       /** Whether fewer jobs were claimed than wanted because of `maxBytes`. Always false in a repetition. */
       readonly isCut: boolean;
       readonly supply: Supply;

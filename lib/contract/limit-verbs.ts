@@ -80,8 +80,8 @@ export interface LimitCharge {
   readonly holdMs: number;
   /** The number to add to the count of its rate. May be negative. */
   readonly count: number;
-  /** How long ago the starts were counted that a negative count takes back, in ms. @default 0 */
-  readonly agoMs?: number;
+  /** When the starts were counted that a negative count takes back, in ms since 1970 by the clock of the store. @default now */
+  readonly countedAt?: number;
   /** The probes of a breaker called no handler, so the next ones may start now. @default false */
   readonly probesAgain?: boolean;
 }
@@ -110,6 +110,8 @@ export interface ShareCall {
 export interface ShareAnswer {
   /** How many jobs may start now. */
   readonly granted: number;
+  /** When these starts were counted, in ms since 1970 by the clock of the store. */
+  readonly grantedAt: number;
   /** Milliseconds until a rate limit grants more; null if no rate limit refuses jobs. */
   readonly opensInMs: number | null;
   /** Queues whose workers found no place earlier and may find one now. */

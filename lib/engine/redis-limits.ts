@@ -45,11 +45,11 @@ export class RedisLimits implements LimitVerbs {
 
   private async chargeAt(place: string, changes: readonly LimitCharge[]): Promise<void> {
     if (changes.length === 0) return;
-    const list = changes.flatMap(({ field, holdMs, count, agoMs = 0, probesAgain = false }) => [
+    const list = changes.flatMap(({ field, holdMs, count, countedAt, probesAgain = false }) => [
       field,
       holdMs,
       count,
-      agoMs,
+      countedAt ?? -1,
       Number(probesAgain),
     ]);
     await this.store.run(charge, this.store.keysOf(place).fixed, {}, { changes: list });

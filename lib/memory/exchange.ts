@@ -146,6 +146,7 @@ function answer(
     lost,
     ...(cancelled.length > 0 && { cancelled }),
     claimed: claimed.map(({ claim }) => claim),
+    claimedAt: queue.now,
     ...rest,
     dueInMs: queue.dueInMs,
     leaseInMs: queue.leaseOfAnotherInMs(worker.name),

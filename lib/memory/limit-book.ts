@@ -205,7 +205,7 @@ export class LimitBook {
 
   charge(changes: readonly LimitCharge[]): void {
     const { now } = this.queue;
-    for (const { field, holdMs, count, agoMs = 0, probesAgain = false } of changes) {
+    for (const { field, holdMs, count, countedAt, probesAgain = false } of changes) {
       const rule = field.startsWith('g:') ? this.rule(field, this.rule('g')) : this.rule(field);
       const before = this.use(field);
       let { blocked, rate, mark, till } = before;
@@ -219,7 +219,7 @@ export class LimitBook {
         blocked = 0;
         mark = '';
       }
-      if (rule.rate && count !== 0) rate = rateCharged(rule.rate, rate, now, count, now - agoMs);
+      if (rule.rate && count !== 0) rate = rateCharged(rule.rate, rate, now, count, countedAt);
       const hasState = this.uses.has(field);
       const counts = hasProbe || (rule.rate && (hasState || count > 0));
       if (!(holdMs > 0 || (holdMs === 0 ? counts : hasState))) continue;

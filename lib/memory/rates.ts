@@ -29,6 +29,8 @@ export function rateLeft(rate: RateRule, text: string, now: number): { left: num
 export function rateCharged(rate: RateRule, text: string, now: number, count: number, at = now): string {
   if (rate.window === 'fixed') {
     const { start, count: before } = windowIn(rate, text, now);
+    // The window that counted them is over.
+    if (count < 0 && at < start) return text;
     return `${start.toFixed(3)} ${Math.max(0, before + count)}`;
   }
   if (rate.window === 'bucket') {

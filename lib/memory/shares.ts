@@ -58,9 +58,11 @@ export class ShareBook {
     });
     granted = known ?? granted;
     const woken: string[] = [];
+    let countedAt = now;
     for (const { limit, rule, all, mine, places } of takes) {
       const { count: before, till } = mine;
       const grantedAt = Math.min(now, till > 0 ? till - leaseMs : now);
+      if (known !== undefined) countedAt = Math.min(countedAt, grantedAt);
       let counted = 0;
       if (kept !== null) {
         if (mine.seq === seq) {
@@ -85,7 +87,7 @@ export class ShareBook {
         if (this.waiting.delete(limit)) for (const share of all) share.waits = false;
       }
     }
-    return { granted, opensInMs: opensInMs > 0 ? Math.ceil(opensInMs) : null, woken };
+    return { granted, grantedAt: countedAt, opensInMs: opensInMs > 0 ? Math.ceil(opensInMs) : null, woken };
   }
 
   private living(limit: string, now: number): Share[] {

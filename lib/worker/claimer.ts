@@ -392,16 +392,16 @@ export class Claimer extends SlotUser {
     const supply = supplyOf(answer, asked);
     const jobs = isRepeated ? this.unknownAmong(answer.claimed) : answer.claimed;
     const { runner } = this.parts;
-    const startsAtOnce = answer.kind === 'exchanged' && answer.startsAtOnce === true;
+    const at = answer.kind === 'exchanged' && answer.startsAtOnce ? answer.claimedAt : null;
     // Jobs that were claimed before must not start any more: a group may be paused, or a rate has not counted them.
-    if (startsAtOnce && (!runner.startsAtOnce || (this.permit.returns() && this.claims.haveGroups())))
+    if (at !== null && (runner.countedAt === null || (this.permit.returns() && this.claims.haveGroups())))
       this.giveBackClaims();
-    if (startsAtOnce || (asked > 0 && supply !== 'paused')) runner.startsAtOnce = startsAtOnce;
+    const wasWaiting = this.claims.size > 0;
+    if (at !== null || (asked > 0 && supply !== 'paused')) runner.answered(at, isRepeated || wasWaiting);
     if (asked > 0) this.prefetch.measured(supply, tookMs);
-    if (startsAtOnce) this.prefetch.forget();
+    if (at !== null) this.prefetch.forget();
     // Tell the heartbeat thread before a handler runs: a handler may block everything but that thread.
     this.parts.leases.holds(this.queue, jobs.length > 0 || this.holding() > 0);
-    const wasWaiting = this.claims.size > 0;
     if (jobs.length > 0) {
       if (!wasWaiting) this.permit.arrive();
       this.claims.put(jobs);

@@ -75,6 +75,8 @@ export class Run implements HandledJob, Linked<Run> {
   isDecided = false;
   /** Set once the run has an outcome or has lost its job. */
   closed = false;
+  /** When limits counted its start, by the clock of the store. Null if they did not. */
+  countedAt: number | null = null;
   trace: RunTrace | undefined;
   private controller: AbortController | undefined;
   /** Why the signal was aborted, if it was. */

@@ -83,8 +83,11 @@ export class Runner implements NoteWriter {
   readonly maxPayloadBytes: number;
   readonly payloads: PayloadMode;
   isDraining = false;
-  /** Whether jobs must start when they are claimed: rates count these starts. As the last answer said. */
-  startsAtOnce = false;
+  /**
+   * When limits counted the starts of the claimed jobs, in ms since 1970 by the clock of the store. Null if they count none, so jobs
+   * may be claimed ahead.
+   */
+  countedAt: number | null = null;
   private readonly logger = new Log('QueueWorker');
   private readonly failureLog: FailureLog;
   private readonly unknownJobs: UnknownJobs;
@@ -117,6 +120,7 @@ export class Runner implements NoteWriter {
     const run = this.resolve(job);
     if (!run) return;
     this.runs.add(run);
+    run.countedAt = this.countedAt;
     run.trace = this.parts.trace?.(run);
     this.limit(run);
     this.validate(run);
@@ -159,6 +163,15 @@ export class Runner implements NoteWriter {
     this.failureLog.flush();
   }
 
+  /**
+   * The last answer says when its jobs were counted.
+   *
+   * @param isLate whether some were counted earlier. A time that is too early is safe: what it takes back frees no later start.
+   */
+  answered(at: number | null, isLate: boolean): void {
+    this.countedAt = at !== null && isLate ? (this.countedAt ?? 0) : at;
+  }
+
   /** A claimed job goes back without a run. */
   goesBack(id: string, name: string, options: StoredJobOptions): void {
     this.parts.goesBack?.(id, options.digest);
@@ -167,20 +180,22 @@ export class Runner implements NoteWriter {
 
   /** The handler of a claimed job is not called, so limits must not count its start. */
   private notStarted(name: string, { group, cost = 1 }: StoredJobOptions): void {
-    if (!this.startsAtOnce) return;
+    const { countedAt } = this;
+    if (countedAt === null) return;
     // One call takes back the starts of all jobs that one answer brought.
-    if (this.unused.size === 0) queueMicrotask(() => this.takeBackUnused());
+    if (this.unused.size === 0) queueMicrotask(() => this.takeBackUnused(countedAt));
     for (const field of this.limitsOf(name, group ?? null))
       this.unused.set(field, (this.unused.get(field) ?? 0) + cost);
   }
 
-  private takeBackUnused(): void {
+  private takeBackUnused(countedAt: number): void {
     // A handler that runs may be that of a probe.
     const probesAgain = this.runs.size === 0;
     const changes = [...this.unused].map(([field, count]) => ({
       field,
       holdMs: 0,
       count: -count,
+      countedAt,
       probesAgain,
     }));
     this.unused = new Map();
@@ -214,10 +229,11 @@ export class Runner implements NoteWriter {
     if (!isHeld && !run.closed) this.lose(run);
   }
 
-  async charge({ name, group, startedAt }: Run, more: number): Promise<void> {
-    const agoMs = Math.max(0, Math.round(this.parts.now() - startedAt.getTime()));
+  async charge({ name, group, countedAt }: Run, more: number): Promise<void> {
     const fields = this.limitsOf(name, group);
-    await this.parts.charge(fields.map((field) => ({ field, holdMs: 0, count: more, agoMs })));
+    await this.parts.charge(
+      fields.map((field) => ({ field, holdMs: 0, count: more, countedAt: countedAt ?? 0 })),
+    );
   }
 
   /** Stores new data of the job. Unlike progress it is part of the job, so the handler gets an error if it cannot be stored. */

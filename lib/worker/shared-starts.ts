@@ -57,10 +57,14 @@ export class SharedStarts {
     if (share.granted > 0 && cost !== share.granted)
       this.ask({ seq, kept: cost, running: running() + claimed.length, unused }).catch(() => undefined);
     const isLimited = share.granted < want && claimed.length === share.granted && answer.supply !== 'paused';
-    if (!isLimited) return { ...answer, startsAtOnce: true };
-    return {
+    const counted = {
       ...answer,
+      claimedAt: Math.min(share.grantedAt, answer.claimedAt),
       startsAtOnce: true,
+    } as const;
+    if (!isLimited) return counted;
+    return {
+      ...counted,
       supply: { limitedForMs: Math.min(share.opensInMs ?? ASK_AGAIN_MS, ASK_AGAIN_MS) },
     };
   }

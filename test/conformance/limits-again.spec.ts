@@ -93,6 +93,23 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     expect((await t.engine.limits.overview(QUEUE)).groups).toEqual({ ready: 0, resting: 0 });
   });
 
+  it.each([
+    ['sliding', 3],
+    ['fixed', 0],
+  ] as const)('of a %s rate that were given back take no starts from a later claim', async (window, left) => {
+    await set('q', { rate: { max: 5, per: 1_000, window, burst: 5 } });
+    await t.add('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h');
+    await t.advance(600);
+    const { claimedAt } = await t.exchanged({ want: 3 });
+    expect(claimedAt).toBe(t.now);
+    await t.advance(window === 'fixed' ? 1_000 : 500);
+    await t.exchanged({ want: window === 'fixed' ? 5 : 2 });
+    await t.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 0, count: -3, countedAt: claimedAt }]);
+    await t.advance(window === 'fixed' ? 0 : 510);
+    const [limit] = await t.engine.limits.list(QUEUE);
+    expect(limit).toMatchObject({ left });
+  });
+
   it('keeps the fields that a later change at run time does not have, but none that the code does not have any more', async () => {
     await set('q', { concurrency: 2, weight: 3 });
     const { rate } = slow;

@@ -23,7 +23,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
       leaseMs: LEASE_MS,
       ...call,
     });
-  const nothing = { opensInMs: null, woken: [] };
+  const nothing = { grantedAt: expect.any(Number), opensInMs: null, woken: [] };
 
   it.each(['sliding', 'fixed', 'bucket'] as const)(
     'grant no more than a %s rate lets all queues start, and take back what was not needed',
@@ -71,15 +71,24 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ want: 1 })).toMatchObject({ granted: 1 });
     await ask({ kept: 5 });
     await t.advance(500);
-    const charge = (count: number, agoMs: number) =>
-      t.engine.limits.charge(QUEUE, [{ field: 's:api', holdMs: 0, count, agoMs }]);
-    await charge(-4, 500);
+    const charge = (count: number, countedAt: number) =>
+      t.engine.limits.charge(QUEUE, [{ field: 's:api', holdMs: 0, count, countedAt }]);
+    await charge(-4, t.now - 500);
     expect(await ask({ want: 4, seq: 2 })).toMatchObject({ granted: 4 });
     await ask({ kept: 4, seq: 2 });
     // A correction of starts that no longer count changes nothing.
-    await charge(-3, 5_000);
+    await charge(-3, t.now - 5_000);
     await t.advance(550);
     expect(await ask({ want: 9, seq: 3 })).toMatchObject({ granted: 1 });
+  });
+
+  it('say when they granted starts, also in a repetition', async () => {
+    await set('api', rate(5));
+    const at = t.now;
+    expect(await ask({ want: 3 })).toMatchObject({ granted: 3, grantedAt: at });
+    await t.advance(30);
+    expect(await ask({ want: 3 })).toMatchObject({ granted: 3, grantedAt: at });
+    expect(await ask({ want: 1, seq: 2 })).toMatchObject({ granted: 1, grantedAt: t.now });
   });
 
   it('grant a repeated call the same number, and count it once', async () => {

@@ -24,6 +24,7 @@ function claimerOf(given: Given = {}) {
   const calls: ExchangeCall[] = [];
   const answers: ((answer: ExchangeAnswer) => void)[] = [];
   const failures: ((error: Error) => void)[] = [];
+  const counted: unknown[] = [];
   const engine = {
     exchange: (_queue: string, call: ExchangeCall) => {
       calls.push(call);
@@ -40,7 +41,13 @@ function claimerOf(given: Given = {}) {
     queue: 'work',
     leaseMs: 1_000,
     slots: new Slots(1_000),
-    runner: { runs: new LinkedSet(), start: starts, goesBack: () => {} } as never,
+    runner: {
+      runs: new LinkedSet(),
+      start: starts,
+      goesBack: () => {},
+      answered: (...how: unknown[]) => counted.push(how),
+      countedAt: 0,
+    } as never,
     leases: { holds: () => {}, renamed: () => {} } as never,
     answered: () => {},
     looked: () => {},
@@ -58,7 +65,7 @@ function claimerOf(given: Given = {}) {
   const ends = (run: SettledRun) => claimer.ended({ stalls: 0, ...run });
   /** How many jobs were lost with the lease. */
   const lost = () => warned.mock.calls.map(([text]) => Number(/held (\d+) job/.exec(text)?.[1]));
-  return { claimer, ends, calls, answers, failures, lost };
+  return { claimer, ends, calls, answers, failures, lost, counted };
 }
 
 const run = (id: string, outcome: Outcome = { kind: 'completed' }): SettledRun => ({
@@ -82,6 +89,7 @@ const NOTHING = {
   held: 0,
   lost: [],
   claimed: [],
+  claimedAt: 0,
 } as const satisfies ExchangeAnswer;
 
 it('sends no outcomes of its old name under its new one', async () => {
@@ -192,10 +200,15 @@ describe('if jobs must start at once, those that have waited for a blocked event
       // As long as a permit to start lasts, and longer.
       for (const until = performance.now() + RULES.startMs + 20; performance.now() < until;);
     };
-    const { calls, answers, claimer } = claimerOf({ starts, want: () => 0 });
+    const { calls, answers, claimer, counted } = claimerOf({ starts, want: () => 0 });
     const body = encodeBody('work', 0, { group }, '');
     const answer = (at: number, ...ids: string[]) =>
-      answers[at]!({ ...NOTHING, startsAtOnce: true, claimed: ids.map((id) => ({ ...job(id), body })) });
+      answers[at]!({
+        ...NOTHING,
+        startsAtOnce: true,
+        claimedAt: at,
+        claimed: ids.map((id) => ({ ...job(id), body })),
+      });
     claimer.exchangeAnyway();
     await until(() => calls.length === 1);
     answer(0, 'a', 'b', 'c');
@@ -203,7 +216,7 @@ describe('if jobs must start at once, those that have waited for a blocked event
     expect(started).toEqual(['a']);
     answer(1);
     await until(() => calls.length === 3);
-    return { calls, answer, started };
+    return { calls, answer, started, counted };
   }
 
   it('go back once if they have a group, which may be paused meanwhile', async () => {
@@ -219,7 +232,12 @@ describe('if jobs must start at once, those that have waited for a blocked event
   });
 
   it('start if they have none', async () => {
-    const { calls, answer, started } = await blocked();
+    const { calls, answer, started, counted } = await blocked();
+    // They were counted before the time of the second answer.
+    expect(counted).toEqual([
+      [0, false],
+      [1, true],
+    ]);
     answer(2);
     await until(() => started.length === 3);
     expect([started, calls[2]!.settled]).toEqual([['a', 'b', 'c'], []]);
@@ -368,5 +386,16 @@ describe('two exchanges in flight', () => {
     answers[3]!(NOTHING);
     await endOfTurn();
     expect([claimer.isRepeating, claimer.answers]).toEqual([false, 2]);
+  });
+
+  it('have a later time than that at which limits counted their jobs', async () => {
+    const { claimer, calls, failures, answers, counted } = claimerOf({ want: () => 1 });
+    claimer.exchangeSoon();
+    await until(() => calls.length === 1);
+    failures[0]!(new RedisUnavailableError('exchange', 'unknown', 'gone'));
+    await until(() => calls.length === 2);
+    answers[1]!({ ...NOTHING, startsAtOnce: true, claimedAt: 7 });
+    await endOfTurn();
+    expect(counted).toEqual([[7, true]]);
   });
 });

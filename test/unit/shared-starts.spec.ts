@@ -12,6 +12,7 @@ const EXCHANGED: ExchangeAnswer = {
   kind: 'exchanged',
   lost: [],
   claimed: [],
+  claimedAt: 0,
   isCut: false,
   supply: 'empty',
   dueInMs: null,

@@ -89,6 +89,7 @@ export function claimed(
     kind: 'exchanged',
     lost: [],
     claimed: jobs,
+    claimedAt: 0,
     supply: 'empty',
     dueInMs: null,
     leaseInMs: null,

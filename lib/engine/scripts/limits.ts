@@ -87,8 +87,14 @@ export const share = defineScript({
   },
   /** limits: their names. */
   lists: ['limits'],
-  reply: ([granted, opensInMs, woken]: readonly [number, number, string]): ShareAnswer => ({
+  reply: ([granted, grantedAt, opensInMs, woken]: readonly [
+    number,
+    number,
+    number,
+    string,
+  ]): ShareAnswer => ({
     granted,
+    grantedAt,
     opensInMs: opensInMs > 0 ? opensInMs : null,
     woken: lines(woken.trimEnd()),
   }),
@@ -128,8 +134,8 @@ export const charge = defineScript({
   keys: ['meta', 'limits', 'limitStates', ...LINE_KEYS, 'doorbell'],
   args: {},
   /**
-   * changes: field of the limit, ms to hold starts back (below 0: a hold ends), the amount to add to the count of its rate, how many
-   * ms ago the starts were counted that a negative amount takes back, and 1 if the next probes of its breaker may start now.
+   * changes: field of the limit, ms to hold starts back (below 0: a hold ends), the amount to add to the count of its rate, when
+   * the starts were counted that a negative amount takes back (-1: now), and 1 if the next probes of its breaker may start now.
    */
   lists: ['changes'],
   reply: (raw: number) => raw,

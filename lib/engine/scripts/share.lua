@@ -4,6 +4,7 @@
 -- used, and in `unused` whether the queue had no job for one of them. A repetition of `seq` is granted the same number and counts once.
 check_types(key_limits, key_limitStates, key_shares)
 local now, seq = clock(), tonumber(arg_seq)
+local counted_at = now
 local takes, granted, opens_in, known = {}, arg_want, 0, nil
 for i = limits_first, limits_last do
   local field = 's:' .. ARGV[i]
@@ -30,6 +31,7 @@ local woken = ''
 for _, take in ipairs(takes) do
   local mine, counted = take.mine, 0
   local before, granted_at = mine.count, math.min(now, mine.till and mine.till - arg_leaseMs or now)
+  if known then counted_at = math.min(counted_at, granted_at) end
   if arg_keep >= 0 then
     if mine.seq == seq then counted, mine.granted = arg_keep - mine.granted, arg_keep end
   elseif arg_want > 0 and not known then
@@ -50,4 +52,4 @@ for _, take in ipairs(takes) do
   end
   put_shares(take.limit, take.rows)
 end
-return { granted, math.ceil(opens_in), woken }
+return { granted, counted_at, math.ceil(opens_in), woken }

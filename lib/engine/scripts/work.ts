@@ -97,6 +97,7 @@ export const exchange = defineScript({
     return {
       kind: 'exchanged' as const,
       now,
+      claimedAt: now,
       isCut: supply === RULES.supplyCut,
       supply: supplyOf(supply),
       ...((supply === RULES.supplyLimited || supply === RULES.supplyAtOnce) && { isLimited: true as const }),

@@ -265,7 +265,7 @@ class ManualWorker {
   async runNext(first?: () => void): Promise<JobRun | null> {
     const answer = await this.exchange([], 1, first);
     if (answer.kind !== 'exchanged') return null;
-    this.runner.startsAtOnce = answer.startsAtOnce === true;
+    this.runner.countedAt = answer.startsAtOnce ? answer.claimedAt : null;
     const { supply } = answer;
     this.opensAt = typeof supply === 'string' ? Infinity : this.engine.now() + supply.limitedForMs;
     const [job] = answer.claimed;
