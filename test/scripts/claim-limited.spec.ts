@@ -247,7 +247,7 @@ it('counts no start of a group for a job whose body is gone', async () => {
 it('skips and removes lines in `ready` that do not exist', async () => {
   await q.exchange({ want: 0 });
   await q.add(member('a', 'g'), member('b', 'g'));
-  await q.admin.zadd(q.key('ready'), 0.5, '0000098', 0.6, '0000099');
+  await q.admin.zadd(q.key('ready'), 0.5, '0000098', 0.6, '0000099', 0.7, 'stray');
   expect(idsOf(await claim(2, { want: 1 }))).toEqual(['a']);
   expect(await q.zset('ready')).toEqual(Object.values(await q.hash('lines')));
 });

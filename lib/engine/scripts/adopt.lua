@@ -1,10 +1,9 @@
---@needs types, clock, bodies, by-name, hold, ending, bell, event, unreadable
+--@needs types, clock, bodies, tally, hold, ending, bell, event, unreadable
 -- Compares the jobs that a worker holds here with the jobs that it knows, because the two may differ. Jobs with unreadable ids
 -- become dead as corrupt, under readable ids.
 local now = clock()
-local day = read_day()
 check_bodies()
-check_types(key_meta, key_attempts, key_stalls, key_failures, key_logs, key_dead, key_slots, key_doorbell)
+check_types(key_meta, key_attempts, key_stalls, key_failures, key_logs, key_dead, key_slots, key_doorbell, key_stats)
 local known = {}
 local lost, unknown, unreadable = {}, {}, {}
 for i = known_first, known_last do
@@ -27,7 +26,7 @@ if #buried > 0 then
   let_go(unreadable)
   -- Such a job may have had the slot for which others wait.
   ring()
-  tally_nameless('dead', #buried, day)
+  tally('dead:', #buried)
   local events = { count = 0 }
   say(events, 'dead', #buried, table.concat(buried, '\n'), 'reason', 'corrupt')
   write_events(events, now)

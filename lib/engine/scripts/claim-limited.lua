@@ -1,8 +1,8 @@
---@needs types, clock, count, bodies, body-lines, names, by-name, gate, hold, line, slots, lines, front, limits, ending, claimed, bell, event
+--@needs types, clock, count, bodies, body-lines, names, tally, gate, hold, line, slots, lines, front, limits, ending, claimed, bell, event
 -- The claim of a queue with limits or groups. The worker calls it after the exchange, which then only settles. This script claims
 -- as many jobs as may start. Its call numbers are its own fields in the record of the worker, so a repeated call gets the same
 -- answer. It first chooses jobs, then reads their bodies, and only then moves them.
-local now, day = clock(), read_day()
+local now = clock()
 local suffix = arg_pipelined == 1 and '2' or ''
 local record = redis.call('HMGET', key_worker, 'seq', 'limitedSeq' .. suffix, 'limited' .. suffix)
 if not record[1] then return { 'unknown-worker', now } end
@@ -30,7 +30,7 @@ if paused then return answer({}, {}, rule_supplyPaused, {}, {}) end
 if not limited then return { 'plain', now } end
 
 check_types(key_wait, key_suspects, key_prioritized, key_limits, key_limitStates, key_lines, key_lineStates, key_grouped, key_ready,
-  key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active)
+  key_resting, key_slots, key_workers, key_dead, key_failures, key_doorbell, key_attempts, key_stalls, key_active, key_stats)
 local has_lines, has_blocks, has_own = string.find(limited, '[agn]') ~= nil, has_blocks_in(limited, now), string.find(limited, 'o', 1, true)
 -- `is_limited`: for each name that was looked up, whether it has limits. `''` is the line of all other jobs.
 local texts, has_names, is_limited = redis.call('HMGET', key_limits, 'q', 'g'), string.find(limited, 'n', 1, true), { [''] = false }
@@ -144,8 +144,7 @@ local function put_aside(line)
   -- The number of the line is used again only when no dead job has it.
   if running > 0 or stopped_of(line.text) > 0 or not (line.is_empty and line.got == 0) and size_of_line(line.numbers or { line.number }) > 0 then return false end
   local over_at = state_over_at(line.rule, line.state, now)
-  if over_at <= now then return true end
-  return over_at < math.huge and rest_until(over_at, line.text)
+  return over_at <= now or over_at < math.huge and rest_until(over_at, line.text)
 end
 
 -- Goes to the next job of a priority. Its place in the line is the time when its wait began, plus the lead of its priority.
@@ -309,12 +308,6 @@ local bodies, name = bodies_and_name(ids, arg_maxBytes)
 if bodies.err then return bodies end
 local is_cut, used, has_rate = #bodies < #ids, 0, string.find(limited, 'r', 1, true)
 
--- How much a job counts against a rate.
-local function cost_of(body)
-  local cost = string.find(options_line_of(body) or '', '"cost":', 1, true) and options_of(body).cost
-  return type(cost) == 'number' and cost or 1
-end
-
 -- `late`: jobs that came to the line of all other jobs before their name had limits. They go to the line of their name.
 local events, broken, whole, whole_bodies, slots, late, late_names, late_priorities = { count = 0 }, {}, {}, {}, {}, {}, {}, {}
 local leaving_from = { [key_grouped] = {}, [key_prioritized] = {}, [key_suspects] = {}, [key_wait] = {} }
@@ -329,7 +322,7 @@ for i = 1, math.min(#ids, #bodies) do
     leaving[#leaving + 1] = id
     if body then
       whole[#whole + 1], whole_bodies[#whole + 1] = id, body
-      local cost = has_rate and cost_of(body) or 1
+      local cost = has_rate and option_of(body, 'cost', 'number') or 1
       -- The probe jobs of a breaker are counted, whatever they cost.
       used = used + (queue.rate and cost or 1)
       if line then line.count, line.used = line.count + 1, line.used + (line.rule.rate and cost or 1) end
@@ -392,7 +385,7 @@ end
 -- Last, because it wakes lines whose slot such a job kept.
 for i, id in ipairs(broken) do broken[i] = finish_corrupt(id, '', rule_corruptRecord, now) end
 if #broken > 0 then
-  tally_nameless('dead', #broken, day)
+  tally('dead:', #broken)
   say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
 end
 

@@ -115,9 +115,7 @@ local function is_kept_out(row)
 end
 
 -- Whether a job of this call is a duplicate. `body` is that of an existing job with its id.
-local function is_duplicate(id, body)
-  return keyed[id] and is_kept_out(keyed[id]) or body and is_taken(id, state_of[id])
-end
+local function is_duplicate(id, body) return keyed[id] and is_kept_out(keyed[id]) or body and is_taken(id, state_of[id]) end
 
 -- The first group that would have more jobs than it may have, with the duplicates of the call, which need no room.
 local function full_group()

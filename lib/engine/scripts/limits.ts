@@ -5,6 +5,7 @@ import type {
   RunReportAnswer,
   ShareAnswer,
 } from '../../contract/limit-verbs.js';
+import { parseOrNull } from '../../job/text.js';
 import { lines } from '../codec/replies.js';
 import { LETTERED_JOBS, LINE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
@@ -16,7 +17,8 @@ type RowLimits = readonly [
 
 function stateOf([field, parts, rule, blockedForMs, left, nextInMs, ...more]: RowLimits): LimitState {
   const [waiting, running, breaker, holder, users] = more;
-  const { code = null, live = null } = (parts === '' ? {} : JSON.parse(parts)) as Partial<LimitState>;
+  // What another program has written counts as no limit, as in the scripts.
+  const { code = null, live = null } = (parseOrNull(parts) ?? {}) as Partial<LimitState>;
   return {
     field,
     code,

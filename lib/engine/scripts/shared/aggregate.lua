@@ -3,9 +3,7 @@
 -- in its row. A job that has another due time, or that waits, runs or has ended, takes no more data.
 
 -- The data of a body if it is a list, without its brackets.
-local function items_in(body)
-  return string.match(body, '^[^\n]+\n[^\n]+\n[^\n]*\n%[(.+)%]$')
-end
+local function items_in(body) return string.match(body, '^[^\n]+\n[^\n]+\n[^\n]*\n%[(.+)%]$') end
 
 local function collector(id, digest, body, since, till)
   local items = items_in(body)

@@ -1,8 +1,6 @@
 --@needs types
 -- Bodies as one text, which a client reads faster. Large ones stay a list, so that they are not copied once more.
-local function bodies_in(bodies)
-  return #bodies > 0 and #bodies[1] > 2048 and bodies or table.concat(bodies, arg_separator)
-end
+local function bodies_in(bodies) return #bodies > 0 and #bodies[1] > 2048 and bodies or table.concat(bodies, arg_separator) end
 
 -- The hash that keeps the body of a job. An id as long as a generated one that ends in a letter has the hash of that letter. All
 -- others are in `jobs`.

@@ -5,24 +5,23 @@
 -- The options of a job as a table. Empty if the body has none or they cannot be read.
 local function options_of(body) return table_in(string.match(body, '^[^\n]+\n[0-9a-z]+\n({[^\n]*})\n')) end
 
-local function priority_of(body)
-  local priority = options_of(body).p
-  return type(priority) == 'number' and priority_in(priority) or 0
-end
-
--- The time from which the job could run. 0 if the text is not a body.
-local function waits_since(body)
-  local due = string.find(body, '"d":', 1, true) and options_of(body).d
-  return tonumber(due) or tonumber(string.match(body, '^[^\n]+\n([0-9a-z]+)\n') or '0', 36) or 0
-end
-
 -- The line of options. Nil if the text is not a body.
 local function options_line_of(body) return string.match(body, '^[^\n]+\n[^\n]+\n([^\n]*)\n') end
 
--- Nil if the job has no group, or if the text is not a body.
-local function group_of(body)
-  local group = string.find(options_line_of(body) or '', '"group":', 1, true) and options_of(body).group
-  return type(group) == 'string' and group or nil
+-- One option of a job. Nil if it has none of this type, or if the text is not a body. Most jobs do not have it, so the line is first
+-- searched for its name: reading JSON takes longer.
+local function option_of(body, name, type_)
+  local value = string.find(options_line_of(body) or '', '"' .. name .. '":', 1, true) and options_of(body)[name]
+  return type(value) == type_ and value or nil
+end
+
+local function group_of(body) return option_of(body, 'group', 'string') end
+
+local function priority_of(body) return priority_in(option_of(body, 'p', 'number')) end
+
+-- The time from which the job could run. 0 if the text is not a body.
+local function waits_since(body)
+  return option_of(body, 'd', 'number') or tonumber(string.match(body, '^[^\n]+\n([0-9a-z]+)\n') or '0', 36) or 0
 end
 
 -- The body with a new line of options or of data. Nil keeps the old line.

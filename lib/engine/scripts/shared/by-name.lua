@@ -13,25 +13,17 @@ local function kinds_of(name)
   return kinds
 end
 
-local function begin_day(day)
-  redis.call('HSET', key_stats, 'names', day.names)
-  redis.call('EXPIRE', key_stats, rule_statsDays * 86400)
-end
-
 -- Called after the first count of a name on this day.
 local function first_today(name, day)
   if name ~= '' and kinds_of(name) == 1 then day.names = day.names + 1 end
-  begin_day(day)
+  redis.call('HSET', key_stats, 'names', day.names)
+  redis.call('EXPIRE', key_stats, rule_statsDays * 86400)
 end
 
 local function tally_name(kind, name, count, day)
   if count == 0 then return end
   if name ~= '' and day.names >= rule_namesPerDay and kinds_of(name) == 0 then name = '' end
   if add_to(key_stats, kind .. ':' .. name, count) == count then first_today(name, day) end
-end
-
-local function tally_nameless(kind, count, day)
-  if add_to(key_stats, kind .. ':', count) == count then begin_day(day) end
 end
 
 -- For jobs that still have bodies.

@@ -99,9 +99,9 @@ local function line_in(text)
   return turn and { turn = tonumber(turn), priorities = list, name = name } or nil
 end
 
--- The numbers under which a line has jobs, in the order of priorities.
+-- The numbers under which a line has jobs, in the order of priorities. `line` is nil if another program has deleted its state.
 local function numbers_in(line, number)
-  if line.priorities == '0' then return { number } end
+  if not line or line.priorities == '0' then return { number } end
   local fields, numbers = {}, { number }
   for each in string.gmatch(line.priorities, '%d+') do
     if each ~= '0' then fields[#fields + 1] = line.name .. '\n' .. each end
@@ -126,11 +126,12 @@ local function running_of(text) return redis.call('ZCOUNT', key_slots, text, tex
 local function stopped_of(text) return redis.call('ZCOUNT', key_slots, line_text(text + rule_stoppedLines), '(' .. line_text(text + rule_stoppedLines + 1)) end
 
 -- Whether one command shows that no job of these lines holds a slot. Lines with the same turn are ready in the order of their numbers,
--- so few others are between them. Counting each line takes a twentieth of a claim.
+-- so few others are between them. Counting each line takes a twentieth of a claim. The command fails if another program has put
+-- anything else into `ready`.
 local function run_none(texts)
   local low, high = texts[1], texts[1]
   for _, text in ipairs(texts) do if text < low then low = text elseif text > high then high = text end end
-  return redis.call('ZCOUNT', key_slots, low, high .. '.5') == 0
+  return redis.pcall('ZCOUNT', key_slots, low, high .. '.5') == 0
 end
 
 -- Removes lines that are not in `ready`. No job waits in them, and none of their jobs holds a slot.
@@ -154,9 +155,8 @@ end
 
 -- Gives a place to the lines in `ready` that have 0. `place` gets the text of a line, its state and its turn.
 local function give_places(limit, place)
-  local texts = redis.call('ZRANGE', key_ready, '0', '0', 'BYSCORE', 'LIMIT', 0, limit)
+  local texts, ready = redis.call('ZRANGE', key_ready, '0', '0', 'BYSCORE', 'LIMIT', 0, limit), {}
   if #texts == 0 then return end
-  local ready = {}
   for i, state in ipairs(redis.call('HMGET', key_lineStates, unpack(texts))) do
     ready[2 * i - 1], ready[2 * i] = place(texts[i], state, tonumber(string.match(state or '', '^%d+') or 0)), texts[i]
   end

@@ -33,9 +33,7 @@ local function window_in(rate, text, now)
 end
 
 -- The arrival time in the bucket. It is capped at the largest possible one, in case the clock was set back.
-local function arrival_in(rate, text, now)
-  return math.min(tonumber(text) or 0, now + rate.per * (1 + rate.burst / rate.max))
-end
+local function arrival_in(rate, text, now) return math.min(tonumber(text) or 0, now + rate.per * (1 + rate.burst / rate.max)) end
 
 -- How many jobs may start now. If none may, also in how many ms the next one may.
 local function rate_left(rate, text, now)

@@ -21,14 +21,10 @@ local function body_with(id, digest)
   return body and options_of(body).unique == digest and body or nil
 end
 
-local function has_ended(id)
-  return redis.call('ZSCORE', key_dead, id) or redis.call('ZSCORE', key_completed, id)
-end
+local function has_ended(id) return redis.call('ZSCORE', key_dead, id) or redis.call('ZSCORE', key_completed, id) end
 
 -- The job that waits for the holder to end. Nil if there is none.
-local function next_of(row)
-  return is_parked(row.next) and body_with(row.next, row.digest) and row.next or nil
-end
+local function next_of(row) return is_parked(row.next) and body_with(row.next, row.digest) and row.next or nil end
 
 -- A job with `unique` runs again only if no other job that has not ended has its key. Returns such a job. Nil if there is none.
 local function rival_in(row, id)

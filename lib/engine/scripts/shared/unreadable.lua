@@ -3,13 +3,12 @@
 local function is_readable(id)
   if id == '' or string.find(id, '\n', 1, true) then return false end
   if not string.find(id, '[\128-\255]') then return true end
-  local rest = id
   for _, sequence in ipairs({
     '[\194-\223][\128-\191]', '\224[\160-\191][\128-\191]', '[\225-\236\238\239][\128-\191][\128-\191]',
     '\237[\128-\159][\128-\191]', '\240[\144-\191][\128-\191][\128-\191]',
     '[\241-\243][\128-\191][\128-\191][\128-\191]', '\244[\128-\143][\128-\191][\128-\191]',
-  }) do rest = string.gsub(rest, sequence, ' ') end
-  return not string.find(rest, '[\128-\255]')
+  }) do id = string.gsub(id, sequence, ' ') end
+  return not string.find(id, '[\128-\255]')
 end
 
 -- The readable id under which such a job is kept.
