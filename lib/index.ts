@@ -193,6 +193,7 @@ export type { ActionPage, ActionsOptions } from './inspect/queue-actions.js';
 export type { QueueInfo } from './inspect/queue-inspector.js';
 export type {
   RunningJobInfo,
+  SilentWorkerInfo,
   WorkerInfo,
   WorkerPoolInfo,
   WorkersOptions,

@@ -50,6 +50,11 @@ export interface LeadAnswer {
 
 export interface ProcessList {
   readonly records: readonly ProcessRecord[];
+  /**
+   * The last records of processes that did not stop and whose lease ended in the last ten minutes, and how long ago it ended. Without those
+   * whose host and process id a living process has now.
+   */
+  readonly silent: readonly { readonly record: ProcessRecord; readonly silentMs: number }[];
   /** Entries that cannot be read, because another program or a newer version wrote them. */
   readonly unreadable: readonly { readonly process: string; readonly why: string }[];
 }
@@ -73,6 +78,15 @@ export interface ProcessRecord {
   readonly blockedMs?: number;
   /** Id of the last order that it obeyed; empty before the first. Null: an older version, which takes no orders. */
   readonly obeyed: string | null;
+}
+
+/** Processes that went silent, but for those whose host and process id a living process has now: they were replaced. */
+export function notReplaced(
+  silent: ProcessList['silent'],
+  living: readonly ProcessRecord[],
+): ProcessList['silent'] {
+  const places = new Set(living.map(({ host, pid }) => `${host}:${pid}`));
+  return silent.filter(({ record: { host, pid } }) => !places.has(`${host}:${pid}`));
 }
 
 /** A process whose event loop was blocked for this long needs attention. */

@@ -1,14 +1,15 @@
 import { processKeys } from './keys.js';
 import { decodeOrders, decodeProcess } from './codec/process-codec.js';
 import { encodeRegistration, LossCheck, toShown } from './process-renewal.js';
-import type {
-  LeadAnswer,
-  LeadCall,
-  ProcessList,
-  ProcessOrder,
-  ProcessRecord,
-  ProcessVerbs,
-  Registration,
+import {
+  notReplaced,
+  type LeadAnswer,
+  type LeadCall,
+  type ProcessList,
+  type ProcessOrder,
+  type ProcessRecord,
+  type ProcessVerbs,
+  type Registration,
 } from '../contract/process-verbs.js';
 import type { RedisStore } from './redis-store.js';
 import { mapOf } from './script.js';
@@ -27,6 +28,7 @@ import {
 } from './scripts/processes.js';
 import { KEEP_BULK_ACTS_MS, type BulkActChange, type BulkActVerbs } from '../contract/bulk-act-verbs.js';
 import { isQueueName } from '../job/job-id.js';
+import { RULES } from '../job/rules.js';
 import type {
   ActionsAnswer,
   ActionsCall,
@@ -71,14 +73,16 @@ export class RedisProcesses implements ProcessVerbs {
 
   async list(): Promise<ProcessList> {
     const records: ProcessRecord[] = [];
+    const silent: ProcessList['silent'][number][] = [];
     const unreadable: ProcessList['unreadable'][number][] = [];
     for (const { process, info, endsInMs } of await this.entries()) {
-      if (endsInMs <= 0) continue;
+      if (endsInMs <= -RULES.rememberMs) continue;
       const record = decodeProcess(info);
-      if (record) records.push(record);
-      else unreadable.push({ process, why: info.slice(0, 200) });
+      if (record && endsInMs <= 0) silent.push({ record, silentMs: 0 - endsInMs });
+      else if (record) records.push(record);
+      else if (endsInMs > 0) unreadable.push({ process, why: info.slice(0, 200) });
     }
-    return { records, unreadable };
+    return { records, silent: notReplaced(silent, records), unreadable };
   }
 
   async ofWorker(worker: string): Promise<ProcessRecord | null> {

@@ -12,7 +12,7 @@ import { compareActionIds, type ActionVerbs } from '../contract/actions.js';
 import type { AdminVerbs } from '../contract/admin-verbs.js';
 import type { DeclarationVerbs } from '../contract/declaration-verbs.js';
 import type { LimitVerbs } from '../contract/limit-verbs.js';
-import type { ProcessVerbs } from '../contract/process-verbs.js';
+import { notReplaced, type ProcessVerbs } from '../contract/process-verbs.js';
 import { RoutedBells } from './wake/routed-bells.js';
 import type { Routes } from './routes.js';
 import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
@@ -223,8 +223,11 @@ function processesOf(routes: Routes): ProcessVerbs {
     list: async () => {
       const lists = await routes.each((engine) => engine.processes.list());
       const records = new Map(lists.flatMap((list) => list.records).map((record) => [record.id, record]));
+      const silent = new Map(lists.flatMap((list) => list.silent).map((one) => [one.record.id, one]));
+      for (const id of records.keys()) silent.delete(id);
       return {
         records: [...records.values()],
+        silent: notReplaced([...silent.values()], [...records.values()]),
         unreadable: lists.flatMap((list) => list.unreadable),
       };
     },

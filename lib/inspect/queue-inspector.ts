@@ -99,6 +99,24 @@ export class QueueInspector {
   }
 
   /**
+   * The worker processes that went silent in the last 10 minutes, with their last reports: they were killed, hang as a whole, or do not reach
+   * Redis. Other workers run their jobs. A process that stops is not among them, nor one whose host and process id a new process has.
+   *
+   * @throws {InvalidOptionError | InvalidQueueNameError}
+   * @throws {RedisUnavailableError}
+   * @example
+   * for (const { host, pid, silentMs } of await inspector.silentWorkers()) console.log(host, pid, silentMs);
+   */
+  async silentWorkers(options: WorkersOptions = {}): Promise<SilentWorkerInfo[]> {
+    const { queue } = readWorkers(options, 'silentWorkers()', refuse)!;
+    const { silent } = await this.engine.processes.list();
+    const workers = silent
+      .map(({ record, silentMs }) => ({ ...toWorkerInfo(record), silentMs }))
+      .toSorted(byPlace);
+    return workers.filter((worker) => queue === undefined || worksOn(worker, queue));
+  }
+
+  /**
    * All queues of this prefix with their counts, or only the named ones. First come the queues of this application, in the order
    * in which they were registered. Then come, by name, all other queues that any process has added jobs or schedules to or works on.
    * Obliterated queues are not listed.
@@ -328,6 +346,12 @@ export interface WorkerInfo {
    * or times out. 0 for less than 100 ms, and if an older version reports.
    */
   readonly blockedMs: number;
+}
+
+/** A worker process that went silent, from its last report. */
+export interface SilentWorkerInfo extends WorkerInfo {
+  /** How long ago its lease ended, in ms. */
+  readonly silentMs: number;
 }
 
 /** The slots that share one concurrency. */

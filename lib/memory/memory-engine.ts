@@ -265,7 +265,11 @@ function processVerbs(verbs: Verbs): ProcessVerbs {
       verbs.run('register', () => processes.register(record, leaseMs, clock.now())),
     order: (process, order) => verbs.run('order', () => processes.order(process, order, clock.now())),
     unregister: (process) => verbs.run('unregister', () => processes.unregister(process)),
-    list: () => verbs.run('list', () => ({ records: processes.living(clock.now()), unreadable: [] })),
+    list: () =>
+      verbs.run('list', () => {
+        const now = clock.now();
+        return { records: processes.living(now), silent: processes.silent(now), unreadable: [] };
+      }),
     ofWorker: (worker) => verbs.run('ofWorker', () => processes.ofWorker(worker)),
     worksOn: (queues) => verbs.run('queues', () => queues.forEach((queue) => known.add(queue))),
     queues: () => verbs.run('queues', () => [...known]),

@@ -6,12 +6,14 @@ import {
   type StoredAction,
 } from '../contract/actions.js';
 import { RULES } from '../job/rules.js';
-import type {
-  LeadAnswer,
-  LeadCall,
-  ProcessOrder,
-  ProcessRecord,
-  Registration,
+import {
+  notReplaced,
+  type LeadAnswer,
+  type LeadCall,
+  type ProcessList,
+  type ProcessOrder,
+  type ProcessRecord,
+  type Registration,
 } from '../contract/process-verbs.js';
 import type { QueueEventBatch } from '../contract/engine.js';
 import { boundedWait, MemoryBells, type BoundedWait } from './memory-bells.js';
@@ -140,6 +142,17 @@ class ProcessBook {
   living(now: number): ProcessRecord[] {
     const living = [...this.entries.values()].filter(({ endsAt }) => endsAt > now);
     return living.map(({ record }) => structuredClone(record));
+  }
+
+  silent(now: number): ProcessList['silent'] {
+    const over = [...this.entries.values()].filter(
+      ({ endsAt }) => endsAt <= now && endsAt > now - RULES.rememberMs,
+    );
+    const silent = over.map(({ record, endsAt }) => ({
+      record: structuredClone(record),
+      silentMs: now - endsAt,
+    }));
+    return notReplaced(silent, this.living(now));
   }
 
   lead({ owner, leaseMs, state }: LeadCall, now: number): LeadAnswer {

@@ -8,7 +8,7 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
   const register = (id: string) => t.engine.processes.register(processRecord({ id }), 1_000);
 
   it('are listed as they registered, by every engine of the store, until they unregister', async () => {
-    expect(await t.engine.processes.list()).toEqual({ records: [], unreadable: [] });
+    expect(await t.engine.processes.list()).toEqual({ records: [], silent: [], unreadable: [] });
     await register('p1');
     await register('__proto__');
     const all = await t.engineWith().processes.list();
@@ -35,6 +35,37 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
     await register('p2');
     await t.advance(1);
     expect(await list()).toMatchObject([{ id: 'p2' }]);
+  });
+
+  it('are silent for ten minutes after their lease is over, unless they stop or another process has their place', async () => {
+    const silent = async () =>
+      (await t.engine.processes.list()).silent.map(({ record, silentMs }) => [record.id, silentMs]);
+    const registerAt = (id: string, pid: number) =>
+      t.engine.processes.register(processRecord({ id, pid }), 1_000);
+    await registerAt('p1', 11);
+    await registerAt('p2', 12);
+    await registerAt('p3', 13);
+    await t.advance(999);
+    expect(await silent()).toEqual([]);
+    await t.advance(1);
+    expect((await silent()).toSorted()).toEqual([
+      ['p1', 0],
+      ['p2', 0],
+      ['p3', 0],
+    ]);
+    await t.engine.processes.unregister('p2');
+    await registerAt('new', 13);
+    expect(await silent()).toEqual([['p1', 0]]);
+    await t.advance(599_999);
+    expect((await silent()).toSorted()).toEqual([
+      ['new', 598_999],
+      ['p1', 599_999],
+      ['p3', 599_999],
+    ]);
+    await t.advance(1);
+    expect(await silent()).toEqual([['new', 599_000]]);
+    await registerAt('p1', 11);
+    expect((await list()).map(({ id }) => id)).toEqual(['p1']);
   });
 
   it('are known by their workers for some minutes after they are gone', async () => {

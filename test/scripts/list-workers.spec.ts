@@ -11,13 +11,13 @@ const list = () => changingNothing(q, () => q.engine.processes.list());
 const register = (id: string) => q.engine.processes.register(processRecord({ id }), LEASE_MS);
 
 it('is empty without worker processes', async () => {
-  expect(await list()).toEqual({ records: [], unreadable: [] });
+  expect(await list()).toEqual({ records: [], silent: [], unreadable: [] });
 });
 
 it('returns the records of live processes unchanged', async () => {
   const record = processRecord({ id: 'p1', state: 'draining' });
   await q.engine.processes.register(record, LEASE_MS);
-  expect(await list()).toEqual({ records: [record], unreadable: [] });
+  expect(await list()).toEqual({ records: [record], silent: [], unreadable: [] });
 });
 
 it('leaves out processes that have not renewed within the lease', async () => {

@@ -15,11 +15,10 @@ export function WorkersPage() {
     <>
       <h1>Workers</h1>
       <p class="faint">
-        {plural(data.workers.length, 'process').replace('processs', 'processes')} of this prefix. One that
-        crashes disappears when its lease ends.
-        {data.maxReportMs > 0 &&
-          ` Its running jobs are those of its last report, at most ${span(data.maxReportMs)} old.`}
+        {plural(data.workers.length, 'process').replace('processs', 'processes')} of this prefix.
+        {data.maxReportMs > 0 && ` Running jobs are as last reported, at most ${span(data.maxReportMs)} ago.`}
       </p>
+      {data.silent.length > 0 && <Silent workers={data.silent} />}
       {data.workers.length === 0 ? (
         <Card>
           <Empty title="No worker processes.">
@@ -30,6 +29,30 @@ export function WorkersPage() {
         data.workers.map((worker) => <Process key={worker.id} worker={worker} view={data} series={series} />)
       )}
     </>
+  );
+}
+
+function Silent({ workers }: { workers: readonly WorkerView[] }) {
+  return (
+    <Card title="Silent processes">
+      <p class="faint">
+        They went silent in the last ten minutes: they were killed, hang, or do not reach Redis. Other workers
+        run their jobs.
+      </p>
+      <Table label="Silent processes" head={['Process', 'Silent for', 'Ran for', 'Queues', 'Version']}>
+        {workers.map(({ id, host, pid, silentMs = 0, startedAt, pools, versions }) => (
+          <tr key={id} data-row>
+            <th scope="row">
+              {host} · {pid}
+            </th>
+            <td class="num">{span(silentMs)}</td>
+            <td class="num">{span(Math.max(0, now.value - silentMs - startedAt))}</td>
+            <td class="text">{[...new Set(pools.flatMap(({ queues }) => queues))].join(', ')}</td>
+            <td class="text">{versions.godwit}</td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
   );
 }
 

@@ -4,7 +4,12 @@ import { checkServer, fieldsOf, nameOfServer } from '../../engine/wire/server-ch
 import { GodwitError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { fullPlaces, fullText, type FullPlace } from '../../inspect/full.js';
-import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
+import {
+  readEach,
+  type QueueInfo,
+  type SilentWorkerInfo,
+  type WorkerInfo,
+} from '../../inspect/queue-inspector.js';
 import {
   isPausedByAll,
   pausedSchedules,
@@ -87,7 +92,11 @@ async function examine(context: Context): Promise<Finding[]> {
 
 async function examineQueues(context: Context): Promise<Finding[]> {
   const { inspector, values } = context;
-  const [names, workers] = await Promise.all([inspector.namesOf(), inspector.workers()]);
+  const [names, workers, silent] = await Promise.all([
+    inspector.namesOf(),
+    inspector.workers(),
+    inspector.silentWorkers(),
+  ]);
   const findings = [await roundTrips(context), await clock(context)];
   if (names.length === 0)
     findings.push(warn('queues', `none with the prefix ${context.prefix}; check --prefix`));
@@ -109,7 +118,7 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   findings.push(...(await readEach(names, examineQueue, faults, 1)).flat());
   for (const [name, error] of faults)
     findings.push(fail(`queue ${name}`, `cannot be read: ${messageOf(error)}`));
-  findings.push(...sharedFindings(shared), ...workerFindings(workers));
+  findings.push(...sharedFindings(shared), ...workerFindings(workers), ...silent.map(silentFinding));
   return findings;
 }
 
@@ -263,6 +272,11 @@ function workerFindings(workers: readonly WorkerInfo[]): Finding[] {
       ...blocked,
     ];
   return blocked.length > 0 ? blocked : [ok('workers', `${workers.length} of version ${versions[0]}`)];
+}
+
+function silentFinding({ host, pid, silentMs }: SilentWorkerInfo): Finding {
+  const text = `${host}:${pid} has been silent for ${age(silentMs)}: it was killed, hangs, or does not reach Redis`;
+  return warn('workers', text);
 }
 
 async function leases({ inspector }: Context, queue: string): Promise<Finding[]> {

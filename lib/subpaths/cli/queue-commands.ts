@@ -1,6 +1,11 @@
 import { isBlocked, type ProcessOrder } from '../../contract/process-verbs.js';
 import { servingOf } from '../../inspect/serving.js';
-import { readEach, type QueueInfo, type WorkerInfo } from '../../inspect/queue-inspector.js';
+import {
+  readEach,
+  type QueueInfo,
+  type SilentWorkerInfo,
+  type WorkerInfo,
+} from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, given, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
@@ -93,13 +98,17 @@ const workers: Command = {
   async run({ inspector, words, print }) {
     const [queue] = words;
     if (queue !== undefined) await inspector.queues([queue]);
-    const all = await inspector.workers(queue === undefined ? {} : { queue });
+    const only = queue === undefined ? {} : { queue };
+    const living = await inspector.workers(only);
+    const all: (WorkerInfo | SilentWorkerInfo)[] = [...living, ...(await inspector.silentWorkers(only))];
     const rows = all.map((worker): Cell[] => {
       const { host, pid, versions, startedAt, pools, moreQueues = [] } = worker;
       return [
         host,
         pid,
-        stateOfProcess(worker),
+        'silentMs' in worker
+          ? { text: `silent ${age(worker.silentMs)}`, style: 'red' }
+          : stateOfProcess(worker),
         `${pools.reduce((sum, pool) => sum + pool.running, 0)}/${pools.reduce((sum, pool) => sum + pool.concurrency, 0)}`,
         age(Date.now() - startedAt.getTime()),
         versions.godwit,

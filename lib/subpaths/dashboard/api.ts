@@ -71,7 +71,7 @@ async function viewQueue(
 const overview: Route = async (call, parts): Promise<OverviewView> => {
   const all = await parts.queues();
   const names = await visibleOf(call, all);
-  const workers = await parts.inspector.workers();
+  const [workers, silent] = await Promise.all([parts.inspector.workers(), parts.inspector.silentWorkers()]);
   const faults = new Map<string, Error>();
   const read = async (name: string): Promise<QueueFacts> => {
     const [view, { now: at, due }, silent, slow] = await Promise.all([
@@ -97,7 +97,7 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
     now: parts.engine.now(),
     queues,
     unreadable: unreadableOf(faults),
-    attention: attentionOf(found, workers, limits, warnings, parts.maxOldestMs),
+    attention: attentionOf(found, { workers, silent }, limits, warnings, parts.maxOldestMs),
     processes: workers.length,
     slots: slotsOf(workers, new Set(names)),
   };
@@ -340,11 +340,17 @@ async function deadOf(queue: string, call: ApiCall, { engine, redactor, optionsO
 
 const workers: Route = async (call, parts): Promise<WorkersView> => {
   const names = new Set(await visible(call, parts));
-  const found = await parts.inspector.workers();
-  const shown = found.map((worker) => toWorkerView(worker, (queue) => names.has(queue)));
+  const view = (worker: WorkerInfo) => toWorkerView(worker, (queue) => names.has(queue));
+  const found = (await parts.inspector.workers()).map(view);
+  const silent = (await parts.inspector.silentWorkers()).map(view);
   // A process checks its jobs four times per lease, and its next heartbeat writes the result.
   const maxReportMs = Math.max(0, ...[...names].map((name) => parts.optionsOf(name).lease.leaseMs / 2));
-  return { now: parts.engine.now(), maxReportMs, workers: shown.filter((one) => one !== null) };
+  return {
+    now: parts.engine.now(),
+    maxReportMs,
+    workers: found.filter((one) => one !== null),
+    silent: silent.filter((one) => one !== null),
+  };
 };
 
 /** Gives an order to one process, for those of its queues that this person may see. Each needs the right. */

@@ -1,7 +1,7 @@
 import { isBlocked } from '../../contract/process-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import { counted, quoted, whose } from '../../job/text.js';
-import type { LimitsOfQueue, WorkerInfo } from '../../inspect/queue-inspector.js';
+import type { LimitsOfQueue, SilentWorkerInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { fullText, type FullPlace } from '../../inspect/full.js';
 import { pausedSchedules, unhandledNames, unhandledText, type UnhandledName } from '../../inspect/serving.js';
 import { span } from './time-text.js';
@@ -68,7 +68,10 @@ export interface QueueFacts {
 /** Problems that need attention, the worst first. */
 export function attentionOf(
   queues: readonly QueueFacts[],
-  workers: readonly WorkerInfo[],
+  {
+    workers,
+    silent,
+  }: { readonly workers: readonly WorkerInfo[]; readonly silent: readonly SilentWorkerInfo[] },
   limits: readonly LimitsOfQueue[],
   warnings: readonly { readonly message: string }[],
   maxOldestMs: number,
@@ -86,6 +89,12 @@ export function attentionOf(
       level: 'warn',
       page: 'workers',
       text: `The event loop of ${host} · ${pid} was blocked for ${timeOf(blockedMs)} in the last minute.`,
+    });
+  for (const { host, pid, silentMs } of silent.filter(isShown))
+    found.push({
+      level: 'warn',
+      page: 'workers',
+      text: `${host} · ${pid} has been silent for ${timeOf(silentMs)}: it was killed, hangs, or does not reach Redis.`,
     });
   const versions = [...new Set(workers.map(({ versions }) => versions.godwit))];
   if (versions.length > 1)

@@ -3,7 +3,7 @@ import type { BulkAct } from '../../contract/bulk-act-verbs.js';
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { DayStats, NameStats, StatsCounts } from '../../contract/stats.js';
 import type { QueueAction } from '../../contract/actions.js';
-import type { QueueInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
+import type { QueueInfo, SilentWorkerInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { pausedPlace, servingOf } from '../../inspect/serving.js';
 import { decodeBody, type DecodedBody } from '../../job/job-record.js';
 import { scheduleOf } from '../../job/job-id.js';
@@ -230,7 +230,10 @@ export interface DeadView {
   readonly unreadable: Unreadable;
 }
 
-export type WorkerView = Omit<WorkerInfo, 'startedAt' | 'pools'> & {
+export type WorkerView = Omit<
+  WorkerInfo & Partial<Pick<SilentWorkerInfo, 'silentMs'>>,
+  'startedAt' | 'pools'
+> & {
   readonly startedAt: number;
   readonly pools: readonly (Omit<WorkerInfo['pools'][number], 'jobs'> & {
     readonly jobs: readonly { queue: string; id: string; name: string; attempt: number; since: number }[];
@@ -242,6 +245,8 @@ export interface WorkersView {
   /** Maximum age of the report of a process, in ms. */
   readonly maxReportMs: number;
   readonly workers: readonly WorkerView[];
+  /** Those that went silent in the last 10 minutes. */
+  readonly silent: readonly WorkerView[];
 }
 
 export interface ActionsView {

@@ -29,4 +29,4 @@ Module({
   providers: [Hanging],
 })(App);
 
-void NestFactory.createApplicationContext(App, { logger: false });
+void NestFactory.createApplicationContext(App, { logger: false }).then((app) => app.enableShutdownHooks());
