@@ -73,7 +73,7 @@ describe('wrong arguments: usage and code 2', () => {
     ['an unknown short option', ['dispatch', '-x'], 'unknown option -x'],
     ['an option that is no text', ['queues', '--a\nb'], 'unknown option --a\\u000ab'],
     ['an argument', ['dispatch', 'now'], 'unexpected argument "now"'],
-    ['no argument', ['jobs'], 'an argument is missing: godwit jobs <queue>'],
+    ['no argument', ['jobs'], 'an argument is missing: godwit jobs <queue> [state]'],
     ['an argument too few', ['add', 'q'], 'an argument is missing: godwit add <queue> <name>'],
     ['no shell', ['completion'], 'completion: name a shell: bash, zsh or fish'],
     ['an option without its value', ['dispatch', '-n'], '-n needs a value'],

@@ -242,6 +242,8 @@ describe('acts on jobs', () => {
       'no dead jobs match\n',
     );
     expect(await json('dead', 'work', 'retry', '--where', 'i=1', '--dry-run')).toMatchObject({ count: 1 });
+    expect(await json('jobs', 'work', 'dead')).toEqual(await json('jobs', 'work', '--state', 'dead'));
+    expect(await run('jobs', 'work', 'dead', '--state', 'dead')).toMatchObject({ code: 2 });
     expect(await json('jobs', 'work', '--state', 'dead', '--where', 'i=2')).toMatchObject({
       jobs: [{ data: { i: 2 } }],
     });

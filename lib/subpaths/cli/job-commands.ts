@@ -60,9 +60,9 @@ const MOST_LISTED = 5_000;
 
 const jobs: Command = {
   name: 'jobs',
-  usage: '<queue>',
+  usage: '<queue> [state]',
   about: 'lists the jobs of one state, in their order',
-  words: [1, 1],
+  words: [1, 2],
   options: {
     state: {
       type: 'string',
@@ -74,9 +74,12 @@ const jobs: Command = {
   },
   async run(context) {
     const { inspector, words, values, print } = context;
-    await inspector.queues(words);
-    const state = (values['state'] ?? 'waiting') as JobState;
-    const page = await jobsOf(inspector, words[0]!, {
+    const [queue, word] = words;
+    await inspector.queues([queue!]);
+    if (word !== undefined && values['state'] !== undefined)
+      throw new UsageError('give the state once: as a word or as --state', '');
+    const state = (word ?? values['state'] ?? 'waiting') as JobState;
+    const page = await jobsOf(inspector, queue!, {
       state,
       limit: numberOf(context, 'limit', 50),
       data: print.isJson,
