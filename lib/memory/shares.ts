@@ -10,6 +10,8 @@ interface Share {
   seq: number;
   granted: number;
   waits: boolean;
+  /** Until when its places count after their lease is over. */
+  doubt?: number | undefined;
 }
 
 /** The rules of the limits, and how much of them is used. */
@@ -45,7 +47,7 @@ export class ShareBook {
     let opensInMs = 0;
     const takes = call.limits.map((limit) => {
       const rule = inside.rule(`s:${limit}`);
-      const all = this.living(limit, now);
+      const all = this.living(limit, now, leaseMs / 2);
       const mine = this.shareOf(all, queue, call.worker);
       this.shares.set(limit, all);
       if (want > 0 && mine.seq === seq) known = mine.granted;
@@ -78,6 +80,7 @@ export class ShareBook {
         inside.setUse(`s:${limit}`, useCharged(rule, use, now, counted, kept, grantedAt));
       if (seq >= mine.seq) mine.count = running + (kept === null ? granted : 0);
       mine.till = now + leaseMs;
+      mine.doubt = undefined;
       if (unused) this.stopWaiting(limit, all, mine);
       if (places < want) {
         mine.waits = true;
@@ -90,8 +93,11 @@ export class ShareBook {
     return { granted, grantedAt: countedAt, opensInMs: opensInMs > 0 ? Math.ceil(opensInMs) : null, woken };
   }
 
-  private living(limit: string, now: number): Share[] {
-    return (this.shares.get(limit) ?? []).filter(({ till }) => till > now);
+  private living(limit: string, now: number, doubtMs?: number): Share[] {
+    const all = this.shares.get(limit) ?? [];
+    for (const share of all)
+      if (doubtMs !== undefined && share.till <= now && share.count > 0) share.doubt ??= now + doubtMs;
+    return all.filter(({ till, doubt = 0 }) => Math.max(till, doubt) > now);
   }
 
   private stopWaiting(limit: string, all: readonly Share[], mine: Share): void {

@@ -172,7 +172,23 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect((await ask({ seq: 2 })).woken.toSorted()).toEqual([OTHER, QUEUE].toSorted());
   });
 
-  it('free the places of a worker that is gone once its lease is over, and count one that renews it', async () => {
+  it('are not passed although Redis was away for longer than a lease: a living worker keeps its places', async () => {
+    await set('api', { concurrency: 2 });
+    expect(await ask({ want: 1, worker: 'dead' })).toMatchObject({ granted: 1 });
+    expect(await ask({ want: 1, worker: 'alive' })).toMatchObject({ granted: 1 });
+    await t.advance(5 * LEASE_MS);
+    expect(await ask({ want: 2 }, OTHER)).toMatchObject({ granted: 0 });
+    await ask({ running: 1, worker: 'alive' });
+    await t.advance(LEASE_MS / 2 - 1);
+    expect(await ask({ want: 2, seq: 2 }, OTHER)).toMatchObject({ granted: 0 });
+    expect(await t.engine.limits.shared(QUEUE)).toMatchObject([{ running: 2 }]);
+    await t.advance(1);
+    expect(await ask({ want: 2, seq: 3 }, OTHER)).toMatchObject({ granted: 1 });
+    await t.advance(LEASE_MS / 2);
+    expect(await ask({ want: 2, seq: 4, running: 1 }, OTHER)).toMatchObject({ granted: 0 });
+  });
+
+  it('free the places of a worker that is gone half a lease after its lease is over, and count one that renews it', async () => {
     await set('api', { concurrency: 2 });
     expect(await ask({ want: 1, worker: 'dead' })).toMatchObject({ granted: 1 });
     expect(await ask({ want: 1, worker: 'alive' })).toMatchObject({ granted: 1 });
@@ -180,7 +196,11 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     await ask({ seq: 0, running: 1, worker: 'alive' });
     expect(await ask({ want: 2 }, OTHER)).toMatchObject({ granted: 0 });
     await t.advance(1);
-    expect(await ask({ want: 2, seq: 2 }, OTHER)).toMatchObject({ granted: 1 });
+    expect(await ask({ want: 2, seq: 2 }, OTHER)).toMatchObject({ granted: 0 });
+    await t.advance(LEASE_MS / 2 - 1);
+    expect(await ask({ want: 2, seq: 3 }, OTHER)).toMatchObject({ granted: 0 });
+    await t.advance(1);
+    expect(await ask({ want: 2, seq: 4 }, OTHER)).toMatchObject({ granted: 1 });
   });
 
   it('keep the places of a grant if an earlier call arrives late, which then only renews the lease', async () => {

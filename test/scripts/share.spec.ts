@@ -9,7 +9,7 @@ const call = { limits: ['api'], worker: 'w', seq: 1, running: 0, want: 2, kept: 
 
 it('keeps one entry for each worker, and drops expired ones', async () => {
   await q.engine.limits.set(QUEUE, 's:api', 'code', { concurrency: 9 });
-  await q.engine.limits.share(QUEUE, { ...call, worker: 'gone', leaseMs: 0 });
+  await q.engine.limits.share(QUEUE, { ...call, worker: 'gone', want: 0, leaseMs: 0 });
   await q.engine.limits.share(QUEUE, call);
   await q.engine.limits.share('other', { ...call, want: 1 });
   const { shares } = new QueueKeys(q.redis.prefix, '').fixed;

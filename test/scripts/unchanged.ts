@@ -38,7 +38,11 @@ export function without(all: Dump, ...kinds: string[]): Dump {
 export async function changingNothing<T>(q: TestQueue, act: () => Promise<T>): Promise<T> {
   const before = await q.dump();
   const answer = await act();
-  expect(await q.dump()).toEqual(before);
+  const after = await q.dump();
+  // On a slow machine a key may expire meanwhile.
+  const isOver = ([key, { expiresAt }]: [string, Dump[string]]) =>
+    !(key in after) && expiresAt >= 0 && expiresAt <= Date.now();
+  expect(after).toEqual(Object.fromEntries(Object.entries(before).filter((entry) => !isOver(entry))));
   return answer;
 }
 

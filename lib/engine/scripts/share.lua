@@ -9,7 +9,7 @@ local takes, granted, opens_in, known = {}, arg_want, 0, nil
 for i = limits_first, limits_last do
   local field = 's:' .. ARGV[i]
   local rule, state = limits_in(redis.call('HGET', key_limits, field)), redis.call('HGET', key_limitStates, field)
-  local rows, running = shares_in(redis.call('HGET', key_shares, ARGV[i]), now)
+  local rows, running = shares_in(redis.call('HGET', key_shares, ARGV[i]), now, arg_leaseMs / 2)
   local mine
   for _, row in ipairs(rows) do
     if row.queue == arg_queue and row.worker == arg_worker then mine = row end
@@ -43,7 +43,7 @@ for _, take in ipairs(takes) do
   end
   -- A late call must not take back what a later one was granted.
   if seq >= mine.seq then mine.count = arg_running + (arg_keep < 0 and granted or 0) end
-  mine.till = now + arg_leaseMs
+  mine.till, mine.doubt = now + arg_leaseMs, nil
   if arg_unused == 1 then stop_waiting(take.limit, take.rows, mine) end
   if take.places < arg_want then
     wait_for_share(take.limit, mine)

@@ -1,15 +1,19 @@
--- `shares` has, for each shared limit, one text line per worker that has places of it: `queue worker until count seq granted`, and
--- ` w` if the worker waits for a place. A text line counts until its time `until`, so the places of a dead worker become free then.
+-- `shares` has, for each shared limit, one text line per worker that has places of it: `queue worker until count seq granted`, ` w` if
+-- the worker waits for a place, and ` d` with a time while its places are in doubt. A text line counts until its time `until`. If Redis
+-- was not running, the places of all workers look over at once. So places are in doubt first: they count for `doubt_ms` more, in which
+-- a living worker renews them.
 -- `w:<limit>` has the queues of the workers that wait.
 
--- The rows of a limit that still count, and the sum of their places.
-local function shares_in(text, now)
+-- The rows of a limit that still count, and the sum of their places. Without `doubt_ms` no places are put in doubt.
+local function shares_in(text, now, doubt_ms)
   local rows, running = {}, 0
-  for queue, worker, till, count, seq, granted, waits in string.gmatch(text or '', '(%S+) (%S+) (%d+) (%d+) (%d+) (%-?%d+)( ?w?)') do
-    if tonumber(till) > now then
-      rows[#rows + 1] = { queue = queue, worker = worker, till = tonumber(till), count = tonumber(count), seq = tonumber(seq),
-        granted = tonumber(granted), waits = waits == ' w' }
-      running = running + rows[#rows].count
+  for queue, worker, till, count, seq, granted, waits, doubt in
+    string.gmatch(text or '', '(%S+) (%S+) (%d+) (%d+) (%d+) (%-?%d+)( ?w?) ?d?(%d*)') do
+    local row = { queue = queue, worker = worker, till = tonumber(till), count = tonumber(count), seq = tonumber(seq),
+      granted = tonumber(granted), waits = waits == ' w', doubt = tonumber(doubt) }
+    if row.till <= now and row.count > 0 and doubt_ms then row.doubt = row.doubt or now + doubt_ms end
+    if math.max(row.till, row.doubt or 0) > now then
+      rows[#rows + 1], running = row, running + row.count
     end
   end
   return rows, running
@@ -18,8 +22,8 @@ end
 local function put_shares(limit, rows)
   local lines = {}
   for i, row in ipairs(rows) do
-    lines[i] = string.format('%s %s %.0f %.0f %.0f %.0f%s', row.queue, row.worker, row.till, row.count, row.seq, row.granted,
-      row.waits and ' w' or '')
+    lines[i] = string.format('%s %s %.0f %.0f %.0f %.0f%s%s', row.queue, row.worker, row.till, row.count, row.seq, row.granted,
+      row.waits and ' w' or '', row.doubt and string.format(' d%.0f', row.doubt) or '')
   end
   redis.call('HSET', key_shares, limit, table.concat(lines, '\n'))
 end
