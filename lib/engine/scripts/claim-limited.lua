@@ -82,9 +82,7 @@ local function sort_arrivals()
   while seen < #ids and bytes < arg_maxBytes do
     seen = seen + 1
     local id = ids[seen]
-    if scores[seen] and not must_wait(scores[seen]) then
-      stay[#stay + 1] = id
-    else
+    if scores[seen] and not must_wait(scores[seen]) then stay[#stay + 1] = id else
       if scores[seen] then first[#first + 1], first[id] = id, true end
       local body = body_of(id)
       bytes, moved[#moved + 1], names[#names + 1] = bytes + (body and #body or 0), id, line_of(body)
@@ -161,8 +159,8 @@ local function take_aged(line, count)
     line.heads = {}
     for i, number in ipairs(line.numbers) do
       local low, high = range_of(number)
-      local ids_of_priority = redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', 0, want)
-      line.heads[i] = move_on({ ids = ids_of_priority, at = 0, lead = tonumber(next_priority() or 0) * queue.aging.every / queue.aging.by })
+      line.heads[i] = move_on({ ids = redis.call('ZRANGE', key_grouped, low, high, 'BYSCORE', 'LIMIT', 0, want), at = 0,
+        lead = tonumber(next_priority() or 0) * queue.aging.every / queue.aging.by })
     end
   end
   for _ = 1, count do
@@ -326,14 +324,9 @@ for i = 1, math.min(#ids, #bodies) do
       -- The probe jobs of a breaker are counted, whatever they cost.
       used = used + (queue.rate and cost or 1)
       if line then line.count, line.used = line.count + 1, line.used + (line.rule.rate and cost or 1) end
-      if line and line.most < math.huge then
-        slots[#slots + 1], slots[#slots + 2] = line.text .. keeps_slot(line.rule), id
-      elseif queue.concurrency then
-        slots[#slots + 1], slots[#slots + 2] = '0', id
-      end
-    else
-      broken[#broken + 1] = id
-    end
+      local slot = line and line.most < math.huge and line.text .. keeps_slot(line.rule) or queue.concurrency and '0'
+      if slot then slots[#slots + 1], slots[#slots + 2] = slot, id end
+    else broken[#broken + 1] = id end
   end
 end
 for key, some in pairs(leaving_from) do

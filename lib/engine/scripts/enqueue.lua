@@ -17,7 +17,7 @@ if plain_first <= plain_last or head_first <= head_last then check_types(key_wai
 if ranked_first <= ranked_last then check_types(key_prioritized) end
 if priorities_first <= priorities_last then check_types(key_priorities) end
 if grouped_first <= grouped_last then check_types(key_meta, key_grouped, key_lines, key_lineStates, key_ready, key_limits) end
-local has_slots = arg_onFull == 'dropOldest' and redis.call('ZCARD', key_slots) > 0
+local has_slots = false
 local rung = redis.call('ZSCORE', key_doorbell, 'work')
 local earliest = later_first <= later_last and first_due() or math.huge
 
@@ -45,10 +45,8 @@ local state_of = {}
 local function find_state(id, body)
   if redis.call('ZSCORE', key_dead, id) then return 'dead' end
   local kept_until = redis.call('ZSCORE', key_completed, id)
-  if kept_until then
-    local state = kept_state(kept_until, now) or 'gone'
-    return state == 'completed' and is_awaited(id, body, now) and 'awaited' or state
-  end
+  local state = kept_until and (kept_state(kept_until, now) or 'gone')
+  if state then return state == 'completed' and is_awaited(id, body, now) and 'awaited' or state end
   if redis.call('ZSCORE', key_delayed, id) then return 'delayed' end
   if redis.call('ZSCORE', key_prioritized, id) or redis.call('ZSCORE', key_grouped, id) then return 'waiting' end
   for i = more_first, more_last do if redis.call('SISMEMBER', KEYS[i], id) == 1 then return 'active' end end
@@ -57,7 +55,6 @@ end
 
 -- For new jobs with a key, by id: the row of the key, with its holder.
 local keyed, in_line = {}, false
-local replaced, replaced_names = {}, {}
 for i = unique_first, unique_last, 9 do
   local row = row_of(ARGV[i + 1])
   row.ms, row.states, row.on = tonumber(ARGV[i + 2]), ' ' .. ARGV[i + 3] .. ' ', ARGV[i + 4]
@@ -71,7 +68,7 @@ end
 if unique_first <= unique_last then
   check_types(key_unique, key_meta, key_wait, key_prioritized, key_delayed, key_priorities, key_attempts, key_dead, key_completed)
 end
-if any_there then
+if any_there or arg_onFull == 'dropOldest' then
   has_slots = (tonumber(redis.pcall('ZCARD', key_slots)) or 0) > 0
   check_types(key_dead, key_completed, key_suspects, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
   for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { later, later_there },
@@ -122,9 +119,7 @@ local function full_group()
   local sizes, names, need_no_room = {}, {}, {}
   for i, id in ipairs(grouped) do
     local name = ARGV[grouped_first + 4 * i - 2]
-    if is_duplicate(id, grouped_there[i]) then
-      need_no_room[#need_no_room + 1] = id
-    else
+    if is_duplicate(id, grouped_there[i]) then need_no_room[#need_no_room + 1] = id else
       if not sizes[name] then names[#names + 1] = name end
       sizes[name] = (sizes[name] or 0) + 1
     end
@@ -148,10 +143,7 @@ if full then return full end
 -- their keys are checked first.
 if arg_maxWaiting > 0 then
   check_types(key_wait, key_suspects, key_prioritized, key_grouped, key_meta)
-  if arg_onFull == 'dropOldest' then
-    check_types(key_dead, key_completed, key_results, key_attempts, key_stalls, key_failures, key_progress, key_logs)
-    check_bodies()
-  end
+  if arg_onFull == 'dropOldest' then check_bodies() end
   local new, waiting, need_no_room = 0, count_waiting(), {}
   for _, list in ipairs({ { plain, plain_there }, { head, head_there }, { ranked, ranked_there }, { grouped, grouped_there } }) do
     for i, id in ipairs(list[1]) do
@@ -164,7 +156,7 @@ if arg_maxWaiting > 0 then
   end
 end
 
-local sooner, is_new_work, updated = false, false, {}
+local sooner, is_new_work, updated, replaced, replaced_names = false, false, {}, {}, {}
 
 local function refuse(id, state, row, is_changed)
   local by = row and '\t' .. row.holder .. '\t' .. (is_changed and '1' or '') .. (row.size and '+' .. row.size or '') or ''
@@ -233,8 +225,7 @@ local function is_key_free(id, body, priority)
     return false
   end
   if row.on == 'debounce' then
-    local due = now + row.delay
-    if row.longest > 0 then due = math.max(now, math.min(due, row.since + row.longest)) end
+    local due = row.longest > 0 and math.max(now, math.min(now + row.delay, row.since + row.longest)) or now + row.delay
     sooner = sooner or due < earliest
     delay_until(string.format('%.0f', due), row.holder, 0, { own = {}, made = {} })
     change_priority(row.holder, priority)
@@ -336,11 +327,7 @@ for _, job in ipairs(collectors) do
   if job.is_grown and not job.is_new then updated[#updated + 1] = job.id end
   -- A new job with one item is stored already.
   local is_changed = job.is_grown or job.is_over
-  if is_changed and store_collected(job) then
-    is_new_work = true
-  elseif is_changed and job.till < earliest then
-    sooner = true
-  end
+  if is_changed and store_collected(job) then is_new_work = true elseif is_changed and job.till < earliest then sooner = true end
 end
 
 if sooner then ring_sooner() elseif not rung and (is_new_work or #plain + #head + #ranked + #grouped > 0) then ring() end
@@ -357,11 +344,12 @@ local function drop_oldest(count)
   for _, id in ipairs(replaced) do is_new[id], stays[id] = nil, true end
   local over = take_oldest(count, is_new, function(id) return stays[id] or group_of(body_of(id) or '') ~= nil end)
   -- Jobs of groups stay, but a new one is not added if there is no room for it.
-  local refused = {}
   for _, id in ipairs(grouped) do
-    if #over < count and not stays[id] then over[#over + 1], refused[#refused + 1], is_new[id] = id, id, true end
+    if #over < count and not stays[id] then
+      over[#over + 1], is_new[id] = id, true
+      leave_ranked(key_grouped, { id })
+    end
   end
-  if #refused > 0 then leave_ranked(key_grouped, refused) end
   if #over == 0 then return end
   note_full(arg_maxWaiting, arg_onFull, now)
   for _, id in ipairs(over) do

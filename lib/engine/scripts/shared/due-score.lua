@@ -8,10 +8,8 @@ local function due_score(id, due, seen)
     seen.made[due] = true
     return due
   end
-  local ms, score = tonumber(due), seen.own[due]
-  if score then
-    score = score + 1 / 2048
-  else
+  local ms, score = tonumber(due), seen.own[due] and seen.own[due] + 1 / 2048
+  if not score then
     score = seen.made[due] and ms + 1 / 2048 or ms
     repeat
       local first, behind = string.format('%.0f', ms), string.format('(%.0f', ms + 1)

@@ -116,9 +116,8 @@ end
 -- Whether a call waits for the end of this completed job, and it ended so recently that the call may not have read its result.
 -- `body` is the body of the job.
 local function is_awaited(id, body, now)
-  if not options_of(body).awaited then return false end
-  local ended_at = tonumber(string.match(redis.call('HGET', key_results, id) or '', '^(%d+)\n'))
-  return ended_at ~= nil and now - ended_at < rule_awaitedMs
+  local ended_at = options_of(body).awaited and tonumber(string.match(redis.call('HGET', key_results, id) or '', '^(%d+)\n'))
+  return ended_at and now - ended_at < rule_awaitedMs
 end
 
 -- Deletes the records of ended jobs whose ids a new job takes. The new job replaces the body.

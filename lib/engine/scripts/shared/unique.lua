@@ -11,8 +11,7 @@ local function row_of(digest)
 end
 
 local function put_row(digest, holder, till, since, next_id)
-  local times = string.format('%.0f\n%.0f', till, since)
-  redis.call('HSET', key_unique, digest, holder .. '\n' .. times .. '\n' .. next_id)
+  redis.call('HSET', key_unique, digest, holder .. string.format('\n%.0f\n%.0f\n', till, since) .. next_id)
 end
 
 -- The body of a job if the job has this key, otherwise nil.
