@@ -117,6 +117,19 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       expect((await take(9, 'other')).ids).toEqual(['a.1']);
     });
 
+    it('wake a worker if another dead job takes the place of the one that holds the others back', async () => {
+      await set('g', { order: 'strict', onDead: 'block' }, 'code');
+      await t.add(...some('a', 2));
+      await take(9);
+      await die();
+      await t.add(...some('b', 1));
+      expect((await take(9)).ids).toEqual(['b.0']);
+      while (await wasRung());
+      await t.exchanged({ settled: [dead('b.0')] }, t.engineWith({ deadMax: 1 }));
+      expect(await wasRung()).toBe(true);
+      expect((await take(9, 'other')).ids).toEqual(['a.1']);
+    });
+
     it('wake a worker if the lost job is dead and does not stop them', async () => {
       await set('g', { order: 'strict' }, 'code');
       await t.add(...some('a', 2));

@@ -122,6 +122,6 @@ local function settle(completed_ids, places, traces, day, events, now)
   if names_last > names_first then tally_settled_names(completed_ids, batch, day) end
   say_settled(batch, events)
   finish_cancelled(cancelled, 1, events, traces, now)
-  if batch.died > 0 then trim_dead(events, now) end
+  if batch.died > 0 and select(2, trim_dead(events, now)) then traces.has_freed = true end
   return batch
 end
