@@ -99,6 +99,17 @@ describe('a worker that may be alive', () => {
     expect(againInMs).toBeLessThanOrEqual(20_000);
   });
 
+  it('has a record that expires, also if the mark is all that is left of it', async () => {
+    await q.hold('a');
+    await q.admin.zadd(q.key('workers'), 1, WORKER);
+    await q.admin.del(q.key('worker'));
+    expect(await again()).toMatchObject({ kind: 'doubted' });
+    expect(await q.hash('worker')).toEqual({ doubt: expect.stringMatching(/^1 /) });
+    const left = await q.admin.pttl(q.key('worker'));
+    expect(left).toBeGreaterThan(590_000);
+    expect(left).toBeLessThanOrEqual(600_000);
+  });
+
   it('is no longer in doubt when it has renewed in between', async () => {
     await q.hold('a');
     await q.admin.zadd(q.key('workers'), 1, WORKER);
@@ -152,7 +163,8 @@ describe('the jobs that it held', () => {
     });
     expect(await q.list('wait')).toEqual(['a', 'b', 'c', 'next']);
     expect(await q.hash('stalls')).toEqual({ a: '1', b: '1', c: '1' });
-    expect(await q.admin.exists(q.key('attempts'), q.key('active'), q.key('workers'))).toBe(0);
+    const gone = ['attempts', 'active', 'worker', 'workers'] as const;
+    expect(await q.admin.exists(...gone.map((kind) => q.key(kind)))).toBe(0);
   });
 
   it('are suspects from the second stall on', async () => {
