@@ -186,6 +186,7 @@ describe('an id that no client can name', () => {
     wait: (id) => q.admin.rpush(q.key('wait'), id, id),
     suspects: (id) => q.admin.rpush(q.key('suspects'), id),
     prioritized: (id) => q.admin.zadd(q.key('prioritized'), 1, id),
+    grouped: (id) => q.admin.zadd(q.key('grouped'), 1, id),
     delayed: (id) => q.admin.zadd(q.key('delayed'), 1, id),
     dead: (id) => q.admin.zadd(q.key('dead'), 1_700_000_000_000, id),
     completed: async (id) => q.admin.zadd(q.key('completed'), (await q.now()) + 60_000, id),
@@ -285,6 +286,7 @@ describe('a job in two places', () => {
     suspects: (id) => q.admin.rpush(q.key('suspects'), id),
     wait: (id) => q.admin.rpush(q.key('wait'), id),
     prioritized: (id) => q.admin.zadd(q.key('prioritized'), 1, id),
+    grouped: (id) => q.admin.zadd(q.key('grouped'), 1, id),
     delayed: (id) => q.admin.zadd(q.key('delayed'), 1, id),
   };
   const order = Object.keys(put);
@@ -295,7 +297,12 @@ describe('a job in two places', () => {
     await put[second]?.('x');
     await q.admin.hset(q.key('jobs'), 'x', job('x').body);
     expect(await repaired()).toEqual(['kept-one x']);
-    const at: Record<string, string> = { suspects: 'waiting', wait: 'waiting', prioritized: 'waiting' };
+    const at: Record<string, string> = {
+      suspects: 'waiting',
+      wait: 'waiting',
+      prioritized: 'waiting',
+      grouped: 'waiting',
+    };
     expect(await stateOf('x')).toBe(at[first] ?? first);
     const key = first === 'active' ? `active:${WORKER}` : first;
     expect(JSON.stringify((await q.dump())[key])).toContain('"x"');
