@@ -30,9 +30,12 @@ const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
 };
 /** Specs of both engines that test what another script decides. */
 const OF_OTHERS: Readonly<Record<string, readonly string[]>> = {
+  enqueue: ['adding', 'unique', 'lines', 'limits'],
   page: ['lists'],
   'shared/by-name': ['settling'],
   'shared/full': ['adding'],
+  'shared/ending': ['kept-cancelled', 'adding', 'groups-again'],
+  'shared/line': ['adding', 'unique'],
   'shared/walk': ['lists'],
 };
 const ofBothEngines = (names: readonly string[]) => names.map((name) => `../conformance/${name}`);
@@ -50,8 +53,8 @@ function specsOf(id: string): readonly string[] {
   }
   const scripts = allScripts().flatMap(({ name, text }) => (patch(name, text) === text ? [] : [name]));
   const isOwn = (spec: string) => scripts.some((name) => spec === name || spec.startsWith(`${name}-`));
-  const more = [...ofBothEngines(OF_OTHERS[file] ?? []), ...MORE.filter((spec) => !isOwn(spec))];
-  return [...ALL.filter(isOwn), ...more];
+  const ofOthers = ofBothEngines(OF_OTHERS[file] ?? []);
+  return [...ofOthers, ...ALL.filter(isOwn), ...MORE.filter((spec) => !isOwn(spec))];
 }
 
 const asked = MUTATION_ONLY === '' ? null : MUTATION_ONLY.split(',');

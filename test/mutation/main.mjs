@@ -18,8 +18,14 @@ const RESULTS = join(HERE, 'results.tsv');
 const MIN_SCORE = 95;
 
 const only = process.argv.slice(2);
-/** A process loads the specs once for each of its mutants, so it gets a hundred of them at most. */
-const SHARES = CHILDREN * (only.length > 0 ? 3 * only.length : 10);
+const files = only.filter((name) => !name.includes(':'));
+/**
+ * A process loads the specs once for each of its mutants, so it gets a hundred of them at most. It also tries the scripts without a
+ * mistake, which takes minutes, so single mutants share one.
+ */
+const SHARES =
+  CHILDREN *
+  (only.length > 0 ? 3 * files.length + Math.ceil((only.length - files.length) / (50 * CHILDREN)) : 10);
 const children = new Set();
 const temp = mkdtempSync(join(tmpdir(), 'godwit-mutation-'));
 process.on('exit', () => {
@@ -137,7 +143,7 @@ const reasons = JSON.parse(readFileSync(join(HERE, 'survivors.json'), 'utf8'));
 const unexplained = survivors.filter((mutant) => !(mutant.key in reasons));
 for (const mutant of unexplained) console.log(`no reason is given for ${JSON.stringify(mutant.key)}`);
 // Single mutants say nothing about a file.
-if (!only.some((name) => name.includes(':'))) writeFileSync(RESULTS, table(mutants));
+if (files.length === only.length) writeFileSync(RESULTS, table(mutants));
 const killed = mutants.length - survivors.length;
 const score = (100 * killed) / mutants.length;
 console.log(
