@@ -167,6 +167,14 @@ describe.each(ENGINES)('settling on %s', (kind) => {
     expect(await t.claim()).toEqual(['line', 'first', 'low', 'lowLater']);
   });
 
+  it('counts an attempt of those jobs of a batch that failed, and not of those that snoozed', async () => {
+    const ids = ['a', 'b', 'c', 'd'];
+    await t.hold(...ids);
+    await t.settle(snoozed('a', 700), retried('b', { delayMs: 700 }), snoozed('c', 700), dead('d'));
+    expect(await Promise.all(ids.map(get))).toMatchObject([0, 1, 0, 1].map((failed) => ({ failed })));
+    expect((await t.engine.admin.stats(QUEUE, 1)).total).toMatchObject({ failed: 2, dead: 1 });
+  });
+
   describe('is fenced', () => {
     it('by what the worker holds: others come back as lost, and stay as they are', async () => {
       await t.hold('a', 'b');
@@ -187,8 +195,11 @@ describe.each(ENGINES)('settling on %s', (kind) => {
       await t.hold('a', 'b');
       expect((await t.settle(retried('a'), dead('a'), completed('b'), completed('b'))).lost).toEqual(['a']);
       expect(await get('a')).toMatchObject({ state: 'waiting' });
+      await t.hold('c');
+      expect((await t.settle(kept('c', 60_000, '1'), kept('c', 60_000, '2'))).lost).toEqual(['c']);
+      expect(await get('c')).toMatchObject({ state: 'completed', result: '1' });
       expect((await t.engine.admin.stats(QUEUE, 1)).total).toMatchObject({
-        processed: 1,
+        processed: 2,
         failed: 1,
         dead: 0,
       });

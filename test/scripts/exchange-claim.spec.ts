@@ -203,6 +203,13 @@ describe('the bell', () => {
     expect(await q.wasRung()).toBe(true);
   });
 
+  it('does not ring if the worker claims all jobs that it releases', async () => {
+    await q.hold('a', 'b');
+    while (await q.wasRung());
+    await q.exchange({ settled: [released('a'), released('b')], want: 2 });
+    expect(await q.wasRung()).toBe(false);
+  });
+
   it('rings for two other workers if a retry is due before all others, and for none if it is not', async () => {
     const wokenBy = async (delayMs: number) => {
       await q.hold(`in ${delayMs}`);
