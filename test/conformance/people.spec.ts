@@ -164,11 +164,14 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       ['dead', (id: string) => dead(id)],
       ['released', (id: string) => released(id)],
     ] as const)('what runs: once it is %s it ends, and the first reason counts', async (_, outcome) => {
-      await t.hold('a');
+      await t.hold('a', 'other');
       expect(await t.engine.admin.cancel(QUEUE, 'a', 'first')).toBe('signalled');
       expect(await t.engine.admin.cancel(QUEUE, 'a', 'second')).toBe('signalled');
       expect(await get('a')).toMatchObject({ state: 'active' });
-      expect(await t.settle(outcome('a'))).toMatchObject({ lost: [], held: 0 });
+      const from = await t.engine.lastEvent(QUEUE);
+      expect(await t.settle(outcome('a'), completed('other'))).toMatchObject({ lost: [], held: 0 });
+      const said = (await t.events(from)).map(({ type, id }) => `${type} ${id}`);
+      expect(said.toSorted()).toEqual(['cancelled a', 'completed other']);
       expect(await get('a')).toBeNull();
       expect(await t.engine.admin.cancelled(QUEUE, 'a')).toMatchObject({ reason: 'first' });
       const { total } = await t.engine.admin.stats(QUEUE, 1);
