@@ -38,32 +38,26 @@ describe.each(ENGINES)('processes (%s)', (kind) => {
   });
 
   it('are silent for ten minutes after their lease is over, unless they stop or another process has their place', async () => {
-    const silent = async () =>
-      (await t.engine.processes.list()).silent.map(({ record, silentMs }) => [record.id, silentMs]);
+    const silent = async () => {
+      const found = (await t.engine.processes.list()).silent;
+      return Object.fromEntries(found.map(({ record, silentMs }) => [record.id, silentMs]));
+    };
     const registerAt = (id: string, pid: number) =>
       t.engine.processes.register(processRecord({ id, pid }), 1_000);
     await registerAt('p1', 11);
     await registerAt('p2', 12);
     await registerAt('p3', 13);
     await t.advance(999);
-    expect(await silent()).toEqual([]);
+    expect(await silent()).toEqual({});
     await t.advance(1);
-    expect((await silent()).toSorted()).toEqual([
-      ['p1', 0],
-      ['p2', 0],
-      ['p3', 0],
-    ]);
+    expect(await silent()).toEqual({ p1: 0, p2: 0, p3: 0 });
     await t.engine.processes.unregister('p2');
     await registerAt('new', 13);
-    expect(await silent()).toEqual([['p1', 0]]);
+    expect(await silent()).toEqual({ p1: 0 });
     await t.advance(599_999);
-    expect((await silent()).toSorted()).toEqual([
-      ['new', 598_999],
-      ['p1', 599_999],
-      ['p3', 599_999],
-    ]);
+    expect(await silent()).toEqual({ new: 598_999, p1: 599_999, p3: 599_999 });
     await t.advance(1);
-    expect(await silent()).toEqual([['new', 599_000]]);
+    expect(await silent()).toEqual({ new: 599_000 });
     await registerAt('p1', 11);
     expect((await list()).map(({ id }) => id)).toEqual(['p1']);
   });
