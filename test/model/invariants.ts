@@ -1,5 +1,6 @@
 import type { LimitRule } from '#lib/contract/limit-verbs.js';
 import type { JobState } from '#lib/job/job-state.js';
+import { RULES } from '#lib/job/rules.js';
 import { membersOf, valuesOf, workersThatHold, type State } from './state.js';
 
 /** Times to live of keys that have one, rounded up as in a `State`. */
@@ -81,7 +82,9 @@ export function brokenRules(state: State, now: number): string[] {
 function checkLines(state: State, rule: (holds: boolean, text: string) => void): void {
   const watched = new Set([...membersOf(state, 'ready'), ...membersOf(state, 'resting')]);
   const numberOf = (score: string) => String(Math.floor(Number(score))).padStart(7, '0');
-  const running = new Set([...valuesOf(state, 'slots').values()].map(numberOf));
+  const slots = [...valuesOf(state, 'slots').values()].map(Number);
+  const running = new Set(slots.map((score) => numberOf(String(score))));
+  const stopped = new Set(slots.map((score) => numberOf(String(score - RULES.stoppedLines))));
   const filled = new Set(
     [...valuesOf(state, 'grouped').values()].map((score) => numberOf(String(Number(score) / 4_294_967_296))),
   );
@@ -94,6 +97,7 @@ function checkLines(state: State, rule: (holds: boolean, text: string) => void):
       .split(',')
       .map((each) => (each === '0' ? number : numbers.get(`${name}\n${each}`)));
     if (watched.has(number) || running.has(number) || limitOf(state, name!).paused) continue;
+    if (stopped.has(number) && limitOf(state, name!).onDead === 'block') continue;
     rule(
       !own.some((each) => filled.has(each!)),
       `the line of ${name} has jobs, none runs, and nobody looks at it`,

@@ -5,6 +5,7 @@ import { claim, claimOnce, exchangeOnce } from '#lib/memory/exchange.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import type { Slot } from '#lib/memory/limit-book.js';
 import type { LimitUse } from '#lib/memory/rates.js';
+import { RULES } from '#lib/job/rules.js';
 import { byBytes } from '#lib/memory/lines.js';
 import type { MemoryJob, MemoryLine } from '#lib/memory/memory-job.js';
 import type { MemoryQueue } from '#lib/memory/memory-queue.js';
@@ -202,6 +203,7 @@ interface Share {
   readonly seq: number;
   readonly granted: number;
   readonly waits: boolean;
+  readonly doubt?: number;
 }
 
 /** The fields of the limit book that the comparison reads. */
@@ -263,8 +265,12 @@ function addLimits(queue: MemoryQueue, put: Put): void {
     ...[...shares.shares].map(([limit, rows]): [string, string] => [
       limit,
       rows
-        .map(({ queue: of, worker, till, count, seq, granted, waits }) =>
-          [of, worker, till, count, seq, granted, ...(waits ? ['w'] : [])].join(' '),
+        .map(({ queue: of, worker, till, count, seq, granted, waits, doubt }) =>
+          [
+            ...[of, worker, till, count, seq, granted],
+            ...(waits ? ['w'] : []),
+            ...(doubt === undefined ? [] : [`d${doubt}`]),
+          ].join(' '),
         )
         .join('\n'),
     ]),
@@ -315,7 +321,10 @@ function addLimits(queue: MemoryQueue, put: Put): void {
     'slots',
     'zset',
     [...slots]
-      .map(([{ id }, { line, keep }]): [string, number] => [id, line ? line.number + KEPT[keep] : 0])
+      .map(([{ id }, { line, keep, isDead }]): [string, number] => [
+        id,
+        line ? line.number + KEPT[keep] + (isDead ? RULES.stoppedLines : 0) : 0,
+      ])
       .toSorted((a, b) => a[1] - b[1] || byBytes(a[0], b[0])),
   );
 }

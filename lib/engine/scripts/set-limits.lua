@@ -15,8 +15,10 @@ if rule and arg_part == 'live' and parts.live then
   rule = parts.live
 end
 -- Only a change at run time pauses a group, so a group that is not paused needs no entry.
-if rule and rule.paused == false then rule.paused = nil end
-if rule and arg_part == 'live' and next(rule) == nil then rule = nil end
+if rule and arg_part == 'live' then
+  rule.paused = rule.paused or nil
+  if next(rule) == nil then rule = nil end
+end
 parts[arg_part] = rule
 local stored
 if parts.code or parts.live then
