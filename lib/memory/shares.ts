@@ -36,7 +36,7 @@ export class ShareBook {
 
   /** The queues of workers that have places of a limit or wait for one. */
   users(limit: string, now: number): string[] {
-    return [...this.living(limit, now).map(({ queue }) => queue), ...(this.waiting.get(limit) ?? [])];
+    return [...(this.waiting.get(limit) ?? []), ...this.living(limit, now).map(({ queue }) => queue)];
   }
 
   share(queue: string, call: ShareCall, now: number): ShareAnswer {

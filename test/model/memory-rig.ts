@@ -265,12 +265,9 @@ function addLimits(queue: MemoryQueue, put: Put): void {
     ...[...shares.shares].map(([limit, rows]): [string, string] => [
       limit,
       rows
-        .map(({ queue: of, worker, till, count, seq, granted, waits, doubt }) =>
-          [
-            ...[of, worker, till, count, seq, granted],
-            ...(waits ? ['w'] : []),
-            ...(doubt === undefined ? [] : [`d${doubt}`]),
-          ].join(' '),
+        .map(
+          ({ queue: of, worker, till, count, seq, granted, waits, doubt }) =>
+            `${of} ${worker} ${till} ${count} ${seq} ${granted}${waits ? ' w' : ''}${doubt === undefined ? '' : ` d${doubt}`}`,
         )
         .join('\n'),
     ]),
