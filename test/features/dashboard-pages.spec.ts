@@ -257,7 +257,7 @@ describe('the pages', () => {
     };
     const usual = { p50: 100, p95: 200, p99: 300 };
     await page.route('**/api/v1/workers', (route) =>
-      route.fulfill({ json: { now, maxReportMs: 4_000, workers: [process] } }),
+      route.fulfill({ json: { now, maxReportMs: 4_000, workers: [process], silent: [] } }),
     );
     await page.route('**/api/v1/series?*', (route) =>
       route.fulfill({ json: { isCounted: true, byQueue: { work: { runByName: { a: usual } } } } }),
@@ -267,7 +267,7 @@ describe('the pages', () => {
     await row('long').getByText('280 × as long').waitFor();
     expect(await row('short').getByText('as long').count()).toBe(0);
     expect(await row('short').getByRole('cell').first().textContent()).toBe('4.9\u00a0s');
-    await page.getByText('at most 4.0 s old').waitFor();
+    await page.getByText('at most 4.0 s ago').waitFor();
     expect(faults).toEqual([]);
   });
 

@@ -119,6 +119,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
     workers: [[]],
     queues: [[['work']]],
     series: [['work', {}]],
+    silentWorkers: [[]],
     actions: [[{}]],
     bulkActs: [[]],
   },

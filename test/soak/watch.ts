@@ -207,6 +207,8 @@ export class Watch implements Witness {
     const record = this.recordOf(queue, id);
     record.added += 1;
     record.group = group;
+    // The id may be that of a job that has ended.
+    record.revision = 0;
   }
 
   nextRevision(): number {
