@@ -92,10 +92,7 @@ export class QueueInspector {
    */
   async workers(options: WorkersOptions = {}): Promise<WorkerInfo[]> {
     const { queue } = readWorkers(options, 'workers()', refuse)!;
-    const { records, unreadable } = await this.engine.processes.list();
-    for (const { process, why } of unreadable) this.logUnreadable(process, why);
-    const workers = records.map(toWorkerInfo).toSorted(byPlace);
-    return queue === undefined ? workers : workers.flatMap((worker) => ofQueue(worker, queue));
+    return (await this.allWorkers(queue)).workers;
   }
 
   /**
@@ -109,11 +106,19 @@ export class QueueInspector {
    */
   async silentWorkers(options: WorkersOptions = {}): Promise<SilentWorkerInfo[]> {
     const { queue } = readWorkers(options, 'silentWorkers()', refuse)!;
-    const { silent } = await this.engine.processes.list();
-    const workers = silent
-      .map(({ record, silentMs }) => ({ ...toWorkerInfo(record), silentMs }))
-      .toSorted(byPlace);
-    return workers.filter((worker) => queue === undefined || worksOn(worker, queue));
+    return (await this.allWorkers(queue)).silent;
+  }
+
+  /** @internal The living processes and those that went silent, read at once. */
+  async allWorkers(queue?: string): Promise<{ workers: WorkerInfo[]; silent: SilentWorkerInfo[] }> {
+    const { records, silent, unreadable } = await this.engine.processes.list();
+    for (const { process, why } of unreadable) this.logUnreadable(process, why);
+    const shown = <T extends WorkerInfo>(all: readonly T[]): T[] => {
+      const sorted = all.toSorted(byPlace);
+      return queue === undefined ? sorted : sorted.flatMap((worker) => ofQueue(worker, queue));
+    };
+    const lost = silent.map(({ record, silentMs }) => ({ ...toWorkerInfo(record), silentMs }));
+    return { workers: shown(records.map(toWorkerInfo)), silent: shown(lost) };
   }
 
   /**
@@ -391,7 +396,7 @@ function toWorkerInfo({ pools, startedAt, obeyed: _, blockedMs = 0, ...rest }: P
 }
 
 /** The process, reduced to one queue; nothing if it does not work on that queue. */
-function ofQueue(worker: WorkerInfo, queue: string): WorkerInfo[] {
+function ofQueue<T extends WorkerInfo>(worker: T, queue: string): T[] {
   if (!worksOn(worker, queue)) return [];
   const pools = worker.pools.filter(({ queues }) => queues.includes(queue));
   const own = (jobs: readonly RunningJobInfo[]) => jobs.filter((job) => job.queue === queue);

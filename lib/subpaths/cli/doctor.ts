@@ -92,11 +92,7 @@ async function examine(context: Context): Promise<Finding[]> {
 
 async function examineQueues(context: Context): Promise<Finding[]> {
   const { inspector, values } = context;
-  const [names, workers, silent] = await Promise.all([
-    inspector.namesOf(),
-    inspector.workers(),
-    inspector.silentWorkers(),
-  ]);
+  const [names, { workers, silent }] = await Promise.all([inspector.namesOf(), inspector.allWorkers()]);
   const findings = [await roundTrips(context), await clock(context)];
   if (names.length === 0)
     findings.push(warn('queues', `none with the prefix ${context.prefix}; check --prefix`));

@@ -98,9 +98,8 @@ const workers: Command = {
   async run({ inspector, words, print }) {
     const [queue] = words;
     if (queue !== undefined) await inspector.queues([queue]);
-    const only = queue === undefined ? {} : { queue };
-    const living = await inspector.workers(only);
-    const all: (WorkerInfo | SilentWorkerInfo)[] = [...living, ...(await inspector.silentWorkers(only))];
+    const found = await inspector.allWorkers(queue);
+    const all: (WorkerInfo | SilentWorkerInfo)[] = [...found.workers, ...found.silent];
     const rows = all.map((worker): Cell[] => {
       const { host, pid, versions, startedAt, pools, moreQueues = [] } = worker;
       return [

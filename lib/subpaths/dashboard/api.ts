@@ -71,7 +71,7 @@ async function viewQueue(
 const overview: Route = async (call, parts): Promise<OverviewView> => {
   const all = await parts.queues();
   const names = await visibleOf(call, all);
-  const [workers, silent] = await Promise.all([parts.inspector.workers(), parts.inspector.silentWorkers()]);
+  const { workers, silent } = await parts.inspector.allWorkers();
   const faults = new Map<string, Error>();
   const read = async (name: string): Promise<QueueFacts> => {
     const [view, { now: at, due }, silent, slow] = await Promise.all([
@@ -341,8 +341,8 @@ async function deadOf(queue: string, call: ApiCall, { engine, redactor, optionsO
 const workers: Route = async (call, parts): Promise<WorkersView> => {
   const names = new Set(await visible(call, parts));
   const view = (worker: WorkerInfo) => toWorkerView(worker, (queue) => names.has(queue));
-  const found = (await parts.inspector.workers()).map(view);
-  const silent = (await parts.inspector.silentWorkers()).map(view);
+  const all = await parts.inspector.allWorkers();
+  const [found, silent] = [all.workers.map(view), all.silent.map(view)];
   // A process checks its jobs four times per lease, and its next heartbeat writes the result.
   const maxReportMs = Math.max(0, ...[...names].map((name) => parts.optionsOf(name).lease.leaseMs / 2));
   return {
