@@ -51,8 +51,8 @@ export interface LeadAnswer {
 export interface ProcessList {
   readonly records: readonly ProcessRecord[];
   /**
-   * The last records of processes that did not stop and whose lease ended in the last ten minutes, and how long ago it ended. Without those
-   * whose host and process id a living process has now.
+   * Processes whose lease ended in the last ten minutes although they did not stop, and how long ago it ended. Those are left out whose
+   * host and process id a living process has now.
    */
   readonly silent: readonly { readonly record: ProcessRecord; readonly silentMs: number }[];
   /** Entries that cannot be read, because another program or a newer version wrote them. */
@@ -80,7 +80,7 @@ export interface ProcessRecord {
   readonly obeyed: string | null;
 }
 
-/** Processes that went silent, but for those whose host and process id a living process has now: they were replaced. */
+/** Leaves out silent processes that were replaced: a living process has their host and process id. */
 export function notReplaced(
   silent: ProcessList['silent'],
   living: readonly ProcessRecord[],

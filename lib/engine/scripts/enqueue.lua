@@ -337,7 +337,8 @@ local more = { count = 0 }
 if #updated > 0 then say(more, 'updated', #updated, table.concat(updated, '\n'), 'name', names_of(updated)) end
 
 -- Makes room. The answer lists the new jobs that were removed because no other job may be removed; the rows of their keys are as
--- before. It ends with the number of the other jobs that were removed. A job that has replaced an ended one stays: the ended job would be lost with it.
+-- before. It ends with the number of the other jobs that were removed.
+-- A job that has replaced an ended one stays: the ended job would be lost with it.
 local function drop_oldest(count)
   local is_new, stays, others = {}, {}, 0
   for _, list in ipairs({ plain, head, ranked }) do for _, id in ipairs(list) do is_new[id] = true end end
