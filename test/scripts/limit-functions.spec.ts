@@ -67,7 +67,10 @@ const rate: fc.Arbitrary<RateRule> = fc
     window: fc.constantFrom('sliding' as const, 'fixed' as const, 'bucket' as const),
     burst: fc.constantFrom(1, 2, 50),
   })
-  .map((drawn) => ({ ...drawn, burst: Math.min(drawn.burst, drawn.max) }));
+  .map((drawn) => ({
+    ...drawn,
+    burst: drawn.window === 'bucket' ? drawn.burst : Math.min(drawn.burst, drawn.max),
+  }));
 
 /** How far the clock moves, in parts of the time of the rate. It may be set back. */
 const moves = fc.oneof(
