@@ -85,7 +85,7 @@ describe('rules', () => {
           { rule: 'dead', limit: 1 },
           { rule: 'deadRate', limit: 0 },
           { rule: 'failureRatio', limit: 0.5, min: 2 },
-          { rule: 'noWorkers', severity: 'critical' },
+          { rule: 'noWorkers', for: 0, severity: 'critical' },
           { rule: 'paused' },
           { rule: 'scheduleLag', limit: '1m' },
           { rule: 'longestRun', limit: 500, queues: ['work'] },

@@ -40,6 +40,12 @@ describe('noWorkers', () => {
     return readings[0]!.value;
   };
 
+  it('waits 30 s by default, so that a restart of all workers is no alert', () => {
+    expect(rules[0]!.forMs).toBe(30_000);
+    const at0 = { rules: [{ rule: 'noWorkers', for: 0 }, { rule: 'paused' }], notify: () => undefined };
+    expect(checkAlertsOptions(at0, 'test').rules.map(({ forMs }) => forMs)).toEqual([0, 0]);
+  });
+
   it('fires if all processes stop or have paused the queue, and jobs wait', async () => {
     const [running, draining] = [process('running'), process('draining')];
     const paused = process('paused', { paused: true });

@@ -69,7 +69,11 @@ export interface AlertRule {
    * @default limit
    */
   readonly resolve?: number | string;
-  /** How long the value must be above `limit` before the alert fires. @default 0 */
+  /**
+   * How long the value must be above `limit` before the alert fires.
+   *
+   * @default '30s' for `noWorkers`, so that a restart of all workers is no alert; 0 for the others
+   */
   readonly for?: Duration;
   /** The alert does not fire again for the same queue within this time. @default '10m' */
   readonly cooldown?: Duration;
@@ -169,7 +173,7 @@ function checkRule(given: unknown, path: string, report: Report): CheckedRule | 
     name: read.name ?? kind,
     limit,
     resolve,
-    forMs: read.forMs ?? 0,
+    forMs: read.forMs ?? (kind === 'noWorkers' ? 30_000 : 0),
     cooldownMs: read.cooldownMs ?? 10 * MINUTE_MS,
     queues: read.queues,
     severity: read.severity ?? 'warning',
