@@ -58,6 +58,18 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     },
   );
 
+  it('of a bucket may have a burst above its max', async () => {
+    const taken = async () => {
+      const { claimed, supply } = await t.exchanged({ want: 9 });
+      return [claimed.length, supply];
+    };
+    await set('q', { rate: { max: 2, per: 1_000, window: 'bucket', burst: 5 } });
+    await t.add('a', 'b', 'c', 'd', 'e', 'f', 'g');
+    expect(await taken()).toEqual([5, { limitedForMs: 500 }]);
+    await t.advance(500);
+    expect(await taken()).toEqual([1, { limitedForMs: 500 }]);
+  });
+
   it('of a name do not apply to jobs with a group', async () => {
     await set('n:job', { concurrency: 1 });
     const alone = (id: string) => ({

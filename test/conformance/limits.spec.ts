@@ -89,14 +89,6 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await take(9)).toEqual({ ids: ['c'], supply: { limitedForMs: 100 } });
     });
 
-    it('of a bucket may have a burst above its max', async () => {
-      await set('q', { rate: { max: 2, per: 1_000, window: 'bucket', burst: 5 } });
-      await t.add('a', 'b', 'c', 'd', 'e', 'f', 'g');
-      expect(await take(9)).toEqual({ ids: ['a', 'b', 'c', 'd', 'e'], supply: { limitedForMs: 500 } });
-      await t.advance(500);
-      expect(await take(9)).toEqual({ ids: ['f'], supply: { limitedForMs: 500 } });
-    });
-
     it('starts again if its window is changed', async () => {
       const rate = { max: 1, per: 1_000, burst: 1 };
       await set('q', { rate: { ...rate, window: 'sliding' } });
