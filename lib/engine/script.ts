@@ -140,13 +140,13 @@ export function mapOf(list: readonly string[]): Map<string, string> {
   return found;
 }
 
-/** How Redis reports where a script failed: `… script: <sha>, on @user_script:12.` */
-const PLACE = / script: ([0-9a-f]{40}), on @user_script:(\d+)\.?$/;
+/** How Redis reports where a script failed: `… script: <sha>, on @user_script:12.` Valkey 9 leaves out the sha. */
+const PLACE = / script: (?:([0-9a-f]{40}), )?on @user_script:(\d+)\.?$/;
 
-/** The message of Redis, with our file and line instead of the line that Redis reports. */
-export function withSource(message: string): string {
+/** The message of Redis, with our file and line instead of the line that Redis reports. `verb`: the call, usually the name of the script. */
+export function withSource(message: string, verb: string): string {
   const [place, sha, line] = PLACE.exec(message) ?? [];
-  const script = place && [...registry.values()].find((one) => one.sha === sha);
+  const script = place && (sha ? [...registry.values()].find((one) => one.sha === sha) : registry.get(verb));
   if (!script) return message;
   return (
     message

@@ -442,11 +442,11 @@ export class Link implements Sender {
       if (word === 'READONLY' || word === 'UNBLOCKED') this.drop(message);
       this.refused?.(word, message);
       // Scripts check types before they write. So after a write only a command that the script may not run can fail.
-      const midway = (word === 'ERR' || word === 'NOPERM') && message.includes('script: ');
+      const midway = (word === 'ERR' || word === 'NOPERM') && message.includes('on @user_script:');
       return new RedisRefusedError(
         verb,
         word,
-        withSource(message),
+        withSource(message, verb),
         { cause: error },
         midway ? 'unknown' : 'no',
       );
