@@ -185,8 +185,10 @@ class Adapter extends BaseAdapter {
     return { meta: { count, prevTS: Math.floor(now), prevCount: count - current }, data, count: data.length };
   }
 
-  getRedisInfo(): Promise<string | null> {
-    return this.queue['engine'].admin.serverInfo(this.queue.name);
+  async getRedisInfo(): Promise<string | null> {
+    const info = await this.queue['engine'].admin.serverInfo(this.queue.name);
+    // bull-board does not know the name that Valkey 9 uses.
+    return info?.replace(/^server_mode:/m, 'redis_mode:') ?? null;
   }
 
   override async getWorkers(): Promise<QueueWorker[]> {

@@ -375,7 +375,7 @@ function onWorker(order: ProcessOrder['kind']): Route {
 }
 
 const SECTIONS: Readonly<Record<string, readonly string[]>> = {
-  Server: ['redis_version', 'valkey_version', 'redis_mode', 'os', 'uptime_in_seconds'],
+  Server: ['redis_version', 'valkey_version', 'redis_mode', 'server_mode', 'os', 'uptime_in_seconds'],
   Memory: [
     'used_memory_human',
     'used_memory_peak_human',
