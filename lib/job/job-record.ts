@@ -12,63 +12,83 @@ import { timeText } from './job-id.js';
 /** The stored data of a job without data, whose handler gets undefined. It cannot be confused with JSON, which is never empty. */
 export const NO_DATA = '';
 
-/** Options of a single job. All others come from its queue. Compatible with `CheckedJobOptions`. */
-export interface RecordOptions {
-  readonly attempts?: number;
-  readonly backoff?: StoredBackoff | BackoffName;
-  readonly timeoutMs?: number;
-  readonly retentionMs?: number;
-  readonly cancelledRetentionMs?: number;
-  readonly expiresInMs?: number;
-  readonly priority?: number;
+/** An option in the JSON of a body: its key, how its value is written, and how it is read. */
+interface StoredOption<T> {
+  readonly key: string;
+  write(value: T): string;
+  /** Undefined for a value that this version does not know: it is ignored. A throw makes the body malformed. */
+  read(value: unknown): T | undefined;
+}
+
+const ofCount = (key: string): StoredOption<number> => ({ key, write: String, read: countIn });
+/** Without a valid value, the body is malformed. */
+const needed = (key: string): StoredOption<number> => ({ ...ofCount(key), read: neededCount });
+const ofText = (key: string): StoredOption<string> => ({
+  key,
+  write: JSON.stringify,
+  read: (value) => (typeof value === 'string' ? value : undefined),
+});
+/** Stored as this word, or not at all. */
+const ofWord = (key: string, word: unknown): StoredOption<true> => ({
+  key,
+  write: () => JSON.stringify(word),
+  read: (value) => (value === word ? true : undefined),
+});
+
+/**
+ * The stored options of a job, in the order in which they are written. Short keys: they are stored with every job that has options.
+ * New options are stored under their own names, as the user wrote them.
+ */
+const STORED = {
+  /** The data is a list of this many items, one per add. First, as scripts look for it there. */
+  items: ofCount('items'),
+  attempts: needed('a'),
+  timeoutMs: needed('t'),
+  retentionMs: needed('r'),
+  expiresInMs: needed('e'),
+  priority: needed('p'),
+  /** When the job is first due, in ms since 1970; absent if it was due when it was added. */
+  runnableAt: needed('d'),
+  cancelledRetentionMs: {
+    key: 'retention',
+    write: (cancelled: number) => `{"cancelled":${cancelled}}`,
+    read: (value: { readonly cancelled?: unknown } | null) => countIn(value?.cancelled),
+  } as StoredOption<number>,
+  retryForMs: ofCount('retryFor'),
+  /** Ms since 1970. */
+  deadline: ofCount('deadline'),
+  /** The call that added the job waits for its end. */
+  awaited: ofWord('awaited', true),
+  group: ofText('group'),
+  /** How much the job counts against rates; 1 if absent. */
+  cost: ofCount('cost'),
+  /** Digest of the key of `unique`, `debounce`, `throttle` or `aggregate`, which the end of the job frees. */
+  digest: ofText('unique'),
+  /** The key is that of `unique`: then the job does not run again while another job has the key. */
+  isUnique: ofWord('key', 'unique'),
+  headers: { key: 'headers', write: JSON.stringify, read: storedHeaders } as StoredOption<JobHeaders>,
+};
+
+/** The options of a single job as a worker reads them. All others come from its queue. */
+export type StoredJobOptions = {
+  readonly [Name in keyof typeof STORED]?: (typeof STORED)[Name] extends StoredOption<infer T> ? T : never;
+} & { readonly backoff?: StoredBackoff | BackoffName };
+
+/** The options of a new job. Compatible with `CheckedJobOptions`. */
+export interface RecordOptions extends Omit<StoredJobOptions, 'runnableAt'> {
   readonly delayMs?: number;
   readonly dueAt?: number;
-  readonly retryForMs?: number;
-  readonly deadline?: number;
-  /** Whether the call that added the job waits for its end. */
-  readonly awaited?: boolean;
-  readonly group?: string;
-  readonly cost?: number;
-  /** Digest of the key of `unique`, `debounce`, `throttle` or `aggregate`. */
-  readonly digest?: string;
-  /** Whether the key is that of `unique`: then the job does not run again while another job has the key. */
-  readonly isUnique?: boolean;
-  /** The data is a list of this many items, one per add. */
-  readonly items?: number;
-  readonly headers?: JobHeaders;
   /** Options that this version does not know, by the names that a newer version stored. */
   readonly unknown?: Readonly<Record<string, unknown>>;
 }
 
-/** The options of a job as a worker reads them. */
-export interface StoredJobOptions {
-  readonly attempts?: number;
-  readonly backoff?: StoredBackoff | BackoffName;
-  readonly timeoutMs?: number;
-  readonly retentionMs?: number;
-  readonly expiresInMs?: number;
-  readonly priority?: number;
-  /** When the job is first due, in ms since 1970; absent if it was due when it was added. */
-  readonly runnableAt?: number;
-  readonly retryForMs?: number;
-  readonly cancelledRetentionMs?: number;
-  /** Ms since 1970. */
-  readonly deadline?: number;
-  /** The call that added the job waits for its end. */
-  readonly awaited?: true;
-  /** The group of the job. */
-  readonly group?: string;
-  /** How much the job counts against rates; 1 if absent. */
-  readonly cost?: number;
-  /** Digest of the unique key that the end of the job frees. */
-  readonly digest?: string;
-  /** The key is that of `unique`. */
-  readonly isUnique?: true;
-  /** How many adds the data was collected from; the data is a list with an item for each. */
-  readonly items?: number;
-  /** Absent if the job has no headers. */
-  readonly headers?: JobHeaders;
-}
+/** The options by their keys. */
+const BY_KEY: ReadonlyMap<string, readonly [name: string, option: StoredOption<any>]> = new Map(
+  Object.entries(STORED).map(([name, option]) => [option.key, [name, option]]),
+);
+
+/** The options line of a body, by the keys of `STORED`. */
+type OptionsOnWire = Record<string, unknown>;
 
 export interface DecodedBody {
   readonly name: string;
@@ -79,31 +99,6 @@ export interface DecodedBody {
   readonly data: unknown;
   /** The codec of the data, such as `~z`; absent for JSON. */
   readonly codec?: string;
-}
-
-/** Short keys: they are stored with every job that has options. New options are stored under their own names, as the user wrote them. */
-interface OptionsOnWire {
-  items?: number;
-  a?: number;
-  b?: StoredBackoff;
-  t?: number;
-  r?: number;
-  e?: number;
-  p?: number;
-  d?: number;
-  retryFor?: number;
-  retention?: { cancelled?: number };
-  deadline?: number;
-  awaited?: boolean;
-  group?: string;
-  cost?: number;
-  /** Digest of the key. */
-  unique?: string;
-  /** The option that set the key. The previous version does not write it. */
-  key?: 'unique';
-  /** Name of a named backoff. */
-  backoff?: string;
-  headers?: JobHeaders;
 }
 
 /** The options of a job without options: one shared object, so that `===` recognises it. */
@@ -131,31 +126,19 @@ export function encodeBody(name: string, nowMs: number, options: RecordOptions, 
 }
 
 function encodeOptions(createdAt: number, options: RecordOptions): string {
-  // The JSON is built by hand: all options but the backoff are integers, and JSON.stringify would cost more than the rest of the
-  // body.
-  let fields = '';
-  // First, as scripts look for it there.
-  if (options.items !== undefined) fields += `,"items":${options.items}`;
-  if (options.attempts !== undefined) fields += `,"a":${options.attempts}`;
+  // The JSON is built by hand: nearly all options are integers, and JSON.stringify would cost more than the rest of the body.
+  // Scripts look for `items` at the start.
+  let fields = options.items === undefined ? '' : `,"${STORED.items.key}":${options.items}`;
+  for (const name in options) {
+    const option: StoredOption<any> | undefined = name === 'items' ? undefined : STORED[name as 'cost'];
+    const value = option && options[name as 'cost'];
+    if (value !== undefined) fields += `,"${option!.key}":${option!.write(value)}`;
+  }
   // A named backoff is stored by its name. The previous version cannot read it and uses the backoff of the queue.
-  if (options.backoff instanceof BackoffName) fields += `,"backoff":${JSON.stringify(options.backoff)}`;
-  else if (options.backoff !== undefined) fields += `,"b":${JSON.stringify(options.backoff)}`;
-  if (options.timeoutMs !== undefined) fields += `,"t":${options.timeoutMs}`;
-  if (options.retentionMs !== undefined) fields += `,"r":${options.retentionMs}`;
-  if (options.expiresInMs !== undefined) fields += `,"e":${options.expiresInMs}`;
-  if (options.priority !== undefined) fields += `,"p":${options.priority}`;
+  if (options.backoff !== undefined)
+    fields += `,"${options.backoff instanceof BackoffName ? 'backoff' : 'b'}":${JSON.stringify(options.backoff)}`;
   const runnableAt = options.dueAt ?? createdAt + (options.delayMs ?? 0);
-  if (runnableAt > createdAt) fields += `,"d":${runnableAt}`;
-  if (options.cancelledRetentionMs !== undefined)
-    fields += `,"retention":{"cancelled":${options.cancelledRetentionMs}}`;
-  if (options.retryForMs !== undefined) fields += `,"retryFor":${options.retryForMs}`;
-  if (options.deadline !== undefined) fields += `,"deadline":${options.deadline}`;
-  if (options.awaited) fields += ',"awaited":true';
-  if (options.group !== undefined) fields += `,"group":${JSON.stringify(options.group)}`;
-  if (options.cost !== undefined) fields += `,"cost":${options.cost}`;
-  if (options.digest !== undefined) fields += `,"unique":"${options.digest}"`;
-  if (options.isUnique) fields += ',"key":"unique"';
-  if (options.headers !== undefined) fields += `,"headers":${JSON.stringify(options.headers)}`;
+  if (runnableAt > createdAt) fields += `,"${STORED.runnableAt.key}":${runnableAt}`;
   if (options.unknown !== undefined) fields += `,${JSON.stringify(options.unknown).slice(1, -1)}`;
   return fields === '' ? '' : `{${fields.slice(1)}}`;
 }
@@ -210,9 +193,9 @@ export function optionsLineOf(body: string): string | null {
  */
 export function changeOptions(line: string, change: { priority?: number; runnableAt?: number }): string {
   const wire = (line === '' ? {} : JSON.parse(line)) as OptionsOnWire;
-  if (change.runnableAt !== undefined) wire.d = change.runnableAt;
-  if (change.priority) wire.p = change.priority;
-  else if (change.priority === 0) delete wire.p;
+  if (change.runnableAt !== undefined) wire['d'] = change.runnableAt;
+  if (change.priority) wire['p'] = change.priority;
+  else if (change.priority === 0) delete wire['p'];
   return Object.keys(wire).length === 0 ? '' : JSON.stringify(wire);
 }
 
@@ -229,58 +212,26 @@ export function withLines(body: string, options: string | undefined, data: strin
 export function bodyAgain(body: string, nowMs: number): string {
   const [, name, line, data] = /^([^\n]+)\n[^\n]+\n([^\n]*)\n([^]*)$/.exec(body)!;
   const wire = JSON.parse(line || '{}') as OptionsOnWire;
-  delete wire.d;
-  delete wire.deadline;
-  delete wire.awaited;
+  delete wire['d'];
+  delete wire['deadline'];
+  delete wire['awaited'];
   const options = Object.keys(wire).length === 0 ? '' : JSON.stringify(wire);
   return `${name}\n${timeText(Math.floor(nowMs))}\n${options}\n${data}`;
 }
 
-/** Unknown fields are ignored, because a newer version may have written them. */
+/** Unknown fields are ignored, because a newer version may have written them. Throws if the body is malformed. */
 function decodeOptions(text: string): StoredJobOptions | null {
   const wire = JSON.parse(text) as OptionsOnWire | null;
   if (typeof wire !== 'object' || wire === null || Array.isArray(wire)) return null;
-  const {
-    a,
-    b,
-    t,
-    r,
-    e,
-    p,
-    d,
-    retryFor,
-    deadline,
-    awaited,
-    unique,
-    key,
-    backoff,
-    retention,
-    group,
-    cost,
-    items,
-  } = wire;
-  const headers = wire.headers && storedHeaders(wire.headers);
-  if (!(isCount(a) && isCount(t) && isCount(r) && isCount(e) && isCount(p) && isCount(d))) return null;
-  const options: { -readonly [K in keyof StoredJobOptions]: StoredJobOptions[K] } = {};
-  if (a !== undefined) options.attempts = a;
-  if (b !== undefined) options.backoff = storedBackoff(b);
-  else if (typeof backoff === 'string') options.backoff = new BackoffName(backoff, backoff);
-  if (t !== undefined) options.timeoutMs = t;
-  if (r !== undefined) options.retentionMs = r;
-  if (e !== undefined) options.expiresInMs = e;
-  if (p !== undefined) options.priority = p;
-  if (d !== undefined) options.runnableAt = d;
-  const cancelled = retention?.cancelled;
-  if (isCount(cancelled) && cancelled !== undefined) options.cancelledRetentionMs = cancelled;
-  if (isCount(retryFor) && retryFor !== undefined) options.retryForMs = retryFor;
-  if (isCount(deadline) && deadline !== undefined) options.deadline = deadline;
-  if (awaited === true) options.awaited = true;
-  if (typeof group === 'string') options.group = group;
-  if (isCount(cost) && cost !== undefined) options.cost = cost;
-  if (typeof unique === 'string') options.digest = unique;
-  if (key === 'unique') options.isUnique = true;
-  if (isCount(items) && items !== undefined) options.items = items;
-  if (headers) options.headers = headers;
+  const options: Record<string, unknown> = {};
+  for (const key in wire) {
+    const [name, option] = BY_KEY.get(key) ?? [];
+    const value = option?.read(wire[key]);
+    if (value !== undefined) options[name!] = value;
+  }
+  const { b, backoff } = wire;
+  if (b !== undefined) options['backoff'] = storedBackoff(b as StoredBackoff);
+  else if (typeof backoff === 'string') options['backoff'] = new BackoffName(backoff, backoff);
   return options;
 }
 
@@ -290,9 +241,14 @@ function storedBackoff(value: StoredBackoff): StoredBackoff {
   return backoff as StoredBackoff;
 }
 
-/** An absent value is valid too. */
-function isCount(value: unknown): boolean {
-  return value === undefined || (Number.isSafeInteger(value) && (value as number) >= 0);
+function countIn(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+}
+
+function neededCount(value: unknown): number {
+  const count = countIn(value);
+  if (count === undefined) throw new TypeError('not a number');
+  return count;
 }
 
 /** The time in ms since 1970 after which a job is too old to start. It is counted from the time when the job was first due. */

@@ -132,8 +132,16 @@ export function selecting<Fields extends Record<string, Field<string, any>>>(
 
 /** The result of a shape: only the fields that were given, under the checked names. */
 export type Shaped<Fields extends Record<string, Field<string, any>>> = {
-  -readonly [K in keyof Fields as Fields[K]['as']]?: Fields[K] extends Field<string, infer T> ? T : never;
-};
+  -readonly [K in keyof Fields as Exclude<Fields[K]['as'], typeof SEVERAL>]?: ValueOf<Fields[K]>;
+} & Together<
+  { [K in keyof Fields]: Fields[K]['as'] extends typeof SEVERAL ? ValueOf<Fields[K]> : never }[keyof Fields]
+>;
+
+type ValueOf<F> = F extends Field<string, infer T> ? T : never;
+/** Of a union, the type that has the fields of all its members. */
+type Together<T> = (T extends unknown ? (of: T) => void : never) extends (of: infer All) => void
+  ? All
+  : never;
 
 /**
  * Reads an object with these fields and no others. It returns a new object with known keys only, so `__proto__` and `constructor` are

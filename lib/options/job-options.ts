@@ -29,6 +29,7 @@ import {
   shape,
   someOf,
   type Rule,
+  type Shaped,
 } from './check.js';
 import { RULES } from '../job/rules.js';
 import { checkGroup, readCost } from './limit-options.js';
@@ -38,7 +39,6 @@ import {
   readThrottle,
   readUnique,
   type AggregateOptions,
-  type CheckedKey,
   type DebounceOptions,
   type ThrottleOptions,
   type UniqueOptions,
@@ -191,20 +191,16 @@ export interface JobOptions extends Omit<JobDefaults, 'backoff'> {
   readonly signal?: AbortSignal;
 }
 
-/** The checked options that decide where a new job is placed. Engines read them. */
-export interface Placement {
-  /** Wait this long before the first run. */
-  delayMs?: number;
-  /** Or wait until this time (ms since 1970). */
-  dueAt?: number;
-  /** 1 (first) to 2,097,151 (last). Jobs without a priority, or with 0, come before all of them. */
-  priority?: number;
-  group?: string;
-  /** Adds the job at the head of the line. Not with a time or a priority. */
-  lifo?: boolean;
-}
+/** The options that decide where a new job is placed. Engines read them. */
+const PLACEMENT = [
+  'delayMs',
+  'dueAt',
+  'priority',
+  'group',
+  'lifo',
+] as const satisfies (keyof CheckedJobOptions)[];
 
-const PLACEMENT = ['delayMs', 'dueAt', 'priority', 'group', 'lifo'] as const satisfies (keyof Placement)[];
+export type Placement = Pick<CheckedJobOptions, (typeof PLACEMENT)[number]>;
 
 export function placementOf(checked: CheckedJobOptions): Placement {
   const placement: Placement = {};
@@ -213,27 +209,7 @@ export function placementOf(checked: CheckedJobOptions): Placement {
 }
 
 /** `JobOptions` after checking: milliseconds and plain values, and only the given fields. */
-export interface CheckedJobOptions extends Placement {
-  id?: string;
-  cost?: number;
-  unique?: CheckedKey;
-  debounce?: CheckedKey;
-  throttle?: CheckedKey;
-  aggregate?: CheckedKey;
-  headers?: JobHeaders;
-  signal?: AbortSignal;
-  attempts?: number;
-  backoff?: StoredBackoff | BackoffName;
-  timeoutMs?: number;
-  retentionMs?: number;
-  cancelledRetentionMs?: number;
-  expiresInMs?: number;
-  idHeldBy?: readonly EndedState[];
-  retryForMs?: number;
-  deadline?: number;
-  /** Null: local. */
-  durability?: Replication | null;
-}
+export type CheckedJobOptions = Shaped<typeof JOB_FIELDS>;
 
 /**
  * When `add` resolves. `'local'`: when the primary has stored the job. `'replicated'`: when a replica has confirmed it too, so
@@ -480,15 +456,7 @@ function checkStoredBackoff(value: unknown, path: string): StoredBackoff | Backo
 }
 
 /** `JobDefaults` after checking: milliseconds, only the fields that were given. Options of one job fit too. */
-export interface CheckedDefaults {
-  readonly attempts?: number;
-  readonly backoff?: CheckedBackoff | BackoffName;
-  readonly timeoutMs?: number;
-  readonly retentionMs?: number;
-  readonly cancelledRetentionMs?: number;
-  readonly expiresInMs?: number;
-  readonly retryForMs?: number;
-  readonly idHeldBy?: readonly EndedState[];
+export interface CheckedDefaults extends Readonly<Shaped<typeof POLICY_FIELDS>> {
   /** False if `attempts` is only the default of Godwit. */
   readonly limitsAttempts?: boolean;
 }

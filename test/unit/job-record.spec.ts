@@ -35,7 +35,7 @@ describe('encodeBody', () => {
       'add()',
     );
     expect(encodeBody('n', 1_000, all, '1')).toBe(
-      'n\nrs\n{"a":5,"b":{"type":"exponential","delay":1000},"t":30000,"r":3600000,"e":7200000,"p":7,"d":1100}\n1',
+      'n\nrs\n{"a":5,"t":30000,"r":3600000,"e":7200000,"p":7,"b":{"type":"exponential","delay":1000},"d":1100}\n1',
     );
   });
 });
@@ -78,6 +78,16 @@ describe('decodeBody', () => {
     retentionMs: count,
     expiresInMs: count,
     priority: fc.integer({ min: 1, max: 2_097_151 }),
+    cancelledRetentionMs: count,
+    retryForMs: count,
+    deadline: count,
+    awaited: fc.constant(true as const),
+    group: fc.string(),
+    cost: count,
+    digest: fc.string(),
+    isUnique: fc.constant(true as const),
+    items: count,
+    headers: fc.constant({ tenant: 'x' }),
   };
   const options = fc.record(kept, { requiredKeys: [] });
   const wait = fc.oneof(fc.constant({}), fc.record({ delayMs: count }), fc.record({ dueAt: count }));
