@@ -21,20 +21,21 @@ interface Moves {
 export function scheduleVerbs(verbs: Verbs): ScheduleVerbs {
   return {
     get: (queue, id) =>
-      verbs.on('get', queue, ({ now, schedules }) => {
+      verbs.on('schedules', queue, ({ now, schedules }) => {
         const entry = schedules.get(id);
         return { now, schedule: entry ? { ...entry } : null };
       }),
-    list: (queue, page) => verbs.on('list', queue, ({ schedules }) => schedules.page(page)),
+    list: (queue, page) => verbs.on('schedules', queue, ({ schedules }) => schedules.page(page)),
     put: (queue, call) =>
-      verbs.on('put', queue, ({ schedules, now }) => {
+      verbs.on('put-schedule', queue, ({ schedules, now }) => {
         verbs.store.known.add(queue);
         return schedules.put(call, now);
       }),
-    remove: (queue, id) => verbs.on('remove', queue, ({ schedules }) => schedules.remove(id)),
-    pause: (queue, id) => verbs.on('pause', queue, ({ schedules }) => schedules.pause(id)),
-    resume: (queue, call) => verbs.on('resume', queue, ({ schedules }) => schedules.resume(call)),
-    due: (queue, offset) => verbs.on('due', queue, ({ schedules, now }) => schedules.due(now, offset)),
+    remove: (queue, id) => verbs.on('remove-schedule', queue, ({ schedules }) => schedules.remove(id)),
+    pause: (queue, id) => verbs.on('pause-schedule', queue, ({ schedules }) => schedules.pause(id)),
+    resume: (queue, call) => verbs.on('resume-schedule', queue, ({ schedules }) => schedules.resume(call)),
+    due: (queue, offset) =>
+      verbs.on('due-schedules', queue, ({ schedules, now }) => schedules.due(now, offset)),
     fire: (queue, calls) => verbs.on('fire', queue, (q, limits) => fire(q, calls, limits)),
     scheduled: (queues) =>
       verbs.run('scheduled', () =>

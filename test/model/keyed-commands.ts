@@ -76,7 +76,12 @@ export const addKeyed = command(
       return {
         id: `0mwtqbbga5wm6p${of}${of.endsWith('z') ? 'Z' : 'A'}`,
         name: 'work',
-        body: encodeBody('work', scene.now, { digest, isUnique, ...options }, `{"of":"${of}"}`),
+        body: encodeBody(
+          'work',
+          scene.now,
+          { digest, ...(isUnique && { isUnique }), ...options },
+          `{"of":"${of}"}`,
+        ),
         unique: { digest, ...claim },
         ...options,
         ...(claim.delayMs > 0 && { delayMs: claim.delayMs }),

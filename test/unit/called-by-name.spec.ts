@@ -2,6 +2,8 @@ import { expect, it } from 'vitest';
 import { NotRunningError, RedisRefusedError, RedisUnavailableError } from '#lib/errors.js';
 import { counted } from '#lib/job/text.js';
 import '#lib/engine/redis-engine.js';
+import { Queue } from '#lib/producer/queue.js';
+import { sourcesIn } from '../support/sources.js';
 import { allScripts } from '#lib/engine/script.js';
 
 it('errors of Redis name the call of the user, not the script of the engine', () => {
@@ -17,12 +19,22 @@ it('errors of Redis name the call of the user, not the script of the engine', ()
   expect(new RedisRefusedError('set-limits', 'OOM', 'x')).toMatchObject({ verb: 'limits.set' });
   // The first step of get, counts and others.
   expect(new RedisUnavailableError('workers', 'no', 'x').verb).toBe('read the queue');
-  // A name with a hyphen is one of ours.
-  const internal = allScripts()
-    .map(({ name }) => new NotRunningError(name).verb)
-    .filter((verb) => verb.includes('-'));
-  expect(internal, 'scripts without a public name in CALLS of lib/errors/store.ts').toEqual([]);
-  expect(allScripts().length).toBeGreaterThan(30);
+});
+
+it('every script and verb of the engines has the name of a public method, or another one in CALLS of lib/errors/store.ts', () => {
+  const inCode = [...sourcesIn('lib/engine', ['.ts']), ...sourcesIn('lib/memory', ['.ts'])].flatMap(
+    ({ text }) =>
+      Array.from(text.matchAll(/\b(?:verbs\.on|verbs\.run|command)\(\s*'([\w-]+)'/g), ([, verb]) => verb!),
+  );
+  const verbs = [...allScripts().map(({ name }) => name), ...inCode];
+  expect(verbs.length).toBeGreaterThan(100);
+  const called = new Set(verbs.map((verb) => new NotRunningError(verb).verb));
+  // Parts of a queue, and tasks.
+  const others = ['bulkActs', 'connect', 'dispatch', 'events', 'upkeep'];
+  const internal = [...called].filter(
+    (name) => !/[ .]/.test(name) && !(name in Queue.prototype) && !others.includes(name),
+  );
+  expect(internal).toEqual([]);
 });
 
 it('nouns are singular or plural according to the number', () => {
