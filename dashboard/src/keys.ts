@@ -5,26 +5,20 @@ import { frozen, go, refreshes, shortcuts, theme } from './state.js';
 
 export const isHelpOpen = signal(false);
 
-const PLACES: Readonly<Record<string, string>> = {
-  o: './',
-  q: 'queues',
-  d: 'dead',
-  s: 'schedules',
-  w: 'workers',
-  l: 'live',
-  r: 'redis',
-  a: 'actions',
-};
+/** The pages with a link: path, title, and the key after `g`. */
+export const PAGES = [
+  ['', 'Overview', 'o'],
+  ['queues', 'Queues', 'q'],
+  ['dead', 'Dead', 'd'],
+  ['schedules', 'Schedules', 's'],
+  ['workers', 'Workers', 'w'],
+  ['live', 'Live', 'l'],
+  ['redis', 'Redis', 'r'],
+  ['actions', 'Actions', 'a'],
+] as const;
 
-export const SHORTCUTS = [
-  ['g o', 'Overview'],
-  ['g q', 'Queues'],
-  ['g d', 'Dead jobs'],
-  ['g s', 'Schedules'],
-  ['g w', 'Workers'],
-  ['g l', 'Live events'],
-  ['g r', 'Redis'],
-  ['g a', 'Actions'],
+export const SHORTCUTS: readonly (readonly [keys: string, what: string])[] = [
+  ...PAGES.map(([, title, key]) => [`g ${key}`, title] as const),
   ['/', 'Search'],
   ['j, k', 'Next row, row before'],
   ['Enter', 'Open the row'],
@@ -34,7 +28,7 @@ export const SHORTCUTS = [
   ['.', 'Freeze, go on'],
   ['t', 'Light, dark or as the system'],
   ['?', 'These shortcuts'],
-] as const;
+];
 
 let isGoing = false;
 let goingTimer: ReturnType<typeof setTimeout> | undefined;
@@ -60,10 +54,10 @@ document.addEventListener('keydown', (event) => {
   if (shortcuts.value.value === 'off') return;
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]'))
     return;
-  const place = PLACES[event.key];
+  const place = PAGES.find(([, , key]) => key === event.key);
   if (isGoing && place !== undefined) {
     isGoing = false;
-    go(place);
+    go(place[0] || './');
   } else if (event.key === 'g') {
     isGoing = true;
     clearTimeout(goingTimer);

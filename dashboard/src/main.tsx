@@ -3,14 +3,14 @@ import './styles/colours.css';
 import './styles/page.css';
 import './styles/parts.css';
 import './styles/narrow.css';
-import { Fragment, options, render, type ComponentChildren } from 'preact';
+import { Fragment, options, render, type ComponentChildren, type ComponentType } from 'preact';
 import { useEffect, useErrorBoundary } from 'preact/hooks';
 import { decodeSegment } from '../../lib/subpaths/dashboard/segments.js';
 import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 import { usePoll } from './api.js';
 import { Dialog } from './dialogs.js';
 import { moment, withoutTurns } from './format.js';
-import { isHelpOpen, SHORTCUTS } from './keys.js';
+import { isHelpOpen, PAGES, SHORTCUTS } from './keys.js';
 import { ActionsPage } from './pages/actions.js';
 import { DeadPage } from './pages/dead.js';
 import { JobPage } from './pages/job.js';
@@ -38,16 +38,22 @@ import {
 } from './state.js';
 import { Empty, useCurrentInView } from './widgets.js';
 
-const LINKS = [
-  ['./', 'Overview', /^$/],
-  ['queues', 'Queues', /^queues/],
-  ['dead', 'Dead', /^dead$/],
-  ['schedules', 'Schedules', /^schedules$/],
-  ['workers', 'Workers', /^workers$/],
-  ['live', 'Live', /^live$/],
-  ['redis', 'Redis', /^redis$/],
-  ['actions', 'Actions', /^actions$/],
-] as const;
+const VIEWS: Readonly<Record<(typeof PAGES)[number][0], ComponentType>> = {
+  '': Overview,
+  queues: Queues,
+  dead: DeadPage,
+  schedules: SchedulesPage,
+  workers: WorkersPage,
+  live: LivePage,
+  redis: RedisPage,
+  actions: ActionsPage,
+};
+
+/** The page of a path: that of its first part. */
+function pageOf(path: string): (typeof PAGES)[number] | undefined {
+  const [first] = path.split('/');
+  return PAGES.find(([to]) => to === first);
+}
 
 function Page() {
   const parts = path.value.split('/').map((part) => {
@@ -62,30 +68,13 @@ function Page() {
     return <JobPage key={path.value} queue={queue} id={id} />;
   if (first === 'queues' && queue && second === 'jobs') return <JobsPage key={queue} queue={queue} />;
   if (first === 'queues' && queue) return <QueuePage key={queue} queue={queue} />;
-  switch (first) {
-    case '':
-      return <Overview />;
-    case 'queues':
-      return <Queues />;
-    case 'dead':
-      return <DeadPage />;
-    case 'schedules':
-      return <SchedulesPage />;
-    case 'workers':
-      return <WorkersPage />;
-    case 'live':
-      return <LivePage />;
-    case 'actions':
-      return <ActionsPage />;
-    case 'redis':
-      return <RedisPage />;
-    default:
-      return <Empty title="There is no such page." />;
-  }
+  const page = pageOf(path.value);
+  const View = page && VIEWS[page[0]];
+  return View ? <View /> : <Empty title="There is no such page." />;
 }
 
 /** Whether this person may see the page. */
-function isFor(page: (typeof LINKS)[number][0], person: MeView | null): boolean {
+function isFor(page: (typeof PAGES)[number][0], person: MeView | null): boolean {
   if (page === 'actions') return person?.rights.includes('read-actions') === true;
   return page !== 'redis' || person?.canSeeRedis === true;
 }
@@ -111,7 +100,8 @@ function App() {
   const { data } = usePoll<MeView>('me', 60_000);
   const links = useCurrentInView(`${path.value} ${me.value?.rights.length}`);
   const [trouble] = troubles.value.values();
-  const title = LINKS.find(([, , match]) => match.test(path.value))?.[1] ?? '';
+  const current = pageOf(path.value);
+  const title = current?.[1] ?? '';
   useEffect(() => {
     if (data) setMe(data);
   }, [data]);
@@ -130,8 +120,8 @@ function App() {
         {settings.environment && <span class="badge env">{settings.environment}</span>}
         {settings.readOnly && <span class="badge">read-only</span>}
         <nav aria-label="Pages" ref={links}>
-          {LINKS.filter(([to]) => isFor(to, me.value)).map(([to, text, match]) => (
-            <a key={to} href={to} {...(match.test(path.value) && { 'aria-current': 'page' as const })}>
+          {PAGES.filter(([to]) => isFor(to, me.value)).map(([to, text]) => (
+            <a key={to} href={to || './'} {...(to === current?.[0] && { 'aria-current': 'page' as const })}>
               {text}
             </a>
           ))}
