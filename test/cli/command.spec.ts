@@ -17,6 +17,16 @@ describe('what is asked of the command itself', () => {
     expect(out).toMatch(/^Usage: godwit <command>[\s\S]+dispatch +moves due tasks/);
   });
 
+  it('every command of the help is on its page', async () => {
+    const { out } = await run('--help');
+    const commands = out.slice(out.indexOf('Commands:'), out.indexOf('Options of all commands'));
+    const names = Array.from(commands.matchAll(/^ {2}(\w+)/gm), ([, name]) => name!);
+    expect(names).toContain('queues');
+    const page = readFileSync(join(ROOT, 'docs/operating/cli.md'), 'utf8');
+    const missing = names.filter((name) => !new RegExp(`^\\| [^|]*\`${name}\\b`, 'm').test(page));
+    expect(missing).toEqual([]);
+  });
+
   it('--version: that of the package', async () => {
     expect(await run('--version')).toEqual({ code: 0, out: `${PACKAGE.version}\n`, err: '' });
   });
