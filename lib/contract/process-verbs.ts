@@ -59,20 +59,38 @@ export interface ProcessList {
   readonly unreadable: readonly { readonly process: string; readonly why: string }[];
 }
 
-/** The record of a worker process. It never contains job data. Times are ms since 1970 by the clock of the store. */
+/**
+ * The record of a worker process. It never contains job data. Times are ms since 1970 by the clock of the store. Users see most
+ * fields in `WorkerInfo`.
+ */
 export interface ProcessRecord {
-  /** Random; a new one at each start of the workers. */
+  /** A random id, new at each start of the workers. */
   readonly id: string;
+  /** Name of the machine. */
   readonly host: string;
+  /** Process id. */
   readonly pid: number;
-  readonly versions: { readonly godwit: string; readonly node: string; readonly server: string | null };
+  /** Versions of the software it runs. */
+  readonly versions: {
+    /** Version of this package. */
+    readonly godwit: string;
+    /** Version of Node.js. */
+    readonly node: string;
+    /** The server, such as `Redis 7.0.15`. Null if the process has not connected yet; `memory` for the in-memory engine. */
+    readonly server: string | null;
+  };
   readonly startedAt: number;
+  /** The `role` of `forRoot`. */
   readonly role: 'worker' | 'both';
-  readonly state: ProcessState;
+  /**
+   * `paused`: all pools of this process are paused. `quiet`: they are paused until the process ends (`QueueRuntime.quiet`).
+   * `draining`: the process is stopping and claims no more jobs. A newer version may report other states.
+   */
+  readonly state: 'running' | 'paused' | 'quiet' | 'draining';
   readonly pools: readonly PoolRecord[];
-  /** How many pools did not fit into the record. */
+  /** Number of pools that are left out, because they did not fit into the record. */
   readonly morePools: number;
-  /** The queues of these pools. Absent if there are none, if their names did not fit either, and in records of older versions. */
+  /** Names of their queues. Absent if no pool is left out, if they are too many, and if an older version reports. */
   readonly moreQueues?: readonly string[];
   /** For how long its event loop was blocked at a time in the last minute, at most. Absent in records of older versions. */
   readonly blockedMs?: number;
@@ -125,26 +143,35 @@ export interface ProcessOrder {
   readonly by: string;
 }
 
-export type ProcessState = 'running' | 'paused' | 'quiet' | 'draining';
+export type ProcessState = ProcessRecord['state'];
 
+/** The slots that share one concurrency. */
 export interface PoolRecord {
+  /** Names of the queues, in the order of `@Processor`. */
   readonly queues: readonly string[];
-  /** The queues that this process has paused. */
+  /** The queues of the pool that this process has paused. */
   readonly paused: readonly string[];
-  /** Those of the paused queues that stay so until the process ends. Older versions do not write it. */
+  /** Those of the paused queues that stay paused until the process ends. Older versions do not write it. */
   readonly quiet: readonly string[];
+  /** Jobs it runs at once. */
   readonly concurrency: number;
-  /** The names under which it holds leases. */
+  /** Names of the workers of this pool, as in logs, `audit()` and `Queue.get`. */
   readonly workers: readonly string[];
+  /** Number of running jobs, of all queues of the pool. */
   readonly running: number;
-  /** The longest running jobs. */
+  /** The running jobs, longest first, at most 50. */
   readonly jobs: readonly RunningJob[];
 }
 
+/** A running job, without its data. */
 export interface RunningJob {
+  /** Name of its queue. */
   readonly queue: string;
+  /** Id of the job. */
   readonly id: string;
+  /** Name of the job. */
   readonly name: string;
+  /** From 1. */
   readonly attempt: number;
   readonly since: number;
 }

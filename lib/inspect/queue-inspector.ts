@@ -315,37 +315,11 @@ export async function scheduleLag(schedules: Pick<ScheduleVerbs, 'due'>, queue: 
 }
 
 /** A worker process, from its last report. Times are by the clock of Redis. */
-export interface WorkerInfo {
-  /** A random id, new at each start of the workers. */
-  readonly id: string;
-  /** Name of the machine. */
-  readonly host: string;
-  /** Process id. */
-  readonly pid: number;
-  /** Versions of the software it runs. */
-  readonly versions: {
-    /** Version of this package. */
-    readonly godwit: string;
-    /** Version of Node.js. */
-    readonly node: string;
-    /** The server, such as `Redis 7.0.15`. Null if the process has not connected yet; `memory` for the in-memory engine. */
-    readonly server: string | null;
-  };
+export interface WorkerInfo extends Omit<ProcessRecord, 'startedAt' | 'pools' | 'blockedMs' | 'obeyed'> {
   /** When its workers started. */
   readonly startedAt: Date;
-  /** The `role` of `forRoot`. */
-  readonly role: 'worker' | 'both';
-  /**
-   * `paused`: all pools of this process are paused. `quiet`: they are paused until the process ends (`QueueRuntime.quiet`).
-   * `draining`: the process is stopping and claims no more jobs. A newer version may report other states.
-   */
-  readonly state: 'running' | 'paused' | 'quiet' | 'draining';
   /** One pool for each queue, or for each set of queues that share a concurrency. */
   readonly pools: readonly WorkerPoolInfo[];
-  /** Number of pools that are left out. */
-  readonly morePools: number;
-  /** Names of their queues. Absent if no pool is left out, if they are too many, and if an older version reports. */
-  readonly moreQueues?: readonly string[];
   /**
    * The longest time for which a handler or other code blocked its event loop in the last minute, in ms: meanwhile no job starts, ends
    * or times out. 0 for less than 100 ms, and if an older version reports.
@@ -360,33 +334,13 @@ export interface SilentWorkerInfo extends WorkerInfo {
 }
 
 /** The slots that share one concurrency. */
-export interface WorkerPoolInfo {
-  /** Names of the queues, in the order of `@Processor`. */
-  readonly queues: readonly string[];
-  /** The queues of the pool that this process has paused. */
-  readonly paused: readonly string[];
-  /** Those of the paused queues that stay paused until the process ends. */
-  readonly quiet: readonly string[];
-  /** Jobs it runs at once. */
-  readonly concurrency: number;
-  /** Names of the workers of this pool, as in logs, `audit()` and `Queue.get`. */
-  readonly workers: readonly string[];
-  /** Number of running jobs, of all queues of the pool. */
-  readonly running: number;
+export interface WorkerPoolInfo extends Omit<PoolRecord, 'jobs'> {
   /** The running jobs, longest first, at most 50. */
   readonly jobs: readonly RunningJobInfo[];
 }
 
 /** A running job, without its data. */
-export interface RunningJobInfo {
-  /** Name of its queue. */
-  readonly queue: string;
-  /** Id of the job. */
-  readonly id: string;
-  /** Name of the job. */
-  readonly name: string;
-  /** From 1. */
-  readonly attempt: number;
+export interface RunningJobInfo extends Omit<RunningJob, 'since'> {
   /** When the run began. */
   readonly since: Date;
 }
