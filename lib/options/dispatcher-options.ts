@@ -29,12 +29,9 @@ export interface DispatcherOptions {
 }
 
 /** `DispatcherOptions` with every default filled in, in ms. */
-export interface ResolvedDispatcherOptions {
-  readonly name: string;
-  readonly delayedKey: string;
-  readonly readyKey: string;
-  readonly batchSize: number;
-  readonly unit: 's' | 'ms';
+export interface ResolvedDispatcherOptions extends Required<
+  Omit<DispatcherOptions, 'pollInterval' | 'maxReady'>
+> {
   readonly pollMs: number;
   readonly maxReady: number | undefined;
 }

@@ -12,7 +12,7 @@ import { faultOfText, quoted } from '../job/text.js';
 import type { Duration } from '../job/duration.js';
 import { duration, field, integer, oneOf, refuse, rule, selecting, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { checkText, checkWhere, readNames, readState } from './job-list.js';
+import { checkText, checkWhere, readNames, readState, type JobListOptions } from './job-list.js';
 import { pause } from '../contract/retry.js';
 import { checkSignal } from '../options/job-options.js';
 import { readPlainRate, type RateOptions } from '../options/limit-options.js';
@@ -21,18 +21,12 @@ import { readPlainRate, type RateOptions } from '../options/limit-options.js';
  * Which jobs `remove`, `cancel` and `promote` act on. A field that is left out matches any job. A field that is `undefined` is refused:
  * by mistake, the call would change all jobs.
  */
-export interface JobFilter<Name extends string = string, State extends JobState = JobState> {
+export interface JobFilter<Name extends string = string, State extends JobState = JobState> extends Pick<
+  JobListOptions<Name>,
+  'name' | 'contains' | 'where'
+> {
   /** Jobs of this state. */
   readonly state: State;
-  /** Name of the job, or several of which it has one. @default any name */
-  readonly name?: Name | readonly Name[];
-  /** Only jobs with this text in the id, the name or the last error; case is ignored for A to Z. @default any job */
-  readonly contains?: string;
-  /**
-   * Only jobs whose data has these values in these fields. A field of an object in the data is a path: `'customer.id'`.
-   * @default any job
-   */
-  readonly where?: DataMatch;
   /** Only jobs that died for this reason; only with `state: 'dead'`. @default any reason */
   readonly reason?: DeadReason;
   /**

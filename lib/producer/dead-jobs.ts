@@ -4,7 +4,6 @@ import type { DeadMatch } from '../contract/upkeep-verbs.js';
 import { DuplicateJobError, JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
-import type { Duration } from '../job/duration.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import { encodePayload } from '../job/payload.js';
 import { DEAD_REASONS, type DeadReason, type FailureRecord } from '../job/outcome.js';
@@ -13,25 +12,15 @@ import { duration, field, integer, oneOf, refuse, rule, selecting, shape } from 
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, encodeCursor, readCursor, readNames } from './job-list.js';
-import { agedBy, PAGE, paceOf, Pacer, type BulkPace, type CheckedPace } from './bulk-acts.js';
+import { agedBy, PAGE, paceOf, Pacer, type BulkPace, type CheckedPace, type JobFilter } from './bulk-acts.js';
 
 /** Selects dead jobs. A field that is left out matches any job. In `retry`, a field that is `undefined` is refused. */
-export interface DeadFilter<Name extends string = string> {
+export interface DeadFilter<Name extends string = string> extends Omit<
+  JobFilter<Name>,
+  'state' | 'reason' | 'limit'
+> {
   /** Why they died. @default any reason */
   readonly reason?: DeadReason;
-  /** Name of the job, or several of which it has one. @default any name */
-  readonly name?: Name | readonly Name[];
-  /** Only jobs with this text in the id, the name or the last error; case is ignored for A to Z. @default any job */
-  readonly contains?: string;
-  /**
-   * Only jobs whose data has these values in these fields. A field of an object in the data is a path: `'customer.id'`.
-   * @default any job
-   */
-  readonly where?: DataMatch;
-  /** Died longer ago than this. @default any time */
-  readonly olderThan?: Duration;
-  /** Died within this time. @default any time */
-  readonly newerThan?: Duration;
   /** Maximum number of jobs; for `list` 1 to 1,000. @default all (`list`: 100) */
   readonly limit?: number;
 }

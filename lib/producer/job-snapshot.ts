@@ -1,7 +1,8 @@
 import type { QueueEngine } from '../contract/engine.js';
 import type { StoredJob } from '../contract/admin-verbs.js';
 import { decodeBody } from '../job/job-record.js';
-import { NO_HEADERS, type JobHeaders } from '../job/headers.js';
+import { NO_HEADERS } from '../job/headers.js';
+import type { Job } from '../job/job.js';
 import type { JobState } from '../job/job-state.js';
 import type { DataIn, NameIn } from '../job/queue-jobs.js';
 import type { LogLine } from '../job/job-log.js';
@@ -18,11 +19,10 @@ export interface FailedAttempt extends Omit<AttemptRecord, 'at'> {
 }
 
 /** The state of a job at the time of the call. */
-export interface JobSnapshot<Data = unknown, Name extends string = string> {
-  /** Id of the job. */
-  readonly id: string;
-  /** Name of its queue. */
-  readonly queue: string;
+export interface JobSnapshot<Data = unknown, Name extends string = string> extends Pick<
+  Job,
+  'id' | 'queue' | 'stalls' | 'priority' | 'group' | 'headers' | 'delay'
+> {
   /** Empty if the job cannot be decoded. */
   readonly name: Name | '';
   /** Its state. */
@@ -36,16 +36,6 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> {
    * is not included here; handlers see it in `job.attempts`.
    */
   readonly attempts: number;
-  /** Priority of the job. 1 runs first; 0 means none, and such jobs run before all others. */
-  readonly priority: number;
-  /** The group of the job; null without one. */
-  readonly group: string | null;
-  /** The headers of the job; an empty object if it has none. */
-  readonly headers: JobHeaders;
-  /** The delay that was requested when the job was added, in ms; 0 without a delay. */
-  readonly delay: number;
-  /** How many times it lost its worker. */
-  readonly stalls: number;
   /** When it was added; null if the job cannot be decoded. */
   readonly createdAt: Date | null;
   /**

@@ -14,6 +14,7 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 import type { CheckedRule, ScheduleRule, ScheduleTemplate } from '../options/schedule-options.js';
 import { checkScheduleRule } from './check.js';
 import { withoutOwner } from '../contract/declaration-verbs.js';
+import type { StoredSchedule } from '../contract/schedule-verbs.js';
 import { nextAfter, nextTimes } from './times.js';
 
 /** A schedule after checking. */
@@ -151,12 +152,7 @@ function plainRule(given: Record<string, unknown>): ScheduleRule {
 }
 
 /** The stored state of an existing schedule. */
-interface KnownSchedule {
-  readonly record: string;
-  readonly mode: 'running' | 'paused' | 'ended';
-  readonly nextAt: number | null;
-  readonly fired: number;
-}
+type KnownSchedule = Pick<StoredSchedule, 'record' | 'mode' | 'nextAt' | 'fired'>;
 
 /** The next time of a schedule after this change. `keep` if its times do not change. */
 export function nextOf(

@@ -88,17 +88,13 @@ export interface AlertRule {
 }
 
 /** An `AlertRule` with its defaults, in ms and numbers. */
-export interface CheckedRule {
-  readonly rule: AlertRuleKind;
-  readonly name: string;
+export interface CheckedRule extends Required<Pick<AlertRule, 'rule' | 'name' | 'severity' | 'min'>> {
   readonly limit: number;
   readonly resolve: number;
   readonly forMs: number;
   readonly cooldownMs: number;
   readonly queues: readonly string[] | undefined;
-  readonly severity: 'info' | 'warning' | 'critical';
   readonly windowMs: number;
-  readonly min: number;
 }
 
 const MAX_RULES = 100;

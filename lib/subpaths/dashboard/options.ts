@@ -53,18 +53,22 @@ export interface QueueDashboardOptions {
 }
 
 /** `QueueDashboardOptions` with defaults. */
-export interface CheckedDashboardOptions {
-  readonly path: string;
-  readonly queues: 'registered' | 'all';
-  readonly guards: readonly (Type<CanActivate> | CanActivate)[];
-  readonly authorize: DashboardAuthorize;
-  readonly readOnly: boolean;
-  readonly redact: DashboardRedaction | false;
-  readonly title: string;
-  readonly environment: string;
+export interface CheckedDashboardOptions extends Required<
+  Pick<
+    QueueDashboardOptions,
+    | 'path'
+    | 'queues'
+    | 'guards'
+    | 'authorize'
+    | 'readOnly'
+    | 'redact'
+    | 'title'
+    | 'environment'
+    | 'maxStreams'
+  >
+> {
   readonly jobLinks: readonly (readonly [label: string, link: JobLink])[];
   readonly maxOldestMs: number;
-  readonly maxStreams: number;
   readonly onAction: ((action: QueueAction) => void) | undefined;
 }
 

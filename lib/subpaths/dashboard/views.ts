@@ -7,12 +7,12 @@ import type { QueueInfo, SilentWorkerInfo, WorkerInfo } from '../../inspect/queu
 import { pausedPlace, servingOf } from '../../inspect/serving.js';
 import { decodeBody, type DecodedBody } from '../../job/job-record.js';
 import { scheduleOf } from '../../job/job-id.js';
-import type { JobCounts, JobState } from '../../job/job-state.js';
+import type { JobCounts } from '../../job/job-state.js';
 import type { LogLine } from '../../job/job-log.js';
 import type { AttemptRecord } from '../../job/outcome.js';
 import { mergeJobPolicy } from '../../options/job-options.js';
 import type { ResolvedQueueOptions } from '../../options/module-options.js';
-import { dueTimeOf, type StartTimes } from '../../producer/job-snapshot.js';
+import { dueTimeOf, type JobSnapshot, type StartTimes } from '../../producer/job-snapshot.js';
 import type { LimitInfo } from '../../producer/limit-info.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import type { JobLinkView } from './job-links.js';
@@ -90,25 +90,19 @@ export interface OverviewView {
   readonly slots: number;
 }
 
-export interface JobRow {
-  readonly id: string;
-  readonly name: string;
-  readonly state: JobState;
-  readonly attempt: number;
+export interface JobRow extends Pick<
+  JobSnapshot,
+  'id' | 'name' | 'state' | 'attempt' | 'priority' | 'stalls' | 'durationUs' | 'worker' | 'group'
+> {
   /** Null if the job has no such option, and this process does not know the default of the queue. */
   readonly attempts: number | null;
-  readonly priority: number;
-  readonly stalls: number;
   readonly createdAt: number | null;
   readonly dueAt: number | null;
   readonly startedAt: number | null;
   readonly endedAt: number | null;
-  readonly durationUs: number | null;
   readonly reason: string | null;
   /** The first line of the last error. */
   readonly error: string | null;
-  readonly worker: string | null;
-  readonly group: string | null;
 }
 
 export interface JobListView {
@@ -159,9 +153,10 @@ export interface JobDetail extends JobRow {
   readonly now: number;
 }
 
-export interface ScheduleView {
-  readonly queue: string;
-  readonly id: string;
+export interface ScheduleView extends Pick<
+  ScheduleSnapshot,
+  'queue' | 'id' | 'lastJobId' | 'fired' | 'paused' | 'ended' | 'owner'
+> {
   /** `cron` or `every`, `tz` and limits, as it was given; null if it cannot be read. */
   readonly rule: Readonly<Record<string, unknown>> | null;
   readonly jobName: string;
@@ -172,11 +167,6 @@ export interface ScheduleView {
   readonly version: string;
   readonly nextAt: number | null;
   readonly lastAt: number | null;
-  readonly lastJobId: string | null;
-  readonly fired: number;
-  readonly paused: boolean;
-  readonly ended: boolean;
-  readonly owner: string | null;
   readonly next: readonly number[];
   readonly rights: readonly DashboardAction[];
 }

@@ -42,15 +42,7 @@ export type RunOutcome = 'completed' | 'retrying' | 'snoozed' | 'dead' | 'cancel
  * @example
  * expect(await testing.queue('email').runNext()).toMatchObject({ outcome: 'retrying', attempt: 1, delay: 1000 });
  */
-export interface JobRun<Data = any> {
-  /** Id of the job. */
-  readonly id: string;
-  /** Name of the queue. */
-  readonly queue: string;
-  /** Name of the job. */
-  readonly name: string;
-  /** Data as it was added. */
-  readonly data: Data;
+export interface JobRun<Data = any> extends Pick<AddedJob<Data>, 'id' | 'queue' | 'name' | 'data'> {
   /** Which attempt it was, from 1. */
   readonly attempt: number;
   /** How it ended. */
