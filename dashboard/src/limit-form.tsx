@@ -96,7 +96,7 @@ export function LimitForm({ queue, title, limit, names, onEnd }: FormProps) {
   );
 }
 
-/** Null for an empty text. A text that is no number is passed on, because the server refuses it. */
+/** Null for an empty text. A text that is not a number is passed on, because the server refuses it. */
 function numberOf(text: string): number | string | null {
   const number = Number(text);
   return text === '' ? null : Number.isNaN(number) ? text : number;

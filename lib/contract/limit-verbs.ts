@@ -78,7 +78,7 @@ export interface LimitCharge {
   readonly field: LimitField;
   /** Nothing starts for this many ms. Below 0: a hold ends. */
   readonly holdMs: number;
-  /** The number to add to the count of its rate. May be negative. */
+  /** Added to the number of starts that its rate has counted. May be negative. */
   readonly count: number;
   /** When the starts were counted that a negative count takes back, in ms since 1970 by the clock of the store. @default now */
   readonly countedAt?: number;

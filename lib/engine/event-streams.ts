@@ -16,7 +16,7 @@ const ENTRIES = { first: 20, most: 100 };
 const READ_CHARS = 1024 * 1024;
 /** The private stream expires this long after the last interrupt. */
 const OWN_MS = 10_000;
-/** How long a key that is no stream is left out, because it would fail the read of all streams. */
+/** How long a key that is not a stream is left out, because it would fail the read of all streams. */
 const LEFT_OUT_MS = 1_000;
 
 /** Reads the event streams of all subscribed queues. Its connections exist only while there are subscribers. */
@@ -32,7 +32,7 @@ export class EventStreams {
    * after that number would return the entry again and again.
    */
   private readonly oddIds = new Map<string, { readonly number: number; readonly id: string }>();
-  /** Queues whose key of events is no stream, each with the time until which it is not read. */
+  /** Queues whose key of events is not a stream, each with the time until which it is not read. */
   private readonly leftOut = new Map<string, number>();
   private readonly logger = new Log('QueueEvents');
   /** The deletion of the private stream. Only `end` waits for it. */
@@ -115,7 +115,7 @@ export class EventStreams {
     }
   }
 
-  /** Leaves the queue out of the next reads if its key is no stream. */
+  /** Leaves the queue out of the next reads if its key is not a stream. */
   private async checkStream(queue: string): Promise<void> {
     const { events } = this.store.keysOf(queue).fixed;
     try {
@@ -124,7 +124,7 @@ export class EventStreams {
       if (!isWrongType(error)) throw error;
       if (!this.leftOut.has(queue))
         this.logger.error(
-          `queue '${queue}': its events cannot be read, those of other queues are: the key ${events} is no stream`,
+          `queue '${queue}': its events cannot be read, those of other queues are: the key ${events} is not a stream`,
         );
       this.leftOut.set(queue, performance.now() + LEFT_OUT_MS);
     }

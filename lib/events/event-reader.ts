@@ -292,7 +292,7 @@ export class StoreEventReader {
   private async compareOne(cursor: EventCursor): Promise<boolean> {
     const known = cursor.position ?? 0;
     const last = await this.engine.lastEvent(cursor.queue).catch((error: unknown) => {
-      // The number of one queue cannot be read, because its key has another type. The others are still read.
+      // Another program uses the key of this queue. The events of the other queues are still read.
       if (isWrongType(error)) return known;
       throw error;
     });

@@ -127,7 +127,7 @@ export function checkBackoffs(given: unknown, path: string): Backoffs {
   return new Map(
     fieldsOf(given, []).map(([name, option]) => {
       if (!isBackoffName(name)) {
-        const rule = `a name of 1 to ${MAX_NAME} characters out of A-Z a-z 0-9 . _ - that is no duration and not 'fixed' or 'exponential'`;
+        const rule = `a name of 1 to ${MAX_NAME} characters out of A-Z a-z 0-9 . _ - that is not a duration and not 'fixed' or 'exponential'`;
         throw new InvalidOptionError(path, `an object whose keys are names: ${rule}`, name);
       }
       const checked = checkBackoff(option, `${path}.${name}`);

@@ -68,7 +68,7 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
   return { duplicate: duplicateOf(row.holder, holder) };
 }
 
-/** The other job that has not ended and has this key: then the job with `unique` does not run again. */
+/** Another job that has the key of this job and has not ended. While there is one, a job with `unique` does not run again. */
 export function rivalOf(queue: MemoryQueue, id: string, digest: string): MemoryJob | undefined {
   const row = queue.keys.get(digest) ?? NO_ROW;
   const holder = row.holder === id ? undefined : withKey(queue, row.holder, digest, true);

@@ -91,7 +91,7 @@ export interface DispatcherAsyncOptions extends Pick<ModuleMetadata, 'imports'> 
 
 /** Turns these registrations into registrations with a factory. */
 export function withOptions(dispatchers: readonly DispatcherOptions[]): DispatcherAsyncOptions[] {
-  // A value that is no object is reported at startup, with all other mistakes.
+  // A value that is not an object is reported at startup, with all other mistakes.
   return dispatchers.map((options) => ({
     name: (options as DispatcherOptions | null)?.name ?? options?.delayedKey,
     useFactory: () => options,
@@ -125,7 +125,7 @@ export function dispatcherProviders(dispatchers: readonly DispatcherAsyncOptions
   return { providers, tokens: [...registered.keys()] };
 }
 
-/** A value that is no object is returned unchanged, so that the error shows it. */
+/** A value that is not an object is returned unchanged, so that the error shows it. */
 function named(options: DispatcherOptions, name: string): DispatcherOptions {
   return typeof options === 'object' && options !== null ? { ...options, name } : options;
 }

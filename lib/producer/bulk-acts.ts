@@ -72,7 +72,7 @@ export interface CheckedFilter extends DeadMatch {
   readonly limit: number;
 }
 
-/** Whether the argument is meant as a filter. A wrong argument that is no object is reported as a wrong id. */
+/** Whether the argument is meant as a filter. A wrong argument that is not an object is reported as a wrong id. */
 export function isFilter<Filter extends object>(which: string | Filter): which is Filter {
   return typeof which === 'object' && which !== null;
 }

@@ -98,8 +98,8 @@ function refuseExclusive(jobs: readonly MadeJob[]): void {
 }
 
 /**
- * Sends one job for each unique key. It has the id of the first job with that key and, unless `onDuplicate` is `skip`, the data
- * of the last with its name.
+ * Sends one job for each unique key, with the id of the first job that has the key. Its data is that of the last such job with
+ * the same name; with `onDuplicate: 'skip'` it keeps its own.
  */
 function foldKeys(jobs: readonly MadeJob[]): {
   readonly sent: readonly MadeJob[];

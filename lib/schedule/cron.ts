@@ -131,7 +131,7 @@ function remember<T>(known: Map<string, T>, key: string, value: T): void {
   known.set(key, value);
 }
 
-/** Offsets such as +02:00 are refused: they are no time zones, and not every Node knows them. */
+/** Offsets such as +02:00 are refused: they are not time zones, and not every Node knows them. */
 function isZone(tz: string): boolean {
   if (/^[+-]/.test(tz)) return false;
   try {

@@ -140,7 +140,7 @@ export class Doorbell {
     });
   }
 
-  /** Starts the sleep again if the exchange of the only sleeping queue can now wait at the doorbell. */
+  /** If one queue sleeps and its exchange can now wait at the doorbell, ends the blocking call, so that the next one is that exchange. */
   private rest(): void {
     this.restTimer = undefined;
     if (this.blocking && !this.refused && this.sleepsAlone()?.isIdle) this.wakeUp();

@@ -2,7 +2,7 @@ import type { ClaimedJob, Supply } from '../contract/engine.js';
 import { decodeBody } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 
-/** How much work a worker may claim ahead, in ms of its own speed. The work of one round trip is added. */
+/** How much work a worker may claim ahead, in ms of its own speed, in addition to the work that it does during a round trip. */
 const AHEAD_MS = 5;
 /** Longest round trip for which prefetching compensates. */
 const MAX_ROUND_TRIP_MS = 25;

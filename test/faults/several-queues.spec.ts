@@ -96,7 +96,7 @@ describe('the events of several queues', () => {
     return { ...app, other };
   };
 
-  it('are read while the key of one of them is no stream, and then those of this queue too', async () => {
+  it('are read while the key of one of them is not a stream, and then those of this queue too', async () => {
     const { queue, queueOf, said, other, logs } = await bootWatching();
     await redis.admin.set(keyOf(redis, 'events', 'other'), 'not ours');
     await logs.complaint(/queue 'other': its events cannot be read/);

@@ -115,7 +115,7 @@ describe('backoffs', () => {
       providers: [Wrong],
     });
     const rule =
-      "names: a name of 1 to 64 characters out of A-Z a-z 0-9 . _ - that is no duration and not 'fixed' or 'exponential'";
+      "names: a name of 1 to 64 characters out of A-Z a-z 0-9 . _ - that is not a duration and not 'fixed' or 'exponential'";
     expect(faults).toEqual([
       `forRoot().backoffs must be an object whose keys are ${rule}, got "fixed" (string)`,
       `registerQueue('other').defaults.backoff must be a duration in ms or like '10s', or one of the named backoffs kind, got "soon" (string)`,

@@ -21,7 +21,7 @@ const LIBRARIES = {
     'work',
     'order',
     z.object({
-      cents: z.string().regex(/^\d+$/, 'is no number').transform(Number),
+      cents: z.string().regex(/^\d+$/, 'is not a number').transform(Number),
       currency: z.string().default('EUR'),
       lines: z.array(z.object({ sku: z.string() })),
     }),
@@ -30,7 +30,7 @@ const LIBRARIES = {
     'work',
     'order',
     v.object({
-      cents: v.pipe(v.string(), v.regex(/^\d+$/, 'is no number'), v.transform(Number)),
+      cents: v.pipe(v.string(), v.regex(/^\d+$/, 'is not a number'), v.transform(Number)),
       currency: v.optional(v.string(), 'EUR'),
       lines: v.array(v.object({ sku: v.string() })),
     }),

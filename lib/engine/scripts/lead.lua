@@ -4,7 +4,7 @@ check_types(key_alerts)
 local now = clock()
 local row = redis.call('HMGET', key_alerts, 'owner', 'until', 'state')
 local state = row[3] or ''
--- Another program may have written to this key. An end that is no number counts as over.
+-- Another program may have written to this key. An end that is not a number counts as over.
 local ends = tonumber(row[2] or '') or 0
 if row[1] and row[1] ~= arg_owner and ends > now then return { 0, state } end
 if arg_state ~= '' then state = arg_state end

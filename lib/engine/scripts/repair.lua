@@ -41,8 +41,8 @@ local function places_of(id)
   return found, holder
 end
 
--- Removes an id from every place except one. In a line its second and later entries are removed. It is removed from `completed`
--- only if no place is kept, because `completed` comes first.
+-- Removes an id from every place except one. In a line its second and later entries are removed. It stays in `completed`
+-- if any place is kept: that place then is `completed`, which comes first.
 local function keep_only(place, id, holder)
   if place == nil then redis.call('ZREM', key_completed, id) end
   if place ~= 'dead' then redis.call('ZREM', key_dead, id) end

@@ -157,7 +157,10 @@ export class Link implements Sender {
     else if (client.status === 'wait') this.apart(() => client.connect()).catch(() => undefined); // reported by 'error'
   }
 
-  /** The socket, and what ioredis sends on it by itself, keep the context in which it was opened. */
+  /**
+   * Opens a connection outside of the caller's async context. Otherwise the socket, and commands that ioredis sends by itself, would
+   * keep that context.
+   */
   private apart<T>(work: () => T): T {
     const { internal } = this;
     return outside(internal ? () => internal(work) : work);

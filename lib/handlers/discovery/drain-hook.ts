@@ -93,7 +93,7 @@ async function drained(its: Set<Drain>): Promise<void> {
   for (const drain of its) if (drain.isOver) its.delete(drain);
   const [first] = its;
   if (its.size < 2) return first?.start();
-  // The hook does not know which application shuts down. The processors of that one have started its drain by then.
+  // The hook does not know which application shuts down. In the next turn, the processors of that application have started its drain.
   await new Promise((resolve) => setImmediate(resolve));
   await Promise.all([...its].filter((drain) => drain.hasBegun).map((drain) => drain.start()));
 }

@@ -196,7 +196,7 @@ export function delivered(
   const row = rows[key];
   if (!row || row.since !== alert.since.getTime()) return rows;
   const known = alert.state === 'firing' ? { ...row, notifiedAt: at } : row;
-  // Otherwise another process has led meanwhile, and found a change that is still to be delivered.
+  // If not, another process has evaluated the rules meanwhile and found a later change, which is still to be delivered.
   const isLast = row.undelivered === alert.state;
   return { ...rows, [key]: isLast ? without(known, 'undelivered') : known };
 }

@@ -76,8 +76,8 @@ local function look_through(bodies, count)
   return same and string.sub(same, 1, -2), missing
 end
 
--- The bodies of the first of these jobs, as many as fit into `max_bytes` and at least one. Returns also what `look_through`
--- returns, or an error if one cannot be read. Most claims need one step. The first step shows how large bodies are, so that the
+-- The bodies of the first of these jobs, as many as fit into `max_bytes` and at least one, and what `look_through`
+-- returns. If a body cannot be read, only an error. Most claims need one step. The first step shows how large bodies are, so that the
 -- next one does not read too many.
 local function bodies_and_name(ids, max_bytes)
   local bodies, bytes = {}, 0

@@ -6,7 +6,7 @@
 local function line_text(number) return string.format('%07d', number) end
 
 -- Takes slots for jobs. `slots` has scores and ids alternately. Redis searches a small sorted set from its beginning for each job, which
--- for 100 jobs takes a tenth of their claim. After a long member, which is no id, the set is a skip list until it is empty.
+-- for 100 jobs takes a tenth of their claim. After a long member, which is not an id, the set is a skip list until it is empty.
 local function take_slots(slots)
   local long = #slots > 20 and redis.call('EXISTS', key_slots) == 0 and string.rep('\n', 65)
   if long then redis.call('ZADD', key_slots, '0', long) end
