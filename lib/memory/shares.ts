@@ -1,4 +1,5 @@
 import type { LimitField, LimitRule, ShareAnswer, ShareCall } from '../contract/limit-verbs.js';
+import { RULES } from '../job/rules.js';
 import { isCharged, mostRunning, roomOf, useCharged, type LimitUse } from './rates.js';
 
 /** The places that one worker has of a limit, and until when. */
@@ -10,6 +11,8 @@ interface Share {
   seq: number;
   granted: number;
   waits: boolean;
+  /** When the limit last granted fewer places than the worker wanted. */
+  short?: number | undefined;
   /** Until when its places count after their lease is over. */
   doubt?: number | undefined;
 }
@@ -53,7 +56,9 @@ export class ShareBook {
       if (want > 0 && mine.seq === seq) known = mine.granted;
       const { left, nextMs } = roomOf(rule, inside.use(`s:${limit}`), now);
       const others = all.reduce((sum, { count }) => sum + count, 0) - mine.count;
-      const places = Math.max(0, mostRunning(rule) - others - running);
+      const most = mostRunning(rule);
+      const reserved = want > 0 && most < Infinity ? placesForOthers(all, mine, most, now) : 0;
+      const places = Math.max(0, most - others - running - reserved);
       if (left < want) opensInMs = Math.max(opensInMs, nextMs, 1);
       granted = Math.min(granted, left, places);
       return { limit, rule, all, mine, places };
@@ -73,7 +78,9 @@ export class ShareBook {
         }
       } else if (want > 0 && known === undefined) {
         counted = granted;
-        Object.assign(mine, { seq, granted });
+        const isShort = places === granted && granted < want;
+        Object.assign(mine, { seq, granted, short: isShort ? now : undefined });
+        if (granted > 0) moveToEnd(all, mine);
       }
       const use = inside.use(`s:${limit}`);
       if (counted !== 0 && isCharged(rule, use))
@@ -82,12 +89,15 @@ export class ShareBook {
       mine.till = now + leaseMs;
       mine.doubt = undefined;
       if (unused) this.stopWaiting(limit, all, mine);
-      if (places < want) {
+      const isShort = places < want;
+      if (mine.count < before) {
+        const waiting = [...(this.waiting.get(limit) ?? [])];
+        woken.push(...waiting.filter((one) => !isShort || one !== queue));
+        if (this.waiting.delete(limit)) for (const share of all) share.waits = false;
+      }
+      if (isShort) {
         mine.waits = true;
         this.waiting.set(limit, (this.waiting.get(limit) ?? new Set()).add(queue));
-      } else if (mine.count < before) {
-        woken.push(...(this.waiting.get(limit) ?? []));
-        if (this.waiting.delete(limit)) for (const share of all) share.waits = false;
       }
     }
     return { granted, grantedAt: countedAt, opensInMs: opensInMs > 0 ? Math.ceil(opensInMs) : null, woken };
@@ -102,6 +112,7 @@ export class ShareBook {
 
   private stopWaiting(limit: string, all: readonly Share[], mine: Share): void {
     mine.waits = false;
+    mine.short = undefined;
     if (all.some((one) => one.queue === mine.queue && one.waits && one.granted === 0)) return;
     const waiting = this.waiting.get(limit);
     waiting?.delete(mine.queue);
@@ -110,7 +121,28 @@ export class ShareBook {
 
   private shareOf(all: Share[], queue: string, worker: string): Share {
     let mine = all.find((one) => one.queue === queue && one.worker === worker);
-    if (!mine) all.push((mine = { queue, worker, till: 0, count: 0, seq: 0, granted: 0, waits: false }));
+    if (!mine) all.unshift((mine = { queue, worker, till: 0, count: 0, seq: 0, granted: 0, waits: false }));
     return mine;
   }
+}
+
+/** The same as in `shares.lua`. */
+function placesForOthers(all: readonly Share[], mine: Share, most: number, now: number): number {
+  const counts = new Map<string, number>();
+  const latest = new Map<string, number>();
+  const short = new Set<string>();
+  for (const [i, one] of all.entries()) {
+    counts.set(one.queue, (counts.get(one.queue) ?? 0) + one.count);
+    latest.set(one.queue, i);
+    if (one.queue !== mine.queue && (one.short ?? -Infinity) > now - RULES.shortMs) short.add(one.queue);
+  }
+  const share = Math.max(1, Math.floor(most / (short.size + 1)));
+  return [...short]
+    .filter((queue) => latest.get(queue)! < latest.get(mine.queue)!)
+    .reduce((sum, queue) => sum + Math.max(0, share - counts.get(queue)!), 0);
+}
+
+function moveToEnd(all: Share[], mine: Share): void {
+  all.splice(all.indexOf(mine), 1);
+  all.push(mine);
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ShareCall } from '#lib/contract/limit-verbs.js';
 import type { LimitRule } from '#lib/job/limit-rule.js';
+import { RULES } from '#lib/job/rules.js';
 import { LEASE_MS, QUEUE } from '../scripts/support.js';
 import { ENGINES, OTHERS, useEngine } from './support.js';
 
@@ -134,8 +135,8 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     for (const queue of [OTHER, THIRD, OTHER])
       expect(await ask({ want: 1 }, queue)).toMatchObject({ granted: 0 });
     expect((await ask({})).woken.toSorted()).toEqual([OTHER, THIRD].toSorted());
-    expect(await ask({ want: 1, seq: 2 })).toMatchObject({ granted: 1 });
-    expect(await ask({ seq: 2 })).toMatchObject({ woken: [] });
+    expect(await ask({ want: 1, seq: 2 }, THIRD)).toMatchObject({ granted: 1 });
+    expect(await ask({ seq: 2 }, THIRD)).toMatchObject({ woken: [] });
   });
 
   it('do not wake the queue of a worker that had no job for its places', async () => {
@@ -164,12 +165,59 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect(await ask({ kept: 0, unused: true })).toMatchObject({ woken: [] });
   });
 
-  it('let a worker wait that runs fewer jobs, but wants more than there are places', async () => {
+  it('leave each queue that found too few places its share of them', async () => {
+    await set('api', { concurrency: 4 });
+    expect(await ask({ want: 10 })).toMatchObject({ granted: 4 });
+    expect(await ask({ want: 10 }, OTHER)).toMatchObject({ granted: 0 });
+    expect(await ask({ want: 10, seq: 2, running: 3 })).toMatchObject({ granted: 0, woken: [OTHER] });
+    expect(await ask({ want: 10, seq: 3, running: 2 })).toMatchObject({ granted: 0 });
+    expect(await ask({ want: 10, seq: 2 }, OTHER)).toMatchObject({ granted: 2 });
+    // Both have their share.
+    expect(await ask({ want: 10, seq: 4, running: 1 })).toMatchObject({ granted: 1, woken: [] });
+    expect(await ask({ want: 10, seq: 3, running: 1 }, OTHER)).toMatchObject({ granted: 1, woken: [] });
+    expect((await ask({ seq: 4 })).woken.toSorted()).toEqual([OTHER, QUEUE].toSorted());
+  });
+
+  it('let queues take turns if they are more than the places', async () => {
+    await set('api', { concurrency: 1 });
+    const queues = [QUEUE, OTHER, THIRD];
+    const seqs = new Map(queues.map((queue) => [queue, 0]));
+    const next = async (queue: string) => {
+      seqs.set(queue, seqs.get(queue)! + 1);
+      return (await ask({ want: 5, seq: seqs.get(queue)! }, queue)).granted;
+    };
+    const starts: string[] = [];
+    for (let round = 0; round < 5; round++) {
+      // The queue whose job has ended asks first, and finds that the others wait.
+      const last = starts.at(-1);
+      for (const queue of last ? [last, ...queues.filter((one) => one !== last)] : queues)
+        // oxlint-disable-next-line no-await-in-loop
+        if ((await next(queue)) > 0) starts.push(queue);
+    }
+    expect(starts.slice(2)).toEqual(starts.slice(2).map((_, i) => starts[(i + 2) % 3]));
+    expect(new Set(starts)).toEqual(new Set(queues));
+  });
+
+  it('leave a queue no places that it would not use', async () => {
     await set('api', { concurrency: 2 });
-    expect(await ask({ want: 2 })).toMatchObject({ granted: 2 });
-    expect(await ask({ want: 1 }, OTHER)).toMatchObject({ granted: 0 });
-    expect(await ask({ want: 2, seq: 2, running: 1 })).toMatchObject({ granted: 1, woken: [] });
-    expect((await ask({ seq: 2 })).woken.toSorted()).toEqual([OTHER, QUEUE].toSorted());
+    await set('gpu', { concurrency: 1 });
+    expect(await ask({ want: 9 })).toMatchObject({ granted: 2 });
+    // A worker that asks no more, because it was killed.
+    expect(await ask({ want: 9 }, OTHER)).toMatchObject({ granted: 0 });
+    expect(await ask({ want: 9, seq: 2, running: 1 })).toMatchObject({ granted: 0 });
+    await t.advance(RULES.shortMs);
+    expect(await ask({ want: 9, seq: 3, running: 1 })).toMatchObject({ granted: 1 });
+    // One that has no job for its place.
+    expect(await ask({ want: 9, seq: 2 }, OTHER)).toMatchObject({ granted: 0 });
+    await ask({ seq: 3, running: 1 });
+    expect(await ask({ want: 9, seq: 3 }, OTHER)).toMatchObject({ granted: 1 });
+    await ask({ seq: 3, kept: 0, unused: true }, OTHER);
+    expect(await ask({ want: 9, seq: 4, running: 1 })).toMatchObject({ granted: 1 });
+    // One that another limit holds back.
+    expect(await ask({ limits: ['gpu'], worker: 'w2', want: 1 })).toMatchObject({ granted: 1 });
+    await ask({ seq: 4, running: 1 });
+    expect(await ask({ limits: ['api', 'gpu'], want: 9, seq: 4 }, OTHER)).toMatchObject({ granted: 0 });
+    expect(await ask({ want: 9, seq: 5, running: 1 })).toMatchObject({ granted: 1 });
   });
 
   it('are not passed although Redis was away for longer than a lease: a living worker keeps its places', async () => {

@@ -16,11 +16,15 @@ for i = limits_first, limits_last do
   end
   if not mine then
     mine = { queue = arg_queue, worker = arg_worker, count = 0, seq = 0, granted = 0 }
-    rows[#rows + 1] = mine
+    -- It has been granted nothing yet, so its turn is before all others.
+    table.insert(rows, 1, mine)
   end
   if arg_want > 0 and mine.seq == seq then known = mine.granted end
   local left, next_in = rate_room(rule, state, now, math.huge)
-  local places = math.max(0, most_running(rule) - running + mine.count - arg_running)
+  local most = most_running(rule)
+  local places = most - running + mine.count - arg_running
+  if arg_want > 0 and most < math.huge then places = places - places_for_others(rows, mine, most, now) end
+  places = math.max(0, places)
   if left < arg_want then opens_in = math.max(opens_in, next_in, 1) end
   granted = math.min(granted, left, places)
   takes[#takes + 1] = { limit = ARGV[i], field = field, rule = rule, state = state, rows = rows, mine = mine, places = places }
@@ -36,6 +40,9 @@ for _, take in ipairs(takes) do
     if mine.seq == seq then counted, mine.granted = arg_keep - mine.granted, arg_keep end
   elseif arg_want > 0 and not known then
     counted, mine.seq, mine.granted = granted, seq, granted
+    -- If another limit or the rate grants even less, more places of this one would not be used.
+    mine.short = take.places == granted and granted < arg_want and now or nil
+    if granted > 0 then move_to_end(take.rows, mine) end
   end
   if counted ~= 0 then
     local function charge(rate, state) return rate_corrected(rate, state, now, counted, granted_at) end
@@ -45,11 +52,8 @@ for _, take in ipairs(takes) do
   if seq >= mine.seq then mine.count = arg_running + (arg_keep < 0 and granted or 0) end
   mine.till, mine.doubt = now + arg_leaseMs, nil
   if arg_unused == 1 then stop_waiting(take.limit, take.rows, mine) end
-  if take.places < arg_want then
-    wait_for_share(take.limit, mine)
-  elseif mine.count < before then
-    woken = woken .. take_waiting(take.limit, take.rows)
-  end
+  if mine.count < before then woken = woken .. take_waiting(take.limit, take.rows, take.places < arg_want and mine.queue) end
+  if take.places < arg_want then wait_for_share(take.limit, mine) end
   put_shares(take.limit, take.rows)
 end
 return { granted, counted_at, math.ceil(opens_in), woken }
