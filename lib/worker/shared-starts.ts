@@ -1,9 +1,13 @@
-import type { ExchangeAnswer, ExchangeCall, QueueEngine } from '../contract/engine.js';
+import type { ClaimedJob, ExchangeAnswer, ExchangeCall, QueueEngine } from '../contract/engine.js';
 import type { ShareAnswer, ShareCall } from '../contract/limit-verbs.js';
+import { Log } from '../contract/log.js';
+import { repeatDelay } from '../contract/retry.js';
+import { RedisUnavailableError, type Applied } from '../errors.js';
 import { decodeBody } from '../job/job-record.js';
 
 /** A worker that found no place asks again after this time, because a limit may have changed and a wake-up may be lost. */
 const ASK_AGAIN_MS = 1_000;
+const COMPLAIN_MS = 10_000;
 
 interface SharedStartsParts {
   readonly engine: Pick<QueueEngine, 'exchange' | 'limits' | 'ring'>;
@@ -31,8 +35,16 @@ export class SharedStarts {
    * that answer is lost.
    */
   private granted: number | null = 0;
+  /** The last exchange that may have claimed jobs although it failed. */
+  private doubted: ExchangeCall | null = null;
+  /** The number of the last exchange whose places were given back because it failed. */
+  private givenBack = 0;
+  /** How many times in a row the limits could not be asked. */
+  private failures = 0;
+  private complainedAt = -Infinity;
   private timer: NodeJS.Timeout | undefined;
   private stopped = false;
+  private readonly logger = new Log('QueueWorker');
 
   constructor(private readonly parts: SharedStartsParts) {}
 
@@ -41,21 +53,26 @@ export class SharedStarts {
     const { want, seq } = call;
     if (this.worker !== call.worker) this.reportedPlaces = 0;
     this.worker = call.worker;
-    if (want === 0 && running() >= this.reportedPlaces) return engine.exchange(queue, call);
+    if (want === 0) {
+      // Not awaited: the limits may be on another node, and outcomes must not wait for that node.
+      if (running() < this.reportedPlaces) this.ask({ seq }).catch(() => undefined);
+      return engine.exchange(queue, call);
+    }
     this.seq = seq;
     this.granted = null;
-    const share = await this.ask({ seq, want });
+    let share: ShareAnswer;
+    try {
+      share = await this.ask({ seq, want });
+      this.failures = 0;
+    } catch (error) {
+      return this.settleOnly(call, error);
+    }
     if (call.worker === this.worker) this.granted = share.granted;
-    const isRefused = want > 0 && share.granted === 0;
-    const answer = await engine.exchange(queue, { ...call, want: isRefused ? -1 : share.granted });
-    if (call.worker === this.worker) this.granted = 0;
+    const answer = await this.claim(call, share.granted);
     if (answer.kind !== 'exchanged') return answer;
     const { claimed } = answer;
-    const cost = claimed.reduce((sum, { body }) => sum + costOf(body), 0);
     const unused = claimed.length < share.granted && answer.supply !== 'more';
-    // Not awaited: if this call is lost, fewer jobs start for a while.
-    if (share.granted > 0 && cost !== share.granted)
-      this.ask({ seq, kept: cost, running: running() + claimed.length, unused }).catch(() => undefined);
+    this.keep(call, claimed, share.granted, unused);
     const isLimited = share.granted < want && claimed.length === share.granted && answer.supply !== 'paused';
     const counted = {
       ...answer,
@@ -63,10 +80,63 @@ export class SharedStarts {
       startsAtOnce: true,
     } as const;
     if (!isLimited) return counted;
-    return {
-      ...counted,
-      supply: { limitedForMs: Math.min(share.opensInMs ?? ASK_AGAIN_MS, ASK_AGAIN_MS) },
-    };
+    const againMs = this.givenBack === seq ? 1 : Math.min(share.opensInMs ?? ASK_AGAIN_MS, ASK_AGAIN_MS);
+    return { ...counted, supply: { limitedForMs: againMs } };
+  }
+
+  /** The exchange, if the limits have answered. If it failed and claimed nothing, other queues may use the places. */
+  private async claim(call: ExchangeCall, granted: number): Promise<ExchangeAnswer> {
+    const { engine, queue } = this.parts;
+    const { seq, worker } = call;
+    try {
+      const answer = await engine.exchange(queue, { ...call, want: granted === 0 ? -1 : granted });
+      if (worker === this.worker) this.granted = 0;
+      return answer;
+    } catch (error) {
+      if ((error as { applied?: Applied }).applied !== 'no') this.doubted = call;
+      // Until the repetition of such a call is answered, nobody knows whether it has claimed jobs.
+      const isDoubted = this.doubted?.seq === seq && this.doubted.worker === worker;
+      if (worker === this.worker && !isDoubted && granted > 0) {
+        const left = await this.ask({ seq, kept: 0 }).catch(() => null);
+        if (left) [this.granted, this.givenBack] = [0, seq];
+      }
+      throw error;
+    }
+  }
+
+  /** The limits cannot be asked, so no job may start. But the queue may be on another node, so ended runs are settled. */
+  private async settleOnly(call: ExchangeCall, error: unknown): Promise<ExchangeAnswer> {
+    this.complain(error as Error);
+    const answer = await this.parts.engine.exchange(this.parts.queue, { ...call, want: -1 });
+    if (call.worker === this.worker) this.granted = 0;
+    if (answer.kind !== 'exchanged') return answer;
+    // The limits may have granted starts, and only the answer was lost.
+    this.keep(call, answer.claimed, -1, false);
+    const limitedForMs = Math.ceil(repeatDelay(error, ++this.failures));
+    return { ...answer, startsAtOnce: true, supply: { limitedForMs } };
+  }
+
+  /** Reports how many of the granted starts are used. Not awaited: if this call is lost, fewer jobs start for a while. */
+  private keep(
+    { seq }: ExchangeCall,
+    claimed: readonly ClaimedJob[],
+    granted: number,
+    unused: boolean,
+  ): void {
+    const kept = claimed.reduce((sum, { body }) => sum + costOf(body), 0);
+    if (granted === 0 || kept === granted) return;
+    const running = this.parts.running() + claimed.length;
+    this.ask({ seq, kept, running, unused }).catch(() => undefined);
+  }
+
+  private complain(error: Error): void {
+    const now = performance.now();
+    if (now - this.complainedAt < COMPLAIN_MS) return;
+    this.complainedAt = now;
+    const text = `queue '${this.parts.queue}': cannot ask its shared limits, so no job starts, retrying: ${error.message}`;
+    // The process logs once that Redis is unreachable.
+    if (error instanceof RedisUnavailableError) this.logger.debug(text);
+    else this.logger.error(text);
   }
 
   stop(): void {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { ExchangeAnswer, ExchangeCall } from '#lib/contract/engine.js';
 import type { ShareCall } from '#lib/contract/limit-verbs.js';
+import { RedisUnavailableError } from '#lib/errors.js';
 import { MemoryEngine } from '#lib/memory/memory-engine.js';
 import { SharedStarts } from '#lib/worker/shared-starts.js';
 import { LIMITS } from '../scripts/support.js';
@@ -28,12 +29,14 @@ async function worker() {
   await engine.limits.set('', 's:api', 'code', { concurrency: 2 });
   const shares: ShareCall[] = [];
   const exchanges: ReturnType<typeof latch<ExchangeAnswer | Error>>[] = [];
-  const held = { fails: false };
+  const wanted: number[] = [];
+  const held = { fails: false, never: false };
   const starts = new SharedStarts({
     engine: {
-      exchange: async () => {
+      exchange: async (_: string, { want }: ExchangeCall) => {
         const answer = latch<ExchangeAnswer | Error>();
         exchanges.push(answer);
+        wanted.push(want);
         const found = await answer.promise;
         if (found instanceof Error) throw found;
         return found;
@@ -42,6 +45,7 @@ async function worker() {
         share: async (queue: string, call: ShareCall) => {
           shares.push(call);
           const share = await engine.limits.share(queue, call);
+          if (held.never) await latch().promise;
           if (held.fails) throw new Error('the answer is lost');
           return share;
         },
@@ -54,11 +58,11 @@ async function worker() {
     running: () => 0,
   });
   atEnd(() => starts.stop());
-  const exchange = (seq: number) =>
-    starts.exchange({ worker: 'w', seq, want: 2, settled: [] } as unknown as ExchangeCall);
+  const exchange = (seq: number, want = 2) =>
+    starts.exchange({ worker: 'w', seq, want, settled: [] } as unknown as ExchangeCall);
   const renewals = () => shares.filter(({ want, kept }) => want === 0 && kept === null).length;
   const running = async () => (await engine.limits.shared(''))[0]!.running;
-  return { starts, exchange, exchanges, renewals, running, held };
+  return { starts, exchange, exchanges, wanted, renewals, running, held };
 }
 
 beforeEach(() => void vi.useFakeTimers());
@@ -92,10 +96,62 @@ it('reports no places while it does not know how many were granted', async () =>
   exchanges[0]!.open({ ...EXCHANGED, supply: 'more' });
   await first;
   held.fails = true;
-  await expect(exchange(2)).rejects.toThrow('the answer is lost');
+  void exchange(2);
   await vi.advanceTimersByTimeAsync(0.9 * LEASE_MS);
   expect(renewals()).toBe(0);
   expect(await running()).toBe(2);
+});
+
+it('settles without claiming while the limits cannot be asked, and gives back starts whose grant was lost', async () => {
+  const { exchange, exchanges, wanted, running, held } = await worker();
+  held.fails = true;
+  const first = exchange(1);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(wanted).toEqual([-1]);
+  exchanges[0]!.open(EXCHANGED);
+  expect(await first).toMatchObject({ supply: { limitedForMs: expect.any(Number) } });
+  expect(await running()).toBe(0);
+});
+
+it('does not wait for the limits if it wants no jobs', async () => {
+  const { exchange, exchanges, held } = await worker();
+  const first = exchange(1);
+  await vi.advanceTimersByTimeAsync(0);
+  exchanges[0]!.open({ ...EXCHANGED, supply: 'more' });
+  await first;
+  held.never = true;
+  const second = exchange(2, 0);
+  await vi.advanceTimersByTimeAsync(0);
+  exchanges[1]!.open(EXCHANGED);
+  expect(await second).toMatchObject({ kind: 'exchanged' });
+});
+
+it('gives the places back if the queue cannot be reached, unless an earlier try may have claimed jobs', async () => {
+  const { exchange, exchanges, wanted, running } = await worker();
+  const fail = async (at: number, applied: 'no' | 'unknown') => {
+    const failed = exchange(1).catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(0);
+    exchanges[at]!.open(new RedisUnavailableError('exchange', applied, 'away'));
+    await failed;
+  };
+  await fail(0, 'unknown');
+  await fail(1, 'no');
+  expect(await running()).toBe(2);
+  const again = exchange(1);
+  await vi.advanceTimersByTimeAsync(0);
+  exchanges[2]!.open(EXCHANGED);
+  await again;
+  const refused = exchange(2).catch(() => undefined);
+  await vi.advanceTimersByTimeAsync(0);
+  expect(await running()).toBe(2);
+  exchanges[3]!.open(new RedisUnavailableError('exchange', 'no', 'away'));
+  await refused;
+  expect(await running()).toBe(0);
+  const last = exchange(2);
+  await vi.advanceTimersByTimeAsync(0);
+  exchanges[4]!.open(EXCHANGED);
+  expect(await last).toMatchObject({ supply: { limitedForMs: 1 } });
+  expect(wanted).toEqual([2, 2, 2, 2, -1]);
 });
 
 it('renews nothing after its stop, even if a renewal fails then', async () => {
