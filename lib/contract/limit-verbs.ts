@@ -116,6 +116,8 @@ export interface ShareAnswer {
   readonly opensInMs: number | null;
   /** Queues whose workers found no place earlier and may find one now. */
   readonly woken: readonly string[];
+  /** Whether the store does not have one of the limits, because its data was lost. Then nothing is granted. */
+  readonly isLost: boolean;
 }
 
 /**

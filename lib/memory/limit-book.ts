@@ -462,6 +462,7 @@ export class LimitBook {
 
   /** The parts of this class that a claim uses. */
   readonly inside = {
+    has: (field: LimitField) => this.rules.has(field),
     rule: (field: LimitField) => this.rule(field),
     ruleOf: (name: string) => this.ruleOf(name),
     use: (field: LimitField) => this.use(field),

@@ -20,6 +20,7 @@ interface Share {
 /** The rules of the limits, and how much of them is used. */
 interface Rules {
   readonly inside: {
+    has(field: LimitField): boolean;
     rule(field: LimitField): LimitRule;
     use(field: LimitField): LimitUse;
     setUse(field: LimitField, use: LimitUse): void;
@@ -48,8 +49,10 @@ export class ShareBook {
     let known: number | undefined;
     let granted = want;
     let opensInMs = 0;
+    let isLost = false;
     const takes = call.limits.map((limit) => {
       const rule = inside.rule(`s:${limit}`);
+      if (!inside.has(`s:${limit}`)) [isLost, granted] = [true, 0];
       const all = this.living(limit, now, leaseMs / 2);
       const mine = this.shareOf(all, queue, call.worker);
       this.shares.set(limit, all);
@@ -100,7 +103,8 @@ export class ShareBook {
         this.waiting.set(limit, (this.waiting.get(limit) ?? new Set()).add(queue));
       }
     }
-    return { granted, grantedAt: countedAt, opensInMs: opensInMs > 0 ? Math.ceil(opensInMs) : null, woken };
+    const opensIn = opensInMs > 0 ? Math.ceil(opensInMs) : null;
+    return { granted, grantedAt: countedAt, opensInMs: opensIn, woken, isLost };
   }
 
   private living(limit: string, now: number, doubtMs?: number): Share[] {

@@ -147,7 +147,8 @@ function createLeases(
   const shortestMs = Math.min(own.leaseMs, ...queues().map(({ lease }) => lease.leaseMs));
   const leases = new LeaseKeeper(engine, own, shortestMs / 4);
   // Lost schedules are noticed by their declarer, when it renews the declaration.
-  leases.onDataLost = () => void limits.writeMissing(queues());
+  leases.onDataLost = (queue) =>
+    void limits.writeMissing(queues().filter(({ name }) => queue === undefined || name === queue));
   return leases;
 }
 

@@ -35,8 +35,8 @@ export class LeaseKeeper {
   private record: ProcessRecord | null = null;
   /** Called with the orders to this process. They come again until its record names them as obeyed. */
   onOrders: (orders: readonly ProcessOrder[]) => void = () => undefined;
-  /** Called when Redis has lost its data. */
-  onDataLost: () => void = () => undefined;
+  /** Called when Redis has lost its data, or may have lost that of this queue: on Redis Cluster each queue may be on another node. */
+  onDataLost: (queue?: string) => void = () => undefined;
 
   /**
    * @param own the lease of the record of the process.
@@ -56,12 +56,13 @@ export class LeaseKeeper {
     this.heartbeat?.follow(queue, worker, lease);
   }
 
-  /** The worker of this queue has a new name. */
+  /** The worker of this queue has a new name, because Redis does not know it. */
   renamed(queue: string, worker: string): void {
     const holder = this.holders.get(queue);
     if (!holder) return;
     holder.worker = worker;
     this.heartbeat?.follow(queue, worker, holder.lease);
+    this.onDataLost(queue);
   }
 
   /** Whether the worker of this queue holds jobs. The thread must know before a handler runs, which may block the event loop. */

@@ -17,6 +17,8 @@ interface SharedStartsParts {
   readonly leaseMs: number;
   /** How many jobs this worker runs now. */
   readonly running: () => number;
+  /** Called when the store does not have one of the limits. */
+  readonly lost: () => void;
 }
 
 /**
@@ -69,7 +71,11 @@ export class SharedStarts {
     }
     if (call.worker === this.worker) this.granted = share.granted;
     const answer = await this.claim(call, share.granted);
-    if (answer.kind !== 'exchanged') return answer;
+    if (answer.kind !== 'exchanged') {
+      // The worker takes a new name. Otherwise the places of this grant would be lost until the lease of the old name is over.
+      this.keep(call, [], share.granted, false);
+      return answer;
+    }
     const { claimed } = answer;
     const unused = claimed.length < share.granted && answer.supply !== 'more';
     this.keep(call, claimed, share.granted, unused);
@@ -109,9 +115,9 @@ export class SharedStarts {
     this.complain(error as Error);
     const answer = await this.parts.engine.exchange(this.parts.queue, { ...call, want: -1 });
     if (call.worker === this.worker) this.granted = 0;
-    if (answer.kind !== 'exchanged') return answer;
     // The limits may have granted starts, and only the answer was lost.
-    this.keep(call, answer.claimed, -1, false);
+    this.keep(call, answer.kind === 'exchanged' ? answer.claimed : [], -1, false);
+    if (answer.kind !== 'exchanged') return answer;
     const limitedForMs = Math.ceil(repeatDelay(error, ++this.failures));
     return { ...answer, startsAtOnce: true, supply: { limitedForMs } };
   }
@@ -150,6 +156,7 @@ export class SharedStarts {
     const { want = 0, running = this.parts.running(), kept = null, unused = false } = part;
     const call = { limits, worker, seq: part.seq, running, want, kept, unused, leaseMs };
     const share = await engine.limits.share(queue, call);
+    if (share.isLost) this.parts.lost();
     if (worker === this.worker) this.reportedPlaces = running + share.granted;
     this.renewLater();
     for (const other of share.woken) engine.ring(other).catch(() => undefined);

@@ -136,6 +136,7 @@ export class WorkerPool {
         limits: queue.uses,
         leaseMs: queue.lease.leaseMs,
         running: () => this.claimer.running(),
+        lost: () => leases.onDataLost(queue.name),
       });
     this.keys = new EndedKeys(listeners, (digests) => this.freeKeys(digests));
     this.claimer = new Claimer({

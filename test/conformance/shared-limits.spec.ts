@@ -24,7 +24,7 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
       leaseMs: LEASE_MS,
       ...call,
     });
-  const nothing = { grantedAt: expect.any(Number), opensInMs: null, woken: [] };
+  const nothing = { grantedAt: expect.any(Number), opensInMs: null, woken: [], isLost: false };
 
   it.each(['sliding', 'fixed', 'bucket'] as const)(
     'grant no more than a %s rate lets all queues start, and take back what was not needed',
@@ -266,13 +266,23 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
   it('may be several for one queue: the tightest decides, and the others are charged no more than that', async () => {
     await set('api', rate(10));
     await set('gpu', { concurrency: 2 });
-    expect(await ask({ limits: ['api', 'gpu', 'undeclared'], want: 9 })).toMatchObject({ granted: 2 });
+    expect(await ask({ limits: ['api', 'gpu'], want: 9 })).toMatchObject({ granted: 2 });
     expect(await t.engine.limits.shared(QUEUE)).toMatchObject(
       expect.arrayContaining([
         expect.objectContaining({ field: 's:api', left: 8 }),
         expect.objectContaining({ field: 's:gpu', running: 2 }),
       ]),
     );
+  });
+
+  it('grant nothing while the store does not have one of them, because its data was lost', async () => {
+    await set('api', rate(10));
+    expect(await ask({ limits: ['api', 'gpu'], want: 9 })).toMatchObject({ granted: 0, isLost: true });
+    await set('gpu', { concurrency: 2 });
+    expect(await ask({ limits: ['api', 'gpu'], want: 9, seq: 2 })).toMatchObject({
+      granted: 2,
+      isLost: false,
+    });
   });
 
   it('can be changed while they apply, and can be held for a while', async () => {

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { processKeys, QueueKeys } from '#lib/engine/keys.js';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { Job } from '#lib/job/job.js';
+import { ask } from '../../tools/redis/ask.mjs';
 import { useCluster } from '../support/cluster.js';
 import { bootQueue, processorOf, PATIENT } from '../support/queue-app.js';
 import { collect, latch, until } from '../support/wait.js';
@@ -151,6 +152,44 @@ it('lists every worker process, whichever masters own its queues', async () => {
   );
   await close();
   expect(await watcher.get(QueueInspector).workers()).toEqual([]);
+});
+
+it('writes the limits of the code again if one master has lost its data', async () => {
+  const names = cluster.queuePerMaster();
+  const limits = { concurrency: 2 };
+  let [running, most] = [0, 0];
+  const run = async () => {
+    most = Math.max(most, ++running);
+    await new Promise(setImmediate);
+    running -= 1;
+  };
+  const { queueOf } = await bootQueue(
+    { url: '', prefix: cluster.prefix },
+    {
+      root: { connection: cluster.connection, limits: { api: { concurrency: 1 } } },
+      queues: names.map((name) => ({ name, uses: ['api'], limits })),
+      providers: names.map((name) => processorOf(name, { '*': run })),
+      watch: false,
+    },
+  );
+  const handles = names.map((name) => queueOf(name));
+  for (const { port } of cluster.running.nodes.slice(0, names.length)) {
+    await ask(port, 'FLUSHALL');
+    await Promise.all(
+      handles.map((queue) => queue.addBulk(Array.from({ length: 20 }, () => ({ name: 'one', data: 1 })))),
+    );
+    for (const queue of handles) {
+      await until(async () => {
+        const { waiting, active } = await queue.counts();
+        return waiting + active === 0;
+      }, PATIENT);
+      await until(async () => {
+        const concurrencies = (await queue.limits.list()).map(({ concurrency }) => concurrency);
+        return concurrencies.join() === '2,1';
+      }, PATIENT);
+    }
+  }
+  expect(most).toBe(1);
 });
 
 it('puts every key of a queue into one slot, whatever the name of the queue', () => {

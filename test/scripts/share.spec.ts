@@ -22,6 +22,7 @@ it('keeps one entry for each worker, and drops expired ones', async () => {
 
 it('ignores entries that other programs wrote', async () => {
   const { shares } = new QueueKeys(q.redis.prefix, '').fixed;
+  await q.engine.limits.set(QUEUE, 's:api', 'code', { concurrency: 9 });
   await q.admin.hset(shares, 'api', 'nonsense\n\n1 2 3');
   expect(await q.engine.limits.share(QUEUE, call)).toMatchObject({ granted: 2 });
 });

@@ -113,6 +113,16 @@ it('settles without claiming while the limits cannot be asked, and gives back st
   expect(await running()).toBe(0);
 });
 
+it('gives the places back if Redis does not know the worker any more', async () => {
+  const { exchange, exchanges, running } = await worker();
+  const first = exchange(1);
+  await vi.advanceTimersByTimeAsync(0);
+  exchanges[0]!.open({ kind: 'unknown-worker' } as ExchangeAnswer);
+  expect(await first).toMatchObject({ kind: 'unknown-worker' });
+  await vi.advanceTimersByTimeAsync(0);
+  expect(await running()).toBe(0);
+});
+
 it('does not wait for the limits if it wants no jobs', async () => {
   const { exchange, exchanges, held } = await worker();
   const first = exchange(1);

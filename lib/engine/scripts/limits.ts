@@ -89,16 +89,18 @@ export const share = defineScript({
   },
   /** limits: their names. */
   lists: ['limits'],
-  reply: ([granted, grantedAt, opensInMs, woken]: readonly [
+  reply: ([granted, grantedAt, opensInMs, woken, lost]: readonly [
     number,
     number,
     number,
     string,
+    number,
   ]): ShareAnswer => ({
     granted,
     grantedAt,
     opensInMs: opensInMs > 0 ? opensInMs : null,
     woken: lines(woken.trimEnd()),
+    isLost: lost === 1,
   }),
 });
 

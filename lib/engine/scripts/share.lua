@@ -2,13 +2,16 @@
 -- A worker of one queue asks shared limits for starts and places. It reports how many jobs it runs, and how many more it wants to
 -- start. It is granted as many as all limits allow, and these count at once. After its claim it reports in `keep` how many it has
 -- used, and in `unused` whether the queue had no job for one of them. A repetition of `seq` is granted the same number and counts once.
+-- Workers write the limits before they ask. So if one is not there, it was lost: nothing is granted until a worker has written it again.
 check_types(key_limits, key_limitStates, key_shares)
 local now, seq = clock(), tonumber(arg_seq)
 local counted_at = now
-local takes, granted, opens_in, known = {}, arg_want, 0, nil
+local takes, granted, opens_in, known, lost = {}, arg_want, 0, nil, 0
 for i = limits_first, limits_last do
   local field = 's:' .. ARGV[i]
-  local rule, state = limits_in(redis.call('HGET', key_limits, field)), redis.call('HGET', key_limitStates, field)
+  local text, state = redis.call('HGET', key_limits, field), redis.call('HGET', key_limitStates, field)
+  local rule = limits_in(text)
+  if not text then lost, granted = 1, 0 end
   local rows, running = shares_in(redis.call('HGET', key_shares, ARGV[i]), now, arg_leaseMs / 2)
   local mine
   for _, row in ipairs(rows) do
@@ -56,4 +59,4 @@ for _, take in ipairs(takes) do
   if take.places < arg_want then wait_for_share(take.limit, mine) end
   put_shares(take.limit, take.rows)
 end
-return { granted, counted_at, math.ceil(opens_in), woken }
+return { granted, counted_at, math.ceil(opens_in), woken, lost }
