@@ -204,7 +204,10 @@ interface Share {
   readonly granted: number;
   readonly waits: boolean;
   readonly doubt?: number;
+  readonly short?: number;
 }
+
+const timeText = (letter: string, at: number | undefined) => (at === undefined ? '' : ` ${letter}${at}`);
 
 /** The fields of the limit book that the comparison reads. */
 interface Inside {
@@ -266,8 +269,8 @@ function addLimits(queue: MemoryQueue, put: Put): void {
       limit,
       rows
         .map(
-          ({ queue: of, worker, till, count, seq, granted, waits, doubt }) =>
-            `${of} ${worker} ${till} ${count} ${seq} ${granted}${waits ? ' w' : ''}${doubt === undefined ? '' : ` d${doubt}`}`,
+          ({ queue: of, worker, till, count, seq, granted, waits, ...at }) =>
+            `${of} ${worker} ${till} ${count} ${seq} ${granted}${waits ? ' w' : ''}${timeText('d', at.doubt)}${timeText('s', at.short)}`,
         )
         .join('\n'),
     ]),
