@@ -56,6 +56,7 @@ async function worker() {
     limits: ['api'],
     leaseMs: LEASE_MS,
     running: () => 0,
+    lost: () => undefined,
   });
   atEnd(() => starts.stop());
   const exchange = (seq: number, want = 2) =>
