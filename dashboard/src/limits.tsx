@@ -55,6 +55,7 @@ export function Limits({ queue }: { queue: QueueDetail }) {
           <tr key={`${one.of} ${one.name ?? ''}`}>
             <th scope="row">
               {ofWhat(one)} {one.paused && <span class="badge warn">paused</span>}{' '}
+              {one.isStopped && <span class="badge bad">stopped</span>}{' '}
               {one.isLive && <span class="badge">set at run time</span>}
               {one.breaker && one.breaker.state !== 'closed' && (
                 <span class="badge warn">
@@ -125,11 +126,12 @@ export function Limits({ queue }: { queue: QueueDetail }) {
 
 /** How many jobs run; in strict order, the job that must end before the next one starts. */
 function Running({ queue, one }: { queue: string; one: Limit }) {
-  const { of, concurrency, running, holder, fairness } = one;
+  const { of, concurrency, running, holder, isStopped, fairness } = one;
   if (holder !== null)
     return (
       <>
         after <a href={jobPath(queue, holder)}>{holder}</a>
+        {isStopped && ', which is dead'}
       </>
     );
   if (concurrency === null) return <>{of === 'group' && fairness === 'in-flight' ? count(running) : '–'}</>;

@@ -24,6 +24,8 @@ export interface LimitState {
   readonly breaker: BreakerState | null;
   /** In a group with strict order: the job that must end before the next one starts. Null if there is none. */
   readonly holder: string | null;
+  /** Whether the job that holds the group is dead, so that the group is stopped until a person acts (`onDead: 'block'`). */
+  readonly isStopped: boolean;
   /**
    * Queues of the workers that have places of this shared limit, wait for one, or have asked for one within a lease. In no particular
    * order, and with repetitions. Empty for all other limits.
@@ -46,6 +48,8 @@ export interface GroupCounts {
   readonly ready: number;
   /** The rate of the group is used up, or no job waits but its last starts still count. */
   readonly resting: number;
+  /** A dead job stops the group. Such a group may count as ready too. With several dead jobs it counts several times. */
+  readonly stopped: number;
 }
 
 /** `half-open`: the time is over; probe jobs may start, or run. */
@@ -147,6 +151,8 @@ export interface LimitVerbs {
   shared(queue: QueueRef): Promise<readonly LimitState[]>;
   /** A page of the groups that have waiting jobs, or running jobs with a slot. */
   groups(queue: QueueRef, cursor: string, limit: number): Promise<GroupStates>;
+  /** A page of the groups that dead jobs stop. */
+  stoppedGroups(queue: QueueRef, cursor: string, limit: number): Promise<GroupStates>;
   /** A page of the groups that have a rule of their own, whether they have jobs or not. */
   ruledGroups(queue: QueueRef, cursor: string, limit: number): Promise<GroupStates>;
 }

@@ -93,6 +93,7 @@ function beatAll(): void {
     beatenAt.set(slot, now);
     void beatOnce(follow);
   }
+  if (isStill) renewal.showBlocked(blockedMs);
   if (isAlive) void renewal.renew();
 }
 

@@ -72,6 +72,15 @@ export class ProcessRenewal {
     this.shown = record;
   }
 
+  /** The event loop of the process has been blocked for this long, so the process cannot say it itself. */
+  showBlocked(ms: number): void {
+    const { info } = this.shown;
+    if (info === '') return;
+    const record = JSON.parse(info) as ProcessRecord;
+    if ((record.blockedMs ?? 0) >= ms) return;
+    this.shown = { ...this.shown, info: JSON.stringify({ ...record, blockedMs: Math.round(ms) }) };
+  }
+
   /** Called a few times in each lease. Does nothing if no renewal is due. Never rejects. */
   async renew(): Promise<void> {
     if (this.ended) return;

@@ -111,6 +111,7 @@ export class RedisLimits implements LimitVerbs {
 
   async overview(queue: string): Promise<LimitsOverview> {
     const first = await this.look(queue, { kind: 'all' });
+    const { stopped } = first.groups;
     let { ready, resting } = first.groups;
     const limits = [...first.found];
     for (let { cursor } = first; cursor !== '0';) {
@@ -122,7 +123,7 @@ export class RedisLimits implements LimitVerbs {
       resting += page.groups.resting;
       cursor = page.cursor;
     }
-    return { limits, groups: { ready, resting } };
+    return { limits, groups: { ready, resting, stopped } };
   }
 
   async group(queue: string, group: string): Promise<LimitState> {
@@ -136,6 +137,10 @@ export class RedisLimits implements LimitVerbs {
 
   ruledGroups(queue: string, cursor: string, limit: number) {
     return this.pageOf(queue, { kind: 'ruled', cursor, limit });
+  }
+
+  stoppedGroups(queue: string, cursor: string, limit: number) {
+    return this.pageOf(queue, { kind: 'stopped', cursor, limit });
   }
 
   private async pageOf(queue: string, page: { kind: string; cursor: string; limit: number }) {

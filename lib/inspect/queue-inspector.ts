@@ -216,7 +216,11 @@ export class QueueInspector {
     });
     const found = await readSome(names, read, faults);
     if (names.length > 0)
-      found.push({ queue: '', limits: await limits.shared(names[0]!), groups: { ready: 0, resting: 0 } });
+      found.push({
+        queue: '',
+        limits: await limits.shared(names[0]!),
+        groups: { ready: 0, resting: 0, stopped: 0 },
+      });
     return found;
   }
 

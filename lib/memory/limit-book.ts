@@ -290,6 +290,11 @@ export class LimitBook {
     return [...this.lines.keys()].filter((name) => name.startsWith('g:')).map((name) => this.stateOf(name));
   }
 
+  /** The states of groups that a dead job stops. */
+  stoppedGroups(): LimitState[] {
+    return this.groups().filter(({ isStopped }) => isStopped);
+  }
+
   /** The states of groups that have a rule of their own. */
   ruledGroups(): LimitState[] {
     return [...this.rules.keys()]
@@ -302,6 +307,10 @@ export class LimitBook {
     return {
       ready: groups.filter(({ ready }) => ready !== null).length,
       resting: groups.filter(({ restsUntil }) => restsUntil !== null).length,
+      stopped:
+        this.rule('g').onDead === 'block'
+          ? [...this.slots.values()].filter(({ isDead }) => isDead).length
+          : 0,
     };
   }
 
@@ -311,6 +320,7 @@ export class LimitBook {
     const use = this.use(field);
     const { left, nextMs } = roomOf(rule, use, this.queue.now);
     const line = this.lines.get(field);
+    const holder = line && rule.order === 'strict' ? this.holderIn(line, rule) : null;
     return {
       field,
       code,
@@ -322,7 +332,8 @@ export class LimitBook {
       waiting: line ? sizeOf(line) : 0,
       running: line ? this.runningOf(line) : field === 'q' ? this.slotCount : 0,
       breaker: rule.breaker ? stateOfBreaker(use, this.queue.now) : null,
-      holder: line && rule.order === 'strict' ? this.holderIn(line, rule) : null,
+      holder: holder?.id ?? null,
+      isStopped: holder !== null && this.slots.get(holder)?.isDead === true,
       users: [],
     };
   }
@@ -430,10 +441,10 @@ export class LimitBook {
   }
 
   /** The job that holds the slot of a line with strict order. */
-  private holderIn(line: MemoryLine, { onDead }: LimitRule): string | null {
+  private holderIn(line: MemoryLine, { onDead }: LimitRule): MemoryJob | null {
     const its = [...this.slots].filter(([, slot]) => slot.line === line);
     const holder = its.find(([, slot]) => !slot.isDead) ?? (onDead === 'block' ? its[0] : undefined);
-    return holder?.[0].id ?? null;
+    return holder?.[0] ?? null;
   }
 
   private runningOf(line: MemoryLine): number {

@@ -320,6 +320,8 @@ function limitVerbs(verbs: Verbs): LimitVerbs {
     group: (queue, group) => verbs.on('limits', queue, (q) => q.limits.stateOf(`g:${group}`)),
     groups: (queue, cursor, limit) =>
       verbs.on('limits', queue, (q) => pageOf(q.limits.groups(), cursor, limit)),
+    stoppedGroups: (queue, cursor, limit) =>
+      verbs.on('limits', queue, (q) => pageOf(q.limits.stoppedGroups(), cursor, limit)),
     ruledGroups: (queue, cursor, limit) =>
       verbs.on('limits', queue, (q) => pageOf(q.limits.ruledGroups(), cursor, limit)),
   };

@@ -79,6 +79,8 @@ export interface LimitInfo {
    * Otherwise null.
    */
   readonly holder: string | null;
+  /** Whether the holder is dead: the group is stopped until you retry or remove it. */
+  readonly isStopped: boolean;
 }
 
 /** A limit that keeps waiting jobs from starting at the time of the call. */
@@ -122,7 +124,7 @@ export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState):
   if (left !== null && left < 1)
     return reason('rate', nextInMs, `the rate of ${whose} is used up for ${inSeconds(nextInMs)}`);
   if (holder !== null && holder === id) return null;
-  const advice = holderState && ADVICE[holderState];
+  const advice = ADVICE[limit.isStopped ? 'dead' : (holderState ?? 'waiting')];
   if (holder !== null)
     return reason(
       'concurrency',
@@ -152,6 +154,7 @@ export function infoOf({
   running,
   breaker: state,
   holder,
+  isStopped,
 }: LimitState): LimitInfo {
   const { rate, concurrency, maxSize, weight = 1, paused = false, order, fairness = 'turns' } = limit;
   const { breaker, retryBudget } = limit;
@@ -186,5 +189,6 @@ export function infoOf({
     waiting,
     running,
     holder,
+    isStopped,
   };
 }

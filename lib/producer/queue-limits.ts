@@ -455,22 +455,33 @@ export async function listGroups(engine: QueueEngine, queue: string, options: un
 
 const collator = new Intl.Collator('en', { numeric: true });
 
-/** @internal The first groups with jobs and the first ones with a rule of their own, such as a pause, by name. */
+/**
+ * @internal The first groups that dead jobs stop, with jobs, and with a rule of their own, such as a pause; by name, but stopped and
+ * paused ones come first.
+ */
 export async function listFirstGroups(
   engine: QueueEngine,
   queue: string,
   limit: number,
 ): Promise<{ readonly groups: readonly LimitInfo[]; readonly hasMore: boolean }> {
-  const [{ groups, cursor }, ruled] = await Promise.all([
+  const [{ groups, cursor }, ruled, stopped] = await Promise.all([
     listGroups(engine, queue, { limit }),
     engine.limits.ruledGroups(queue, '0', limit),
+    engine.limits.stoppedGroups(queue, '0', limit),
   ]);
-  const listed = new Set(groups.map(({ name }) => name));
-  const idle = ruled.groups.map(infoOf).filter(({ name }) => !listed.has(name));
+  const found = [...stopped.groups.map(infoOf), ...groups, ...ruled.groups.map(infoOf)];
+  const byName = new Map(found.map((group) => [group.name ?? '', group]));
   return {
-    groups: [...groups, ...idle].toSorted((a, b) => collator.compare(a.name ?? '', b.name ?? '')),
-    hasMore: cursor !== null || ruled.next !== null,
+    groups: [...byName.values()].toSorted(
+      (a, b) => rankOf(a) - rankOf(b) || collator.compare(a.name ?? '', b.name ?? ''),
+    ),
+    hasMore: cursor !== null || ruled.next !== null || stopped.next !== null,
   };
+}
+
+/** Groups that wait for a person come first. */
+function rankOf({ isStopped, paused }: LimitInfo): number {
+  return isStopped ? 0 : paused ? 1 : 2;
 }
 
 function checkCursor(value: unknown, path: string): string {

@@ -99,16 +99,21 @@ describe('doctor shows why jobs wait', () => {
     await queue.add('bad', null, { group: 'b' });
     const { out: groups } = await run('groups', 'work');
     expect(groups).toMatch(/ after a-1$/m);
-    expect(groups).toMatch(/ after b-1, which is dead$/m);
-    // Doctor names the groups if the oldest job has waited for ten minutes.
+    expect(groups).toMatch(/ stopped by b-1$/m);
+    expect(groups.split('\n')[1]).toMatch(/^group b /);
+    expect(groups).toContain('until you retry or remove it: godwit retry work <id>\n');
+    const stopped = 'group "b" is stopped by its dead job b-1, and 1 job waits in it; godwit retry work b-1';
+    expect((await run('doctor')).out).toContain(`${stopped}, or remove it\n`);
+    // It also shows other groups if the oldest job has waited for ten minutes.
     const counts = await queue.counts();
     const late = vi.spyOn(QueueInspector.prototype, 'info');
     late.mockResolvedValue({ name: 'work', counts, paused: false, oldestWaitingMs: 660_000 });
     const { out } = await run('doctor');
     late.mockRestore();
     expect(out).toContain(
-      "2 jobs wait: the group 'b' runs one job at a time, and job 'b-1' holds it: it is dead, so retry or remove it; godwit groups work\n",
+      "2 jobs wait: the group 'a' runs one job at a time, and job 'a-1' holds it; godwit",
     );
+    expect(out).toContain(stopped);
     end.open();
   });
 

@@ -269,6 +269,31 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
     });
 
+    it('are counted and listed page by page, unless their dead job runs again', async () => {
+      const stopped = async (cursor = '0', limit = 9) => {
+        const { groups, next } = await t.engine.limits.stoppedGroups(QUEUE, cursor, limit);
+        return { found: groups.map(({ field, holder, waiting }) => `${field} ${holder} ${waiting}`), next };
+      };
+      const count = async () => (await t.engine.limits.overview(QUEUE)).groups.stopped;
+      expect([await stopped(), await count()]).toEqual([{ found: [], next: null }, 0]);
+      await stop();
+      await t.add(...some('c', 2));
+      const a = 'g:a a.0 2';
+      const b = 'g:b b.0 1';
+      const { found, next } = await stopped();
+      expect([found.toSorted(), next, await count()]).toEqual([[a, b], null, 2]);
+      const first = await stopped('0', 1);
+      const second = await stopped(first.next!, 1);
+      expect([...first.found, ...second.found].toSorted()).toEqual([a, b]);
+      const isStopped = async (group: string) => (await t.engine.limits.group(QUEUE, group)).isStopped;
+      expect([await isStopped('a'), await isStopped('c')]).toEqual([true, false]);
+      await t.engine.upkeep.retryDead(QUEUE, { ids: ['a.0'] });
+      expect((await take(9)).ids.toSorted()).toEqual(['a.0', 'c.0']);
+      expect([(await stopped()).found, await count(), await isStopped('a')]).toEqual([[b], 1, false]);
+      await set('g', { order: 'strict' }, 'code');
+      expect([(await stopped()).found, await count()]).toEqual([[], 0]);
+    });
+
     it.each<[string, LimitRule]>([
       ['the next job starts after a dead one', { order: 'strict' }],
       ['jobs run beside each other', { concurrency: 1 }],

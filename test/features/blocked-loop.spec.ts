@@ -1,13 +1,18 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { QueueMetrics } from '#lib/subpaths/prometheus.js';
 import { runOn } from '../cli/support.js';
+import { atEnd } from '../support/cleanup.js';
 import { bootDashboard } from '../support/dashboard.js';
-import { PATIENT } from '../support/queue-app.js';
+import { itOnRedis, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
-const redis = useRedis();
+const redis = useRedis({ leaves: ['workers', 'worker', 'active', 'processes'] });
+const CHILD = fileURLToPath(new URL('../faults/children/hanging-worker.cjs', import.meta.url));
 
 it('a process whose event loop was blocked is shown by the command, on the dashboard and in the metrics', async () => {
   const { app, api, queue } = await bootDashboard(redis, {
@@ -46,3 +51,24 @@ it('a process whose event loop was blocked is shown by the command, on the dashb
     /^warn +workers +the event loop of .+:\d+ was blocked for \d+ m?s in the last minute: /m,
   );
 });
+
+itOnRedis(
+  'a process whose event loop is blocked is shown while it is blocked',
+  async () => {
+    const { app, queue } = await bootDashboard(redis);
+    const child = spawn(process.execPath, [CHILD, redis.url, redis.prefix, '3', '{}'], { stdio: 'ignore' });
+    const exited = once(child, 'exit');
+    atEnd(async () => {
+      child.kill('SIGKILL');
+      await exited;
+    });
+    const workers = () => app.get(QueueInspector).workers();
+    await until(async () => (await workers()).length === 1, { ...PATIENT, timeout: 45_000 });
+    await queue.add('job', 'loop');
+    // It never ends, so only the heartbeat thread can report it.
+    for (const least of [500, 1_500])
+      await until(async () => (await workers()).some(({ blockedMs }) => blockedMs >= least), PATIENT);
+    expect((await workers())[0]).toMatchObject({ pid: child.pid, state: 'running' });
+  },
+  90_000,
+);

@@ -222,6 +222,7 @@ describe('QueueMetrics', () => {
     const text = await new QueueMetrics({ inspector: app.get(QueueInspector), global: true }).text();
     expect(text).toContain('godwit_groups{queue="work",state="ready"} 3\n');
     expect(text).toContain('godwit_groups{queue="work",state="resting"} 0\n');
+    expect(text).toContain('godwit_groups{queue="work",state="stopped"} 0\n');
   });
 
   it('shows how late schedules are, while no process fires them', async () => {

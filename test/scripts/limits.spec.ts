@@ -19,6 +19,7 @@ it('of a queue without limits returns that there are none', async () => {
       running: 0,
       breaker: null,
       holder: null,
+      isStopped: false,
       users: [],
     },
   ]);
@@ -33,7 +34,7 @@ it('returns the limits of all names, however many groups have limits of their ow
   await q.claim(1);
   const { limits, groups } = await changingNothing(q, () => q.engine.limits.overview(QUEUE));
   expect(limits.map(({ field }) => field).toSorted()).toEqual(['q', ...names].toSorted());
-  expect(groups).toEqual({ ready: 1, resting: 0 });
+  expect(groups).toEqual({ ready: 1, resting: 0, stopped: 0 });
 });
 
 it('returns groups page by page', async () => {

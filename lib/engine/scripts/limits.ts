@@ -12,11 +12,11 @@ import { defineScript } from '../script.js';
 
 type RowLimits = readonly [
   ...[field: string, parts: string, rule: string, blockedForMs: number, left: string, nextInMs: number],
-  ...[waiting: number, running: number, breaker: '' | BreakerState, holder: string, users: string],
+  ...[waiting: number, running: number, breaker: '' | BreakerState, holder: string, stops: 0 | 1, users: string],
 ];
 
 function stateOf([field, parts, rule, blockedForMs, left, nextInMs, ...more]: RowLimits): LimitState {
-  const [waiting, running, breaker, holder, users] = more;
+  const [waiting, running, breaker, holder, stops, users] = more;
   // What another program has written counts as no limit, as in the scripts.
   const { code = null, live = null } = (parseOrNull(parts) ?? {}) as Partial<LimitState>;
   return {
@@ -31,6 +31,7 @@ function stateOf([field, parts, rule, blockedForMs, left, nextInMs, ...more]: Ro
     left: left === '' ? null : Number(left),
     breaker: breaker === '' ? null : breaker,
     holder: holder === '' ? null : holder,
+    isStopped: stops === 1,
     users: lines(users.trimEnd()),
   };
 }
@@ -46,9 +47,12 @@ export const limits = defineScript({
   memory: 'read',
   keys: ['limits', 'limitStates', 'grouped', ...LINE_KEYS, 'slots', 'shares'],
   args: { kind: 'text', field: 'text', cursor: 'text', limit: 'int' },
-  reply: ([cursor, rows, ready, resting]: readonly [string, readonly RowLimits[], number, number]) => ({
+  reply: ([cursor, rows, ready, resting, stopped]: readonly [
+    ...[cursor: string, rows: readonly RowLimits[]],
+    ...[ready: number, resting: number, stopped: number],
+  ]) => ({
     cursor,
-    groups: { ready, resting },
+    groups: { ready, resting, stopped },
     found: rows.map(stateOf),
   }),
 });

@@ -19,9 +19,10 @@ import {
   unhandledText,
   type Serving,
 } from '../../inspect/serving.js';
-import { holderStates } from '../../producer/group-holders.js';
-import { infoOf, reasonOf, type HoldReason, type LimitInfo } from '../../producer/limit-info.js';
+import { stoppedGroups, stoppedText, type StoppedGroups } from '../../inspect/stopped.js';
+import { infoOf, reasonOf, type HoldReason } from '../../producer/limit-info.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
+import { prefixAdvice } from './prefixes.js';
 import { age, cut, jobsWait, wrapped, type Cell } from './table.js';
 import { RULES } from '../../job/rules.js';
 import { counted, quoted } from '../../job/text.js';
@@ -39,6 +40,8 @@ const SLOW_MS = 10;
 const CLOCK_MS = 1_000;
 const OLD_MS = 600_000;
 const LATE_MS = 60_000;
+/** Living workers take back jobs of a silent one before. */
+const SILENT_MS = 30_000;
 /** The used part of `maxmemory` above which `doctor` warns. */
 const FULL = 0.8;
 
@@ -95,15 +98,18 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   const [names, { workers, silent }] = await Promise.all([inspector.namesOf(), inspector.allWorkers()]);
   const findings = [await roundTrips(context), await clock(context)];
   if (names.length === 0)
-    findings.push(warn('queues', `none with the prefix ${context.prefix}; check --prefix`));
+    findings.push(
+      warn('queues', `none with the prefix ${context.prefix}; ${await prefixAdvice(context.url)}`),
+    );
   const shared = await inspector.producer.engine.limits.shared();
   const faults = new Map<string, Error>();
   const examineQueue = async (name: string) => {
     const queue = await inspector.info(name);
     const stops = queue.counts.waiting > 0 ? await stopsOf(context, queue, shared) : [];
     const full = await fullPlaces(inspector.producer.engine, queue);
+    const stopped = queue.counts.dead > 0 ? await stoppedGroups(inspector.producer.engine, name) : undefined;
     return [
-      ...queueFindings(queue, servingOf(workers, name), stops, full),
+      ...queueFindings(queue, servingOf(workers, name), stops, full, stopped),
       ...(queue.counts.delayed > 0 ? await unhandled(context, name) : []),
       ...(await leases(context, name)),
       ...(await schedules(context, name, workers)),
@@ -172,14 +178,21 @@ async function stopsOf(
   const stops = own.flatMap((limit) => reasonOf(limit) ?? []);
   if (stops.length > 0 || !isLate(oldestWaitingMs)) return stops;
   const { groups } = await queue.groups({ limit: 100 });
-  const waiting = groups.filter((group) => group.waiting > 0);
-  const states = await holderStates(inspector.producer.engine, name, waiting);
-  const stateOf = ({ holder }: LimitInfo) => (holder === null ? undefined : states.get(holder));
-  // A dead job holds its group until a person acts, so it comes first.
-  const isHeldByDead = (group: LimitInfo) => stateOf(group) === 'dead';
-  return waiting
-    .toSorted((a, b) => Number(isHeldByDead(b)) - Number(isHeldByDead(a)))
-    .flatMap((group) => reasonOf(group, undefined, stateOf(group)) ?? []);
+  // Groups that dead jobs stop have a finding of their own.
+  return groups
+    .filter(({ waiting, isStopped }) => waiting > 0 && !isStopped)
+    .flatMap((group) => reasonOf(group) ?? []);
+}
+
+/** Groups that wait for a person. */
+function stoppedFindings(queue: string, stopped: StoppedGroups): Finding[] {
+  const [first, ...others] = stopped.groups;
+  if (!first) return [];
+  const advice =
+    others.length === 0
+      ? `godwit retry ${queue} ${first.holder}, or remove it`
+      : `retry or remove these jobs; godwit groups ${queue}`;
+  return [warn(`queue ${queue}`, `${stoppedText(stopped)}; ${advice}`)];
 }
 
 /** Shared limits that let no job start now. They are also reported if no worker has asked them within a lease. */
@@ -207,6 +220,7 @@ export function queueFindings(
   serving: Serving,
   stops: readonly HoldReason[],
   full: readonly FullPlace[],
+  stopped: StoppedGroups = { groups: [], isMore: false },
 ): Finding[] {
   const { name, counts, paused, oldestWaitingMs } = queue;
   const { processes } = serving;
@@ -231,7 +245,11 @@ export function queueFindings(
   if (stop) {
     const command = stop.of === 'group' ? 'groups' : 'limits';
     findings.push(warn(what, `${jobsWait(counts.waiting)}: ${stop.text}; godwit ${command} ${name}`));
-  } else if (findings.length === 0 && isLate(oldestWaitingMs))
+  } else if (
+    findings.length === 0 &&
+    !stopped.groups.some(({ waiting }) => waiting > 0) &&
+    isLate(oldestWaitingMs)
+  )
     findings.push(
       warn(what, `its oldest job has waited ${age(oldestWaitingMs)}: add workers or concurrency`),
     );
@@ -243,6 +261,7 @@ export function queueFindings(
     findings.push(warn(what, `${whose}${fullText(one, age)}; ${advice}`));
   }
   if (counts.dead > 0) findings.push(warn(what, `${counted(counts.dead, 'dead job')}; godwit dead ${name}`));
+  findings.push(...stoppedFindings(name, stopped));
   return findings.length > 0
     ? findings
     : [ok(what, `${counts.waiting} waiting, ${counted(processes, 'process', 'processes')}`)];
@@ -276,7 +295,7 @@ function silentFinding({ host, pid, silentMs }: SilentWorkerInfo): Finding {
 }
 
 async function leases({ inspector }: Context, queue: string): Promise<Finding[]> {
-  const late = await silentWorkers(inspector.producer.engine, queue);
+  const late = await silentWorkers(inspector.producer.engine, queue, SILENT_MS);
   return late.length === 0
     ? []
     : [

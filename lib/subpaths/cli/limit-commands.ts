@@ -1,6 +1,6 @@
-import { holderStates } from '../../producer/group-holders.js';
 import { quoted } from '../../job/text.js';
-import type { LimitInfo } from '../../producer/limit-info.js';
+import type { GroupChange, LimitChange } from '../../options/limit-changes.js';
+import { reasonOf, type LimitInfo } from '../../producer/limit-info.js';
 import { listFirstGroups, type QueueLimits } from '../../producer/queue-limits.js';
 import { didYouMean, UsageError } from './usage-error.js';
 import {
@@ -24,6 +24,15 @@ const COLUMNS = [
   { title: 'STATE' },
 ] as const;
 
+/** The options of a change that limits and groups have in common. */
+const CHANGE_OPTIONS = {
+  rate: {
+    type: 'string',
+    about: 'for set: the most starts per time, e.g. 50/s or 100/5m; none removes the rate',
+  },
+  concurrency: { type: 'string', about: 'for set: the most jobs that run at once; none removes the limit' },
+} as const;
+
 const limits: Command = {
   name: 'limits',
   usage: '<queue> [set|clear|hold <time>|release]',
@@ -32,11 +41,7 @@ const limits: Command = {
   options: {
     name: { type: 'string', about: 'the limit of this job name' },
     shared: { type: 'string', about: 'the shared limit with this name' },
-    rate: {
-      type: 'string',
-      about: 'for set: the most starts per time, e.g. 50/s or 100/5m; none removes the rate',
-    },
-    concurrency: { type: 'string', about: 'for set: the most jobs that run at once; none removes the limit' },
+    ...CHANGE_OPTIONS,
     new: { type: 'boolean', about: 'for set --shared: create the limit if there is none with this name' },
   },
   async run(context) {
@@ -85,13 +90,7 @@ async function change(
   if (one && !(act === 'set' && values['new'] === true)) await checkShared(of, one.name);
   switch (act) {
     case 'set': {
-      const { rate, concurrency } = values;
-      const changed = {
-        ...(rate !== undefined && { rate: rate === 'none' ? null : rateOf(context)! }),
-        ...(concurrency !== undefined && {
-          concurrency: concurrency === 'none' ? null : numberOf(context, 'concurrency', 0),
-        }),
-      };
+      const changed = changeOf(context);
       if (Object.keys(changed).length === 0)
         throw new UsageError('limits set: give --rate or --concurrency', '');
       await (one ? one.set(changed, { create: true }) : of.set(changed, target));
@@ -115,6 +114,16 @@ async function change(
   return DONE;
 }
 
+function changeOf(context: Context): LimitChange {
+  const { rate, concurrency } = context.values;
+  return {
+    ...(rate !== undefined && { rate: rate === 'none' ? null : rateOf(context)! }),
+    ...(concurrency !== undefined && {
+      concurrency: concurrency === 'none' ? null : numberOf(context, 'concurrency', 0),
+    }),
+  };
+}
+
 /** A change of a shared limit that no queue uses would do nothing. */
 async function checkShared(of: QueueLimits, name: string): Promise<void> {
   const known = (await of.listShared()).map(({ name: one }) => one ?? '');
@@ -125,47 +134,89 @@ async function checkShared(of: QueueLimits, name: string): Promise<void> {
   );
 }
 
-/** Groups whose holder `groups` reads: each is a whole job. */
-const MOST_HOLDERS = 100;
-
 const groups: Command = {
   name: 'groups',
-  usage: '<queue> [pause|resume|release <group>]',
-  about: 'lists groups with jobs or limits of their own; or pauses, resumes or releases one',
+  usage: '<queue> [show|pause|resume|release|set|clear <group>]',
+  about:
+    'lists groups with jobs or limits of their own, first those that a dead job stops; or shows or changes one',
   words: [1, 3],
-  options: { limit: { type: 'string', about: 'the most groups to list (default: 100)' } },
+  options: {
+    limit: { type: 'string', about: 'the most groups to list (default: 100)' },
+    ...CHANGE_OPTIONS,
+    'max-size': { type: 'string', about: 'for set: the most jobs that wait; none removes the limit' },
+    weight: { type: 'string', about: 'for set: how many jobs start for each one of a group with weight 1' },
+  },
   async run(context) {
-    const { inspector, words, print } = context;
+    const { inspector, words, values, print } = context;
     const [name, act, group] = words as [string, string?, string?];
+    const unused = GROUP_CHANGES.find((option) => values[option] !== undefined && act !== 'set');
+    if (unused !== undefined) throw new UsageError(`groups: --${unused} is for groups set`, '');
     await inspector.queues([name]);
-    const queue = inspector.queue(name);
-    if (act === undefined) {
-      const limit = numberOf(context, 'limit', 100);
-      const { groups: all, hasMore } = await listFirstGroups(inspector.producer.engine, name, limit);
-      const states = await holderStates(inspector.producer.engine, name, all.slice(0, MOST_HOLDERS));
-      const rows = all.map((group) => rowOf(group, 0, states));
-      print.rows({ groups: all, hasMore }, COLUMNS, rows, 'no group has jobs or limits of its own');
-      if (hasMore) print.line('there are more');
-      if (all.some(isByRunning))
-        print.line("fairness 'in-flight': the group with the fewest running jobs starts the next one");
+    if (act === undefined) return listGroups(context, name);
+    if (!isGroupAct(act))
+      throw new UsageError(`groups: ${JSON.stringify(act)} is not one of ${GROUP_ACTS.join(', ')}`, '');
+    if (group === undefined) throw new UsageError(`groups ${act}: the name of the group is missing`, '');
+    const handle = inspector.queue(name).group(group);
+    if (act === 'show') {
+      const state = await handle.state();
+      print.rows(state, COLUMNS, [rowOf(state)], '');
+      const reason = reasonOf(state);
+      if (reason) print.line(`no job of it starts: ${reason.text}`);
       return DONE;
     }
-    if (act !== 'pause' && act !== 'resume' && act !== 'release')
-      throw new UsageError(`groups: ${JSON.stringify(act)} is not one of pause, resume, release`, '');
-    if (group === undefined) throw new UsageError(`groups ${act}: the name of the group is missing`, '');
-    await queue.group(group)[act]();
-    print.done(`${act}d`, { queue: name, group, act });
+    await (act === 'set' ? handle.set(groupChangeOf(context)) : handle[act]());
+    print.done(PAST[act], { queue: name, group, act });
     return DONE;
   },
 };
 
-type HolderStates = Awaited<ReturnType<typeof holderStates>>;
+const GROUP_ACTS = ['show', 'pause', 'resume', 'release', 'set', 'clear'] as const;
+type GroupAct = (typeof GROUP_ACTS)[number];
+const PAST: Readonly<Record<Exclude<GroupAct, 'show'>, string>> = {
+  pause: 'paused',
+  resume: 'resumed',
+  release: 'released',
+  set: 'done',
+  clear: 'cleared',
+};
+const GROUP_CHANGES = [...Object.keys(CHANGE_OPTIONS), 'max-size', 'weight'];
+
+function isGroupAct(act: string): act is GroupAct {
+  return (GROUP_ACTS as readonly string[]).includes(act);
+}
+
+function groupChangeOf(context: Context): GroupChange {
+  const { 'max-size': maxSize, weight } = context.values;
+  const change = {
+    ...changeOf(context),
+    ...(maxSize !== undefined && { maxSize: maxSize === 'none' ? null : numberOf(context, 'max-size', 0) }),
+    ...(weight !== undefined && { weight: Number(weight) }),
+  };
+  if (Object.keys(change).length === 0)
+    throw new UsageError('groups set: give --rate, --concurrency, --max-size or --weight', '');
+  return change;
+}
+
+async function listGroups(context: Context, queue: string): Promise<number> {
+  const { inspector, print } = context;
+  const limit = numberOf(context, 'limit', 100);
+  const first = await listFirstGroups(inspector.producer.engine, queue, limit);
+  const all = first.groups.slice(0, limit);
+  const hasMore = first.hasMore || all.length < first.groups.length;
+  const rows = all.map((group) => rowOf(group));
+  print.rows({ groups: all, hasMore }, COLUMNS, rows, 'no group has jobs or limits of its own');
+  if (hasMore) print.line(`there are more: --limit 1000, or godwit groups ${queue} show <group>`);
+  if (all.some(({ isStopped }) => isStopped))
+    print.line(`a dead job stops its group until you retry or remove it: godwit retry ${queue} <id>`);
+  if (all.some(isByRunning))
+    print.line("fairness 'in-flight': the group with the fewest running jobs starts the next one");
+  return DONE;
+}
 
 /**
  * @param ofQueue how many jobs of the queue wait.
- * @param holders the states of jobs that hold groups.
  */
-function rowOf(limit: LimitInfo, ofQueue = 0, holders?: HolderStates): Cell[] {
+function rowOf(limit: LimitInfo, ofQueue = 0): Cell[] {
   const { rate, left, concurrency, running } = limit;
   return [
     ofWhat(limit),
@@ -173,7 +224,7 @@ function rowOf(limit: LimitInfo, ofQueue = 0, holders?: HolderStates): Cell[] {
     left ?? '-',
     concurrency === null ? running || '-' : `${running}/${concurrency}`,
     waitingText(limit, ofQueue),
-    stateOf(limit, holders),
+    stateOf(limit),
   ];
 }
 
@@ -195,15 +246,15 @@ function waitingText({ of, waiting, maxSize }: LimitInfo, ofQueue: number): Cell
   return maxSize === null ? waiting : `${waiting}/${maxSize}`;
 }
 
-function stateOf(limit: LimitInfo, holders?: HolderStates): Cell {
-  const { paused, heldForMs, breaker, left, nextInMs, isLive, holder } = limit;
+function stateOf(limit: LimitInfo): Cell {
+  const { paused, heldForMs, breaker, left, nextInMs, isLive, holder, isStopped } = limit;
   const warn = (text: string): Cell => ({ text, style: 'yellow' });
   if (paused) return warn('paused');
   if (heldForMs > 0) return warn(`held for ${age(heldForMs)}`);
   if (breaker && breaker.state !== 'closed')
     return warn(`breaker ${breaker.state}${nextInMs > 0 ? ` for ${age(nextInMs)}` : ''}`);
   if (left !== null && left < 1) return warn(`next in ${age(nextInMs)}`);
-  if (holder !== null && holders?.get(holder) === 'dead') return warn(`after ${holder}, which is dead`);
+  if (isStopped) return warn(`stopped by ${holder}`);
   if (holder !== null) return warn(`after ${holder}`);
   // Not 'open': that is the word for a circuit breaker that lets no job start.
   return isLive ? 'set at run time' : 'free';

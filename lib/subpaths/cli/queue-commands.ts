@@ -9,6 +9,7 @@ import {
 import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { DONE, FAILED, given, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
+import { prefixAdvice } from './prefixes.js';
 import { age, cut, interval, right, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 import { UsageError } from './usage-error.js';
@@ -71,8 +72,10 @@ const queues: Command = {
   words: [0, 1_000],
   async run(context) {
     const { found, rows, faults } = await queueRows(context, context.words);
-    context.print.rows(found, QUEUE_COLUMNS, rows, `there are no queues with the prefix ${context.prefix}`);
-    return context.print.unreadable(faults);
+    const { print, prefix, url } = context;
+    const advice = found.length + faults.size > 0 || print.isJson ? '' : `; ${await prefixAdvice(url)}`;
+    print.rows(found, QUEUE_COLUMNS, rows, `there are no queues with the prefix ${prefix}${advice}`);
+    return print.unreadable(faults);
   },
 };
 

@@ -6,6 +6,7 @@ import { messageOf } from '../../errors/thrown.js';
 import { fullPlaces } from '../../inspect/full.js';
 import { readEach, type LimitsOfQueue, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { silentWorkers, waitReasons } from '../../inspect/serving.js';
+import { stoppedGroups } from '../../inspect/stopped.js';
 import { fingerprintOf } from '../../job/fingerprint.js';
 import { checkJobId } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
@@ -82,7 +83,8 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
     ]);
     const late = due.map(({ id, nextAt }) => ({ id, lateMs: at - (nextAt ?? at) }));
     const full = await fullPlaces(parts.engine, view, parts.optionsOf(name).maxWaiting);
-    return { view, silent: silent.length, late, slow, full };
+    const stopped = view.counts.dead > 0 ? await stoppedGroups(parts.engine, name) : null;
+    return { view, silent: silent.length, late, slow, full, stopped };
   };
   const found = await readEach(names, read, faults);
   const queues = found.map(({ view }) => view);

@@ -4,6 +4,7 @@ import { counted, quoted, whose } from '../../job/text.js';
 import type { LimitsOfQueue, SilentWorkerInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { fullText, type FullPlace } from '../../inspect/full.js';
 import { pausedSchedules, unhandledNames, unhandledText, type UnhandledName } from '../../inspect/serving.js';
+import { stoppedText, type StoppedGroups } from '../../inspect/stopped.js';
 import { span } from './time-text.js';
 import type { Attention, QueueView } from './views.js';
 
@@ -63,6 +64,8 @@ export interface QueueFacts {
   readonly late: readonly { readonly id: string; readonly lateMs: number }[];
   readonly slow: SlowFacts;
   readonly full: readonly FullPlace[];
+  /** Groups that dead jobs stop; null without dead jobs. */
+  readonly stopped: StoppedGroups | null;
 }
 
 /** Problems that need attention, the worst first. */
@@ -78,7 +81,7 @@ export function attentionOf(
 ): Attention[] {
   const found: Attention[] = warnings.map(({ message }) => ({ level: 'bad', text: message, page: 'redis' }));
   found.push(...queues.flatMap(({ view }) => [...waitingIn(view, maxOldestMs), ...deadIn(view)]));
-  found.push(...queues.flatMap(full));
+  found.push(...queues.flatMap(stopped), ...queues.flatMap(full));
   found.push(...queues.flatMap(gone), ...queues.flatMap(scheduled), ...queues.flatMap(unhandled));
   found.push(...limits.flatMap(stoppedBy));
   const names = new Set(queues.map(({ view }) => view.name));
@@ -118,6 +121,13 @@ function deadIn({ name, counts, today }: QueueView): Attention[] {
     ];
   if (counts.dead === 0) return [];
   return [{ level: 'warn', ...place, text: `${counted(counts.dead, 'dead job')} from earlier days.` }];
+}
+
+function stopped({ view, stopped: found }: QueueFacts): Attention[] {
+  if (!found || found.groups.length === 0) return [];
+  const text = stoppedText(found);
+  const sentence = `${text[0]!.toUpperCase()}${text.slice(1)}. Retry or remove these jobs.`;
+  return [{ level: 'bad', queue: view.name, page: 'queue', text: sentence }];
 }
 
 function full({ view, full: places }: QueueFacts): Attention[] {

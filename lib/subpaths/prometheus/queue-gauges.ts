@@ -57,7 +57,7 @@ const INFO = {
   groups: {
     name: 'godwit_groups',
     type: 'gauge',
-    help: 'Groups: ready if jobs wait and one may start, resting until their rate allows the next start.',
+    help: 'Groups: ready if jobs wait and one may start, resting until their rate allows the next start, stopped by a dead job.',
   },
   lag: {
     name: 'godwit_schedule_lag_seconds',
@@ -187,7 +187,8 @@ function familiesOf(
 
 /** None for a queue without groups and without a limit for all groups. */
 function groupSamples({ queue, limits, groups }: LimitsOfQueue): Sample[] {
-  if (groups.ready + groups.resting === 0 && !limits.some(({ field }) => field === 'g')) return [];
+  if (groups.ready + groups.resting + groups.stopped === 0 && !limits.some(({ field }) => field === 'g'))
+    return [];
   return Object.entries(groups).map(([state, value]) => ({ labels: { queue, state }, value }));
 }
 

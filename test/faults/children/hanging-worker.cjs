@@ -1,4 +1,4 @@
-// A worker process whose handlers never end, for tests that kill it: node hanging-worker.cjs <url> <prefix> <concurrency> <options of the queue, JSON>
+// A worker process whose handlers never end, and block the event loop if the data is 'loop', for tests that kill it: node hanging-worker.cjs <url> <prefix> <concurrency> <options of the queue, JSON>
 require('reflect-metadata');
 const { Module } = require('@nestjs/common');
 const { NestFactory } = require('@nestjs/core');
@@ -7,7 +7,8 @@ const { Handle, Processor, QueueModule } = require('../../../dist/index.js');
 const [, , connection, prefix, concurrency, options] = process.argv;
 
 class Hanging {
-  run() {
+  run({ data }) {
+    while (data === 'loop');
     return new Promise(() => {});
   }
 }
