@@ -4,13 +4,13 @@ import { post } from './api.js';
 import { ask, attempt } from './dialogs.js';
 import { count, perTime, span } from './format.js';
 import { LimitForm, type Limited } from './limit-form.js';
-import { groupPath, href, jobPath, queuePath } from './state.js';
+import { go, groupPath, href, jobPath, queuePath } from './state.js';
 import { Card, Table } from './widgets.js';
 
 type Limit = QueueDetail['limits'][number];
 
 /** Rates, concurrencies and groups of a queue, and how much of them is used. */
-export function Limits({ queue }: { queue: QueueDetail }) {
+export function Limits({ queue, group }: { queue: QueueDetail; group: string }) {
   const canPause = queue.rights.includes('queue.pause');
   const canEdit = queue.rights.includes('limit.edit');
   const [edited, setEdited] = useState<Limited | null>(null);
@@ -45,7 +45,9 @@ export function Limits({ queue }: { queue: QueueDetail }) {
       id="limits"
       side={
         <span class="row">
-          {queue.hasMoreGroups && <span class="faint">not all groups are shown</span>}
+          {(group !== '' || queue.limits.some(({ of }) => of === 'group' || of === 'groups')) && (
+            <FindGroup key={group} queue={queue} group={group} />
+          )}
           {start}
         </span>
       }
@@ -121,6 +123,34 @@ export function Limits({ queue }: { queue: QueueDetail }) {
         ))}
       </Table>
     </Card>
+  );
+}
+
+/** A field for the name of a group, because only the first groups are shown. The address has the name. */
+function FindGroup({ queue, group }: { queue: QueueDetail; group: string }) {
+  const [name, setName] = useState(group);
+  const find = (event: Event) => {
+    event.preventDefault();
+    go(href(queuePath(queue.name), { group: name.trim() }), true);
+  };
+  return (
+    <form class="row nowrap" onSubmit={find}>
+      {queue.hasMoreGroups && group === '' && <span class="faint">not all groups are shown</span>}
+      <input
+        aria-label="Name of a group"
+        placeholder="name of a group"
+        value={name}
+        onInput={(event) => setName(event.currentTarget.value)}
+      />
+      <button type="submit" class="small">
+        Find
+      </button>
+      {group !== '' && (
+        <button type="button" class="small" onClick={() => go(queuePath(queue.name), true)}>
+          All groups
+        </button>
+      )}
+    </form>
   );
 }
 

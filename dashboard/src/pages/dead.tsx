@@ -49,6 +49,7 @@ export function DeadPage() {
                 key={JSON.stringify([group.queue, group.reason, group.name, group.error])}
                 group={group}
                 rights={data.rights[group.queue] ?? []}
+                isPart={partial.some(([queue]) => queue === group.queue)}
               />
             ))}
           </Table>
@@ -69,14 +70,30 @@ export function DeadPage() {
   );
 }
 
-function Group({ group, rights }: { group: DeadGroup; rights: readonly string[] }) {
+function Group({
+  group,
+  rights,
+  isPart,
+}: {
+  group: DeadGroup;
+  rights: readonly string[];
+  /** Whether there may be more such jobs than were counted. */
+  isPart: boolean;
+}) {
   const { queue, reason, name, error } = group;
   const filter = { state: 'dead', ...(name && { name }), ...(reason && { reason }), error };
-  const target = { queue, filter, about: `dead jobs ${name || ''} with ${error}` };
+  const target = {
+    queue,
+    filter,
+    about: `${isPart ? 'all' : count(group.count)} dead jobs ${name || ''} with ${error}${isPart ? ', also those that are not counted here,' : ''}`,
+  };
   return (
     <tr data-row>
       <td class="num">
-        <strong>{count(group.count)}</strong>
+        <strong>
+          {count(group.count)}
+          {isPart && '+'}
+        </strong>
       </td>
       <td class="text">
         <a href={queuePath(queue)}>{queue}</a>

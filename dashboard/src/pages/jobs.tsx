@@ -59,6 +59,9 @@ export function JobsPage({ queue }: { queue: string }) {
     picked.size > 0,
   );
   useEffect(() => setPicked(new Set()), [call]);
+  // While a search continues, its last page stays.
+  const page = data ?? (cursor !== null && last?.jobs.length === 0 ? last : undefined);
+  const stop = useSearchOn(page, data !== undefined);
   const rights = last?.rights ?? [];
   const acts = (ACTS[state] ?? []).filter((kind) => rights.includes(`job.${kind}`));
   const hasFilters = Object.keys(filter).length > 0;
@@ -129,21 +132,21 @@ export function JobsPage({ queue }: { queue: string }) {
             )}
           </div>
         )}
-        {!data ? (
+        {!page ? (
           <Waiting error={error} />
-        ) : data.jobs.length === 0 ? (
-          <Nothing page={data} state={state} hasFilter={Object.keys(filter).length > 0} />
+        ) : page.jobs.length === 0 ? (
+          <Nothing page={page} state={state} hasFilter={hasFilters} isSearching={stop !== null} />
         ) : (
           <Rows
             queue={queue}
             state={state}
-            jobs={data.jobs}
+            jobs={page.jobs}
             picked={picked}
             setPicked={setPicked}
             canPick={acts.length > 0}
           />
         )}
-        {data && <Pages page={data} isFirst={cursor === null} />}
+        {page && <Pages page={page} isFirst={cursor === null} stop={stop} />}
       </Card>
     </>
   );
@@ -411,7 +414,47 @@ function tookOf(job: JobRow): string {
   return job.durationUs === null ? '–' : micros(job.durationUs);
 }
 
-function Nothing({ page, state, hasFilter }: { page: JobListView; state: string; hasFilter: boolean }) {
+/**
+ * After "Search on", continues until a job matches or all were looked at. Returns a function that stops the search; null if it has
+ * ended.
+ *
+ * @param page the page that is shown.
+ * @param isThere whether it is the one of the address; otherwise that one is being loaded.
+ */
+function useSearchOn(page: JobListView | undefined, isThere: boolean): (() => void) | null {
+  const at = query.value.get('cursor');
+  const [stoppedAt, setStoppedAt] = useState<string | null>(null);
+  const isOn =
+    at !== null && stoppedAt !== at && page !== undefined && page.jobs.length === 0 && page.cursor !== null;
+  useEffect(() => {
+    if (isOn && isThere) go(nextOf(page), true);
+  }, [isOn, isThere, page]);
+  return isOn ? () => setStoppedAt(at) : null;
+}
+
+/** The address of the next page, with the number of jobs that a search has looked at. */
+function nextOf({ cursor, examined }: JobListView): string {
+  const params = Object.fromEntries(query.value);
+  return href(location.pathname, { ...params, cursor, looked: String(lookedAt() + examined) });
+}
+
+function lookedAt(): number {
+  return Number(query.value.get('looked') ?? 0) || 0;
+}
+
+function Nothing({
+  page,
+  state,
+  hasFilter,
+  isSearching,
+}: {
+  page: JobListView;
+  state: string;
+  hasFilter: boolean;
+  isSearching: boolean;
+}) {
+  if (isSearching)
+    return <Empty title="Searching …">It stops at the first page with a job that matches.</Empty>;
   if (page.cursor !== null)
     return <Empty title="Nothing matches so far.">There are more jobs to look at: go on below.</Empty>;
   if (hasFilter) return <Empty title="Nothing matches.">Clear the filters to see all {state} jobs.</Empty>;
@@ -427,7 +470,7 @@ const HINTS: Readonly<Record<string, string>> = {
   cancelled: 'Cancelled jobs are kept with the option retention.cancelled.',
 };
 
-function Pages({ page, isFirst }: { page: JobListView; isFirst: boolean }) {
+function Pages({ page, isFirst, stop }: { page: JobListView; isFirst: boolean; stop: (() => void) | null }) {
   const params = Object.fromEntries(query.value);
   const { pathname } = location;
   const { examined, total, cursor, jobs } = page;
@@ -436,17 +479,22 @@ function Pages({ page, isFirst }: { page: JobListView; isFirst: boolean }) {
     <div class="row pages">
       <span class="faint" aria-live="polite">
         {isSearch
-          ? `Looked at ${count(examined)} of ${plural(total, 'job')}, ${count(jobs.length)} match.${cursor === null ? '' : ' The others were not looked at yet.'}`
+          ? `Looked at ${count(Math.min(lookedAt() + examined, total))} of ${plural(total, 'job')}, ${count(jobs.length)} match.${cursor === null ? '' : ' The others were not looked at yet.'}`
           : `${count(jobs.length)} of ${plural(total, 'job')}`}
       </span>
-      <span>
+      <span class="row">
         {!isFirst && (
-          <a class="button" href={href(pathname, { ...params, cursor: null })}>
+          <a class="button" href={href(pathname, { ...params, cursor: null, looked: null })}>
             First page
           </a>
-        )}{' '}
-        {cursor !== null && (
-          <a class="button" href={href(pathname, { ...params, cursor })}>
+        )}
+        {stop && (
+          <button type="button" onClick={stop}>
+            Stop
+          </button>
+        )}
+        {cursor !== null && !stop && (
+          <a class="button" href={isSearch ? nextOf(page) : href(pathname, { ...params, cursor })}>
             {isSearch ? 'Search on' : 'Next page'}
           </a>
         )}

@@ -4,7 +4,7 @@ import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt } from '../dialogs.js';
 import { compact, count, percentiles, plural, span } from '../format.js';
 import { JobsChart, TimesChart, useSeries } from '../history.js';
-import { go, href, queuePath } from '../state.js';
+import { go, href, query, queuePath } from '../state.js';
 import { Limits } from '../limits.js';
 import { pauseOrResume } from '../queue-acts.js';
 import { Card, Empty, Table, Tile, useSubject, Waiting } from '../widgets.js';
@@ -14,7 +14,8 @@ const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'
 export function QueuePage({ queue }: { queue: string }) {
   const at = queuePath(queue);
   useSubject(queue);
-  const { data, error } = usePoll<QueueDetail>(at, 3_000);
+  const group = query.value.get('group') ?? '';
+  const { data, error } = usePoll<QueueDetail>(href(at, { group }), 3_000);
   const { data: series } = useSeries(`${at}/series`);
   if (!data) return <Waiting error={error} />;
   const { counts, rights, byName, days, today } = data;
@@ -80,7 +81,7 @@ export function QueuePage({ queue }: { queue: string }) {
           <TimesChart series={series} />
         </>
       )}
-      <Limits queue={data} />
+      <Limits queue={data} group={group} />
       <Card title="By name" id="names" side={<span class="faint">last 7 days</span>}>
         {names.length === 0 ? (
           <Empty title="No job has ended yet.">Counters appear here once the first job has run.</Empty>

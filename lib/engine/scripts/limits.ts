@@ -12,7 +12,14 @@ import { defineScript } from '../script.js';
 
 type RowLimits = readonly [
   ...[field: string, parts: string, rule: string, blockedForMs: number, left: string, nextInMs: number],
-  ...[waiting: number, running: number, breaker: '' | BreakerState, holder: string, stops: 0 | 1, users: string],
+  ...[
+    waiting: number,
+    running: number,
+    breaker: '' | BreakerState,
+    holder: string,
+    stops: 0 | 1,
+    users: string,
+  ],
 ];
 
 function stateOf([field, parts, rule, blockedForMs, left, nextInMs, ...more]: RowLimits): LimitState {

@@ -1,14 +1,10 @@
-import { readFileSync } from 'node:fs';
-import { text as readText } from 'node:stream/consumers';
 import type { DataMatch } from '../../contract/admin-verbs.js';
-import { JobFailedError, UnknownQueueError } from '../../errors.js';
 import { silentWorkers, waitReasons } from '../../inspect/serving.js';
 import { fingerprintOf } from '../../job/fingerprint.js';
-import type { JobHeaders } from '../../job/headers.js';
 import type { JobState } from '../../job/job-state.js';
 import type { BulkPace, CancelFilter, JobFilter } from '../../producer/bulk-acts.js';
 import type { DeadListOptions } from '../../producer/dead-jobs.js';
-import { parseWhere } from '../../producer/job-list.js';
+import { parseWhere, type JobListOptions, type JobPage } from '../../producer/job-list.js';
 import type { Queue } from '../../producer/queue.js';
 import type { Inspector } from '../inspector.js';
 import {
@@ -17,14 +13,13 @@ import {
   FAILED,
   given,
   NOT_THERE,
-  NotThereError,
   numberOf,
   rateOf,
   STOPPED,
-  unknownQueueText,
   type Command,
   type Context,
 } from './context.js';
+import { add, dataOf, NEW_DATA, update } from './data-commands.js';
 import { UsageError } from './usage-error.js';
 import {
   attemptRows,
@@ -34,6 +29,7 @@ import {
   jobOf,
   jobsOf,
   type ShownDeadJob,
+  type ShownJob,
 } from './job-view.js';
 import { age, cut, right, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
@@ -79,14 +75,14 @@ const jobs: Command = {
     if (word !== undefined && values['state'] !== undefined)
       throw new UsageError('give the state once: as a word or as --state', '');
     const state = (word ?? values['state'] ?? 'waiting') as JobState;
-    const page = await jobsOf(inspector, queue!, {
+    const match = { ...given(context, 'name', 'contains'), ...where(context) };
+    const asked = {
       state,
-      limit: numberOf(context, 'limit', 50),
       data: print.isJson,
-      ...given(context, 'name', 'contains', 'cursor'),
-      ...where(context),
+      ...match,
       ...(values['newest'] === true && { order: 'desc' as const }),
-    });
+    };
+    const page = await searched(context, queue!, asked, numberOf(context, 'limit', 50));
     const rows = page.jobs.map((job): Cell[] => [
       job.id,
       job.name,
@@ -95,11 +91,34 @@ const jobs: Command = {
       detailOf(job),
     ]);
     const columns = [cut('ID'), cut('NAME'), right('ATTEMPT'), right('AGE'), cut('DETAIL')];
-    print.rows(page, columns, rows, `no ${state} jobs`);
+    const isAll = page.cursor === null || Object.keys(match).length === 0;
+    const none = isAll ? `no ${state} jobs` : `no match among ${page.examined} ${state} jobs so far`;
+    print.rows(page, columns, rows, isAll && Object.keys(match).length > 0 ? `${none} match` : none);
     if (page.cursor !== null) print.line(`more: --cursor ${page.cursor}`);
     return DONE;
   },
 };
+
+/** A page of jobs. One call looks at about 10,000 jobs, so it takes further ones to find a few among many. Ctrl-C ends it early. */
+async function searched(
+  { inspector, signal, values }: Context,
+  queue: string,
+  asked: JobListOptions,
+  limit: number,
+): Promise<JobPage<ShownJob>> {
+  let cursor = values['cursor'] as string | undefined;
+  let examined = 0;
+  const found: ShownJob[] = [];
+  do {
+    const call = { ...asked, limit: limit - found.length, ...(cursor !== undefined && { cursor }) };
+    // oxlint-disable-next-line no-await-in-loop -- page after page
+    const page = await jobsOf(inspector, queue, call);
+    found.push(...page.jobs);
+    examined += page.examined;
+    cursor = page.cursor ?? undefined;
+  } while (cursor !== undefined && found.length < limit && !signal.aborted);
+  return { jobs: found, cursor: cursor ?? null, examined };
+}
 
 function where({ values }: Context): { where?: DataMatch } {
   const given = values['where'];
@@ -138,93 +157,6 @@ const job: Command = {
     return DONE;
   },
 };
-
-const add: Command = {
-  name: 'add',
-  usage: '<queue> <name>',
-  about: 'adds a job',
-  words: [2, 2],
-  options: {
-    data: { type: 'string', short: 'd', about: 'JSON, @file, or - for standard input (default: null)' },
-    id: { type: 'string', about: 'an id of your own' },
-    delay: duration('run it after this time, e.g. 10m'),
-    priority: { type: 'string', about: '1 (first) to 2097151' },
-    attempts: { type: 'string', about: 'how often it may run' },
-    group: { type: 'string', about: 'its group; groups.by of the application is not applied here' },
-    headers: { type: 'string', about: 'headers of the job: a JSON object of short texts' },
-    wait: { type: 'boolean', about: 'wait until it ends; exit code 1 if it dies' },
-    timeout: duration('how long to wait (default: 30s)'),
-    new: { type: 'boolean', about: 'create the queue if there is none with this name' },
-  },
-  async run(context) {
-    const { inspector, words, values, print, signal } = context;
-    const [name, jobName] = words as [string, string];
-    if (values['new'] !== true) await checkKnown(inspector, name);
-    const queue = inspector.queue(name);
-    const data = await dataOf(values['data'] as string | undefined);
-    const options = {
-      ...given(context, 'id', 'delay', 'group'),
-      ...(values['priority'] !== undefined && { priority: numberOf(context, 'priority', 0) }),
-      ...(values['attempts'] !== undefined && { attempts: numberOf(context, 'attempts', 1) }),
-      ...(values['headers'] !== undefined && {
-        headers: jsonOf('headers', values['headers'] as string) as JobHeaders,
-      }),
-    };
-    if (values['wait'] !== true) {
-      const added = await queue.add(jobName, data, options);
-      const { id, duplicate } = added;
-      print.done(duplicate ? `job ${id} was there already` : `job ${id} added`, added);
-      return DONE;
-    }
-    try {
-      const waitTimeout = (values['timeout'] as string | undefined) ?? '30s';
-      const answer = await queue.addAndWait(jobName, data, { ...options, waitTimeout, signal, detail: true });
-      print.done(`job ${answer.id} completed: ${JSON.stringify(answer.result ?? null)}`, answer);
-      return DONE;
-    } catch (error) {
-      if (!(error instanceof JobFailedError)) throw error;
-      print.done(error.message, { id: error.jobId, reason: error.reason, error: error.message });
-      return FAILED;
-    }
-  },
-};
-
-/** A job in a queue with a misspelt name would never run. */
-async function checkKnown(inspector: Context['inspector'], queue: string): Promise<void> {
-  try {
-    await inspector.queues([queue]);
-  } catch (error) {
-    if (!(error instanceof UnknownQueueError)) throw error;
-    throw new NotThereError(`${unknownQueueText(error)} (--new creates it)`);
-  }
-}
-
-async function dataOf(source: string | undefined): Promise<unknown> {
-  if (source === undefined) return null;
-  const json =
-    source === '-'
-      ? await readText(process.stdin)
-      : source.startsWith('@')
-        ? fileOf(source.slice(1))
-        : source;
-  return jsonOf('data', json);
-}
-
-function jsonOf(option: string, json: string): unknown {
-  try {
-    return JSON.parse(json) as unknown;
-  } catch (error) {
-    throw new UsageError(`--${option} is not valid JSON: ${(error as Error).message}`, '');
-  }
-}
-
-function fileOf(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (error) {
-    throw new UsageError(`--data: ${(error as Error).message}`, '');
-  }
-}
 
 const BY_FILTER = {
   ...FILTER,
@@ -494,10 +426,19 @@ export const JOB_COMMANDS: readonly Command[] = [
   jobs,
   job,
   add,
-  byId('retry', 'runs dead jobs again', async (queue, id) => {
-    await queue.dead.retry(id);
-    return 'retried';
-  }),
+  byId(
+    'retry',
+    'runs dead jobs again; one with other data',
+    async (queue, id, { words, values }) => {
+      const data = values['data'] as string | undefined;
+      if (data !== undefined && words.length > 2)
+        throw new UsageError('retry: --data changes one job, so give one id', '');
+      await queue.dead.retry(id, data === undefined ? {} : { data: await dataOf(data) });
+      return 'retried';
+    },
+    { options: { data: NEW_DATA } },
+  ),
+  update,
   byId(
     'cancel',
     'ends jobs that wait or are delayed, and tells running ones to stop; by id, or those that match',

@@ -24,7 +24,7 @@ import type { Cell } from './table.js';
  * A job as the command shows it. `attempts` is null unless the job has this option: the default of its queue is in the code of the
  * application, which the command does not know.
  */
-type ShownJob = Omit<JobSnapshot, 'attempts'> & { readonly attempts: number | null };
+export type ShownJob = Omit<JobSnapshot, 'attempts'> & { readonly attempts: number | null };
 
 /** A dead job as the command shows it, with the same `attempts`. */
 export type ShownDeadJob = Omit<DeadJob, 'attempts'> & Pick<ShownJob, 'attempts'>;

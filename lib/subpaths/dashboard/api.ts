@@ -136,19 +136,21 @@ async function visibleLimits(
 const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
   const queue = await queueOf(call, parts);
   const workers = await parts.inspector.workers({ queue: queue.name });
-  const [view, { days, total }, rights, limits, { groups, hasMore }] = await Promise.all([
+  const { group } = call.query;
+  const [view, { days, total }, rights, limits, { groups, hasMore }, named] = await Promise.all([
     viewQueue(queue.name, parts, workers),
     queue.stats({ days: 7 }),
     call.rightsOf({ queue: queue.name }),
     queue.limits.list(),
     listFirstGroups(parts.engine, queue.name, MAX_GROUPS),
+    group ? queue.group(group).state() : null,
   ]);
   return {
     ...view,
     rights,
     byName: total.byName,
     days: days.map(({ byName: _, ...day }) => day),
-    limits: [...limits.filter(isSet), ...groups],
+    limits: [...limits.filter(isSet), ...(named ? [named] : groups)],
     hasMoreGroups: hasMore,
   };
 };

@@ -80,8 +80,10 @@ export function attentionOf(
   maxOldestMs: number,
 ): Attention[] {
   const found: Attention[] = warnings.map(({ message }) => ({ level: 'bad', text: message, page: 'redis' }));
+  // Before the old and dead jobs that they explain.
+  found.push(...queues.flatMap(stopped));
   found.push(...queues.flatMap(({ view }) => [...waitingIn(view, maxOldestMs), ...deadIn(view)]));
-  found.push(...queues.flatMap(stopped), ...queues.flatMap(full));
+  found.push(...queues.flatMap(full));
   found.push(...queues.flatMap(gone), ...queues.flatMap(scheduled), ...queues.flatMap(unhandled));
   found.push(...limits.flatMap(stoppedBy));
   const names = new Set(queues.map(({ view }) => view.name));
@@ -175,11 +177,12 @@ function unhandled({ view, slow }: QueueFacts): Attention[] {
 function waitingIn(queue: QueueView, maxOldestMs: number): Attention[] {
   const { name, counts, paused, pausedPlace, oldestWaitingMs, consumers } = queue;
   const waiting = counted(counts.waiting, 'waiting job');
+  const lost = `${counted(counts.active, 'running job')}, whose process is gone`;
   const found: Attention[] = [];
   const isBad = (page: Attention['page'], text: string) =>
     found.push({ level: 'bad', queue: name, page, text });
   if (consumers === 0 && counts.waiting + counts.active > 0)
-    isBad('workers', `No process works on it, and it has ${waiting}.`);
+    isBad('workers', `No process works on it, and it has ${counts.waiting > 0 ? waiting : lost}.`);
   else if (!paused && pausedPlace !== null && counts.waiting > 0)
     isBad('workers', `It is paused in ${pausedPlace}, and has ${waiting}.`);
   else if (!paused && oldestWaitingMs !== null && oldestWaitingMs > maxOldestMs)

@@ -65,7 +65,10 @@ export interface QueueDetail extends QueueView {
   /** Of the last seven days. */
   readonly byName: Readonly<Record<string, NameStats>>;
   readonly days: readonly Omit<DayStats, 'byName'>[];
-  /** Of the queue, of names, of the first 100 groups with waiting jobs, and of the first 100 with a rule of their own. */
+  /**
+   * Of the queue, of names, and of the group in the query. Without one: of the first 100 groups that dead jobs stop, with waiting jobs, and with
+   * a rule of their own.
+   */
   readonly limits: readonly LimitInfo[];
   /** Whether there are more groups. */
   readonly hasMoreGroups: boolean;

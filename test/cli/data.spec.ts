@@ -1,0 +1,57 @@
+import { expect, it } from 'vitest';
+import { UnrecoverableError } from '#lib/errors.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+import { runOn } from './support.js';
+
+const redis = useRedis();
+const run = (...words: string[]) => runOn(redis, ...words);
+const booted = () => bootQueue(redis, { watch: false });
+
+it('retry --data runs a dead job again with other data', async () => {
+  const { queue } = await bootQueue(redis, {
+    watch: false,
+    handlers: {
+      mail: ({ data }) => {
+        if (!(data as { to: string }).to.includes('@')) throw new UnrecoverableError('no address');
+        return data;
+      },
+    },
+    queue: { defaults: { retention: '1h' } },
+  });
+  for (const id of ['a', 'b']) await queue.add('mail', { to: 'ada' }, { id });
+  await until(async () => (await queue.counts()).dead === 2, PATIENT);
+  const data = '{"to":"ada@example.org"}';
+  expect((await run('retry', 'work', 'a', 'b', '-d', data)).err).toContain('give one id');
+  expect((await run('retry', 'work', 'a', '-d', '{to')).code).toBe(2);
+  expect((await run('retry', 'work', 'a', '-d', data)).out).toBe('a retried\n');
+  await until(async () => (await queue.get('a'))?.state === 'completed', PATIENT);
+  expect((await queue.get('a'))!.result).toEqual({ to: 'ada@example.org' });
+  expect((await queue.get('b'))!.state).toBe('dead');
+});
+
+it('update changes data, time and priority of a job, with the actor on record', async () => {
+  const { queue } = await booted();
+  await queue.add('mail', { to: 'ada' }, { id: 'a', delay: '1h' });
+  expect((await run('update', 'work', 'a')).code).toBe(2);
+  expect((await run('update', 'work', 'a', '--delay', '5')).code).toBe(2);
+  expect((await run('update', 'work', 'nope', '--priority', '3')).code).toBe(3);
+  const changes = ['-d', '{"to":"eve"}', '--delay', '0', '--priority', '7'];
+  expect(await run('update', 'work', 'a', ...changes)).toMatchObject({ out: 'a updated: it is waiting\n' });
+  expect(await queue.get('a')).toMatchObject({ state: 'waiting', data: { to: 'eve' }, priority: 7 });
+  const { actions } = JSON.parse((await run('actions', 'work', '--json')).out);
+  expect(actions.at(0)).toMatchObject({ action: 'job.update', target: 'a', result: 'ok' });
+});
+
+it('jobs finds one among more than a call looks at, and does not claim that none match', async () => {
+  const { queue } = await booted();
+  const items = Array.from({ length: 12_000 }, (_, order) => ({ name: 'mail', data: { order } }));
+  for (let at = 0; at < items.length; at += 1_000) await queue.addBulk(items.slice(at, at + 1_000));
+  const find = async (order: number) =>
+    JSON.parse((await run('jobs', 'work', '--where', `order=${order}`, '--limit', '1', '--json')).out);
+  expect((await find(11_500)).jobs).toMatchObject([{ data: { order: 11_500 } }]);
+  expect(await find(99_999)).toMatchObject({ jobs: [], cursor: null, examined: 12_000 });
+  expect((await run('jobs', 'work', '--where', 'order=99999')).out).toBe('no waiting jobs match\n');
+  expect((await run('jobs', 'work', 'dead')).out).toBe('no dead jobs\n');
+});

@@ -1,0 +1,131 @@
+import { expect, it } from 'vitest';
+import { UnrecoverableError } from '#lib/errors.js';
+import { attentionOf } from '#lib/subpaths/dashboard/overview.js';
+import { useBrowser } from '../support/browser.js';
+import { bootDashboard } from '../support/dashboard.js';
+import { PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+const open = useBrowser();
+
+const bad = () => {
+  throw new UnrecoverableError('no stock');
+};
+
+it('the overview names groups that dead jobs stop first, and the page of the queue leads to the dead job', async () => {
+  const dashboard = await bootDashboard(redis, {
+    handlers: { ship: ({ data }) => (data === 'bad' ? bad() : null) },
+    queue: { groups: { order: 'strict', onDead: 'block' } },
+  });
+  const { queue } = dashboard;
+  await queue.add('ship', 'bad', { id: 'b-1', group: 'beta' });
+  for (const group of ['alpha', 'beta']) await queue.add('ship', 'good', { group });
+  await until(async () => (await queue.counts()).dead + (await queue.counts()).waiting === 2, PATIENT);
+  const { body } = await dashboard.api('GET', 'overview');
+  expect(body.attention.find((one: any) => one.queue === 'work')).toEqual({
+    level: 'bad',
+    queue: 'work',
+    page: 'queue',
+    text: 'Group "beta" is stopped by its dead job b-1, and 1 job waits in it. Retry or remove these jobs.',
+  });
+  const { page, faults } = await open(dashboard.url);
+  await page.getByText('Group "beta" is stopped').click();
+  const row = page.getByRole('row', { name: 'group beta' });
+  await row.getByText('stopped').waitFor();
+  await row.getByRole('link', { name: 'b-1' }).click();
+  await page.getByRole('button', { name: 'Edit and retry' }).click();
+  await page.locator('textarea').fill('"good"');
+  await page.getByRole('button', { name: 'Save and retry' }).click();
+  await until(async () => (await queue.counts()).waiting === 0, PATIENT);
+  expect(await queue.counts()).toMatchObject({ dead: 0, active: 0 });
+  expect(faults).toEqual([]);
+});
+
+it('a group is found by its name and changed, however many there are', async () => {
+  const dashboard = await bootDashboard(redis, { queue: { groups: { concurrency: 1 } } });
+  const { queue } = dashboard;
+  await queue.addBulk(
+    Array.from({ length: 700 }, (_, i) => ({ name: 'x', data: null, options: { group: `tenant-${i}` } })),
+  );
+  const { page, faults } = await open(`${dashboard.url}queues/work`);
+  await page.getByText('not all groups are shown').waitFor();
+  await page.getByLabel('Name of a group').fill('tenant-377');
+  await page.keyboard.press('Enter');
+  await page.getByRole('row', { name: 'group tenant-377' }).waitFor();
+  await page.getByRole('row', { name: 'group tenant-1', exact: true }).waitFor({ state: 'detached' });
+  expect(new URL(page.url()).search).toBe('?group=tenant-377');
+  await page.getByRole('button', { name: 'Edit the limit of group tenant-377' }).click();
+  await page.getByLabel('Jobs at the same time').fill('4');
+  await page.getByRole('button', { name: 'Set it' }).click();
+  await page.getByText('0 of 4').waitFor();
+  expect(await queue.group('tenant-377').state()).toMatchObject({ concurrency: 4, waiting: 1 });
+  await page.getByRole('button', { name: 'All groups' }).click();
+  await page.getByText('not all groups are shown').waitFor();
+  expect(faults).toEqual([]);
+});
+
+it('a search goes on by itself until a job matches, and stops on request', async () => {
+  const dashboard = await bootDashboard(redis);
+  const { queue } = dashboard;
+  for (let at = 0; at < 25_000; at += 1_000)
+    await queue.addBulk(Array.from({ length: 1_000 }, (_, i) => ({ name: 'x', data: { order: at + i } })));
+  const { page, faults } = await open(`${dashboard.url}queues/work/jobs?where=order%3D24500`);
+  await page.getByText('Looked at 10,000 of 25,000 jobs, 0 match.').waitFor();
+  await page.getByRole('link', { name: 'Search on' }).click();
+  await page.getByText('Looked at 25,000 of 25,000 jobs, 1 match.').waitFor();
+  expect(await page.locator('tbody tr').count()).toBe(1);
+  await page.goBack();
+  await page.getByText('Looked at 10,000 of 25,000 jobs, 0 match.').waitFor();
+  await page.goto(`${dashboard.url}queues/work/jobs?where=order%3D24501`);
+
+  // The answer comes only after the search was stopped.
+  let go = () => {};
+  const isStopped = new Promise<void>((resolve) => (go = resolve));
+  await page.route('**/jobs?*cursor=*', async (route) => {
+    await isStopped;
+    await route.continue();
+  });
+  await page.getByRole('link', { name: 'Search on' }).click();
+  await page.getByRole('button', { name: 'Stop' }).click();
+  go();
+  await page.getByText('Looked at 20,000 of 25,000 jobs, 0 match.').waitFor();
+  await page.getByRole('link', { name: 'Search on' }).waitFor();
+  expect(faults).toEqual([]);
+});
+
+it('the page of dead jobs shows that an act takes more than it has counted', async () => {
+  const dashboard = await bootDashboard(redis, {
+    handlers: { pay: bad },
+    root: { log: { failures: false, deaths: false } },
+  });
+  const { queue } = dashboard;
+  for (let i = 0; i < 3; i++)
+    await queue.addBulk(Array.from({ length: 700 }, () => ({ name: 'pay', data: null })));
+  await until(async () => (await queue.counts()).dead === 2_100, { ...PATIENT, timeout: 60_000 });
+  const { page, faults } = await open(`${dashboard.url}dead`);
+  await page.getByText('2,000+').waitFor();
+  await page.getByRole('button', { name: 'Retry' }).click();
+  await page.getByText('also those that are not counted here').waitFor();
+  expect(faults).toEqual([]);
+});
+
+it('a queue whose only jobs are those of a lost process is not said to have 0 waiting jobs', () => {
+  const view: any = {
+    name: 'work',
+    counts: { waiting: 0, active: 1, dead: 0 },
+    today: { dead: 0 },
+    consumers: 0,
+  };
+  const facts = {
+    view,
+    silent: 0,
+    late: [],
+    slow: { unhandled: [], pausedSchedules: [] },
+    full: [],
+    stopped: null,
+  };
+  const [first] = attentionOf([facts], { workers: [], silent: [] }, [], [], 1_000);
+  expect(first!.text).toBe('No process works on it, and it has 1 running job, whose process is gone.');
+});
