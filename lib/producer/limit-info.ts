@@ -114,15 +114,15 @@ export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState):
     text,
   });
   if (paused) return reason('paused', null, `${whose} is paused`);
-  if (heldForMs > 0) return reason('held', heldForMs, `${whose} is held for ${inSeconds(heldForMs)}`);
+  if (heldForMs > 0) return reason('held', heldForMs, `${whose} is held for ${timeText(heldForMs)}`);
   if (breaker && breaker.state !== 'closed' && nextInMs > 0)
     return reason(
       'breaker',
       nextInMs,
-      `the circuit breaker of ${whose} is ${breaker.state} for ${inSeconds(nextInMs)}`,
+      `the circuit breaker of ${whose} is ${breaker.state} for ${timeText(nextInMs)}`,
     );
   if (left !== null && left < 1)
-    return reason('rate', nextInMs, `the rate of ${whose} is used up for ${inSeconds(nextInMs)}`);
+    return reason('rate', nextInMs, `the rate of ${whose} is used up for ${timeText(nextInMs)}`);
   if (holder !== null && holder === id) return null;
   const advice = ADVICE[limit.isStopped ? 'dead' : (holderState ?? 'waiting')];
   if (holder !== null)
@@ -136,8 +136,11 @@ export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState):
   return null;
 }
 
-function inSeconds(ms: number): string {
-  return ms < 1_000 ? `${ms} ms` : `${Math.round(ms / 100) / 10} s`;
+/** With tenths of a second only for times that a person waits for. */
+function timeText(ms: number): string {
+  if (ms < 1_000) return `${ms} ms`;
+  if (ms < 120_000) return `${Math.round(ms / 100) / 10} s`;
+  return ms < 7_200_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
 }
 
 const KINDS: Readonly<Record<string, LimitInfo['of']>> = { 'g:': 'group', 'n:': 'name', 's:': 'shared' };

@@ -263,7 +263,7 @@ describe('what keeps a job waiting', () => {
     });
     const why = async (group?: string) =>
       (await queue.limits.holding({ name: 'job', ...(group && { group }) })).map(
-        ({ of, reason, text }) => `${of}, ${reason}: ${text.replace(/[\d.]+ s/, 'n s')}`,
+        ({ of, reason, text }) => `${of}, ${reason}: ${text.replace(/\d+ min/, 'n min')}`,
       );
     expect(await why('a')).toEqual([]);
     await queue.limits.hold('1h');
@@ -272,8 +272,8 @@ describe('what keeps a job waiting', () => {
     await queue.limits.shared('api').set({ concurrency: 1 });
     await queue.limits.shared('api').hold('1h');
     expect(await why('a')).toEqual([
-      'queue, held: the queue is held for n s',
-      "shared, held: the shared limit 'api' is held for n s",
+      'queue, held: the queue is held for n min',
+      "shared, held: the shared limit 'api' is held for n min",
       "group, paused: the group 'a' is paused",
     ]);
     expect(await why()).toHaveLength(2);

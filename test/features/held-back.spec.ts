@@ -35,7 +35,7 @@ describe('a job of a group in strict order', () => {
       "the group 'b' runs one job at a time, and job 'late-1' holds it: it waits for its next attempt",
     ]);
     expect((await queue.group('a').state()).holder).toBe('dead-1');
-    expect((await runOn(redis, 'groups', 'work')).out).toMatch(/^group a .* after dead-1, which is dead$/m);
+    expect((await runOn(redis, 'groups', 'work')).out).toMatch(/^group a .* stopped by dead-1$/m);
     // A job that must end first is not held back by itself.
     await queue.pause();
     await queue.promote('late-1');

@@ -129,3 +129,26 @@ it('a queue whose only jobs are those of a lost process is not said to have 0 wa
   const [first] = attentionOf([facts], { workers: [], silent: [] }, [], [], 1_000);
   expect(first!.text).toBe('No process works on it, and it has 1 running job, whose process is gone.');
 });
+
+it('a hold of a shared limit names the queues that it holds back, if the person may see them', () => {
+  const hold: any = {
+    field: 's:openai',
+    breaker: null,
+    blockedForMs: 60_000,
+    users: ['work', 'secret', 'work'],
+  };
+  const view: any = { name: 'work', counts: { waiting: 0, active: 0, dead: 0 }, today: { dead: 0 } };
+  const facts = {
+    view,
+    silent: 0,
+    late: [],
+    slow: { unhandled: [], pausedSchedules: [] },
+    full: [],
+    stopped: null,
+  };
+  const limits = [{ queue: '', limits: [hold], groups: { ready: 0, resting: 0, stopped: 0 } }];
+  const [first] = attentionOf([facts], { workers: [], silent: [] }, limits, [], 1_000);
+  expect(first!.text).toBe(
+    'No job of the shared limit "openai" (used by work) starts for 1 min more: it is held.',
+  );
+});

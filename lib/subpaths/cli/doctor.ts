@@ -25,7 +25,7 @@ import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
 import { prefixAdvice } from './prefixes.js';
 import { age, cut, jobsWait, wrapped, type Cell } from './table.js';
 import { RULES } from '../../job/rules.js';
-import { counted, quoted } from '../../job/text.js';
+import { counted, listed, quoted } from '../../job/text.js';
 
 /** One line of the output of `doctor`. */
 interface Finding {
@@ -197,10 +197,13 @@ function stoppedFindings(queue: string, stopped: StoppedGroups): Finding[] {
 
 /** Shared limits that let no job start now. They are also reported if no worker has asked them within a lease. */
 function sharedFindings(shared: readonly LimitState[]): Finding[] {
-  return shared
-    .flatMap((limit) => reasonOf(infoOf(limit)) ?? [])
-    .filter(isStop)
-    .map(({ name, text }) => warn(`limit ${name}`, `${text}: jobs of all queues that use it wait`));
+  return shared.flatMap((limit) => {
+    const reason = reasonOf(infoOf(limit));
+    if (!reason || !isStop(reason)) return [];
+    const users = [...new Set(limit.users)].toSorted((a, b) => a.localeCompare(b));
+    const queues = users.length > 0 ? listed(users) : 'all queues that use it';
+    return [warn(`limit ${reason.name}`, `${reason.text}: jobs of ${queues} wait`)];
+  });
 }
 
 function isLate(oldestWaitingMs: number | null): boolean {

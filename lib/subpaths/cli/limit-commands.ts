@@ -1,6 +1,6 @@
-import { quoted } from '../../job/text.js';
+import { listed, quoted } from '../../job/text.js';
 import type { GroupChange, LimitChange } from '../../options/limit-changes.js';
-import { reasonOf, type LimitInfo } from '../../producer/limit-info.js';
+import { infoOf, reasonOf, type LimitInfo } from '../../producer/limit-info.js';
 import { listFirstGroups, type QueueLimits } from '../../producer/queue-limits.js';
 import { didYouMean, UsageError } from './usage-error.js';
 import {
@@ -52,9 +52,16 @@ const limits: Command = {
     if (act !== undefined) return change(context, name, act, time);
     const of = inspector.queue(name).limits;
     const own = (await of.list()).filter(({ of: kind }) => kind !== 'shared');
-    const all = [...own, ...(await of.listShared())];
+    const shared = await inspector.producer.engine.limits.shared();
+    const all = [...own, ...shared.map(infoOf)];
     const rows = all.map((limit) => rowOf(limit, info!.counts.waiting));
     print.rows(all, COLUMNS, rows, '');
+    // All shared limits are listed, because the workers of this queue may not run now.
+    for (const { field, users } of shared) {
+      const queues = [...new Set(users)].toSorted((a, b) => a.localeCompare(b));
+      const by = queues.length > 0 ? `is used by ${listed(queues)}` : 'is not used now';
+      print.line(`the shared limit ${field.slice(2)} ${by}`);
+    }
     return DONE;
   },
 };

@@ -1,6 +1,6 @@
 import { isBlocked } from '../../contract/process-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
-import { counted, quoted, whose } from '../../job/text.js';
+import { counted, listed, quoted, whose } from '../../job/text.js';
 import type { LimitsOfQueue, SilentWorkerInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { fullText, type FullPlace } from '../../inspect/full.js';
 import { pausedSchedules, unhandledNames, unhandledText, type UnhandledName } from '../../inspect/serving.js';
@@ -85,8 +85,8 @@ export function attentionOf(
   found.push(...queues.flatMap(({ view }) => [...waitingIn(view, maxOldestMs), ...deadIn(view)]));
   found.push(...queues.flatMap(full));
   found.push(...queues.flatMap(gone), ...queues.flatMap(scheduled), ...queues.flatMap(unhandled));
-  found.push(...limits.flatMap(stoppedBy));
   const names = new Set(queues.map(({ view }) => view.name));
+  found.push(...limits.flatMap((one) => stoppedBy(one, names)));
   const isShown = ({ pools, moreQueues = [] }: WorkerInfo) =>
     [...pools.flatMap((pool) => pool.queues), ...moreQueues].some((name) => names.has(name));
   for (const { host, pid, blockedMs } of workers.filter((worker) => isBlocked(worker) && isShown(worker)))
@@ -198,10 +198,12 @@ function waitingIn(queue: QueueView, maxOldestMs: number): Attention[] {
 }
 
 /** The limits of a queue that let nothing start: an open circuit breaker, or a hold. */
-function stoppedBy({ queue, limits }: LimitsOfQueue): Attention[] {
+function stoppedBy({ queue, limits }: LimitsOfQueue, visible: ReadonlySet<string>): Attention[] {
   const place = queue === '' ? { page: 'queues' as const } : { queue, page: 'queue' as const };
-  return limits.flatMap(({ field, breaker, blockedForMs }) => {
-    const of = whose(field);
+  return limits.flatMap(({ field, breaker, blockedForMs, users }) => {
+    const queues = [...new Set(users)].filter((name) => visible.has(name));
+    const by = queues.length > 0 ? ` (used by ${listed(queues.toSorted((a, b) => a.localeCompare(b)))})` : '';
+    const of = `${whose(field)}${by}`;
     const isOpen = breaker !== null && breaker !== 'closed';
     if (!isOpen && blockedForMs === 0) return [];
     const text = isOpen
