@@ -136,7 +136,7 @@ describe.each(ENGINES)("groups with fairness 'in-flight' on %s", (kind) => {
     await add('b', 2);
     await t.settle(...(await take(9)).map((id) => completed(id)));
     expect(await take(9)).toEqual([]);
-    expect((await t.engine.limits.overview(QUEUE)).groups).toEqual({ ready: 0, resting: 0 });
+    expect((await t.engine.limits.overview(QUEUE)).groups).toEqual({ ready: 0, resting: 0, stopped: 0 });
     expect(await running('a')).toBe(0);
   });
 });

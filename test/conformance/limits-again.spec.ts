@@ -102,7 +102,7 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     expect(await take(9)).toEqual(['b.0']);
     await t.add('b.1');
     expect(await take(9)).toEqual([]);
-    expect((await t.engine.limits.overview(QUEUE)).groups).toEqual({ ready: 0, resting: 0 });
+    expect((await t.engine.limits.overview(QUEUE)).groups).toEqual({ ready: 0, resting: 0, stopped: 0 });
   });
 
   it.each([

@@ -231,17 +231,17 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       named('page.2'),
     );
     const groups = async () => (await t.engine.limits.overview(QUEUE)).groups;
-    expect(await groups()).toEqual({ ready: 2, resting: 0 });
+    expect(await groups()).toEqual({ ready: 2, resting: 0, stopped: 0 });
     expect((await t.engine.limits.list(QUEUE)).map(({ field }) => field)).toEqual(['q', 'g', 'n:mail']);
     expect((await take(4)).ids).toHaveLength(4);
-    expect(await groups()).toEqual({ ready: 0, resting: 2 });
+    expect(await groups()).toEqual({ ready: 0, resting: 2, stopped: 0 });
     await t.advance(1_011);
     expect((await take(9)).ids).toHaveLength(4);
     // No job of them waits any more, but their rates are used up.
-    expect(await groups()).toEqual({ ready: 0, resting: 2 });
+    expect(await groups()).toEqual({ ready: 0, resting: 2, stopped: 0 });
     await t.advance(1_011);
     await take(9);
-    expect(await groups()).toEqual({ ready: 0, resting: 0 });
+    expect(await groups()).toEqual({ ready: 0, resting: 0, stopped: 0 });
   });
 
   describe('aging', () => {

@@ -229,7 +229,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
   it('are no longer ready after their last job, however many others are', async () => {
     await t.add(...['a.0', 'b.0', 'c.0', 'd.0', 'e.0'].map((id) => grouped(id)));
     expect((await take(1)).ids).toEqual(['a.0']);
-    expect((await t.engine.limits.overview(QUEUE)).groups).toEqual({ ready: 4, resting: 0 });
+    expect((await t.engine.limits.overview(QUEUE)).groups).toEqual({ ready: 4, resting: 0, stopped: 0 });
   });
 
   it('that are empty are removed as soon as their rate counts no start any more', async () => {
