@@ -264,22 +264,11 @@ export interface QueueOptions {
   readonly groups?: GroupOptions;
   /** Largest encoded data of a job, in bytes; up to 64 MiB. @default that of `forRoot` */
   readonly maxPayloadBytes?: number;
-  /**
-   * How to treat data that JSON drops or changes: `undefined` in lists, `NaN`, `Map`, functions, invalid dates. `'strict'`:
-   * `add` throws an error that names the place. `'json'`: the data is stored as `JSON.stringify` writes it. A job without data
-   * has `null`.
-   * @default that of `forRoot`
-   */
+  /** How to treat data that JSON drops or changes; see `payloads` of `forRoot`. @default that of `forRoot` */
   readonly payloads?: PayloadMode;
   /** When `add` resolves. @default that of `forRoot` */
   readonly durability?: DurabilityOption;
-  /**
-   * How to treat a job that a process claims but has no handler for. `'wait'`: the job is given back until a process with a
-   * handler claims it, at most for `unknownJobTimeout`. `'retry'`: counts as a failed attempt. `'dead'`: the job is dead as
-   * `no-handler` at once.
-   *
-   * @default that of `forRoot`
-   */
+  /** How to treat a job without a handler; see `unknownJob` of `forRoot`. @default that of `forRoot` */
   readonly unknownJob?: UnknownJobRule;
   /** How long a job without a handler waits before it is dead as `no-handler`. @default that of `forRoot` */
   readonly unknownJobTimeout?: Duration;
