@@ -143,12 +143,17 @@ export function logAddresses(configs: readonly ConfigConnection[], logger: Log):
   }
 }
 
+/** The same line about a connection is logged at most once in this time. */
+const SAME_LINE_MS = 10_000;
+
 /**
  * Logs one line when a connection is down, one when it is up again, and one when a server or a queue is refused. Returns a function
  * that stops the logging.
  */
 export function logLinks(engine: Pick<QueueEngine, 'onLink'>, logger: Log): () => void {
   const down = new Set<string>();
+  /** When a line was last logged. A server may accept and end a connection again and again. */
+  const loggedAt = new Map<string, number>();
   const refused = new Set<string>();
   return engine.onLink(({ role, state, error, config }) => {
     const connection = `the ${role} connection to Redis${config ? ` of forRoot('${config}')` : ''}`;
@@ -159,8 +164,12 @@ export function logLinks(engine: Pick<QueueEngine, 'onLink'>, logger: Log): () =
       refused.add(error.message);
       logger.error(`${connection} is not used: ${error.message}`);
     } else if (!down.has(connection)) {
+      const text = `${connection} is down${error ? ` (${error.message})` : ''}; trying again`;
+      const now = performance.now();
+      if (now - (loggedAt.get(text) ?? -Infinity) < SAME_LINE_MS) return;
+      loggedAt.set(text, now);
       down.add(connection);
-      logger.warn(`${connection} is down${error ? ` (${error.message})` : ''}; trying again`);
+      logger.warn(text);
     }
   });
 }

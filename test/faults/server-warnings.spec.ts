@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
@@ -6,7 +7,7 @@ import { freePort } from '../../tools/free-port.mjs';
 import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
 import { bootApp } from '../support/app.js';
 import { atEnd } from '../support/cleanup.js';
-import { Logs, PATIENT } from '../support/queue-app.js';
+import { bootQueue, Logs, PATIENT } from '../support/queue-app.js';
 import { until } from '../support/wait.js';
 
 const LASTING = ['--appendonly', 'yes'];
@@ -60,6 +61,25 @@ it('says that it is connected to a replica', async () => {
   const { runtime, codes } = await boot(replica.url, 'replicated');
   expect(codes()).toEqual(['read-only-replica']);
   expect(runtime.warnings[0]!.message).toContain('connect to its primary');
+});
+
+it('does not open connections to a replica again and again, nor log each of them', async () => {
+  const { logs, runtime } = await bootQueue(
+    { url: replica.url, prefix: 'replica' },
+    { handlers: { job: () => undefined }, root: { lease: { duration: '1s' } }, watch: false },
+  );
+  const admin = new Redis(replica.url);
+  atEnd(() => admin.quit());
+  const opened = async () => Number(/total_connections_received:(\d+)/.exec(await admin.info('stats'))![1]);
+  const since = performance.now();
+  const passed = (ms: number) => until(() => performance.now() - since > ms, { timeout: 2 * ms });
+  // The first ones follow each other closely, because a failover usually takes a moment.
+  await passed(3_000);
+  const before = await opened();
+  await passed(6_000);
+  expect((await opened()) - before).toBeLessThan(15);
+  expect(runtime.warnings.map(({ code }) => code)).toContain('read-only-replica');
+  expect(logs.lines.filter(({ text }) => text.includes('connection to Redis')).length).toBeLessThan(12);
 });
 
 it('logs once what a later server lacks, also when it connects again', async () => {

@@ -87,6 +87,8 @@ const BLOCKED_MS = 200;
 const REFUSALS = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
 /** How long the trial transaction may take. */
 const TRY_MS = 3000;
+/** If no replica refused a write for this long, the next one is left at once. */
+const REPLICA_MS = 10_000;
 /** How long `close` waits for the client to end. */
 const CLOSE_MS = 2000;
 
@@ -111,6 +113,8 @@ export class Link implements Sender {
   /** Whether this connection allows transactions. Null: not tried yet. */
   private canTransact: boolean | null = null;
   private failedGreetings = 0;
+  /** When this connection last left a replica, and how many times it has. */
+  private readonly replicas = { leftAt: -Infinity, times: 0 };
   private lookedAt = performance.now();
   /** The last check after which sockets were read, of those that came late. */
   private readAfter = 0;
@@ -263,6 +267,17 @@ export class Link implements Sender {
   drop(why: string): void {
     const { client } = this;
     if (client?.status === 'ready') client.stream?.destroy(new Error(why));
+  }
+
+  /** As long as the address leads to a replica, a new connection finds the replica again. So each of them is used for longer. */
+  private leaveReplica(message: string): void {
+    const { replicas } = this;
+    const agoMs = performance.now() - replicas.leftAt;
+    if (agoMs > REPLICA_MS) replicas.times = 0;
+    if (agoMs < retryDelay(replicas.times)) return;
+    replicas.leftAt = performance.now();
+    replicas.times += 1;
+    this.drop(message);
   }
 
   async close(): Promise<void> {
@@ -442,7 +457,7 @@ export class Link implements Sender {
     if (error.name === 'ReplyError') {
       const word = /^-?([A-Z]+)\b/.exec(message)?.[1] ?? 'ERR';
       // A primary that became a replica keeps its sockets. Only a new connection finds the new primary.
-      if (word === 'READONLY' || word === 'UNBLOCKED') this.drop(message);
+      if (word === 'READONLY' || word === 'UNBLOCKED') this.leaveReplica(message);
       this.refused?.(word, message);
       // Scripts check types before they write. So after a write only a command that the script may not run can fail.
       const midway = (word === 'ERR' || word === 'NOPERM') && message.includes('on @user_script:');
