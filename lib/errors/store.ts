@@ -343,6 +343,12 @@ function adviceFor(reply: string): string {
     case 'MOVED':
     case 'CROSSSLOT':
       return ' (this Redis is a node of a cluster: set the connection to { cluster: [...] })';
+    case 'READONLY':
+      return ' (the connection leads to a replica: connect to its primary, or name the sentinels in the connection)';
+    case 'NOREPLICAS':
+      return ' (fewer replicas are connected than min-replicas-to-write of the server)';
+    case 'CLUSTERDOWN':
+      return ' (a part of the cluster has no master: see CLUSTER INFO)';
     case 'MISCONF':
       return ' (Redis cannot write to its disk)';
     default:
