@@ -74,7 +74,7 @@ it(
 
     const { groups } = await server.get('rules');
     const rules = groups.flatMap((group: { rules: Rule[] }) => group.rules) as Rule[];
-    expect(rules).toHaveLength(10);
+    expect(rules).toHaveLength(11);
     expect(rules.filter(({ health, lastError }) => health !== 'ok' || lastError)).toEqual([]);
     // Five of six runs fail, and a job dies with each tick. Both rules wait ten minutes before they fire.
     const pending = rules.filter(({ state }) => state === 'pending').map(({ name }) => name);

@@ -508,7 +508,7 @@ describe('the files for Grafana and Prometheus', () => {
     const { status, stdout } = spawnSync(program, ['check', 'rules', join(ROOT, 'grafana', 'alerts.yml')], {
       encoding: 'utf8',
     });
-    expect([status, stdout]).toEqual([0, expect.stringContaining('10 rules found')]);
+    expect([status, stdout]).toEqual([0, expect.stringContaining('11 rules found')]);
   });
 
   it('the rules fire for a queue although another application has one of the same name', ({ skip }) => {
