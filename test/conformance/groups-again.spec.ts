@@ -287,11 +287,28 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       expect([...first.found, ...second.found].toSorted()).toEqual([a, b]);
       const isStopped = async (group: string) => (await t.engine.limits.group(QUEUE, group)).isStopped;
       expect([await isStopped('a'), await isStopped('c')]).toEqual([true, false]);
+      expect((await t.engine.limits.group(QUEUE, 'a')).running).toBe(1);
       await t.engine.upkeep.retryDead(QUEUE, { ids: ['a.0'] });
       expect((await take(9)).ids.toSorted()).toEqual(['a.0', 'c.0']);
       expect([(await stopped()).found, await count(), await isStopped('a')]).toEqual([[b], 1, false]);
       await set('g', { order: 'strict' }, 'code');
       expect([(await stopped()).found, await count()]).toEqual([[], 0]);
+      // A job that started meanwhile must end first, so the group is not stopped yet.
+      expect((await take(9)).ids).toEqual(['b.1']);
+      await set('g', block, 'code');
+      expect([(await stopped()).found, await isStopped('b')]).toEqual([[], false]);
+    });
+
+    it('are listed page by page, each once', async () => {
+      await stop();
+      await t.add(...some('c', 2));
+      await take(9);
+      await t.settle(dead('c.0'));
+      const first = await t.engine.limits.stoppedGroups(QUEUE, '0', 2);
+      const second = await t.engine.limits.stoppedGroups(QUEUE, first.next!, 2);
+      expect([first.groups.length, second.groups.length]).toEqual([2, 1]);
+      const fields = [...first.groups, ...second.groups].map(({ field }) => field);
+      expect(fields.toSorted()).toEqual(['g:a', 'g:b', 'g:c']);
     });
 
     it.each<[string, LimitRule]>([

@@ -178,6 +178,31 @@ describe.each(ENGINES)('limits that queues share on %s', (kind) => {
     expect((await ask({ seq: 4 })).woken.toSorted()).toEqual([OTHER, QUEUE].toSorted());
   });
 
+  it('leave a queue only what it lacks of its share, and a queue that got all it wanted nothing', async () => {
+    await set('api', { concurrency: 6 });
+    expect(await ask({ want: 6 })).toMatchObject({ granted: 6 });
+    expect(await ask({ want: 6 }, OTHER)).toMatchObject({ granted: 0 });
+    expect(await ask({ want: 3, seq: 2, running: 3 })).toMatchObject({ granted: 0 });
+    expect(await ask({ want: 2, seq: 2 }, OTHER)).toMatchObject({ granted: 2 });
+    expect(await ask({ want: 1, seq: 3, running: 2 })).toMatchObject({ granted: 1 });
+    expect(await ask({ want: 4, seq: 3, running: 2 }, OTHER)).toMatchObject({ granted: 1 });
+    // The other queue is short of places now, but has its share of them.
+    expect(await ask({ want: 1, seq: 4, running: 2 })).toMatchObject({ granted: 1 });
+    expect(await ask({ want: 1, seq: 5, running: 2 })).toMatchObject({ granted: 1 });
+    // This queue got all it wanted.
+    expect(await ask({ want: 1, seq: 4, running: 2 }, OTHER)).toMatchObject({ granted: 1 });
+    await ask({ seq: 6, running: 1 });
+    expect(await ask({ want: 3, seq: 5, running: 2 }, OTHER)).toMatchObject({ granted: 3 });
+  });
+
+  it('leave nothing to others once they have no concurrency any more', async () => {
+    await set('api', { concurrency: 1, ...rate(9) });
+    expect(await ask({ want: 1 })).toMatchObject({ granted: 1 });
+    expect(await ask({ want: 1 }, OTHER)).toMatchObject({ granted: 0 });
+    await set('api', rate(9));
+    expect(await ask({ want: 3, seq: 2, running: 1 })).toMatchObject({ granted: 3 });
+  });
+
   it('let queues take turns if they are more than the places', async () => {
     await set('api', { concurrency: 1 });
     const queues = [QUEUE, OTHER, THIRD];

@@ -106,7 +106,7 @@ export const FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   'shared/lines': ['lines', 'limits', 'in-flight'],
   'shared/rates': ['limits', 'shared-limits'],
   'shared/shares': ['shared-limits', 'breakers'],
-  'shared/slots': ['lines', 'limits', 'in-flight'],
+  'shared/slots': ['lines', 'limits', 'in-flight', 'groups-again'],
   'shared/unique': ['unique', 'aggregate'],
 };
 
