@@ -106,6 +106,9 @@ function busyText(queue: string, processes: readonly WorkerInfo[]): string | nul
   return slots === 1 ? 'the only slot is in use' : `all ${slots} slots are in use`;
 }
 
+/** By then other workers have usually taken back the jobs of a worker whose lease has ended. */
+export const LOST_AFTER_MS = 30_000;
+
 /**
  * The workers of a queue whose lease has ended, and whose jobs nobody has taken back. `overdue` also returns leases that are longer than
  * this process expects, as the queue of another application may have.

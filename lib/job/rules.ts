@@ -102,6 +102,6 @@ export const RULES = {
   sortMax: 250,
   /** The same for jobs that a worker gave back or lost: about as many as one worker holds. */
   returnedMax: 1_000,
-  /** How long a worker that found too few places of a shared limit has a share of them. It asks again each second. */
+  /** A worker that found too few places of a shared limit keeps a share of them for this long. It asks again each second. */
   shortMs: 3_000,
 } as const;

@@ -1,6 +1,5 @@
 import type { LimitState } from '../contract/limit-verbs.js';
 import type { JobState } from '../job/job-state.js';
-import { ADVICE } from './group-holders.js';
 
 /** A rate limit. */
 export interface RateInfo {
@@ -100,7 +99,7 @@ export interface HoldReason {
 /**
  * @internal Null if this limit lets a job start now.
  * @param id the job, if it is known. It does not wait for itself if it holds its group.
- * @param holderState the state of the job that holds the group, from `holderStates`, if it is known.
+ * @param holderState the state of the job that holds the group, if it is known.
  */
 export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState): HoldReason | null {
   const { of, name, paused, heldForMs, breaker, nextInMs, left, concurrency, running, holder } = limit;
@@ -114,15 +113,15 @@ export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState):
     text,
   });
   if (paused) return reason('paused', null, `${whose} is paused`);
-  if (heldForMs > 0) return reason('held', heldForMs, `${whose} is held for ${timeText(heldForMs)}`);
+  if (heldForMs > 0) return reason('held', heldForMs, `${whose} is held for ${waitText(heldForMs)}`);
   if (breaker && breaker.state !== 'closed' && nextInMs > 0)
     return reason(
       'breaker',
       nextInMs,
-      `the circuit breaker of ${whose} is ${breaker.state} for ${timeText(nextInMs)}`,
+      `the circuit breaker of ${whose} is ${breaker.state} for ${waitText(nextInMs)}`,
     );
   if (left !== null && left < 1)
-    return reason('rate', nextInMs, `the rate of ${whose} is used up for ${timeText(nextInMs)}`);
+    return reason('rate', nextInMs, `the rate of ${whose} is used up for ${waitText(nextInMs)}`);
   if (holder !== null && holder === id) return null;
   const advice = ADVICE[limit.isStopped ? 'dead' : (holderState ?? 'waiting')];
   if (holder !== null)
@@ -136,11 +135,23 @@ export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState):
   return null;
 }
 
-/** With tenths of a second only for times that a person waits for. */
-function timeText(ms: number): string {
+/** What a person does about the job that holds a group in strict order. */
+const ADVICE: Partial<Record<JobState, string>> = {
+  active: 'it runs',
+  delayed: 'it waits for its next attempt',
+  dead: 'it is dead, so retry or remove it',
+};
+
+/** Tenths of a second matter only for short times. */
+function waitText(ms: number): string {
   if (ms < 1_000) return `${ms} ms`;
   if (ms < 120_000) return `${Math.round(ms / 100) / 10} s`;
   return ms < 7_200_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
+}
+
+/** The queues whose workers use a shared limit now, by name. */
+export function usersOf({ users }: Pick<LimitState, 'users'>): readonly string[] {
+  return [...new Set(users)].toSorted((a, b) => a.localeCompare(b));
 }
 
 const KINDS: Readonly<Record<string, LimitInfo['of']>> = { 'g:': 'group', 'n:': 'name', 's:': 'shared' };

@@ -27,7 +27,6 @@ import {
 } from '../options/limit-changes.js';
 import { ALONE_IN_STRICT_ORDER, checkGroup } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import { holderStates } from './group-holders.js';
 import { infoOf, reasonOf, type HoldReason, type LimitInfo } from './limit-info.js';
 
 /** A page of groups. */
@@ -118,13 +117,10 @@ export class QueueLimits {
       group ? this.engine.limits.group(this.queue, group) : null,
     ]);
     const concerned = all.filter((one) => one.of !== 'groups' && (one.of !== 'name' || one.name === name));
-    const groups = own ? [infoOf(own)] : [];
-    const states = await holderStates(
-      this.engine,
-      this.queue,
-      groups.filter(({ holder }) => holder !== id),
-    );
-    return [...concerned, ...groups].flatMap((one) => reasonOf(one, id, states.get(one.holder ?? '')) ?? []);
+    const holder = own?.holder ?? null;
+    const holding = holder === null || holder === id ? null : await this.engine.admin.get(this.queue, holder);
+    const limits = own ? [...concerned, infoOf(own)] : concerned;
+    return limits.flatMap((one) => reasonOf(one, id, holding?.state) ?? []);
   }
 
   /**

@@ -12,6 +12,7 @@ import {
 } from '../../inspect/queue-inspector.js';
 import {
   isPausedByAll,
+  LOST_AFTER_MS,
   pausedSchedules,
   servingOf,
   silentWorkers,
@@ -20,7 +21,7 @@ import {
   type Serving,
 } from '../../inspect/serving.js';
 import { stoppedGroups, stoppedText, type StoppedGroups } from '../../inspect/stopped.js';
-import { infoOf, reasonOf, type HoldReason } from '../../producer/limit-info.js';
+import { infoOf, reasonOf, usersOf, type HoldReason } from '../../producer/limit-info.js';
 import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
 import { prefixAdvice } from './prefixes.js';
 import { age, cut, jobsWait, wrapped, type Cell } from './table.js';
@@ -40,8 +41,6 @@ const SLOW_MS = 10;
 const CLOCK_MS = 1_000;
 const OLD_MS = 600_000;
 const LATE_MS = 60_000;
-/** Living workers take back jobs of a silent one before. */
-const SILENT_MS = 30_000;
 /** The used part of `maxmemory` above which `doctor` warns. */
 const FULL = 0.8;
 
@@ -200,7 +199,7 @@ function sharedFindings(shared: readonly LimitState[]): Finding[] {
   return shared.flatMap((limit) => {
     const reason = reasonOf(infoOf(limit));
     if (!reason || !isStop(reason)) return [];
-    const users = [...new Set(limit.users)].toSorted((a, b) => a.localeCompare(b));
+    const users = usersOf(limit);
     const queues = users.length > 0 ? listed(users) : 'all queues that use it';
     return [warn(`limit ${reason.name}`, `${reason.text}: jobs of ${queues} wait`)];
   });
@@ -298,7 +297,7 @@ function silentFinding({ host, pid, silentMs }: SilentWorkerInfo): Finding {
 }
 
 async function leases({ inspector }: Context, queue: string): Promise<Finding[]> {
-  const late = await silentWorkers(inspector.producer.engine, queue, SILENT_MS);
+  const late = await silentWorkers(inspector.producer.engine, queue, LOST_AFTER_MS);
   return late.length === 0
     ? []
     : [

@@ -1,6 +1,6 @@
 import { listed, quoted } from '../../job/text.js';
 import type { GroupChange, LimitChange } from '../../options/limit-changes.js';
-import { infoOf, reasonOf, type LimitInfo } from '../../producer/limit-info.js';
+import { infoOf, reasonOf, usersOf, type LimitInfo } from '../../producer/limit-info.js';
 import { listFirstGroups, type QueueLimits } from '../../producer/queue-limits.js';
 import { didYouMean, UsageError } from './usage-error.js';
 import {
@@ -57,10 +57,10 @@ const limits: Command = {
     const rows = all.map((limit) => rowOf(limit, info!.counts.waiting));
     print.rows(all, COLUMNS, rows, '');
     // All shared limits are listed, because the workers of this queue may not run now.
-    for (const { field, users } of shared) {
-      const queues = [...new Set(users)].toSorted((a, b) => a.localeCompare(b));
+    for (const limit of shared) {
+      const queues = usersOf(limit);
       const by = queues.length > 0 ? `is used by ${listed(queues)}` : 'is not used now';
-      print.line(`the shared limit ${field.slice(2)} ${by}`);
+      print.line(`the shared limit ${limit.field.slice(2)} ${by}`);
     }
     return DONE;
   },

@@ -2,12 +2,14 @@ import { Redis } from 'ioredis';
 
 /** A Redis that other programs use too may have many keys. */
 const PATIENCE_MS = 2_000;
+/** Prefixes that the advice names. */
+const MOST_NAMED = 10;
 
 /**
  * The prefixes that have queues in this Redis, or as many as are found in two seconds. None if the user may not look for keys. In a
  * cluster, those of one node.
  */
-export async function prefixesIn(url: string): Promise<string[]> {
+async function prefixesIn(url: string): Promise<string[]> {
   const client = new Redis(url, {
     lazyConnect: true,
     maxRetriesPerRequest: 1,
@@ -42,5 +44,3 @@ export async function prefixAdvice(url: string): Promise<string> {
   const more = found.length > MOST_NAMED ? ', …' : '';
   return `use --prefix: there are queues of ${found.slice(0, MOST_NAMED).join(', ')}${more}`;
 }
-
-const MOST_NAMED = 10;

@@ -5,7 +5,7 @@ import { JobNotFoundError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { fullPlaces } from '../../inspect/full.js';
 import { readEach, type LimitsOfQueue, type WorkerInfo } from '../../inspect/queue-inspector.js';
-import { silentWorkers, waitReasons } from '../../inspect/serving.js';
+import { LOST_AFTER_MS, silentWorkers, waitReasons } from '../../inspect/serving.js';
 import { stoppedGroups } from '../../inspect/stopped.js';
 import { fingerprintOf } from '../../job/fingerprint.js';
 import { checkJobId } from '../../job/job-id.js';
@@ -56,8 +56,6 @@ import {
 /** Maximum number of schedules of a queue in one answer. */
 const MAX_SCHEDULES = 200;
 const MAX_GROUPS = 100;
-/** By then other workers have usually taken back the jobs of a worker whose lease has ended. */
-const SILENT_MS = 30_000;
 
 async function viewQueue(
   name: string,
@@ -78,7 +76,7 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
     const [view, { now: at, due }, silent, slow] = await Promise.all([
       viewQueue(name, parts, workers),
       parts.engine.schedules.due(name, 0),
-      silentWorkers(parts.engine, name, SILENT_MS),
+      silentWorkers(parts.engine, name, LOST_AFTER_MS),
       parts.slow.of(name),
     ]);
     const late = due.map(({ id, nextAt }) => ({ id, lateMs: at - (nextAt ?? at) }));

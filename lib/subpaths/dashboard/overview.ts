@@ -5,6 +5,7 @@ import type { LimitsOfQueue, SilentWorkerInfo, WorkerInfo } from '../../inspect/
 import { fullText, type FullPlace } from '../../inspect/full.js';
 import { pausedSchedules, unhandledNames, unhandledText, type UnhandledName } from '../../inspect/serving.js';
 import { stoppedText, type StoppedGroups } from '../../inspect/stopped.js';
+import { usersOf } from '../../producer/limit-info.js';
 import { span } from './time-text.js';
 import type { Attention, QueueView } from './views.js';
 
@@ -200,9 +201,10 @@ function waitingIn(queue: QueueView, maxOldestMs: number): Attention[] {
 /** The limits of a queue that let nothing start: an open circuit breaker, or a hold. */
 function stoppedBy({ queue, limits }: LimitsOfQueue, visible: ReadonlySet<string>): Attention[] {
   const place = queue === '' ? { page: 'queues' as const } : { queue, page: 'queue' as const };
-  return limits.flatMap(({ field, breaker, blockedForMs, users }) => {
-    const queues = [...new Set(users)].filter((name) => visible.has(name));
-    const by = queues.length > 0 ? ` (used by ${listed(queues.toSorted((a, b) => a.localeCompare(b)))})` : '';
+  return limits.flatMap((limit) => {
+    const { field, breaker, blockedForMs } = limit;
+    const queues = usersOf(limit).filter((name) => visible.has(name));
+    const by = queues.length > 0 ? ` (used by ${listed(queues)})` : '';
     const of = `${whose(field)}${by}`;
     const isOpen = breaker !== null && breaker !== 'closed';
     if (!isOpen && blockedForMs === 0) return [];
