@@ -124,7 +124,7 @@ local function load_line(text, state, runs_none)
     room = rule.paused and 0 or math.max(0, most - running), tokens = math.huge, began = by_running and running * step or math.max(at, reached), step = step,
     got = 0, used = 0, count = 0, is_empty = false, has_more = false }
   if priorities ~= '0' then line.numbers = numbers_in(line, number) end
-  if has_stopped and stopped_of(text) > 0 then line.running, line.room = line.running + 1, 0 end
+  if has_stopped and stopped_of(text) > 0 then line.most, line.room = 0, 0 end
   if rule.rate or has_blocks then
     line.state = redis.call('HGET', key_limitStates, name)
     line.tokens, line.next_in = rate_room(rule, line.state, now, math.huge)
