@@ -118,6 +118,11 @@ export type UpdateAnswer =
 /** The reason filters dead jobs only. Ages are counted from the end of a job or, before it ends, from its add. */
 export interface JobsCall extends DeadMatch {
   readonly state: JobState;
+  /**
+   * Only jobs of this group. The waiting ones in the line of the group come first, and no other jobs of `grouped` are looked at.
+   * @default any job
+   */
+  readonly group?: string | undefined;
   /** Only jobs with this text in the id, the name or the last error; case is ignored for A to Z. @default any job */
   readonly contains?: string | undefined;
   /** Only jobs whose data has these values in these fields. @default any job */

@@ -70,6 +70,7 @@ export class RedisAdmin implements AdminVerbs {
     const keys = this.store.keysOf(queue);
     const all = state === 'active' ? await this.holdersOf(queue) : linesOf(state);
     if (backward) all.reverse();
+    if (call.group !== undefined) all.sort((a, b) => Number(b === 'grouped') - Number(a === 'grouped'));
     const start = offset > 0 ? await this.startBehind(keys, all, call, offset) : null;
     if (offset > 0 && start === null) return { jobs: [], next: null, examined: 0 };
     const after = start ?? call.after;
@@ -258,7 +259,16 @@ export class RedisAdmin implements AdminVerbs {
    * starts at the head. In the opposite order the jobs behind them have left, so there are no more.
    */
   private async pageOf(keys: QueueKeys, line: string, from: Place, limit: number, call: JobsCall) {
-    const { state, contains = '', where, offset: skip = 0, backward = false, brief = false, ...match } = call;
+    const {
+      state,
+      group = '',
+      contains = '',
+      where,
+      offset: skip = 0,
+      backward = false,
+      brief = false,
+      ...match
+    } = call;
     const isActive = state === 'active';
     const ask = (after: Place) =>
       this.store.run(
@@ -271,6 +281,7 @@ export class RedisAdmin implements AdminVerbs {
           examine: 100,
           kind: isActive ? 'active' : line,
           worker: isActive ? line : '',
+          group,
           contains,
           where: where ? wantedOf(where) : '',
           skip,

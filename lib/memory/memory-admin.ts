@@ -43,7 +43,7 @@ export class MemoryAdmin implements AdminVerbs {
   }
 
   jobs(queue: string, call: JobsCall): Promise<JobsAnswer> {
-    const { after, offset = 0, limit, contains = '', where, backward = false, brief = false } = call;
+    const { after, offset = 0, limit, group, contains = '', where, backward = false, brief = false } = call;
     return this.verbs.on('jobs', queue, (q) => {
       const lines = linesOf(q, call);
       const jobs: StoredJob[] = [];
@@ -61,6 +61,7 @@ export class MemoryAdmin implements AdminVerbs {
           const job = all[at]!;
           if (
             isAsked(job, call) &&
+            (group === undefined || decodeBody(`${withoutData(job.body)}null`)?.options.group === group) &&
             isOfAge(job, call, q.now) &&
             hasText(job, contains) &&
             hasValues(job, where)
@@ -265,18 +266,23 @@ type JobLine = readonly [line: string, jobs: readonly MemoryJob[]];
 
 /** The jobs of a state, line by line, in the requested order. */
 function linesOf(q: MemoryQueue, call: JobsCall): readonly JobLine[] {
-  const lines = linesIn(q, call);
-  return call.backward ? lines.toReversed().map(([line, jobs]) => [line, jobs.toReversed()]) : lines;
+  const inOrder = linesIn(q, call);
+  const lines = call.backward
+    ? inOrder.toReversed().map(([line, jobs]): JobLine => [line, jobs.toReversed()])
+    : inOrder;
+  if (call.group === undefined) return lines;
+  return lines.toSorted(([a], [b]) => Number(b === 'grouped') - Number(a === 'grouped'));
 }
 
 function linesIn(q: MemoryQueue, call: JobsCall): readonly JobLine[] {
+  const isIn = (line: MemoryJob['line']) => call.group === undefined || line?.name === `g:${call.group}`;
   switch (call.state) {
     case 'waiting':
       return [
         ['suspects', [...q.suspects]],
         ['wait', [...q.wait]],
         ['prioritized', q.prioritized.sorted()],
-        ['grouped', q.limits.grouped.sorted()],
+        ['grouped', q.limits.grouped.sorted().filter(({ line }) => isIn(line))],
       ];
     case 'delayed':
       return [['delayed', q.delayed.sorted()]];

@@ -150,6 +150,8 @@ export interface JobMatch {
   readonly isMatch: (job: StoredJob) => boolean;
   /** A text that each match contains. The store searches for it, so it sends few other jobs. */
   readonly contains?: string | undefined;
+  /** The group of all matches. */
+  readonly group?: string | undefined;
 }
 
 /**
@@ -166,7 +168,7 @@ export async function actOnAll(
 ): Promise<number> {
   const pacer = new Pacer(pace);
   const passedMs = walk?.passedMs ?? (() => pacer.passedMs);
-  const match = { ...filter, contains: filter.contains ?? walk?.match.contains };
+  const match = { ...filter, contains: filter.contains ?? walk?.match.contains, group: walk?.match.group };
   let done = 0;
   let examined = 0;
   // Only `cancel` has several states. A running job may fail and be delayed after the delayed jobs were listed, so they are listed again.
@@ -231,9 +233,9 @@ export async function removeAll(
 }
 
 /** The store filters by age and reason only among dead jobs. For other states `isOfAge` checks the age. */
-function asked(state: JobState, match: Omit<CheckedFilter, 'states' | 'limit'>) {
-  const { name, contains, where } = match;
-  return state === 'dead' ? match : { name, contains, where };
+function asked(state: JobState, match: Omit<CheckedFilter, 'states' | 'limit'> & Pick<JobMatch, 'group'>) {
+  const { name, contains, where, group } = match;
+  return state === 'dead' ? match : { name, contains, where, group };
 }
 
 function isOfAge(job: StoredJob, { olderThanMs = 0, newerThanMs }: DeadMatch, now: number): boolean {

@@ -11,6 +11,7 @@ import { decodeBody } from '../job/job-record.js';
 import { checkJobName } from '../job/job-id.js';
 import type { JobState } from '../job/job-state.js';
 import { faultOfText } from '../job/text.js';
+import { checkGroup } from '../options/limit-options.js';
 import { boolean, field, integer, oneOf, refuse, rule, shape, type Rule } from '../options/check.js';
 
 /** Options of `queue.jobs`. */
@@ -26,12 +27,18 @@ export interface JobListOptions<Name extends string = string> {
    * @default any job
    */
   readonly where?: DataMatch;
+  /**
+   * Only jobs of this group. Of waiting jobs, those in the line of the group come first, and are found at once, however many others
+   * wait.
+   * @default any group
+   */
+  readonly group?: string;
   /** Jobs per page, 1 to 1,000. @default 100 */
   readonly limit?: number;
   /** The cursor of the page before. @default from the start */
   readonly cursor?: string;
   /**
-   * Skips this many jobs, for pages by number; not allowed with a cursor, name, text or `where`. Jobs that move meanwhile may be missed.
+   * Skips this many jobs, for pages by number; not allowed with a cursor, name, text, `where` or group. Jobs that move meanwhile may be missed.
    * @default 0
    */
   readonly offset?: number;
@@ -97,6 +104,7 @@ const readOptions = shape({
   name: field('name', readNames),
   contains: field('contains', rule(checkText)),
   where: field('where', rule(checkWhere)),
+  group: field('group', rule(checkGroup)),
   limit: field('limit', integer(1, 1000)),
   cursor: field('after', rule(readListCursor)),
   offset: field('offset', integer(0, Number.MAX_SAFE_INTEGER)),
@@ -106,9 +114,16 @@ const readOptions = shape({
 
 export function checkJobList(options: JobListOptions) {
   const { order, data = true, limit = 100, after = null, ...match } = readOptions(options, 'jobs()', refuse)!;
-  if (match.offset !== undefined && (after ?? match.name ?? match.contains ?? match.where) != null)
+  if (
+    match.offset !== undefined &&
+    (after ?? match.name ?? match.contains ?? match.where ?? match.group) != null
+  )
     refuse(
-      new InvalidOptionError('jobs().offset', 'left out with cursor, name, contains or where', match.offset),
+      new InvalidOptionError(
+        'jobs().offset',
+        'left out with cursor, name, contains, where or group',
+        match.offset,
+      ),
     );
   const states = match.states ?? readStates(undefined, 'jobs().state', refuse)!;
   if (after?.state !== undefined && !states.includes(after.state))

@@ -189,6 +189,16 @@ describe('acts on jobs', () => {
     expect((await run('jobs', 'work')).out).toMatch(/^a +x +0 [\s\S]*^c +y /m);
     expect((await json('jobs', 'work', '--name', 'y')).jobs).toMatchObject([{ id: 'c' }]);
     expect((await run('jobs', 'work', '--limit', '1')).out).toMatch(/^more: --cursor \S+$/m);
+    for (const id of ['g1', 'g2']) await queue.add('x', null, { id, group: 'tenant 7' });
+    expect((await json('jobs', 'work', '--group', 'tenant 7')).jobs).toMatchObject([
+      { id: 'g1' },
+      { id: 'g2' },
+    ]);
+    expect((await run('jobs', 'work', '--group', 'tenant 7', '--limit', '1')).out).toMatch(
+      /^looked at 1 waiting job\nmore: --cursor \S+$/m,
+    );
+    expect((await run('jobs', 'work', '--group', 'none')).out).toBe('no waiting jobs match\n');
+    await queue.remove({ state: 'waiting', contains: 'g' });
     expect((await run('job', 'work', 'a')).out).toMatch(/^data +\{"secret":1\}$/m);
     expect((await run('promote', 'work', 'b')).out).toBe('b promoted\n');
     expect((await run('cancel', 'work', 'b', 'none')).code).toBe(3);

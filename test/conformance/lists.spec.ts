@@ -279,6 +279,34 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
     expect((await page({ state: 'active' })).jobs[0]).toMatchObject({ progress: '1', logs: [{ text: 'x' }] });
   });
 
+  it('of a group have its waiting jobs of all priorities, and look at no others in lines', async () => {
+    const inGroup = (id: string, group: string, priority = 0) =>
+      job(id, { group, ...(priority > 0 && { priority }), body: encodeBody('work', 0, { group }, 'null') });
+    for (let i = 0; i < 3; i++)
+      await t.add(
+        `plain${i}`,
+        inGroup(`a${i}`, 'a'),
+        inGroup(`b${i}`, 'b'),
+        inGroup(`late${i}`, 'a', 5),
+        inGroup(`c${i}`, 'a b'),
+      );
+    await t.add({ ...inGroup('delayed', 'a'), delayMs: 500 }, { ...inGroup('other', 'b'), delayMs: 500 });
+    const call = { state: 'waiting', group: 'a' } as const;
+    const order = ['a0', 'a1', 'a2', 'late0', 'late1', 'late2'];
+    // The jobs without a group are looked at too: one that is tried again waits among them.
+    expect(await page(call)).toMatchObject({ examined: 9, next: null });
+    for (const limit of [1, 2, 3, 4, 6, 7]) {
+      expect(await inPages({ ...call, limit })).toEqual(order);
+      expect(await inPages({ ...call, limit, backward: true })).toEqual(order.toReversed());
+    }
+    expect(await inPages(call, () => t.add(job(`more${Math.random()}`, { group: 'b' })))).toEqual(order);
+    expect(await ids({ ...call, contains: '2' })).toEqual(['a2', 'late2']);
+    expect(await ids({ state: 'waiting', group: 'none' })).toEqual([]);
+    expect(await ids({ state: 'delayed', group: 'a' })).toEqual(['delayed']);
+    await t.claim(99);
+    expect((await ids({ state: 'active', group: 'a b' })).toSorted()).toEqual(['c0', 'c1', 'c2']);
+  });
+
   it('of a queue without jobs are empty', async () => {
     for (const state of ['waiting', 'delayed', 'active', 'completed', 'dead'] as const)
       expect(await page({ state })).toEqual({ jobs: [], next: null, examined: 0 });

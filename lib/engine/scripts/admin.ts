@@ -43,16 +43,19 @@ export const page = defineScript({
     'dead',
     ...STORED_KEYS,
     'grouped',
+    'lines',
+    'lineStates',
     ...LETTERED_JOBS,
   ],
   /**
-   * kind: the key with the jobs. worker: the owner of the set `active`. contains: a text in the id, the name or the last error.
+   * kind: the key with the jobs. worker: the owner of the set `active`. group: empty: any group. contains: a text in the id, the name or the last error.
    * where: JSON of values that the data has, empty: any data. skip: how many jobs of a sorted line to skip.
    */
   args: {
     ...DEAD_WALK,
     kind: 'text',
     worker: 'text',
+    group: 'text',
     contains: 'text',
     where: 'text',
     skip: 'int',

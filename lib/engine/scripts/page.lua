@@ -1,4 +1,4 @@
---@needs clock, names, kept, walk, dead, stored
+--@needs clock, names, kept, walk, dead, stored, body-lines, slots, lines
 -- Jobs of one place, in its order or in the opposite order, starting after another job.
 local now = clock()
 local jobs = {}
@@ -55,16 +55,55 @@ local function has_values(body)
   return true
 end
 
+local function is_of_group(body) return arg_group == '' or group_of(body) == arg_group end
+
 -- Called by `walk` for each job. A job that matches is read completely.
 local function add_if_asked(id, score)
   local fit, bytes, body = is_asked(id)
-  if not fit or not is_of_age(id, body) or not has_text(id, body) or not has_values(body) then return false, bytes end
+  if not fit or not is_of_group(body) or not is_of_age(id, body) or not has_text(id, body) or not has_values(body) then return false, bytes end
   local at = score and string.format('%.0f', math.floor(score)) or ''
   local job = stored(id, body, state_of[arg_kind] or arg_kind, at, arg_worker, arg_brief == 1)
   for i = 5, 10 do bytes = bytes + #job[i] end
   table.insert(job, 1, id)
   jobs[#jobs + 1] = job
   return true, bytes
+end
+
+-- The ranks of the jobs of the group in `grouped`, in order. Each of its priorities has a range of its own.
+local function ranks_of_group()
+  local number, ranks = tonumber(redis.call('HGET', key_lines, 'g:' .. arg_group) or nil), {}
+  local line = number and line_in(redis.call('HGET', key_lineStates, line_text(number)))
+  local numbers = number and numbers_in(line, number) or {}
+  table.sort(numbers)
+  for _, each in ipairs(numbers) do
+    local low, high = range_of(each)
+    local count = redis.call('ZCOUNT', key_grouped, low, high)
+    if count > 0 then
+      local first = redis.call('ZCOUNT', key_grouped, '-inf', '(' .. low)
+      ranks[#ranks + 1] = { first, first + count - 1 }
+    end
+  end
+  return ranks
+end
+
+-- The next page of the jobs of the group: only they are looked at, however many others wait.
+local function page_of_group(key)
+  local behind, before = rank_behind(key), rank_before(key)
+  local ranks, rest = ranks_of_group(), {}
+  for i = 1, #ranks do
+    local range = ranks[arg_backward == 1 and #ranks + 1 - i or i]
+    local first, last = range[1], range[2]
+    if arg_backward == 0 then first = math.max(first, behind) else last = math.min(last, before) end
+    if first <= last then rest[#rest + 1] = { first, last } end
+  end
+  if #rest == 0 then return { now, '', '', 0, jobs } end
+  local first, last = unpack(rest[1])
+  local _, at, id, count = walk(key, first, last, add_if_asked, arg_backward == 1)
+  if id == '' and #rest > 1 then
+    local edge = arg_backward == 1 and first or last
+    id, at = unpack(redis.call('ZRANGE', key, edge, edge, 'WITHSCORES'))
+  end
+  return { now, at, id, count, jobs }
 end
 
 local function page_of_sorted(key)
@@ -152,5 +191,6 @@ end
 if arg_kind == 'wait' then return page_of_list(key_wait) end
 if arg_kind == 'suspects' then return page_of_list(key_suspects) end
 if arg_kind == 'active' then return page_of_held() end
+if arg_kind == 'grouped' and arg_group ~= '' then return page_of_group(key_grouped) end
 return page_of_sorted(({ dead = key_dead, completed = key_completed, cancelled = key_completed, delayed = key_delayed, prioritized = key_prioritized,
   grouped = key_grouped })[arg_kind])

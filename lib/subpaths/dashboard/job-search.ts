@@ -113,8 +113,8 @@ export async function findJobs(
   search: JobSearch,
   shown: Pick<Redactor, 'text' | 'hidesText'>,
 ): Promise<FoundJobs> {
-  const { error, group, contains, after: start, limit, ...rest } = search;
-  const own = { error, group, contains: shown.hidesText ? contains : undefined };
+  const { error, contains, after: start, limit, ...rest } = search;
+  const own = { error, contains: shown.hidesText ? contains : undefined };
   const isOwn = Object.values(own).some((value) => value !== undefined);
   const match = matchOf(own, shown);
   const asked = { ...rest, contains: (shown.hidesText ? undefined : contains) ?? match.contains };
@@ -134,15 +134,15 @@ export async function findJobs(
 
 /** Conditions by which the store cannot filter. */
 export function matchOf(
-  { error, group, contains }: Pick<JobSearch, 'error' | 'group' | 'contains'>,
+  { error, group, contains }: Partial<Pick<JobSearch, 'error' | 'group' | 'contains'>>,
   { text: show, hidesText }: Pick<Redactor, 'text' | 'hidesText'>,
 ): JobMatch {
   const text = contains?.toLowerCase();
   return {
     isMatch: ({ id, failure, body }) =>
       (text === undefined || searchedText(id, body, failure, show).includes(text)) &&
-      (error === undefined || fingerprintOf(failure, show) === error) &&
-      (group === undefined || decodeBody(`${body}null`)?.options.group === group),
+      (error === undefined || fingerprintOf(failure, show) === error),
+    group,
     contains: hidesText ? undefined : pieceOf(error),
   };
 }
