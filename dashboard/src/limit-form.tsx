@@ -28,19 +28,24 @@ export function LimitForm({ queue, title, limit, names, onEnd }: FormProps) {
     concurrency: String(limit.concurrency ?? ''),
     max: String(rate?.max ?? ''),
     per: rate ? duration(rate.perMs) : '',
+    maxSize: String(limit.maxSize ?? ''),
+    weight: String(limit.weight ?? ''),
   };
   const [form, setForm] = useState(given);
   const at = of === 'group' ? `${groupPath(queue, name ?? '')}/limits` : `${queuePath(queue)}/limits`;
   const target = of === 'name' ? { name } : {};
   const save = async (event: Event) => {
     event.preventDefault();
-    const { concurrency, max, per } = form;
+    const { concurrency, max, per, maxSize, weight } = form;
     const isRateChanged = max !== given.max || per !== given.per;
     const change = {
       ...(concurrency !== given.concurrency && { concurrency: numberOf(concurrency) }),
       ...(isRateChanged && {
         rate: max === '' && per === '' ? null : { max: numberOf(max), per, ...(rate && windowOf(rate)) },
       }),
+      ...(maxSize !== given.maxSize && { maxSize: numberOf(maxSize) }),
+      // Each group has a weight. That of a group without a rule is 1.
+      ...(weight !== given.weight && { weight: numberOf(weight) ?? 1 }),
     };
     const isNew = of === 'name' && limit.name === null;
     if (Object.keys(change).length === 0 && !isNew) return onEnd();
@@ -54,7 +59,7 @@ export function LimitForm({ queue, title, limit, names, onEnd }: FormProps) {
       <span>{label}</span>
       <input
         value={form[field]}
-        inputMode={field === 'per' ? 'text' : 'numeric'}
+        inputMode={field === 'per' ? 'text' : field === 'weight' ? 'decimal' : 'numeric'}
         onInput={(event) => setForm({ ...form, [field]: event.currentTarget.value.trim() })}
       />
     </label>
@@ -83,6 +88,8 @@ export function LimitForm({ queue, title, limit, names, onEnd }: FormProps) {
           {input('concurrency', 'Jobs at the same time')}
           {input('max', 'Starts')}
           {input('per', 'in, such as 1s or 10m')}
+          {of === 'group' && input('maxSize', 'Jobs that may wait')}
+          {of === 'group' && input('weight', 'Weight: 2 starts twice as many jobs')}
         </div>
         <FormEnd button="Set it" onEnd={onEnd}>
           {limit.isLive === true && (

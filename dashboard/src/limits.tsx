@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks';
 import type { QueueDetail } from '../../lib/subpaths/dashboard/views.js';
+import { stopsJobs } from '../../lib/producer/limit-info.js';
 import { post } from './api.js';
 import { ask, attempt } from './dialogs.js';
 import { count, perTime, span } from './format.js';
@@ -98,7 +99,7 @@ export function Limits({ queue, group }: { queue: QueueDetail; group: string }) 
             </td>
             <td>
               <div class="row nowrap">
-                {canPause && isStopped(one) && (
+                {stopsJobs(one) && mayRelease(queue, one) && (
                   <button type="button" onClick={() => void release(queue.name, one)}>
                     Release
                   </button>
@@ -178,24 +179,23 @@ function Waiting({ queue, one: { of, name, waiting, maxSize } }: { queue: string
   );
 }
 
-/** A hold or an open circuit breaker. The hold or breaker of a shared limit stops other queues too. */
-function isStopped({ of, heldForMs, breaker }: Limit): boolean {
-  return (
-    of !== 'shared' && of !== 'groups' && (heldForMs > 0 || (breaker !== null && breaker.state !== 'closed'))
-  );
+/** The hold or breaker of a shared limit stops other queues too, so the server knows who may release it. */
+function mayRelease({ rights, releasable }: QueueDetail, { of, name }: Limit): boolean {
+  if (of === 'shared') return releasable.includes(name ?? '');
+  return of !== 'groups' && rights.includes('queue.pause');
 }
 
 async function release(queue: string, one: Limit): Promise<void> {
   const { of, name } = one;
   const sure = await ask({
     title: `Let jobs of ${ofWhat(one)} start?`,
-    text: 'The hold ends, and the circuit breaker closes. Jobs start at once, within the limits.',
+    text: `The hold ends, and the circuit breaker closes. Jobs ${of === 'shared' ? 'of all queues that use it ' : ''}start at once, within the limits.`,
     button: 'Release',
   });
   if (sure === null) return;
   const at =
     of === 'group' ? `${groupPath(queue, name ?? '')}/release` : `${queuePath(queue)}/limits/release`;
-  await attempt('Jobs start again.', () => post(at, of === 'name' ? { name } : {}));
+  await attempt('Jobs start again.', () => post(at, of === 'name' || of === 'shared' ? { [of]: name } : {}));
 }
 
 function ofWhat({ of, name }: Limited): string {

@@ -149,6 +149,11 @@ function waitText(ms: number): string {
   return ms < 7_200_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
 }
 
+/** @internal Whether a hold or a circuit breaker keeps its jobs from starting until it ends or a person releases it. */
+export function stopsJobs({ heldForMs, breaker }: Pick<LimitInfo, 'heldForMs' | 'breaker'>): boolean {
+  return heldForMs > 0 || (breaker !== null && breaker.state !== 'closed');
+}
+
 /** The queues whose workers use a shared limit now, by name. */
 export function usersOf({ users }: Pick<LimitState, 'users'>): readonly string[] {
   return [...new Set(users)].toSorted((a, b) => a.localeCompare(b));

@@ -5,6 +5,7 @@ import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import type { LimitInfo } from '#lib/producer/limit-info.js';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { Schedule } from '#lib/decorators/schedule.decorator.js';
 import { bootDashboard, OWN } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
@@ -86,6 +87,58 @@ describe('limits on the dashboard', () => {
     expect(await status('limit.edit', 'POST', 'work/groups/g/limits', '{"weight":2}')).toBe(200);
     expect(await queue.limits.list()).toMatchObject([{ of: 'queue', concurrency: null, isLive: false }]);
     expect(await queue.group('g').state()).toMatchObject({ paused: false, weight: 2 });
+  });
+});
+
+describe('a hold of a shared limit', () => {
+  it('is released by a person who may pause all queues that use it', async () => {
+    const { ask, queueOf } = await bootDashboard(redis, {
+      root: { limits: { openai: { concurrency: 1 } } },
+      imports: [
+        QueueModule.registerQueue({ name: 'chat', uses: ['openai'] }, { name: 'search', uses: ['openai'] }),
+      ],
+      dashboard: {
+        authorize: (request, _action, { queue }) => {
+          const mayAct = request.headers['x-user'] === 'boss' || queue === 'chat';
+          return { allow: mayAct ? 'operator' : 'viewer', actor: String(request.headers['x-user']) };
+        },
+      },
+    });
+    const shared = queueOf('work').limits.shared('openai');
+    await shared.set({ concurrency: 2 });
+    const as = async (user: string, method: string, path: string, body?: object) => {
+      const headers = { ...OWN, 'x-user': user };
+      const { status, text } = await ask(method, `api/v1/${path}`, {
+        headers,
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      return { status, body: JSON.parse(text) };
+    };
+    const shown = async (user: string) => {
+      const { releasable, limits } = (await as(user, 'GET', 'queues/chat')).body;
+      return [releasable, (limits as LimitInfo[]).map(({ name, heldForMs }) => [name, heldForMs > 0])];
+    };
+    expect(await shown('boss')).toEqual([[], [['openai', false]]]);
+    await shared.hold('1h');
+    expect(await shown('boss')).toEqual([['openai'], [['openai', true]]]);
+    expect(await shown('ann')).toEqual([[], [['openai', true]]]);
+    const release = async (user: string, queue: string, name: string) =>
+      (await as(user, 'POST', `queues/${queue}/limits/release`, { shared: name })).status;
+    expect(await release('ann', 'chat', 'openai')).toBe(403);
+    expect(await release('boss', 'work', 'openai')).toBe(404);
+    expect(await release('boss', 'chat', 'other')).toBe(404);
+    expect((await shared.state())!.heldForMs).toBeGreaterThan(0);
+    expect(await release('boss', 'chat', 'openai')).toBe(200);
+    expect((await shared.state())!.heldForMs).toBe(0);
+    const { actions } = (await as('boss', 'GET', 'actions?queue=chat')).body as {
+      actions: Record<string, string>[];
+    };
+    expect(actions.map(({ actor, action, target, result }) => [actor, action, target, result])).toMatchObject(
+      [
+        ['boss', 'limit.release', 'shared openai', 'ok'],
+        ['ann', 'limit.release', 'shared openai', expect.anything()],
+      ],
+    );
   });
 });
 

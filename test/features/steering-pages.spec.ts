@@ -151,4 +151,52 @@ it('a hold of a shared limit names the queues that it holds back, if the person 
   expect(first!.text).toBe(
     'No job of the shared limit "openai" (used by work) starts for 1 min more: it is held.',
   );
+  expect(first).toMatchObject({ queue: 'work', page: 'queue' });
+});
+
+it('a hold of a shared limit is released on the page of a queue that uses it', async () => {
+  const { queue, url } = await bootDashboard(redis, {
+    root: { limits: { openai: { concurrency: 1 } } },
+    queue: { uses: ['openai'] },
+  });
+  const shared = queue.limits.shared('openai');
+  await shared.set({ concurrency: 2 });
+  await shared.hold('1h');
+  const { page, faults } = await open(`${url}queues/work`);
+  const row = page.getByRole('row').filter({ hasText: 'shared limit openai' });
+  await row.getByText('held for').waitFor();
+  await row.getByRole('button', { name: 'Release' }).click();
+  await page.getByText('Jobs of all queues that use it start at once').waitFor();
+  await page.getByRole('dialog').getByRole('button', { name: 'Release' }).click();
+  await row.getByText('held for').waitFor({ state: 'detached' });
+  expect((await shared.state())!.heldForMs).toBe(0);
+  expect(faults).toEqual([]);
+});
+
+it('the form for a group sets how many of its jobs may wait, and its weight', async () => {
+  const { queue, url } = await bootDashboard(redis);
+  const group = queue.group('tenant-7');
+  await group.set({ concurrency: 4 });
+  const { page, faults } = await open(`${url}queues/work`);
+  const edit = page.getByRole('button', { name: 'Edit the limit of group tenant-7' });
+  const [size, weight] = [page.getByLabel('Jobs that may wait'), page.getByLabel('Weight')];
+  const save = async () => {
+    await page.getByRole('button', { name: 'Set it' }).click();
+    await edit.waitFor();
+  };
+  await edit.click();
+  expect(await weight.inputValue()).toBe('1');
+  await size.fill('500');
+  await weight.fill('2.5');
+  await save();
+  expect(await group.state()).toMatchObject({ concurrency: 4, maxSize: 500, weight: 2.5 });
+  await edit.click();
+  await size.fill('');
+  await weight.fill('');
+  await save();
+  expect(await group.state()).toMatchObject({ concurrency: 4, maxSize: null, weight: 1 });
+  await page.getByRole('button', { name: 'Limit the queue' }).click();
+  await page.getByLabel('Jobs at the same time').waitFor();
+  expect([await size.count(), await weight.count()]).toEqual([0, 0]);
+  expect(faults).toEqual([]);
 });

@@ -120,6 +120,8 @@ describe('refused', () => {
       'suspects',
       'prioritized',
       'grouped',
+      'lines',
+      'lineStates',
       'delayed',
       'active',
       'completed',

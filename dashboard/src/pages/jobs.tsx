@@ -470,6 +470,13 @@ const HINTS: Readonly<Record<string, string>> = {
   cancelled: 'Cancelled jobs are kept with the option retention.cancelled.',
 };
 
+/** Why a search did not look at all jobs. The waiting jobs of a group are found without the others. */
+function othersOf({ cursor, examined, total }: JobListView): string {
+  if (cursor !== null) return ' The others were not looked at yet.';
+  const isGroup = query.value.get('group') && lookedAt() + examined < total;
+  return isGroup ? ' The others are of other groups.' : '';
+}
+
 function Pages({ page, isFirst, stop }: { page: JobListView; isFirst: boolean; stop: (() => void) | null }) {
   const params = Object.fromEntries(query.value);
   const { pathname } = location;
@@ -479,7 +486,7 @@ function Pages({ page, isFirst, stop }: { page: JobListView; isFirst: boolean; s
     <div class="row pages">
       <span class="faint" aria-live="polite">
         {isSearch
-          ? `Looked at ${count(Math.min(lookedAt() + examined, total))} of ${plural(total, 'job')}, ${count(jobs.length)} match.${cursor === null ? '' : ' The others were not looked at yet.'}`
+          ? `Looked at ${count(Math.min(lookedAt() + examined, total))} of ${plural(total, 'job')}, ${count(jobs.length)} match.${othersOf(page)}`
           : `${count(jobs.length)} of ${plural(total, 'job')}`}
       </span>
       <span class="row">

@@ -29,7 +29,7 @@ import {
 } from './call.js';
 import { HttpFault } from './http.js';
 import { findJobs, jobsOfSchedule, readSearch } from './job-search.js';
-import { clearGroup, clearLimit, releaseLimit, setGroup, setLimit } from './limit-edits.js';
+import { clearGroup, clearLimit, releasableOf, releaseLimit, setGroup, setLimit } from './limit-edits.js';
 import { attentionOf, type QueueFacts } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
 import { editSchedule, NEXT_RUNS, previewSchedule } from './schedule-edits.js';
@@ -150,6 +150,7 @@ const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
     days: days.map(({ byName: _, ...day }) => day),
     limits: [...limits.filter(isSet), ...(named ? [named] : groups)],
     hasMoreGroups: hasMore,
+    releasable: await releasableOf(call, parts, queue.name, limits),
   };
 };
 

@@ -200,10 +200,12 @@ function waitingIn(queue: QueueView, maxOldestMs: number): Attention[] {
 
 /** The limits of a queue that let nothing start: an open circuit breaker, or a hold. */
 function stoppedBy({ queue, limits }: LimitsOfQueue, visible: ReadonlySet<string>): Attention[] {
-  const place = queue === '' ? { page: 'queues' as const } : { queue, page: 'queue' as const };
   return limits.flatMap((limit) => {
     const { field, breaker, blockedForMs } = limit;
     const queues = usersOf(limit).filter((name) => visible.has(name));
+    // The page of a queue shows the shared limits that it uses, and can release them.
+    const [at = queue] = queues;
+    const place = at === '' ? { page: 'queues' as const } : { queue: at, page: 'queue' as const };
     const by = queues.length > 0 ? ` (used by ${listed(queues)})` : '';
     const of = `${whose(field)}${by}`;
     const isOpen = breaker !== null && breaker !== 'closed';

@@ -72,6 +72,8 @@ export interface QueueDetail extends QueueView {
   readonly limits: readonly LimitInfo[];
   /** Whether there are more groups. */
   readonly hasMoreGroups: boolean;
+  /** Names of the shared limits that stop jobs now, if this person may release them: that affects all queues that use them. */
+  readonly releasable: readonly string[];
 }
 
 export interface Attention {
