@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { QueueModule } from '#lib/index.js';
 import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import type { LiveBatch } from '#lib/subpaths/dashboard/live.js';
+import { startCut } from '../support/cut.js';
 import { bootDashboard } from '../support/dashboard.js';
 import { PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -68,6 +69,18 @@ describe.each(['express', 'fastify'] as const)('live events on %s', (platform) =
       { type: 'breakerOpened', note: 'api for 30\u00a0s' },
     ]);
     await app.close();
+  });
+
+  it('tells its readers that Redis is away, and when it is back', async () => {
+    const cut = await startCut(redis.url);
+    const { follow, queue } = await boot(undefined, { root: { connection: cut.url } });
+    await queue.add('a', 1, { id: 'one' });
+    const live = await follow('work:0');
+    await live.until('"one"');
+    cut.close();
+    await live.until('event: status\ndata: lost\n');
+    await cut.heal();
+    expect(await live.until('data: live\n')).toMatch(/data: lost\n[^]*event: status\ndata: live\n/);
   });
 
   it('limits how many clients follow the events at once', async () => {

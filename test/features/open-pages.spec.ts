@@ -443,9 +443,32 @@ describe('the live events', () => {
     );
     await page.goto(`${dashboard.url}live`);
     await page.getByRole('alert').waitFor();
+    await page.getByRole('heading', { name: 'Live lost' }).waitFor();
+    expect(await page.locator('.badge.good').count()).toBe(0);
     expect(await page.getByRole('alert').innerText()).toMatch(
       /^The data is out of date\. The server cannot reach Redis\. No data since .*\d\d:\d\d\. This page goes on by itself\./,
     );
+  });
+
+  it('are lost if the stream is silent, or says that no events arrive', async () => {
+    const { page, dashboard } = await withJobs(0);
+    await page.clock.install();
+    const streams: string[] = [];
+    const body = 'retry: 100000000\n\nevent: status\ndata: lost\n\n';
+    await page.route('**/api/v1/events*', (route) => {
+      streams.push(route.request().url());
+      return streams.length === 1
+        ? route.fulfill({ contentType: 'text/event-stream', body })
+        : route.continue();
+    });
+    await page.goto(`${dashboard.url}live`);
+    await page.getByRole('heading', { name: 'Live lost' }).waitFor();
+    await page.getByText('No events arrive now.').waitFor();
+    await page.clock.fastForward(41_000);
+    await page.getByRole('heading', { name: 'Live live' }).waitFor();
+    expect(streams).toHaveLength(2);
+    await page.clock.fastForward(41_000);
+    await expect.poll(() => streams.length).toBe(3);
   });
 
   it('can be limited to any type of event', async () => {

@@ -3,7 +3,7 @@ import { EVENT_TYPES } from '../../../lib/contract/engine.js';
 import type { LiveBatch, LiveEvent } from '../../../lib/subpaths/dashboard/live.js';
 import { usePoll } from '../api.js';
 import { count, moment } from '../format.js';
-import { frozen, go, href, jobPath, me, query, queuePath, ROOT } from '../state.js';
+import { frozen, go, href, jobPath, me, query, queuePath, ROOT, troubles } from '../state.js';
 import { Card, Empty, Table } from '../widgets.js';
 
 const MAX = 300;
@@ -18,6 +18,8 @@ let nextKey = 0;
  * itself.
  */
 const AGAIN_MS = 3_000;
+/** The server sends its status every 15 s. A network that drops packets would otherwise look like a time without events. */
+const SILENT_MS = 40_000;
 /** The position in the events of hundreds of queues does not fit into an address. */
 const MAX_PLACE = 4_000;
 
@@ -45,6 +47,10 @@ function useEvents(queue: string | null, type: string | null) {
   useEffect(() => {
     let source: EventSource | undefined;
     let timer: ReturnType<typeof setTimeout> | undefined;
+    const heard = () => {
+      clearTimeout(timer);
+      timer = setTimeout(open, SILENT_MS);
+    };
     const close = () => {
       clearTimeout(timer);
       source?.close();
@@ -56,12 +62,23 @@ function useEvents(queue: string | null, type: string | null) {
       const since = place.current.length > MAX_PLACE ? '' : place.current;
       const one = new EventSource(new URL(href('api/v1/events', { queue, type, since }), ROOT));
       source = one;
-      one.addEventListener('open', () => setStatus('live'));
+      one.addEventListener('open', () => {
+        heard();
+        setStatus('live');
+      });
       one.addEventListener('error', () => {
+        heard();
         setStatus('lost');
-        if (one.readyState === EventSource.CLOSED) timer = setTimeout(open, AGAIN_MS);
+        if (one.readyState !== EventSource.CLOSED) return;
+        clearTimeout(timer);
+        timer = setTimeout(open, AGAIN_MS);
+      });
+      one.addEventListener('status', (message) => {
+        heard();
+        setStatus(message.data === 'lost' ? 'lost' : 'live');
       });
       one.addEventListener('message', (message) => {
+        heard();
         place.current = message.lastEventId;
         const batch = JSON.parse(message.data as string) as LiveBatch;
         setSkipped((sum) => sum + batch.skipped);
@@ -79,12 +96,19 @@ function useEvents(queue: string | null, type: string | null) {
   return { rows, status, skipped, clear };
 }
 
+const NOTHING = {
+  connecting: 'Connecting to the events …',
+  live: 'Nothing has happened yet.',
+  lost: 'No events arrive now.',
+} as const;
+
 export function LivePage() {
   const queue = query.value.get('queue');
   const type = query.value.get('type');
-  const { rows, status, skipped, clear } = useEvents(queue, type);
-  // It asks Redis. The stream alone does not show whether Redis is unreachable or has no events.
+  const { rows, status: stream, skipped, clear } = useEvents(queue, type);
+  // It asks Redis. The stream alone shows only after some time that Redis is unreachable.
   usePoll('bulk', 5_000);
+  const status = troubles.value.size > 0 ? 'lost' : stream;
   const shown = rows.filter(
     (row) => (type === null || row.type === type) && (queue === null || row.queue === queue),
   );
@@ -94,7 +118,7 @@ export function LivePage() {
       <div class="heading">
         <h1>
           Live{' '}
-          <span class={`badge ${status === 'live' ? 'good' : 'warn'}`}>
+          <span class={`badge ${status === 'live' && !frozen.value ? 'good' : 'warn'}`}>
             {frozen.value ? 'frozen' : status}
           </span>
         </h1>
@@ -129,7 +153,7 @@ export function LivePage() {
       </div>
       <Card>
         {shown.length === 0 ? (
-          <Empty title={status === 'live' ? 'Nothing has happened yet.' : 'Connecting to the events …'}>
+          <Empty title={NOTHING[status]}>
             Events of jobs appear here while this page is open, the newest first.
           </Empty>
         ) : (

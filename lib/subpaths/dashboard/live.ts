@@ -33,7 +33,8 @@ const EVERY_MS = 250;
 const MAX_EVENTS = 200;
 /** Each queue may send at least this many, even if there are many queues. */
 const LEAST_SHARE = 10;
-const BEAT_MS = 15_000;
+/** How often a stream says whether the events reach this process. A page that hears nothing for longer opens a new stream. */
+export const BEAT_MS = 15_000;
 /** After this time the reader reconnects, so guards and rights are checked again. */
 const MAX_MS = 600_000;
 /** A reader that is this far behind is gone, or too slow. */
@@ -95,14 +96,22 @@ export class LiveStreams {
       response.write(`id: ${id}\ndata: ${JSON.stringify(batch)}\n\n`);
       if (response.writableLength > MAX_PENDING_BYTES) response.destroy();
     };
+    let state: 'live' | 'lost' = 'live';
+    const beat = () => response.write(`event: status\ndata: ${state}\n\n`);
+    const status = this.events.status$.subscribe(({ state: next }) => {
+      if (next === state || (next !== 'live' && next !== 'lost')) return;
+      state = next;
+      beat();
+    });
     const timers = [
       setInterval(flush, EVERY_MS),
-      setInterval(() => response.write(': still here\n\n'), BEAT_MS),
+      setInterval(beat, BEAT_MS),
       setTimeout(() => stop(), MAX_MS),
     ];
     const stop = () => {
       if (!this.open.delete(stop)) return;
       timers.forEach(clearInterval);
+      status.unsubscribe();
       for (const queue of followed) queue.close();
       response.end();
     };
