@@ -10,6 +10,14 @@ export const WAIT_BOUNDS_MS: readonly number[] = [
   10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000, 3_600_000, 21_600_000,
 ];
 
+/**
+ * Each fine class is this much wider than the one before it. A value and the middle of its class differ by a factor of at most 1.29. One more class has all
+ * longer times.
+ */
+const FINE_RATIO = 1.65;
+/** Upper bounds of the fine classes of run and wait time, in ms: from 1 ms to 7 hours. */
+export const FINE_BOUNDS_MS: readonly number[] = Array.from({ length: 35 }, (_, i) => FINE_RATIO ** i);
+
 export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 86_400_000;
@@ -25,7 +33,13 @@ export const WAIT_SUM = 5;
 /** The index of the first class of each kind. */
 export const RUN_CLASSES = 6;
 export const WAIT_CLASSES = RUN_CLASSES + RUN_BOUNDS_MS.length + 1;
-const LENGTH = WAIT_CLASSES + WAIT_BOUNDS_MS.length + 1;
+/**
+ * The same times in fine classes. Those of waits are last, because most waits are short: zeros at the end take no room. Processes of older versions do
+ * not write them.
+ */
+export const FINE_RUN_CLASSES = WAIT_CLASSES + WAIT_BOUNDS_MS.length + 1;
+export const FINE_WAIT_CLASSES = FINE_RUN_CLASSES + FINE_BOUNDS_MS.length + 1;
+const LENGTH = FINE_WAIT_CLASSES + FINE_BOUNDS_MS.length + 1;
 
 /** The counters of one job name in one minute, or in several. */
 export type CounterRow = number[];
@@ -41,13 +55,23 @@ export function classOf(ms: number, bounds: readonly number[]): number {
   return at;
 }
 
+/** The index of the fine class that a time belongs to. It is computed, because there are many. */
+export function fineClassOf(ms: number): number {
+  if (ms <= 1) return 0;
+  return Math.min(FINE_BOUNDS_MS.length, Math.ceil(Math.log(ms) / Math.log(FINE_RATIO)));
+}
+
 export function addRow(to: CounterRow, from: CounterRow): void {
   for (let i = 0; i < LENGTH; i++) to[i]! += from[i] ?? 0;
 }
 
-/** The counters in order. Zeros are left out, but not the commas. */
+/** The counters in order. Zeros are left out, and at the end also their commas. */
 export function encodeRow(row: CounterRow): string {
-  return row.map((count) => (count === 0 ? '' : String(Math.round(count)))).join(',');
+  const last = row.findLastIndex((count) => count !== 0);
+  return row
+    .slice(0, last + 1)
+    .map((count) => (count === 0 ? '' : String(Math.round(count))))
+    .join(',');
 }
 
 /** Reads a row. Text that is not a number counts as 0, because another program may have written it. */

@@ -7,6 +7,9 @@ import {
   DEAD,
   emptyRow,
   FAILED,
+  FINE_RUN_CLASSES,
+  FINE_WAIT_CLASSES,
+  fineClassOf,
   HOUR_MS,
   MINUTE_MS,
   RUN_BOUNDS_MS,
@@ -64,10 +67,12 @@ export class MinuteRecorder implements WorkObserver {
     const runMs = durationUs / 1000;
     row[RUN_SUM]! += runMs;
     row[RUN_CLASSES + classOf(runMs, RUN_BOUNDS_MS)]! += 1;
+    row[FINE_RUN_CLASSES + fineClassOf(runMs)]! += 1;
     if (firstRunnableAt === undefined) return;
     const waitMs = Math.max(0, now - runMs - firstRunnableAt);
     row[WAIT_SUM]! += waitMs;
     row[WAIT_CLASSES + classOf(waitMs, WAIT_BOUNDS_MS)]! += 1;
+    row[FINE_WAIT_CLASSES + fineClassOf(waitMs)]! += 1;
   }
 
   /** The names of these jobs are unknown here. */

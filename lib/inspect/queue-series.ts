@@ -6,6 +6,9 @@ import {
   DEAD,
   emptyRow,
   FAILED,
+  FINE_BOUNDS_MS,
+  FINE_RUN_CLASSES,
+  FINE_WAIT_CLASSES,
   HOUR_MS,
   hoursOf,
   MINUTE_MS,
@@ -180,16 +183,48 @@ function countsOf(row: CounterRow): SeriesCounts {
     completed: row[COMPLETED]!,
     failed: row[FAILED]!,
     dead: row[DEAD]!,
-    run: summary(row.slice(RUN_CLASSES, WAIT_CLASSES), row[RUN_SUM]!, RUN_BOUNDS_MS),
-    wait: summary(row.slice(WAIT_CLASSES), row[WAIT_SUM]!, WAIT_BOUNDS_MS),
+    run: summary(row[RUN_SUM]!, {
+      classes: row.slice(RUN_CLASSES, WAIT_CLASSES),
+      bounds: RUN_BOUNDS_MS,
+      fine: row.slice(FINE_RUN_CLASSES, FINE_WAIT_CLASSES),
+    }),
+    wait: summary(row[WAIT_SUM]!, {
+      classes: row.slice(WAIT_CLASSES, FINE_RUN_CLASSES),
+      bounds: WAIT_BOUNDS_MS,
+      fine: row.slice(FINE_WAIT_CLASSES),
+    }),
   };
 }
 
-function summary(classes: readonly number[], sum: number, bounds: readonly number[]): TimeSummary {
-  const count = classes.reduce((all, one) => all + one, 0);
+interface Histogram {
+  readonly classes: readonly number[];
+  readonly bounds: readonly number[];
+  readonly fine: readonly number[];
+}
+
+function summary(sum: number, { classes, bounds, fine }: Histogram): TimeSummary {
+  const count = total(classes);
   if (count === 0) return { count, mean: null, p50: null, p95: null, p99: null };
-  const at = (share: number) => Math.round(quantile(classes, count * share, bounds) * 10) / 10;
+  // Processes of an older version count only in the other classes.
+  const isFine = total(fine) === count;
+  const at = (share: number) => {
+    const rank = count * share;
+    return Math.round((isFine ? fineQuantile(fine, rank) : quantile(classes, rank, bounds)) * 10) / 10;
+  };
   return { count, mean: Math.round((sum / count) * 10) / 10, p50: at(0.5), p95: at(0.95), p99: at(0.99) };
+}
+
+function total(classes: readonly number[]): number {
+  return classes.reduce((all, one) => all + one, 0);
+}
+
+/** The middle of the class in which the value is. */
+function fineQuantile(classes: readonly number[], rank: number): number {
+  let below = 0;
+  const at = classes.findIndex((count) => (below += count) >= rank);
+  const high = FINE_BOUNDS_MS[at];
+  if (high === undefined) return FINE_BOUNDS_MS.at(-1)!;
+  return at === 0 ? high / 2 : Math.sqrt(high * FINE_BOUNDS_MS[at - 1]!);
 }
 
 /**

@@ -2,16 +2,20 @@
 -- Adds rows of counters, position by position. A new row may have more positions than the stored one. Answers 0 for a repetition.
 check_types(key_minutes)
 
-local function places(text)
-  local list = {}
-  for place in string.gmatch(text .. ',', '([^,]*),') do list[#list + 1] = count_in(place) end
-  return list
+-- Adds the numbers in a row to those in `sums`, by position. Returns the last position. Most positions are empty, so only the others are read.
+local function add_row(sums, text)
+  local at = 1
+  for commas, number in string.gmatch(text, '(,*)([^,]*)') do
+    at = at + #commas
+    if number ~= '' then sums[at] = (sums[at] or 0) + count_in(number) end
+  end
+  return at
 end
 
 local function sum(a, b)
-  local one, other, out = places(a), places(b), {}
-  for i = 1, math.max(#one, #other) do
-    local both = (one[i] or 0) + (other[i] or 0)
+  local sums, out = {}, {}
+  for i = 1, math.max(add_row(sums, a), add_row(sums, b)) do
+    local both = sums[i] or 0
     out[i] = both == 0 and '' or string.format('%.0f', both)
   end
   return table.concat(out, ',')
