@@ -7,7 +7,7 @@ import { now, queuePath } from './state.js';
 import { Card, Table, Time } from './widgets.js';
 
 const POLL_MS = 2_000;
-/** Acts that ended longer ago are shown only on the page Actions. */
+/** Acts that ended longer ago are shown only on the page Actions. One that was interrupted has not ended. */
 const RECENT_MS = 600_000;
 
 /** Acts on many jobs that run in the background: how far they are, with a button to stop or continue each. */
@@ -16,7 +16,10 @@ export function BulkActs({ queue, hasAll = false }: { queue?: string | undefined
   const acts = data.filter(
     (one) =>
       (queue === undefined || one.queue === queue) &&
-      (hasAll || one.state === 'running' || now.value - one.updatedAt < RECENT_MS),
+      (hasAll ||
+        one.state === 'running' ||
+        one.state === 'interrupted' ||
+        now.value - one.updatedAt < RECENT_MS),
   );
   if (acts.length === 0) return null;
   return (
@@ -64,16 +67,18 @@ function Row({ one }: { one: BulkActView }) {
         {one.startedBy !== null && <div class="faint">by {one.startedBy}</div>}
       </td>
       <td>
-        {one.canControl && state === 'running' && (
-          <button type="button" onClick={() => void attempt('Stopping.', () => post(`${at}/stop`))}>
-            Stop
-          </button>
-        )}
-        {one.canControl && canContinue && (
-          <button type="button" onClick={() => void attempt('Continued.', () => post(`${at}/resume`))}>
-            Continue
-          </button>
-        )}
+        <div class="row nowrap">
+          {one.canControl && canContinue && (
+            <button type="button" onClick={() => void attempt('Continued.', () => post(`${at}/resume`))}>
+              Continue
+            </button>
+          )}
+          {one.canControl && (state === 'running' || state === 'interrupted') && (
+            <button type="button" onClick={() => void attempt('Stopping.', () => post(`${at}/stop`))}>
+              Stop
+            </button>
+          )}
+        </div>
       </td>
     </tr>
   );

@@ -82,7 +82,7 @@ export function fullText(
   { isNow, group, waiting, limit, onFull, agoMs }: FullPlace,
   timeOf: (ms: number) => string,
 ): string {
-  const rule = `${group === null ? 'maxWaiting' : 'maxSize'} is ${limit}`;
+  const rule = `${group === null ? 'maxWaiting' : 'maxSize'} is ${limit.toLocaleString('en')}`;
   if (!isNow) return `had no room ${timeOf(agoMs)} ago, so ${WAS_FULL[onFull]}: ${rule}`;
   return `is full, so ${WHEN_FULL[onFull]}: ${counted(waiting, 'waiting job')}, and ${rule}`;
 }

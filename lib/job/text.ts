@@ -58,7 +58,7 @@ export function quoted(text: string): string {
 
 /** `1 job`, `2 jobs`. */
 export function counted(count: number, noun: string, many = `${noun}s`): string {
-  return `${count} ${count === 1 ? noun : many}`;
+  return `${count.toLocaleString('en')} ${count === 1 ? noun : many}`;
 }
 
 /** `a`, `a and b`, `a, b and c`. */

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { GroupFullError } from '#lib/errors.js';
 import { QueueRuntime } from '#lib/module/queue.runtime.js';
 import { bootDashboard } from '../support/dashboard.js';
@@ -41,6 +43,39 @@ describe('the overview and the page of a job', () => {
     runtime.resume('work');
     await until(async () => (await queue.counts()).waiting === 0, PATIENT);
     await until(async () => (await place()) === null, PATIENT);
+  });
+});
+
+describe('an act on many jobs that was interrupted', () => {
+  it('needs attention until it is continued or stopped', async () => {
+    const { queue, api, app } = await bootDashboard(redis);
+    const engine = app.get<QueueEngine>(QUEUE_ENGINE);
+    await queue.addBulk(Array.from({ length: 1_500 }, () => ({ name: 'a', data: null })));
+    const rate = { max: 1, per: '1h' } as const;
+    const { id } = await queue.bulkActs.start('remove', { state: 'waiting' }, { rate });
+    const texts = async () =>
+      ((await api('GET', 'overview')).body.attention as Attention[]).filter(({ page }) => page === 'jobs');
+    await until(async () => (await queue.bulkActs.get(id))?.done === 1, PATIENT);
+    expect(await texts()).toEqual([]);
+    // As another process would have left it: silent for a minute.
+    await until(async () => {
+      const before = (await engine.bulkActs.list()).get(id)!;
+      const record = JSON.parse(before) as { updatedAt: number };
+      const after = { ...record, runner: 'gone', updatedAt: record.updatedAt - 60_000 };
+      return engine.bulkActs.put({ id, queue: 'work', before, after: JSON.stringify(after) });
+    }, PATIENT);
+    expect(await texts()).toEqual([
+      {
+        level: 'warn',
+        queue: 'work',
+        page: 'jobs',
+        text: expect.stringMatching(
+          /^An act on many jobs \(remove\) was interrupted after [\d,]+ of 1,500 jobs\. Continue or stop it\.$/,
+        ),
+      },
+    ]);
+    expect((await api('POST', `queues/work/bulk/${id}/stop`)).status).toBe(200);
+    expect(await texts()).toEqual([]);
   });
 });
 

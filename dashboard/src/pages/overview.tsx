@@ -152,6 +152,7 @@ function Items({ list }: { list: readonly Attention[] }) {
 function placeOf({ queue, page = 'queues' }: Attention): string {
   if (page === 'dead') return href('dead', { queue });
   if (queue === undefined) return page;
+  if (page === 'jobs') return `${queuePath(queue)}/jobs`;
   if (page === 'delayed') return href(`${queuePath(queue)}/jobs`, { state: 'delayed' });
   return page === 'queue' ? queuePath(queue) : page;
 }

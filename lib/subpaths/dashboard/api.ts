@@ -93,11 +93,13 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
     faults,
   );
   const warnings = (await call.canSee()) ? parts.warnings() : [];
+  // Pages with the list of acts show the error.
+  const acts = await parts.inspector.bulkActs().catch(() => []);
   return {
     now: parts.engine.now(),
     queues,
     unreadable: unreadableOf(faults),
-    attention: attentionOf(found, { workers, silent }, limits, warnings, parts.maxOldestMs),
+    attention: attentionOf(found, { workers, silent, acts }, limits, warnings, parts.maxOldestMs),
     processes: workers.length,
     slots: slotsOf(workers, new Set(names)),
   };

@@ -1,3 +1,4 @@
+import type { BulkAct } from '../../contract/bulk-act-verbs.js';
 import { isBlocked } from '../../contract/process-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import { counted, listed, quoted, whose } from '../../job/text.js';
@@ -75,7 +76,12 @@ export function attentionOf(
   {
     workers,
     silent,
-  }: { readonly workers: readonly WorkerInfo[]; readonly silent: readonly SilentWorkerInfo[] },
+    acts = [],
+  }: {
+    readonly workers: readonly WorkerInfo[];
+    readonly silent: readonly SilentWorkerInfo[];
+    readonly acts?: readonly BulkAct[];
+  },
   limits: readonly LimitsOfQueue[],
   warnings: readonly { readonly message: string }[],
   maxOldestMs: number,
@@ -88,6 +94,7 @@ export function attentionOf(
   found.push(...queues.flatMap(gone), ...queues.flatMap(scheduled), ...queues.flatMap(unhandled));
   const names = new Set(queues.map(({ view }) => view.name));
   found.push(...limits.flatMap((one) => stoppedBy(one, names)));
+  found.push(...acts.filter(({ queue }) => names.has(queue)).flatMap(interrupted));
   const isShown = ({ pools, moreQueues = [] }: WorkerInfo) =>
     [...pools.flatMap((pool) => pool.queues), ...moreQueues].some((name) => names.has(name));
   for (const { host, pid, blockedMs } of workers.filter((worker) => isBlocked(worker) && isShown(worker)))
@@ -119,7 +126,7 @@ function deadIn({ name, counts, today }: QueueView): Attention[] {
       {
         level: counts.dead > 0 ? 'bad' : 'warn',
         ...place,
-        text: `${counted(today.dead, 'job')} died today; ${counts.dead} dead in all.`,
+        text: `${counted(today.dead, 'job')} died today; ${counts.dead.toLocaleString('en')} dead in all.`,
       },
     ];
   if (counts.dead === 0) return [];
@@ -146,6 +153,13 @@ function gone({ view, silent }: QueueFacts): Attention[] {
   if (silent === 0) return [];
   const text = `${counted(silent, 'worker')} went silent, and nobody has taken back the jobs. Start a process that works on it.`;
   return [{ level: 'bad', queue: view.name, page: 'workers', text }];
+}
+
+function interrupted({ queue, kind, state, examined, total }: BulkAct): Attention[] {
+  if (state !== 'interrupted') return [];
+  const part = `${examined.toLocaleString('en')} of ${counted(total, 'job')}`;
+  const text = `An act on many jobs (${kind}) was interrupted after ${part}. Continue or stop it.`;
+  return [{ level: 'warn', queue, page: 'jobs', text }];
 }
 
 function scheduled({ view, late, slow }: QueueFacts): Attention[] {

@@ -82,7 +82,7 @@ export interface Attention {
   /** The queue to link to. */
   readonly queue?: string;
   /** The page to link to. */
-  readonly page?: 'queue' | 'queues' | 'dead' | 'delayed' | 'schedules' | 'redis' | 'workers';
+  readonly page?: 'queue' | 'queues' | 'jobs' | 'dead' | 'delayed' | 'schedules' | 'redis' | 'workers';
 }
 
 export interface OverviewView {
