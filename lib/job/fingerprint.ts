@@ -3,6 +3,9 @@ import type { FailureRecord } from './outcome.js';
 /** The fingerprint of jobs without a failure. */
 export const NO_FAILURE = 'unknown';
 
+/** Longer fingerprints are cut. */
+export const FINGERPRINT_LENGTH = 160;
+
 /**
  * The error without the parts that differ between jobs, such as ids, times and numbers. So equal faults have equal fingerprints.
  *
@@ -19,5 +22,5 @@ export function fingerprintOf(
     .replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/gi, '#')
     .replaceAll(/\b(?=[a-f]*\d)[0-9a-f]{8,}\b/gi, '#')
     .replaceAll(/\d+/g, '#');
-  return `${failure.name}: ${words}`.slice(0, 160);
+  return `${failure.name}: ${words}`.slice(0, FINGERPRINT_LENGTH);
 }

@@ -200,3 +200,29 @@ it('the form for a group sets how many of its jobs may wait, and its weight', as
   expect([await size.count(), await weight.count()]).toEqual([0, 0]);
   expect(faults).toEqual([]);
 });
+
+it('the overview shows items of all kinds first, and queues in the order of their numbers', async () => {
+  const queues = Array.from({ length: 12 }, (_, i) => `shop.${i}`);
+  const { queueOf, queue, url } = await bootDashboard(redis, { queues });
+  for (const name of queues) await queueOf(name).add('a', null);
+  await queue.pause();
+  const { page, faults } = await open(url);
+  const items = page.locator('.attention').first().getByRole('listitem');
+  await items.filter({ hasText: 'work It is paused.' }).waitFor();
+  expect(await items.filter({ hasText: 'No process works on it' }).count()).toBe(4);
+  await page.getByText('8 more').waitFor();
+  const names = await page.getByRole('rowheader').getByRole('link').allInnerTexts();
+  expect(names.filter((name) => name.startsWith('shop'))).toEqual(queues);
+  expect(faults).toEqual([]);
+});
+
+it('the page of schedules shows the days of a rule in words', async () => {
+  const { queue, url } = await bootDashboard(redis);
+  const rules = { a: '0 7 * * 1-5', b: '30 18 * * sun,WED', c: '0 7 * * */2' };
+  for (const [id, cron] of Object.entries(rules)) await queue.schedules.upsert(id, { cron }, { name: 'job' });
+  const { page, faults } = await open(`${url}schedules`);
+  await page.getByText('Monday to Friday at 07:00 · 0 7 * * 1-5 (UTC)').waitFor();
+  await page.getByText('Sunday, Wednesday at 18:30 · 30 18 * * sun,WED (UTC)').waitFor();
+  await page.getByRole('cell', { name: '0 7 * * */2 (UTC)', exact: true }).waitFor();
+  expect(faults).toEqual([]);
+});

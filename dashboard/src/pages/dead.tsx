@@ -1,3 +1,4 @@
+import { FINGERPRINT_LENGTH } from '../../../lib/job/fingerprint.js';
 import type { DeadGroup, DeadView } from '../../../lib/subpaths/dashboard/views.js';
 import { pauseAfter, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
@@ -103,6 +104,7 @@ function Group({
       </th>
       <td class="error">
         <span class="badge bad">{reason || 'unknown'}</span> {error}
+        {error.length === FINGERPRINT_LENGTH && '…'}
       </td>
       <td>
         <a href={jobPath(queue, group.sample)}>

@@ -12,11 +12,17 @@ import { href, me, queuePath } from '../state.js';
 import { Card, Empty, Spark, Table, Tile, UnreadableQueues, Waiting } from '../widgets.js';
 
 const EVERY_MS = 3_000;
+/** Hundreds of queues take the server about a second, so they are read less often. */
+const MS_PER_QUEUE = 30;
 /** More items would push everything else off the page. */
 const MOST_ITEMS = 10;
+/** Items of one kind that are shown first. Hundreds of queues without a worker would hide everything else. */
+const MOST_ALIKE = 4;
 
 function useOverview() {
-  const polled = usePoll<OverviewView>('overview', EVERY_MS);
+  const polled = usePoll<OverviewView>('overview', (latest) =>
+    Math.max(EVERY_MS, (latest?.queues.length ?? 0) * MS_PER_QUEUE),
+  );
   const { data } = polled;
   useEffect(() => {
     if (data) sample(data);
@@ -29,6 +35,7 @@ export function Overview() {
   const { data: series } = useSeries('series');
   if (!data) return <Waiting error={error} />;
   const { queues, unreadable, attention, slots } = data;
+  const [first, others] = divided(attention);
   const sum = (field: keyof QueueView['counts']) =>
     queues.reduce((all, { counts }) => all + counts[field], 0);
   const oldest = queues.reduce<number | null>(
@@ -73,11 +80,11 @@ export function Overview() {
           </Empty>
         ) : (
           <>
-            <Items list={attention.slice(0, MOST_ITEMS)} />
-            {attention.length > MOST_ITEMS && (
+            <Items list={first} />
+            {others.length > 0 && (
               <details>
-                <summary>{count(attention.length - MOST_ITEMS)} more</summary>
-                <Items list={attention.slice(MOST_ITEMS)} />
+                <summary>{count(others.length)} more</summary>
+                <Items list={others} />
               </details>
             )}
           </>
@@ -137,6 +144,20 @@ function History({ series }: { series: SeriesView | undefined }) {
       </p>
     </Card>
   );
+}
+
+/** The items that are shown first, and the others, both in their order. */
+function divided(all: readonly Attention[]): [Attention[], Attention[]] {
+  if (all.length <= MOST_ITEMS) return [[...all], []];
+  const alike = new Map<string, number>();
+  const first = new Set<Attention>();
+  for (const one of all) {
+    const kind = `${one.level} ${one.page ?? ''}`;
+    const number = (alike.get(kind) ?? 0) + 1;
+    alike.set(kind, number);
+    if (number <= MOST_ALIKE && first.size < MOST_ITEMS) first.add(one);
+  }
+  return [[...first], all.filter((one) => !first.has(one))];
 }
 
 function Items({ list }: { list: readonly Attention[] }) {
@@ -246,9 +267,12 @@ const NO_TIMES: QueueTimes = { perMinute: 0, run: NONE, wait: NONE, runByName: {
  * Groups of queues whose names have the same part before the first dot, in the order of the first queue of
  * each group.
  */
+/** `shop.9` comes before `shop.10`. */
+const collator = new Intl.Collator('en', { numeric: true });
+
 function byPrefix(queues: readonly QueueView[]): [string, QueueView[]][] {
   const groups = new Map<string, QueueView[]>();
-  for (const queue of queues) {
+  for (const queue of queues.toSorted((a, b) => collator.compare(a.name, b.name))) {
     const prefix = queue.name.split('.', 1)[0]!;
     groups.set(prefix, [...(groups.get(prefix) ?? []), queue]);
   }

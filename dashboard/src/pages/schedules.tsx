@@ -18,6 +18,7 @@ export function SchedulesPage() {
     <>
       <h1>Schedules</h1>
       <UnreadableQueues queues={data.unreadable} />
+      {more.length > 0 && <p class="faint">Not shown: {more.join(', ')}. See more with godwit schedules.</p>}
       {edited && (
         <EditSchedule key={`${edited.queue}/${edited.id}`} one={edited} onEnd={() => setEdited(null)} />
       )}
@@ -32,9 +33,6 @@ export function SchedulesPage() {
               <Row key={`${one.queue}/${one.id}`} one={one} onEdit={() => setEdited(one)} />
             ))}
           </Table>
-        )}
-        {more.length > 0 && (
-          <p class="faint">Not shown: {more.join(', ')}. See more with godwit schedules.</p>
         )}
       </Card>
     </>
@@ -192,16 +190,30 @@ function time(value: unknown): string {
   return number === undefined ? word(value) : `${number} ${unit === 'm' ? 'min' : unit}`;
 }
 
+const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
+
+/** `Monday to Friday at 07:00`. Null for days with steps or ordinals. */
+function daysInWords(week: string, time: string): string | null {
+  if (!/^([0-7]|[a-z]{3})([,-]([0-7]|[a-z]{3}))*$/i.test(week)) return null;
+  const dayOf = (text: string) =>
+    DAYS.find((day, at) => String(at) === text || day.slice(0, 3) === text) ?? text;
+  const words = week
+    .toLowerCase()
+    .replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase())
+    .replaceAll(/\w+/g, dayOf);
+  return `${words.replaceAll('-', ' to ').replaceAll(',', ', ')} at ${time}`;
+}
+
 /** The most common cron expressions as a sentence, and all others unchanged. */
 function cronInWords(cron: string): string {
-  const [minute = '', hour = '', day, month, week] = cron.split(' ');
+  const [minute = '', hour = '', day, month, week = ''] = cron.split(' ');
   const isDaily = day === '*' && month === '*';
   const isPlain = (text: string) => /^\d+$/.test(text);
   const time =
     isPlain(minute) && isPlain(hour) ? `${hour.padStart(2, '0')}:${minute.padStart(2, '0')}` : null;
   const words = (() => {
     if (cron.startsWith('@') || cron.split(' ').length !== 5 || !isDaily) return null;
-    if (time !== null) return week === '*' ? `every day at ${time}` : `${week} at ${time}`;
+    if (time !== null) return week === '*' ? `every day at ${time}` : daysInWords(week, time);
     if (week !== '*') return null;
     if (isPlain(minute) && hour === '*') return `every hour at minute ${minute}`;
     const step = /^(?:\*|0)\/(\d+)$/.exec(minute)?.[1];
