@@ -41,7 +41,12 @@ export function Waiting({ error }: { error: ApiError | undefined }) {
     );
   if (error.status === 404) return <Empty title="It is not here.">{error.message}</Empty>;
   if (error.status === 400) return <Empty title="The address is not valid.">{error.message}</Empty>;
-  if (error.status === 403) return <Empty title="You may not see this.">{error.message}</Empty>;
+  if (error.status === 403)
+    return (
+      <Empty title="You may not see this.">
+        {error.message.startsWith('you may not') ? 'It needs the right to see a queue.' : error.message}
+      </Empty>
+    );
   return <Empty title="It cannot be shown now.">{error.message} This page tries again by itself.</Empty>;
 }
 

@@ -49,6 +49,11 @@ describe.each([1280, 360])('pages with long words, %i px wide', (width) => {
     await own.limits.set({ concurrency: 5 }, { name: long });
     await dashboard.queueOf(queue).add('a', 1, { id: 'a' });
     const { page, faults } = await open(dashboard.url, { viewport: { width, height: 900 } });
+    await page.route('**/api/v1/workers', async (route) => {
+      const view = (await (await route.fetch()).json()) as { workers: { host: string }[] };
+      for (const one of view.workers) one.host = long;
+      await route.fulfill({ json: view });
+    });
     const job = (id: string) => `queues/work/jobs/${id}`;
     const wide: (readonly [string, number])[] = [];
     for (const [path, shown] of [

@@ -354,7 +354,7 @@ function Rows({
           )}
           <th scope="row">{job.name === '' ? <i>unreadable</i> : job.name}</th>
           <td class="id">
-            <a href={jobPath(queue, job.id)}>{job.id}</a>
+            <a href={jobPath(queue, job.id)}>{job.id}</a>{' '}
             {job.group !== null && (
               <a class="badge" href={href(`${queuePath(queue)}/jobs`, { state, group: job.group })}>
                 group {job.group}

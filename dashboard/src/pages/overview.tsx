@@ -21,7 +21,7 @@ const MOST_ALIKE = 4;
 
 function useOverview() {
   const polled = usePoll<OverviewView>('overview', (latest) =>
-    Math.max(EVERY_MS, (latest?.queues.length ?? 0) * MS_PER_QUEUE),
+    Math.max(EVERY_MS, (latest?.queues?.length ?? 0) * MS_PER_QUEUE),
   );
   const { data } = polled;
   useEffect(() => {
