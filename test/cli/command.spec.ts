@@ -31,6 +31,12 @@ describe('what is asked of the command itself', () => {
     expect(await run('--version')).toEqual({ code: 0, out: `${PACKAGE.version}\n`, err: '' });
   });
 
+  it('version: as JSON too, and without further arguments', async () => {
+    const { code, out } = await run('version', '--json');
+    expect([code, JSON.parse(out)]).toEqual([0, { version: PACKAGE.version }]);
+    expect(await run('version', 'x')).toMatchObject({ code: 2, err: 'godwit: unexpected argument "x"\n' });
+  });
+
   it.each([['--help'], ['-h']])('dispatch %s: every option with its default', async (flag) => {
     const { code, out, err } = await run('dispatch', flag);
     expect({ code, err }).toEqual({ code: 0, err: '' });

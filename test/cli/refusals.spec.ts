@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { bootQueue } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { runOn } from './support.js';
+import { godwit, runOn } from './support.js';
 
 const redis = useRedis();
 
@@ -103,4 +103,30 @@ it('schedules and job name a queue that does not exist', async () => {
   expect(await run('schedules', 'wrok', 'pause', 'daily')).toMatchObject(unknown);
   expect(await run('job', 'wrok', 'a')).toMatchObject(unknown);
   expect(await run('job', 'work', 'a')).toMatchObject({ code: 3, out: 'queue work has no job a\n' });
+});
+
+it('a wrong value is refused under the name of its option', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.add('x', null, { id: 'a' });
+  for (const [words, why] of [
+    [['jobs', 'work', '--limit', '0'], '--limit must be an integer from 1 to 1000, got 0'],
+    [['jobs', 'work', '--cursor', 'x'], '--cursor must be the cursor of a previous page, got "x"'],
+    [['stats', 'work', '--days', '91'], '--days must be an integer from 1 to 90, got 91'],
+    [['dead', 'work', '--reason', 'sad'], "--reason must be one of 'unrecoverable', "],
+    [['update', 'work', 'a', '--priority', '9999999'], '--priority must be an integer from 0 to 2097151'],
+    [['limits', 'work', 'set', '--rate', '0/s'], '--rate must be '],
+    [['acl', '--redis', '6.2'], '--redis must be a version from 7.0 on, such as 7.2, got "6.2"'],
+    [['acl', '--redis', 'new'], '--redis must be a version from 7.0 on, such as 7.2, got "new"'],
+  ] as const) {
+    const { code, err } = await run(...words);
+    expect([words, code, err]).toEqual([words, 2, expect.stringContaining(`godwit: ${why}`)]);
+  }
+});
+
+it('health counts a Redis that does not answer as unhealthy', async () => {
+  const away = await godwit(['health', '--json', '-u', 'redis://127.0.0.1:1']).result();
+  expect([away.code, JSON.parse(away.out)]).toEqual([
+    4,
+    { healthy: false, faults: [expect.stringMatching(/no connection to Redis.*127\.0\.0\.1:1/)] },
+  ]);
 });

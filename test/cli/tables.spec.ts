@@ -29,6 +29,18 @@ it('schedules shows intervals that are texts and numbers, without rounding', asy
     expect(out).toMatch(line);
 });
 
+it('schedules next shows the rule in words, and its next five times', async () => {
+  const { queue } = await producing();
+  await queue.schedules.upsert('daily', { cron: '0 7 * * *', tz: 'UTC' }, { name: 'x' });
+  await queue.schedules.upsert('twice', { every: '1h', limit: 2 }, { name: 'x' });
+  const { code, out } = await run('schedules', 'work', 'next', 'daily');
+  expect([code, out.match(/^\d{4}-\d\d-\d\dT07:00:00Z +\d+ [mhd]$/gm)?.length]).toEqual([0, 5]);
+  expect(out).toMatch(/^0 7 \* \* \* UTC: every day at 07:00\nNEXT +IN\n/);
+  const twice = await run('schedules', 'work', 'next', 'twice', '--json');
+  expect(JSON.parse(twice.out)).toEqual([expect.any(String), expect.any(String)]);
+  expect((await run('schedules', 'work', 'next', 'gone')).code).toBe(3);
+});
+
 it('a job shows its most attempts only if it was added with them', async () => {
   const { queue } = await producing({
     handlers: {

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks';
+import { cronInWords } from '../../../lib/schedule/words.js';
 import type { ScheduleHistory, SchedulesView, ScheduleView } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
@@ -168,7 +169,7 @@ function ruleInWords(rule: ScheduleView['rule']): string {
   const { cron, every, tz, overlap, missed, limit, jitter, afterEnd } = rule;
   const when =
     typeof cron === 'string'
-      ? `${cronInWords(cron)} (${typeof tz === 'string' ? tz : 'UTC'})`
+      ? `${[cronInWords(cron), cron].filter(Boolean).join(' · ')} (${typeof tz === 'string' ? tz : 'UTC'})`
       : `every ${time(every)}${afterEnd === true ? ' after the last run ended' : ''}`;
   const more = [
     overlap !== undefined && overlap !== 'allow' && `overlap: ${word(overlap)}`,
@@ -188,40 +189,4 @@ function time(value: unknown): string {
   if (typeof value === 'number') return span(value);
   const [, number, unit] = /^(\d+)(s|m|h|d)$/.exec(word(value)) ?? [];
   return number === undefined ? word(value) : `${number} ${unit === 'm' ? 'min' : unit}`;
-}
-
-const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday', 'Sunday'];
-
-/** `Monday to Friday at 07:00`. Null for days with steps or ordinals. */
-function daysInWords(week: string, time: string): string | null {
-  if (!/^([0-7]|[a-z]{3})([,-]([0-7]|[a-z]{3}))*$/i.test(week)) return null;
-  const dayOf = (text: string) =>
-    DAYS.find((day, at) => String(at) === text || day.slice(0, 3) === text) ?? text;
-  const words = week
-    .toLowerCase()
-    .replaceAll(/\b[a-z]/g, (letter) => letter.toUpperCase())
-    .replaceAll(/\w+/g, dayOf);
-  return `${words.replaceAll('-', ' to ').replaceAll(',', ', ')} at ${time}`;
-}
-
-/** The most common cron expressions as a sentence, and all others unchanged. */
-function cronInWords(cron: string): string {
-  const [minute = '', hour = '', day, month, week = ''] = cron.split(' ');
-  const isDaily = day === '*' && month === '*';
-  const isPlain = (text: string) => /^\d+$/.test(text);
-  const time =
-    isPlain(minute) && isPlain(hour) ? `${hour.padStart(2, '0')}:${minute.padStart(2, '0')}` : null;
-  const words = (() => {
-    if (cron.startsWith('@') || cron.split(' ').length !== 5 || !isDaily) return null;
-    if (time !== null) return week === '*' ? `every day at ${time}` : daysInWords(week, time);
-    if (week !== '*') return null;
-    if (isPlain(minute) && hour === '*') return `every hour at minute ${minute}`;
-    const step = /^(?:\*|0)\/(\d+)$/.exec(minute)?.[1];
-    return step !== undefined && hour === '*'
-      ? `every ${step} min`
-      : minute === '*' && hour === '*'
-        ? 'every minute'
-        : null;
-  })();
-  return words === null ? cron : `${words} · ${cron}`;
 }

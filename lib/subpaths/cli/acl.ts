@@ -28,6 +28,11 @@ export const acl: Command = {
     const { role = 'both', redis = '7.0' } = values as Record<string, string | undefined>;
     if (!['both', 'producer'].includes(role))
       throw new UsageError(`--role is both or producer, not ${JSON.stringify(role)}`, '');
+    if (!/^\d+(\.\d+){0,2}$/.test(redis) || !atLeast(redis, [7, 0]))
+      throw new UsageError(
+        `--redis must be a version from 7.0 on, such as 7.2, got ${JSON.stringify(redis)}`,
+        '',
+      );
     const rules = aclRules({ prefix, role, redis, cluster: values['cluster'] === true });
     if (print.isJson) print.json(rules);
     else print.raw(`ACL SETUSER ${prefix} reset on >secret ${rules.join(' ')}\n`);

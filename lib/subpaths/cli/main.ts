@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { GodwitError, RedisRefusedError, UnknownQueueError } from '../../errors.js';
+import { GodwitError, InvalidOptionError, RedisRefusedError, UnknownQueueError } from '../../errors.js';
 import { createInspector } from '../inspector.js';
 import { quoted } from '../../job/text.js';
 import { checkUrl, DEFAULT_CONNECTION } from '../../options/connection.js';
@@ -95,6 +95,17 @@ function messageFor(error: GodwitError): string {
   return error.message;
 }
 
+/** The error with the name of the option as a person types it: `--older-than` instead of `dead.list().olderThan`. */
+function asTyped(error: InvalidOptionError, { options = {} }: Command): InvalidOptionError {
+  const { path, rule, received, message } = error;
+  const names = path
+    .split('.')
+    .map((part) => part.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
+  const name = names.findLast((one) => Object.hasOwn(options, one));
+  if (name === undefined || !message.startsWith(path)) return error;
+  return new InvalidOptionError(path, rule, received, `--${name}${message.slice(path.length)}`);
+}
+
 /** Options may also be before the command, so they are moved behind it. */
 function commandFirst(args: readonly string[]): string[] {
   let at = 0;
@@ -127,8 +138,7 @@ async function run([name, ...args]: string[], output: Output): Promise<number> {
       return 0;
     case '--version':
     case 'version':
-      output.print(`${VERSION}\n`);
-      return 0;
+      return version(args, output);
     case undefined:
       throw new UsageError('the command is missing', help());
     default:
@@ -140,6 +150,13 @@ async function run([name, ...args]: string[], output: Output): Promise<number> {
       'godwit --help lists the commands',
     );
   return runCommand(command, args, output);
+}
+
+function version(args: readonly string[], output: Output): number {
+  const { values, words } = readArguments(args, GLOBAL, 'godwit version prints the version of the package');
+  if (words.length > 0) throw new UsageError(`unexpected argument ${quoted(words[0]!.slice(0, 100))}`, '');
+  output.print(values.json === true ? `${JSON.stringify({ version: VERSION })}\n` : `${VERSION}\n`);
+  return 0;
 }
 
 async function runCommand(command: Command, args: string[], output: Output): Promise<number> {
@@ -185,7 +202,7 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
     if (stop.signal.aborted && error === stop.signal.reason) return STOPPED;
     if (error instanceof UsageError)
       throw new UsageError(error.message, error.usage === '' ? hintOf(command) : error.usage);
-    throw error;
+    throw error instanceof InvalidOptionError ? asTyped(error, command) : error;
   } finally {
     await inspector.close();
     forget();

@@ -8,6 +8,7 @@ import {
 } from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
+import { cronInWords } from '../../schedule/words.js';
 import { DONE, FAILED, given, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
 import { prefixAdvice } from './prefixes.js';
 import { age, cut, interval, right, type Cell } from './table.js';
@@ -214,8 +215,9 @@ const stats: Command = {
 
 const schedules: Command = {
   name: 'schedules',
-  usage: '[queue] [run|pause|resume|remove <id>]',
-  about: 'lists schedules with their next time; or runs, pauses, resumes or removes one',
+  usage: '[queue] [run|next|pause|resume|remove <id>]',
+  about:
+    'lists schedules with their next time; or runs, pauses, resumes or removes one, or shows its next five times',
   words: [0, 3],
   async run(context) {
     const { inspector, words, print } = context;
@@ -266,6 +268,18 @@ async function actOnSchedule(
       print.done(`job ${job} was added`, { schedule: id, job });
       return DONE;
     }
+    case 'next': {
+      const one = await all.get(id);
+      const next = await all.nextRuns(id, 5);
+      const rows = next.map((at): Cell[] => [
+        at.toISOString().replace('.000', ''),
+        age(at.getTime() - Date.now()),
+      ]);
+      const words = one?.rule && 'cron' in one.rule && one.rule.cron ? cronInWords(one.rule.cron) : null;
+      if (one) print.line(`${ruleText(one)}${words === null ? '' : `: ${words}`}`);
+      print.rows(next, [{ title: 'NEXT' }, right('IN')], rows, 'it has no further times');
+      return DONE;
+    }
     case 'pause':
     case 'resume': {
       const changed = await all[act](id);
@@ -279,7 +293,10 @@ async function actOnSchedule(
       return removed ? DONE : 3;
     }
     default:
-      throw new UsageError(`schedules: ${JSON.stringify(act)} must be one of run, pause, resume, remove`, '');
+      throw new UsageError(
+        `schedules: ${JSON.stringify(act)} must be one of run, next, pause, resume, remove`,
+        '',
+      );
   }
 }
 

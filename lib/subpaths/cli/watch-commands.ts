@@ -4,6 +4,7 @@ import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
 import { isPassing, pause } from '../../contract/retry.js';
 import { countedBetween, countedDays, type CountedDays } from '../../contract/stats.js';
 import { numberOfEvent, type QueueEvent } from '../../events/queue-event.js';
+import { RedisRefusedError, RedisUnavailableError } from '../../errors.js';
 import { escaped } from '../../errors/show.js';
 import { readEach } from '../../inspect/queue-inspector.js';
 import { isPausedByAll } from '../../inspect/serving.js';
@@ -250,9 +251,9 @@ const health: Command = {
     'max-oldest': { type: 'string', about: 'the most seconds that a job may have waited' },
   },
   async run(context) {
-    const { found, faults: unread } = await queueRows(context, context.words);
     const maxWaiting = numberOf(context, 'max-waiting', Infinity);
     const maxOldest = numberOf(context, 'max-oldest', Infinity) * 1000;
+    const { found, faults: unread, away } = await readable(context);
     const unhealthy = found.flatMap(({ name, counts, workers, workersPaused, oldestWaitingMs }) => [
       ...(counts.waiting > 0 && workers === 0
         ? [`${name}: ${jobsWait(counts.waiting)} and no process works on it`]
@@ -265,12 +266,22 @@ const health: Command = {
         ? [`${name}: the oldest job has waited ${age(oldestWaitingMs)}`]
         : []),
     ]);
-    const faults = [...faultTexts(unread), ...unhealthy];
+    const faults = [...away, ...faultTexts(unread), ...unhealthy];
     const text = faults.length === 0 ? `healthy, ${counted(found.length, 'queue')}` : faults.join('\n');
     context.print.done(text, { healthy: faults.length === 0, faults });
     return faults.length === 0 ? DONE : UNHEALTHY;
   },
 };
+
+/** The rows of the queues, or why Redis does not answer. */
+async function readable(context: Context) {
+  try {
+    return { ...(await queueRows(context, context.words)), away: [] };
+  } catch (error) {
+    if (!(error instanceof RedisUnavailableError || error instanceof RedisRefusedError)) throw error;
+    return { found: [], faults: new Map<string, Error>(), away: [error.message] };
+  }
+}
 
 const exporter: Command = {
   name: 'exporter',
