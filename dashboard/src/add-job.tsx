@@ -1,21 +1,42 @@
 import { useState } from 'preact/hooks';
-import { parseExact } from '../../lib/subpaths/dashboard/exact-json.js';
-import { post } from './api.js';
+import { parseExact, printExact } from '../../lib/subpaths/dashboard/exact-json.js';
+import type { JobDetail, QueueDetail } from '../../lib/subpaths/dashboard/views.js';
+import { post, usePoll } from './api.js';
 import { attempt } from './dialogs.js';
 import { go, jobPath, queuePath, say } from './state.js';
 import { Card, FormEnd } from './widgets.js';
 
+interface AddJobProps {
+  queue: string;
+  name: string;
+  /** A job to begin with. */
+  like?: JobDetail;
+  onEnd: () => void;
+}
+
 /** A form for a new job. */
-export function AddJob({ queue, name: known, onEnd }: { queue: string; name: string; onEnd: () => void }) {
+export function AddJob({ queue, name: known, like, onEnd }: AddJobProps) {
+  const tree = like?.data && parseExact(like.data.json);
   const [name, setName] = useState(known);
-  const [data, setData] = useState('{}');
+  const [data, setData] = useState(tree ? printExact(tree, '  ') : '{}');
   const [id, setId] = useState('');
   const [delay, setDelay] = useState('');
-  const [group, setGroup] = useState('');
+  const [priority, setPriority] = useState(String(like?.priority || ''));
+  const [attempts, setAttempts] = useState(String(like?.options['attempts'] ?? ''));
+  const [group, setGroup] = useState(like?.group ?? '');
   const isGood = parseExact(data) !== null;
   const add = async (event: Event) => {
     event.preventDefault();
-    const body = { name, data, ...(id && { id }), ...(delay && { delay }), ...(group && { group }) };
+    const body = {
+      name,
+      data,
+      ...(id && { id }),
+      ...(delay && { delay }),
+      ...(priority && { priority: Number(priority) }),
+      ...(attempts && { attempts: Number(attempts) }),
+      ...(group && { group }),
+      ...(like && { like: like.id }),
+    };
     let added: { id: string; duplicate: boolean } | undefined;
     const isDone = await attempt('The job is added.', async () => {
       added = await post<{ id: string; duplicate: boolean }>(`${queuePath(queue)}/jobs`, body);
@@ -26,16 +47,41 @@ export function AddJob({ queue, name: known, onEnd }: { queue: string; name: str
     go(jobPath(queue, added.id));
   };
   return (
-    <Card title="Add a job" id="add-job">
+    <Card title={like ? 'Add a job like this one' : 'Add a job'} id="add-job">
       <form onSubmit={(event) => void add(event)}>
         <div class="filters">
           <label>
             <span>Name of the job</span>
-            <input value={name} required onInput={(event) => setName(event.currentTarget.value)} autoFocus />
+            <input
+              value={name}
+              list="job-names"
+              required
+              onInput={(event) => setName(event.currentTarget.value)}
+              autoFocus
+            />
+            <JobNames queue={queue} />
           </label>
           <label>
             <span>Delay, such as 10m</span>
             <input value={delay} onInput={(event) => setDelay(event.currentTarget.value)} />
+          </label>
+          <label>
+            <span>Priority, 1 is first</span>
+            <input
+              type="number"
+              min={1}
+              value={priority}
+              onInput={(event) => setPriority(event.currentTarget.value)}
+            />
+          </label>
+          <label>
+            <span>Attempts</span>
+            <input
+              type="number"
+              min={1}
+              value={attempts}
+              onInput={(event) => setAttempts(event.currentTarget.value)}
+            />
           </label>
           <label>
             <span>Group</span>
@@ -51,7 +97,7 @@ export function AddJob({ queue, name: known, onEnd }: { queue: string; name: str
           <textarea
             class="code"
             spellcheck={false}
-            rows={6}
+            rows={Math.min(24, Math.max(6, data.split('\n').length + 1))}
             value={data}
             aria-invalid={!isGood}
             onInput={(event) => setData(event.currentTarget.value)}
@@ -60,5 +106,15 @@ export function AddJob({ queue, name: known, onEnd }: { queue: string; name: str
         <FormEnd button="Add it" isJson={isGood} onEnd={onEnd} />
       </form>
     </Card>
+  );
+}
+
+/** The names of the jobs of a queue in the last 7 days, which inputs with the list `job-names` offer. */
+export function JobNames({ queue }: { queue: string }) {
+  const { data } = usePoll<QueueDetail>(queuePath(queue), 0);
+  return (
+    <datalist id="job-names">
+      {Object.keys(data?.byName ?? {}).map((name) => name !== '' && <option key={name} value={name} />)}
+    </datalist>
   );
 }

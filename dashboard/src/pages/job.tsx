@@ -3,6 +3,7 @@ import { useRef, useState } from 'preact/hooks';
 import { parseExact, printExact } from '../../../lib/subpaths/dashboard/exact-json.js';
 import { logByAttempt } from '../../../lib/job/job-log.js';
 import type { JobDetail } from '../../../lib/subpaths/dashboard/views.js';
+import { AddJob } from '../add-job.js';
 import { del, get, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { micros, moment, plural, span } from '../format.js';
@@ -12,6 +13,7 @@ import { Card, CopyButton, Empty, FormEnd, Json, State, Time, useSubject, Waitin
 export function JobPage({ queue, id }: { queue: string; id: string }) {
   const at = jobPath(queue, id);
   const [isEditing, setEditing] = useState(false);
+  const [copied, setCopied] = useState<JobDetail | null>(null);
   const [isFull, setFull] = useState(false);
   const { last, error } = usePoll<JobDetail>(href(at, { full: isFull ? '1' : null }), 3_000, isEditing);
   const edited = useRef<JobDetail | undefined>(undefined);
@@ -45,7 +47,9 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
         <h1 class="id">
           {job.name || 'unreadable job'} <State state={job.state} />
         </h1>
-        <div class="row">{last && <Acts job={job} onEdit={() => setEditing(true)} />}</div>
+        <div class="row">
+          {last && <Acts job={job} onEdit={() => setEditing(true)} onCopy={() => setCopied(job)} />}
+        </div>
       </div>
       <p class="id">
         {job.id} <CopyButton text={job.id} label="Copy id" />
@@ -78,6 +82,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
             : error.message}
         </p>
       )}
+      {copied && <AddJob queue={queue} name={copied.name} like={copied} onEnd={() => setCopied(null)} />}
       {isEditing && <Editor job={job} onEnd={() => setEditing(false)} />}
       <div class="columns">
         <div>
@@ -131,12 +136,12 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
 /** Whether it waits for the end of another job, so it has no time. */
 const isParked = ({ state, dueAt }: JobDetail) => state === 'delayed' && dueAt === null;
 
-function Acts({ job, onEdit }: { job: JobDetail; onEdit: () => void }) {
+function Acts({ job, onEdit, onCopy }: { job: JobDetail; onEdit: () => void; onCopy: () => void }) {
   const { queue, id, state, rights } = job;
   const at = jobPath(queue, id);
   const isOpen = state === 'waiting' || state === 'delayed' || state === 'active';
-  const canEdit =
-    rights.includes('job.edit') && rights.includes('read-data') && job.data !== null && !job.data.isCut;
+  const hasData = rights.includes('read-data') && job.data !== null && !job.data.isCut;
+  const canEdit = rights.includes('job.edit') && hasData;
   return (
     <>
       {state === 'dead' && rights.includes('job.retry') && (
@@ -151,6 +156,21 @@ function Acts({ job, onEdit }: { job: JobDetail; onEdit: () => void }) {
       {canEdit && (state === 'dead' || state === 'waiting' || state === 'delayed') && (
         <button type="button" data-edit onClick={onEdit}>
           {state === 'dead' ? 'Edit and retry' : 'Edit'}
+        </button>
+      )}
+      {hasData && rights.includes('job.add') && (
+        <button type="button" onClick={onCopy}>
+          Duplicate
+        </button>
+      )}
+      {(state === 'waiting' || state === 'delayed') && rights.includes('job.edit') && !isParked(job) && (
+        <button type="button" onClick={() => void reschedule(job)}>
+          Reschedule
+        </button>
+      )}
+      {isOpen && state !== 'active' && rights.includes('job.edit') && (
+        <button type="button" onClick={() => void prioritize(job)}>
+          Priority
         </button>
       )}
       {(state === 'completed' || state === 'cancelled') && rights.includes('job.retry') && (
@@ -196,6 +216,30 @@ async function cancel({ queue, id, state }: JobDetail): Promise<void> {
   await attempt(state === 'active' ? 'Its signal aborts soon.' : 'It is cancelled.', () =>
     post(`${jobPath(queue, id)}/cancel`, reason === '' ? {} : { reason }),
   );
+}
+
+async function reschedule({ queue, id }: JobDetail): Promise<void> {
+  const delay = await ask({
+    title: 'Run this job later?',
+    text: 'It runs after this time from now, such as 10m, 2h or 1d.',
+    button: 'Set the time',
+    field: { label: 'Time from now', value: '1h' },
+  });
+  if (delay !== null)
+    await attempt('It has the new time.', () => post(`${jobPath(queue, id)}/move`, { delay }));
+}
+
+async function prioritize({ queue, id, priority }: JobDetail): Promise<void> {
+  const text = await ask({
+    title: 'Which priority?',
+    text: '1 is first, 0 is none. A waiting job goes to the end of its new priority.',
+    button: 'Set the priority',
+    field: { label: 'Priority', value: String(priority) },
+  });
+  if (text !== null)
+    await attempt('It has the new priority.', () =>
+      post(`${jobPath(queue, id)}/move`, { priority: Number(text) }),
+    );
 }
 
 async function runAgain({ queue, id, state }: JobDetail): Promise<void> {

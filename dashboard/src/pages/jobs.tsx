@@ -2,7 +2,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { DEAD_REASONS } from '../../../lib/job/outcome.js';
 import { filterInWords } from '../../../lib/subpaths/dashboard/filter-text.js';
 import type { BulkView, JobListView, JobRow } from '../../../lib/subpaths/dashboard/views.js';
-import { AddJob } from '../add-job.js';
+import { AddJob, JobNames } from '../add-job.js';
 import { pauseAfter, post, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
@@ -237,7 +237,8 @@ function Filters({ queue, state, canReadData }: { queue: string; state: string; 
       </label>
       <label>
         <span>Name</span>
-        <input {...bind('name')} />
+        <input {...bind('name')} list="job-names" />
+        <JobNames queue={queue} />
       </label>
       {canReadData && (
         <label>

@@ -19,6 +19,7 @@ import type { AddResult, Queue } from '../../producer/queue.js';
 import { changeExact, parseExact } from './exact-json.js';
 import { HttpFault } from './http.js';
 import { findJobs, readChoice, timeOf } from './job-search.js';
+import type { ApiParts } from './call.js';
 import type { Redactor } from './redaction.js';
 import type { DashboardAction } from './rights.js';
 import { dataTextOf, type BulkView } from './views.js';
@@ -95,16 +96,26 @@ const readNew = shape({
   ),
   delay: field('delay', duration()),
   priority: field('priority', integer(0, RULES.priorityMax)),
+  attempts: field('attempts', integer(1, Number.MAX_SAFE_INTEGER)),
   group: field('group', rule(checkGroup)),
+  /** A job whose hidden values the data contains. */
+  like: field(
+    'like',
+    rule((id: unknown) => checkJobId(id as string)),
+  ),
 });
 
 /** Adds a job that a person entered. @throws {InvalidOptionError | QueueFullError} and what `Queue.add` throws */
 export async function addJob(
   queue: Queue,
-  { maxWaiting }: ResolvedQueueOptions,
+  { optionsOf, engine, redactor }: Pick<ApiParts, 'optionsOf' | 'engine' | 'redactor'>,
   body: Readonly<Record<string, unknown>>,
 ): Promise<AddResult> {
-  const { name, json = 'null', ...options } = readNew(body, 'job', refuse)!;
+  const { name, json: entered = 'null', like, ...options } = readNew(body, 'job', refuse)!;
+  const { maxWaiting } = optionsOf(queue.name);
+  const stored = like === undefined ? null : await engine.admin.get(queue.name, like);
+  if (like !== undefined && !stored) throw new JobNotFoundError(queue.name, like);
+  const json = stored ? redactor.restore(entered, dataTextOf(stored.body)) : entered;
   const added = await queue.add(checkJobName(name), JSON.parse(json), options);
   // A full queue that drops new jobs.
   if (added.dropped) throw new QueueFullError(queue.name, maxWaiting!.limit, maxWaiting!.limit);
@@ -173,4 +184,14 @@ export async function replaceData(
     answer.kind,
     'only the data of waiting, delayed and dead jobs can be edited',
   );
+}
+
+const readPlace = shape({
+  delay: field('delay', duration()),
+  priority: field('priority', integer(0, RULES.priorityMax)),
+});
+
+/** Changes when a job starts: its time, or its priority. @throws what `Queue.update` throws */
+export async function moveJob(queue: Queue, id: string, body: Readonly<Record<string, unknown>>) {
+  return queue.update(id, readPlace(body, 'job', refuse)!);
 }

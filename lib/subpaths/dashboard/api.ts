@@ -15,7 +15,7 @@ import { dueTimeOf, startTimes } from '../../producer/job-snapshot.js';
 import type { LimitInfo } from '../../producer/limit-info.js';
 import { listFirstGroups } from '../../producer/queue-limits.js';
 import { listActions } from './action-log.js';
-import { addJob, replaceData } from './acts.js';
+import { addJob, moveJob, replaceData } from './acts.js';
 import { actOnPage, allowSearch, listBulkActs, resumeBulkAct, startBulkAct, stopBulkAct } from './bulk.js';
 import {
   onJob,
@@ -266,7 +266,8 @@ const add: Route = async (call, parts) => {
   const target = typeof call.body['id'] === 'string' ? call.body['id'] : '';
   const needs = [['job.add', { queue: name }]] as const;
   return call.perform({ needs, action: 'job.add', queue: name, target }, async () => {
-    const { id, duplicate } = await addJob(queue, parts.optionsOf(name), call.body);
+    if (call.body['like'] !== undefined) await call.require('read-data', { queue: name });
+    const { id, duplicate } = await addJob(queue, parts, call.body);
     return { id, duplicate };
   });
 };
@@ -494,6 +495,11 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
     }),
   ],
   ['POST', 'queues/:queue/jobs/:id/retry', onJob('job.retry', (queue, id) => queue.retry(id))],
+  [
+    'POST',
+    'queues/:queue/jobs/:id/move',
+    onJob('job.edit', (queue, id, { body }) => moveJob(queue, id, body)),
+  ],
   [
     'POST',
     'queues/:queue/jobs/:id/data',

@@ -1,0 +1,85 @@
+import { expect, it } from 'vitest';
+import { useBrowser } from '../support/browser.js';
+import { bootDashboard } from '../support/dashboard.js';
+import { PATIENT } from '../support/queue-app.js';
+import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
+
+const redis = useRedis();
+const open = useBrowser();
+
+it('a job is added like another one, with its hidden values, which are not shown', async () => {
+  const dashboard = await bootDashboard(redis, { queue: { groups: { concurrency: 1 } } });
+  const { queue } = dashboard;
+  const data = { to: 'ada', apiToken: 's3cret' };
+  await queue.add('mail', data, { id: 'a', priority: 4, attempts: 7, group: 'tenant-1' });
+  const { page, faults } = await open(`${dashboard.url}queues/work/jobs/a`);
+  await page.getByRole('button', { name: 'Duplicate' }).click();
+  const text = page.getByLabel('Data of the new job');
+  expect(await text.inputValue()).not.toContain('s3cret');
+  await text.fill((await text.inputValue()).replace('ada', 'eve'));
+  await page.getByLabel('Own id').fill('b');
+  await page.getByRole('button', { name: 'Add it' }).click();
+  await page.getByText('"eve"').waitFor();
+  expect(await queue.get('b')).toMatchObject({
+    name: 'mail',
+    data: { to: 'eve', apiToken: 's3cret' },
+    priority: 4,
+    attempts: 7,
+    group: 'tenant-1',
+  });
+  expect(faults).toEqual([]);
+});
+
+it('a copy of a job needs the right to see data, and keeps hidden values in hidden fields', async () => {
+  const { api, queue } = await bootDashboard(redis, {
+    dashboard: { authorize: (_, action) => action !== 'read-data' },
+  });
+  await queue.add('mail', { apiToken: 's3cret' }, { id: 'a' });
+  const add = (body: object) => api('POST', 'queues/work/jobs', { name: 'mail', ...body });
+  expect((await add({ data: '{}', like: 'a' })).status).toBe(403);
+  const open = await bootDashboard(redis, { root: { prefix: redis.prefix } });
+  const { body } = await open.api('GET', 'queues/work/jobs/a');
+  const mark = (JSON.parse(body.data.json) as { apiToken: string }).apiToken;
+  const like = (data: object, id = 'a') =>
+    open.api('POST', 'queues/work/jobs', { name: 'mail', data: JSON.stringify(data), like: id });
+  expect((await like({ shown: mark })).status).toBe(400);
+  expect((await like({}, 'gone')).status).toBe(404);
+  expect((await like({}, '')).status).toBe(400);
+  expect((await queue.counts()).waiting).toBe(1);
+});
+
+it('a waiting job gets another time and another priority', async () => {
+  const dashboard = await bootDashboard(redis);
+  const { queue, api } = dashboard;
+  await queue.add('mail', null, { id: 'a' });
+  const { page, faults } = await open(`${dashboard.url}queues/work/jobs/a`);
+  await page.getByRole('button', { name: 'Priority' }).click();
+  await page.getByRole('dialog').getByRole('textbox').fill('7');
+  await page.getByRole('button', { name: 'Set the priority' }).click();
+  await until(async () => (await queue.get('a'))?.priority === 7, PATIENT);
+  await page.getByRole('button', { name: 'Reschedule' }).click();
+  await page.getByRole('dialog').getByRole('textbox').fill('2h');
+  await page.getByRole('button', { name: 'Set the time' }).click();
+  await until(async () => (await queue.get('a'))?.state === 'delayed', PATIENT);
+  for (const wrong of [{}, { priority: -1 }, { priority: '3' }, { delay: 'soon' }, { data: 1 }])
+    expect([wrong, (await api('POST', 'queues/work/jobs/a/move', wrong)).status]).toEqual([wrong, 400]);
+  expect((await api('POST', 'queues/work/jobs/gone/move', { delay: 0 })).status).toBe(404);
+  expect(faults).toEqual([]);
+});
+
+it('names of jobs are offered where a name is typed', async () => {
+  const dashboard = await bootDashboard(redis, { handlers: { mail: () => null, digest: () => null } });
+  const { queue } = dashboard;
+  await queue.addBulk(['mail', 'digest'].map((name) => ({ name, data: null })));
+  await until(async () => (await queue.stats()).total.processed === 2, PATIENT);
+  const { page, faults } = await open(`${dashboard.url}queues/work/jobs`);
+  await page.locator('#job-names option').nth(1).waitFor({ state: 'attached' });
+  const names = await page
+    .getByRole('combobox', { name: 'Name' })
+    .evaluate((input) =>
+      Array.from((input as HTMLInputElement).list!.options, ({ value }) => value).toSorted(),
+    );
+  expect(names).toEqual(['digest', 'mail']);
+  expect(faults).toEqual([]);
+});
