@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { parseExact, printExact } from '../../lib/subpaths/dashboard/exact-json.js';
 import type { JobDetail, QueueDetail } from '../../lib/subpaths/dashboard/views.js';
 import { post, usePoll } from './api.js';
@@ -15,15 +15,25 @@ interface AddJobProps {
 }
 
 /** A form for a new job. */
-export function AddJob({ queue, name: known, like, onEnd }: AddJobProps) {
+export function AddJob({ queue, name: first, like, onEnd }: AddJobProps) {
   const tree = like?.data && parseExact(like.data.json);
-  const [name, setName] = useState(known);
+  const [name, setName] = useState(first);
   const [data, setData] = useState(tree ? printExact(tree, '  ') : '{}');
   const [id, setId] = useState('');
   const [delay, setDelay] = useState('');
   const [priority, setPriority] = useState(String(like?.priority || ''));
   const [attempts, setAttempts] = useState(String(like?.options['attempts'] ?? ''));
   const [group, setGroup] = useState(like?.group ?? '');
+  const { data: known } = usePoll<QueueDetail>(queuePath(queue), 0);
+  const isChecked = known !== undefined && Object.hasOwn(known.definitions, name);
+  const example = known?.definitions[name] ?? '{}';
+  const [shown, setShown] = useState(data);
+  // Text that a person has typed stays.
+  useEffect(() => {
+    if (like || data !== shown) return;
+    setData(example);
+    setShown(example);
+  }, [example]);
   const isGood = parseExact(data) !== null;
   const add = async (event: Event) => {
     event.preventDefault();
@@ -54,12 +64,16 @@ export function AddJob({ queue, name: known, like, onEnd }: AddJobProps) {
             <span>Name of the job</span>
             <input
               value={name}
-              list="job-names"
+              list="new-job-names"
               required
               onInput={(event) => setName(event.currentTarget.value)}
               autoFocus
             />
-            <JobNames queue={queue} />
+            <datalist id="new-job-names">
+              {namesOf(known).map((one) => (
+                <option key={one} value={one} />
+              ))}
+            </datalist>
           </label>
           <label>
             <span>Delay, such as 10m</span>
@@ -93,7 +107,9 @@ export function AddJob({ queue, name: known, like, onEnd }: AddJobProps) {
           </label>
         </div>
         <label class="field">
-          <span>Data of the new job as JSON; no schema checks it</span>
+          <span>
+            Data of the new job as JSON; {isChecked ? 'its schema checks it' : 'no schema checks it'}
+          </span>
           <textarea
             class="code"
             spellcheck={false}
@@ -114,7 +130,16 @@ export function JobNames({ queue }: { queue: string }) {
   const { data } = usePoll<QueueDetail>(queuePath(queue), 0);
   return (
     <datalist id="job-names">
-      {Object.keys(data?.byName ?? {}).map((name) => name !== '' && <option key={name} value={name} />)}
+      {namesOf(data).map((name) => (
+        <option key={name} value={name} />
+      ))}
     </datalist>
+  );
+}
+
+function namesOf(queue: QueueDetail | undefined): string[] {
+  if (!queue) return [];
+  return [...new Set([...Object.keys(queue.definitions), ...Object.keys(queue.byName)])].filter(
+    (name) => name !== '',
   );
 }

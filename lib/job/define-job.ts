@@ -171,8 +171,7 @@ export function checkDefinition(given: AnyDefinition, path: string): AnyDefiniti
  */
 export function lacksField({ schema }: AnyDefinition, path: readonly string[]): boolean {
   try {
-    const standard = schema?.['~standard'] as Partial<StandardJSONSchemaV1['~standard']> | undefined;
-    let node: unknown = standard?.jsonSchema?.input({ target: 'draft-2020-12' });
+    let node = jsonSchemaOf(schema);
     for (const name of path) {
       const { type, properties, additionalProperties } = node as Record<string, unknown>;
       if (type !== 'object' || !isObject(properties) || additionalProperties) return false;
@@ -183,6 +182,45 @@ export function lacksField({ schema }: AnyDefinition, path: readonly string[]): 
     // Such a schema has no JSON Schema, for example because it transforms its data.
   }
   return false;
+}
+
+/** The fields of the data with their defaults, or with empty values, as JSON. Null if the schema does not describe its data. */
+export function exampleOf({ schema }: AnyDefinition): string | null {
+  try {
+    return JSON.stringify(exampleFrom(jsonSchemaOf(schema)), null, 2) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function exampleFrom(node: unknown): unknown {
+  if (!isObject(node)) return undefined;
+  const { type, properties, default: given, const: only, enum: values } = node;
+  const first = given ?? only ?? (values as readonly unknown[] | undefined)?.[0];
+  if (first !== undefined) return first;
+  switch (type) {
+    case 'object':
+      return Object.fromEntries(
+        Object.entries(properties ?? {}).map(([name, one]) => [name, exampleFrom(one) ?? null]),
+      );
+    case 'array':
+      return [];
+    case 'string':
+      return '';
+    case 'number':
+    case 'integer':
+      return 0;
+    case 'boolean':
+      return false;
+    default:
+      return undefined;
+  }
+}
+
+/** @throws if the schema cannot be described, for example because it transforms its data. */
+function jsonSchemaOf(schema: AnyDefinition['schema']): unknown {
+  const standard = schema?.['~standard'] as Partial<StandardJSONSchemaV1['~standard']> | undefined;
+  return standard?.jsonSchema?.input({ target: 'draft-2020-12' });
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

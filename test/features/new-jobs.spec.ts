@@ -1,4 +1,7 @@
 import { expect, it } from 'vitest';
+import { z } from 'zod';
+import { defineJob } from '#lib/job/define-job.js';
+import { QueueDashboardModule } from '#lib/subpaths/dashboard.js';
 import { useBrowser } from '../support/browser.js';
 import { bootDashboard } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
@@ -82,4 +85,36 @@ it('names of jobs are offered where a name is typed', async () => {
     );
   expect(names).toEqual(['digest', 'mail']);
   expect(faults).toEqual([]);
+});
+
+it('the schema of a definition checks data that is added or edited, and its name is offered', async () => {
+  const mail = defineJob('work', 'mail', z.object({ to: z.email(), copies: z.int().default(1) }));
+  const dashboard = await bootDashboard(redis, { dashboard: { access: 'public', definitions: [mail] } });
+  const { queue, api } = dashboard;
+  const { page, faults } = await open(`${dashboard.url}queues/work/jobs`);
+  await page.getByRole('button', { name: 'Add a job' }).click();
+  await page.locator('#new-job-names option[value=mail]').waitFor({ state: 'attached' });
+  await page.getByLabel('Name of the job').fill('mail');
+  const text = page.getByLabel('its schema checks it');
+  await until(async () => (await text.inputValue()) === '{\n  "to": "",\n  "copies": 1\n}', PATIENT);
+  await text.fill('{"to": "nobody"}');
+  await page.getByRole('button', { name: 'Add it' }).click();
+  await page.getByText(/to: invalid email/i).waitFor();
+  await page.getByLabel('its schema checks it').fill('{"to": "ada@example.org"}');
+  await page.getByRole('button', { name: 'Add it' }).click();
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
+  await page.locator('textarea').fill('{"to": 7}');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText(/to: invalid input/i).waitFor();
+  const { jobs } = await queue.jobs({ state: 'waiting' });
+  expect(jobs.map(({ data }) => data)).toEqual([{ to: 'ada@example.org' }]);
+  expect((await api('POST', 'queues/work/jobs', { name: 'other', data: '7' })).status).toBe(200);
+  expect(faults.filter((fault) => !fault.includes('400'))).toEqual([]);
+});
+
+it('definitions are refused with a message if they are wrong', () => {
+  for (const definitions of [{}, ['mail'], [{ queue: 'a b', name: 'x' }]])
+    expect(() => QueueDashboardModule.forRoot({ access: 'public', definitions } as never)).toThrow(
+      /definitions|queue name/,
+    );
 });

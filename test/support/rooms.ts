@@ -63,6 +63,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'subpaths/prometheus/queue-metrics.ts',
       'dispatcher/dispatch-loop.ts',
       'worker/registrar.ts',
+      'schedule/words.ts',
       'subpaths/dashboard/filter-text.ts',
       'subpaths/dashboard/server.ts',
       'subpaths/dashboard/page.ts',

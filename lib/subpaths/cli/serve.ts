@@ -115,6 +115,7 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
     warnings: () => warnings,
     redactor: new Redactor(options.redact),
     links: { of: () => [] },
+    definitions: options.definitions,
     maxOldestMs: options.maxOldestMs,
   };
   const server = new DashboardServer(options, parts, new DashboardPage(options), () => '');

@@ -7,12 +7,13 @@ import {
   QueueFullError,
   WrongStateError,
 } from '../../errors.js';
+import { checkGiven, type AnyDefinition } from '../../job/define-job.js';
 import { checkJobId, checkJobName } from '../../job/job-id.js';
+import { decodeBody } from '../../job/job-record.js';
 import { RULES } from '../../job/rules.js';
 import { quoted } from '../../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
 import { checkGroup } from '../../options/limit-options.js';
-import type { ResolvedQueueOptions } from '../../options/module-options.js';
 import { actOf, checkCancelReason, type Act } from '../../producer/bulk-acts.js';
 import { keptOut } from '../../producer/dead-jobs.js';
 import type { AddResult, Queue } from '../../producer/queue.js';
@@ -105,10 +106,14 @@ const readNew = shape({
   ),
 });
 
+function definitionOf(definitions: readonly AnyDefinition[], queue: string, name: string | undefined) {
+  return definitions.find((one) => one.queue === queue && one.name === name);
+}
+
 /** Adds a job that a person entered. @throws {InvalidOptionError | QueueFullError} and what `Queue.add` throws */
 export async function addJob(
   queue: Queue,
-  { optionsOf, engine, redactor }: Pick<ApiParts, 'optionsOf' | 'engine' | 'redactor'>,
+  { optionsOf, engine, redactor, definitions }: ApiParts,
   body: Readonly<Record<string, unknown>>,
 ): Promise<AddResult> {
   const { name, json: entered = 'null', like, ...options } = readNew(body, 'job', refuse)!;
@@ -116,7 +121,9 @@ export async function addJob(
   const stored = like === undefined ? null : await engine.admin.get(queue.name, like);
   if (like !== undefined && !stored) throw new JobNotFoundError(queue.name, like);
   const json = stored ? redactor.restore(entered, dataTextOf(stored.body)) : entered;
-  const added = await queue.add(checkJobName(name), JSON.parse(json), options);
+  const jobName = checkJobName(name);
+  const definition = definitionOf(definitions, queue.name, jobName);
+  const added = await queue.add(definition ?? jobName, JSON.parse(json), options);
   // A full queue that drops new jobs.
   if (added.dropped) throw new QueueFullError(queue.name, maxWaiting!.limit, maxWaiting!.limit);
   return added;
@@ -148,13 +155,12 @@ function isExact(text: string): boolean {
  * @throws {JobNotFoundError | WrongStateError | DuplicateJobError | PayloadTooLargeError | InvalidOptionError}
  */
 export async function replaceData(
-  engine: QueueEngine,
-  options: ResolvedQueueOptions,
+  { engine, redactor, optionsOf, definitions }: ApiParts,
+  name: string,
   id: string,
   { json, version }: { readonly json: unknown; readonly version: unknown },
-  redactor: Redactor,
 ): Promise<void> {
-  const { name, maxPayloadBytes } = options;
+  const { maxPayloadBytes } = optionsOf(name);
   const job = await engine.admin.get(name, checkJobId(id));
   if (!job) throw new JobNotFoundError(name, id);
   if (typeof json !== 'string') throw new InvalidOptionError('data', 'JSON, as a string', json);
@@ -169,6 +175,8 @@ export async function replaceData(
   const data = redactor.restore(json, stored);
   const bytes = Buffer.byteLength(data);
   if (bytes > maxPayloadBytes) throw new PayloadTooLargeError(bytes, maxPayloadBytes);
+  const definition = definitionOf(definitions, name, decodeBody(job.body)?.name);
+  if (definition) await checkGiven(definition, JSON.parse(data), data);
   if (job.state === 'dead') {
     const { retried, refused } = await engine.upkeep.retryDead(name, { ids: [id], data });
     if (retried.length > 0) return;

@@ -8,6 +8,7 @@ import { readEach, type LimitsOfQueue, type WorkerInfo } from '../../inspect/que
 import { LOST_AFTER_MS, silentWorkers, waitReasons } from '../../inspect/serving.js';
 import { stoppedGroups } from '../../inspect/stopped.js';
 import { fingerprintOf } from '../../job/fingerprint.js';
+import { exampleOf } from '../../job/define-job.js';
 import { checkJobId } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
 import { boolean, refuse } from '../../options/check.js';
@@ -153,6 +154,11 @@ const queueDetail: Route = async (call, parts): Promise<QueueDetail> => {
     limits: [...limits.filter(isSet), ...(named ? [named] : groups)],
     hasMoreGroups: hasMore,
     releasable: await releasableOf(call, parts, queue.name, limits),
+    definitions: Object.fromEntries(
+      parts.definitions
+        .filter((one) => one.queue === queue.name && one.schema !== undefined)
+        .map((one) => [one.name, exampleOf(one)]),
+    ),
   };
 };
 
@@ -506,7 +512,7 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
     onJob('job.edit', async (queue, id, call, parts) => {
       await call.require('read-data', { queue: queue.name, jobId: id });
       const { data: json, version } = call.body;
-      await replaceData(parts.engine, parts.optionsOf(queue.name), id, { json, version }, parts.redactor);
+      await replaceData(parts, queue.name, id, { json, version });
     }),
   ],
   ['GET', 'schedules', schedules],

@@ -2,6 +2,7 @@ import type { QueueEngine } from '../../contract/engine.js';
 import type { QueueEvents } from '../../events/queue-events.js';
 import type { QueueInspector } from '../../inspect/queue-inspector.js';
 import { checkJobId, checkQueueName } from '../../job/job-id.js';
+import type { AnyDefinition } from '../../job/define-job.js';
 import type { Queue } from '../../producer/queue.js';
 import { noQueue } from './http.js';
 import type { JobLinks } from './job-links.js';
@@ -23,6 +24,7 @@ export interface ApiParts {
   readonly warnings: () => readonly { readonly code: string; readonly message: string }[];
   readonly redactor: Redactor;
   readonly links: Pick<JobLinks, 'of'>;
+  readonly definitions: readonly AnyDefinition[];
   readonly maxOldestMs: number;
   readonly slow: SlowReader;
 }

@@ -93,6 +93,7 @@ export class QueueDashboardModule implements NestModule, OnModuleDestroy {
               warnings: () => runtime.warnings,
               redactor: new Redactor(checked.redact),
               links: new JobLinks(checked.jobLinks),
+              definitions: checked.definitions,
               maxOldestMs: checked.maxOldestMs,
             };
             return new DashboardServer(checked, parts, page, () => application.getGlobalPrefix());

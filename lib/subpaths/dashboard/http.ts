@@ -64,6 +64,7 @@ const STATUS_OF: Readonly<Record<string, number>> = {
   GODWIT_INVALID_JOB_NAME: 400,
   GODWIT_INVALID_QUEUE_NAME: 400,
   GODWIT_INVALID_PAYLOAD: 400,
+  GODWIT_SCHEMA_VIOLATION: 400,
 };
 
 /** The HTTP response to an error. Undefined for an unexpected error, whose details must not leave the server. */

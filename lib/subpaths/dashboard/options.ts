@@ -1,5 +1,11 @@
 import type { CanActivate, Type } from '@nestjs/common';
 import { InvalidOptionError } from '../../errors.js';
+import {
+  checkDefinition,
+  isDefinition,
+  type AnyDefinition,
+  type JobDefinition,
+} from '../../job/define-job.js';
 import { parseDuration, type Duration } from '../../job/duration.js';
 import { boolean, duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
 import type { QueueAction } from '../../contract/actions.js';
@@ -41,6 +47,13 @@ export interface QueueDashboardOptions {
    * @default none
    */
   readonly jobLinks?: Readonly<Record<string, JobLink>>;
+  /**
+   * Definitions of jobs, made with `defineJob`: the schema of a job checks data that is added or edited on the dashboard, and its name is
+   * offered.
+   *
+   * @default none: data is not checked
+   */
+  readonly definitions?: readonly JobDefinition<any, any, any, any>[];
   /** A queue whose oldest job has waited longer needs attention. @default '5m' */
   readonly maxOldest?: Duration;
   /** How many people may follow the live events at once, in one process, 1 to 10,000. @default 100 */
@@ -68,6 +81,7 @@ export interface CheckedDashboardOptions extends Required<
   >
 > {
   readonly jobLinks: readonly (readonly [label: string, link: JobLink])[];
+  readonly definitions: readonly AnyDefinition[];
   readonly maxOldestMs: number;
   readonly onAction: ((action: QueueAction) => void) | undefined;
 }
@@ -93,6 +107,7 @@ const readOptions = shape({
   title: field('title', rule(textUpTo(60))),
   environment: field('environment', rule(textUpTo(30))),
   jobLinks: field('jobLinks', rule(checkJobLinks)),
+  definitions: field('definitions', rule(checkDefinitions)),
   maxOldest: field('maxOldestMs', duration()),
   maxStreams: field('maxStreams', integer(1, 10_000)),
   onAction: field('onAction', rule(checkedBy('a function', isFunction))),
@@ -119,6 +134,7 @@ export function checkDashboardOptions(options: unknown): CheckedDashboardOptions
     title: read.title ?? 'Queues',
     environment: read.environment ?? '',
     jobLinks: read.jobLinks ?? [],
+    definitions: read.definitions ?? [],
     maxOldestMs: read.maxOldestMs ?? parseDuration('5m', 'maxOldest'),
     maxStreams: read.maxStreams ?? 100,
     onAction: read.onAction as CheckedDashboardOptions['onAction'],
@@ -130,6 +146,12 @@ function checkedBy(phrase: string, isGood: (value: unknown) => boolean) {
     if (isGood(value)) return value;
     throw new InvalidOptionError(path, phrase, value);
   };
+}
+
+function checkDefinitions(value: unknown, path: string): AnyDefinition[] {
+  if (!Array.isArray(value) || !value.every(isDefinition))
+    throw new InvalidOptionError(path, 'a list of results of defineJob', value);
+  return value.map((one, at) => checkDefinition(one, `${path}[${at}]`));
 }
 
 function isFunction(value: unknown): boolean {

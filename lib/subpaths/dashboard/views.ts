@@ -74,6 +74,8 @@ export interface QueueDetail extends QueueView {
   readonly hasMoreGroups: boolean;
   /** Names of the shared limits that stop jobs now, if this person may release them: that affects all queues that use them. */
   readonly releasable: readonly string[];
+  /** By name, for jobs whose data is checked when it is added or edited: an example of the data, as JSON. */
+  readonly definitions: Readonly<Record<string, string | null>>;
 }
 
 export interface Attention {
