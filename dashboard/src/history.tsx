@@ -13,8 +13,9 @@ function hoursOf(): string {
   return HOURS.includes(given) ? given : '1';
 }
 
-export function useSeries(path: string): Polled<SeriesView> {
-  const polled = usePoll<SeriesView>(href(path, { hours: hoursOf() }), 10_000);
+/** @param name only jobs with this name; null for all. */
+export function useSeries(path: string | null, name: string | null = null): Polled<SeriesView> {
+  const polled = usePoll<SeriesView>(path && href(path, { hours: hoursOf(), name }), 10_000);
   // The old chart stays until the data of another time is loaded, so that the buttons do not move.
   return { ...polled, data: polled.last && withoutPart(polled.last) };
 }
@@ -79,11 +80,17 @@ function Choice({ label, name, choices, chosen, unit }: ChoiceProps) {
 
 const Hours = () => <Choice label="Time" name="hours" choices={HOURS} chosen={hoursOf()} unit="h" />;
 
-export function JobsChart({ series }: { series: SeriesView }) {
+interface ChartProps {
+  series: SeriesView;
+  /** The jobs of the chart, if not all. */
+  name?: string | null;
+}
+
+export function JobsChart({ series, name }: ChartProps) {
   const minutes = series.stepMs / 60_000;
   const perMinute = (values: readonly number[]) => values.map((value) => value / minutes);
   return (
-    <Card title="Jobs per minute" id="rate" side={<Hours />}>
+    <Card title={`Jobs${name ? ` ${name}` : ''} per minute`} id="rate" side={<Hours />}>
       <Chart
         times={series.times}
         label="Completed jobs and failed attempts per minute"
@@ -98,14 +105,14 @@ export function JobsChart({ series }: { series: SeriesView }) {
 
 const SHARES = ['50', '95', '99'] as const;
 
-export function TimesChart({ series }: { series: SeriesView }) {
+export function TimesChart({ series, name }: ChartProps) {
   const { run, wait } = series;
   if (!run || !wait) return null;
   const given = query.value.get('share') ?? '';
   const share = SHARES.find((one) => one === given) ?? '95';
   return (
     <Card
-      title={`How long ${share} % take at most (≈)`}
+      title={`How long ${share} % ${name ? `of ${name} ` : ''}take at most (≈)`}
       id="times"
       side={<Choice label="Share" name="share" choices={SHARES} chosen={share} unit="%" />}
     >

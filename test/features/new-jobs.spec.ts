@@ -118,3 +118,28 @@ it('definitions are refused with a message if they are wrong', () => {
       /definitions|queue name/,
     );
 });
+
+it('the charts of a queue show one name of its jobs', async () => {
+  const root = { history: true } as const;
+  const handlers = { mail: () => null, digest: () => null };
+  const before = await bootDashboard(redis, { root, handlers });
+  await before.queue.addBulk(['mail', 'mail', 'digest'].map((name) => ({ name, data: null })));
+  await until(async () => (await before.queue.stats()).total.processed === 3, PATIENT);
+  // A process writes its counters when it stops.
+  await before.app.close();
+  const dashboard = await bootDashboard(redis);
+  const { page, faults } = await open(`${dashboard.url}queues/work`);
+  await page.getByRole('heading', { name: 'Jobs per minute' }).waitFor();
+  const read = page.waitForResponse((response) => response.url().includes('series?hours=1&name=digest'));
+  await page
+    .getByRole('row', { name: /^digest / })
+    .getByRole('link', { name: 'charts' })
+    .click();
+  const { completed } = (await (await read).json()) as { completed: number[] };
+  expect(completed.reduce((sum, one) => sum + one)).toBe(1);
+  await page.getByRole('heading', { name: 'Jobs digest per minute' }).waitFor();
+  await page.getByRole('heading', { name: 'How long 95 % of digest take at most' }).waitFor();
+  await page.getByRole('link', { name: 'All jobs' }).click();
+  await page.getByRole('heading', { name: 'Jobs per minute' }).waitFor();
+  expect(faults).toEqual([]);
+});

@@ -17,6 +17,9 @@ export function QueuePage({ queue }: { queue: string }) {
   const group = query.value.get('group') ?? '';
   const { data, error } = usePoll<QueueDetail>(href(at, { group }), 3_000);
   const { data: series } = useSeries(`${at}/series`);
+  const charted = query.value.get('name');
+  const { data: ofName } = useSeries(charted === null ? null : `${at}/series`, charted);
+  const shown = charted === null ? series : ofName;
   if (!data) return <Waiting error={error} />;
   const { counts, rights, byName, days, today } = data;
   const names = Object.entries(byName).toSorted(
@@ -75,10 +78,18 @@ export function QueuePage({ queue }: { queue: string }) {
         </p>
       )}
       <BulkActs queue={queue} />
-      {series?.isCounted && (
+      {charted !== null && (
+        <p class="row">
+          The charts show jobs with the name {charted}.{' '}
+          <a class="button small" href={href(at, { group, hours: query.value.get('hours') })}>
+            All jobs
+          </a>
+        </p>
+      )}
+      {series?.isCounted && shown && (
         <>
-          <JobsChart series={series} />
-          <TimesChart series={series} />
+          <JobsChart series={shown} name={charted} />
+          <TimesChart series={shown} name={charted} />
         </>
       )}
       <Limits queue={data} group={group} />
@@ -110,7 +121,10 @@ export function QueuePage({ queue }: { queue: string }) {
                   {name !== '' && (
                     <>
                       <a href={href(`${at}/jobs`, { state: 'waiting', name })}>waiting</a>{' '}
-                      <a href={href(`${at}/jobs`, { state: 'dead', name })}>dead</a>
+                      <a href={href(`${at}/jobs`, { state: 'dead', name })}>dead</a>{' '}
+                      {series?.isCounted && (
+                        <a href={href(at, { group, hours: query.value.get('hours'), name })}>charts</a>
+                      )}
                     </>
                   )}
                 </td>
