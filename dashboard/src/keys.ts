@@ -9,6 +9,7 @@ export const isHelpOpen = signal(false);
 export const PAGES = [
   ['', 'Overview', 'o'],
   ['queues', 'Queues', 'q'],
+  ['find', 'Find', 'f'],
   ['dead', 'Dead', 'd'],
   ['schedules', 'Schedules', 's'],
   ['workers', 'Workers', 'w'],
@@ -19,6 +20,7 @@ export const PAGES = [
 
 export const SHORTCUTS: readonly (readonly [keys: string, what: string])[] = [
   ...PAGES.map(([, title, key]) => [`g ${key}`, title] as const),
+  ['Ctrl-K', 'Find a queue or a job'],
   ['/', 'Search'],
   ['j, k', 'Next row, row before'],
   ['Enter', 'Open the row'],
@@ -52,6 +54,10 @@ document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape' && isTyping && !target.closest('dialog')) target.blur();
   if (event.key === 'Escape') isHelpOpen.value = false;
   if (shortcuts.value.value === 'off') return;
+  if ((event.ctrlKey || event.metaKey) && event.key === 'k' && !document.querySelector('dialog[open]')) {
+    event.preventDefault();
+    return go('find');
+  }
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]'))
     return;
   const place = PAGES.find(([, , key]) => key === event.key);

@@ -13,6 +13,7 @@ import { moment, withoutTurns } from './format.js';
 import { isHelpOpen, PAGES, SHORTCUTS } from './keys.js';
 import { ActionsPage } from './pages/actions.js';
 import { DeadPage } from './pages/dead.js';
+import { FindPage } from './pages/find.js';
 import { JobPage } from './pages/job.js';
 import { JobsPage } from './pages/jobs.js';
 import { LivePage } from './pages/live.js';
@@ -41,6 +42,7 @@ import { Empty, useCurrentInView } from './widgets.js';
 const VIEWS: Readonly<Record<(typeof PAGES)[number][0], ComponentType>> = {
   '': Overview,
   queues: Queues,
+  find: FindPage,
   dead: DeadPage,
   schedules: SchedulesPage,
   workers: WorkersPage,

@@ -34,6 +34,7 @@ describe.each([
       ['queues/work/jobs?state=cancelled', 'No job is cancelled'],
       ['queues/work/jobs/dead', 'Timeline'],
       ['queues/work/jobs/nobody', 'There is no such job'],
+      ['find?q=work', 'Id of a job, or part of the name of a queue'],
       ['dead', 'Error: no luck'],
       ['schedules', 'daily'],
       ['workers', 'slots in use'],

@@ -143,3 +143,34 @@ it('the charts of a queue show one name of its jobs', async () => {
   await page.getByRole('heading', { name: 'Jobs per minute' }).waitFor();
   expect(faults).toEqual([]);
 });
+
+it('finds a job by its id in all queues that a person may see, and queues by name', async () => {
+  const dashboard = await bootDashboard(redis, {
+    queues: ['mail.eu', 'mail.us', 'payroll'],
+    dashboard: { authorize: (_, action, { queue }) => action === 'read' && queue !== 'payroll' },
+  });
+  for (const name of ['mail.us', 'payroll']) await dashboard.queueOf(name).add('x', null, { id: 'a/7' });
+  const { page, faults } = await open(dashboard.url);
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  await page.keyboard.press('Control+k');
+  await page.getByRole('heading', { name: 'Find' }).waitFor();
+  await page.keyboard.type('a/7');
+  await page.keyboard.press('Enter');
+  const row = page.getByRole('row', { name: 'a/7' });
+  await row.waitFor();
+  expect(await row.count()).toBe(1);
+  await row.getByRole('link').click();
+  await page.getByRole('heading', { name: /^x / }).waitFor();
+  await page.goto(`${dashboard.url}find?q=MAIL`);
+  await page.getByRole('link', { name: 'mail.eu' }).waitFor();
+  expect(await page.getByRole('link', { name: /^mail\./ }).count()).toBe(2);
+  await page.goto(`${dashboard.url}find?q=nowhere`);
+  await page.getByText('Nothing is found.').waitFor();
+  for (const [path, status] of [
+    ['find', 400],
+    ['find?id=%00', 400],
+    ['find?id=a%2F7', 200],
+  ] as const)
+    expect([path, (await dashboard.api('GET', path)).status]).toEqual([path, status]);
+  expect(faults).toEqual([]);
+});

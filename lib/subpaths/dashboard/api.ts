@@ -28,6 +28,7 @@ import {
   type ApiParts,
   type Route,
 } from './call.js';
+import { findJob } from './find.js';
 import { HttpFault } from './http.js';
 import { findJobs, jobsOfSchedule, readSearch } from './job-search.js';
 import { clearGroup, clearLimit, releasableOf, releaseLimit, setGroup, setLimit } from './limit-edits.js';
@@ -549,6 +550,7 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
       removed: await queue.schedules.remove(params['id']!),
     })),
   ],
+  ['GET', 'find', findJob],
   ['GET', 'dead', dead],
   ['GET', 'workers', workers],
   ['POST', 'workers/:id/pause', onWorker('pause')],

@@ -23,7 +23,7 @@ const FILES = {
 /** The pages. The server sends the same document for each of them. */
 const PAGES = [
   /^$/,
-  /^(dead|schedules|workers|live|redis|actions)$/,
+  /^(dead|find|schedules|workers|live|redis|actions)$/,
   /^queues(\/[^/]+(\/jobs(\/[^/]+)?)?)?$/,
 ];
 

@@ -112,6 +112,11 @@ export interface JobRow extends Pick<
   readonly error: string | null;
 }
 
+/** A job that was found by its id. */
+export interface FoundJob extends JobRow {
+  readonly queue: string;
+}
+
 export interface JobListView {
   readonly jobs: readonly JobRow[];
   readonly cursor: string | null;
