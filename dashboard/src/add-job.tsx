@@ -22,7 +22,8 @@ export function AddJob({ queue, name: first, like, onEnd }: AddJobProps) {
   const [id, setId] = useState('');
   const [delay, setDelay] = useState('');
   const [priority, setPriority] = useState(String(like?.priority || ''));
-  const [attempts, setAttempts] = useState(String(like?.options['attempts'] ?? ''));
+  const ofLike = like?.options['attempts'];
+  const [attempts, setAttempts] = useState(typeof ofLike === 'number' ? String(ofLike) : '');
   const [group, setGroup] = useState(like?.group ?? '');
   const { data: known } = usePoll<QueueDetail>(queuePath(queue), 0);
   const isChecked = known !== undefined && Object.hasOwn(known.definitions, name);
