@@ -14,7 +14,7 @@ export interface AdminVerbs {
   get(queue: QueueRef, id: string): Promise<StoredJob | null>;
   /** A page of the jobs of one state, in their order or in reverse order. */
   jobs(queue: QueueRef, call: JobsCall): Promise<JobsAnswer>;
-  counts(queue: QueueRef): Promise<JobCounts & { paused: boolean }>;
+  counts(queue: QueueRef): Promise<QueueCounts>;
   /** How long the oldest waiting job could have run already. Jobs that have failed before are ignored. Null if there is none. */
   oldestWaitingMs(queue: QueueRef): Promise<number | null>;
   /** The last add that found no room in the queue or in its group, to within a second. Null if there was none. */
@@ -54,6 +54,12 @@ export interface AdminVerbs {
   audit(queue: QueueRef): Promise<AuditReport>;
   /** Fixes what `audit` finds. A job that has lost more than `maxStalls` workers becomes dead. */
   repair(queue: QueueRef, maxStalls: number): Promise<RepairReport>;
+}
+
+export interface QueueCounts extends JobCounts {
+  readonly paused: boolean;
+  /** Whether it has limits or groups. */
+  readonly isLimited: boolean;
 }
 
 /** An add that found no room. */

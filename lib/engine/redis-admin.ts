@@ -1,6 +1,6 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
-import type { JobCounts, JobState } from '../job/job-state.js';
+import type { JobState } from '../job/job-state.js';
 import { RULES } from '../job/rules.js';
 import {
   indexFrom,
@@ -16,6 +16,7 @@ import {
   type PromoteAnswer,
   type UpdateAnswer,
   type UpdateCall,
+  QueueCounts,
 } from '../contract/admin-verbs.js';
 import type { Place } from '../contract/upkeep-verbs.js';
 import { BEGINNING, BYTES, LINES, MOVE, walkArgs } from './walks.js';
@@ -99,7 +100,7 @@ export class RedisAdmin implements AdminVerbs {
     return { jobs, next: null, examined };
   }
 
-  counts(queue: string): Promise<JobCounts & { paused: boolean }> {
+  counts(queue: string): Promise<QueueCounts> {
     return this.store.withWorkers(queue, ({ workers, active }, keys) =>
       this.store.run(counts, keys.fixed, { workers }, {}, active),
     );
@@ -329,7 +330,7 @@ export class RedisAdmin implements AdminVerbs {
 
   /** The workers with a lease, ordered by name. */
   private async holdersOf(queue: string): Promise<string[]> {
-    return this.store.withWorkers(queue, async ({ names }) => names.toSorted());
+    return (await this.store.readWorkers(queue)).names.toSorted();
   }
 
   private auditor(maxStalls: number): Auditor {

@@ -30,6 +30,8 @@ interface LeasedWorkers {
   readonly active: readonly string[];
 }
 
+const NO_WORKERS: LeasedWorkers = { names: [], workers: '', active: [] };
+
 /** Runs scripts and single commands on one Redis, and keeps the time of its clock. */
 export class RedisStore {
   private link: CommandLink | undefined;
@@ -44,6 +46,8 @@ export class RedisStore {
   private readonly known = new Map<string, number>();
   /** Queues whose format was checked on this connection. */
   private readonly checked = new Set<string>();
+  /** The workers that the last call found in each queue. Most calls find the same. */
+  private readonly leased = new Map<string, LeasedWorkers>();
 
   constructor(
     private readonly prefix: string,
@@ -134,21 +138,29 @@ export class RedisStore {
   }
 
   /**
-   * Reads the workers and calls `ask` with them, because scripts must declare their active sets. A script that finds other
-   * workers answers `again`.
+   * Calls `ask` with the workers of a queue, because scripts must declare their active sets. A script that finds other workers
+   * answers `again`. Then they are read.
    */
   async withWorkers<T>(
     queue: string,
     ask: (leased: LeasedWorkers, keys: QueueKeys) => Promise<T | 'again'>,
   ): Promise<T> {
-    const keys = this.keysOf(queue);
+    let leased = this.leased.get(queue) ?? NO_WORKERS;
     for (;;) {
-      const names = (await this.command('workers', 'zrange', [keys.fixed.workers, 0, -1])) as string[];
-      const workers = names.filter((name) => WORKER_NAME.test(name));
-      const active = workers.map((worker) => keys.active(worker));
-      const answer = await ask({ names: workers, workers: workers.join('\n'), active }, keys);
+      const answer = await ask(leased, this.keysOf(queue));
       if (answer !== 'again') return answer as T;
+      leased = await this.readWorkers(queue);
+      if (leased.names.length === 0) this.leased.delete(queue);
+      else this.leased.set(queue, leased);
     }
+  }
+
+  /** The workers of a queue that have a lease. */
+  async readWorkers(queue: string): Promise<LeasedWorkers> {
+    const keys = this.keysOf(queue);
+    const found = (await this.command('workers', 'zrange', [keys.fixed.workers, 0, -1])) as string[];
+    const names = found.filter((name) => WORKER_NAME.test(name));
+    return { names, workers: names.join('\n'), active: names.map((worker) => keys.active(worker)) };
   }
 
   /** Workers with an active set, found by scanning all keys in small steps: a worker without a lease is listed nowhere else. */

@@ -2,12 +2,13 @@ import { Log } from '../contract/log.js';
 import type { GroupCounts, LimitState } from '../contract/limit-verbs.js';
 import { bulkActsOf, type BulkAct } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
-import { isPassing } from '../contract/retry.js';
+import { within } from '../contract/retry.js';
 import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
 import { InvalidOptionError, UnknownQueueError } from '../errors.js';
 import type { JobCounts } from '../job/job-state.js';
 import { checkQueueName } from '../job/job-id.js';
-import { quoted } from '../job/text.js';
+import { messageOf } from '../errors/thrown.js';
+import { counted, listed, quoted } from '../job/text.js';
 import { field, readable, refuse, rule, shape } from '../options/check.js';
 import { ProcessOrders } from './process-orders.js';
 import { readActionsCall, toAction, type ActionPage, type ActionsOptions } from './queue-actions.js';
@@ -49,6 +50,8 @@ const readWorkers = shape({
 
 /** How many queues are queried at once. */
 const AT_ONCE = 50;
+/** If some queues have not answered by then, all others are queried at once. */
+const SLOW_MS = 500;
 /** How many unreadable entries are remembered, so that each is logged once. */
 const MAX_LOGGED = 1000;
 
@@ -209,19 +212,22 @@ export class QueueInspector {
 
   /** @internal The limits of these queues that can be read, with their groups; the shared limits have the empty name. */
   async limits(names: readonly string[], faults?: Map<string, Error>): Promise<LimitsOfQueue[]> {
-    const { limits } = this.engine;
-    const read = async (queue: string): Promise<LimitsOfQueue> => ({
-      queue,
-      ...(await limits.overview(queue)),
-    });
-    const found = await readSome(names, read, faults);
-    if (names.length > 0)
-      found.push({
-        queue: '',
-        limits: await limits.shared(names[0]!),
-        groups: { ready: 0, resting: 0, stopped: 0 },
-      });
-    return found;
+    const found = await readSome(names, (queue) => this.limitsOf(queue), faults);
+    // On Redis Cluster they may be on another node than the queues.
+    const some = names.length === 0 ? [] : ['shared limits'];
+    const shared = await readSome(some, () => this.sharedLimits(names[0]!), faults);
+    return [...found, ...shared];
+  }
+
+  /** @internal The limits of a queue, with its groups. */
+  async limitsOf(queue: string): Promise<LimitsOfQueue> {
+    return { queue, ...(await this.engine.limits.overview(queue)) };
+  }
+
+  /** @internal The shared limits, with the empty name. */
+  async sharedLimits(queue: string): Promise<LimitsOfQueue> {
+    const limits = await this.engine.limits.shared(queue);
+    return { queue: '', limits, groups: { ready: 0, resting: 0, stopped: 0 } };
   }
 
   /**
@@ -250,10 +256,15 @@ export class QueueInspector {
 
   /** @internal Like `queues` for one queue, without the check that it exists. */
   async info(name: string): Promise<QueueInfo> {
+    return (await this.look(name)).info;
+  }
+
+  /** @internal Like `info`, and whether the queue has limits or groups. */
+  async look(name: string): Promise<{ readonly info: QueueInfo; readonly isLimited: boolean }> {
     const { admin } = this.engine;
-    const { paused, ...counts } = await admin.counts(name);
+    const { paused, isLimited, ...counts } = await admin.counts(name);
     const oldestWaitingMs = counts.waiting === 0 ? null : await admin.oldestWaitingMs(name);
-    return { name, counts, paused, oldestWaitingMs };
+    return { info: { name, counts, paused, oldestWaitingMs }, isLimited };
   }
 
   private logUnreadable(process: string, why: string): void {
@@ -267,8 +278,8 @@ export class QueueInspector {
 /**
  * @internal Reads something about each of these queues, in their order, from a limited number of queues at once.
  *
- * @param faults gets the errors of single queues, so that one broken queue does not hide all. Without it, and if no queue can be read,
- * the first error is thrown; errors that concern all queues always are.
+ * @param faults gets the errors of single queues, so that a broken queue or a node of a cluster that is down does not hide all others.
+ * Without it, and if no queue can be read, the first error is thrown.
  */
 export async function readEach<T>(
   names: readonly string[],
@@ -289,20 +300,49 @@ async function readSome<T>(
   faults: Map<string, Error> | undefined,
   atOnce = AT_ONCE,
 ): Promise<T[]> {
-  const found: T[] = [];
   const tryToRead = async (name: string): Promise<T[]> => {
     try {
       return [await read(name)];
     } catch (error) {
-      if (!faults || isPassing(error)) throw error;
+      if (!faults) throw error;
       faults.set(name, error as Error);
       return [];
     }
   };
+  const reads: Promise<T[]>[] = [];
+  let isSlow = false;
   for (let at = 0; at < names.length; at += atOnce) {
-    found.push(...(await Promise.all(names.slice(at, at + atOnce).map(tryToRead))).flat(1));
+    const some = names.slice(at, at + atOnce).map(tryToRead);
+    reads.push(...some);
+    if (isSlow) continue;
+    const start = performance.now();
+    const ended = Promise.all(some);
+    const isPatient = !faults || atOnce === 1;
+    // oxlint-disable-next-line no-await-in-loop -- a limited number at once
+    await (isPatient ? ended : within(SLOW_MS, ended));
+    // Each queue of a node that is down takes the whole time of a call. The others do not wait for them.
+    isSlow = !isPatient && performance.now() - start >= SLOW_MS;
   }
-  return found;
+  return (await Promise.all(reads)).flat(1);
+}
+
+/** Queues that a text about an error names. */
+const MOST_NAMED = 20;
+
+/** @internal Why queues cannot be read, each reason once: if a node of a cluster is down, it is the same for many queues. */
+export function reasonsOf(faults: ReadonlyMap<string, Error>): { reason: string; queues: string }[] {
+  const byReason = new Map<string, string[]>();
+  for (const [queue, error] of faults) {
+    const reason = messageOf(error);
+    const queues = byReason.get(reason);
+    if (queues) queues.push(queue);
+    else byReason.set(reason, [queue]);
+  }
+  return Array.from(byReason, ([reason, queues]) => {
+    const names = queues.slice(0, MOST_NAMED);
+    if (queues.length > MOST_NAMED) names.push(counted(queues.length - MOST_NAMED, 'other'));
+    return { reason, queues: `${queues.length === 1 ? 'queue' : 'queues'} ${listed(names)}` };
+  });
 }
 
 /** @internal */

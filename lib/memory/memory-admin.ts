@@ -14,12 +14,12 @@ import {
   type PromoteAnswer,
   type UpdateAnswer,
   type UpdateCall,
+  QueueCounts,
 } from '../contract/admin-verbs.js';
 import { byBytes } from './lines.js';
 import { addedAt, deadBetween, isAsked } from './memory-upkeep.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
-import type { JobCounts } from '../job/job-state.js';
 import type { MinuteRow, MinutesCall } from '../contract/history.js';
 import type { QueueStats } from '../contract/stats.js';
 import { audit, repair } from './auditor.js';
@@ -73,7 +73,7 @@ export class MemoryAdmin implements AdminVerbs {
     });
   }
 
-  counts(queue: string): Promise<JobCounts & { paused: boolean }> {
+  counts(queue: string): Promise<QueueCounts> {
     return this.verbs.on('counts', queue, (q) => {
       let active = 0;
       for (const { held } of q.workers.values()) active += held.size;
@@ -86,6 +86,7 @@ export class MemoryAdmin implements AdminVerbs {
         ...kept,
         dead: q.dead.size,
         paused: q.pausedAt !== null,
+        isLimited: q.limits.isOn,
       };
     });
   }

@@ -394,14 +394,21 @@ describe('QueueMetricsModule', () => {
   });
 });
 
+/** A source without queues. */
+const NOTHING = {
+  registered: [] as string[],
+  namesOf: async () => [] as string[],
+  look: () => Promise.reject(new Error('no queue')),
+  limitsOf: () => Promise.reject(new Error('no queue')),
+  sharedLimits: async () => ({ queue: '', limits: [], groups: { ready: 0, resting: 0, stopped: 0 } }),
+  scheduleLags: async () => [],
+  workers: async () => [],
+};
+
 describe('a Redis that does not answer', () => {
   it('costs the page the metrics of the queues, and no more', async () => {
-    const broken = {
-      readableQueues: () => Promise.reject(new Error('away')),
-      workers: () => Promise.reject(new Error('away')),
-      limits: () => Promise.reject(new Error('away')),
-      scheduleLags: () => Promise.reject(new Error('away')),
-    };
+    const away = () => Promise.reject(new Error('away'));
+    const broken = { ...NOTHING, registered: ['work'], namesOf: away, look: away, workers: away };
     const text = await new QueueMetrics({ inspector: broken, global: true }).text();
     expect(text).toContain('godwit_collect_success 0\n');
     expect(text).not.toContain('godwit_queue_jobs');
@@ -413,7 +420,8 @@ describe('a Redis that does not answer', () => {
     ['limits', 'limits', ['work', 'broken']],
     ['schedules', 'upcoming', ['work', 'broken']],
   ])('costs the page only the %s of a queue that cannot be read, and says which', async (_, name, left) => {
-    const app = await boot({}, { queues: [{ name: 'broken' }], handlers: undefined });
+    const limits = { concurrency: 5 };
+    const app = await boot({}, { queues: [{ name: 'broken', limits }], handlers: undefined });
     const key = `{${redis.prefix}:broken}:${name}`;
     const queues = async () => {
       const page = await new QueueMetrics({ inspector: app.get(QueueInspector), global: true }).text();
@@ -426,20 +434,31 @@ describe('a Redis that does not answer', () => {
     expect(await queues()).toEqual(['1', 'work', 'broken']);
     await redis.admin.set(key, 'of another program');
     expect(await queues()).toEqual(['0', ...left]);
-    expect(await app.logs.complaint(/metrics of queue 'broken' are missing/)).toContain('WRONGTYPE');
+    expect(await app.logs.complaint(/metrics of queue broken are missing/)).toContain('WRONGTYPE');
     await redis.admin.del(key);
     expect(await queues()).toEqual(['1', 'work', 'broken']);
   });
 
+  it('is asked once for each queue without jobs and limits', async () => {
+    const names = Array.from({ length: 60 }, (_, i) => `idle-${i}`);
+    const app = await boot({}, { queues: names.map((name) => ({ name })), handlers: undefined });
+    const page = () => new QueueMetrics({ inspector: app.get(QueueInspector), global: true }).text();
+    const calls = async (command: string) => {
+      const stats = await redis.admin.info('commandstats');
+      return Number(new RegExp(`^cmdstat_${command}:calls=(\\d+)`, 'm').exec(stats)?.[1] ?? 0);
+    };
+    await page();
+    const before = [await calls('evalsha'), await calls('eval')];
+    expect((await page()).match(/^godwit_queue_paused\{/gm)).toHaveLength(61);
+    const asked = (await calls('evalsha')) + (await calls('eval')) - before[0]! - before[1]!;
+    expect(asked).toBeGreaterThanOrEqual(61);
+    // Also the limits that queues share, and the heartbeat.
+    expect(asked).toBeLessThan(75);
+  });
+
   it('is read once for pages of the same second', async () => {
     let asked = 0;
-    const none = async () => [];
-    const counting = {
-      readableQueues: async () => (asked++, { queues: [], faults: new Map() }),
-      workers: none,
-      limits: none,
-      scheduleLags: none,
-    };
+    const counting = { ...NOTHING, namesOf: async () => (asked++, []) };
     const metrics = new QueueMetrics({ inspector: counting, global: true });
     await Promise.all([metrics.text(), metrics.text()]);
     await metrics.text();
@@ -478,11 +497,10 @@ describe('the files for Grafana and Prometheus', () => {
       list: { name: string; definition: string }[];
     };
     const { definition } = list.find(({ name }) => name === 'job')!;
-    const none = async () => [];
     const counts = { waiting: 1, active: 0, delayed: 0, completed: 0, dead: 0, cancelled: 0 };
-    const queues = [{ name: 'work', counts, paused: false, oldestWaitingMs: 0 }];
-    const readableQueues = async () => ({ queues, faults: new Map() });
-    const inspector = { readableQueues, workers: none, limits: none, scheduleLags: none };
+    const info = { name: 'work', counts, paused: false, oldestWaitingMs: 0 };
+    const look = async () => ({ info, isLimited: false });
+    const inspector = { ...NOTHING, registered: ['work'], look };
     for (const global of [true, false]) {
       const page = await new QueueMetrics({ inspector, global, local: !global }).text();
       const families = [...page.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name!);

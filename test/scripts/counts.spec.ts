@@ -16,6 +16,7 @@ it('of an empty queue are all zero', async () => {
     dead: 0,
     cancelled: 0,
     paused: false,
+    isLimited: false,
   });
 });
 
@@ -35,6 +36,7 @@ it('count each job once, in the state it is in', async () => {
     dead: 2,
     cancelled: 0,
     paused: false,
+    isLimited: false,
   });
 });
 
@@ -43,6 +45,11 @@ it('return whether the queue is paused', async () => {
   expect((await counting()).paused).toBe(true);
   await q.engine.admin.resume(QUEUE);
   expect((await counting()).paused).toBe(false);
+});
+
+it('return whether the queue has limits', async () => {
+  await q.engine.limits.set(QUEUE, 'q', 'code', { concurrency: 1 });
+  expect((await counting()).isLimited).toBe(true);
 });
 
 describe('refused', () => {

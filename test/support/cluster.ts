@@ -14,6 +14,8 @@ interface TestCluster {
   queuePerMaster(): readonly string[];
   /** The slot of the keys of a queue. */
   slotOf(queue: string): number;
+  /** The slot of the keys of the prefix: its processes, and the list of its queues. */
+  slotOfProcesses(): number;
 }
 
 const MASTERS = 3;
@@ -41,6 +43,7 @@ export function useCluster(options: StartClusterOptions = {}): TestCluster {
       return prefix;
     },
     slotOf,
+    slotOfProcesses: () => new Command('get', [`{${prefix}}:processes`]).getSlot(),
     queuePerMaster: () =>
       Array.from({ length: MASTERS }, (_, master) => {
         for (let i = 0; ; i++) {

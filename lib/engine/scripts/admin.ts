@@ -4,8 +4,8 @@ import type {
   RemoveAnswer,
   StoredJob,
   UpdateAnswer,
+  QueueCounts,
 } from '../../contract/admin-verbs.js';
-import type { JobCounts } from '../../job/job-state.js';
 import { type RawStoredJob, placeOf, storedJob } from '../codec/replies.js';
 import { LETTERED_JOBS, QUEUE_KEYS, STORED_KEYS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
@@ -69,7 +69,7 @@ export const page = defineScript({
   },
 });
 
-type RawCounts = ['again'] | ['counts', number, number, number, number, number, number, number];
+type RawCounts = ['again'] | ['counts', number, number, number, number, number, number, number, number];
 
 export const counts = defineScript({
   name: 'counts',
@@ -77,10 +77,11 @@ export const counts = defineScript({
   keys: ['meta', 'workers', ...WAITING_KEYS, 'delayed', 'completed', 'dead', 'grouped'],
   args: { workers: 'text' },
   moreKeys: true,
-  reply: (raw: RawCounts): 'again' | (JobCounts & { paused: boolean }) => {
+  reply: (raw: RawCounts): 'again' | QueueCounts => {
     if (raw[0] === 'again') return 'again';
-    const [, waiting, delayed, active, completed, dead, paused, cancelled] = raw;
-    return { waiting, delayed, active, completed, dead, cancelled, paused: paused === 1 };
+    const [, waiting, delayed, active, completed, dead, paused, cancelled, limited] = raw;
+    const flags = { paused: paused === 1, isLimited: limited === 1 };
+    return { waiting, delayed, active, completed, dead, cancelled, ...flags };
   },
 });
 

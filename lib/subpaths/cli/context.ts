@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline/promises';
 import { once } from 'node:events';
 import type { GodwitError, UnknownQueueError } from '../../errors.js';
 import { escaped } from '../../errors/show.js';
-import { messageOf } from '../../errors/thrown.js';
+import { reasonsOf } from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
 import { quoted } from '../../job/text.js';
 import type { Inspector } from '../inspector.js';
@@ -176,9 +176,9 @@ export class Printer {
   }
 }
 
-/** Why queues are missing, one text for each. */
+/** Why queues are missing, one text for each reason. */
 export function faultTexts(faults: ReadonlyMap<string, Error>): string[] {
-  return Array.from(faults, ([queue, error]) => `queue ${queue} cannot be read: ${messageOf(error)}`);
+  return reasonsOf(faults).map(({ reason, queues }) => `${queues} cannot be read: ${reason}`);
 }
 
 /** Resolves when the signal is aborted. */

@@ -36,6 +36,8 @@ interface Finding {
   readonly text: string;
 }
 
+/** The node of this queue is asked if there is no other. */
+const ANY_QUEUE = 'godwit-doctor';
 const ROUND_TRIPS = 100;
 const SLOW_MS = 10;
 const CLOCK_MS = 1_000;
@@ -74,19 +76,22 @@ export const doctor: Command = {
 
 async function examine(context: Context): Promise<Finding[]> {
   const { inspector } = context;
-  let info: string;
+  const findings: Finding[] = [];
   try {
-    info = (await inspector.producer.engine.admin.serverInfo('godwit-doctor')) ?? '';
+    const info = (await inspector.producer.engine.admin.serverInfo(ANY_QUEUE)) ?? '';
+    findings.push(...serverFindings(info));
   } catch (error) {
     if (!(error instanceof GodwitError)) throw error;
-    return [fail('Redis', `${messageOf(error)}; check --url, the user and the network`)];
+    findings.push(fail('Redis', `${messageOf(error)}; check --url, the user and the network`));
+    // Only this node of the cluster may be down.
+    if (context.values['cluster'] !== true) return findings;
   }
-  const findings = [...serverFindings(info)];
   try {
     findings.push(...(await examineQueues(context)));
   } catch (error) {
-    if (!(error instanceof RedisRefusedError)) throw error;
-    const advice = error.reply === 'NOPERM' ? '; godwit acl prints what a user needs' : '';
+    if (!(error instanceof GodwitError)) throw error;
+    const isOfRights = error instanceof RedisRefusedError && error.reply === 'NOPERM';
+    const advice = isOfRights ? '; godwit acl prints what a user needs' : '';
     findings.push(fail(advice === '' ? 'queues' : 'rights', `${messageOf(error)}${advice}`));
   }
   return findings;
@@ -94,29 +99,41 @@ async function examine(context: Context): Promise<Finding[]> {
 
 async function examineQueues(context: Context): Promise<Finding[]> {
   const { inspector, values } = context;
-  const [names, { workers, silent }] = await Promise.all([inspector.namesOf(), inspector.allWorkers()]);
-  const findings = [await roundTrips(context), await clock(context)];
-  if (names.length === 0)
+  const [{ queues, faults }, { workers, silent }] = await Promise.all([
+    inspector.readableQueues(),
+    inspector.allWorkers(),
+  ]);
+  const findings = [await roundTrips(context, queues[0]?.name ?? ANY_QUEUE), await clock(context)];
+  if (queues.length + faults.size === 0)
     findings.push(
       warn('queues', `none with the prefix ${context.prefix}; ${await prefixAdvice(context.url)}`),
     );
-  const shared = await inspector.producer.engine.limits.shared();
-  const faults = new Map<string, Error>();
+  // On Redis Cluster they may be on another node than the queues.
+  const shared = await inspector.producer.engine.limits.shared().catch((error: Error) => {
+    findings.push(fail('shared limits', `cannot be read: ${messageOf(error)}`));
+    return [];
+  });
+  const byName = new Map(queues.map((queue) => [queue.name, queue]));
   const examineQueue = async (name: string) => {
-    const queue = await inspector.info(name);
-    const stops = queue.counts.waiting > 0 ? await stopsOf(context, queue, shared) : [];
-    const full = await fullPlaces(inspector.producer.engine, queue);
-    const stopped = queue.counts.dead > 0 ? await stoppedGroups(inspector.producer.engine, name) : undefined;
+    const queue = byName.get(name)!;
+    const { counts } = queue;
+    const { engine } = inspector.producer;
+    const [stops, full, stopped, ...others] = await Promise.all([
+      counts.waiting > 0 ? stopsOf(context, queue, shared) : [],
+      fullPlaces(engine, queue),
+      counts.dead > 0 ? stoppedGroups(engine, name) : undefined,
+      counts.delayed > 0 ? unhandled(context, name) : [],
+      leases(context, name),
+      schedules(context, name, workers),
+    ]);
     return [
       ...queueFindings(queue, servingOf(workers, name), stops, full, stopped),
-      ...(queue.counts.delayed > 0 ? await unhandled(context, name) : []),
-      ...(await leases(context, name)),
-      ...(await schedules(context, name, workers)),
+      ...others.flat(),
       ...(values['deep'] === true ? [await audit(context, name)] : []),
     ];
   };
   // One queue after another, so that the diagnosis adds little load.
-  findings.push(...(await readEach(names, examineQueue, faults, 1)).flat());
+  findings.push(...(await readEach([...byName.keys()], examineQueue, faults, 1)).flat());
   for (const [name, error] of faults)
     findings.push(fail(`queue ${name}`, `cannot be read: ${messageOf(error)}`));
   findings.push(...sharedFindings(shared), ...workerFindings(workers), ...silent.map(silentFinding));
@@ -141,12 +158,13 @@ function serverFindings(info: string): Finding[] {
   return findings;
 }
 
-async function roundTrips({ inspector }: Context): Promise<Finding> {
+/** @param queue the queue whose node is asked. */
+async function roundTrips({ inspector }: Context, queue: string): Promise<Finding> {
   const times: number[] = [];
   for (let i = 0; i < ROUND_TRIPS; i++) {
     const start = performance.now();
     // oxlint-disable-next-line no-await-in-loop -- each is measured alone
-    await inspector.producer.engine.open();
+    await inspector.producer.engine.admin.lastFull(queue);
     times.push(performance.now() - start);
   }
   times.sort((a, b) => a - b);
@@ -319,9 +337,11 @@ async function schedules(
   workers: readonly WorkerInfo[],
 ): Promise<Finding[]> {
   const { engine } = inspector.producer;
-  const { now, due } = await engine.schedules.due(queue, 0);
+  const [{ now, due }, paused] = await Promise.all([
+    engine.schedules.due(queue, 0),
+    pausedSchedules(engine, queue, MOST_SCHEDULES),
+  ]);
   const late = due.filter(({ nextAt }) => nextAt !== null && now - nextAt > LATE_MS).map(({ id }) => id);
-  const paused = await pausedSchedules(engine, queue, MOST_SCHEDULES);
   const findings: Finding[] = [];
   const text = (ids: readonly string[], state: string) =>
     `${counted(ids.length, 'schedule is', 'schedules are')} ${state} (${ids[0]!})`;

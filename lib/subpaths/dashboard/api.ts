@@ -312,8 +312,19 @@ const scheduleHistory: Route = async (call, parts): Promise<ScheduleHistory> => 
 const dead: Route = async (call, parts): Promise<DeadView> => {
   const names = await visible(call, parts);
   const faults = new Map<string, Error>();
+  const totals = await readEach(
+    names,
+    async (queue) => [queue, (await parts.engine.admin.counts(queue)).dead] as const,
+    faults,
+  );
+  const deadIn = new Map(totals);
   // One queue after another, because each answer may be large.
-  const found = await readEach(names, (queue) => deadOf(queue, call, parts), faults, 1);
+  const found = await readEach(
+    [...deadIn.keys()],
+    (queue) => deadOf(queue, deadIn.get(queue)!, call, parts),
+    faults,
+    1,
+  );
   return {
     groups: found.flatMap(({ groups }) => groups).toSorted((a, b) => b.count - a.count),
     examined: Object.fromEntries(found.map(({ queue, examined, total }) => [queue, { examined, total }])),
@@ -322,8 +333,12 @@ const dead: Route = async (call, parts): Promise<DeadView> => {
   };
 };
 
-async function deadOf(queue: string, call: ApiCall, { engine, redactor, optionsOf }: ApiParts) {
-  const { dead: total } = await engine.admin.counts(queue);
+async function deadOf(
+  queue: string,
+  total: number,
+  call: ApiCall,
+  { engine, redactor, optionsOf }: ApiParts,
+) {
   const rights = await call.rightsOf({ queue });
   const options = optionsOf(queue);
   const groups = new Map<string, DeadGroup>();

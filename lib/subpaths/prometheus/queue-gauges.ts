@@ -2,7 +2,14 @@ import { worksOn } from '../../contract/process-verbs.js';
 import { Log } from '../../contract/log.js';
 import { within } from '../../contract/retry.js';
 import { messageOf } from '../../errors/thrown.js';
-import type { LimitsOfQueue, QueueInfo, QueueInspector, WorkerInfo } from '../../inspect/queue-inspector.js';
+import {
+  readEach,
+  reasonsOf,
+  type LimitsOfQueue,
+  type QueueInfo,
+  type QueueInspector,
+  type WorkerInfo,
+} from '../../inspect/queue-inspector.js';
 import { servingOf } from '../../inspect/serving.js';
 import type { Family, MetricInfo, Sample } from './text.js';
 
@@ -80,7 +87,20 @@ const INFO = {
 const PROCESS_STATES = ['running', 'paused', 'quiet', 'draining'] as const;
 
 /** The source of the gauges. */
-export type GaugeSource = Pick<QueueInspector, 'limits' | 'readableQueues' | 'scheduleLags' | 'workers'>;
+export type GaugeSource = Pick<
+  QueueInspector,
+  'registered' | 'namesOf' | 'look' | 'limitsOf' | 'sharedLimits' | 'scheduleLags' | 'workers'
+>;
+
+/** What was read so far. */
+interface Found {
+  /** In the order of the names. */
+  readonly queues: Map<string, QueueInfo | null>;
+  readonly limits: LimitsOfQueue[];
+  lags: readonly { readonly queue: string; readonly lagMs: number }[];
+  /** Null if they could not be read. */
+  workers: readonly WorkerInfo[] | null;
+}
 
 /** Reads the state of all queues of a prefix, the same from every process. */
 export class QueueGauges {
@@ -102,47 +122,86 @@ export class QueueGauges {
 
   private async read(): Promise<Family[]> {
     const start = performance.now();
-    let found: Parameters<typeof familiesOf> | undefined;
+    const found: Found = { queues: new Map(), limits: [], lags: [], workers: null };
     let isWhole = false;
-    const asked = Promise.all([this.inspector.readableQueues(), this.inspector.workers()]).then(
-      async ([{ queues, faults }, workers]) => {
-        const names = queues.map(({ name }) => name);
-        const [limits, lags] = await Promise.all([
-          this.inspector.limits(names, faults),
-          this.inspector.scheduleLags(names, faults),
-        ]);
-        this.logFaults(faults);
-        isWhole = faults.size === 0;
-        found = [queues, workers, limits, lags];
-      },
-    );
+    const asked = this.collect(found).then((all) => (isWhole = all));
     await within(LIMIT_MS, asked);
     const seconds = (performance.now() - start) / 1000;
     return [
-      ...(found ? familiesOf(...found) : []),
+      ...familiesOf(found),
       { ...INFO.success, samples: [{ labels: {}, value: Number(isWhole) }] },
       { ...INFO.duration, samples: [{ labels: {}, value: Math.round(seconds * 1e6) / 1e6 }] },
     ];
   }
 
+  /** Puts everything into `found` as soon as it is read. Returns whether nothing is missing. */
+  private async collect(found: Found): Promise<boolean> {
+    const { inspector } = this;
+    const { registered } = inspector;
+    const faults = new Map<string, Error>();
+    const readQueues = async (names: readonly string[]) => {
+      for (const name of names) found.queues.set(name, null);
+      const lags = inspector
+        .scheduleLags(names, faults)
+        .then((some) => (found.lags = [...found.lags, ...some]));
+      const queues = readEach(names, (name) => this.readQueue(name, found), faults);
+      await Promise.all([lags, queues]);
+    };
+    // Whatever fails, the rest is shown: on Redis Cluster each of these calls may be to another node.
+    const parts = await Promise.allSettled([
+      readQueues(registered),
+      inspector.namesOf().then(async (all) => {
+        const known = new Set(registered);
+        const others = readQueues(all.filter((name) => !known.has(name)));
+        if (all.length > 0) found.limits.push(await inspector.sharedLimits(all[0]!));
+        await others;
+      }),
+      inspector.workers().then((workers) => (found.workers = workers)),
+    ]);
+    this.logFaults(faults);
+    return faults.size === 0 && parts.every(({ status }) => status === 'fulfilled');
+  }
+
+  private async readQueue(name: string, { queues, limits }: Found): Promise<void> {
+    const { info, isLimited } = await this.inspector.look(name);
+    queues.set(name, info);
+    if (isLimited) limits.push(await this.inspector.limitsOf(name));
+  }
+
   /** Logs each error of a queue once, not at each page. */
   private logFaults(faults: ReadonlyMap<string, Error>): void {
-    const texts = new Map(Array.from(faults, ([queue, error]) => [queue, messageOf(error)]));
-    for (const [queue, text] of texts)
-      if (this.faults.get(queue) !== text)
-        this.logger.warn(`metrics of queue '${queue}' are missing: ${text}`);
-    this.faults = texts;
+    const isNew = ([queue, error]: [string, Error]) => this.faults.get(queue) !== messageOf(error);
+    for (const { reason, queues } of reasonsOf(new Map([...faults].filter(isNew))))
+      this.logger.warn(`metrics of ${queues} are missing: ${reason}`);
+    this.faults = new Map(Array.from(faults, ([queue, error]) => [queue, messageOf(error)]));
   }
 }
 
-function familiesOf(
-  queues: readonly QueueInfo[],
-  workers: readonly WorkerInfo[],
-  limits: readonly LimitsOfQueue[],
-  lags: readonly { readonly queue: string; readonly lagMs: number }[],
-): Family[] {
+function familiesOf({ queues: found, limits, lags, workers }: Found): Family[] {
+  const queues = [...found.values()].filter((queue) => queue !== null);
+  if (queues.length === 0 && !workers) return [];
   const perQueue = (read: (queue: QueueInfo) => number): Sample[] =>
     queues.map((queue) => ({ labels: { queue: queue.name }, value: read(queue) }));
+  return [
+    {
+      ...INFO.jobs,
+      samples: queues.flatMap(({ name, counts }) =>
+        Object.entries(counts).map(([state, value]) => ({ labels: { queue: name, state }, value })),
+      ),
+    },
+    { ...INFO.oldest, samples: perQueue(({ oldestWaitingMs }) => (oldestWaitingMs ?? 0) / 1000) },
+    { ...INFO.paused, samples: perQueue(({ paused }) => Number(paused)) },
+    ...(workers ? workerFamilies(workers, perQueue) : []),
+    ...limitFamilies(limits),
+    { ...INFO.groups, samples: limits.flatMap(groupSamples) },
+    { ...INFO.lag, samples: lags.map(({ queue, lagMs }) => ({ labels: { queue }, value: lagMs / 1000 })) },
+  ];
+}
+
+function workerFamilies(
+  workers: readonly WorkerInfo[],
+  perQueue: (read: (queue: QueueInfo) => number) => Sample[],
+): Family[] {
   const running = workers.filter(({ state }) => state !== 'draining');
   const workersOf = (name: string) => {
     const { processes, paused } = servingOf(running, name);
@@ -155,26 +214,12 @@ function familiesOf(
   const blockedMsOf = (name: string) =>
     Math.max(0, ...workers.filter((worker) => worksOn(worker, name)).map(({ blockedMs }) => blockedMs));
   return [
-    {
-      ...INFO.jobs,
-      samples: queues.flatMap(({ name, counts }) =>
-        Object.entries(counts).map(([state, value]) => ({ labels: { queue: name, state }, value })),
-      ),
-    },
-    { ...INFO.oldest, samples: perQueue(({ oldestWaitingMs }) => (oldestWaitingMs ?? 0) / 1000) },
-    { ...INFO.paused, samples: perQueue(({ paused }) => Number(paused)) },
-    {
-      ...INFO.workers,
-      samples: perQueue(({ name }) => workersOf(name)),
-    },
+    { ...INFO.workers, samples: perQueue(({ name }) => workersOf(name)) },
     {
       ...INFO.slots,
       samples: perQueue(({ name }) => poolsOf(name).reduce((sum, { concurrency }) => sum + concurrency, 0)),
     },
     { ...INFO.blocked, samples: perQueue(({ name }) => blockedMsOf(name) / 1000) },
-    ...limitFamilies(limits),
-    { ...INFO.groups, samples: limits.flatMap(groupSamples) },
-    { ...INFO.lag, samples: lags.map(({ queue, lagMs }) => ({ labels: { queue }, value: lagMs / 1000 })) },
     {
       ...INFO.processes,
       samples: PROCESS_STATES.map((state) => ({
