@@ -148,7 +148,7 @@ function createLeases(
   const leases = new LeaseKeeper(engine, own, shortestMs / 4);
   // Lost schedules are noticed by their declarer, when it renews the declaration.
   leases.onDataLost = (queue) =>
-    void limits.writeMissing(queues().filter(({ name }) => queue === undefined || name === queue));
+    limits.writeMissing(queues().filter(({ name }) => queue === undefined || name === queue));
   return leases;
 }
 

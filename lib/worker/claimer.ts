@@ -4,7 +4,6 @@ import type {
   ClaimedJob,
   ExchangeAnswer,
   ExchangeCall,
-  QueueEngine,
   QueueLook,
   RungClaim,
   Supply,
@@ -22,14 +21,13 @@ import { Claims, Prefetch, PrefetchTimeout, StartPermit } from './prefetch.js';
 import { isSuspect } from './run.js';
 import type { EndedRun, Runner } from './runner.js';
 import { Settlements, Track, type Took } from './settlements.js';
-import type { SharedStarts } from './shared-starts.js';
 import { SlotUser, type Slots } from './slots.js';
 import { UNSTARTED } from './verdict.js';
 
 /** Redis may have forgotten a worker that made no call for this long. The worker takes a new name before it claims again. */
 const FRESH_MS = 300_000;
 const COMPLAIN_MS = 10_000;
-/** How long to wait before the next exchange after an answer that this process could not process. */
+/** The wait after an answer that this process could not process. */
 const UNEXPECTED_MS = 1000;
 /** A ring that may be for a suspect is passed on at most once in this time: a single worker would wake itself forever. */
 const PASS_ON_MS = 250;
@@ -41,7 +39,7 @@ let workers = 0;
 export type Answered = Extract<ExchangeAnswer, { kind: 'exchanged' }> | ClaimAnswer;
 
 export interface ClaimerParts {
-  readonly engine: QueueEngine;
+  readonly exchange: (call: ExchangeCall) => Promise<ExchangeAnswer>;
   readonly queue: string;
   readonly leaseMs: number;
   readonly slots: Slots;
@@ -55,8 +53,8 @@ export interface ClaimerParts {
   readonly looked: (look: QueueLook) => void;
   /** Called while the queue is empty. It may sleep at the doorbell if it has a free slot. */
   readonly rests: (hasFreeSlot: boolean) => void;
-  /** Makes the exchanges where the queue uses shared limits. */
-  readonly shared?: Pick<SharedStarts, 'exchange'> | undefined;
+  /** Whether the queue uses shared limits. */
+  readonly isShared?: boolean | undefined;
   readonly listeners?: Pick<JobListeners, 'confirmed' | 'dropped'> | undefined;
   /** Called when this worker cannot use the ring that woke it. Another worker must be woken. */
   readonly passOn: () => void;
@@ -309,7 +307,7 @@ export class Claimer extends SlotUser {
 
   /** Shared limits know one call of a worker at a time. */
   private isWorthSecond(want: number): boolean {
-    return !this.parts.shared && !this.slots.isShared && this.prefetch.isWorthPipelining(want);
+    return !this.parts.isShared && !this.slots.isShared && this.prefetch.isWorthPipelining(want);
   }
 
   private callFor(track: Track, want: number, settled: readonly SettledRun[]): ExchangeCall {
@@ -335,8 +333,7 @@ export class Claimer extends SlotUser {
   }
 
   private send(track: Track, call: ExchangeCall, tries: number): void {
-    const { shared, engine } = this.parts;
-    (shared ? shared.exchange(call) : engine.exchange(this.queue, call)).then(
+    this.parts.exchange(call).then(
       (answer) => this.answered(track, call, answer),
       (error: Error) => {
         if (this.stopped) return;
@@ -480,7 +477,7 @@ export class Claimer extends SlotUser {
   leaveAtBell(
     leave: (call: ExchangeCall) => Promise<RungClaim> | null,
   ): Promise<Pick<RungClaim, 'rung' | 'refusal'>> | null {
-    if (!this.isIdle || this.parts.shared) return null;
+    if (!this.isIdle || this.parts.isShared) return null;
     const { first } = this;
     const call = this.callFor(first, this.want(), []);
     const left = leave(call);

@@ -36,7 +36,7 @@ export class LeaseKeeper {
   /** Called with the orders to this process. They come again until its record names them as obeyed. */
   onOrders: (orders: readonly ProcessOrder[]) => void = () => undefined;
   /** Called when Redis has lost its data, or may have lost that of this queue: on Redis Cluster each queue may be on another node. */
-  onDataLost: (queue?: string) => void = () => undefined;
+  onDataLost: (queue?: string) => Promise<void> = async () => undefined;
 
   /**
    * @param own the lease of the record of the process.
@@ -62,7 +62,6 @@ export class LeaseKeeper {
     if (!holder) return;
     holder.worker = worker;
     this.heartbeat?.follow(queue, worker, holder.lease);
-    this.onDataLost(queue);
   }
 
   /** Whether the worker of this queue holds jobs. The thread must know before a handler runs, which may block the event loop. */
@@ -127,7 +126,7 @@ export class LeaseKeeper {
       beatMs: this.beatMs,
       onBeat: (queue, worker, answer) => this.beaten(queue, worker, answer),
       onOrders: (orders) => this.onOrders(orders),
-      onDataLost: () => this.onDataLost(),
+      onDataLost: () => void this.onDataLost(),
       onFailure: (error) => this.fallBack(`the heartbeat thread failed (${error.message})`),
     });
     if (!this.heartbeat && !this.fellBack) this.fallBack('the connection cannot be passed to a thread');
@@ -180,7 +179,7 @@ export class LeaseKeeper {
     if (!record) return;
     this.engine.processes.register(record, this.own.leaseMs).then(
       ({ orders, hasLostData }) => {
-        if (hasLostData) this.onDataLost();
+        if (hasLostData) void this.onDataLost();
         this.onOrders(orders);
       },
       // The record is missing until the next heartbeat.

@@ -1,4 +1,11 @@
-import type { BeatAnswer, QueueEngine, QueueLook, Supply } from '../contract/engine.js';
+import type {
+  BeatAnswer,
+  ExchangeAnswer,
+  ExchangeCall,
+  QueueEngine,
+  QueueLook,
+  Supply,
+} from '../contract/engine.js';
 import type { ObservedRun } from '../contract/observer.js';
 import { Log } from '../contract/log.js';
 import { FAREWELL_MS, LAST_WORDS_MS, within } from '../contract/retry.js';
@@ -136,11 +143,11 @@ export class WorkerPool {
         limits: queue.uses,
         leaseMs: queue.lease.leaseMs,
         running: () => this.claimer.running(),
-        lost: () => leases.onDataLost(queue.name),
+        lost: () => void leases.onDataLost(queue.name),
       });
     this.keys = new EndedKeys(listeners, (digests) => this.freeKeys(digests));
     this.claimer = new Claimer({
-      engine,
+      exchange: (call) => this.exchange(call),
       queue: this.queue,
       leaseMs: queue.lease.leaseMs,
       slots,
@@ -148,7 +155,7 @@ export class WorkerPool {
       perTurn: parts.perTurn,
       leases,
       runner: this.runner,
-      shared: this.shared,
+      isShared: this.shared !== undefined,
       listeners: this.keys,
       answered: (answer, supply) => this.answered(answer, supply),
       looked: (look) => this.looked(look),
@@ -224,6 +231,23 @@ export class WorkerPool {
       nextMs = Math.min(SAY_HANDLES_MS, nextMs);
     }
     if (this.state !== 'stopping') this.sayHandlesIn(nextMs);
+  }
+
+  private exchange(call: ExchangeCall): Promise<ExchangeAnswer> {
+    const { engine, queue } = this.parts;
+    if (queue.limits && call.seq === 1 && !call.pipelined) return this.firstExchange(call);
+    return this.shared ? this.shared.exchange(call) : engine.exchange(this.queue, call);
+  }
+
+  /**
+   * Redis may have lost its data before it knew this worker. So its first exchange claims nothing, and is followed by writing the
+   * limits that are missing. A later loss is noticed, because then Redis does not know the worker any more.
+   */
+  private async firstExchange(call: ExchangeCall): Promise<ExchangeAnswer> {
+    const answer = await this.parts.engine.exchange(this.queue, { ...call, want: 0 });
+    if (answer.kind !== 'exchanged') return answer;
+    await this.parts.leases.onDataLost(this.queue);
+    return answer.supply === 'paused' ? answer : { ...answer, supply: 'more' };
   }
 
   /** If this fails, upkeep frees the keys. */

@@ -183,8 +183,6 @@ it('writes the limits of the code again if one master has lost its data', async 
         return waiting + active === 0;
       }, PATIENT);
   };
-  // Redis knows a worker from its first claim on. Only then can the worker notice that it is not known any more.
-  await addAndDrain();
   for (const { port } of cluster.running.nodes.slice(0, names.length)) {
     await ask(port, 'FLUSHALL');
     await addAndDrain();

@@ -1,5 +1,7 @@
 import { Redis } from 'ioredis';
 import { expect, it, vi } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { createInspector } from '#lib/subpaths/inspector.js';
 import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
@@ -55,6 +57,36 @@ it('writes them again if a timer renews the record of the process', async () => 
   await expectAll(app);
   await redis.admin.flushall();
   await expectAll(app);
+});
+
+it('writes the limits again before a worker claims that Redis did not know when it lost its data', async () => {
+  const jobs = Array.from({ length: 20 }, () => ({ name: 'a', data: 1 }));
+  let [running, most, ended] = [0, 0, 0];
+  const run = async () => {
+    most = Math.max(most, ++running);
+    await new Promise(setImmediate);
+    running -= 1;
+    ended += 1;
+  };
+  const { get, queue, runtime } = await bootQueue(redis, {
+    root: { autoStart: false },
+    queue: { limits: { concurrency: 2 } },
+    handlers: { a: run },
+    concurrency: 10,
+    watch: false,
+  });
+  const engine = get<QueueEngine>(QUEUE_ENGINE);
+  const exchange = engine.exchange.bind(engine);
+  engine.exchange = async (name, call) => {
+    engine.exchange = exchange;
+    await redis.admin.flushall();
+    await queue.addBulk(jobs);
+    return exchange(name, call);
+  };
+  await runtime.start();
+  await vi.waitFor(() => expect(ended).toBe(jobs.length), PATIENT);
+  expect(most).toBe(2);
+  expect(await queue.limits.list()).toMatchObject([{ of: 'queue', concurrency: 2 }]);
 });
 
 it('lists a queue again within a minute after another process has obliterated it', async () => {

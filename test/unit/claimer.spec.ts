@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { ClaimedJob, ExchangeAnswer, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
+import type { ClaimedJob, ExchangeAnswer, ExchangeCall } from '#lib/contract/engine.js';
 import { LinkedSet } from '#lib/contract/linked-set.js';
 import { Log } from '#lib/contract/log.js';
 import { RedisUnavailableError } from '#lib/errors.js';
@@ -25,19 +25,17 @@ function claimerOf(given: Given = {}) {
   const answers: ((answer: ExchangeAnswer) => void)[] = [];
   const failures: ((error: Error) => void)[] = [];
   const counted: unknown[] = [];
-  const engine = {
-    exchange: (_queue: string, call: ExchangeCall) => {
-      calls.push(call);
-      return new Promise((resolve, reject) => {
-        answers.push(resolve);
-        failures.push(reject);
-      });
-    },
-  } as unknown as QueueEngine;
+  const exchange = (call: ExchangeCall) => {
+    calls.push(call);
+    return new Promise<ExchangeAnswer>((resolve, reject) => {
+      answers.push(resolve);
+      failures.push(reject);
+    });
+  };
   const warned = vi.spyOn(Log.prototype, 'warn').mockImplementation(() => {});
   const worth = vi.spyOn(Prefetch.prototype, 'isWorthPipelining').mockImplementation(isWorthPipelining);
   const claimer = new Claimer({
-    engine,
+    exchange,
     queue: 'work',
     leaseMs: 1_000,
     slots: new Slots(1_000),
