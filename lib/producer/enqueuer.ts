@@ -43,6 +43,8 @@ const LANES = 2;
  * for each other.
  */
 const EARLY_JOBS = 50;
+/** Adds share a call although one has less than half of the time of another, if none has more than this. */
+const SHARED_MS = 100;
 /** Time for the last try of an add that waits for replicas, because Redis ends a `WAIT` up to 100 ms late. */
 const LAST_WAIT_MS = 250;
 /** Time for the last try after a refusal. Without its answer it is unknown whether the jobs are stored. */
@@ -281,10 +283,14 @@ export class Enqueuer {
    * with the first one has ended. On the other lane it could overtake a repetition of that call.
    */
   private take(): Waiting[] {
-    const { replication } = this.buffer[0]!.job;
+    const { job: first, deadline: until } = this.buffer[0]!;
+    const { replication } = first;
+    const now = performance.now();
     let bytes = 0;
     let count = 0;
-    for (const { job } of this.buffer) {
+    for (const { job, deadline } of this.buffer) {
+      // The call ends at the deadline of its first add. After an outage that may be soon, and later adds still have time.
+      if (deadline - now > Math.max(2 * (until - now), SHARED_MS)) break;
       bytes += job.body.length;
       const isFull = count === MAX_CALL_JOBS || (count > 0 && bytes > MAX_CALL_BYTES);
       if (isFull || !isSame(job.replication, replication)) break;

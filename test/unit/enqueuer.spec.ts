@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { EnqueueAnswer, EnqueueCall, QueueEngine } from '#lib/contract/engine.js';
 import {
   EnqueueBufferFullError,
@@ -260,4 +260,37 @@ describe('the calls of adds', () => {
     });
     expect(tries).toBe(2);
   });
+});
+
+it('a call after an outage has enough time, also if its first adds have little left', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const begin = performance.now();
+  const [timeoutMs, awayMs, takesMs] = [3_000, 3_300, 20];
+  const enqueue = (_: string, { withinMs }: EnqueueCall) =>
+    new Promise((resolve, reject) => {
+      const answersInMs = Math.max(0, begin + awayMs - performance.now()) + takesMs;
+      const late = new RedisUnavailableError('add', 'unknown', 'away');
+      if (answersInMs > withinMs) setTimeout(() => reject(late), withinMs);
+      else setTimeout(() => resolve({ kind: 'stored', duplicates: [] }), answersInMs);
+    });
+  const enqueuer = new Enqueuer({ enqueue } as unknown as QueueEngine, 'work', {
+    timeoutMs,
+    isBound: true,
+    maxBuffered: 1_000,
+  });
+  const failed: { readonly addedAt: number; readonly waitedMs: number }[] = [];
+  const adds: Promise<unknown>[] = [];
+  for (let at = 0; at < 4_000; at += 10) {
+    const job = { id: `j${at}`, name: 'job', body: '', hasOwnId: false, replication: null, given: undefined };
+    const ended = () => failed.push({ addedAt: at, waitedMs: performance.now() - begin - at });
+    adds.push(enqueuer.add(job).catch(ended));
+    await vi.advanceTimersByTimeAsync(10);
+  }
+  await vi.advanceTimersByTimeAsync(timeoutMs);
+  await Promise.all(adds);
+  // Nobody could store the adds of the first 300 ms.
+  expect(failed.length).toBeGreaterThan(30);
+  expect(Math.max(...failed.map(({ addedAt }) => addedAt))).toBeLessThan(700);
+  expect(Math.min(...failed.map(({ waitedMs }) => waitedMs))).toBeGreaterThan(timeoutMs / 2);
 });
