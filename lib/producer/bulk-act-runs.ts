@@ -10,6 +10,7 @@ import {
   type BulkKind,
 } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
+import { isPassing, pause, repeatDelay } from '../contract/retry.js';
 import { BulkActNotFoundError, InvalidOptionError, NotRunningError, WrongStateError } from '../errors.js';
 import { checkJobId, generateId } from '../job/job-id.js';
 import type { NameIn } from '../job/queue-jobs.js';
@@ -260,8 +261,6 @@ class BulkRun {
   private isLost = false;
   private saving: Promise<void> = Promise.resolve();
   private counts: Pick<BulkActRecord, 'examined' | 'done' | 'unchanged'>;
-  /** How many jobs were changed before it was resumed. */
-  private readonly examinedBefore: number;
 
   constructor(
     private readonly engine: QueueEngine,
@@ -272,35 +271,49 @@ class BulkRun {
   ) {
     const { examined, done, unchanged } = record;
     this.counts = { examined, done, unchanged };
-    this.examinedBefore = examined;
   }
 
   /** Never rejects: if the store is unreachable, the act is interrupted. */
   async work(filter: CheckedFilter, match: JobMatch): Promise<void> {
-    const { queue, kind, reason, rate, startedAt } = this.record;
-    const act = actOf(this.engine, queue, kind, reason ?? undefined);
     const timer = setInterval(() => void this.report(), REPORT_MS);
-    let end: Partial<BulkActRecord>;
-    try {
-      const pace = { ...(rate && { rate }), signal: this.abort.signal } as Parameters<typeof actOnAll>[4];
-      await actOnAll(this.engine, queue, filter, act, pace, {
-        passedMs: () => Math.max(0, this.engine.now() - startedAt),
-        match,
-        onStep: ({ matched, changed, examined }) => {
-          const { done, unchanged } = this.counts;
-          this.counts = {
-            examined: this.examinedBefore + examined,
-            done: done + changed,
-            unchanged: unchanged + matched - changed,
-          };
-        },
-      });
-      end = { state: this.abort.signal.aborted ? 'stopped' : 'done' };
-    } catch (error) {
-      end = { state: 'failed', error: (error as Error).message };
+    const { signal } = this.abort;
+    let end: Partial<BulkActRecord> | undefined;
+    for (let tries = 1; !end; tries++) {
+      try {
+        // oxlint-disable-next-line no-await-in-loop -- each try follows the one before
+        await this.actOn(filter, match);
+        end = { state: signal.aborted ? 'stopped' : 'done' };
+      } catch (error) {
+        // A step whose answer was lost may have used up the limit.
+        const isLimited = filter.limit < Number.MAX_SAFE_INTEGER;
+        if (!isPassing(error) || isLimited) end = { state: 'failed', error: (error as Error).message };
+        // oxlint-disable-next-line no-await-in-loop
+        else await pause(repeatDelay(error, tries), signal);
+        if (signal.aborted) end ??= { state: 'stopped' };
+      }
     }
     clearInterval(timer);
     if (!this.isLost) await this.save(end).catch(() => {});
+  }
+
+  /** Acts on the jobs that are left: those that were changed before are not found again. */
+  private async actOn(filter: CheckedFilter, match: JobMatch): Promise<void> {
+    const { queue, kind, reason, rate, startedAt } = this.record;
+    const act = actOf(this.engine, queue, kind, reason ?? undefined);
+    const pace = { ...(rate && { rate }), signal: this.abort.signal } as Parameters<typeof actOnAll>[4];
+    const examinedBefore = this.counts.done;
+    await actOnAll(this.engine, queue, filter, act, pace, {
+      passedMs: () => Math.max(0, this.engine.now() - startedAt),
+      match,
+      onStep: ({ matched, changed, examined }) => {
+        const { done, unchanged } = this.counts;
+        this.counts = {
+          examined: examinedBefore + examined,
+          done: done + changed,
+          unchanged: unchanged + matched - changed,
+        };
+      },
+    });
   }
 
   private async report(): Promise<void> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { BulkAct } from '#lib/index.js';
-import { QueueInspector } from '#lib/index.js';
+import { QueueInspector, RedisRefusedError, RedisUnavailableError } from '#lib/index.js';
 import { createInspector } from '#lib/subpaths/inspector.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import type { QueueEngine } from '#lib/contract/engine.js';
@@ -48,6 +48,26 @@ describe.each(['redis', 'memory'] as const)('acts on many jobs in the background
       promoted.id,
       id,
     ]);
+  });
+
+  it('go on after an error that ends by itself', async () => {
+    const { queue, get } = await boot();
+    await addMany(queue, 300);
+    const { admin } = get<QueueEngine>(QUEUE_ENGINE);
+    const removeAll = admin.removeAll.bind(admin);
+    let calls = 0;
+    admin.removeAll = async (...args) => {
+      calls += 1;
+      if (calls === 2) throw new RedisRefusedError('remove', 'READONLY', 'a replica');
+      const answers = await removeAll(...args);
+      if (calls === 3) throw new RedisUnavailableError('remove', 'unknown', 'the answer was lost');
+      return answers;
+    };
+    atEnd(() => void (admin.removeAll = removeAll));
+    const { id } = await queue.bulkActs.start('remove', { state: 'waiting', name: 'a' });
+    expect(await ended(queue.bulkActs, id)).toMatchObject({ state: 'done', error: null });
+    expect((await queue.counts()).waiting).toBe(100);
+    expect(calls).toBe(3);
   });
 
   it('leave later jobs alone, are stopped from elsewhere, and continue', async () => {
