@@ -49,6 +49,11 @@ export function isForgotten(error: unknown): boolean {
   return error instanceof RedisRefusedError && error.reply === 'NOSCRIPT';
 }
 
+/** Whether memory is full. Not passing, because a call that needs memory cannot wait for it. */
+export function isOutOfMemory(error: unknown): boolean {
+  return error instanceof RedisRefusedError && error.reply === 'OOM';
+}
+
 /** Whether a key has another type than expected. */
 export function isWrongType(error: unknown): boolean {
   return error instanceof RedisRefusedError && error.reply === 'WRONGTYPE';

@@ -24,7 +24,7 @@ import {
 } from '../contract/history.js';
 import { Log } from '../contract/log.js';
 import type { ObservedRun, WorkObserver } from '../contract/observer.js';
-import { isPassing } from '../contract/retry.js';
+import { isOutOfMemory, isPassing } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';
 import { RULES } from '../job/rules.js';
 
@@ -136,7 +136,8 @@ export class MinuteRecorder implements WorkObserver {
         // oxlint-disable-next-line no-await-in-loop -- the calls have rising numbers, and there are at most two
         await this.engine.admin.countMinutes(queue, call);
       } catch (error) {
-        if (isPassing(error)) return;
+        // At maxmemory they are written later: the workers drain the queues meanwhile.
+        if (isPassing(error) || isOutOfMemory(error)) return;
         this.logger.debug(`queue '${queue}': counters of minutes not written: ${messageOf(error)}`);
       }
       counts.pending.shift();
