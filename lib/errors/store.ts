@@ -349,6 +349,10 @@ function adviceFor(reply: string): string {
       return ' (fewer replicas are connected than min-replicas-to-write of the server)';
     case 'CLUSTERDOWN':
       return ' (a part of the cluster has no master: see CLUSTER INFO)';
+    case 'LOADING':
+      return ' (Redis reads its data after a start: call again later)';
+    case 'BUSY':
+      return ' (a script of another program holds up Redis: see SLOWLOG, or end it with SCRIPT KILL)';
     case 'MISCONF':
       return ' (Redis cannot write to its disk)';
     default:

@@ -86,7 +86,8 @@ export class QueueAlerts {
   private isClosed = false;
   private hasResigned = false;
   private readonly deliveries = new Set<Promise<void>>();
-  private lastFault: string | undefined;
+  /** Whether the last evaluation failed. */
+  private isFailing = false;
   private lastFaults = '';
 
   /** @internal */
@@ -145,11 +146,12 @@ export class QueueAlerts {
   private async tryEvaluate(): Promise<void> {
     try {
       await this.inTurn(() => this.evaluate());
-      this.lastFault = undefined;
+      if (this.isFailing) this.logger.log('the rules are evaluated again');
+      this.isFailing = false;
     } catch (error) {
-      const text = messageOf(error);
-      if (text !== this.lastFault) this.logger.warn(`the rules could not be evaluated: ${text}`);
-      this.lastFault = text;
+      // During an outage the errors differ.
+      if (!this.isFailing) this.logger.warn(`the rules could not be evaluated: ${messageOf(error)}`);
+      this.isFailing = true;
     }
   }
 
