@@ -101,8 +101,10 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   counts(queue: string): Promise<QueueCounts> {
-    return this.store.withWorkers(queue, ({ workers, active }, keys) =>
-      this.store.run(counts, keys.fixed, { workers }, {}, active),
+    return this.store.withWorkers(
+      queue,
+      ({ workers, active }, keys) => this.store.run(counts, keys.fixed, { workers }, {}, active),
+      true,
     );
   }
 

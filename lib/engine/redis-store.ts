@@ -139,13 +139,16 @@ export class RedisStore {
 
   /**
    * Calls `ask` with the workers of a queue, because scripts must declare their active sets. A script that finds other workers
-   * answers `again`. Then they are read.
+   * answers `again`. Then they are read again.
+   *
+   * @param tryLast tries with the workers of the last such call before they are read.
    */
   async withWorkers<T>(
     queue: string,
     ask: (leased: LeasedWorkers, keys: QueueKeys) => Promise<T | 'again'>,
+    tryLast = false,
   ): Promise<T> {
-    let leased = this.leased.get(queue) ?? NO_WORKERS;
+    let leased = tryLast ? (this.leased.get(queue) ?? NO_WORKERS) : await this.readWorkers(queue);
     for (;;) {
       const answer = await ask(leased, this.keysOf(queue));
       if (answer !== 'again') return answer as T;

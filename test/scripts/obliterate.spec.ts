@@ -72,6 +72,7 @@ it('removes everything except keys that expire on their own', async () => {
     dead: 0,
     cancelled: 0,
     paused: false,
+    isLimited: false,
   });
 });
 
