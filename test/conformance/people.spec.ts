@@ -72,6 +72,7 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       dead: 1,
       cancelled: 0,
       paused: false,
+      isLimited: false,
     });
     await t.advance(60_000);
     expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ completed: 0 });
@@ -237,7 +238,8 @@ describe.each(ENGINES)('what people do on %s', (kind) => {
       expect(await t.engine.admin.obliterate(QUEUE, false)).toBe('active');
       expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 2, active: 1 });
       expect(await t.engine.admin.obliterate(QUEUE, true)).toBe('obliterated');
-      const none = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0, paused: false };
+      const states = { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0 };
+      const none = { ...states, paused: false, isLimited: false };
       expect(await t.engine.admin.counts(QUEUE)).toEqual(none);
       expect((await t.engine.admin.stats(QUEUE, 1)).total).toMatchObject({
         processed: 0,

@@ -171,6 +171,7 @@ it('settles a mixed batch, promotes and claims in one call', async () => {
     dead: 1,
     cancelled: 0,
     paused: false,
+    isLimited: false,
   });
   const jobs = await q.admin.hkeys(q.key('jobs'));
   expect(jobs.toSorted()).toEqual(
