@@ -164,6 +164,18 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     expect(await take(9)).toEqual(['a.3']);
   });
 
+  it('count the waiting jobs of all priorities towards the size of a group', async () => {
+    const ranked = (id: string, priority: number) => ({
+      ...grouped(id),
+      priority,
+      body: encodeBody('job', t.now, { group: 'a', priority }, ''),
+    });
+    await set('g', { maxSize: 3 }, 'code');
+    await t.add(ranked('a.0', 7), ranked('a.1', 3));
+    expect(await t.add(grouped('a.2'), ranked('a.3', 7))).toMatchObject({ kind: 'group-full', size: 2 });
+    expect(await t.add(grouped('a.2'))).toMatchObject({ kind: 'stored' });
+  });
+
   it('leave nothing of a group after its pause', async () => {
     const ruled = async () =>
       (await t.engine.limits.ruledGroups(QUEUE, '0', 9)).groups.map(({ field }) => field);

@@ -311,6 +311,17 @@ describe('in a full queue', () => {
   });
 });
 
+it('counts the waiting jobs of all priorities towards the size of a group', async () => {
+  await q.engine.limits.set(QUEUE, 'g', 'code', { maxSize: 2 });
+  const ranked = (id: string) =>
+    job(id, { group: 'g', priority: 3, body: encodeBody('work', 1, { group: 'g', priority: 3 }, '') });
+  await q.add(ranked('a'), ranked('b'));
+  expect(await q.engine.enqueue(QUEUE, callOf([ranked('c')], 2))).toMatchObject({
+    kind: 'group-full',
+    size: 2,
+  });
+});
+
 it('accepts an id again when its job is gone, or was dead and removed', async () => {
   await q.hold('a');
   await q.settle(completed('a'));
