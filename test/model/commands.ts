@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import type { JobsAnswer, JobsPlace } from '#lib/contract/admin-verbs.js';
-import type { EnqueueJob, ExchangeCall } from '#lib/contract/engine.js';
+import type { EnqueueJob, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
 import type { LimitState } from '#lib/contract/limit-verbs.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import type { SettledRun } from '#lib/job/outcome.js';
@@ -106,7 +106,7 @@ const add = command(
         ? undefined
         : ({ limit: 3, onFull: drawn.bound ? 'dropOldest' : 'reject' } as const);
     const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, maxWaiting, jobs };
-    scene.past.push((engine) => engine.enqueue(QUEUE, call));
+    scene.past.push({ call: (engine) => engine.enqueue(QUEUE, call), idempotent: true });
     await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
   },
 );
@@ -116,7 +116,8 @@ const replay = command('replay', fc.record({ back: fc.nat({ max: 6 }), fate }), 
   const past = scene.past.at(-1 - drawn.back);
   const lost = scene.memory.isLimited ? 'answered' : drawn.fate;
   // If the queue was paused in between, only a caller that knows about limits asks for what they granted.
-  if (past && !scene.memory.isLimited) await scene.both(past, { fate: lost, idempotent: true });
+  if (past && !scene.memory.isLimited)
+    await scene.both(past.call, { fate: lost, idempotent: past.idempotent });
 });
 
 // -------------------------------------------------------------------------------------------------------------- workers
@@ -170,7 +171,8 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
       fate,
     }),
     async (scene, { older: isOld, pipelined, ...drawn }) => {
-      const older = isOld && !scene.memory.isLimited;
+      scene.wasLimited ||= scene.memory.isLimited;
+      const older = isOld && !scene.wasLimited;
       const worker = scene.workers[drawn.worker]!;
       const last = pipelined ? worker.pipelinedSeq : worker.seq;
       const seq = older ? Math.max(1, last - 1) : last + 1;
@@ -187,13 +189,13 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
         })),
         ...(drawn.maxBytes && { maxBytes: drawn.maxBytes }),
       };
-      const exchange: (typeof scene.past)[number] = (engine) =>
-        engine.exchange(QUEUE, call).then(withoutClock);
-      if (!older) scene.past.push(exchange);
+      // The answer to a repetition does not say whether the first one was cut.
+      const idempotent = call.maxBytes === undefined;
+      const exchange = (engine: QueueEngine) => engine.exchange(QUEUE, call).then(withoutClock);
+      if (!older) scene.past.push({ call: exchange, idempotent });
       // With limits these are two calls, and only the first would be lost.
       const lost = scene.memory.isLimited ? 'answered' : drawn.fate;
-      const options = { fate: lost, idempotent: call.maxBytes === undefined } as const;
-      const answer = await scene.both((engine) => engine.exchange(QUEUE, call).then(withoutClock), options);
+      const answer = await scene.both(exchange, { fate: lost, idempotent });
       if (answer.kind === 'exchanged') worker[pipelined ? 'pipelinedSeq' : 'seq'] = Math.max(last, seq);
       else if (answer.kind === 'unknown-worker') scene.rename(worker);
     },

@@ -15,7 +15,11 @@ interface Worker {
   readonly leaseMs: number;
 }
 
-type PastCall = (engine: QueueEngine) => Promise<unknown>;
+interface PastCall {
+  readonly call: (engine: QueueEngine) => Promise<unknown>;
+  /** Whether a repetition gets the same answer. */
+  readonly idempotent: boolean;
+}
 
 /** Jobs that wait for a moment: the delay that their event reports is by the clock of the process. */
 export const MOMENT = 'moment';
@@ -36,6 +40,8 @@ export class Scene {
   broken = false;
   /** Number of jobs with generated ids. */
   made = 0;
+  /** An exchange found limits. A worker that repeats that one after the limits have ended asks for its claim again, or not, as it remembers. */
+  wasLimited = false;
   /** Number of the last call to shared limits. */
   shareSeq = 0;
   private names = 3;
