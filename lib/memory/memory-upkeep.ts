@@ -133,8 +133,12 @@ function chosen(queue: MemoryQueue, which: DeadChoice, fits = (_job: MemoryJob) 
     return jobs.filter((job) => job?.place === 'dead' && fits(job)) as MemoryJob[];
   }
   const { limit, ...match } = which;
-  const asked = deadBetween(queue, match).filter((job) => isAsked(job, match) && fits(job));
-  return asked.slice(0, Math.max(0, limit));
+  const jobs: MemoryJob[] = [];
+  for (const job of deadBetween(queue, match)) {
+    if (jobs.length >= limit) break;
+    if (isAsked(job, match) && fits(job)) jobs.push(job);
+  }
+  return jobs;
 }
 
 function takeAway(

@@ -164,6 +164,22 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     expect(await take(9)).toEqual(['a.3']);
   });
 
+  it('wake no worker for a rule that is there already', async () => {
+    const rule = {
+      breaker: { failures: 1, ratio: 0.5, window: 1_000, openFor: 5_000, probes: 1 },
+      retryBudget: { max: 4, per: 10_000 },
+    };
+    const wasRung = async () => (await t.engine.awaitBell([QUEUE], 5)) === QUEUE;
+    for (const part of ['code', 'live'] as const) {
+      await set('q', rule, part);
+      while (await wasRung());
+      await set('q', rule, part);
+      expect(await wasRung()).toBe(false);
+      await set('q', { ...rule, retryBudget: { max: 5, per: 10_000 } }, part);
+      expect(await wasRung()).toBe(true);
+    }
+  });
+
   it('count the waiting jobs of all priorities towards the size of a group', async () => {
     const ranked = (id: string, priority: number) => ({
       ...grouped(id),

@@ -530,6 +530,14 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
       expect(await add(exclusive('4'))).toMatchObject({ holder: first });
     });
 
+    it('stays free if the limit leaves its job dead', async () => {
+      const first = await die(exclusive('1'));
+      await die(exclusive('2'));
+      await die(exclusive('3', { digest: 'other' }));
+      expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 1 })).toEqual({ retried: [first] });
+      expect(await add(exclusive('4', { digest: 'other' }))).toMatchObject({ isNew: true });
+    });
+
     it('is taken by a completed one with its id, or refused with the job that has it', async () => {
       const old = exclusive('1');
       await t.add(old);

@@ -9,7 +9,7 @@ local text = redis.call('HGET', key_limits, arg_field)
 local defaults = string.sub(arg_field, 1, 2) == 'g:' and limits_in(redis.call('HGET', key_limits, 'g')) or nil
 local parts, flags_before, most_before = table_in(text), flags_of(arg_field, limits_in(text)), most_running(limits_in(text, defaults))
 local rule = arg_rule ~= '' and cjson.decode(arg_rule) or nil
-local before = cjson.encode(parts[arg_part] or {})
+local before = table_in(text)[arg_part] or {}
 if rule and arg_part == 'live' and parts.live then
   for name, value in pairs(rule) do parts.live[name] = value end
   rule = parts.live
@@ -39,7 +39,14 @@ if limited and redis.call('HLEN', key_limits) <= rule_rulesRead then
   local function left(flag) return string.find(needed, flag, 1, true) and flag or '' end
   redis.call('HSET', key_meta, 'limited', (string.gsub(limited, '[rs]', left)))
 end
-if before == cjson.encode(rule or {}) then return 'set' end
+-- Compared as tables: cjson writes equal tables in different orders.
+local function is_same(a, b)
+  if type(a) ~= 'table' or type(b) ~= 'table' then return a == b end
+  for name, value in pairs(a) do if not is_same(value, b[name]) then return false end end
+  for name in pairs(b) do if a[name] == nil then return false end end
+  return true
+end
+if is_same(before, rule or {}) then return 'set' end
 
 -- The name of a running job's line, if the rule applies to it.
 local function line_name(id)
