@@ -220,7 +220,7 @@ it('an overview that lists much fits a window, and shows the rest on demand', as
   const list = Array.from({ length: 12 }, (_, at) => ({
     level: 'bad',
     text: `Trouble ${at}.`,
-    page: 'queues',
+    page: ['queues', 'dead', 'schedules'][at % 3],
   }));
   const { page, faults } = await openBusy(1280, list, '');
   const shown = page.getByRole('link', { name: 'Trouble' });
