@@ -24,7 +24,7 @@ export function FindPage() {
       <form class="filters" role="search" onSubmit={search}>
         <label>
           <span>Id of a job, or part of the name of a queue</span>
-          <input key={text} ref={input} defaultValue={text} data-search maxLength={255} />
+          <input class="whole" key={text} ref={input} defaultValue={text} data-search maxLength={255} />
         </label>
         <button type="submit" class="primary">
           Find
