@@ -70,34 +70,14 @@ export function AddJob({ queue, name: first, like, onEnd }: AddJobProps) {
               onInput={(event) => setName(event.currentTarget.value)}
               autoFocus
             />
-            <datalist id="new-job-names">
-              {namesOf(known).map((one) => (
-                <option key={one} value={one} />
-              ))}
-            </datalist>
+            <NameList id="new-job-names" queue={known} />
           </label>
           <label>
             <span>Delay, such as 10m</span>
             <input value={delay} onInput={(event) => setDelay(event.currentTarget.value)} />
           </label>
-          <label>
-            <span>Priority, 1 is first</span>
-            <input
-              type="number"
-              min={1}
-              value={priority}
-              onInput={(event) => setPriority(event.currentTarget.value)}
-            />
-          </label>
-          <label>
-            <span>Attempts</span>
-            <input
-              type="number"
-              min={1}
-              value={attempts}
-              onInput={(event) => setAttempts(event.currentTarget.value)}
-            />
-          </label>
+          <NumberField label="Priority, 1 is first" value={priority} set={setPriority} />
+          <NumberField label="Attempts" value={attempts} set={setAttempts} />
           <label>
             <span>Group</span>
             <input value={group} onInput={(event) => setGroup(event.currentTarget.value)} />
@@ -126,21 +106,35 @@ export function AddJob({ queue, name: first, like, onEnd }: AddJobProps) {
   );
 }
 
-/** The names of the jobs of a queue in the last 7 days, which inputs with the list `job-names` offer. */
-export function JobNames({ queue }: { queue: string }) {
-  const { data } = usePoll<QueueDetail>(queuePath(queue), 0);
+interface NumberFieldProps {
+  label: string;
+  value: string;
+  set: (value: string) => void;
+}
+
+function NumberField({ label, value, set }: NumberFieldProps) {
   return (
-    <datalist id="job-names">
-      {namesOf(data).map((name) => (
-        <option key={name} value={name} />
-      ))}
-    </datalist>
+    <label>
+      <span>{label}</span>
+      <input type="number" min={1} value={value} onInput={(event) => set(event.currentTarget.value)} />
+    </label>
   );
 }
 
-function namesOf(queue: QueueDetail | undefined): string[] {
-  if (!queue) return [];
-  return [...new Set([...Object.keys(queue.definitions), ...Object.keys(queue.byName)])].filter(
-    (name) => name !== '',
+/** The names of the jobs of a queue in the last 7 days, which inputs with the list `job-names` offer. */
+export function JobNames({ queue }: { queue: string }) {
+  const { data } = usePoll<QueueDetail>(queuePath(queue), 0);
+  return <NameList id="job-names" queue={data} />;
+}
+
+function NameList({ id, queue }: { id: string; queue: QueueDetail | undefined }) {
+  const names = new Set([...Object.keys(queue?.definitions ?? {}), ...Object.keys(queue?.byName ?? {})]);
+  names.delete('');
+  return (
+    <datalist id={id}>
+      {Array.from(names, (name) => (
+        <option key={name} value={name} />
+      ))}
+    </datalist>
   );
 }

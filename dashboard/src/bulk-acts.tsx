@@ -7,8 +7,13 @@ import { now, queuePath } from './state.js';
 import { Card, Table, Time } from './widgets.js';
 
 const POLL_MS = 2_000;
-/** Acts that ended longer ago are shown only on the page Actions. One that was interrupted has not ended. */
+/** Acts that ended longer ago are shown only on the page Actions. */
 const RECENT_MS = 600_000;
+
+/** An act that was interrupted can still be continued or stopped. */
+function hasEnded({ state }: BulkActView): boolean {
+  return state !== 'running' && state !== 'interrupted';
+}
 
 /** Acts on many jobs that run in the background: how far they are, with a button to stop or continue each. */
 export function BulkActs({ queue, hasAll = false }: { queue?: string | undefined; hasAll?: boolean }) {
@@ -16,10 +21,7 @@ export function BulkActs({ queue, hasAll = false }: { queue?: string | undefined
   const acts = data.filter(
     (one) =>
       (queue === undefined || one.queue === queue) &&
-      (hasAll ||
-        one.state === 'running' ||
-        one.state === 'interrupted' ||
-        now.value - one.updatedAt < RECENT_MS),
+      (hasAll || !hasEnded(one) || now.value - one.updatedAt < RECENT_MS),
   );
   if (acts.length === 0) return null;
   return (
@@ -73,7 +75,7 @@ function Row({ one }: { one: BulkActView }) {
               Continue
             </button>
           )}
-          {one.canControl && (state === 'running' || state === 'interrupted') && (
+          {one.canControl && !hasEnded(one) && (
             <button type="button" onClick={() => void attempt('Stopping.', () => post(`${at}/stop`))}>
               Stop
             </button>

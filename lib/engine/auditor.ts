@@ -167,16 +167,14 @@ export class Auditor {
     const keys = this.store.keysOf(queue);
     // Workers with a lease come and go. Sets of workers without a lease stay until they are repaired.
     const held = await this.store.holders(queue);
-    for (;;) {
-      const { names: leased } = await this.store.readWorkers(queue);
+    return this.store.withWorkers(queue, ({ names: leased }) => {
       const workers = [...new Set([...leased, ...held])];
-      const answer = await ask(
+      return ask(
         workers,
         keys,
         workers.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),
       );
-      if (answer !== 'again') return answer as T;
-    }
+    });
   }
 
   private async batches(queue: string, ids: readonly string[]): Promise<string[][]> {

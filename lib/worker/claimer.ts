@@ -27,7 +27,7 @@ import { UNSTARTED } from './verdict.js';
 /** Redis may have forgotten a worker that made no call for this long. The worker takes a new name before it claims again. */
 const FRESH_MS = 300_000;
 const COMPLAIN_MS = 10_000;
-/** The wait after an answer that this process could not process. */
+/** How long to wait after an answer that this process could not process. */
 const UNEXPECTED_MS = 1000;
 /** A ring that may be for a suspect is passed on at most once in this time: a single worker would wake itself forever. */
 const PASS_ON_MS = 250;

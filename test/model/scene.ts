@@ -40,7 +40,7 @@ export class Scene {
   broken = false;
   /** Number of jobs with generated ids. */
   made = 0;
-  /** An exchange found limits. A worker that repeats that one after the limits have ended asks for its claim again, or not, as it remembers. */
+  /** Whether an exchange has found limits. When they have ended, the answer to a repetition depends on what the process remembers. */
   wasLimited = false;
   /** Number of the last call to shared limits. */
   shareSeq = 0;
