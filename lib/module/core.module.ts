@@ -219,6 +219,7 @@ export class QueueCoreModule
     await this.core.runtime.shutDown();
     await this.listeners.finish(this.core.runtime.stopsBy);
   });
+  private shutdown?: Promise<void>;
   private stopLogging = () => {};
   private detachTelemetry: (() => void) | undefined;
 
@@ -293,8 +294,12 @@ export class QueueCoreModule
     }
   }
 
-  /** Runs last, because requests that are served until then may still add jobs. */
-  async onApplicationShutdown(): Promise<void> {
+  /** Runs last, because requests that are served until then may still add jobs. Nest calls it for each `close()`. */
+  onApplicationShutdown(): Promise<void> {
+    return (this.shutdown ??= this.finish());
+  }
+
+  private async finish(): Promise<void> {
     await this.logLostJobs();
     this.detachTelemetry?.();
     const leftMs = this.core.runtime.stopsBy - performance.now();

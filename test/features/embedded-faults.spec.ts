@@ -156,6 +156,15 @@ describe('the end of the process', () => {
     );
   });
 
+  it('comes once, however often the application is closed', async () => {
+    const { queue, app, logs } = await boot();
+    await queue.add('x', 1);
+    await app.close();
+    const { complaints } = logs;
+    await app.close();
+    expect(logs.complaints).toEqual(complaints);
+  });
+
   it('is not the same as a stop of the workers: waiting jobs run after the next start', async () => {
     const { queue, runtime } = await boot({ handlers: { echo: (job) => job.data as unknown } });
     await runtime.stop();
