@@ -106,7 +106,7 @@ const add = command(
         ? undefined
         : ({ limit: 3, onFull: drawn.bound ? 'dropOldest' : 'reject' } as const);
     const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, maxWaiting, jobs };
-    scene.past.push({ call: (engine) => engine.enqueue(QUEUE, call), idempotent: true });
+    scene.past.push({ call: (engine) => engine.enqueue(QUEUE, call), idempotent: true, isExchange: false });
     await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
   },
 );
@@ -116,7 +116,7 @@ const replay = command('replay', fc.record({ back: fc.nat({ max: 6 }), fate }), 
   const past = scene.past.at(-1 - drawn.back);
   const lost = scene.memory.isLimited ? 'answered' : drawn.fate;
   // If the queue was paused in between, only a caller that knows about limits asks for what they granted.
-  if (past && !scene.memory.isLimited)
+  if (past && !scene.memory.isLimited && !(past.isExchange && scene.wasLimited))
     await scene.both(past.call, { fate: lost, idempotent: past.idempotent });
 });
 
@@ -192,7 +192,7 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
       // The answer to a repetition does not say whether the first one was cut.
       const idempotent = call.maxBytes === undefined;
       const exchange = (engine: QueueEngine) => engine.exchange(QUEUE, call).then(withoutClock);
-      if (!older) scene.past.push({ call: exchange, idempotent });
+      if (!older) scene.past.push({ call: exchange, idempotent, isExchange: true });
       // With limits these are two calls, and only the first would be lost.
       const lost = scene.memory.isLimited ? 'answered' : drawn.fate;
       const answer = await scene.both(exchange, { fate: lost, idempotent });

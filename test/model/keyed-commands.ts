@@ -43,7 +43,7 @@ async function addOf(
       ? undefined
       : ({ limit: 3, onFull: drawn.bound ? 'dropOldest' : 'reject' } as const);
   const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, maxWaiting, jobs };
-  scene.past.push({ call: (engine) => engine.enqueue(QUEUE, call), idempotent: true });
+  scene.past.push({ call: (engine) => engine.enqueue(QUEUE, call), idempotent: true, isExchange: false });
   await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
 }
 

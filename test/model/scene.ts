@@ -19,6 +19,8 @@ interface PastCall {
   readonly call: (engine: QueueEngine) => Promise<unknown>;
   /** Whether a repetition gets the same answer. */
   readonly idempotent: boolean;
+  /** Whether it is an exchange, whose repetition may depend on limits that have ended: see {@link Scene.wasLimited}. */
+  readonly isExchange: boolean;
 }
 
 /** Jobs that wait for a moment: the delay that their event reports is by the clock of the process. */
