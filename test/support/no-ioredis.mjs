@@ -1,8 +1,12 @@
 // `node --import …/no-ioredis.mjs program`: importing ioredis fails. A program that still runs does not need Redis.
-import { register } from 'node:module';
+import * as nodeModule from 'node:module';
+import { isMainThread } from 'node:worker_threads';
 
-const HOOKS = `export function resolve(specifier, context, next) {
-  if (/^ioredis(\\/|$)/.test(specifier)) throw new Error('ioredis is asked for');
+export function resolve(specifier, context, next) {
+  if (/^ioredis(\/|$)/.test(specifier)) throw new Error('ioredis is asked for');
   return next(specifier, context);
-}`;
-register(`data:text/javascript,${encodeURIComponent(HOOKS)}`);
+}
+
+// Node 20 has only register(), which Node 26 warns about. It loads this file a second time, in a thread of its own.
+if ('registerHooks' in nodeModule) nodeModule.registerHooks({ resolve });
+else if (isMainThread) nodeModule.register(import.meta.url);
