@@ -284,7 +284,7 @@ export interface ExchangeCall {
   readonly settled: readonly SettledRun[];
 }
 
-/** Whether there are more jobs after an exchange. If not: no more wait, the queue is paused, or no more may start for some ms. */
+/** Whether another exchange can claim more: yes; no jobs wait; the queue is paused; or limits let none start for some ms. */
 export type Supply = 'more' | 'empty' | 'paused' | { readonly limitedForMs: number };
 
 export type ExchangeAnswer =

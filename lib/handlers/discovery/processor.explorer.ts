@@ -194,7 +194,7 @@ function showMarks({ marks: [handle], schedules: [schedule], listeners: [listene
   return schedule ? showSchedule(schedule) : showJobListener(listener!);
 }
 
-/** Adds decorators on statics, getters and the like, in the class or its base classes. */
+/** Adds to `misplaced` the decorators that are not on methods, but on statics, getters and so on, also of base classes. */
 function misplacedIn(type: Class, misplaced: Set<string>): void {
   for (const { constructor } of prototypesOf(type)) {
     for (const mark of readMisplacedSchedules(constructor)) {

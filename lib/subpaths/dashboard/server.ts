@@ -156,7 +156,7 @@ export class DashboardServer {
       canSee: async (queue) =>
         (await this.decide(request, 'read', queue === undefined ? {} : { queue })).isAllowed,
       perform: async ({ needs, ...what }, run) => {
-        // Everybody is refused here. Records of that could push out the records of what was done.
+        // Refused before it is recorded: a read-only dashboard refuses everybody, and such records could push out those of real actions.
         if (this.options.readOnly) throw readOnly();
         const actorOf = () => actor ?? NOBODY;
         return this.actions.perform(what, actorOf, async () => {
