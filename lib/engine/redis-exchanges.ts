@@ -61,7 +61,11 @@ export class RedisExchanges {
     this.store.setClock(answer.now);
     if (lists.dead.length > 0) this.died(queue, lists.dead.length / 3);
     const { kind } = answer;
-    if (kind !== 'exchanged') return answer;
+    if (kind !== 'exchanged') {
+      // When an exchange has ended, none of its calls is on its way.
+      await early?.catch(() => undefined);
+      return answer;
+    }
     if (answer.isLimited) this.limited.add(queue);
     else this.limited.delete(queue);
     const limited = early ?? (answer.isLimited && want > 0 ? this.claimLimited(queue, call) : null);

@@ -498,6 +498,7 @@ export class LimitBook {
       const isEmpty = kept + (this.flags.includes('g') ? this.queue.delayed.size : 0) === 0;
       if (!isEmpty) return;
       this.uses.clear();
+      this.breakers.clear();
       this.flags = '';
     },
   };

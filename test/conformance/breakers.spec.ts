@@ -43,6 +43,15 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await state()).toBe('open');
   });
 
+  it('counts anew after a claim has found no more limits', async () => {
+    await set('q', { breaker: BREAKER });
+    await report({ failed: 2 });
+    await set('q', null);
+    await take(1);
+    await set('q', { breaker: BREAKER });
+    expect(await report({ failed: 1 })).toBe('');
+  });
+
   it.each(['q', 'n:a'])(
     'lets as many probe jobs start as it says, whatever they cost (%s)',
     async (field) => {
