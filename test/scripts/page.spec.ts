@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { RedisStore } from '#lib/engine/redis-store.js';
+import { walkArgs } from '#lib/engine/walks.js';
 import { page } from '#lib/engine/scripts/admin.js';
 import type { JobsPlace } from '#lib/contract/admin-verbs.js';
 import type { DeadMatch } from '#lib/contract/upkeep-verbs.js';
@@ -104,6 +106,27 @@ it('reads a bounded part at a time, by number and by size, and still finds the l
   const large = 'x'.repeat(600_000);
   for (let i = 0; i < 5; i++) await q.admin.hset(q.key('jobs'), `j${i}`, `work\n${large}`);
   expect((await pageOf(5)).jobs.map(({ body }) => body.length)).toEqual(Array(5).fill(600_005));
+});
+
+it('searches a limited amount of text at a time', async () => {
+  const message = 'x'.repeat(20_000);
+  const many = Array.from({ length: 40 }, (_, i) => ({ id: `j${i}`, ago: 100 - i }));
+  await plant(...many.map((one) => ({ ...one, record: record('stalled', message) })));
+  const { store } = q.engine as unknown as { store: RedisStore };
+  const none = { worker: '', group: '', where: '', skip: 0, backward: 0, brief: 1 };
+  const args = { ...walkArgs({ after: null, limit: 50, until: 0 }, {}), kind: 'dead', ...none };
+  const searched = (contains: string) =>
+    store.run(page, { ...q.keys.fixed, active: q.keys.active('') }, { ...args, contains });
+  // To search takes five times as long as to read 1 MB.
+  expect((await searched('none')).examined).toBe(11);
+  expect((await searched('j')).examined).toBe(40);
+  const { jobs, examined } = await q.engine.admin.jobs(QUEUE, {
+    state: 'dead',
+    limit: 50,
+    after: null,
+    contains: 'none',
+  });
+  expect([jobs, examined]).toEqual([[], 40]);
 });
 
 it('of a queue with no dead jobs is empty', async () => {
