@@ -62,7 +62,7 @@ export class RedisUpkeep implements UpkeepVerbs {
 
   async clean(queue: string, call: CleanCall): Promise<{ removed: readonly string[] }> {
     const { state, olderThanMs, limit } = call;
-    const removed: string[] = [];
+    let removed: string[] = [];
     for (const kind of LINES[state]) {
       if (removed.length >= limit) break;
       const isLine = kind === 'wait' || kind === 'suspects';
@@ -71,7 +71,8 @@ export class RedisUpkeep implements UpkeepVerbs {
         // The jobs found at the head of the line were removed, so the next call starts at the head again.
         return isLine && answer.ids.length > 0 ? { ...answer, next: BEGINNING } : answer;
       });
-      removed.push(...found);
+      // A call cannot have more than about 100,000 arguments, so not `push(...found)`.
+      removed = removed.concat(found);
     }
     return { removed };
   }
