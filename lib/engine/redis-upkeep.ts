@@ -212,12 +212,16 @@ export class RedisUpkeep implements UpkeepVerbs {
 
 type Call = (args: ReturnType<typeof walkArgs>, ids: readonly string[]) => Promise<Walked>;
 
-/** The ids of jobs that were chosen: named ids in one call, all others in as many calls as needed. */
+/** The ids of jobs that were chosen, in as many calls as needed. */
 async function choose(which: DeadChoice, call: Call): Promise<readonly string[]> {
   if ('ids' in which) {
-    const { ids } = which;
-    if (ids.length === 0) return [];
-    return (await call(walkArgs({ after: null, limit: ids.length, until: 0 }, {}), ids)).ids;
+    const chosen: string[] = [];
+    for (let left = [...new Set(which.ids)]; left.length > 0;) {
+      const { ids, next } = await call(walkArgs({ after: null, limit: left.length, until: 0 }, {}), left);
+      chosen.push(...ids);
+      left = next === null ? [] : left.slice(left.indexOf(next.id));
+    }
+    return chosen;
   }
   const { limit, ...match } = which;
   return walkOn(limit, (step) => call(walkArgs(step, match), []));

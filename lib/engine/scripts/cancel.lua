@@ -13,7 +13,7 @@ for i, id in ipairs(ids) do
   answers[i] = ''
   if bytes < arg_bytes then
     local body = body_of(id) or nil
-    bytes = bytes + #(body or '')
+    bytes = bytes + #(body or '') + (body and log_cost(id, traces) or 0)
     answers[i] = 'not-found'
     if body and active[id] then
       answers[i] = 'signalled'

@@ -17,19 +17,20 @@ end
 
 local function take_by_adding(id)
   local body = body_of(id) or ''
-  return named(is_old(added_at(body)), body), #body
+  local fit = is_old(added_at(body))
+  return named(fit, body), #body + (fit and log_cost(id, traces) or 0)
 end
 
 local function take_by_end(id)
   local record = redis.call('HGET', key_results, id) or ''
   if not is_old(tonumber(string.match(record, '^(%d+)\n'))) then return false, #record end
   local body = body_of(id) or ''
-  return named(true, body), #body + #record
+  return named(true, body), #body + #record + log_cost(id, traces)
 end
 
 local function take_dead(id)
   local fit, bytes, body = is_asked(id)
-  return named(fit, body), bytes
+  return named(fit, body), bytes + (fit and log_cost(id, traces) or 0)
 end
 
 -- Only the head of a line: the oldest jobs are there, and a removal from its middle has no limit in cost.
@@ -53,11 +54,7 @@ local key = ({ dead = key_dead, completed = key_completed, cancelled = key_compl
 if arg_limit <= 0 then
   return { now, at, id, found }
 elseif ids_last >= ids_first then
-  local met = {}
-  for i = ids_first, ids_last do
-    if not met[ARGV[i]] and redis.call('ZSCORE', key, ARGV[i]) and take_dead(ARGV[i]) then found[#found + 1] = ARGV[i] end
-    met[ARGV[i]] = true
-  end
+  found, id = walk_named(key, take_dead)
 elseif arg_kind == 'wait' then
   found = take_from_line(key_wait)
 elseif arg_kind == 'suspects' then

@@ -14,7 +14,7 @@ for i, id in ipairs(ids) do
   answers[i] = ''
   if bytes < arg_bytes then
     local body = body_of(id) or nil
-    bytes = bytes + #(body or '')
+    bytes = bytes + #(body or '') + (body and log_cost(id, traces) or 0)
     -- A job whose retention is over counts as gone.
     if not body or name_by[id] or is_retired(id, now) then
       answers[i] = 'not-found'

@@ -25,17 +25,14 @@ local function choose(id)
     names[#names + 1] = name_of(body)
     priorities[#priorities + 1] = priority_of(body)
     has_groups = has_groups or group_of(body) ~= nil
+    bytes = bytes + log_cost(id, traces)
   end
   return fit, bytes
 end
 
 local at, id = '', ''
 if ids_last >= ids_first then
-  local met = {}
-  for i = ids_first, ids_last do
-    if not met[ARGV[i]] and redis.call('ZSCORE', key_dead, ARGV[i]) and choose(ARGV[i]) then retried[#retried + 1] = ARGV[i] end
-    met[ARGV[i]] = true
-  end
+  retried, id = walk_named(key_dead, choose)
 elseif arg_limit > 0 then
   local first, last = dead_range(now)
   retried, at, id = walk(key_dead, math.max(first, rank_behind(key_dead)), last, choose)

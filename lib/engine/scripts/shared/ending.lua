@@ -131,9 +131,8 @@ local function expired(key, low, high) return redis.call('ZRANGE', key, low, hig
 
 -- The first of the jobs that are kept too long. If there are none, the first of too many.
 local function beyond(key, over, most)
-  if #over > 0 then return over end
-  local count = math.min(redis.call('ZCARD', key) - most, rule_trimStep)
-  return count > 0 and redis.call('ZRANGE', key, 0, count - 1) or {}
+  local count = #over > 0 and 0 or math.min(redis.call('ZCARD', key) - most, rule_trimStep)
+  return with_few_lines(count > 0 and redis.call('ZRANGE', key, 0, count - 1) or over)
 end
 
 local function drop_kept(over)
@@ -149,7 +148,8 @@ end
 
 -- Not part of every settlement, because few jobs are cancelled and kept.
 local function trim_cancelled(now)
-  return drop_kept(expired(key_completed, string.format('%.0f', rule_cancelledFrom), string.format('%.0f', rule_cancelledFrom + now)))
+  local over = expired(key_completed, string.format('%.0f', rule_cancelledFrom), string.format('%.0f', rule_cancelledFrom + now))
+  return drop_kept(with_few_lines(over))
 end
 
 -- If bodies cannot be read, their jobs stay: this runs after other writes.

@@ -9,6 +9,9 @@ local function read_head(head)
   return count_in(written, -1), math.max(1, math.min(count_in(kept ~= '' and kept, rule_logLines), rule_logLinesMax))
 end
 
+-- How many lines a log has.
+local function lines_in(head) return math.max(0, math.min(read_head(head))) end
+
 -- A log that exists keeps the number of lines it started with.
 local function add_to_log(id, text, attempt, max)
   local head, fields = redis.call('HGET', key_logs, id), {}
@@ -51,7 +54,17 @@ local function drop_logs(ids)
   in_steps(ids, function(...)
     local some = { ... }
     for i, head in ipairs(redis.call('HMGET', key_logs, ...)) do
-      if head then drop_log(some[i], math.max(0, math.min(read_head(head)))) end
+      if head then drop_log(some[i], lines_in(head)) end
     end
   end)
+end
+
+-- The first of these jobs, as many as have about `rule_linesDropped` lines of log, but at least one.
+local function with_few_lines(ids)
+  local lines = 0
+  for i, head in ipairs(#ids > 0 and redis.call('HMGET', key_logs, unpack(ids)) or {}) do
+    lines = lines + lines_in(head)
+    if lines > rule_linesDropped and i > 1 then return { unpack(ids, 1, i - 1) } end
+  end
+  return ids
 end

@@ -22,6 +22,13 @@ local function free_slots(ids, traces, how)
   if traces.has_slots and #ids > 0 and release_slots(ids, how) then traces.has_freed = true end
 end
 
+-- How long it takes to delete the log of this job, as the number of bytes that could be read meanwhile: a call with `bytes` deletes
+-- about `rule_linesDropped` lines.
+local function log_cost(id, traces)
+  if traces.has_logs == nil then traces.has_logs = redis.call('EXISTS', key_logs) == 1 end
+  return traces.has_logs and math.ceil(lines_in(redis.call('HGET', key_logs, id)) * arg_bytes / rule_linesDropped) or 0
+end
+
 local function forget_traces(ids, traces)
   free_slots(ids, traces, 'gone')
   if #traces == 0 then return end
