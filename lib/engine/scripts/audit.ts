@@ -45,7 +45,8 @@ export const auditPage = defineScript({
   name: 'audit-page',
   memory: 'read',
   keys: [...AUDITED, ...LETTERED_JOBS],
-  args: { kind: 'text', type: 'text', cursor: 'text', count: 'int' },
+  /** bytes: about how much to read of bodies and records. */
+  args: { kind: 'text', type: 'text', cursor: 'text', count: 'int', bytes: 'int' },
   /** The active set. Used if `kind` is not one of the other keys. */
   moreKeys: true,
   reply: ([cursor, ids, unreadable]: readonly [string, readonly string[], readonly string[]]) => ({
