@@ -1,5 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
+import type { RedisEngine } from '#lib/engine/redis-engine.js';
 import { atEnd } from '../support/cleanup.js';
 import { startCut, type Cut } from '../support/cut.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
@@ -101,6 +103,26 @@ describe('while Redis is stopped', () => {
     expect(error).toMatchObject({ applied: 'unknown' });
     await app.queue.add('job', null);
     expect(await command()).toBe(before);
+  });
+
+  it('the last try of an add, with little time left, does not break the connection for other calls', async () => {
+    const app = await bootQueue(redis, { watch: false });
+    const engine = app.get<RedisEngine>(QUEUE_ENGINE);
+    await app.queue.add('job', null);
+    const cut = latch<Error | undefined>('the connection is cut');
+    const unwatch = engine.onLink(({ role, error }) => role === 'command' && error && cut.open(error));
+    process.kill(server.pid!, 'SIGSTOP');
+    const other = timed(() => app.queue.counts());
+    const jobs = [{ id: 'late', name: 'job', body: 'job\n1\n{}\nnull', hasOwnId: true }];
+    // As the last try after an outage: a time of the default that is nearly over.
+    const call = { lane: 'late', seq: 1, rememberMs: 10_000, withinMs: 50, isBound: false, jobs };
+    const last = await timed(() => engine.enqueue('work', call));
+    process.kill(server.pid!, 'SIGCONT');
+    expect(last.error).toMatchObject({ code: 'GODWIT_REDIS_UNAVAILABLE', applied: 'unknown' });
+    expect(last.ms - last.starvedMs).toBeLessThan(1_000);
+    expect((await other).error).toBeUndefined();
+    unwatch();
+    expect(cut.isOpen).toBe(false);
   });
 });
 

@@ -107,7 +107,7 @@ describe('a command of Godwit', () => {
       explain: (_: string, e: Error) => e,
     };
     const command = new FlatCommand('get', ['key'], 'look', 1_000, 10, sender);
-    command.expire(new Error('no answer yet'));
+    command.expire(new Error('no answer yet'), 0);
     await expect(command.promise).rejects.toThrow('no answer yet');
     expect(told).toEqual([]);
     expect(command.until).toBe(Infinity);

@@ -52,7 +52,7 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
     /** The name of the call in errors. */
     readonly verb = name,
     /** How long the connection may be silent before the command fails. The sender watches this. */
-    readonly silentMs = Infinity,
+    public silentMs = Infinity,
     /** When the caller gets an error if there is no answer yet, by `performance.now()`. */
     public until = Infinity,
     private sender: Sender | null = null,
@@ -105,10 +105,12 @@ export class FlatCommand extends Command implements Linked<FlatCommand> {
   }
 
   /**
-   * Rejects the promise of the caller. The command stays with the sender, which still watches whether its connection is silent.
+   * Rejects the promise of the caller. The command stays with the sender, which still watches whether its connection is silent for
+   * at least this long.
    */
-  expire(error: Error): void {
+  expire(error: Error, leastSilentMs: number): void {
     this.until = Infinity;
+    this.silentMs = Math.max(this.silentMs, leastSilentMs);
     this.refuse(error);
   }
 

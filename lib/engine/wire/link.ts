@@ -13,7 +13,7 @@ import type { Internal } from './clients.js';
 import type { Arg } from './fixed-args.js';
 import { outside } from '../../contract/outside.js';
 import { LinkedSet } from '../../contract/linked-set.js';
-import { retryDelay } from '../../contract/retry.js';
+import { CALL_MS, retryDelay } from '../../contract/retry.js';
 import { withSource } from '../script.js';
 
 /** The least speed that is expected of a connection, in bytes per ms: 0.5 Mbit/s. */
@@ -115,6 +115,8 @@ export class Link implements Sender {
   private failedGreetings = 0;
   /** When this connection last left a replica, and how many times it has. */
   private readonly replicas = { leftAt: -Infinity, times: 0 };
+  /** A connection that calls share is not cut because one of them has little time left. */
+  private readonly leastSilentMs: number;
   private lookedAt = performance.now();
   /** The last check after which sockets were read, of those that came late. */
   private readAfter = 0;
@@ -132,7 +134,9 @@ export class Link implements Sender {
     private readonly watchMs = WATCH_MS,
     /** Each command is sent inside this function. */
     private readonly internal?: Internal,
-  ) {}
+  ) {
+    this.leastSilentMs = role === 'command' ? CALL_MS : 0;
+  }
 
   get isUp(): boolean {
     return this.up;
@@ -423,9 +427,10 @@ export class Link implements Sender {
       const isSilent = Math.max(sentAt, movedAt) + silentMs + unseenMs <= asOf;
       if (!isSilent && until > asOf) continue;
       const error = new RedisUnavailableError(verb, 'unknown', 'Redis did not answer in time');
-      if (isSilent) command.fail(error);
-      else command.expire(error);
-      late ||= isSilent;
+      const isCut = isSilent && silentMs >= this.leastSilentMs;
+      if (isCut) command.fail(error);
+      else command.expire(error, this.leastSilentMs);
+      late ||= isCut;
     }
     if (late) {
       this.report(new Error(`the ${this.role} connection went silent and was cut`));
