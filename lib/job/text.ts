@@ -115,3 +115,16 @@ export function whose(field: string): string {
   if (field.startsWith('s:')) return `the shared limit ${name}`;
   return field.startsWith('g:') ? `group ${name}` : 'the queue';
 }
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+  ['s', 1_000],
+] as const;
+
+/** `250 ms`, `4 s`, `1.5 h`: at most one decimal. */
+export function shortTime(ms: number): string {
+  const [unit, length] = UNITS.find((one) => ms >= one[1]) ?? ['ms', 1];
+  return `${Math.round((ms / length) * 10) / 10} ${unit}`;
+}

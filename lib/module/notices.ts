@@ -1,12 +1,11 @@
 import type { QueueEngine } from '../contract/engine.js';
 import { QueueFormatError, UnsupportedRedisError } from '../errors.js';
-import { counted, listed, namedQueues } from '../job/text.js';
+import { counted, listed, namedQueues, shortTime } from '../job/text.js';
 import { isMemory, addressOf, DEFAULT_CONNECTION, type RedisConnection } from '../options/connection.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
 import type { ConfigConnection, QueueRegistry } from './queue.registry.js';
 import type { Log } from '../contract/log.js';
 import type { PoolPlan } from '../handlers/discovery/handler.registry.js';
-import { shortTime } from '../worker/failure-log.js';
 import type { Pool } from '../worker/worker-pool.js';
 
 /**

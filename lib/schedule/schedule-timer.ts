@@ -1,9 +1,9 @@
 import { Log } from '../contract/log.js';
+import { Trouble } from '../contract/trouble.js';
 import { createHash } from 'node:crypto';
 import type { QueueEngine } from '../contract/engine.js';
 import type { FireAnswer, FireSchedule, OccurrenceJob, StoredSchedule } from '../contract/schedule-verbs.js';
 import { isPassing, repeatDelay } from '../contract/retry.js';
-import { RedisUnavailableError } from '../errors.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { scheduledJobId } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
@@ -12,7 +12,6 @@ import { encodeBody } from '../job/job-record.js';
 import type { CheckedRule } from '../options/schedule-options.js';
 import { lastBetween, nextAfter } from './times.js';
 
-const COMPLAIN_MS = 10_000;
 /** Pause before the next try if trying at once is useless, because Redis refuses the call or a due schedule cannot be read. */
 const PATIENCE_MS = 1_000;
 /** Limits of one call, so that it does not block Redis for long. */
@@ -36,15 +35,18 @@ export class QueueScheduleTimer {
   /** Hints of an earlier time are ignored until this time, because a check would find nothing new. */
   private notBefore = 0;
   private tries = 0;
-  private complainedAt = 0;
   private readonly complainedOf = new Set<string>();
   private stopped = false;
+  private readonly trouble: Trouble;
 
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: string,
     private readonly logger: Log,
-  ) {}
+  ) {
+    const fails = `queue '${queue}': schedules cannot make jobs`;
+    this.trouble = new Trouble(logger, fails, `queue '${queue}': schedules make jobs again`);
+  }
 
   hear(dueInMs: number | null): void {
     this.heardAt = performance.now();
@@ -77,7 +79,7 @@ export class QueueScheduleTimer {
     let failed = false;
     const nextInMs = await this.fireAll().catch((error: Error) => {
       failed = true;
-      return this.trouble(error);
+      return this.failed(error);
     });
     this.looking = false;
     const now = performance.now();
@@ -95,7 +97,10 @@ export class QueueScheduleTimer {
     for (;;) {
       const { due, nextInMs, now } = await this.engine.schedules.due(this.queue, passed);
       this.unreadableCount = passed;
-      if (due.length === 0) return nextInMs;
+      if (due.length === 0) {
+        this.worked();
+        return nextInMs;
+      }
       let answer: FireAnswer | undefined;
       for (const batch of batches(this.planAll(due, now))) {
         if (this.stopped) return null;
@@ -103,8 +108,7 @@ export class QueueScheduleTimer {
         late = answer.made.some((made) => made !== null) ? 0 : late + 1;
       }
       passed = this.unreadableCount;
-      this.tries = 0;
-      this.complainedAt = 0;
+      this.worked();
       if (answer && answer.due <= passed) return answer.nextInMs;
       if (late > MAX_LATE) return PATIENCE_MS;
     }
@@ -159,18 +163,16 @@ export class QueueScheduleTimer {
     return null;
   }
 
+  private worked(): void {
+    this.tries = 0;
+    this.trouble.ended();
+  }
+
   /** Returns the ms to wait before the next try. */
-  private trouble(error: Error): number {
+  private failed(error: Error): number {
     if (this.stopped) return 0;
     this.tries += 1;
-    const now = performance.now();
-    if (this.complainedAt === 0 || now - this.complainedAt >= COMPLAIN_MS) {
-      this.complainedAt = now;
-      const text = `queue '${this.queue}': schedules cannot make jobs, retrying: ${error.message}`;
-      // The connection logs once per process that Redis is unreachable. Each queue only logs it at debug level.
-      if (error instanceof RedisUnavailableError) this.logger.debug(text);
-      else this.logger.error(text);
-    }
+    this.trouble.failed(error);
     return isPassing(error) ? repeatDelay(error, this.tries) : PATIENCE_MS;
   }
 }

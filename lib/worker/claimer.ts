@@ -10,8 +10,9 @@ import type {
 } from '../contract/engine.js';
 import { outside } from '../contract/outside.js';
 import { Log } from '../contract/log.js';
+import { Trouble } from '../contract/trouble.js';
 import { isPassing, repeatDelay } from '../contract/retry.js';
-import { RedisUnavailableError } from '../errors.js';
+import { messageOf, stackOf } from '../errors/thrown.js';
 import { decodeBody, NO_OPTIONS } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
 import { counted } from '../job/text.js';
@@ -26,7 +27,6 @@ import { UNSTARTED } from './verdict.js';
 
 /** Redis may have forgotten a worker that made no call for this long. The worker takes a new name before it claims again. */
 const FRESH_MS = 300_000;
-const COMPLAIN_MS = 10_000;
 /** How long to wait after an answer that this process could not process. */
 const UNEXPECTED_MS = 1000;
 /** A ring that may be for a suspect is passed on at most once in this time: a single worker would wake itself forever. */
@@ -105,14 +105,17 @@ export class Claimer extends SlotUser {
   /** Set while an answer is processed. The next exchange is sent right after it. */
   private taking = false;
   private answeredAt = 0;
-  private complainedAt = 0;
   private stopped = false;
   private readonly quiet: (() => void)[] = [];
   private readonly logger = new Log('QueueWorker');
+  private readonly trouble: Trouble;
 
   constructor(private readonly parts: ClaimerParts) {
     super(parts.slots, parts.weight);
     this.queue = parts.queue;
+    const queue = `queue '${parts.queue}'`;
+    const works = `${queue}: claims and settles jobs again`;
+    this.trouble = new Trouble(this.logger, `${queue}: cannot claim or settle jobs now`, works);
   }
 
   /** Starts to claim. */
@@ -337,7 +340,8 @@ export class Claimer extends SlotUser {
       (answer) => this.answered(track, call, answer),
       (error: Error) => {
         if (this.stopped) return;
-        this.complain(error);
+        this.claimFailed();
+        this.trouble.failed(error);
         const wait = isPassing(error) ? repeatDelay(error, tries) : 1000;
         track.again(wait, () => this.send(track, call, tries + 1));
       },
@@ -351,7 +355,11 @@ export class Claimer extends SlotUser {
     } catch (error) {
       // The worker continues after any error. `HeldJobsReconciler` finds jobs that the worker holds without knowing them.
       this.taking = false;
-      this.trouble(error as Error);
+      this.claimFailed();
+      this.logger.error(
+        `queue '${this.queue}': an answer could not be processed: ${messageOf(error)}`,
+        stackOf(error),
+      );
       setTimeout(() => this.exchangeSoon(), UNEXPECTED_MS);
     }
   }
@@ -360,7 +368,7 @@ export class Claimer extends SlotUser {
     if (this.stopped) return;
     const { isRepeating } = track;
     track.call = null;
-    this.complainedAt = 0;
+    this.trouble.ended();
     this.answeredAt = performance.now();
     this.taking = true;
     // A heartbeat or the other exchange may have found that the lease has ended. Then an answer to the old name does not count.
@@ -558,21 +566,6 @@ export class Claimer extends SlotUser {
 
   private isStale(): boolean {
     return performance.now() - this.answeredAt > FRESH_MS;
-  }
-
-  private complain(error: Error): void {
-    const now = performance.now();
-    if (this.complainedAt > 0 && now - this.complainedAt < COMPLAIN_MS) return;
-    this.complainedAt = now;
-    this.trouble(error);
-  }
-
-  private trouble(error: Error): void {
-    this.claimFailed();
-    const text = `queue '${this.queue}': cannot claim or settle jobs now, retrying: ${error.message}`;
-    // The process logs once that Redis is unreachable. Each queue only logs it at debug level.
-    if (error instanceof RedisUnavailableError) this.logger.debug(text);
-    else this.logger.error(text);
   }
 
   private isQuiet(): boolean {

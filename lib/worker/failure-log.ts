@@ -1,6 +1,6 @@
 import { Log } from '../contract/log.js';
 import type { FailureRecord, Outcome } from '../job/outcome.js';
-import { jobText } from '../job/text.js';
+import { jobText, shortTime } from '../job/text.js';
 
 /** Maximum number of lines of one kind per queue and second. */
 const MAX_LINES = 10;
@@ -112,17 +112,4 @@ function textOf({ name, message }: FailureRecord): string {
 function clipped(text: string): string {
   const line = text.slice(0, MAX_MESSAGE).replace(/\s*[\r\n]+\s*/g, ' ');
   return text.length <= MAX_MESSAGE ? line : `${line}…`;
-}
-
-const UNITS = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['min', 60_000],
-  ['s', 1_000],
-] as const;
-
-/** `250 ms`, `4 s`, `1.5 h`: at most one decimal. */
-export function shortTime(ms: number): string {
-  const [unit, length] = UNITS.find((one) => ms >= one[1]) ?? ['ms', 1];
-  return `${Math.round((ms / length) * 10) / 10} ${unit}`;
 }

@@ -1,13 +1,13 @@
 import type { ClaimedJob, ExchangeAnswer, ExchangeCall, QueueEngine } from '../contract/engine.js';
 import type { ShareAnswer, ShareCall } from '../contract/limit-verbs.js';
 import { Log } from '../contract/log.js';
+import { Trouble } from '../contract/trouble.js';
 import { repeatDelay } from '../contract/retry.js';
-import { RedisUnavailableError, type Applied } from '../errors.js';
+import type { Applied } from '../errors.js';
 import { decodeBody } from '../job/job-record.js';
 
 /** A worker that found no place asks again after this time, because a limit may have changed and a wake-up may be lost. */
 const ASK_AGAIN_MS = 1_000;
-const COMPLAIN_MS = 10_000;
 
 interface SharedStartsParts {
   readonly engine: Pick<QueueEngine, 'exchange' | 'limits' | 'ring'>;
@@ -43,12 +43,15 @@ export class SharedStarts {
   private givenBack = 0;
   /** How many times in a row the limits could not be asked. */
   private failures = 0;
-  private complainedAt = -Infinity;
   private timer: NodeJS.Timeout | undefined;
   private stopped = false;
-  private readonly logger = new Log('QueueWorker');
+  private readonly trouble: Trouble;
 
-  constructor(private readonly parts: SharedStartsParts) {}
+  constructor(private readonly parts: SharedStartsParts) {
+    const queue = `queue '${parts.queue}'`;
+    const fails = `${queue}: cannot ask its shared limits, so no job starts`;
+    this.trouble = new Trouble(new Log('QueueWorker'), fails, `${queue}: asks its shared limits again`);
+  }
 
   async exchange(call: ExchangeCall): Promise<ExchangeAnswer> {
     const { engine, queue, running } = this.parts;
@@ -66,6 +69,7 @@ export class SharedStarts {
     try {
       share = await this.ask({ seq, want });
       this.failures = 0;
+      this.trouble.ended();
     } catch (error) {
       return this.settleOnly(call, error);
     }
@@ -112,7 +116,7 @@ export class SharedStarts {
 
   /** The limits cannot be asked, so no job may start. But the queue may be on another node, so ended runs are settled. */
   private async settleOnly(call: ExchangeCall, error: unknown): Promise<ExchangeAnswer> {
-    this.complain(error as Error);
+    this.trouble.failed(error as Error);
     const answer = await this.parts.engine.exchange(this.parts.queue, { ...call, want: -1 });
     if (call.worker === this.worker) this.granted = 0;
     // The limits may have granted starts, and only the answer was lost.
@@ -133,16 +137,6 @@ export class SharedStarts {
     if (granted === 0 || kept === granted) return;
     const running = this.parts.running() + claimed.length;
     this.ask({ seq, kept, running, unused }).catch(() => undefined);
-  }
-
-  private complain(error: Error): void {
-    const now = performance.now();
-    if (now - this.complainedAt < COMPLAIN_MS) return;
-    this.complainedAt = now;
-    const text = `queue '${this.parts.queue}': cannot ask its shared limits, so no job starts, retrying: ${error.message}`;
-    // The process logs once that Redis is unreachable.
-    if (error instanceof RedisUnavailableError) this.logger.debug(text);
-    else this.logger.error(text);
   }
 
   stop(): void {

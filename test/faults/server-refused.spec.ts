@@ -188,11 +188,11 @@ describe('rights that are taken away while it works, and given back', () => {
       expect(secrets).not.toContain(CANARY);
       expect(secrets).not.toContain(`"${password}"`);
     };
-    return { ...app, gate, complaints, username, password, change, refused, goesOn };
+    return { ...app, gate, lines, complaints, username, password, change, refused, goesOn };
   }
 
   it('of scripts: jobs that end meanwhile are settled later, and it is logged once', async () => {
-    const { queue, gate, complaints, change, refused, goesOn } = await bootAndRun();
+    const { queue, gate, lines, complaints, change, refused, goesOn } = await bootAndRun();
     await change('-evalsha', '-eval');
     gate.open();
     const failure = await queue.add('one', CANARY).catch((error: unknown) => error);
@@ -207,6 +207,10 @@ describe('rights that are taken away while it works, and given back', () => {
     ]);
     await change('+evalsha', '+eval');
     await goesOn();
+    const ends = lines.filter(({ level, text }) => level === 'log' && text.startsWith("queue 'work'"));
+    expect(ends.map(({ text }) => text)).toEqual([
+      expect.stringMatching(/^queue 'work': claims and settles jobs again, after [\d.]+ (s|min)$/),
+    ]);
   });
 
   it('of the connection: it logs that once for each, and recovers on its own', async () => {
