@@ -83,12 +83,14 @@ const WATCH_MS = 100;
 const SETUP_MS = 3000;
 /** A check that is this late means that the event loop was blocked. */
 const BLOCKED_MS = 200;
-/** With these replies a server refuses the user, not the call. The connection option or the server must be changed. */
-const REFUSALS = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM']);
+/** With these replies a server refuses the user, or all writes. The connection option or the server must be changed. */
+const REFUSALS = new Set(['WRONGPASS', 'NOAUTH', 'NOPERM', 'READONLY']);
 /** How long the trial transaction may take. */
 const TRY_MS = 3000;
 /** If no replica refused a write for this long, the next one is left at once. */
 const REPLICA_MS = 10_000;
+/** How long the calls that a replica has not answered may delay leaving it. */
+const LEAVE_MS = 500;
 /** How long `close` waits for the client to end. */
 const CLOSE_MS = 2000;
 
@@ -115,6 +117,8 @@ export class Link implements Sender {
   private failedGreetings = 0;
   /** When this connection last left a replica, and how many times it has. */
   private readonly replicas = { leftAt: -Infinity, times: 0 };
+  /** Set while this connection to a replica only waits for the answers to its calls. */
+  private leaving: { readonly client: Redis; readonly stream: unknown; readonly why: Error } | null = null;
   /** A connection that calls share is not cut because one of them has little time left. */
   private readonly leastSilentMs: number;
   private lookedAt = performance.now();
@@ -230,6 +234,7 @@ export class Link implements Sender {
   ended(command: FlatCommand): void {
     this.pending.delete(command);
     this.traffic.ended(command.size, command.sentAt);
+    if (this.leaving && this.pending.size === 0) this.leave();
   }
 
   /**
@@ -268,12 +273,20 @@ export class Link implements Sender {
   }
 
   /** Destroys the socket. All calls in flight fail now, and a new connection is made. */
-  drop(why: string): void {
+  drop(why: string | Error): void {
     const { client } = this;
-    if (client?.status === 'ready') client.stream?.destroy(new Error(why));
+    if (client?.status !== 'ready') return;
+    const error = typeof why === 'string' ? new Error(why) : why;
+    client.stream?.destroy(error);
+    // From now on calls wait for the new connection.
+    this.lastError ??= error;
+    this.down(client);
   }
 
-  /** As long as the address leads to a replica, a new connection finds the replica again. So each of them is used for longer. */
+  /**
+   * The calls in flight are refused, too. Without their answers it would be unknown whether they had an effect. As long as the address
+   * leads to a replica, a new connection finds the replica again. So each of them is used for longer.
+   */
   private leaveReplica(message: string): void {
     const { replicas } = this;
     const agoMs = performance.now() - replicas.leftAt;
@@ -281,7 +294,20 @@ export class Link implements Sender {
     if (agoMs < retryDelay(replicas.times)) return;
     replicas.leftAt = performance.now();
     replicas.times += 1;
-    this.drop(message);
+    const { client } = this;
+    if (!client) return;
+    const why = Object.assign(new Error(message), { name: 'ReplyError' });
+    const leaving = { client, stream: client.stream, why };
+    this.leaving = leaving;
+    this.lastError = why;
+    this.down(client);
+    setTimeout(() => this.leaving === leaving && this.leave(), LEAVE_MS).unref();
+  }
+
+  private leave(): void {
+    const { client, stream, why } = this.leaving!;
+    this.leaving = null;
+    if (client === this.client && stream === client.stream) this.drop(why);
   }
 
   async close(): Promise<void> {
@@ -316,6 +342,7 @@ export class Link implements Sender {
     if (client !== this.client) return;
     readDirectly(client);
     this.traffic.begin();
+    this.leaving = null;
     try {
       if (this.noDatabase) throw this.noDatabase;
       await this.greet?.(this);
@@ -333,6 +360,7 @@ export class Link implements Sender {
       return;
     }
     if (client !== this.client || client.status !== 'ready') return;
+    if (this.leaving || client.stream?.destroyed) return;
     this.up = true;
     this.failedGreetings = 0;
     this.lastError = undefined;
@@ -391,7 +419,7 @@ export class Link implements Sender {
 
   private notUp(verb: string): GodwitError {
     const { lastError } = this;
-    const refused = lastError?.name === 'ReplyError' ? this.explain(verb, lastError) : lastError;
+    const refused = lastError?.name === 'ReplyError' ? refusalOf(verb, lastError) : lastError;
     if (refused instanceof RedisRefusedError && REFUSALS.has(refused.reply)) return refused;
     const why = `no connection to Redis in time${lastError ? ` (${lastError.message})` : ''}`;
     return new RedisUnavailableError(verb, 'no', why, { cause: lastError });
@@ -460,19 +488,12 @@ export class Link implements Sender {
     withoutCommand(error);
     const message = error.message ?? String(error);
     if (error.name === 'ReplyError') {
-      const word = /^-?([A-Z]+)\b/.exec(message)?.[1] ?? 'ERR';
+      const refused = refusalOf(verb, error);
+      const { reply: word } = refused;
       // A primary that became a replica keeps its sockets. Only a new connection finds the new primary.
       if (word === 'READONLY' || word === 'UNBLOCKED') this.leaveReplica(message);
       this.refused?.(word, message);
-      // Scripts check types before they write. So after a write only a command that the script may not run can fail.
-      const midway = (word === 'ERR' || word === 'NOPERM') && message.includes('on @user_script:');
-      return new RedisRefusedError(
-        verb,
-        word,
-        withSource(message, verb),
-        { cause: error },
-        midway ? 'unknown' : 'no',
-      );
+      return refused;
     }
     if (message.startsWith("Stream isn't writeable")) {
       return new RedisUnavailableError(verb, 'no', 'the connection to Redis is down', { cause: error });
@@ -481,6 +502,15 @@ export class Link implements Sender {
       cause: this.lastError,
     });
   }
+}
+
+function refusalOf(verb: string, error: Error): RedisRefusedError {
+  const { message } = error;
+  const word = /^-?([A-Z]+)\b/.exec(message)?.[1] ?? 'ERR';
+  // Scripts check types before they write. So after a write only a command that the script may not run can fail.
+  const midway = (word === 'ERR' || word === 'NOPERM') && message.includes('on @user_script:');
+  const text = withSource(message, verb);
+  return new RedisRefusedError(verb, word, text, { cause: error }, midway ? 'unknown' : 'no');
 }
 
 function isOfSelect(error: Error & { command?: { name?: unknown } }): boolean {
