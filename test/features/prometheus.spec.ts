@@ -1,3 +1,4 @@
+import { setImmediate as nextImmediate } from 'node:timers/promises';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,6 +14,7 @@ import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { TracedEnd } from '#lib/options/telemetry.js';
 import { otel } from '#lib/subpaths/otel.js';
 import { QueueMetrics, QueueMetricsModule, type QueueMetricsOptions } from '#lib/subpaths/prometheus.js';
+import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { ROOT } from '../support/sources.js';
@@ -413,6 +415,20 @@ describe('a Redis that does not answer', () => {
     expect(text).toContain('godwit_collect_success 0\n');
     expect(text).not.toContain('godwit_queue_jobs');
     expect(text).toContain('godwit_build_info');
+  });
+
+  it('does not end the process if it fails while the page is read', async () => {
+    const unhandled: unknown[] = [];
+    const hear = (error: unknown) => void unhandled.push(error);
+    process.on('unhandledRejection', hear);
+    atEnd(() => void process.off('unhandledRejection', hear));
+    const away = () => Promise.reject(new Error('away'));
+    const awayLater = () => nextImmediate().then(away);
+    const failing = { ...NOTHING, namesOf: async () => ['other'], sharedLimits: away, look: awayLater };
+    const text = await new QueueMetrics({ inspector: failing, global: true }).text();
+    expect(text).toContain('godwit_collect_success 0\n');
+    for (let i = 0; i < 5; i++) await nextImmediate();
+    expect(unhandled).toEqual([]);
   });
 
   it.each([

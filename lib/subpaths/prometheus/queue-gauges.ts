@@ -152,9 +152,11 @@ export class QueueGauges {
       readQueues(registered),
       inspector.namesOf().then(async (all) => {
         const known = new Set(registered);
-        const others = readQueues(all.filter((name) => !known.has(name)));
-        if (all.length > 0) found.limits.push(await inspector.sharedLimits(all[0]!));
-        await others;
+        const shared = async () => {
+          if (all.length > 0) found.limits.push(await inspector.sharedLimits(all[0]!));
+        };
+        // Together: the error of one that is awaited after another one has failed would end the process.
+        await Promise.all([readQueues(all.filter((name) => !known.has(name))), shared()]);
       }),
       inspector.workers().then((workers) => (found.workers = workers)),
     ]);
