@@ -1,16 +1,20 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Log } from '../contract/log.js';
+import { Trouble } from '../contract/trouble.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { LimitRule } from '../contract/limit-verbs.js';
 import { isPassing, repeatDelay } from '../contract/retry.js';
-import { messageOf } from '../errors/thrown.js';
+import { NotRunningError } from '../errors.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+
+/** Pause before the next try if Redis refuses the call: its memory is full, or the user lacks a right. */
+const PATIENCE_MS = 1_000;
 
 /**
  * Writes the limits from the code of this process before its workers claim. Limits that the code no longer has are removed.
  * Limits that were set at run time stay. A process that only adds jobs writes the limits that no worker has written, and removes
- * none. When Redis has lost its data, a worker process does the same for all its queues. If Redis is unreachable, the declarer tries
- * again in the background.
+ * none. When Redis has lost its data, a worker process does the same for all its queues. If Redis is unreachable or refuses, the
+ * declarer tries again in the background.
  */
 export class LimitsDeclarer {
   private readonly logger = new Log('QueueModule');
@@ -35,25 +39,33 @@ export class LimitsDeclarer {
     for (const timer of this.timers) clearTimeout(timer);
   }
 
-  private async declare(queue: ResolvedQueueOptions, works: boolean, tries: number): Promise<void> {
+  private async declare(
+    queue: ResolvedQueueOptions,
+    works: boolean,
+    tries: number,
+    trouble = this.troubleOf(queue.name),
+  ): Promise<void> {
     try {
       await this.write(queue, works);
+      trouble.ended();
     } catch (error) {
-      if (this.stopped) return;
-      if (!isPassing(error)) {
-        return this.logger.error(
-          `queue '${queue.name}': its limits could not be written: ${messageOf(error)}`,
-        );
-      }
+      if (this.stopped || error instanceof NotRunningError) return;
+      // Without them, jobs start that a limit should hold back. So it tries on until Redis takes them.
+      trouble.failed(error as Error);
       const timer = setTimeout(
         () => {
           this.timers.delete(timer);
-          void this.declare(queue, works, tries + 1);
+          void this.declare(queue, works, tries + 1, trouble);
         },
-        repeatDelay(error, tries),
+        isPassing(error) ? repeatDelay(error, tries) : PATIENCE_MS,
       );
       this.timers.add(timer);
     }
+  }
+
+  private troubleOf(queue: string): Trouble {
+    const fails = `queue '${queue}': its limits could not be written`;
+    return new Trouble(this.logger, fails, `queue '${queue}': its limits are written`);
   }
 
   private async write(options: ResolvedQueueOptions, works: boolean): Promise<void> {

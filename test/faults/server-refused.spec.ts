@@ -7,7 +7,7 @@ import { RedisRefusedError, UnsupportedRedisError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import { startRedis } from '../../tools/redis.mjs';
 import { atEnd } from '../support/cleanup.js';
-import { PATIENT } from '../support/queue-app.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 import { bootWorking } from './support/app.js';
@@ -147,6 +147,19 @@ it('reports that the user may not access the keys, to the caller of add and in t
   await expect(queue.add('one', null)).rejects.toMatchObject({ reply: 'NOPERM', applied: 'no' });
   const said = await until(() => lines.find(({ text }) => text.includes('cannot claim or settle jobs now')));
   expect(said).toMatchObject({ level: 'error', text: expect.stringContaining('NOPERM') });
+});
+
+it('limits of the code are written once the user has the right again', async () => {
+  const user = new URL(redis.url).username;
+  const change = (...rules: string[]) => redis.admin.call('ACL', 'SETUSER', user, ...rules);
+  await change('-eval', '-evalsha');
+  atEnd(() => change('+eval', '+evalsha'));
+  const queue = { limits: { concurrency: 3 } };
+  const app = await bootQueue(redis, { queue, handlers: { '*': () => undefined }, watch: false });
+  await app.logs.complaint(/^queue 'work': its limits could not be written, retrying: .*NOPERM/);
+  await change('+eval', '+evalsha');
+  const written = async () => (await app.queue.limits.list()).find(({ concurrency }) => concurrency);
+  await until(written, PATIENT);
 });
 
 describe('rights that are taken away while it works, and given back', () => {
