@@ -117,7 +117,8 @@ export function recorded<Handle extends object>(
       try {
         answer = await calls[name]!(...all);
       } catch (error) {
-        await recordAction(actions, { ...withId(), count: null, result: resultOf(error) });
+        const failed = { ...withId(), count: null, result: resultOf(error) };
+        await recordAction(actions, failed, (error as { applied?: unknown } | null)?.applied === 'no');
         throw error;
       }
       if (!withCallback) outcome = answer;
@@ -137,8 +138,12 @@ export interface Recorder {
   readonly queue: string | null;
 }
 
-/** Never rejects: the action was done. An entry that cannot be stored is logged. */
-export async function recordAction(actions: ActionVerbs, action: NewAction): Promise<void> {
+/**
+ * Never rejects: the action was done. An entry that cannot be stored is logged.
+ *
+ * @param isUndone the action changed nothing, and its caller gets the error. Then a second message would say nothing new.
+ */
+export async function recordAction(actions: ActionVerbs, action: NewAction, isUndone = false): Promise<void> {
   const cut = {
     ...action,
     actor: action.actor.slice(0, ACTOR_LENGTH),
@@ -147,6 +152,7 @@ export async function recordAction(actions: ActionVerbs, action: NewAction): Pro
   try {
     await actions.record(cut);
   } catch (error) {
+    if (isUndone) return;
     const { actor, action: what, queue, target, result } = cut;
     // Loaded only here, so that a producer without actors does not load it.
     const { Log } = await import('./log.js');

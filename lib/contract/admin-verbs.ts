@@ -40,6 +40,8 @@ export interface AdminVerbs {
   promoteNow(queue: QueueRef, id: string): Promise<PromoteAnswer>;
   /** The reply of `INFO`. Null if there is no server. */
   serverInfo(queue: QueueRef): Promise<string | null>;
+  /** Makes a write that changes nothing. Rejects if the server of the queue refuses writes. */
+  tryWrite(queue: QueueRef): Promise<void>;
   pause(queue: QueueRef): Promise<boolean>;
   /** Writes an event of the application's own. Does nothing if the queue keeps no events. */
   publish(queue: QueueRef, name: string, payload: string): Promise<void>;

@@ -200,6 +200,11 @@ export class RedisAdmin implements AdminVerbs {
     return this.store.command('serverInfo', 'info', [], this.store.keysOf(queue).fixed.meta);
   }
 
+  async tryWrite(queue: string): Promise<void> {
+    // No producer has a lane without a name, so the key does not exist, and `XX` writes nothing. Unlike DEL, this also needs memory.
+    await this.store.command('tryWrite', 'set', [this.store.keysOf(queue).lane(''), '', 'XX']);
+  }
+
   countMinutes(queue: string, { lane, seq, hour, rows }: MinutesCall): Promise<void> {
     const keys = { minutes: this.store.keysOf(queue).minutes(hour) };
     const lists = { fields: rows.map(fieldOf), counts: rows.map(({ row }) => encodeRow(row)) };

@@ -317,6 +317,7 @@ const CALLS: Readonly<Record<string, string>> = {
   share: 'claim jobs',
   shared: 'limits.list',
   trim: 'upkeep',
+  tryWrite: 'try a write',
   unhandledMs: 'look for handlers',
   unregister: 'register the process',
   wakeLines: 'limits.set',

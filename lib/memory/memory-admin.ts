@@ -193,6 +193,8 @@ export class MemoryAdmin implements AdminVerbs {
     return null;
   }
 
+  async tryWrite(): Promise<void> {}
+
   publish(queue: string, name: string, payload: string): Promise<void> {
     return this.verbs.on('publish', queue, (q, limits) =>
       q.say([{ type: 'published', id: '', name, progress: payload }], limits),

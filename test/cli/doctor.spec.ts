@@ -18,7 +18,8 @@ interface Finding {
 
 afterEach(async () => {
   await runCleanup();
-  await redis.admin.config('SET', 'maxmemory-policy', 'noeviction', 'maxmemory', '0');
+  const healthy = ['maxmemory-policy', 'noeviction', 'maxmemory', '0', 'min-replicas-to-write', '0'] as const;
+  await redis.admin.config('SET', ...healthy);
   await redis.admin.flushall();
 });
 
@@ -48,6 +49,13 @@ const PLANTED: readonly Planted[] = [
     level: 'fail',
     what: /^evicts-keys$/,
     text: /set it to noeviction/,
+  },
+  {
+    fault: 'writes that are refused',
+    plant: async () => void (await redis.admin.config('SET', 'min-replicas-to-write', '3')),
+    level: 'fail',
+    what: /^writes$/,
+    text: /NOREPLICAS.*min-replicas-to-write/,
   },
   {
     fault: 'a memory that is nearly full',

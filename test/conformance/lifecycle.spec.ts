@@ -49,6 +49,13 @@ describe.each(ENGINES)('an engine on %s', (kind) => {
     expect(await t.engine.admin.get(QUEUE, 'a')).toBeNull();
   });
 
+  it('takes a write that changes nothing', async () => {
+    await t.add('a');
+    await t.engine.admin.tryWrite(QUEUE);
+    await t.engine.admin.tryWrite('another');
+    expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 1 });
+  });
+
   it('knows the time approximately', () => {
     expect(Math.abs(t.engine.now() - t.now)).toBeLessThan(60_000);
   });

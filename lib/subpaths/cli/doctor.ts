@@ -97,13 +97,42 @@ async function examine(context: Context): Promise<Finding[]> {
   return findings;
 }
 
+/**
+ * Why writes are refused: the disk is full, the server is a replica, too few replicas are connected. Each reason once: on Redis Cluster
+ * each queue may be on another node.
+ */
+export async function refusedWrites(
+  { inspector, values }: Context,
+  queues: readonly string[],
+): Promise<RedisRefusedError[]> {
+  const some = values['cluster'] === true && queues.length > 0 ? queues : [queues[0] ?? ANY_QUEUE];
+  const { admin } = inspector.producer.engine;
+  const tried = await Promise.allSettled(some.map((queue) => admin.tryWrite(queue)));
+  const byText = new Map<string, RedisRefusedError>();
+  for (const one of tried) {
+    // Other errors are reported where queues are read.
+    if (one.status === 'fulfilled' || !(one.reason instanceof RedisRefusedError)) continue;
+    // A user for monitoring may have no right to write.
+    if (one.reason.reply !== 'NOPERM') byText.set(one.reason.message, one.reason);
+  }
+  return [...byText.values()];
+}
+
 async function examineQueues(context: Context): Promise<Finding[]> {
   const { inspector, values } = context;
   const [{ queues, faults }, { workers, silent }] = await Promise.all([
     inspector.readableQueues(),
     inspector.allWorkers(),
   ]);
-  const findings = [await roundTrips(context, queues[0]?.name ?? ANY_QUEUE), await clock(context)];
+  const all = [...queues.map(({ name }) => name), ...faults.keys()];
+  const refused = await refusedWrites(context, all);
+  // `serverFindings` reports a replica.
+  const writes = refused.filter(({ reply }) => reply !== 'READONLY');
+  const findings = [
+    ...writes.map((error) => fail('writes', error.message)),
+    await roundTrips(context, queues[0]?.name ?? ANY_QUEUE),
+    await clock(context),
+  ];
   if (queues.length + faults.size === 0)
     findings.push(
       warn('queues', `none with the prefix ${context.prefix}; ${await prefixAdvice(context.url)}`),

@@ -5,6 +5,7 @@ import { isPassing, pause } from '../../contract/retry.js';
 import { countedBetween, countedDays, type CountedDays } from '../../contract/stats.js';
 import { numberOfEvent, type QueueEvent } from '../../events/queue-event.js';
 import { RedisRefusedError, RedisUnavailableError } from '../../errors.js';
+import { messageOf } from '../../errors/thrown.js';
 import { escaped } from '../../errors/show.js';
 import { readEach } from '../../inspect/queue-inspector.js';
 import { isPausedByAll } from '../../inspect/serving.js';
@@ -25,7 +26,7 @@ import {
   type Context,
   type Printer,
 } from './context.js';
-import { doctor } from './doctor.js';
+import { doctor, refusedWrites } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows, RUN_COLUMNS, runRow, runsOf } from './queue-commands.js';
 import { age, jobsWait, table, type Cell, type Column, type Screen } from './table.js';
 import { cannotListen, didYouMean, UsageError } from './usage-error.js';
@@ -244,7 +245,8 @@ function typesOf(given: string | undefined): readonly string[] | undefined {
 const health: Command = {
   name: 'health',
   usage: '[queue…]',
-  about: 'exit code 0 if Redis answers, the queues have workers and no limit is exceeded, else 4',
+  about:
+    'exit code 0 if Redis answers and takes writes, the queues have workers and no limit is exceeded, else 4',
   words: [0, 1_000],
   options: {
     'max-waiting': { type: 'string', about: 'the most waiting jobs that a queue may have' },
@@ -266,7 +268,14 @@ const health: Command = {
         ? [`${name}: the oldest job has waited ${age(oldestWaitingMs)}`]
         : []),
     ]);
-    const faults = [...away, ...faultTexts(unread), ...unhealthy];
+    const refused =
+      away.length > 0
+        ? []
+        : await refusedWrites(
+            context,
+            found.map(({ name }) => name),
+          );
+    const faults = [...away, ...refused.map(messageOf), ...faultTexts(unread), ...unhealthy];
     const text = faults.length === 0 ? `healthy, ${counted(found.length, 'queue')}` : faults.join('\n');
     context.print.done(text, { healthy: faults.length === 0, faults });
     return faults.length === 0 ? DONE : UNHEALTHY;
