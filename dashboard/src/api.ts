@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { frozen, now, refreshes, ROOT, troubles, troubleSince } from './state.js';
+import { frozen, now, pace, refreshes, ROOT, troubles, troubleSince } from './state.js';
 
 /** The calls to the server. */
 
@@ -109,6 +109,11 @@ const FINAL = [400, 403, 404];
 const AGAIN_MS = 3_000;
 const LATEST_AGAIN_MS = 10_000;
 
+/** The time between two reads that the person has chosen; 0: that of the page. */
+function paceMs(): number {
+  return pace.value.peek() === 'auto' ? 0 : Number.parseInt(pace.value.peek(), 10) * 1_000;
+}
+
 /**
  * Reads the path at once, and then repeatedly while the page is visible and not frozen. With `everyMs` 0 it reads until there
  * is an answer.
@@ -156,7 +161,8 @@ export function usePoll<T>(
     };
     const again = () => {
       const { everyMs: every } = given.current;
-      const usual = typeof every === 'number' ? every : every(answers.get(path) as T | undefined);
+      const own = typeof every === 'number' ? every : every(answers.get(path) as T | undefined);
+      const usual = own === 0 ? 0 : Math.max(own, paceMs());
       const ms = troubles.value.has(path) ? Math.min(Math.max(usual, AGAIN_MS), LATEST_AGAIN_MS) : usual;
       if (ms > 0 && !isOver) timer = setTimeout(next, ms);
     };

@@ -25,6 +25,7 @@ import { WorkersPage } from './pages/workers.js';
 import {
   frozen,
   me,
+  pace,
   path,
   refreshes,
   setMe,
@@ -98,6 +99,12 @@ function Boundary({ children }: { children: ComponentChildren }) {
   );
 }
 
+function nextPace(): void {
+  pace.next();
+  // The next read may be due only after the old time.
+  refreshes.value += 1;
+}
+
 function App() {
   const { data } = usePoll<MeView>('me', 60_000);
   const links = useCurrentInView(`${path.value} ${me.value?.rights.length}`);
@@ -145,6 +152,15 @@ function App() {
           </button>
           <button type="button" class="small" title="Load again (r)" onClick={() => (refreshes.value += 1)}>
             Reload
+          </button>
+          <button
+            type="button"
+            class="small"
+            title="How often pages load again"
+            aria-label={`Reload: ${pace.value.value}`}
+            onClick={nextPace}
+          >
+            {pace.value.value}
           </button>
           <button type="button" class="small" title="Zone of times" onClick={() => zone.next()}>
             {zone.value.value === 'UTC' ? 'UTC' : 'Local time'}

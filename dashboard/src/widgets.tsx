@@ -1,10 +1,8 @@
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { parseExact, printExact, type JsonNode } from '../../lib/subpaths/dashboard/exact-json.js';
-import type { ShownJson } from '../../lib/subpaths/dashboard/redaction.js';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { Unreadable } from '../../lib/subpaths/dashboard/views.js';
 import type { ApiError } from './api.js';
-import { bytes, count, moment, relative } from './format.js';
+import { moment, relative } from './format.js';
 import { now, say, subject } from './state.js';
 
 /** Parts that several pages have. */
@@ -210,102 +208,6 @@ async function copy(text: string): Promise<void> {
     area.remove();
   }
   say('Copied.');
-}
-
-const OPEN_DEPTH = 3;
-const MANY = 100;
-const LONG = 400;
-
-/** A JSON value as a tree. Numbers are shown as they are stored. */
-export function Json({ value, onAll }: { value: ShownJson; onAll?: () => void }) {
-  const tree = value.isCut ? null : parseExact(value.json);
-  const text = tree ? printExact(tree, '  ') : value.json;
-  return (
-    <div class="json">
-      <div class="row">
-        <span class="faint">{bytes(value.bytes)}</span>
-        <CopyButton text={text} />
-        {value.isCut && onAll && (
-          <button type="button" class="small" onClick={onAll}>
-            Load all
-          </button>
-        )}
-      </div>
-      {tree ? (
-        <div class="tree">
-          <Branch node={tree} depth={0} />
-        </div>
-      ) : (
-        <pre tabIndex={0}>
-          {value.json}
-          {value.isCut && ' …'}
-        </pre>
-      )}
-    </div>
-  );
-}
-
-function Branch({ node, depth, label }: { node: JsonNode; depth: number; label?: string }) {
-  const [limit, setLimit] = useState(MANY);
-  const key = label !== undefined && <span class="key">{label}: </span>;
-  if (node.kind !== 'object' && node.kind !== 'list')
-    return (
-      <div class="leaf">
-        {key}
-        <Leaf node={node} />
-      </div>
-    );
-  const children =
-    node.kind === 'list' ? node.items.map((item, at) => [String(at), item] as const) : node.entries;
-  const [open, close] = node.kind === 'list' ? '[]' : '{}';
-  if (children.length === 0)
-    return (
-      <div class="leaf">
-        {key}
-        {open}
-        {close}
-      </div>
-    );
-  return (
-    <details open={depth < OPEN_DEPTH && children.length <= MANY}>
-      <summary>
-        {key}
-        {open}
-        <span class="faint">{count(children.length)}</span>
-        {close}
-      </summary>
-      {children.slice(0, limit).map(([name, child], at) => (
-        <Branch key={at} node={child} depth={depth + 1} label={name} />
-      ))}
-      {children.length > limit && (
-        <button type="button" class="small" onClick={() => setLimit(limit + 1_000)}>
-          Show {count(Math.min(1_000, children.length - limit))} more
-        </button>
-      )}
-    </details>
-  );
-}
-
-function Leaf({ node }: { node: Exclude<JsonNode, { kind: 'object' | 'list' }> }) {
-  const [isLong, setLong] = useState(node.kind === 'text' && node.value.length > LONG);
-  if (node.kind !== 'text') return <span class={node.kind}>{node.text}</span>;
-  const isHidden = /^\[hidden \d+ of [0-9a-f]{8}\]$/.test(node.value);
-  if (isHidden)
-    return (
-      <span class="hidden" title="Hidden by the option redact">
-        hidden
-      </span>
-    );
-  return (
-    <span class="text">
-      {JSON.stringify(isLong ? node.value.slice(0, LONG) : node.value)}
-      {isLong && (
-        <button type="button" class="small" onClick={() => setLong(false)}>
-          Show all {count(node.value.length)} characters
-        </button>
-      )}
-    </span>
-  );
 }
 
 /** A small line without axes; its values are in the table next to it. */

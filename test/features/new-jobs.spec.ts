@@ -165,7 +165,7 @@ it('finds a job by its id in all queues that a person may see, and queues by nam
   await page.getByRole('link', { name: 'mail.eu' }).waitFor();
   expect(await page.getByRole('link', { name: /^mail\./ }).count()).toBe(2);
   await page.goto(`${dashboard.url}find?q=nowhere`);
-  await page.getByText('Nothing is found.').waitFor();
+  await page.getByText('Nothing was found.').waitFor();
   for (const [path, status] of [
     ['find', 400],
     ['find?id=%00', 400],

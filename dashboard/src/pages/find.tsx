@@ -33,7 +33,7 @@ export function FindPage() {
       {error && <p class="notice bad">{error.message}</p>}
       {isNothing && (
         <Card>
-          <Empty title="Nothing is found.">
+          <Empty title="Nothing was found.">
             No queue has this in its name, and no job has this id. Completed jobs are kept only with the
             option retention. To search for other texts, open the jobs of a queue.
           </Empty>

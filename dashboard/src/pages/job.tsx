@@ -7,8 +7,9 @@ import { AddJob } from '../add-job.js';
 import { del, get, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { micros, moment, plural, span } from '../format.js';
+import { Json } from '../json.js';
 import { go, href, jobPath, now, queuePath, say } from '../state.js';
-import { Card, CopyButton, Empty, FormEnd, Json, State, Time, useSubject, Waiting } from '../widgets.js';
+import { Card, CopyButton, Empty, FormEnd, State, Time, useSubject, Waiting } from '../widgets.js';
 
 export function JobPage({ queue, id }: { queue: string; id: string }) {
   const at = jobPath(queue, id);

@@ -5,9 +5,10 @@ import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { EditSchedule } from '../edit-schedule.js';
 import { count, micros, span } from '../format.js';
+import { Json } from '../json.js';
 import { NextTimes } from '../next-times.js';
 import { jobPath, queuePath, schedulePath } from '../state.js';
-import { Card, Empty, Json, State, Table, Time, UnreadableQueues, Waiting } from '../widgets.js';
+import { Card, Empty, State, Table, Time, UnreadableQueues, Waiting } from '../widgets.js';
 
 export function SchedulesPage() {
   const { data, error } = usePoll<SchedulesView>('schedules', 10_000);

@@ -118,6 +118,14 @@ export function printExact(node: JsonNode, indent = '', margin = ''): string {
   }
 }
 
+/** A copy of a tree in which the keys of all objects are in the order of their characters. */
+export function sortExact(node: JsonNode): JsonNode {
+  if (node.kind === 'list') return { kind: 'list', items: node.items.map(sortExact) };
+  if (node.kind !== 'object') return node;
+  const sorted = node.entries.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  return { kind: 'object', entries: sorted.map(([key, value]) => [key, sortExact(value)] as const) };
+}
+
 /** A changed copy of a tree. `change` returns the replacement of a node, or null to visit its children. */
 export function changeExact(
   node: JsonNode,
