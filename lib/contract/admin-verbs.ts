@@ -135,6 +135,10 @@ export interface JobsCall extends DeadMatch {
   readonly contains?: string | undefined;
   /** Only jobs whose data has these values in these fields. @default any job */
   readonly where?: DataMatch | undefined;
+  /** Only jobs with a priority from `from` to `to`; 0 is none. @default any job */
+  readonly priority?: PriorityRange | undefined;
+  /** Only active jobs of these workers, whose jobs are the only ones looked at. @default any job */
+  readonly workers?: readonly string[] | undefined;
   readonly after: JobsPlace | null;
   /**
    * If `after` is null: how many jobs of the state to skip. Skipped jobs count even if they do not match the filters.
@@ -147,6 +151,12 @@ export interface JobsCall extends DeadMatch {
   readonly backward?: boolean | undefined;
   /** Leaves out data, progress, log, failed attempts and results of more than `RULES.briefResult` bytes. @default false */
   readonly brief?: boolean | undefined;
+}
+
+/** Both ends are included. */
+export interface PriorityRange {
+  readonly from: number;
+  readonly to: number;
 }
 
 /** Fields of the data of a job, by path (`customer.id`), with their values. */

@@ -69,7 +69,7 @@ export class RedisAdmin implements AdminVerbs {
   async jobs(queue: string, call: JobsCall): Promise<JobsAnswer> {
     const { state, limit, backward = false, offset = 0 } = call;
     const keys = this.store.keysOf(queue);
-    const all = state === 'active' ? await this.holdersOf(queue) : linesOf(state);
+    const all = state === 'active' ? await this.holdersOf(queue, call.workers) : linesOf(state);
     if (backward) all.reverse();
     if (call.group !== undefined) all.sort((a, b) => Number(b === 'grouped') - Number(a === 'grouped'));
     const start = offset > 0 ? await this.startBehind(keys, all, call, offset) : null;
@@ -272,6 +272,7 @@ export class RedisAdmin implements AdminVerbs {
       group = '',
       contains = '',
       where,
+      priority = { from: -1, to: 0 },
       offset: skip = 0,
       backward = false,
       brief = false,
@@ -292,6 +293,8 @@ export class RedisAdmin implements AdminVerbs {
           group,
           contains,
           where: where ? wantedOf(where) : '',
+          priorityFrom: priority.from,
+          priorityTo: priority.to,
           skip,
           backward: backward ? 1 : 0,
           brief: brief ? 1 : 0,
@@ -336,8 +339,10 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   /** The workers with a lease, ordered by name. */
-  private async holdersOf(queue: string): Promise<string[]> {
-    return (await this.store.readWorkers(queue)).names.toSorted();
+  /** The workers with active jobs, or those of them that are asked for. */
+  private async holdersOf(queue: string, asked?: readonly string[]): Promise<string[]> {
+    const names = (await this.store.readWorkers(queue)).names.toSorted();
+    return asked ? names.filter((name) => asked.includes(name)) : names;
   }
 
   private auditor(maxStalls: number): Auditor {

@@ -8,6 +8,7 @@ import {
   type JobsAnswer,
   type JobsCall,
   type JobsPlace,
+  type PriorityRange,
   type LastFull,
   type RemoveAnswer,
   type StoredJob,
@@ -43,7 +44,8 @@ export class MemoryAdmin implements AdminVerbs {
   }
 
   jobs(queue: string, call: JobsCall): Promise<JobsAnswer> {
-    const { after, offset = 0, limit, group, contains = '', where, backward = false, brief = false } = call;
+    const { after, offset = 0, limit, group, contains = '', where, priority } = call;
+    const { backward = false, brief = false } = call;
     return this.verbs.on('jobs', queue, (q) => {
       const lines = linesOf(q, call);
       const jobs: StoredJob[] = [];
@@ -63,6 +65,7 @@ export class MemoryAdmin implements AdminVerbs {
             isAsked(job, call) &&
             (group === undefined || decodeBody(`${withoutData(job.body)}null`)?.options.group === group) &&
             isOfAge(job, call, q.now) &&
+            hasPriority(job, priority) &&
             hasText(job, contains) &&
             hasValues(job, where)
           )
@@ -292,7 +295,9 @@ function linesIn(q: MemoryQueue, call: JobsCall): readonly JobLine[] {
     case 'active':
       return Array.from(q.leased(), ({ name, held }): JobLine => {
         return [name, [...held.values()].toSorted((a, b) => byBytes(a.id, b.id))];
-      }).toSorted(([a], [b]) => (a < b ? -1 : 1));
+      })
+        .filter(([name]) => call.workers?.includes(name) !== false)
+        .toSorted(([a], [b]) => (a < b ? -1 : 1));
     case 'completed':
     case 'cancelled':
       return [
@@ -363,6 +368,12 @@ function hasText({ id, name, failure }: MemoryJob, text: string): boolean {
 /** As in Lua: other letters stay as they are. */
 function lower(text: string): string {
   return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
+function hasPriority({ body }: MemoryJob, asked: PriorityRange | undefined): boolean {
+  if (!asked) return true;
+  const priority = decodeBody(`${withoutData(body)}null`)?.options.priority ?? 0;
+  return priority >= asked.from && priority <= asked.to;
 }
 
 function hasValues({ body }: MemoryJob, where: DataMatch | undefined): boolean {

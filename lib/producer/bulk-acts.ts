@@ -1,4 +1,4 @@
-import type { DataMatch, StoredJob } from '../contract/admin-verbs.js';
+import type { DataMatch, PriorityRange, StoredJob } from '../contract/admin-verbs.js';
 import { BULK_STATES, type BulkKind } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { CleanCall, DeadMatch } from '../contract/upkeep-verbs.js';
@@ -145,13 +145,16 @@ interface ActWalk {
   readonly match: JobMatch;
 }
 
-/** @internal Conditions by which the store cannot filter. */
+/** @internal Conditions that a filter of `JobFilter` does not have. */
 export interface JobMatch {
   readonly isMatch: (job: StoredJob) => boolean;
   /** A text that each match contains. The store searches for it, so it sends few other jobs. */
   readonly contains?: string | undefined;
   /** The group of all matches. */
   readonly group?: string | undefined;
+  /** The priorities and the workers of all matches. */
+  readonly priority?: PriorityRange | undefined;
+  readonly workers?: readonly string[] | undefined;
 }
 
 /**
@@ -168,7 +171,8 @@ export async function actOnAll(
 ): Promise<number> {
   const pacer = new Pacer(pace);
   const passedMs = walk?.passedMs ?? (() => pacer.passedMs);
-  const match = { ...filter, contains: filter.contains ?? walk?.match.contains, group: walk?.match.group };
+  const { group, priority, workers, contains } = walk?.match ?? {};
+  const match = { ...filter, contains: filter.contains ?? contains, group, priority, workers };
   let done = 0;
   let examined = 0;
   // Only `cancel` has several states. A running job may fail and be delayed after the delayed jobs were listed, so they are listed again.
@@ -233,9 +237,12 @@ export async function removeAll(
 }
 
 /** The store filters by age and reason only among dead jobs. For other states `isOfAge` checks the age. */
-function asked(state: JobState, match: Omit<CheckedFilter, 'states' | 'limit'> & Pick<JobMatch, 'group'>) {
-  const { name, contains, where, group } = match;
-  return state === 'dead' ? match : { name, contains, where, group };
+function asked(
+  state: JobState,
+  match: Omit<CheckedFilter, 'states' | 'limit'> & Pick<JobMatch, 'group' | 'priority' | 'workers'>,
+) {
+  const { name, contains, where, group, priority, workers } = match;
+  return state === 'dead' ? match : { name, contains, where, group, priority, workers };
 }
 
 function isOfAge(job: StoredJob, { olderThanMs = 0, newerThanMs }: DeadMatch, now: number): boolean {

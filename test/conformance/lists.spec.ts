@@ -118,6 +118,33 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
     ]);
   });
 
+  it('have only the active jobs of some workers, and look at no others', async () => {
+    await t.add('a', 'b', 'c', 'd');
+    expect(await t.claim(2)).toEqual(['a', 'b']);
+    expect(await t.claim(1, 'w0')).toEqual(['c']);
+    expect(await t.claim(1, 'w9')).toEqual(['d']);
+    const found = await page({ state: 'active', workers: ['w9', 'w0', 'w-gone'] });
+    expect(found).toMatchObject({ jobs: [{ id: 'c' }, { id: 'd' }], next: null, examined: 2 });
+    expect(await inPages({ state: 'active', workers: ['w0', 'w9'], limit: 1 })).toEqual(['c', 'd']);
+    expect(await page({ state: 'active', workers: [] })).toEqual({ jobs: [], next: null, examined: 0 });
+  });
+
+  it('have only jobs whose priority is in a range, with both ends', async () => {
+    const body = (priority: number) => encodeBody('work', t.now, { priority }, 'null');
+    const of = (priority: number) => job(`p${priority}`, { priority, body: body(priority) });
+    const later = job('later', { priority: 5, delayMs: 900, body: body(5) });
+    await t.add('none', of(1), of(5), of(6), of(2_097_151), later);
+    const within = (from: number, to: number, state: JobsCall['state'] = 'waiting') =>
+      ids({ state, priority: { from, to } });
+    expect(await within(0, 0)).toEqual(['none']);
+    expect(await within(0, 5)).toEqual(['none', 'p1', 'p5']);
+    expect(await within(5, 5)).toEqual(['p5']);
+    expect(await within(6, 2_097_151)).toEqual(['p6', 'p2097151']);
+    expect(await within(5, 5, 'delayed')).toEqual(['later']);
+    expect(await within(1, 4, 'delayed')).toEqual([]);
+    expect(await page({ state: 'waiting', priority: { from: 2, to: 3 } })).toMatchObject({ examined: 5 });
+  });
+
   it('leave out completed jobs whose retention is over', async () => {
     await t.hold('a', 'b');
     await t.settle(kept('a', 1_000), kept('b', 60_000));

@@ -31,6 +31,7 @@ describe.each([
       ['queues/work', 'set at run time'],
       ['queues/work/jobs?state=waiting', 'ranked'],
       ['queues/work/jobs?state=dead', 'no luck'],
+      ['queues/work/jobs?state=active&priority=%3C9&worker=nobody', 'worker nobody'],
       ['queues/work/jobs?state=cancelled', 'No job is cancelled'],
       ['queues/work/jobs/dead', 'Timeline'],
       ['queues/work/jobs/nobody', 'There is no such job'],

@@ -492,7 +492,7 @@ describe('the pages', () => {
     expect(await page.getByRole('checkbox', { name: 'Select job-2' }).isChecked()).toBe(true);
     await page.keyboard.press('/');
     await page.keyboard.type('gd');
-    expect(await page.getByLabel('Text in id, name or error').inputValue()).toBe('gd');
+    expect(await page.getByLabel('Text in id, name or error, or filters').inputValue()).toBe('gd');
     await page.keyboard.press('Escape');
     await page.keyboard.press('t');
     expect(await page.evaluate(() => document.documentElement.dataset['theme'])).toBe('light');

@@ -55,7 +55,7 @@ describe('a list of jobs', () => {
     const { page, faults, jobs } = await withJobs(3);
     const gate = await hold(page, '**/jobs?*');
     await page.goto(jobs);
-    await page.getByLabel('Text in id, name or error').fill('job-1');
+    await page.getByLabel('Text in id, name or error, or filters').fill('job-1');
     gate.open();
     await page.getByRole('link', { name: 'job-2' }).waitFor();
     await page.getByRole('button', { name: 'Search' }).click();
@@ -69,7 +69,7 @@ describe('a list of jobs', () => {
   it('keeps a search that is not made yet on the next page and in other states, until it is cleared', async () => {
     const { page, faults, jobs } = await withJobs(60);
     await page.goto(jobs);
-    const text = page.getByLabel('Text in id, name or error');
+    const text = page.getByLabel('Text in id, name or error, or filters');
     await text.fill('job-5');
     await page.getByRole('link', { name: 'Next page' }).click();
     await page.getByRole('link', { name: 'job-59' }).waitFor();

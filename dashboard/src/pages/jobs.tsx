@@ -1,29 +1,16 @@
 import { useEffect, useState } from 'preact/hooks';
-import { DEAD_REASONS } from '../../../lib/job/outcome.js';
 import { filterInWords } from '../../../lib/subpaths/dashboard/filter-text.js';
 import type { BulkView, JobListView, JobRow } from '../../../lib/subpaths/dashboard/views.js';
-import { AddJob, JobNames } from '../add-job.js';
+import { AddJob } from '../add-job.js';
 import { pauseAfter, post, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
 import { compact, count, micros, plural, span } from '../format.js';
+import { FILTERS, Filters, inState, SIZES } from '../job-filters.js';
 import { go, href, jobPath, now, query, queuePath } from '../state.js';
 import { Card, Empty, State, Table, Time, useCurrentInView, useSubject, Waiting } from '../widgets.js';
 
 const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
-const AGES = [
-  ['', 'any age'],
-  ['newerThan=10m', 'last 10 min'],
-  ['newerThan=1h', 'last hour'],
-  ['newerThan=1d', 'last day'],
-  ['olderThan=10m', 'over 10 min'],
-  ['olderThan=1h', 'over an hour'],
-  ['olderThan=1d', 'over a day'],
-] as const;
-
-const FILTERS = ['name', 'contains', 'where', 'group', 'reason', 'error', 'olderThan', 'newerThan'] as const;
-const SIZES = [20, 50, 100, 200];
-
 /** The actions on the jobs of a state. */
 const ACTS: Readonly<Record<string, readonly BulkKind[]>> = {
   waiting: ['cancel', 'remove'],
@@ -49,8 +36,6 @@ export function JobsPage({ queue }: { queue: string }) {
       return value ? [[key, value]] : [];
     }),
   );
-  // Only dead jobs have a reason.
-  const shared = { ...filter, reason: null, error: null };
   const at = `${queuePath(queue)}/jobs`;
   const call = href(at, { state, ...filter, order: params.get('order'), cursor, limit: String(size) });
   const { data, last, error } = usePoll<JobListView>(
@@ -84,7 +69,7 @@ export function JobsPage({ queue }: { queue: string }) {
         {STATES.map((one) => (
           <a
             key={one}
-            href={href(at, { ...shared, state: one })}
+            href={href(at, inState(one, filter))}
             {...(one === state && { 'aria-current': 'page' as const })}
           >
             {one === 'active' ? 'running' : one}{' '}
@@ -141,6 +126,7 @@ export function JobsPage({ queue }: { queue: string }) {
             queue={queue}
             state={state}
             jobs={page.jobs}
+            processes={page.processes}
             picked={picked}
             setPicked={setPicked}
             canPick={acts.length > 0}
@@ -180,130 +166,11 @@ async function actOnPicked(
   if (isDone) onDone();
 }
 
-const NO_FILTER = {
-  contains: '',
-  name: '',
-  where: '',
-  group: '',
-  reason: '',
-  age: '',
-  order: '',
-  limit: '',
-};
-type Field = keyof typeof NO_FILTER;
-
-/** The fields of the form, from the address. */
-function fieldsOf(params: URLSearchParams): Record<Field, string> {
-  const age = AGES.find(([value]) => {
-    const [key, time] = value.split('=');
-    return key && params.get(key) === time;
-  });
-  const fields = Object.keys(NO_FILTER).map((field) => [field, params.get(field) ?? '']);
-  return { ...NO_FILTER, ...Object.fromEntries(fields), age: age?.[0] ?? '' };
-}
-
-function Filters({ queue, state, canReadData }: { queue: string; state: string; canReadData: boolean }) {
-  const params = query.value;
-  const searched = fieldsOf(params);
-  const [form, setForm] = useState(searched);
-  // Another page of the same search keeps the text that was typed since.
-  useEffect(() => setForm(searched), [queue, JSON.stringify(searched)]);
-  const submit = (event: Event) => {
-    event.preventDefault();
-    const { age, ...rest } = form;
-    const [key, time] = age.split('=');
-    const texts = Object.entries(rest).map(([field, text]) => [field, text.trim()]);
-    go(
-      href(`${queuePath(queue)}/jobs`, {
-        state,
-        ...Object.fromEntries(texts),
-        ...(state !== 'dead' && { reason: null }),
-        error: params.get('error'),
-        ...(key && { [key]: time }),
-      }),
-    );
-  };
-  const bind = (field: Field) => ({
-    name: `f-${field}`,
-    value: form[field],
-    onInput: ({ currentTarget: { value } }: { readonly currentTarget: { readonly value: string } }) =>
-      setForm((old) => ({ ...old, [field]: value })),
-  });
-  return (
-    <form class="filters" onSubmit={submit} role="search">
-      <label>
-        <span>Text in id, name or error</span>
-        <input {...bind('contains')} data-search maxLength={200} />
-      </label>
-      <label>
-        <span>Name</span>
-        <input {...bind('name')} list="job-names" />
-        <JobNames queue={queue} />
-      </label>
-      {canReadData && (
-        <label>
-          <span>Field of the data</span>
-          <input {...bind('where')} placeholder="tenant.id=7" maxLength={1000} />
-        </label>
-      )}
-      <label>
-        <span>Group</span>
-        <input {...bind('group')} />
-      </label>
-      {state === 'dead' && (
-        <label>
-          <span>Reason</span>
-          <select {...bind('reason')}>
-            <option value="">any</option>
-            {DEAD_REASONS.map((reason) => (
-              <option key={reason}>{reason}</option>
-            ))}
-          </select>
-        </label>
-      )}
-      <label>
-        <span>Age</span>
-        <select {...bind('age')}>
-          {AGES.map(([value, text]) => (
-            <option key={value} value={value}>
-              {text}
-            </option>
-          ))}
-        </select>
-      </label>
-      <label>
-        <span>Order</span>
-        <select {...bind('order')}>
-          <option value="">usual</option>
-          <option value="asc">first to last</option>
-          <option value="desc">last to first</option>
-        </select>
-      </label>
-      <label>
-        <span>Per page</span>
-        <select {...bind('limit')}>
-          {SIZES.map((size) => (
-            <option key={size} value={size === 50 ? '' : size}>
-              {size}
-            </option>
-          ))}
-        </select>
-      </label>
-      <button type="submit" class="primary">
-        Search
-      </button>
-      {params.get('error') && <span class="badge">error: {params.get('error')}</span>}
-      <a class="button" href={href(`${queuePath(queue)}/jobs`, { state })} onClick={() => setForm(NO_FILTER)}>
-        Clear
-      </a>
-    </form>
-  );
-}
-
 function Rows({
   queue,
   state,
   jobs,
+  processes,
   picked,
   setPicked,
   canPick,
@@ -311,6 +178,7 @@ function Rows({
   queue: string;
   state: string;
   jobs: readonly JobRow[];
+  processes: JobListView['processes'];
   picked: ReadonlySet<string>;
   setPicked: (ids: ReadonlySet<string>) => void;
   canPick: boolean;
@@ -337,7 +205,10 @@ function Rows({
     'Attempt',
     timeWord(state),
     ...(showsError ? ['Last error'] : ['Took']),
+    ...(state === 'active' ? ['Worker'] : []),
   ];
+  const filteredBy = (key: string, value: string) =>
+    href(`${queuePath(queue)}/jobs`, { state, [key]: value });
   return (
     <Table label="Jobs" head={head}>
       {jobs.map((job) => (
@@ -357,11 +228,15 @@ function Rows({
           <td class="id">
             <a href={jobPath(queue, job.id)}>{job.id}</a>{' '}
             {job.group !== null && (
-              <a class="badge" href={href(`${queuePath(queue)}/jobs`, { state, group: job.group })}>
+              <a class="badge" href={filteredBy('group', job.group)}>
                 group {job.group}
               </a>
             )}
-            {job.priority > 0 && <span class="badge">priority {job.priority}</span>}
+            {job.priority > 0 && (
+              <a class="badge" href={filteredBy('priority', String(job.priority))}>
+                priority {job.priority}
+              </a>
+            )}
             {job.stalls > 0 && <span class="badge warn">lost {job.stalls}×</span>}
           </td>
           <td class="num">
@@ -377,6 +252,17 @@ function Rows({
             </td>
           ) : (
             <td class="num">{tookOf(job)}</td>
+          )}
+          {state === 'active' && (
+            <td class="id">
+              {job.worker === null ? (
+                <span class="faint">–</span>
+              ) : (
+                <a href={filteredBy('worker', processes[job.worker] ?? job.worker)}>
+                  {processes[job.worker] ?? job.worker}
+                </a>
+              )}
+            </td>
           )}
         </tr>
       ))}

@@ -49,7 +49,7 @@ export const page = defineScript({
   ],
   /**
    * kind: the key with the jobs. worker: the owner of the set `active`. group: empty: any group. contains: a text in the id, the name or the last error.
-   * where: JSON of values that the data has, empty: any data. skip: how many jobs of a sorted line to skip.
+   * where: JSON of values that the data has, empty: any data. priorityFrom: -1: any priority. skip: how many jobs of a sorted line to skip.
    */
   args: {
     ...DEAD_WALK,
@@ -58,6 +58,8 @@ export const page = defineScript({
     group: 'text',
     contains: 'text',
     where: 'text',
+    priorityFrom: 'int',
+    priorityTo: 'int',
     skip: 'int',
     backward: 'int',
     brief: 'int',

@@ -62,10 +62,16 @@ end
 
 local function is_of_group(body) return arg_group == '' or group_of(body) == arg_group end
 
+local function has_priority(body)
+  if arg_priorityFrom < 0 then return true end
+  local priority = priority_of(body)
+  return priority >= arg_priorityFrom and priority <= arg_priorityTo
+end
+
 -- Called by `walk` for each job. A job that matches is read completely.
 local function add_if_asked(id, score)
   local fit, bytes, body = is_asked(id)
-  if not fit or not is_of_group(body) or not is_of_age(id, body) then return false, bytes end
+  if not fit or not is_of_group(body) or not has_priority(body) or not is_of_age(id, body) then return false, bytes end
   local has_it, more = has_text(id, body)
   bytes = bytes + more
   if not has_it or not has_values(body) then return false, bytes end

@@ -197,17 +197,27 @@ const listJobs: Route = async (call, parts): Promise<JobListView> => {
   await allowSearch(call, parts, name, call.query['where']);
   const search = readSearch(call.query);
   const { contains = '', after } = search;
-  const [{ jobs, cursor, examined }, counts, rights, withId] = await Promise.all([
+  const [{ jobs, cursor, examined }, counts, rights, withId, workers] = await Promise.all([
     findJobs(engine, name, search, parts.redactor),
     engine.admin.counts(name),
     call.rightsOf({ queue: name }),
     after === null && isJobId(contains) ? engine.admin.get(name, contains) : null,
+    search.state === 'active' ? parts.inspector.workers({ queue: name }) : [],
   ]);
   const starts = await startTimes(engine, name, jobs);
   const options = parts.optionsOf(name);
   const row = (job: StoredJob) => toRow(job, options, starts, parts.redactor);
   const total = counts[search.state];
-  return { jobs: jobs.map(row), cursor, examined, total, counts, rights, withId: withId && row(withId) };
+  return {
+    jobs: jobs.map(row),
+    cursor,
+    examined,
+    total,
+    counts,
+    rights,
+    withId: withId && row(withId),
+    processes: placesOf(workers),
+  };
 };
 
 function isJobId(text: string): boolean {

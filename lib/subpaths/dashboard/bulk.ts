@@ -6,7 +6,7 @@ import { filterText } from '../../producer/recorded-queue.js';
 import { actionOf, actOnMany, checkState, readIds, readKind } from './acts.js';
 import { queueOf, visible, type Act, type ApiCall, type ApiParts, type Route } from './call.js';
 import { HttpFault } from './http.js';
-import { matchOf, readChoice } from './job-search.js';
+import { matchOf, priorityText, readChoice, workersAt, type MoreFilter } from './job-search.js';
 import { BulkActNotFoundError } from '../../errors.js';
 import { refuse } from '../../options/check.js';
 import type { DashboardAction } from './rights.js';
@@ -53,12 +53,21 @@ export const startBulkAct: Route = async (call, parts) => {
       group,
       reason: diedOf,
       error,
+      errorText,
+      priority,
+      worker,
       ...ages
     } = readChoice(filter, null, 1);
     checkState(kind, state);
     const { hidesText } = parts.redactor;
-    // Fields by which the store cannot filter.
-    const more = defined({ group, error, contains: hidesText ? contains : undefined });
+    const more: MoreFilter = defined({
+      group,
+      error,
+      errorText,
+      contains: hidesText ? contains : undefined,
+      priority: priority && priorityText(priority),
+      workers: worker && (await workersAt(parts.engine, worker)).join(' '),
+    });
     const { id } = await actsOf(queue, parts, actor).begin(
       kind,
       defined({

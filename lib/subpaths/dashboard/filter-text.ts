@@ -9,6 +9,10 @@ const WORDS: Readonly<Record<string, string>> = {
   group: 'group',
   reason: 'reason',
   error: 'error',
+  errorText: 'error with',
+  priority: 'priority',
+  worker: 'worker',
+  workers: 'workers',
   olderThan: 'age over',
   newerThan: 'age under',
 };

@@ -1,10 +1,17 @@
-import { MOST_EXAMINED, type DataMatch, type JobsPlace, type StoredJob } from '../../contract/admin-verbs.js';
+import {
+  MOST_EXAMINED,
+  type DataMatch,
+  type JobsPlace,
+  type PriorityRange,
+  type StoredJob,
+} from '../../contract/admin-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import { InvalidOptionError } from '../../errors.js';
 import { fingerprintOf, NO_FAILURE } from '../../job/fingerprint.js';
 import { checkJobName, scheduleOf } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
 import { ENDED_STATES, type JobState } from '../../job/job-state.js';
+import { RULES } from '../../job/rules.js';
 import { DEAD_REASONS, type FailureRecord } from '../../job/outcome.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
 import { checkGroup } from '../../options/limit-options.js';
@@ -22,6 +29,11 @@ const FILTER = {
   reason: field('reason', oneOf(...DEAD_REASONS)),
   /** A fingerprint of an error, from `fingerprintOf`. */
   error: field('error', rule(checkText)),
+  /** A text in the last error. */
+  errorText: field('errorText', rule(checkText)),
+  priority: field('priority', rule(readPriority)),
+  /** Host, `host:pid` or name of the worker of an active job. */
+  worker: field('worker', rule(checkPlace)),
   olderThan: field('olderThanMs', duration()),
   newerThan: field('newerThanMs', duration()),
   cursor: field('after', rule(readCursor)),
@@ -42,6 +54,9 @@ interface JobSearch {
   readonly group?: string | undefined;
   readonly reason?: (typeof DEAD_REASONS)[number];
   readonly error?: string | undefined;
+  readonly errorText?: string | undefined;
+  readonly priority?: PriorityRange | undefined;
+  readonly worker?: string | undefined;
   readonly olderThanMs?: number;
   readonly newerThanMs?: number;
   readonly after: JobsPlace | null;
@@ -77,12 +92,50 @@ function readWhere(value: unknown, path: string): DataMatch {
   return checkWhere(match, path);
 }
 
+/** `5`, `>5`, `>=5`, `<5`, `<=5` or `1-5`. */
+export function readPriority(value: unknown, path: string): PriorityRange {
+  const [, sign = '', one, from, to] =
+    (typeof value === 'string' && /^(?:([<>]=?)?(\d{1,7})|(\d{1,7})-(\d{1,7}))$/.exec(value)) || [];
+  const range = one === undefined ? { from: Number(from), to: Number(to) } : rangeOf(sign, Number(one));
+  if (range.from <= range.to && range.to <= RULES.priorityMax) return range;
+  throw new InvalidOptionError(
+    path,
+    `a priority from 0 to ${RULES.priorityMax}, such as 5, >5, <=5 or 1-5`,
+    value,
+  );
+}
+
+function rangeOf(sign: string, priority: number): PriorityRange {
+  switch (sign[0]) {
+    case '>':
+      return { from: sign === '>' ? priority + 1 : priority, to: RULES.priorityMax };
+    case '<':
+      return { from: 0, to: sign === '<' ? priority - 1 : priority };
+    default:
+      return { from: priority, to: priority };
+  }
+}
+
+/** A text that `readPriority` reads as this range. */
+export function priorityText({ from, to }: PriorityRange): string {
+  if (from === to) return String(from);
+  if (to === RULES.priorityMax) return `>=${from}`;
+  return from === 0 ? `<=${to}` : `${from}-${to}`;
+}
+
+function checkPlace(value: unknown, path: string): string {
+  if (typeof value === 'string' && /^\S{1,200}$/.test(value)) return value;
+  throw new InvalidOptionError(path, 'a host, host:pid or the name of a worker', value);
+}
+
 function checked(search: JobSearch): JobSearch {
-  const { state, reason, error } = search;
+  const { state, reason, error, worker } = search;
   if (reason !== undefined && state !== 'dead')
     throw new InvalidOptionError('reason', "left out unless state is 'dead'", reason);
   if (error !== undefined && state !== 'dead')
     throw new InvalidOptionError('error', "left out unless state is 'dead'", error);
+  if (worker !== undefined && state !== 'active')
+    throw new InvalidOptionError('worker', "left out unless state is 'active'", worker);
   return search;
 }
 
@@ -113,11 +166,12 @@ export async function findJobs(
   search: JobSearch,
   shown: Pick<Redactor, 'text' | 'hidesText'>,
 ): Promise<FoundJobs> {
-  const { error, contains, after: start, limit, ...rest } = search;
-  const own = { error, contains: shown.hidesText ? contains : undefined };
+  const { error, errorText, contains, worker, after: start, limit, ...rest } = search;
+  const own = { error, errorText, contains: shown.hidesText ? contains : undefined };
   const isOwn = Object.values(own).some((value) => value !== undefined);
   const match = matchOf(own, shown);
-  const asked = { ...rest, contains: (shown.hidesText ? undefined : contains) ?? match.contains };
+  const workers = worker === undefined ? undefined : await workersAt(engine, worker);
+  const asked = { ...rest, workers, contains: (shown.hidesText ? undefined : contains) ?? match.contains };
   // A page must not be cut, because its cursor is after its last job.
   const step = isOwn ? Math.min(limit, 50) : limit;
   const jobs: StoredJob[] = [];
@@ -132,19 +186,53 @@ export async function findJobs(
   return { jobs, cursor: encodeCursor(after), examined };
 }
 
-/** Conditions by which the store cannot filter. */
+/**
+ * The workers of this place: of a host, of a process (`host:pid`), or the one of this name, whose process may be gone. Silent processes
+ * still hold their jobs.
+ */
+export async function workersAt(
+  { processes }: Pick<QueueEngine, 'processes'>,
+  place: string,
+): Promise<string[]> {
+  const { records, silent } = await processes.list();
+  const there = [...records, ...silent.map(({ record }) => record)].filter(
+    ({ host, pid }) => place === host || place === `${host}:${pid}`,
+  );
+  return [place, ...there.flatMap(({ pools }) => pools.flatMap(({ workers }) => workers))];
+}
+
+/** Conditions by which the store cannot filter, and those that a filter of `JobFilter` does not have. */
+export interface MoreFilter {
+  readonly error?: string | undefined;
+  readonly errorText?: string | undefined;
+  readonly group?: string | undefined;
+  readonly contains?: string | undefined;
+  /** As `readPriority` reads it. */
+  readonly priority?: string | undefined;
+  /** Names, with a space between two. */
+  readonly workers?: string | undefined;
+}
+
 export function matchOf(
-  { error, group, contains }: Partial<Pick<JobSearch, 'error' | 'group' | 'contains'>>,
+  { error, errorText, group, contains, priority, workers }: MoreFilter,
   { text: show, hidesText }: Pick<Redactor, 'text' | 'hidesText'>,
 ): JobMatch {
   const text = contains?.toLowerCase();
+  const inError = errorText?.toLowerCase();
   return {
     isMatch: ({ id, failure, body }) =>
       (text === undefined || searchedText(id, body, failure, show).includes(text)) &&
+      (inError === undefined || errorOf(failure, show).toLowerCase().includes(inError)) &&
       (error === undefined || fingerprintOf(failure, show) === error),
     group,
-    contains: hidesText ? undefined : pieceOf(error),
+    contains: hidesText ? undefined : (pieceOf(error) ?? pieceOf(errorText)),
+    priority: priority === undefined ? undefined : readPriority(priority, 'priority'),
+    workers: workers?.split(' '),
   };
+}
+
+function errorOf(failure: FailureRecord | null, show: Redactor['text']): string {
+  return failure ? show(`${failure.name}: ${failure.message}`) : '';
 }
 
 /**
@@ -165,7 +253,7 @@ function searchedText(
   show: Redactor['text'],
 ): string {
   const { name = '' } = decodeBody(`${body}null`) ?? {};
-  const error = failure ? [show(`${failure.name}: ${failure.message}`), show(failure.stack ?? '')] : [];
+  const error = failure ? [errorOf(failure, show), show(failure.stack ?? '')] : [];
   return [id, name, ...error].join('\n').toLowerCase();
 }
 

@@ -128,6 +128,8 @@ export interface JobListView {
   readonly rights: readonly DashboardAction[];
   /** The job whose id is the text that was searched, in any state. */
   readonly withId: JobRow | null;
+  /** Host and process id of the workers of active jobs, by the names of the workers. Those of other states are left out. */
+  readonly processes: Readonly<Record<string, string>>;
 }
 
 export interface JobDetail extends JobRow {
