@@ -79,6 +79,7 @@ describe('on a server of its own', () => {
     for (const bulk of [many, many]) await queue.addBulk(bulk);
     await queue.repair();
     await queue.jobs({ state: 'waiting', offset: 1 });
+    await queue['engine'].admin.memoryBytes('work');
     const unconfirmed = queue.add('one', null, { durability: { timeout: 1 } });
     const stats = () => redis.admin.info('commandstats');
     const isSent = async (command: string) => (await stats()).includes(`cmdstat_${command}:`);

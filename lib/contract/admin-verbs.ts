@@ -38,6 +38,11 @@ export interface AdminVerbs {
   update(queue: QueueRef, call: UpdateCall): Promise<UpdateAnswer>;
   /** Runs a delayed job now. `parked`: it waits for the end of the job that has its key. */
   promoteNow(queue: QueueRef, id: string): Promise<PromoteAnswer>;
+  /**
+   * About how many bytes of Redis the jobs and schedules of the queue take: large keys are sampled. Without counters, and without the jobs'
+   * places in workers. Null if there is no server.
+   */
+  memoryBytes(queue: QueueRef): Promise<number | null>;
   /** The reply of `INFO`. Null if there is no server. */
   serverInfo(queue: QueueRef): Promise<string | null>;
   /** Makes a write that changes nothing. Rejects if the server of the queue refuses writes. */

@@ -51,6 +51,9 @@ import { readStats, type QueueStats } from '../contract/stats.js';
 import { fullIn, stamped } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
 
+/** How many entries of a key `MEMORY USAGE` looks at: 60 keys take Redis about 1 ms. */
+const SAMPLES = 50;
+
 /** The management verbs on Redis. Each is one script, except for walks through a large queue. */
 export class RedisAdmin implements AdminVerbs {
   constructor(
@@ -194,6 +197,13 @@ export class RedisAdmin implements AdminVerbs {
   promoteNow(queue: string, id: string): Promise<PromoteAnswer> {
     const keys = this.store.keysOf(queue);
     return this.store.run(promoteNow, { ...keys.fixed, bodies: keys.bodies(id) }, { id });
+  }
+
+  async memoryBytes(queue: string): Promise<number> {
+    const sizes = Object.values(this.store.keysOf(queue).fixed).map((key) =>
+      this.store.command('memoryBytes', 'memory', ['usage', key, 'samples', SAMPLES], key),
+    );
+    return (await Promise.all(sizes)).reduce((sum: number, size: number | null) => sum + (size ?? 0), 0);
   }
 
   serverInfo(queue: string): Promise<string | null> {

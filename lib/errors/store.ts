@@ -287,6 +287,7 @@ const CALLS: Readonly<Record<string, string>> = {
   open: 'connect',
   openEvents: 'events',
   order: 'inspector.processes',
+  memoryBytes: 'measure the memory of the queue',
   overdue: 'recover jobs',
   overgrown: 'upkeep',
   page: 'jobs',

@@ -192,6 +192,10 @@ export class MemoryAdmin implements AdminVerbs {
     });
   }
 
+  async memoryBytes(): Promise<number | null> {
+    return null;
+  }
+
   async serverInfo(): Promise<string | null> {
     return null;
   }

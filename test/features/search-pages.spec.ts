@@ -151,6 +151,28 @@ it('keys of JSON are shown in the order in which they were added or by name, and
   expect(faults).toEqual([]);
 });
 
+it('the clock of the process that added a job may be ahead: it was added first, and no time is negative', async () => {
+  const { gate, handlers } = gated();
+  const { queue, url } = await bootDashboard(redis, { handlers });
+  await queue.add('active', 1, { id: 'ahead' });
+  await until(async () => (await queue.get('ahead'))?.state === 'active', PATIENT);
+  const { page } = await open('about:blank');
+  await page.route('**/jobs/ahead', async (route) => {
+    if (!route.request().url().includes('/api/')) return route.continue();
+    const answer = await route.fetch();
+    const job = await answer.json();
+    return route.fulfill({ response: answer, json: { ...job, createdAt: job.startedAt + 5_000 } });
+  });
+  await page.goto(`${url}queues/work/jobs/ahead`);
+  const steps = page.locator('.timeline li');
+  await steps.nth(1).waitFor();
+  expect(await steps.nth(0).textContent()).toContain('Added');
+  expect(await steps.nth(1).textContent()).toMatch(/Attempt 1 started.*· 0\sms later/);
+  await page.goto(`${url}queues/work`);
+  await page.getByText(/Its jobs and schedules take ≈\s[\d.]+ KiB of the memory of Redis/).waitFor();
+  gate.open();
+});
+
 it('pages load again as seldom as the person has chosen, and at once when the choice changes', async () => {
   const { url } = await bootDashboard(redis);
   const { page } = await open('about:blank');

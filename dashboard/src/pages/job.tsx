@@ -408,7 +408,9 @@ function Timeline({ job }: { job: JobDetail }) {
     job.state,
     `${job.state === 'completed' ? 'Completed' : job.state === 'dead' ? `Died in attempt ${job.attempt}` : 'Cancelled'}${job.durationUs === null ? '' : `, after a run of ${micros(job.durationUs)}`}`,
   );
-  const ordered = steps.toSorted((a, b) => a.at - b.at);
+  // It was added before all else, also if the clock of the process that added it is ahead.
+  const [added, ...others] = steps;
+  const ordered = steps.length === 0 ? [] : [added!, ...others.toSorted((a, b) => a.at - b.at)];
   return (
     <ol class="timeline">
       {ordered.map((step, index) => {
@@ -418,7 +420,7 @@ function Timeline({ job }: { job: JobDetail }) {
             <div>{step.text}</div>
             <div class="faint">
               {moment(step.at)}
-              {before && ` · ${span(step.at - before.at)} later`}
+              {before && ` · ${span(Math.max(0, step.at - before.at))} later`}
               {step.at > job.now && ' · to come'}
               {step.isRunning && ` · for ${span(Math.max(0, now.value - step.at))} so far`}
             </div>

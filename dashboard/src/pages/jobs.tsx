@@ -297,7 +297,8 @@ function timeOf(job: JobRow): number | null {
 }
 
 function tookOf(job: JobRow): string {
-  if (job.state === 'active') return job.startedAt === null ? '–' : span(now.value - job.startedAt);
+  if (job.state === 'active')
+    return job.startedAt === null ? '–' : span(Math.max(0, now.value - job.startedAt));
   return job.durationUs === null ? '–' : micros(job.durationUs);
 }
 

@@ -1,8 +1,8 @@
-import type { QueueDetail } from '../../../lib/subpaths/dashboard/views.js';
+import type { QueueDetail, QueueMemory } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt } from '../dialogs.js';
-import { compact, count, percentiles, plural, span } from '../format.js';
+import { bytes, compact, count, percentiles, plural, span } from '../format.js';
 import { JobsChart, TimesChart, useSeries } from '../history.js';
 import { go, href, query, queuePath } from '../state.js';
 import { Limits } from '../limits.js';
@@ -69,6 +69,7 @@ export function QueuePage({ queue }: { queue: string }) {
           />
         ))}
       </div>
+      <Memory at={at} />
       {data.consumers === 0 && (
         <p class="notice bad">No process works on this queue. Start one that has a @Processor('{queue}').</p>
       )}
@@ -154,6 +155,17 @@ export function QueuePage({ queue }: { queue: string }) {
         <Empty title="This queue is empty.">Add a job with queue.add(name, data).</Empty>
       )}
     </>
+  );
+}
+
+/** Read seldom, because it asks for the size of each key. */
+function Memory({ at }: { at: string }) {
+  const { data } = usePoll<QueueMemory>(`${at}/memory`, 30_000);
+  if (!data || data.bytes === null) return null;
+  return (
+    <p class="faint">
+      Its jobs and schedules take ≈&nbsp;{bytes(data.bytes)} of the memory of Redis, an estimate from samples.
+    </p>
   );
 }
 

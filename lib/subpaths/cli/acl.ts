@@ -53,6 +53,8 @@ const SENT = {
   working: ['bzpopmin', 'exists', 'pexpire', 'set', 'unlink', 'zadd'],
   /** Listing jobs by number of the page. */
   listing: ['lindex', 'llen', 'smembers', 'zcard'],
+  /** Estimating how much memory a queue takes, for the dashboard. */
+  measuring: ['memory|usage'],
   /** Auditing and repairing. SCAN lists the names of all keys, including those of other programs. */
   repairing: ['llen', 'scan'],
   /** Finding the owners of slots, and following a slot that migrates. */
@@ -101,6 +103,7 @@ export function aclRules({ prefix, role = 'both', cluster = false, redis = '7.0'
     ...SENT.always,
     ...SENT.adding,
     ...SENT.listing,
+    ...SENT.measuring,
     ...(works ? [...SENT.working, ...SENT.repairing] : []),
     ...(cluster ? SENT.cluster : []),
     ...(atLeast(redis, [7, 2]) ? SENT.since72 : []),

@@ -1,7 +1,7 @@
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { LimitState } from '../../contract/limit-verbs.js';
 import type { ProcessOrder } from '../../contract/process-verbs.js';
-import { JobNotFoundError } from '../../errors.js';
+import { JobNotFoundError, RedisRefusedError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { fullPlaces } from '../../inspect/full.js';
 import { readEach, type LimitsOfQueue, type WorkerInfo } from '../../inspect/queue-inspector.js';
@@ -47,6 +47,7 @@ import {
   type JobListView,
   type OverviewView,
   type QueueDetail,
+  type QueueMemory,
   type QueueView,
   type RedisView,
   type ScheduleHistory,
@@ -181,6 +182,16 @@ function isSet({
 const queueSeries: Route = async (call, parts): Promise<SeriesView> => {
   const { name } = await queueOf(call, parts);
   return toSeriesView(await parts.inspector.series(name, readSeries(call.query, parts.engine.now())));
+};
+
+const queueMemory: Route = async (call, parts): Promise<QueueMemory> => {
+  const { name } = await queueOf(call, parts);
+  const bytes = await parts.engine.admin.memoryBytes(name).catch((error: unknown) => {
+    // A user of Redis without the right for MEMORY USAGE.
+    if (error instanceof RedisRefusedError) return null;
+    throw error;
+  });
+  return { bytes };
 };
 
 const allSeries: Route = async (call, parts): Promise<SeriesView> => {
@@ -507,6 +518,7 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
   ['POST', 'queues/:queue/limits/release', releaseLimit],
   ['GET', 'series', allSeries],
   ['GET', 'queues/:queue/series', queueSeries],
+  ['GET', 'queues/:queue/memory', queueMemory],
   ['GET', 'queues/:queue/jobs', listJobs],
   ['POST', 'queues/:queue/jobs', add],
   ['POST', 'queues/:queue/actions', actOnPage],

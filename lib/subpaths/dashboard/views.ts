@@ -78,6 +78,11 @@ export interface QueueDetail extends QueueView {
   readonly definitions: Readonly<Record<string, string | null>>;
 }
 
+export interface QueueMemory {
+  /** An estimate. Null without a server, or if it refuses the command. */
+  readonly bytes: number | null;
+}
+
 export interface Attention {
   readonly level: 'bad' | 'warn';
   readonly text: string;
