@@ -173,6 +173,26 @@ it('the clock of the process that added a job may be ahead: it was added first, 
   gate.open();
 });
 
+it('the list of schedules shows what became of their last jobs', async () => {
+  const { handlers } = gated();
+  const { queue, url } = await bootDashboard(redis, { handlers });
+  await queue.schedules.upsert('often', { every: '1s', limit: 2 }, { name: 'die', options: { attempts: 1 } });
+  await queue.schedules.upsert(
+    'kept',
+    { every: '1s', limit: 1 },
+    { name: 'done', options: { retention: '1h' } },
+  );
+  await queue.schedules.upsert('gone', { every: '1s', limit: 1 }, { name: 'done' });
+  await until(async () => (await queue.counts()).dead === 2, PATIENT);
+  await until(async () => (await queue.schedules.history('kept'))[0]?.job?.state === 'completed', PATIENT);
+  await until(async () => (await queue.schedules.history('gone'))[0]?.job === null, PATIENT);
+  const { page, faults } = await open(`${url}schedules`);
+  await page.getByRole('img', { name: 'Last 2 jobs: 2 dead' }).waitFor();
+  await page.getByRole('img', { name: 'Last job: 1 completed' }).waitFor();
+  await page.getByRole('img', { name: 'Last job: 1 ended and not kept' }).waitFor();
+  expect(faults).toEqual([]);
+});
+
 it('pages load again as seldom as the person has chosen, and at once when the choice changes', async () => {
   const { url } = await bootDashboard(redis);
   const { page } = await open('about:blank');

@@ -1,10 +1,15 @@
 import { useState } from 'preact/hooks';
 import { cronInWords } from '../../../lib/schedule/words.js';
-import type { ScheduleHistory, SchedulesView, ScheduleView } from '../../../lib/subpaths/dashboard/views.js';
+import type {
+  ScheduleHistory,
+  ScheduleResults,
+  SchedulesView,
+  ScheduleView,
+} from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { ask, attempt } from '../dialogs.js';
 import { EditSchedule } from '../edit-schedule.js';
-import { count, micros, span } from '../format.js';
+import { count, micros, plural, span } from '../format.js';
 import { Json } from '../json.js';
 import { NextTimes } from '../next-times.js';
 import { jobPath, queuePath, schedulePath } from '../state.js';
@@ -12,6 +17,7 @@ import { Card, Empty, State, Table, Time, UnreadableQueues, Waiting } from '../w
 
 export function SchedulesPage() {
   const { data, error } = usePoll<SchedulesView>('schedules', 10_000);
+  const { data: results } = usePoll<ScheduleResults>('schedules/results', 30_000);
   const [edited, setEdited] = useState<ScheduleView | null>(null);
   if (!data) return <Waiting error={error} />;
   const { schedules, notShown } = data;
@@ -32,7 +38,12 @@ export function SchedulesPage() {
         ) : (
           <Table label="Schedules" head={['Schedule', 'When', 'Next', 'Last', 'Jobs', '']}>
             {schedules.map((one) => (
-              <Row key={`${one.queue}/${one.id}`} one={one} onEdit={() => setEdited(one)} />
+              <Row
+                key={`${one.queue}/${one.id}`}
+                one={one}
+                results={results?.[one.queue]?.[one.id]}
+                onEdit={() => setEdited(one)}
+              />
             ))}
           </Table>
         )}
@@ -41,7 +52,15 @@ export function SchedulesPage() {
   );
 }
 
-function Row({ one, onEdit }: { one: ScheduleView; onEdit: () => void }) {
+type Results = ScheduleResults[string][string];
+
+interface RowProps {
+  one: ScheduleView;
+  results: Results | undefined;
+  onEdit: () => void;
+}
+
+function Row({ one, results, onEdit }: RowProps) {
   const { queue, id, rights, paused } = one;
   const at = schedulePath(queue, id);
   return (
@@ -81,6 +100,7 @@ function Row({ one, onEdit }: { one: ScheduleView; onEdit: () => void }) {
             <Time at={one.lastAt} />
           </a>
         )}
+        {results && results.length > 0 && <LastResults states={results} />}
         <History queue={queue} at={at} />
       </td>
       <td class="num">{count(one.fired)}</td>
@@ -130,6 +150,24 @@ async function remove({ id, owner }: ScheduleView, at: string): Promise<void> {
     isDanger: true,
   });
   if (sure !== null) await attempt(`${id} is removed.`, () => del(at));
+}
+
+/** A bar for each of the last occurrences, the newest on the right. Those of dead jobs are tall. */
+function LastResults({ states }: { states: Results }) {
+  const numbers = new Map<string, number>();
+  for (const state of states) {
+    const word = state === null ? 'ended and not kept' : state === 'active' ? 'running' : state;
+    numbers.set(word, (numbers.get(word) ?? 0) + 1);
+  }
+  const words = Array.from(numbers, ([word, number]) => `${count(number)} ${word}`).join(', ');
+  const label = `Last ${states.length === 1 ? 'job' : plural(states.length, 'job')}: ${words}`;
+  return (
+    <span class="results" role="img" aria-label={label} title={label}>
+      {states.map((state, at) => (
+        <i key={at} class={state ?? 'gone'} />
+      ))}
+    </span>
+  );
 }
 
 /** Loaded when it is opened, because it searches the jobs of each state. */

@@ -2,7 +2,6 @@ import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { LimitState } from '../../contract/limit-verbs.js';
 import type { ProcessOrder } from '../../contract/process-verbs.js';
 import { JobNotFoundError, RedisRefusedError } from '../../errors.js';
-import { messageOf } from '../../errors/thrown.js';
 import { fullPlaces } from '../../inspect/full.js';
 import { readEach, type LimitsOfQueue, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { LOST_AFTER_MS, silentWorkers, waitReasons } from '../../inspect/serving.js';
@@ -22,6 +21,7 @@ import {
   onJob,
   onQueue,
   queueOf,
+  unreadableOf,
   visible,
   visibleOf,
   type ApiCall,
@@ -30,16 +30,16 @@ import {
 } from './call.js';
 import { findJob } from './find.js';
 import { HttpFault } from './http.js';
-import { findJobs, jobsOfSchedule, readSearch } from './job-search.js';
+import { findJobs, readSearch } from './job-search.js';
 import { clearGroup, clearLimit, releasableOf, releaseLimit, setGroup, setLimit } from './limit-edits.js';
 import { attentionOf, type QueueFacts } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
-import { editSchedule, NEXT_RUNS, previewSchedule } from './schedule-edits.js';
+import { editSchedule, previewSchedule } from './schedule-edits.js';
+import { scheduleHistory, scheduleResults, schedules } from './schedule-lists.js';
 import {
   toDetail,
   toQueueView,
   toRow,
-  toScheduleView,
   toWorkerView,
   type DeadGroup,
   type DeadView,
@@ -50,14 +50,9 @@ import {
   type QueueMemory,
   type QueueView,
   type RedisView,
-  type ScheduleHistory,
-  type SchedulesView,
-  type Unreadable,
   type WorkersView,
 } from './views.js';
 
-/** Maximum number of schedules of a queue in one answer. */
-const MAX_SCHEDULES = 200;
 const MAX_GROUPS = 100;
 
 async function viewQueue(
@@ -114,11 +109,6 @@ function slotsOf(workers: readonly WorkerInfo[], names: ReadonlySet<string>): nu
     worker.pools.filter(({ queues }) => queues.some((name) => names.has(name))),
   );
   return pools.reduce((sum, { concurrency }) => sum + concurrency, 0);
-}
-
-/** The messages of these errors, by queue. */
-function unreadableOf(faults: ReadonlyMap<string, Error>): Unreadable {
-  return Object.fromEntries(Array.from(faults, ([queue, error]) => [queue, messageOf(error)]));
 }
 
 /** The limits of these queues, and the shared limits that they use; all shared limits for a person who may see all queues. */
@@ -298,36 +288,6 @@ const add: Route = async (call, parts) => {
     const { id, duplicate } = await addJob(queue, parts, call.body);
     return { id, duplicate };
   });
-};
-
-const schedules: Route = async (call, parts): Promise<SchedulesView> => {
-  const names = await visible(call, parts);
-  const notShown: Record<string, number> = {};
-  const faults = new Map<string, Error>();
-  const read = async (name: string) => {
-    const rights = await call.rightsOf({ queue: name });
-    const handle = parts.handleOf(name);
-    const found = await handle.schedules.list({ limit: MAX_SCHEDULES });
-    const more = found.length < MAX_SCHEDULES ? 0 : (await handle.schedules.count()) - found.length;
-    if (more > 0) notShown[name] = more;
-    return Promise.all(
-      found.map(async (one) => {
-        const isReadable = one.rule !== null;
-        const next = isReadable ? await handle.schedules.nextRuns(one.id, NEXT_RUNS).catch(() => []) : [];
-        return toScheduleView(one, next, rights, parts.redactor);
-      }),
-    );
-  };
-  const all = await readEach(names, read, faults);
-  return { schedules: all.flat(), notShown, unreadable: unreadableOf(faults) };
-};
-
-const scheduleHistory: Route = async (call, parts): Promise<ScheduleHistory> => {
-  const { name } = await queueOf(call, parts);
-  const { jobs, isPartial } = await jobsOfSchedule(parts.engine, name, call.params['id']!);
-  const starts = await startTimes(parts.engine, name, jobs);
-  const options = parts.optionsOf(name);
-  return { jobs: jobs.map((job) => toRow(job, options, starts, parts.redactor)), isPartial };
 };
 
 const dead: Route = async (call, parts): Promise<DeadView> => {
@@ -554,6 +514,7 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
     }),
   ],
   ['GET', 'schedules', schedules],
+  ['GET', 'schedules/results', scheduleResults],
   ['GET', 'queues/:queue/schedules/:id/history', scheduleHistory],
   [
     'POST',

@@ -4,12 +4,13 @@ import type { QueueInspector } from '../../inspect/queue-inspector.js';
 import { checkJobId, checkQueueName } from '../../job/job-id.js';
 import type { AnyDefinition } from '../../job/define-job.js';
 import type { Queue } from '../../producer/queue.js';
+import { messageOf } from '../../errors/thrown.js';
 import { noQueue } from './http.js';
 import type { JobLinks } from './job-links.js';
 import type { SlowReader } from './overview.js';
 import type { Redactor } from './redaction.js';
 import type { DashboardAction, DashboardPlace } from './rights.js';
-import type { KnownQueue } from './views.js';
+import type { KnownQueue, Unreadable } from './views.js';
 
 /** The parts of the application that the API reads and changes. */
 export interface ApiParts {
@@ -74,6 +75,11 @@ export async function visibleOf(call: ApiCall, names: readonly string[]): Promis
   // A person who may not see any queue may not see the server either.
   if (!seen.includes(true)) await call.require('read');
   return names.filter((_, at) => seen[at]);
+}
+
+/** The messages of these errors, by queue. */
+export function unreadableOf(faults: ReadonlyMap<string, Error>): Unreadable {
+  return Object.fromEntries(Array.from(faults, ([queue, error]) => [queue, messageOf(error)]));
 }
 
 /** An act on one job, with the right it needs. */

@@ -7,7 +7,7 @@ import type { QueueInfo, SilentWorkerInfo, WorkerInfo } from '../../inspect/queu
 import { pausedPlace, servingOf } from '../../inspect/serving.js';
 import { decodeBody, type DecodedBody } from '../../job/job-record.js';
 import { scheduleOf } from '../../job/job-id.js';
-import type { JobCounts } from '../../job/job-state.js';
+import type { JobCounts, JobState } from '../../job/job-state.js';
 import type { LogLine } from '../../job/job-log.js';
 import type { AttemptRecord } from '../../job/outcome.js';
 import { mergeJobPolicy } from '../../options/job-options.js';
@@ -196,6 +196,14 @@ export interface SchedulesView {
   readonly notShown: Readonly<Record<string, number>>;
   readonly unreadable: Unreadable;
 }
+
+/**
+ * By queue and schedule, for the first schedules of each queue: the states of the jobs of the last occurrences, the newest last. Null: the
+ * job has ended and is not kept.
+ */
+export type ScheduleResults = Readonly<
+  Record<string, Readonly<Record<string, readonly (JobState | null)[]>>>
+>;
 
 /** An act on many jobs in the background. */
 export interface BulkActView extends Omit<BulkAct, 'filter' | 'reason' | 'startedAt' | 'updatedAt'> {
