@@ -79,11 +79,11 @@ function addressOf(
   const texts = Object.entries(rest).map(([field, text]) => [field, text.trim()]);
   const shown = query.value;
   const params: Record<string, string | null> = {
+    state,
     ...Object.fromEntries(CHIPS.map(([chip]) => [chip, shown.get(chip)])),
     ...Object.fromEntries(AGE_KEYS.map((one) => [one, customAge(shown, one)])),
     ...Object.fromEntries(texts),
     ...(key && { [key]: time }),
-    state,
     ...read.params,
   };
   return { to: href(`${queuePath(queue)}/jobs`, inState(params['state']!, params)) };
@@ -95,7 +95,7 @@ export function inState(
   filters: Readonly<Record<string, string | null>>,
 ): Record<string, string | null> {
   const others = OF_ONE_STATE.flatMap(([key, only]) => (only === state ? [] : [[key, null] as const]));
-  return { ...filters, state, ...Object.fromEntries(others) };
+  return { state, ...filters, ...Object.fromEntries(others) };
 }
 
 /** The age that the list shows; undefined: one that it does not have, or none. */
