@@ -348,7 +348,6 @@ export class RedisAdmin implements AdminVerbs {
     return null;
   }
 
-  /** The workers with a lease, ordered by name. */
   /** The workers with active jobs, or those of them that are asked for. */
   private async holdersOf(queue: string, asked?: readonly string[]): Promise<string[]> {
     const names = (await this.store.readWorkers(queue)).names.toSorted();

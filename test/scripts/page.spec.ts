@@ -113,8 +113,9 @@ it('searches a limited amount of text at a time', async () => {
   const many = Array.from({ length: 40 }, (_, i) => ({ id: `j${i}`, ago: 100 - i }));
   await plant(...many.map((one) => ({ ...one, record: record('stalled', message) })));
   const { store } = q.engine as unknown as { store: RedisStore };
-  const none = { worker: '', group: '', where: '', skip: 0, backward: 0, brief: 1 };
-  const args = { ...walkArgs({ after: null, limit: 50, until: 0 }, {}), kind: 'dead', ...none };
+  const any = { worker: '', group: '', where: '', priorityFrom: -1, priorityTo: 0 };
+  const more = { skip: 0, backward: 0, brief: 1 };
+  const args = { ...walkArgs({ after: null, limit: 50, until: 0 }, {}), kind: 'dead', ...any, ...more };
   const searched = (contains: string) =>
     store.run(page, { ...q.keys.fixed, active: q.keys.active('') }, { ...args, contains });
   // To search takes five times as long as to read 1 MB.
