@@ -83,7 +83,14 @@ async function fill(): Promise<void> {
         const at = begin + Math.floor((i / DEAD) * 3_000_000);
         line.hset(keys.jobs, id, body(i, begin));
         if (kind === 'dead') {
+          const entry = { at, attempt: 1, durationUs: 1_000, worker: 'w', name: 'Error' };
           const record = {
+            // The entries of earlier attempts.
+            log: Array.from({ length: 5 }, () => ({
+              ...entry,
+              message: 'no luck',
+              stack: 'at x\n'.repeat(80),
+            })),
             name: 'Error',
             message: `the mail server ${i % 7} refused letter ${i}`,
             stack: 'at x\n'.repeat(100),
