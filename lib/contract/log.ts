@@ -60,6 +60,13 @@ export function logWith(logger: typeof Logger): void {
   loggerOfNest = logger;
 }
 
+let ownSink: Sink | undefined;
+
+/** All logs use this, unless the process is an application. For the command, whose standard output other programs read. */
+export function logTo(sink: Sink): void {
+  ownSink = sink;
+}
+
 /** Whether this process is an application, and not a script or the command line tool, whose output its caller reads. */
 export function isApplication(): boolean {
   return loggerOfNest !== undefined;
@@ -68,6 +75,7 @@ export function isApplication(): boolean {
 /** The logger of Nest, or the console if Nest is not installed. */
 function sinkOf(context: string): Sink {
   if (loggerOfNest) return new loggerOfNest(context);
+  if (ownSink) return ownSink;
   try {
     const { Logger: NestLogger } = createRequire(__filename)('@nestjs/common') as {
       readonly Logger: typeof Logger;

@@ -4,7 +4,7 @@ import { bulkActsOf, type BulkAct } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { within } from '../contract/retry.js';
 import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
-import { InvalidOptionError, UnknownQueueError } from '../errors.js';
+import { InvalidOptionError, RedisUnavailableError, UnknownQueueError } from '../errors.js';
 import type { JobCounts } from '../job/job-state.js';
 import { checkQueueName } from '../job/job-id.js';
 import { messageOf } from '../errors/thrown.js';
@@ -149,7 +149,16 @@ export class QueueInspector {
       throw new InvalidOptionError('queues()', 'a list of names of queues, or nothing for all', only);
     const registered = this.registered;
     const isHere = only?.every((name) => registered.includes(checkQueueName(name)));
-    const known = isHere ? registered : await this.known();
+    let known = registered;
+    if (!isHere) {
+      try {
+        known = await this.known();
+      } catch (error) {
+        // On Redis Cluster the list may be on a node that is down, and these queues on others.
+        if (only && error instanceof RedisUnavailableError && (await this.haveJobs(only))) return only;
+        throw error;
+      }
+    }
     const unknown = only?.find((name) => !known.includes(name));
     if (unknown !== undefined) throw new UnknownQueueError(unknown, known);
     return only ?? known;
@@ -246,6 +255,14 @@ export class QueueInspector {
   /** @internal Names of the queues of this application. */
   get registered(): readonly string[] {
     return this.names();
+  }
+
+  /** Whether each of these queues has jobs, so it exists. */
+  private async haveJobs(names: readonly string[]): Promise<boolean> {
+    const hasJobs = async (name: string) =>
+      Object.values(await this.engine.admin.counts(name)).some((count) => count > 0);
+    const answers = await Promise.all(names.map(hasJobs)).catch(() => [false]);
+    return answers.every(Boolean);
   }
 
   private async known(): Promise<readonly string[]> {

@@ -1,4 +1,5 @@
 import { MOST_EXAMINED, type DataMatch } from '../../contract/admin-verbs.js';
+import { RedisUnavailableError } from '../../errors.js';
 import { silentWorkers, waitReasons } from '../../inspect/serving.js';
 import { fingerprintOf } from '../../job/fingerprint.js';
 import type { JobState } from '../../job/job-state.js';
@@ -155,19 +156,28 @@ const job: Command = {
       print.done(`queue ${words[0]} has no job ${words[1]}`, { found: null });
       return NOT_THERE;
     }
-    const rows = [...fieldRows(found), ...attemptRows(found)];
-    const workers = await inspector.workers({ queue: found.queue });
-    const isFresh = found.attempt === 0 && found.delay === 0;
-    const place = { ...found, isFresh };
-    const reasons = await waitReasons(inspector.queue(found.queue), place, workers);
-    rows.push(...reasons.map((text) => ['waits because', text]));
-    const { engine } = inspector.producer;
-    if (found.worker !== null && (await silentWorkers(engine, found.queue)).includes(found.worker))
-      rows.push(['lost', 'its worker has gone silent; another one takes the job back']);
+    const rows = [...fieldRows(found), ...attemptRows(found), ...(await reasonRows(inspector, found))];
     print.rows(found, [{ title: 'FIELD' }, { title: 'VALUE' }], rows, '');
     return DONE;
   },
 };
+
+async function reasonRows(inspector: Inspector, found: ShownJob): Promise<Cell[][]> {
+  try {
+    const workers = await inspector.workers({ queue: found.queue });
+    const isFresh = found.attempt === 0 && found.delay === 0;
+    const reasons = await waitReasons(inspector.queue(found.queue), { ...found, isFresh }, workers);
+    const rows = reasons.map((text): Cell[] => ['waits because', text]);
+    const { engine } = inspector.producer;
+    if (found.worker !== null && (await silentWorkers(engine, found.queue)).includes(found.worker))
+      rows.push(['lost', 'its worker has gone silent; another one takes the job back']);
+    return rows;
+  } catch (error) {
+    // On Redis Cluster the records of processes and the shared limits may be on a node that is down.
+    if (!(error instanceof RedisUnavailableError)) throw error;
+    return [['workers', `cannot be read: ${error.message}`]];
+  }
+}
 
 const BY_FILTER = {
   ...FILTER,
