@@ -159,7 +159,7 @@ it('limits of the code are written once the user has the right again', async () 
   await app.logs.complaint(/^queue 'work': its limits could not be written, retrying: .*NOPERM/);
   await change('+eval', '+evalsha');
   const written = async () => (await app.queue.limits.list()).find(({ concurrency }) => concurrency);
-  await until(written, PATIENT);
+  expect(await until(written, PATIENT)).toMatchObject({ of: 'queue', concurrency: 3 });
 });
 
 describe('rights that are taken away while it works, and given back', () => {

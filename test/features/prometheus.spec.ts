@@ -417,7 +417,7 @@ describe('a Redis that does not answer', () => {
   });
 
   it('does not end the process if it fails while the page is read', async () => {
-    const heard = vi.fn();
+    const heard = vi.fn<() => void>();
     process.on('unhandledRejection', heard);
     atEnd(() => void process.off('unhandledRejection', heard));
     const look = () => endOfTurn().then(away);
