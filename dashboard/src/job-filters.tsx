@@ -95,7 +95,7 @@ export function inState(
   filters: Readonly<Record<string, string | null>>,
 ): Record<string, string | null> {
   const others = OF_ONE_STATE.flatMap(([key, only]) => (only === state ? [] : [[key, null] as const]));
-  return { state, ...filters, ...Object.fromEntries(others) };
+  return { ...filters, state, ...Object.fromEntries(others) };
 }
 
 /** The age that the list shows; undefined: one that it does not have, or none. */
