@@ -50,7 +50,11 @@ end
 local function with_attempts(id, record, now)
   local entry, last = string.match(record, '^{(.*)\n{(.*)$')
   local begins = entry and string.find(entry, '"attempt":1,', 1, true) == 1
-  local log = not begins and string.match(redis.call('HGET', key_failures, id) or '', '^%d+\n{"log":%[(.-)%],"name":') or ''
+  local before = not begins and redis.call('HGET', key_failures, id) or ''
+  -- A pattern would look at each character of the entries.
+  local first = string.match(before, '^%d+\n{"log":%[()')
+  local stop_at = first and string.find(before, '],"name":', first, true)
+  local log = stop_at and string.sub(before, first, stop_at - 1) or ''
   if entry then log = '{"at":' .. now .. ',' .. entry .. (log ~= '' and ',' .. log or '') end
   local stop = 0
   for _ = 1, rule_attemptsKept do stop = string.find(log, '},{"at":', stop + 1, true) or #log end
