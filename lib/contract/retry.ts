@@ -73,6 +73,11 @@ export function repeatDelay(error: unknown, tries: number): number {
   return retryDelay(waited ? 0 : tries);
 }
 
+/** The same after any error. If Redis refuses the call, trying again sooner than in a second is useless. */
+export function nextTryDelay(error: unknown, tries: number): number {
+  return isPassing(error) ? repeatDelay(error, tries) : 1_000;
+}
+
 /** Ms until the deadline (by `performance.now()`). At least one, so that a late caller still tries once. */
 export function msUntil(deadline: number): number {
   return Math.max(1, deadline - performance.now());

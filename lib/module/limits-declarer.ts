@@ -3,12 +3,9 @@ import { Log } from '../contract/log.js';
 import { Trouble } from '../contract/trouble.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { LimitRule } from '../contract/limit-verbs.js';
-import { isPassing, repeatDelay } from '../contract/retry.js';
+import { nextTryDelay } from '../contract/retry.js';
 import { NotRunningError } from '../errors.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-
-/** Pause before the next try if Redis refuses the call: its memory is full, or the user lacks a right. */
-const PATIENCE_MS = 1_000;
 
 /**
  * Writes the limits from the code of this process before its workers claim. Limits that the code no longer has are removed.
@@ -57,7 +54,7 @@ export class LimitsDeclarer {
           this.timers.delete(timer);
           void this.declare(queue, works, tries + 1, trouble);
         },
-        isPassing(error) ? repeatDelay(error, tries) : PATIENCE_MS,
+        nextTryDelay(error, tries),
       );
       this.timers.add(timer);
     }

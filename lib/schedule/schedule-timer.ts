@@ -3,7 +3,7 @@ import { Trouble } from '../contract/trouble.js';
 import { createHash } from 'node:crypto';
 import type { QueueEngine } from '../contract/engine.js';
 import type { FireAnswer, FireSchedule, OccurrenceJob, StoredSchedule } from '../contract/schedule-verbs.js';
-import { isPassing, repeatDelay } from '../contract/retry.js';
+import { nextTryDelay } from '../contract/retry.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { scheduledJobId } from '../job/job-id.js';
 import { quoted } from '../job/text.js';
@@ -12,7 +12,7 @@ import { encodeBody } from '../job/job-record.js';
 import type { CheckedRule } from '../options/schedule-options.js';
 import { lastBetween, nextAfter } from './times.js';
 
-/** Pause before the next try if trying at once is useless, because Redis refuses the call or a due schedule cannot be read. */
+/** Pause before the next look if looking at once is useless, because a due schedule cannot be read. */
 const PATIENCE_MS = 1_000;
 /** Limits of one call, so that it does not block Redis for long. */
 const MAX_JOBS = 500;
@@ -173,7 +173,7 @@ export class QueueScheduleTimer {
     if (this.stopped) return 0;
     this.tries += 1;
     this.trouble.failed(error);
-    return isPassing(error) ? repeatDelay(error, this.tries) : PATIENCE_MS;
+    return nextTryDelay(error, this.tries);
   }
 }
 

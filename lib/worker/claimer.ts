@@ -11,7 +11,7 @@ import type {
 import { outside } from '../contract/outside.js';
 import { Log } from '../contract/log.js';
 import { Trouble } from '../contract/trouble.js';
-import { isPassing, repeatDelay } from '../contract/retry.js';
+import { nextTryDelay } from '../contract/retry.js';
 import { messageOf, stackOf } from '../errors/thrown.js';
 import { decodeBody, NO_OPTIONS } from '../job/job-record.js';
 import type { Outcome, SettledRun } from '../job/outcome.js';
@@ -342,8 +342,7 @@ export class Claimer extends SlotUser {
         if (this.stopped) return;
         this.claimFailed();
         this.trouble.failed(error);
-        const wait = isPassing(error) ? repeatDelay(error, tries) : 1000;
-        track.again(wait, () => this.send(track, call, tries + 1));
+        track.again(nextTryDelay(error, tries), () => this.send(track, call, tries + 1));
       },
     );
   }
