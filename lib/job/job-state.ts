@@ -1,6 +1,16 @@
 /** The states a job can be in; at any moment it is in exactly one. */
 export type JobState = 'waiting' | 'delayed' | 'active' | 'completed' | 'dead' | 'cancelled';
 
+/** All states, in the order in which they are shown. */
+export const JOB_STATES = [
+  'waiting',
+  'active',
+  'delayed',
+  'completed',
+  'dead',
+  'cancelled',
+] as const satisfies readonly JobState[];
+
 /** States of jobs that have ended and are kept. */
 export const ENDED_STATES = ['completed', 'dead', 'cancelled'] as const;
 

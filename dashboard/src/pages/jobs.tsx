@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { JOB_STATES } from '../../../lib/job/job-state.js';
 import { filterInWords } from '../../../lib/subpaths/dashboard/filter-text.js';
 import type { BulkView, JobListView, JobRow } from '../../../lib/subpaths/dashboard/views.js';
 import { AddJob } from '../add-job.js';
@@ -10,7 +11,6 @@ import { FILTERS, Filters, inState, SIZES } from '../job-filters.js';
 import { go, href, jobPath, now, query, queuePath } from '../state.js';
 import { Card, Empty, State, Table, Time, useCurrentInView, useSubject, Waiting } from '../widgets.js';
 
-const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
 /** The actions on the jobs of a state. */
 const ACTS: Readonly<Record<string, readonly BulkKind[]>> = {
   waiting: ['cancel', 'remove'],
@@ -66,7 +66,7 @@ export function JobsPage({ queue }: { queue: string }) {
       </div>
       {isAdding && <AddJob queue={queue} name={params.get('name') ?? ''} onEnd={() => setAdding(false)} />}
       <nav class="tabs" aria-label="State" ref={tabs}>
-        {STATES.map((one) => (
+        {JOB_STATES.map((one) => (
           <a
             key={one}
             href={href(at, inState(one, filter))}

@@ -1,3 +1,4 @@
+import { JOB_STATES } from '../../../lib/job/job-state.js';
 import type { QueueDetail, QueueMemory } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
@@ -8,8 +9,6 @@ import { go, href, query, queuePath } from '../state.js';
 import { Limits } from '../limits.js';
 import { pauseOrResume } from '../queue-acts.js';
 import { Card, Empty, Table, Tile, useSubject, Waiting } from '../widgets.js';
-
-const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'] as const;
 
 export function QueuePage({ queue }: { queue: string }) {
   const at = queuePath(queue);
@@ -53,7 +52,7 @@ export function QueuePage({ queue }: { queue: string }) {
         </div>
       </div>
       <div class="tiles">
-        {STATES.map((state) => (
+        {JOB_STATES.map((state) => (
           <Tile
             key={state}
             label={state === 'active' ? 'running' : state}

@@ -1,3 +1,4 @@
+import { JOB_STATES } from '../../job/job-state.js';
 import { DEAD_REASONS } from '../../job/outcome.js';
 
 /** The one-line search of the page of jobs: `name:send state:dead prio:>5 timeout`. */
@@ -20,8 +21,6 @@ export type SearchParam = (typeof KEYS)[number][1] | 'contains';
 
 /** Other words for the same. */
 const ALIASES: Readonly<Record<string, string>> = { status: 'state', priority: 'prio', node: 'worker' };
-
-const STATES = ['waiting', 'active', 'delayed', 'completed', 'dead', 'cancelled'];
 
 /** Examples of all keys, for help: `state:dead`. */
 export const SEARCH_EXAMPLES = KEYS.map(([key, , example]) => `${key}:${example}`);
@@ -86,8 +85,8 @@ function unknown(given: string): string {
 function checked(params: Partial<Record<SearchParam, string>>): SearchText {
   const { reason, worker } = params;
   const state = params.state === 'running' ? 'active' : params.state;
-  if (state !== undefined && !STATES.includes(state))
-    return { fault: `There is no state ${state}. The states are ${STATES.join(', ')}.` };
+  if (state !== undefined && !(JOB_STATES as readonly string[]).includes(state))
+    return { fault: `There is no state ${state}. The states are ${JOB_STATES.join(', ')}.` };
   if (reason !== undefined && !(DEAD_REASONS as readonly string[]).includes(reason))
     return { fault: `There is no reason ${reason}. The reasons are ${DEAD_REASONS.join(', ')}.` };
   // Only dead jobs have a reason, and only running ones a worker.
