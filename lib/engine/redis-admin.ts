@@ -51,7 +51,7 @@ import { readStats, type QueueStats } from '../contract/stats.js';
 import { fullIn, stamped } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
 
-/** How many entries of a key `MEMORY USAGE` looks at: 60 keys take Redis about 1 ms. */
+/** How many entries of a key `MEMORY USAGE` looks at. */
 const SAMPLES = 50;
 
 /** The management verbs on Redis. Each is one script, except for walks through a large queue. */
