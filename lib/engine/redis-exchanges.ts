@@ -62,7 +62,7 @@ export class RedisExchanges {
     if (lists.dead.length > 0) this.died(queue, lists.dead.length / 3);
     const { kind } = answer;
     if (kind !== 'exchanged') {
-      // When an exchange has ended, none of its calls is on its way.
+      // The early claim must not be in flight any more when the exchange ends.
       await early?.catch(() => undefined);
       return answer;
     }

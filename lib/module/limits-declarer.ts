@@ -47,7 +47,7 @@ export class LimitsDeclarer {
       trouble.ended();
     } catch (error) {
       if (this.stopped || error instanceof NotRunningError) return;
-      // Without them, jobs start that a limit should hold back. So it tries on until Redis takes them.
+      // Without them, jobs start that a limit should hold back. So it tries again until Redis accepts them.
       trouble.failed(error as Error);
       const timer = setTimeout(
         () => {

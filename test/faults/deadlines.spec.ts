@@ -114,7 +114,7 @@ describe('while Redis is stopped', () => {
     process.kill(server.pid!, 'SIGSTOP');
     const other = timed(() => app.queue.counts());
     const jobs = [{ id: 'late', name: 'job', body: 'job\n1\n{}\nnull', hasOwnId: true }];
-    // As the last try after an outage: a time of the default that is nearly over.
+    // Like the last try after an outage: the default time is nearly over.
     const call = { lane: 'late', seq: 1, rememberMs: 10_000, withinMs: 50, isBound: false, jobs };
     const last = await timed(() => engine.enqueue('work', call));
     process.kill(server.pid!, 'SIGCONT');

@@ -155,7 +155,7 @@ export class QueueGauges {
         const shared = async () => {
           if (all.length > 0) found.limits.push(await inspector.sharedLimits(all[0]!));
         };
-        // Together: the error of one that is awaited after another one has failed would end the process.
+        // Awaited together: if one failed first, nothing would handle an error of the other, and the process would exit.
         await Promise.all([readQueues(all.filter((name) => !known.has(name))), shared()]);
       }),
       inspector.workers().then((workers) => (found.workers = workers)),
