@@ -31,6 +31,8 @@ export class RedisUpkeep implements UpkeepVerbs {
   /** Deaths in each queue since its dead jobs were last measured. */
   private readonly deaths = new Map<string, number>();
   private readonly measuring = new Set<string>();
+  /** Bytes of the jobs that have died since all dead jobs were last measured. */
+  private readonly grown = new Map<string, number>();
   /** Queues that had unique keys when they were last looked at. */
   private readonly keyed = new Set<string>();
 
@@ -143,15 +145,23 @@ export class RedisUpkeep implements UpkeepVerbs {
   }
 
   async trim(queue: string): Promise<number> {
-    const { maxEvents, eventsAgeMs, deadAgeMs, completedMax } = this.settings.limitsOf(queue);
+    const { maxEvents, eventsAgeMs, deadAgeMs, deadMax, deadMaxBytes, completedMax } =
+      this.settings.limitsOf(queue);
     const { fixed } = this.store.keysOf(queue);
-    const trimmed = await this.store.run(trim, fixed, {
-      maxEvents,
-      eventsAge: eventsAgeMs ?? -1,
-      deadMax: await this.deadMaxOf(queue),
-      deadAge: deadAgeMs,
-      completedMax,
-    });
+    const step = (most: number): Promise<number> =>
+      this.store.run(trim, fixed, {
+        maxEvents,
+        eventsAge: eventsAgeMs ?? -1,
+        deadMax: most,
+        deadAge: deadAgeMs,
+        completedMax,
+      });
+    let trimmed = await step(deadMax);
+    // Bytes are measured only when nothing else is left: that reads all dead jobs.
+    if (trimmed === 0) {
+      const { passed, bytes } = await this.measureDead(queue, deadMax);
+      if (bytes > deadMaxBytes && passed < deadMax) trimmed = await step(passed);
+    }
     let freed = 0;
     for (let cursor = this.keyed.delete(queue) ? '0' : ''; cursor !== '';) {
       const step = await this.store.run(freeKeys, fixed, { cursor }, { digests: [] });
@@ -170,33 +180,44 @@ export class RedisUpkeep implements UpkeepVerbs {
   died(queue: string, deaths: number): void {
     const all = (this.deaths.get(queue) ?? 0) + deaths;
     this.deaths.set(queue, all);
-    const mayBeMany = all * LARGE_BYTES * 16 >= this.settings.limitsOf(queue).deadMaxBytes;
-    if (deaths === 0 || !mayBeMany || this.measuring.has(queue)) return;
+    if (deaths === 0 || !this.isMuch(queue, all * LARGE_BYTES) || this.measuring.has(queue)) return;
     this.measuring.add(queue);
     setTimeout(() => void this.measure(queue), COLLECT_MS).unref();
   }
 
-  /** Never rejects. */
+  /** Measures the jobs that have just died, and all dead jobs only if those have many bytes. Never rejects. */
   private async measure(queue: string): Promise<void> {
+    const deaths = this.deaths.get(queue)!;
     this.deaths.delete(queue);
     try {
-      while ((await this.trim(queue)) > 0);
+      const { bytes } = await this.measureDead(queue, deaths);
+      const grown = (this.grown.get(queue) ?? 0) + bytes;
+      this.grown.set(queue, grown);
+      if (this.isMuch(queue, grown)) {
+        this.grown.delete(queue);
+        while ((await this.trim(queue)) > 0);
+      }
     } catch {
       // The connection reports it, and the next upkeep tries again.
     }
     this.measuring.delete(queue);
   }
 
-  /** How many dead jobs to keep: the last to die, within the limit in bytes. */
-  private async deadMaxOf(queue: string): Promise<number> {
-    const { deadMax, deadMaxBytes: most } = this.settings.limitsOf(queue);
+  private isMuch(queue: string, bytes: number): boolean {
+    return bytes * 16 >= this.settings.limitsOf(queue).deadMaxBytes;
+  }
+
+  /** How many of the `jobs` that died last fit into the limit in bytes, and their bytes. */
+  private async measureDead(queue: string, jobs: number): Promise<{ passed: number; bytes: number }> {
     const { fixed } = this.store.keysOf(queue);
+    const most = this.settings.limitsOf(queue).deadMaxBytes;
     let step = { passed: 0, bytes: 0, isEnd: false };
-    do {
+    while (!step.isEnd && step.passed < jobs) {
       const { passed, bytes } = step;
-      step = await this.store.run(deadThatFit, fixed, { passed, bytes, most, examine: MEASURED_AT_ONCE });
-    } while (!step.isEnd && step.passed < deadMax);
-    return step.bytes > most ? Math.min(deadMax, step.passed) : deadMax;
+      const examine = Math.min(MEASURED_AT_ONCE, jobs - passed);
+      step = await this.store.run(deadThatFit, fixed, { passed, bytes, most, examine });
+    }
+    return step;
   }
 
   private remove(

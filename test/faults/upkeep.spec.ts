@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { UnrecoverableError } from '#lib/errors.js';
 import { bootQueue, keyOf, Logs, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { KEEPING, useServer } from '../support/server.js';
@@ -14,6 +15,13 @@ async function heap(count: number): Promise<string> {
   const key = keyOf(redis, 'completed');
   await redis.admin.zadd(key, ...Array.from({ length: count }, (_, i) => [i + 1, `j${i}`]).flat());
   return key;
+}
+
+/** So many dead jobs, a millisecond apart. */
+async function fillDead(count: number, since = Date.now() - count): Promise<void> {
+  const ids = Array.from({ length: count }, (_, i) => `d${i}`);
+  await redis.admin.hset(keyOf(redis, 'jobs'), ...ids.flatMap((id) => [id, 'job\n']));
+  await redis.admin.zadd(keyOf(redis, 'dead'), ...ids.flatMap((id, i) => [since + i, id]));
 }
 
 const isGone = (key: string) => until(async () => (await redis.admin.exists(key)) === 0, PATIENT);
@@ -67,13 +75,33 @@ describe('the janitor', () => {
     // They share only some queues, so each process looks after its own.
     await bootQueue(redis, { root: often, handlers, logs, watch: false });
     const other = await bootQueue(redis, { root: often, handlers, logs, queues });
-    const ids = Array.from({ length: 3_000 }, (_, i) => `d${i}`);
-    await redis.admin.hset(keyOf(redis, 'jobs'), ...ids.flatMap((id) => [id, 'job\n']));
-    await redis.admin.zadd(keyOf(redis, 'dead'), ...ids.flatMap((id, i) => [i + 1, id]));
+    await fillDead(3_000, 1);
     await isGone(keyOf(redis, 'jobs'));
     const removed = await other.said.take(3_000, (event) => event.type === 'removed', PATIENT);
     expect(new Set(removed.map((event) => event.jobId)).size).toBe(3_000);
     expect(logs.complaints).toEqual([]);
+  });
+
+  it('measures the bytes of dead jobs only when no more are to be removed by their number', async () => {
+    const before = await calls('hstrlen');
+    await bootQueue(redis, { root: { ...often, dead: { max: 100 } }, handlers, watch: false });
+    await fillDead(3_000);
+    await until(async () => (await redis.admin.zcard(keyOf(redis, 'dead'))) === 100, PATIENT);
+    // Each measurement reads two values of each of the 100 jobs, and a few rounds may have passed.
+    await until(async () => (await calls('hstrlen')) - before >= 200, PATIENT);
+    expect((await calls('hstrlen')) - before).toBeLessThanOrEqual(600);
+  });
+
+  it('after deaths in a queue with many dead jobs, measures only those that have just died', async () => {
+    const fails = () => {
+      throw new UnrecoverableError('unwanted');
+    };
+    const { queue } = await bootQueue(redis, { handlers: { job: fails }, watch: false });
+    await fillDead(3_000);
+    const before = await calls('hstrlen');
+    await queue.addBulk(Array.from({ length: 100 }, (_, i) => ({ name: 'job', data: i })));
+    await until(async () => (await calls('hstrlen')) - before >= 200, PATIENT);
+    expect((await calls('hstrlen')) - before).toBeLessThanOrEqual(400);
   });
 
   it('logs the problem of one queue once, and continues with the others', async () => {
