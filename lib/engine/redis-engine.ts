@@ -29,13 +29,14 @@ import { RedisAdmin } from './redis-admin.js';
 import { RedisDeclarations, RedisSchedules } from './redis-schedules.js';
 import { RedisExchanges } from './redis-exchanges.js';
 import { RedisLimits } from './redis-limits.js';
+import { RedisNotes } from './redis-notes.js';
 import { RedisUpkeep } from './redis-upkeep.js';
 import { RedisActions, RedisBulkActs, RedisProcesses } from './redis-processes.js';
 import { Replicators } from './wire/replicator.js';
 import { RedisStore } from './redis-store.js';
 import { RedisTasks } from './redis-tasks.js';
 import { nameOfServer, ServerWarnings } from './wire/server-check.js';
-import { adopt, note, promote, release } from './scripts/work.js';
+import { adopt, promote, release } from './scripts/work.js';
 import { beat, overdue, recover } from './scripts/leases.js';
 
 /**
@@ -57,6 +58,7 @@ export class RedisEngine implements QueueEngine {
   private readonly connections: Connections;
   private readonly store: RedisStore;
   private readonly exchanges: RedisExchanges;
+  private readonly notes: RedisNotes;
   private readonly bells: Bells;
   private readonly poller: IdlePoller;
   private readonly streams: EventStreams;
@@ -98,6 +100,7 @@ export class RedisEngine implements QueueEngine {
       this.upkeep.died(queue, deaths),
     );
     this.exchange = this.exchanges.exchange;
+    this.notes = new RedisNotes(this.store, settings);
     this.streams = new EventStreams(prefix, this.store, () => connections.forQueues('events', keyOf));
   }
 
@@ -187,18 +190,7 @@ export class RedisEngine implements QueueEngine {
   note(queue: string, call: NoteCall): Promise<boolean> {
     const { id, data } = call;
     if (data !== undefined) return this.admin.updateHeld(queue, call.worker, { id, data });
-    const { maxEvents, eventsMaxBytes, progressMaxBytes, logsMax } = this.settings.limitsOf(queue);
-    return this.store.run(note, this.store.keysOfWorker(queue, call.worker), {
-      id: call.id,
-      name: call.name,
-      attempt: call.attempt,
-      progress: call.progress ?? '',
-      log: call.log ?? '',
-      logsMax,
-      maxEvents,
-      eventsMaxBytes,
-      progressMaxBytes,
-    });
+    return this.notes.note(queue, call);
   }
 
   // ------------------------------------------------------------------------------------------------ waking and events

@@ -192,6 +192,87 @@ it('writes two fields for a line, however many there are', async () => {
   expect(await q.admin.hlen(q.key('logs'))).toBe(101);
 });
 
+describe('several of one tick', () => {
+  /** How often a command ran. */
+  const callsOf = async (name: string) => {
+    const stats = await q.admin.info('commandstats');
+    return Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
+  };
+
+  it('are stored by one call, each with its job, in their order', async () => {
+    await q.hold('a', 'b');
+    const events = (await q.events()).length;
+    // The server may not know the script before.
+    await noting({ id: 'gone', log: 'x' });
+    await q.admin.config('RESETSTAT');
+    const held = await Promise.all([
+      noting({ progress: '1', log: 'first' }),
+      noting({ id: 'gone', progress: '2', log: 'lost' }),
+      noting({ id: 'b', name: 'other', attempt: 3, progress: '"\\n"' }),
+      noting({ log: 'second' }),
+      noting({ progress: '{"a":4}' }),
+    ]);
+    expect(held).toEqual([true, false, true, true, true]);
+    expect([await callsOf('evalsha'), await callsOf('xadd')]).toEqual([1, 1]);
+    expect(await q.hash('progress')).toEqual({ a: '{"a":4}', b: '"\\n"' });
+    expect(await logs()).toEqual(['first', 'second']);
+    expect((await q.events()).slice(events)).toMatchObject([
+      { type: 'progress', id: 'a', name: 'work', attempt: 2, progress: '1' },
+      { type: 'progress', id: 'b', name: 'other', attempt: 3, progress: '"\\n"' },
+      { type: 'progress', id: 'a', name: 'work', attempt: 2, progress: '{"a":4}' },
+    ]);
+  });
+
+  it.each([
+    ['150 small ones', 150, 10],
+    ['two large ones', 2, 60_000],
+  ])('are stored by two calls if they are %s', async (_, count, bytes) => {
+    await q.hold('a');
+    await noting({ id: 'gone', log: 'x' });
+    await q.admin.config('RESETSTAT');
+    const held = await Promise.all(
+      Array.from({ length: count }, (_, i) => noting({ log: `${i} `.padEnd(bytes, 'x') })),
+    );
+    expect(held).toEqual(Array.from({ length: count }, () => true));
+    expect(await callsOf('evalsha')).toBe(2);
+    expect((await logs()).map((text) => parseInt(text))).toEqual(
+      Array.from({ length: count }, (_, i) => i).slice(-100),
+    );
+  });
+
+  it('of another worker or queue are stored on their own', async () => {
+    await q.hold('a');
+    const others = [
+      q.engine.note(QUEUE, { worker: 'w2', id: 'a', name: 'work', attempt: 2, log: 'x' }),
+      q.engine.note('other', { worker: WORKER, id: 'a', name: 'work', attempt: 2, log: 'x' }),
+    ];
+    expect(await Promise.all([noting({ log: 'mine' }), ...others])).toEqual([true, false, false]);
+    expect(await logs()).toEqual(['mine']);
+  });
+
+  it('have large values counted together', async () => {
+    await q.hold('a', 'b');
+    const progress = JSON.stringify('x'.repeat(2_000));
+    await Promise.all([
+      noting({ progress }),
+      noting({ id: 'b', progress: '1' }),
+      noting({ id: 'b', progress }),
+    ]);
+    expect(await q.admin.zrange(q.key('large'), '0', '-1', 'WITHSCORES')).toEqual([
+      expect.any(String),
+      `${2 * 2_002}`,
+    ]);
+  });
+
+  it('all reject if their call fails', async () => {
+    await q.hold('a');
+    await q.admin.set(q.key('logs'), 'not ours');
+    const all = await Promise.allSettled([noting({ log: 'x' }), noting({ progress: '1' })]);
+    expect(all.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(await q.admin.exists(q.key('progress'))).toBe(0);
+  });
+});
+
 describe('of a run that lost its job is ignored', () => {
   it('if it never held it', async () => {
     await q.add('a');

@@ -242,18 +242,10 @@ export const note = defineScript({
   name: 'note',
   memory: 'refuse',
   keys: ['meta', 'active', 'progress', 'largeProgress', 'logs', 'large', 'events'],
-  args: {
-    id: 'text',
-    name: 'text',
-    attempt: 'int',
-    progress: 'text',
-    log: 'text',
-    logsMax: 'int',
-    maxEvents: 'int',
-    eventsMaxBytes: 'int',
-    progressMaxBytes: 'int',
-  },
-  reply: (raw: number) => raw === 1,
+  args: { logsMax: 'int', maxEvents: 'int', eventsMaxBytes: 'int', progressMaxBytes: 'int' },
+  /** notes: id, name, attempt, progress, log of each; progress or log can be empty. */
+  lists: ['notes'],
+  reply: (held: number[]) => held.map((is) => is === 1),
 });
 
 export const release = defineScript({
