@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { clean } from '#lib/engine/scripts/upkeep.js';
 import type { CleanCall } from '#lib/contract/upkeep-verbs.js';
+import { useServer } from '../support/server.js';
 import { completed, dead, job, kept, QUEUE, released, retried, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
-const q = useQueue();
+// Its own server, because the calls of scripts are counted.
+const q = useQueue({ server: useServer() });
 
 type State = CleanCall['state'];
 const STATES: State[] = ['waiting', 'delayed', 'completed', 'dead'];
@@ -142,6 +144,15 @@ it.each(STATES)('removes at most as many %s jobs as asked for, the first ones fi
   expect(await cleaning(state, { limit: 0 })).toEqual([]);
   expect(await cleaning(state, { limit: 2 })).toEqual(['e']);
   expect(await cleaning(state, { limit: 2 })).toEqual([]);
+});
+
+it.each(STATES.slice(1))('needs one call for a few %s jobs', async (state) => {
+  // The first call loads the script.
+  await cleaning(state);
+  await fill();
+  await q.admin.config('RESETSTAT');
+  expect(await cleaning(state)).toHaveLength(1);
+  expect(await q.admin.info('commandstats')).toContain('cmdstat_evalsha:calls=1,');
 });
 
 it('takes as many steps as it needs, also through a long line, whose order it keeps', async () => {
