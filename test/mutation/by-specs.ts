@@ -17,7 +17,7 @@ const ALL = readdirSync(FOLDER)
   .filter((name) => name.endsWith('.spec.ts') && name !== 'all-scripts.spec.ts')
   .map((name) => name.slice(0, -'.spec.ts'.length));
 /** Specs that look at several scripts; what an exchange tells of schedules is in `due-schedules`. */
-const MORE = ['letters', 'undeclared-workers', 'events', 'due-schedules', '../faults/planted'];
+const MORE = ['letters', 'long-logs', 'undeclared-workers', 'events', 'due-schedules', '../faults/planted'];
 /** Specs of `test/scripts` for flow control; for other scripts the spec with their name. Those of functions are short, so they are first. */
 const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   'set-limits': ['set-limits', 'undeclared-workers'],

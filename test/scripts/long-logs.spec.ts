@@ -87,6 +87,14 @@ describe('one call deletes few jobs with long logs', () => {
     expect(await q.admin.exists(q.key('logs'))).toBe(0);
   });
 
+  it('trim, also if some jobs have no log', async () => {
+    await q.hold(...IDS);
+    await q.settle(...IDS.map((id) => kept(id, 60_000, '1')));
+    await withLogs(['b', 'c', 'd']);
+    const trimming = q.engineWith({ completedMax: 0 }).upkeep;
+    expect([await trimming.trim(QUEUE), await trimming.trim(QUEUE)]).toEqual([1 + STEP, 2]);
+  });
+
   it('trim of cancelled jobs', async () => {
     await delayed();
     await q.admin.zadd(q.key('completed'), ...IDS.flatMap((id) => [RULES.cancelledFrom + 1, id]));
