@@ -182,7 +182,7 @@ function makeRoom(
     replaced.has(id) || decodeBody(body)?.options.group !== undefined;
   const grouped = jobs.flatMap(({ id, group }) => {
     const job = group === undefined || replaced.has(id) ? undefined : queue.jobs.get(id);
-    return job && isNew(job) ? [job] : [];
+    return job?.state === 'waiting' && isNew(job) ? [job] : [];
   });
   const over = oldest(queue, queue.waiting - maxWaiting.limit, isNew, stays, grouped);
   if (over.length > 0) noteFull(queue, { ...maxWaiting, group: null });

@@ -407,6 +407,20 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
     expect((await add(keyed('2'))).isNew).toBe(true);
   });
 
+  it('are waited for by a job of a group also if the queue has too many jobs', async () => {
+    await add(keyed('1', { on: 'keepLast' }));
+    await t.claim();
+    const of = (id: string) => job(id, { group: 'g', body: encodeBody('work', t.now, { group: 'g' }, '') });
+    await t.add(of('g1'), of('g2'));
+    const maxWaiting = { limit: 1, onFull: 'dropOldest' as const };
+    const parked = keyed('2', { on: 'keepLast' }, { group: 'g' });
+    expect(await t.engine.enqueue(QUEUE, { ...callOf([parked], 1, 'bounded'), maxWaiting })).toEqual({
+      kind: 'stored',
+      duplicates: [],
+    });
+    expect(await stateOf(parked.id)).toBe('delayed');
+  });
+
   it('go to the job that waited for them if a full queue drops a job that ends the wait', async () => {
     const running = await add(keyed('0', { on: 'keepLast' }));
     await t.claim();
