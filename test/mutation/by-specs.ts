@@ -28,7 +28,7 @@ const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   'shared/lines': ['claim-limited', 'wake-lines'],
   'shared/slots': ['claim-limited'],
 };
-/** Specs of both engines that test what another script decides. */
+/** Specs, mostly of both engines, that test what another script decides. */
 const OF_OTHERS: Readonly<Record<string, readonly string[]>> = {
   enqueue: ['adding', 'unique', 'lines', 'limits'],
   page: ['lists'],
@@ -36,6 +36,7 @@ const OF_OTHERS: Readonly<Record<string, readonly string[]>> = {
   'shared/full': ['adding'],
   'shared/ending': ['kept-cancelled', 'adding', 'groups-again'],
   'shared/line': ['adding', 'unique'],
+  'shared/traces': ['settling', '../scripts/cancel'],
   'shared/walk': ['lists'],
 };
 const ofBothEngines = (names: readonly string[]) => names.map((name) => `../conformance/${name}`);
