@@ -10,8 +10,8 @@ import type { QueueRef } from './queue-ref.js';
 
 /** Verbs for people and dashboards: look up, change and repair queues. No job needs them to run. */
 export interface AdminVerbs {
-  /** Everything about one job, or null. */
-  get(queue: QueueRef, id: string): Promise<StoredJob | null>;
+  /** Everything about one job, or null. `isBrief`: without what `brief` of `JobsCall` leaves out. */
+  get(queue: QueueRef, id: string, isBrief?: boolean): Promise<StoredJob | null>;
   /** A page of the jobs of one state, in their order or in reverse order. */
   jobs(queue: QueueRef, call: JobsCall): Promise<JobsAnswer>;
   counts(queue: QueueRef): Promise<QueueCounts>;

@@ -62,9 +62,10 @@ export class RedisAdmin implements AdminVerbs {
     private readonly recover: (queue: string, call: RecoverCall) => Promise<RecoverAnswer>,
   ) {}
 
-  async get(queue: string, id: string): Promise<StoredJob | null> {
+  async get(queue: string, id: string, isBrief = false): Promise<StoredJob | null> {
+    const brief = isBrief ? 1 : 0;
     const found = await this.store.withWorkers(queue, ({ workers, active }, keys) =>
-      this.store.run(get, { ...keys.fixed, bodies: keys.bodies(id) }, { id, workers }, {}, active),
+      this.store.run(get, { ...keys.fixed, bodies: keys.bodies(id) }, { id, workers, brief }, {}, active),
     );
     return found && { id, ...found };
   }

@@ -36,10 +36,10 @@ import { RULES } from '../job/rules.js';
 export class MemoryAdmin implements AdminVerbs {
   constructor(private readonly verbs: Verbs) {}
 
-  get(queue: string, id: string): Promise<StoredJob | null> {
+  get(queue: string, id: string, isBrief = false): Promise<StoredJob | null> {
     return this.verbs.on('get', queue, (q) => {
       const job = q.find(id);
-      return job ? storedJob(job) : null;
+      return job ? storedJob(job, isBrief) : null;
     });
   }
 

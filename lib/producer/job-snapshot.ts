@@ -1,5 +1,6 @@
 import type { QueueEngine } from '../contract/engine.js';
 import type { StoredJob } from '../contract/admin-verbs.js';
+import type { ProcessList } from '../contract/process-verbs.js';
 import { decodeBody } from '../job/job-record.js';
 import { NO_HEADERS } from '../job/headers.js';
 import type { Job } from '../job/job.js';
@@ -91,9 +92,11 @@ export async function startTimes(
   queue: string,
   jobs: readonly StoredJob[],
 ): Promise<StartTimes> {
+  return jobs.some(({ state }) => state === 'active') ? startsIn(await processes.list(), queue) : new Map();
+}
+
+export function startsIn({ records }: Pick<ProcessList, 'records'>, queue: string): StartTimes {
   const times = new Map<string, number>();
-  if (!jobs.some(({ state }) => state === 'active')) return times;
-  const { records } = await processes.list();
   for (const { pools } of records)
     for (const pool of pools)
       for (const { queue: of, id, since } of pool.jobs) if (of === queue) times.set(id, since);

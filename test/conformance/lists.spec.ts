@@ -299,10 +299,14 @@ describe.each(ENGINES)('lists of jobs on %s', (kind) => {
       body: encodeBody('work', 1, { priority: 3 }, ''),
     });
     expect(b).toMatchObject({ id: 'b', state: 'completed', endedAt: t.now, result: null, resultFault: null });
+    expect(await t.engine.admin.get(QUEUE, 'a', true)).toEqual(a);
+    expect(await t.engine.admin.get(QUEUE, 'b', true)).toEqual(b);
+    expect(await t.engine.admin.get(QUEUE, 'none', true)).toBeNull();
     expect((await page({ state: 'active', brief: true })).jobs[0]).toMatchObject({
       progress: null,
       logs: [],
     });
+    expect(await t.engine.admin.get(QUEUE, 'c', true)).toMatchObject({ progress: null, logs: [] });
     expect((await page({ state: 'active' })).jobs[0]).toMatchObject({ progress: '1', logs: [{ text: 'x' }] });
   });
 

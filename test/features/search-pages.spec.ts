@@ -1,4 +1,6 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import type { JobRow } from '#lib/subpaths/dashboard/views.js';
 import { useBrowser } from '../support/browser.js';
 import { bootDashboard, type DashboardApp } from '../support/dashboard.js';
@@ -73,6 +75,9 @@ it('running jobs are filtered by host, process or worker, and cancelled there on
   for (const one of [host, place, worker])
     expect(await jobsOf(dashboard, `state=active&worker=${one}`)).toEqual(['a']);
   expect(await jobsOf(dashboard, `state=active&worker=${host}:1`)).toEqual([]);
+  const read = vi.spyOn(dashboard.app.get<QueueEngine>(QUEUE_ENGINE).processes, 'list');
+  expect(await jobsOf(dashboard, `state=active&worker=${host}`)).toEqual(['a']);
+  expect(read).toHaveBeenCalledTimes(1);
   expect((await api('GET', `queues/work/jobs?worker=${host}`)).body.error.message).toContain(
     "worker must be left out unless state is 'active'",
   );
@@ -175,7 +180,7 @@ it('the clock of the process that added a job may be ahead: it was added first, 
 
 it('the list of schedules shows what became of their last jobs', async () => {
   const { handlers } = gated();
-  const { queue, url } = await bootDashboard(redis, { handlers });
+  const { app, queue, url } = await bootDashboard(redis, { handlers });
   await queue.schedules.upsert('often', { every: '1s', limit: 2 }, { name: 'die', options: { attempts: 1 } });
   await queue.schedules.upsert(
     'kept',
@@ -186,8 +191,10 @@ it('the list of schedules shows what became of their last jobs', async () => {
   await until(async () => (await queue.counts()).dead === 2, PATIENT);
   await until(async () => (await queue.schedules.history('kept'))[0]?.job?.state === 'completed', PATIENT);
   await until(async () => (await queue.schedules.history('gone'))[0]?.job === null, PATIENT);
+  const read = vi.spyOn(app.get<QueueEngine>(QUEUE_ENGINE).admin, 'get');
   const { page, faults } = await open(`${url}schedules`);
   await page.getByRole('img', { name: 'Last 2 jobs: 2 dead' }).waitFor();
+  expect(read.mock.calls.map(([, , isBrief]) => isBrief)).toEqual([true, true, true, true]);
   await page.getByRole('img', { name: 'Last job: 1 completed' }).waitFor();
   await page.getByRole('img', { name: 'Last job: 1 ended and not kept' }).waitFor();
   expect(faults).toEqual([]);
@@ -209,12 +216,12 @@ it('pages load again as seldom as the person has chosen, and at once when the ch
   await page.clock.runFor(3_100);
   await until(() => reads === 2, PATIENT);
   await settled();
-  await page.getByRole('button', { name: 'Reload: auto' }).click();
+  await page.getByRole('button', { name: 'Settings' }).click();
+  await page.getByLabel('Pages load again').selectOption('every 10 seconds');
   await until(() => reads === 3, PATIENT);
   await settled();
   await page.clock.runFor(9_000);
   expect(reads).toBe(3);
   await page.clock.runFor(1_100);
   await until(() => reads === 4, PATIENT);
-  await page.getByRole('button', { name: 'Reload: 10 s' }).waitFor();
 });

@@ -15,7 +15,7 @@ export const get = defineScript({
   name: 'get',
   memory: 'read',
   keys: ['bodies', 'workers', 'delayed', 'dead', 'completed', ...STORED_KEYS],
-  args: { id: 'text', workers: 'text' },
+  args: { id: 'text', workers: 'text', brief: 'int' },
   moreKeys: true,
   reply: (raw: ['none'] | ['again'] | ['job', ...RawStoredJob]): 'again' | null | Omit<StoredJob, 'id'> => {
     if (raw[0] === 'again') return 'again';

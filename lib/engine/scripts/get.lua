@@ -26,4 +26,4 @@ else
     end
   end
 end
-return { 'job', unpack(stored(arg_id, body, state, at, worker)) }
+return { 'job', unpack(stored(arg_id, body, state, at, worker, arg_brief == 1)) }

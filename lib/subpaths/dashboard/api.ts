@@ -1,6 +1,6 @@
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { LimitState } from '../../contract/limit-verbs.js';
-import type { ProcessOrder } from '../../contract/process-verbs.js';
+import type { ProcessOrder, ProcessRecord } from '../../contract/process-verbs.js';
 import { JobNotFoundError, RedisRefusedError } from '../../errors.js';
 import { fullPlaces } from '../../inspect/full.js';
 import { readEach, type LimitsOfQueue, type WorkerInfo } from '../../inspect/queue-inspector.js';
@@ -11,7 +11,7 @@ import { exampleOf } from '../../job/define-job.js';
 import { checkJobId } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
 import { boolean, refuse } from '../../options/check.js';
-import { dueTimeOf, startTimes } from '../../producer/job-snapshot.js';
+import { dueTimeOf, startsIn, startTimes } from '../../producer/job-snapshot.js';
 import type { LimitInfo } from '../../producer/limit-info.js';
 import { listFirstGroups } from '../../producer/queue-limits.js';
 import { listActions } from './action-log.js';
@@ -198,14 +198,15 @@ const listJobs: Route = async (call, parts): Promise<JobListView> => {
   await allowSearch(call, parts, name, call.query['where']);
   const search = readSearch(call.query);
   const { contains = '', after } = search;
-  const [{ jobs, cursor, examined }, counts, rights, withId, workers] = await Promise.all([
-    findJobs(engine, name, search, parts.redactor),
+  const processes = search.state === 'active' ? engine.processes.list() : undefined;
+  const [{ jobs, cursor, examined }, counts, rights, withId, listed] = await Promise.all([
+    findJobs(engine, name, search, parts.redactor, processes),
     engine.admin.counts(name),
     call.rightsOf({ queue: name }),
-    after === null && isJobId(contains) ? engine.admin.get(name, contains) : null,
-    search.state === 'active' ? parts.inspector.workers({ queue: name }) : [],
+    after === null && isJobId(contains) ? engine.admin.get(name, contains, true) : null,
+    processes,
   ]);
-  const starts = await startTimes(engine, name, jobs);
+  const starts = startsIn({ records: listed?.records ?? [] }, name);
   const options = parts.optionsOf(name);
   const row = (job: StoredJob) => toRow(job, options, starts, parts.redactor);
   const total = counts[search.state];
@@ -217,7 +218,7 @@ const listJobs: Route = async (call, parts): Promise<JobListView> => {
     counts,
     rights,
     withId: withId && row(withId),
-    processes: placesOf(workers),
+    processes: placesOf(listed?.records ?? [], name),
   };
 };
 
@@ -236,10 +237,15 @@ function placeOf({ id, state, dueAt, failed, body }: StoredJob) {
   return { id, name, state, dueAt: dueTimeOf(dueAt), group: options?.group ?? null, isFresh };
 }
 
-/** Host and process id of the workers of these processes, by the names of the workers. */
-function placesOf(processes: readonly WorkerInfo[]): Record<string, string> {
+/** Host and process id of the workers of this queue, by the names of the workers. */
+function placesOf(
+  processes: readonly Pick<WorkerInfo | ProcessRecord, 'host' | 'pid' | 'pools'>[],
+  queue: string,
+): Record<string, string> {
   const places = processes.flatMap(({ host, pid, pools }) =>
-    pools.flatMap(({ workers }) => workers.map((worker) => [worker, `${host}:${pid}`] as const)),
+    pools
+      .filter(({ queues }) => queues.includes(queue))
+      .flatMap(({ workers }) => workers.map((worker) => [worker, `${host}:${pid}`] as const)),
   );
   return Object.fromEntries(places);
 }
@@ -255,7 +261,7 @@ const jobDetail: Route = async (call, parts): Promise<JobDetail> => {
   if (!rights.includes('read')) throw new JobNotFoundError(name, id);
   const isFull = call.query['full'] !== undefined;
   const workers = await parts.inspector.workers({ queue: name });
-  const processes = placesOf(workers);
+  const processes = placesOf(workers, name);
   const waitsFor = await waitReasons(queue, placeOf(job), workers);
   const canSeeData = rights.includes('read-data');
   const shown = {

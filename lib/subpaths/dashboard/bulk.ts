@@ -66,7 +66,7 @@ export const startBulkAct: Route = async (call, parts) => {
       errorText,
       contains: hidesText ? contains : undefined,
       priority: priority && priorityText(priority),
-      workers: worker && (await workersAt(parts.engine, worker)).join(' '),
+      workers: worker && workersAt(await parts.engine.processes.list(), worker).join(' '),
     });
     const { id } = await actsOf(queue, parts, actor).begin(
       kind,

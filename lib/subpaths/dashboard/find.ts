@@ -8,7 +8,7 @@ export const findJob: Route = async (call, parts): Promise<FoundJob[]> => {
   const { engine, optionsOf, redactor } = parts;
   const jobId = checkJobId(call.query['id'] ?? '');
   const read = async (queue: string): Promise<FoundJob | null> => {
-    const job = await engine.admin.get(queue, jobId);
+    const job = await engine.admin.get(queue, jobId, true);
     if (!job || !(await call.rightsOf({ queue, jobId })).includes('read')) return null;
     return { queue, ...toRow(job, optionsOf(queue), new Map(), redactor) };
   };

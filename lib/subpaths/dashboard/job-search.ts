@@ -6,6 +6,7 @@ import {
   type StoredJob,
 } from '../../contract/admin-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
+import type { ProcessList } from '../../contract/process-verbs.js';
 import { InvalidOptionError } from '../../errors.js';
 import { fingerprintOf, NO_FAILURE } from '../../job/fingerprint.js';
 import { checkJobName, scheduleOf } from '../../job/job-id.js';
@@ -159,18 +160,22 @@ interface FoundJobs {
 /**
  * A page of the jobs that match. It ends early after 10,000 jobs; the cursor continues there. If texts are changed before they are
  * shown, `contains` and `error` search the changed texts: otherwise a search would reveal what is hidden.
+ *
+ * @param processes the processes, if the caller reads them anyway.
  */
 export async function findJobs(
   engine: QueueEngine,
   queue: string,
   search: JobSearch,
   shown: Pick<Redactor, 'text' | 'hidesText'>,
+  processes?: Promise<ProcessList>,
 ): Promise<FoundJobs> {
   const { error, errorText, contains, worker, after: start, limit, ...rest } = search;
   const own = { error, errorText, contains: shown.hidesText ? contains : undefined };
   const isOwn = Object.values(own).some((value) => value !== undefined);
   const match = matchOf(own, shown);
-  const workers = worker === undefined ? undefined : await workersAt(engine, worker);
+  const workers =
+    worker === undefined ? undefined : workersAt(await (processes ?? engine.processes.list()), worker);
   const asked = { ...rest, workers, contains: (shown.hidesText ? undefined : contains) ?? match.contains };
   // A page must not be cut, because its cursor is after its last job.
   const step = isOwn ? Math.min(limit, 50) : limit;
@@ -190,11 +195,7 @@ export async function findJobs(
  * The workers of this place: of a host, of a process (`host:pid`), or the one of this name, whose process may be gone. Silent processes
  * still hold their jobs.
  */
-export async function workersAt(
-  { processes }: Pick<QueueEngine, 'processes'>,
-  place: string,
-): Promise<string[]> {
-  const { records, silent } = await processes.list();
+export function workersAt({ records, silent }: ProcessList, place: string): string[] {
   const there = [...records, ...silent.map(({ record }) => record)].filter(
     ({ host, pid }) => place === host || place === `${host}:${pid}`,
   );

@@ -1,4 +1,5 @@
 import { readEach } from '../../inspect/queue-inspector.js';
+import { scheduledJobId } from '../../job/job-id.js';
 import type { JobState } from '../../job/job-state.js';
 import { startTimes } from '../../producer/job-snapshot.js';
 import { queueOf, unreadableOf, visible, type Route } from './call.js';
@@ -43,13 +44,15 @@ export const schedules: Route = async (call, parts): Promise<SchedulesView> => {
 
 /** It reads up to ten jobs of each schedule, so the page asks for it less often than for the schedules. */
 export const scheduleResults: Route = async (call, parts): Promise<ScheduleResults> => {
+  const { engine } = parts;
   const read = async (name: string) => {
-    const { schedules: all } = parts.handleOf(name);
+    const { schedules: all } = await engine.schedules.list(name, { offset: 0, limit: MAX_RESULTS });
     const states: [id: string, states: (JobState | null)[]][] = [];
-    for (const { id } of await all.list({ limit: MAX_RESULTS })) {
+    for (const { id, recent } of all) {
+      const ids = recent.map((at) => scheduledJobId(id, at));
       // oxlint-disable-next-line no-await-in-loop -- the jobs of one schedule at a time
-      const runs = await all.history(id).catch(() => []);
-      states.push([id, runs.map(({ job }) => job?.state ?? null).toReversed()]);
+      const jobs = await Promise.all(ids.map((jobId) => engine.admin.get(name, jobId, true)));
+      states.push([id, jobs.map((job) => job?.state ?? null)]);
     }
     return [name, Object.fromEntries(states)] as const;
   };
