@@ -25,22 +25,27 @@ export function useSeries(path: string | null, name: string | null = null): Poll
  * are extrapolated to the whole step.
  */
 function withoutPart(series: SeriesView): SeriesView {
-  const { times, completed, failed, run, wait, stepMs } = series;
+  const { times, run, wait, stepMs } = series;
   const start = times.at(-1) ?? 0;
   if (start + stepMs <= now.peek()) return series;
   if (stepMs > 300_000) {
     const share = Math.min(1, Math.max(60_000, now.peek() - start) / stepMs);
-    const whole = (all: readonly number[]) => [...all.slice(0, -1), (all.at(-1) ?? 0) / share];
-    return { ...series, completed: whole(completed), failed: whole(failed) };
+    return { ...series, ...countsOf(series, (all) => [...all.slice(0, -1), (all.at(-1) ?? 0) / share]) };
   }
   return {
     ...series,
     times: times.slice(0, -1),
-    completed: completed.slice(0, -1),
-    failed: failed.slice(0, -1),
+    ...countsOf(series, (all) => all.slice(0, -1)),
     ...(run && { run: withoutLast(run) }),
     ...(wait && { wait: withoutLast(wait) }),
   };
+}
+
+function countsOf(
+  { added, completed, failed, dead }: SeriesView,
+  change: (all: readonly number[]) => readonly number[],
+) {
+  return { added: change(added), completed: change(completed), failed: change(failed), dead: change(dead) };
 }
 
 type Times = Percentiles<readonly (number | null)[]>;
@@ -88,15 +93,18 @@ interface ChartProps {
 
 export function JobsChart({ series, name }: ChartProps) {
   const minutes = series.stepMs / 60_000;
-  const perMinute = (values: readonly number[]) => values.map((value) => value / minutes);
+  const { added, completed, failed, dead } = countsOf(series, (all) => all.map((count) => count / minutes));
   return (
     <Card title={`Jobs${name ? ` ${name}` : ''} per minute`} id="rate" side={<Hours />}>
       <Chart
         times={series.times}
-        label="Completed jobs and failed attempts per minute"
+        label="Jobs per minute: added, completed and dead ones, and failed attempts"
         lines={[
-          { label: 'completed', color: '--good', values: perMinute(series.completed) },
-          { label: 'failed attempts', color: '--bad', values: perMinute(series.failed) },
+          // A process that only adds jobs may have no history.
+          ...(added.some((count) => count > 0) ? [{ label: 'added', color: '--info', values: added }] : []),
+          { label: 'completed', color: '--good', values: completed },
+          { label: 'failed attempts', color: '--warn', values: failed },
+          { label: 'dead', color: '--bad', values: dead },
         ]}
       />
     </Card>

@@ -74,7 +74,7 @@ describe.each([1280, 360])('pages with long words, %i px wide', (width) => {
       ['actions', long],
     ] as const) {
       await page.goto(`${dashboard.url}${path}`);
-      await page.getByText(shown).first().waitFor();
+      await page.getByRole('main').getByText(shown).first().waitFor();
       const overflow = await overflowOf(page);
       if (overflow > 0) wide.push([path, overflow]);
       for (const button of await cutButtonsOf(page)) wide.push([`${path}: ${button}`, 0]);
@@ -126,7 +126,16 @@ async function openBusy(
     route.fulfill({ json: { now, queues: names.map(busy), unreadable: {}, attention, processes: 12 } }),
   );
   const byQueue = Object.fromEntries(names.map((name) => [name, name === 'media' ? FAST : TIMES]));
-  const step = { stepMs: 60_000, times: [now], completed: [1], failed: [0], byName: {}, isCounted: true };
+  const step = {
+    stepMs: 60_000,
+    times: [now],
+    added: [1],
+    completed: [1],
+    failed: [0],
+    dead: [0],
+    byName: {},
+    isCounted: true,
+  };
   await page.route('**/api/v1/series?*', (route) => route.fulfill({ json: { ...step, byQueue } }));
   await page.goto(`${dashboard.url}${path}`);
   await page.getByRole(last, { name: /(^|Pause )media$/ }).waitFor();
@@ -249,7 +258,16 @@ describe('a chart of times', () => {
     const times = Array.from({ length: 30 }, (_, at) => Date.now() + (at - 32) * stepMs);
     const one = times.map(() => 1);
     const all = (ms: number) => Object.fromEntries(['p50', 'p95', 'p99'].map((p) => [p, one.map(() => ms)]));
-    const series = { stepMs, times, completed: one, failed: one, byName: {}, isCounted: true };
+    const series = {
+      stepMs,
+      times,
+      added: one,
+      completed: one,
+      failed: one,
+      dead: one,
+      byName: {},
+      isCounted: true,
+    };
     await page.route('**/api/v1/queues/work/series?*', (route) =>
       route.fulfill({ json: { ...series, run: all(20_000), wait: all(205_000) } }),
     );

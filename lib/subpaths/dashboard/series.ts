@@ -9,8 +9,10 @@ export interface SeriesView {
   readonly stepMs: number;
   /** When each step starts. */
   readonly times: readonly number[];
+  readonly added: readonly number[];
   readonly completed: readonly number[];
   readonly failed: readonly number[];
+  readonly dead: readonly number[];
   /** In ms; null for a step in which nothing ran. Left out for several queues together. */
   readonly run?: Percentiles<readonly (number | null)[]>;
   readonly wait?: Percentiles<readonly (number | null)[]>;
@@ -72,8 +74,10 @@ export function toSeriesView({ points, stepMs, byName, total }: QueueSeries): Se
   return {
     stepMs,
     times: points.map(({ at }) => at.getTime()),
+    added: points.map((point) => point.added),
     completed: points.map((point) => point.completed),
     failed: points.map((point) => point.failed),
+    dead: points.map((point) => point.dead),
     run: percentilesOf(points.map(({ run }) => run)),
     wait: percentilesOf(points.map(({ wait }) => wait)),
     byName: Object.fromEntries(Object.entries(byName).map(([name, counts]) => [name, ofName(counts)])),
@@ -88,18 +92,22 @@ export function sumOf(all: readonly QueueSeries[], { from, to }: SeriesOptions):
     return {
       stepMs: Number(to) - Number(from),
       times: [],
+      added: [],
       completed: [],
       failed: [],
+      dead: [],
       byName: {},
       isCounted: false,
     };
-  const sum = (field: 'completed' | 'failed') =>
+  const sum = (field: 'added' | 'completed' | 'failed' | 'dead') =>
     first.points.map((_, at) => all.reduce((total, { points }) => total + (points[at]?.[field] ?? 0), 0));
   return {
     stepMs: first.stepMs,
     times: first.points.map(({ at }) => at.getTime()),
+    added: sum('added'),
     completed: sum('completed'),
     failed: sum('failed'),
+    dead: sum('dead'),
     byName: {},
     byQueue: Object.fromEntries(all.map((one) => [one.queue, timesOf(one, Number(to))])),
     isCounted: all.some(({ total }) => isCounted(total)),
