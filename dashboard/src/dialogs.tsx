@@ -51,6 +51,10 @@ export async function attempt<T>(
   what: string | ((answer: T) => string),
   act: () => Promise<T>,
 ): Promise<boolean> {
+  // A second press, while the network is slow, must not act twice.
+  const button = document.activeElement?.closest('button, form');
+  if (button?.ariaBusy === 'true') return false;
+  if (button) button.ariaBusy = 'true';
   try {
     const answer = await act();
     say(typeof what === 'string' ? what : what(answer));
@@ -59,6 +63,7 @@ export async function attempt<T>(
     say(error instanceof ApiError ? error.message : String(error), true);
     return false;
   } finally {
+    if (button) button.ariaBusy = null;
     refreshes.value += 1;
   }
 }

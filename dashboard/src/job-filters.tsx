@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { ENDED_STATES } from '../../lib/job/job-state.js';
 import { DEAD_REASONS } from '../../lib/job/outcome.js';
 import { asSearchText, readSearchText, SEARCH_EXAMPLES } from '../../lib/subpaths/dashboard/search-text.js';
 import { JobNames } from './add-job.js';
@@ -204,6 +205,7 @@ interface ChoicesProps {
 }
 
 function Choices({ state, bind }: ChoicesProps) {
+  const hasEnded = (ENDED_STATES as readonly string[]).includes(state);
   return (
     <>
       {state === 'dead' && (
@@ -229,10 +231,9 @@ function Choices({ state, bind }: ChoicesProps) {
       </label>
       <label>
         <span>Order</span>
-        <select {...bind('order')}>
-          <option value="">usual</option>
-          <option value="asc">first to last</option>
-          <option value="desc">last to first</option>
+        <select {...bind('order')} value={bind('order').value || (hasEnded ? 'desc' : 'asc')}>
+          <option value="asc">{hasEnded ? 'oldest first' : 'first to last'}</option>
+          <option value="desc">{hasEnded ? 'newest first' : 'last to first'}</option>
         </select>
       </label>
       <label>

@@ -51,7 +51,7 @@ document.addEventListener('keydown', (event) => {
   const target = event.target as HTMLElement;
   const isTyping =
     /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) && (target as HTMLInputElement).type !== 'checkbox';
-  if (event.key === 'Escape' && isTyping && !target.closest('dialog')) target.blur();
+  if (event.key === 'Escape' && isTyping && !target.closest('dialog, [popover]')) target.blur();
   if (event.key === 'Escape') isHelpOpen.value = false;
   if (shortcuts.value.value === 'off') return;
   if ((event.ctrlKey || event.metaKey) && event.key === 'k' && !document.querySelector('dialog[open]')) {

@@ -10,7 +10,8 @@ import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 import { usePoll } from './api.js';
 import { Dialog } from './dialogs.js';
 import { moment, withoutTurns } from './format.js';
-import { isHelpOpen, PAGES, SHORTCUTS } from './keys.js';
+import { Header, Help } from './header.js';
+import { PAGES } from './keys.js';
 import { ActionsPage } from './pages/actions.js';
 import { DeadPage } from './pages/dead.js';
 import { FindPage } from './pages/find.js';
@@ -22,23 +23,8 @@ import { QueuePage } from './pages/queue.js';
 import { RedisPage } from './pages/redis.js';
 import { SchedulesPage } from './pages/schedules.js';
 import { WorkersPage } from './pages/workers.js';
-import {
-  frozen,
-  me,
-  pace,
-  path,
-  refreshes,
-  setMe,
-  settings,
-  shortcuts,
-  subject,
-  theme,
-  toast,
-  troubles,
-  troubleSince,
-  zone,
-} from './state.js';
-import { Empty, useCurrentInView } from './widgets.js';
+import { path, setMe, settings, subject, toast, troubles, troubleSince } from './state.js';
+import { Empty } from './widgets.js';
 
 const VIEWS: Readonly<Record<(typeof PAGES)[number][0], ComponentType>> = {
   '': Overview,
@@ -76,12 +62,6 @@ function Page() {
   return View ? <View /> : <Empty title="There is no such page." />;
 }
 
-/** Whether this person may see the page. */
-function isFor(page: (typeof PAGES)[number][0], person: MeView | null): boolean {
-  if (page === 'actions') return person?.rights.includes('read-actions') === true;
-  return page !== 'redis' || person?.canSeeRedis === true;
-}
-
 /**
  * Shows the error of a page that cannot show an answer, for example one of another version. The links stay
  * usable.
@@ -99,15 +79,8 @@ function Boundary({ children }: { children: ComponentChildren }) {
   );
 }
 
-function nextPace(): void {
-  pace.next();
-  // The next read may be due only after the old time.
-  refreshes.value += 1;
-}
-
 function App() {
   const { data } = usePoll<MeView>('me', 60_000);
-  const links = useCurrentInView(`${path.value} ${me.value?.rights.length}`);
   const [trouble] = troubles.value.values();
   const current = pageOf(path.value);
   const title = current?.[1] ?? '';
@@ -122,63 +95,7 @@ function App() {
       <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
         To the content
       </button>
-      <header class="top">
-        <a class="brand" href="./" title={settings.title}>
-          {settings.title}
-        </a>
-        {settings.environment && <span class="badge env">{settings.environment}</span>}
-        {settings.readOnly && <span class="badge">read-only</span>}
-        <nav aria-label="Pages" ref={links}>
-          {PAGES.filter(([to]) => isFor(to, me.value)).map(([to, text]) => (
-            <a key={to} href={to || './'} {...(to === current?.[0] && { 'aria-current': 'page' as const })}>
-              {text}
-            </a>
-          ))}
-        </nav>
-        <div class="tools">
-          {me.value?.actor && (
-            <span class="faint actor" title={me.value.actor}>
-              {me.value.actor}
-            </span>
-          )}
-          <button
-            type="button"
-            class="small"
-            title="Freeze (.)"
-            aria-pressed={frozen.value}
-            onClick={() => (frozen.value = !frozen.value)}
-          >
-            {frozen.value ? 'Frozen' : 'Freeze'}
-          </button>
-          <button type="button" class="small" title="Load again (r)" onClick={() => (refreshes.value += 1)}>
-            Reload
-          </button>
-          <button
-            type="button"
-            class="small"
-            title="How often pages load again"
-            aria-label={`Reload: ${pace.value.value}`}
-            onClick={nextPace}
-          >
-            {pace.value.value}
-          </button>
-          <button type="button" class="small" title="Zone of times" onClick={() => zone.next()}>
-            {zone.value.value === 'UTC' ? 'UTC' : 'Local time'}
-          </button>
-          <button type="button" class="small" title="Light or dark (t)" onClick={() => theme.next()}>
-            {{ system: 'Auto theme', light: 'Light', dark: 'Dark' }[theme.value.value]}
-          </button>
-          <button
-            type="button"
-            class="small"
-            aria-label="Shortcuts"
-            title="Shortcuts (?)"
-            onClick={() => (isHelpOpen.value = true)}
-          >
-            ?
-          </button>
-        </div>
-      </header>
+      <Header page={current?.[0]} />
       {trouble !== undefined && (
         <p class="notice bad away" role="alert">
           <strong>The data is out of date.</strong> {trouble} No data since {moment(troubleSince.value ?? 0)}.
@@ -201,34 +118,7 @@ function App() {
           </button>
         </p>
       )}
-      {isHelpOpen.value && (
-        <aside class="help" aria-label="Shortcuts">
-          <h2>Shortcuts</h2>
-          <dl>
-            {SHORTCUTS.map(([keys, what]) => (
-              <div key={keys}>
-                <dt>
-                  <kbd>{keys}</kbd>
-                </dt>
-                <dd>{what}</dd>
-              </div>
-            ))}
-          </dl>
-          <p>
-            <label>
-              <input
-                type="checkbox"
-                checked={shortcuts.value.value === 'on'}
-                onChange={() => shortcuts.next()}
-              />{' '}
-              Use these shortcuts
-            </label>
-          </p>
-          <button type="button" onClick={() => (isHelpOpen.value = false)}>
-            Close
-          </button>
-        </aside>
-      )}
+      <Help />
       <Dialog />
     </>
   );

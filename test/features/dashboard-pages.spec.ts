@@ -482,7 +482,7 @@ describe('the pages', () => {
     await page.keyboard.press('d');
     await page.getByRole('heading', { name: 'Dead jobs' }).waitFor();
     await page.keyboard.press('?');
-    await page.getByRole('complementary', { name: 'Shortcuts' }).waitFor();
+    await page.getByRole('dialog', { name: 'Shortcuts' }).waitFor();
     await page.keyboard.press('Escape');
     await page.goto(`${dashboard.url}queues/work/jobs?state=waiting`);
     await page.getByText('job-3').waitFor();

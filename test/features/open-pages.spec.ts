@@ -274,28 +274,33 @@ describe('an open page', () => {
     const { page, dashboard } = await withJobs(0);
     const other = await page.context().newPage();
     await other.goto(dashboard.url);
-    await other.getByRole('button', { name: 'Auto theme' }).click();
-    await other.getByRole('button', { name: 'Local time' }).click();
-    await page.getByRole('button', { name: 'Light', exact: true }).waitFor();
-    await page.getByRole('button', { name: 'UTC' }).waitFor();
+    await other.getByRole('button', { name: 'Settings' }).click();
+    await other.getByLabel('Theme').selectOption('light');
+    await other.getByLabel('Times').selectOption('UTC');
+    await page.getByRole('button', { name: 'Settings' }).click();
+    await expect.poll(() => page.getByLabel('Theme').inputValue()).toBe('light');
+    await expect.poll(() => page.getByLabel('Times').inputValue()).toBe('UTC');
     expect(await page.evaluate(() => document.documentElement.dataset['theme'])).toBe('light');
   });
 
   it('has no shortcuts after they are switched off, also when it is opened again', async () => {
     const { page, faults } = await withJobs(0);
-    await page.getByRole('button', { name: 'Shortcuts' }).click();
-    await page.getByLabel('Use these shortcuts').uncheck();
+    const setShortcuts = async (are: boolean) => {
+      await page.getByRole('button', { name: 'Settings' }).click();
+      await page.getByRole('button', { name: 'Shortcuts' }).click();
+      await page.getByLabel('Use these shortcuts').setChecked(are);
+      await page.keyboard.press('Escape');
+      await page.getByLabel('Use these shortcuts').waitFor({ state: 'detached' });
+    };
+    await setShortcuts(false);
     const theme = () => page.evaluate(() => document.documentElement.dataset['theme']);
     await page.keyboard.press('t');
     expect(await theme()).toBe('system');
-    await page.keyboard.press('Escape');
-    await page.getByLabel('Use these shortcuts').waitFor({ state: 'detached' });
     await page.reload();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
     await page.keyboard.press('t');
     expect(await theme()).toBe('system');
-    await page.getByRole('button', { name: 'Shortcuts' }).click();
-    await page.getByLabel('Use these shortcuts').check();
+    await setShortcuts(true);
     await page.keyboard.press('t');
     expect(await theme()).toBe('light');
     expect(faults).toEqual([]);
@@ -544,7 +549,9 @@ describe('a chart', () => {
           stepMs,
           times: [last - 2 * stepMs, last - stepMs, last],
           completed: [0, 420_000, 300_000],
+          added: [0, 0, 0],
           failed: [60_000, 0, 0],
+          dead: [0, 0, 0],
           byName: {},
           byQueue: {},
           isCounted: true,

@@ -73,3 +73,62 @@ describe('the pages show', () => {
     expect(faults.filter((fault) => !/404/.test(fault))).toEqual([]);
   });
 });
+
+it('many events do not make a formatter of times each', async () => {
+  const dashboard = await bootDashboard(redis);
+  const { page } = await open('about:blank');
+  await page.addInitScript(() => {
+    let made = 0;
+    const { DateTimeFormat } = Intl;
+    const Counted = function (...args: ConstructorParameters<typeof DateTimeFormat>) {
+      made += 1;
+      return new DateTimeFormat(...args);
+    };
+    Object.assign(Intl, { DateTimeFormat: Counted });
+    Object.assign(window, { made: () => made });
+  });
+  await page.goto(`${dashboard.url}live`);
+  await page.getByText('Nothing has happened yet.').waitFor();
+  await dashboard.queue.addBulk(Array.from({ length: 100 }, (_, at) => ({ name: `job-${at}`, data: at })));
+  await page.getByRole('cell', { name: 'job-99', exact: true }).waitFor();
+  expect(await page.evaluate(() => (window as unknown as { made: () => number }).made())).toBeLessThan(10);
+});
+
+it('a button that is pressed twice while the network is slow acts once', async () => {
+  const dashboard = await bootDashboard(redis);
+  await dashboard.queue.schedules.upsert('daily', { cron: '0 7 * * *' }, { name: 'a' });
+  const { page, faults } = await open(`${dashboard.url}schedules`);
+  let release = () => {};
+  const gate = new Promise<void>((resolve) => (release = resolve));
+  let calls = 0;
+  await page.route('**/schedules/daily/run', async (route) => {
+    calls += 1;
+    await gate;
+    await route.continue();
+  });
+  const button = page.getByRole('button', { name: 'Run now' });
+  await button.click();
+  await button.click();
+  expect(await button.getAttribute('aria-busy')).toBe('true');
+  release();
+  await page.getByText('Its job is added.').waitFor();
+  await expect.poll(() => button.getAttribute('aria-busy')).toBe(null);
+  expect(calls).toBe(1);
+  await button.click();
+  await expect.poll(() => calls).toBe(2);
+  expect(faults).toEqual([]);
+});
+
+it('words from right to left stay within their field', async () => {
+  const dashboard = await bootDashboard(redis);
+  await dashboard.queue.pause();
+  await dashboard.queue.add(
+    '\u05e9\u05dc\u05d5\u05dd',
+    { '\u05de\u05e4\u05ea\u05d7': '\u05e2\u05e8\u05da' },
+    { id: 'a' },
+  );
+  const { page } = await open(`${dashboard.url}queues/work/jobs/a`);
+  const leaf = page.locator('.leaf');
+  const [key, value] = [await leaf.locator('.key').boundingBox(), await leaf.locator('.text').boundingBox()];
+  expect(key!.x + key!.width).toBeLessThanOrEqual(value!.x + 1);
+});

@@ -6,9 +6,9 @@ import { AddJob } from '../add-job.js';
 import { pauseAfter, post, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt, bulk, VERBS, type BulkKind } from '../dialogs.js';
-import { compact, count, micros, plural, span } from '../format.js';
+import { compact, count, micros, plural } from '../format.js';
 import { FILTERS, Filters, inState, SIZES } from '../job-filters.js';
-import { go, href, jobPath, now, query, queuePath } from '../state.js';
+import { go, href, jobPath, query, queuePath } from '../state.js';
 import { Card, Empty, State, Table, Time, useCurrentInView, useSubject, Waiting } from '../widgets.js';
 
 /** The actions on the jobs of a state. */
@@ -204,8 +204,8 @@ function Rows({
     'Id',
     'Attempt',
     timeWord(state),
-    ...(showsError ? ['Last error'] : ['Took']),
-    ...(state === 'active' ? ['Worker'] : []),
+    // When a running job started tells also how long it runs.
+    showsError ? 'Last error' : state === 'active' ? 'Worker' : 'Took',
   ];
   const filteredBy = (key: string, value: string) =>
     href(`${queuePath(queue)}/jobs`, { state, [key]: value });
@@ -250,10 +250,7 @@ function Rows({
               {job.reason && <span class="badge bad">{job.reason}</span>}{' '}
               {job.error ?? <span class="faint">–</span>}
             </td>
-          ) : (
-            <td class="num">{tookOf(job)}</td>
-          )}
-          {state === 'active' && (
+          ) : state === 'active' ? (
             <td class="id">
               {job.worker === null ? (
                 <span class="faint">–</span>
@@ -263,6 +260,8 @@ function Rows({
                 </a>
               )}
             </td>
+          ) : (
+            <td class="num">{job.durationUs === null ? '–' : micros(job.durationUs)}</td>
           )}
         </tr>
       ))}
@@ -294,12 +293,6 @@ function timeOf(job: JobRow): number | null {
     default:
       return job.endedAt;
   }
-}
-
-function tookOf(job: JobRow): string {
-  if (job.state === 'active')
-    return job.startedAt === null ? '–' : span(Math.max(0, now.value - job.startedAt));
-  return job.durationUs === null ? '–' : micros(job.durationUs);
 }
 
 /**

@@ -53,7 +53,7 @@ export function Overview() {
         <Tile
           label="Waiting"
           value={compact(sum('waiting'))}
-          note={`oldest ${oldest === null ? '–' : span(oldest)}`}
+          note={oldest !== null ? `oldest ${span(oldest)}` : sum('waiting') > 0 ? 'retries' : 'none waits'}
         />
         <Tile
           label="Running"
@@ -136,11 +136,12 @@ function History({ series }: { series: SeriesView | undefined }) {
         label="Completed jobs and failed attempts per minute"
         lines={[
           { label: 'completed', color: '--good', values: processed },
-          { label: 'failed attempts', color: '--bad', values: failed },
+          { label: 'failed attempts', color: '--warn', values: failed },
         ]}
       />
       <p class="faint">
-        For the last 72 hours, with times of runs and waits, set history: true in QueueModule.forRoot().
+        With history: true in QueueModule.forRoot(), this shows the last 72 hours and times of runs and waits,
+        once jobs have run.
       </p>
     </Card>
   );

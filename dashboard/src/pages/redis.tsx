@@ -32,20 +32,22 @@ export function RedisPage() {
           ))
         )}
       </Card>
-      {data.sections.map(({ title, facts }) => (
-        <Card key={title} title={title} id={`redis-${title}`}>
-          <dl>
-            {facts.map(([key, value]) => (
-              <div key={key}>
-                <dt>{key}</dt>
-                <dd>
-                  <Fact name={key} value={value} />
-                </dd>
-              </div>
-            ))}
-          </dl>
-        </Card>
-      ))}
+      <div class="sections">
+        {data.sections.map(({ title, facts }) => (
+          <Card key={title} title={title} id={`redis-${title}`}>
+            <dl>
+              {facts.map(([key, value]) => (
+                <div key={key}>
+                  <dt>{key}</dt>
+                  <dd>
+                    <Fact name={key} value={value} />
+                  </dd>
+                </div>
+              ))}
+            </dl>
+          </Card>
+        ))}
+      </div>
       {data.sections.length === 0 && (
         <Card>
           <Empty title="There is no Redis to describe.">
@@ -62,6 +64,7 @@ const FLAGS = ['aof_enabled', 'loading'];
 /** A value of `INFO`, with readable times and durations. */
 function Fact({ name, value }: { name: string; value: string }) {
   const number = Number(value);
+  if (name === 'maxmemory_human' && value === '0B') return <>no limit</>;
   if (!/^\d+$/.test(value)) return <>{value}</>;
   if (name === 'rdb_last_save_time') return <Time at={number * 1_000} />;
   if (name === 'uptime_in_seconds') return <>{span(number * 1_000)}</>;
