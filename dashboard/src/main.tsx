@@ -2,6 +2,7 @@ import 'uplot/dist/uPlot.min.css';
 import './styles/colours.css';
 import './styles/page.css';
 import './styles/parts.css';
+import './styles/charts.css';
 import './styles/narrow.css';
 import { Fragment, options, render, type ComponentChildren, type ComponentType } from 'preact';
 import { useEffect, useErrorBoundary } from 'preact/hooks';
