@@ -3,13 +3,16 @@ import {
   type DataMatch,
   type JobsAnswer,
   type JobsPlace,
+  type PriorityRange,
   type StoredJob,
 } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
+import type { ProcessList } from '../contract/process-verbs.js';
 import { InvalidOptionError } from '../errors.js';
 import { decodeBody } from '../job/job-record.js';
 import { checkJobName } from '../job/job-id.js';
 import type { JobState } from '../job/job-state.js';
+import { RULES } from '../job/rules.js';
 import { faultOfText } from '../job/text.js';
 import { checkGroup } from '../options/limit-options.js';
 import { boolean, field, integer, oneOf, refuse, rule, shape, type Rule } from '../options/check.js';
@@ -33,12 +36,19 @@ export interface JobListOptions<Name extends string = string> {
    * @default any group
    */
   readonly group?: string;
+  /** Only jobs with this priority: `5`, `'>5'`, `'>=5'`, `'<5'`, `'<=5'` or `'1-5'`. Jobs without one have 0. @default any job */
+  readonly priority?: number | string;
+  /**
+   * Only running jobs of this worker: a host, `host:pid` of a process, or the name of a worker. Only with the state `'active'`.
+   * @default any job
+   */
+  readonly worker?: string;
   /** Jobs per page, 1 to 1,000. @default 100 */
   readonly limit?: number;
   /** The cursor of the page before. @default from the start */
   readonly cursor?: string;
   /**
-   * Skips this many jobs, for pages by number; not allowed with a cursor, name, text, `where` or group. Jobs that move meanwhile may be missed.
+   * Skips this many jobs, for pages by number; not allowed with a cursor or a filter. Jobs that move meanwhile may be missed.
    * @default 0
    */
   readonly offset?: number;
@@ -105,6 +115,8 @@ const readOptions = shape({
   contains: field('contains', rule(checkText)),
   where: field('where', rule(checkWhere)),
   group: field('group', rule(checkGroup)),
+  priority: field('priority', rule(readPriority)),
+  worker: field('worker', rule(checkPlace)),
   limit: field('limit', integer(1, 1000)),
   cursor: field('after', rule(readListCursor)),
   offset: field('offset', integer(0, Number.MAX_SAFE_INTEGER)),
@@ -114,18 +126,12 @@ const readOptions = shape({
 
 export function checkJobList(options: JobListOptions) {
   const { order, data = true, limit = 100, after = null, ...match } = readOptions(options, 'jobs()', refuse)!;
-  if (
-    match.offset !== undefined &&
-    (after ?? match.name ?? match.contains ?? match.where ?? match.group) != null
-  )
-    refuse(
-      new InvalidOptionError(
-        'jobs().offset',
-        'left out with cursor, name, contains, where or group',
-        match.offset,
-      ),
-    );
+  const { states: _, offset, ...filter } = match;
+  if (offset !== undefined && (after !== null || Object.keys(filter).length > 0))
+    refuse(new InvalidOptionError('jobs().offset', 'left out with a cursor or a filter', offset));
   const states = match.states ?? readStates(undefined, 'jobs().state', refuse)!;
+  if (match.worker !== undefined && states.some((state) => state !== 'active'))
+    refuse(new InvalidOptionError('jobs().worker', "left out unless state is 'active'", match.worker));
   if (after?.state !== undefined && !states.includes(after.state))
     refuse(
       new InvalidOptionError(
@@ -141,9 +147,10 @@ export function checkJobList(options: JobListOptions) {
 export async function listJobs(
   engine: QueueEngine,
   queue: string,
-  { states, limit, after, offset = 0, ...call }: ReturnType<typeof checkJobList>,
+  { states, limit, after, offset = 0, worker, ...call }: ReturnType<typeof checkJobList>,
 ): Promise<Omit<JobPage<StoredJob>, 'cursor'> & { readonly next: ListPlace | null }> {
   const counts = states.length > 1 ? await engine.admin.counts(queue) : null;
+  const workers = worker === undefined ? undefined : workersAt(await engine.processes.list(), worker);
   const jobs: StoredJob[] = [];
   let examined = 0;
   let skip = offset;
@@ -156,6 +163,7 @@ export async function listJobs(
     const from: JobsPlace | null = next?.line ? next : null;
     const page = await engine.admin.jobs(queue, {
       ...call,
+      workers,
       state,
       limit: limit - jobs.length,
       after: from,
@@ -224,6 +232,54 @@ function isText(value: unknown): value is string {
 export function checkText(value: unknown, path: string): string {
   if (isText(value) && value !== '' && value.length <= 200 && !value.includes('\n')) return value;
   throw new InvalidOptionError(path, 'a string of 1 to 200 characters without line breaks', value);
+}
+
+/** Reads a number, `5`, `>5`, `>=5`, `<5`, `<=5` or `1-5`. */
+export function readPriority(value: unknown, path: string): PriorityRange {
+  const text = typeof value === 'number' ? String(value) : value;
+  const [, sign = '', one, from, to] =
+    (isText(text) && /^(?:([<>]=?)?(\d{1,7})|(\d{1,7})-(\d{1,7}))$/.exec(text)) || [];
+  const range = one === undefined ? { from: Number(from), to: Number(to) } : rangeOf(sign, Number(one));
+  if (range.from <= range.to && range.to <= RULES.priorityMax) return range;
+  throw new InvalidOptionError(
+    path,
+    `a priority from 0 to ${RULES.priorityMax}, such as 5, >5, <=5 or 1-5`,
+    value,
+  );
+}
+
+function rangeOf(sign: string, priority: number): PriorityRange {
+  switch (sign[0]) {
+    case '>':
+      return { from: sign === '>' ? priority + 1 : priority, to: RULES.priorityMax };
+    case '<':
+      return { from: 0, to: sign === '<' ? priority - 1 : priority };
+    default:
+      return { from: priority, to: priority };
+  }
+}
+
+/** A text that `readPriority` reads as this range. */
+export function priorityText({ from, to }: PriorityRange): string {
+  if (from === to) return String(from);
+  if (to === RULES.priorityMax) return `>=${from}`;
+  return from === 0 ? `<=${to}` : `${from}-${to}`;
+}
+
+export function checkPlace(value: unknown, path: string): string {
+  if (isText(value) && /^\S{1,200}$/.test(value)) return value;
+  throw new InvalidOptionError(path, 'a host, host:pid or the name of a worker', value);
+}
+
+/**
+ * The workers of this place: of a host, of a process (`host:pid`), or the one of this name, whose process may be gone. Silent processes
+ * still hold their jobs.
+ */
+export function workersAt({ records, silent }: ProcessList, place: string): string[] {
+  const there = [...records, ...silent.map(({ record }) => record)].filter(
+    ({ host, pid }) => place === host || place === `${host}:${pid}`,
+  );
+  return [place, ...there.flatMap(({ pools }) => pools.flatMap(({ workers }) => workers))];
 }
 
 const MOST_FIELDS = 16;

@@ -1,6 +1,8 @@
+import { hostname } from 'node:os';
 import { expect, it } from 'vitest';
 import { UnrecoverableError } from '#lib/errors.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { gated, oneOfEach } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 import { runOn } from './support.js';
@@ -54,4 +56,28 @@ it('jobs finds one among more than a call looks at, and does not claim that none
   expect(await find(99_999)).toMatchObject({ jobs: [], cursor: null, examined: 12_000 });
   expect((await run('jobs', 'work', '--where', 'order=99999')).out).toBe('no waiting jobs match\n');
   expect((await run('jobs', 'work', 'dead')).out).toBe('no dead jobs\n');
+});
+
+it('jobs filters by priority, and running jobs by host, process and worker', async () => {
+  const { gate, handlers } = gated();
+  const { queue } = await bootQueue(redis, { watch: false, handlers });
+  await oneOfEach(queue);
+  const ids = async (...words: string[]) =>
+    JSON.parse((await run('jobs', 'work', ...words, '--json')).out).jobs.map(({ id }: { id: string }) => id);
+  expect(await ids('--priority', '>2')).toEqual(['ranked']);
+  expect(await ids('delayed', '--priority', '1-2')).toEqual(['delayed']);
+  expect(await ids('delayed', '--priority', '0')).toEqual([]);
+  expect(await run('jobs', 'work', '--priority', 'high')).toMatchObject({
+    code: 2,
+    err: 'godwit: --priority must be a priority from 0 to 2097151, such as 5, >5, <=5 or 1-5, got "high" (string)\n',
+  });
+  // The process reports its workers a moment after it has started.
+  await until(async () => (await ids('--worker', hostname())).length === 1, PATIENT);
+  expect(await ids('active', '--worker', `${hostname()}:${process.pid}`)).toEqual(['active']);
+  expect(await ids('--worker', `${hostname()}:1`)).toEqual([]);
+  expect(await run('jobs', 'work', 'dead', '--worker', hostname())).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("--worker must be left out unless state is 'active'"),
+  });
+  gate.open();
 });

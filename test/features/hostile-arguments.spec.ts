@@ -48,7 +48,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
     addBulk: [[[{ name: 'a', data: 1 }]]],
     addAndWait: [['a', 1, { waitTimeout: 1 }], 1],
     get: [['a']],
-    jobs: [[{ state: 'dead' }]],
+    jobs: [[{ state: 'dead', priority: 5 }]],
     counts: [[]],
     stats: [[{}]],
     isPaused: [[]],

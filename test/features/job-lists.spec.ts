@@ -1,8 +1,10 @@
+import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { InvalidOptionError } from '#lib/errors.js';
-import { bootQueue } from '../support/queue-app.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { gated, oneOfEach, refused } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
+import { until } from '../support/wait.js';
 
 const redis = useRedis();
 
@@ -125,7 +127,44 @@ describe('queue.jobs', () => {
     expect(await ids('waiting', { 'tenant.id': 7 })).toEqual(['a', 'b']);
   });
 
+  it('filters by a priority or a range of priorities', async () => {
+    const { queue } = await bootQueue(redis, {});
+    await queue.pause();
+    for (const priority of [0, 3, 5, 9])
+      await queue.add('mail', 1, { id: `p${priority}`, ...(priority > 0 && { priority }) });
+    await queue.add('mail', 1, { id: 'later', priority: 5, delay: '1h' });
+    const ids = async (priority: number | string) => {
+      const { jobs } = await queue.jobs({ state: ['waiting', 'delayed'], priority, data: false });
+      return jobs.map(({ id }) => id).toSorted();
+    };
+    expect(await ids(5)).toEqual(['later', 'p5']);
+    expect(await ids('>3')).toEqual(['later', 'p5', 'p9']);
+    expect(await ids('<=3')).toEqual(['p0', 'p3']);
+    expect(await ids('4-8')).toEqual(['later', 'p5']);
+    expect(await ids(0)).toEqual(['p0']);
+  });
+
+  it('filters running jobs by host, process and worker', async () => {
+    const { gate, handlers } = gated();
+    const { queue } = await bootQueue(redis, { handlers });
+    await queue.add('active', 1, { id: 'a' });
+    const ids = async (worker: string) =>
+      (await queue.jobs({ state: 'active', worker, data: false })).jobs.map(({ id }) => id);
+    // The process reports its workers a moment after it has started.
+    await until(async () => (await ids(hostname())).length === 1, PATIENT);
+    const { worker } = (await queue.get('a'))!;
+    for (const place of [`${hostname()}:${process.pid}`, worker!]) expect(await ids(place)).toEqual(['a']);
+    expect(await ids(`${hostname()}:1`)).toEqual([]);
+    gate.open();
+  });
+
   it.each([
+    ['a text as priority', { state: 'dead', priority: 'high' }, 'jobs().priority'],
+    ['too high a priority', { state: 'dead', priority: 2_097_152 }, 'jobs().priority'],
+    ['half a priority', { state: 'dead', priority: 1.5 }, 'jobs().priority'],
+    ['a worker of other jobs', { state: ['active', 'dead'], worker: 'host' }, 'jobs().worker'],
+    ['a worker with a space', { state: 'active', worker: 'a b' }, 'jobs().worker'],
+    ['an offset with a priority', { state: 'dead', offset: 1, priority: 5 }, 'jobs().offset'],
     ['no field of the data', { state: 'dead', where: {} }, 'jobs().where'],
     ['a list of fields', { state: 'dead', where: ['tenant'] }, 'jobs().where'],
     ['a lost value', { state: 'dead', where: { tenant: undefined } }, 'jobs().where.tenant'],

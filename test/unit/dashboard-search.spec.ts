@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { parseExact, printExact, sortExact } from '#lib/subpaths/dashboard/exact-json.js';
-import { matchOf, priorityText, readPriority } from '#lib/subpaths/dashboard/job-search.js';
+import { priorityText, readPriority } from '#lib/producer/job-list.js';
+import { matchOf } from '#lib/subpaths/dashboard/job-search.js';
 import { asSearchText, readSearchText } from '#lib/subpaths/dashboard/search-text.js';
 
 const paramsOf = (text: string) => {

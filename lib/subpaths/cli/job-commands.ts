@@ -63,10 +63,15 @@ const jobs: Command = {
   options: {
     state: {
       type: 'string',
-      about: 'waiting, active, delayed, completed, dead, cancelled (default: waiting)',
+      about: 'waiting, active, delayed, completed, dead, cancelled (default: waiting; active with --worker)',
     },
     ...FILTER,
     group: { type: 'string', about: 'only jobs of this group' },
+    priority: { type: 'string', about: 'only jobs with this priority: 5, ">5", "<=5" or 1-5' },
+    worker: {
+      type: 'string',
+      about: 'only running jobs of this host, process (<host>:<pid>) or worker',
+    },
     cursor: { type: 'string', about: 'the cursor that the page before printed' },
     newest: { type: 'boolean', about: 'newest first' },
   },
@@ -76,8 +81,9 @@ const jobs: Command = {
     await inspector.queues([queue!]);
     if (word !== undefined && values['state'] !== undefined)
       throw new UsageError('give the state once: as a word or as --state', '');
-    const state = (word ?? values['state'] ?? 'waiting') as JobState;
-    const match = { ...given(context, 'name', 'contains', 'group'), ...where(context) };
+    const otherwise = values['worker'] === undefined ? 'waiting' : 'active';
+    const state = (word ?? values['state'] ?? otherwise) as JobState;
+    const match = { ...given(context, 'name', 'contains', 'group', 'priority', 'worker'), ...where(context) };
     const asked = {
       state,
       data: print.isJson,

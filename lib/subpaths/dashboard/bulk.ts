@@ -1,12 +1,13 @@
 import { quoted } from '../../job/text.js';
 import type { BulkActRecord } from '../../contract/bulk-act-verbs.js';
 import type { BulkActHost, BulkActOptions, BulkActs } from '../../producer/bulk-act-runs.js';
+import { priorityText, workersAt } from '../../producer/job-list.js';
 import type { Queue } from '../../producer/queue.js';
 import { filterText } from '../../producer/recorded-queue.js';
 import { actionOf, actOnMany, checkState, readIds, readKind } from './acts.js';
 import { queueOf, visible, type Act, type ApiCall, type ApiParts, type Route } from './call.js';
 import { HttpFault } from './http.js';
-import { matchOf, priorityText, readChoice, workersAt, type MoreFilter } from './job-search.js';
+import { matchOf, readChoice, type MoreFilter } from './job-search.js';
 import { BulkActNotFoundError } from '../../errors.js';
 import { refuse } from '../../options/check.js';
 import type { DashboardAction } from './rights.js';

@@ -12,11 +12,19 @@ import { fingerprintOf, NO_FAILURE } from '../../job/fingerprint.js';
 import { checkJobName, scheduleOf } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
 import { ENDED_STATES, type JobState } from '../../job/job-state.js';
-import { RULES } from '../../job/rules.js';
 import { DEAD_REASONS, type FailureRecord } from '../../job/outcome.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
 import { checkGroup } from '../../options/limit-options.js';
-import { checkText, checkWhere, encodeCursor, parseWhere, readCursor } from '../../producer/job-list.js';
+import {
+  checkPlace,
+  checkText,
+  checkWhere,
+  encodeCursor,
+  parseWhere,
+  readCursor,
+  readPriority,
+  workersAt,
+} from '../../producer/job-list.js';
 import type { JobMatch } from '../../producer/bulk-acts.js';
 import type { Redactor } from './redaction.js';
 
@@ -93,42 +101,6 @@ function readWhere(value: unknown, path: string): DataMatch {
   return checkWhere(match, path);
 }
 
-/** `5`, `>5`, `>=5`, `<5`, `<=5` or `1-5`. */
-export function readPriority(value: unknown, path: string): PriorityRange {
-  const [, sign = '', one, from, to] =
-    (typeof value === 'string' && /^(?:([<>]=?)?(\d{1,7})|(\d{1,7})-(\d{1,7}))$/.exec(value)) || [];
-  const range = one === undefined ? { from: Number(from), to: Number(to) } : rangeOf(sign, Number(one));
-  if (range.from <= range.to && range.to <= RULES.priorityMax) return range;
-  throw new InvalidOptionError(
-    path,
-    `a priority from 0 to ${RULES.priorityMax}, such as 5, >5, <=5 or 1-5`,
-    value,
-  );
-}
-
-function rangeOf(sign: string, priority: number): PriorityRange {
-  switch (sign[0]) {
-    case '>':
-      return { from: sign === '>' ? priority + 1 : priority, to: RULES.priorityMax };
-    case '<':
-      return { from: 0, to: sign === '<' ? priority - 1 : priority };
-    default:
-      return { from: priority, to: priority };
-  }
-}
-
-/** A text that `readPriority` reads as this range. */
-export function priorityText({ from, to }: PriorityRange): string {
-  if (from === to) return String(from);
-  if (to === RULES.priorityMax) return `>=${from}`;
-  return from === 0 ? `<=${to}` : `${from}-${to}`;
-}
-
-function checkPlace(value: unknown, path: string): string {
-  if (typeof value === 'string' && /^\S{1,200}$/.test(value)) return value;
-  throw new InvalidOptionError(path, 'a host, host:pid or the name of a worker', value);
-}
-
 function checked(search: JobSearch): JobSearch {
   const { state, reason, error, worker } = search;
   if (reason !== undefined && state !== 'dead')
@@ -189,17 +161,6 @@ export async function findJobs(
     examined += page.examined;
   } while (after !== null && examined < MOST_EXAMINED && jobs.length + step <= limit);
   return { jobs, cursor: encodeCursor(after), examined };
-}
-
-/**
- * The workers of this place: of a host, of a process (`host:pid`), or the one of this name, whose process may be gone. Silent processes
- * still hold their jobs.
- */
-export function workersAt({ records, silent }: ProcessList, place: string): string[] {
-  const there = [...records, ...silent.map(({ record }) => record)].filter(
-    ({ host, pid }) => place === host || place === `${host}:${pid}`,
-  );
-  return [place, ...there.flatMap(({ pools }) => pools.flatMap(({ workers }) => workers))];
 }
 
 /** Conditions by which the store cannot filter, and those that a filter of `JobFilter` does not have. */
