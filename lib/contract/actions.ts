@@ -1,4 +1,4 @@
-import { GodwitError, InvalidOptionError } from '../errors.js';
+import { GodwitError, InvalidOptionError, RedisUnavailableError } from '../errors.js';
 import { faultOfText, quoted } from '../job/text.js';
 
 /** The record of what people did, for all queues of a prefix. No job needs these verbs to run. */
@@ -158,9 +158,14 @@ export async function recordAction(actions: ActionVerbs, action: NewAction, isUn
     const { Log } = await import('./log.js');
     new Log('QueueActions').warn(
       `an action could not be recorded: ${quoted(actor)} did ${what} in queue '${queue ?? ''}'${target && `: ${target}`} ` +
-        `(${result}): ${(error as Error).message}`,
+        `(${result}): ${reasonOf(error as Error)}`,
     );
   }
+}
+
+/** Without the part that nothing was changed, which is true of the record only. */
+function reasonOf(error: Error): string {
+  return error instanceof RedisUnavailableError ? error.message.split('; ')[0]! : error.message;
 }
 
 /** The result of an action that failed. */

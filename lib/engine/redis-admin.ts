@@ -253,6 +253,8 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   async obliterate(queue: string, force: boolean): Promise<'obliterated' | 'active'> {
+    // On Redis Cluster the list of queues may be on a node that is down. Then nothing must be deleted.
+    await this.store.touchRegistry();
     const answer = await this.store.withWorkers(queue, ({ names, workers }, keys) =>
       this.store.run(obliterate, keys.fixed, { force: force ? 1 : 0, workers }, {}, [
         ...names.flatMap((worker) => [keys.active(worker), keys.worker(worker)]),

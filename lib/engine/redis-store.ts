@@ -213,8 +213,18 @@ export class RedisStore {
   }
 
   /** Removes the queue from the registry of the prefix. A refusal is ignored, as in `makeKnown`. */
-  async forgetQueue(queue: string): Promise<void> {
+  forgetQueue(queue: string): Promise<void> {
     this.known.delete(queue);
+    return this.removeKnown(queue);
+  }
+
+  /** Rejects if the server of the registry does not answer. */
+  touchRegistry(): Promise<void> {
+    // No queue has this name.
+    return this.removeKnown('');
+  }
+
+  private async removeKnown(queue: string): Promise<void> {
     try {
       await this.command('obliterate', 'zrem', [this.registry, queue]);
     } catch (error) {

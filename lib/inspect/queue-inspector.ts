@@ -4,7 +4,12 @@ import { bulkActsOf, type BulkAct } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { within } from '../contract/retry.js';
 import type { ScheduleVerbs } from '../contract/schedule-verbs.js';
-import { InvalidOptionError, RedisUnavailableError, UnknownQueueError } from '../errors.js';
+import {
+  InvalidOptionError,
+  RedisRefusedError,
+  RedisUnavailableError,
+  UnknownQueueError,
+} from '../errors.js';
 import type { JobCounts } from '../job/job-state.js';
 import { checkQueueName } from '../job/job-id.js';
 import { messageOf } from '../errors/thrown.js';
@@ -219,6 +224,24 @@ export class QueueInspector {
     return { queues, faults };
   }
 
+  /**
+   * @internal Why the servers of these queues refuse writes: the disk is full, the server is a replica, too few replicas are connected.
+   * Each reason once.
+   */
+  async refusedWrites(queues: readonly string[]): Promise<RefusedWrites[]> {
+    const tried = await Promise.allSettled(queues.map((queue) => this.engine.admin.tryWrite(queue)));
+    const byText = new Map<string, RefusedWrites>();
+    for (const one of tried) {
+      // Other errors are reported where queues are read.
+      if (one.status === 'fulfilled' || !(one.reason instanceof RedisRefusedError)) continue;
+      // A user for monitoring may have no right to write.
+      const { reply, message } = one.reason;
+      const text = `Redis refuses writes: ${message.slice(message.indexOf(reply))}`;
+      if (reply !== 'NOPERM') byText.set(text, { reply, text });
+    }
+    return [...byText.values()];
+  }
+
   /** @internal The limits of these queues that can be read, with their groups; the shared limits have the empty name. */
   async limits(names: readonly string[], faults?: Map<string, Error>): Promise<LimitsOfQueue[]> {
     const found = await readSome(names, (queue) => this.limitsOf(queue), faults);
@@ -257,12 +280,14 @@ export class QueueInspector {
     return this.names();
   }
 
-  /** Whether each of these queues has jobs, so it exists. */
+  /** Whether these queues have jobs, so they exist. Those that cannot be read are left to their own errors, unless it is all. */
   private async haveJobs(names: readonly string[]): Promise<boolean> {
     const hasJobs = async (name: string) =>
       Object.values(await this.engine.admin.counts(name)).some((count) => count > 0);
-    const answers = await Promise.all(names.map(hasJobs)).catch(() => [false]);
-    return answers.every(Boolean);
+    const faults = new Map<string, Error>();
+    const answers = await readSome(names, hasJobs, faults);
+    const isAway = [...faults.values()].every((error) => error instanceof RedisUnavailableError);
+    return isAway && answers.length > 0 && answers.every(Boolean);
   }
 
   private async known(): Promise<readonly string[]> {
@@ -360,6 +385,13 @@ export function reasonsOf(faults: ReadonlyMap<string, Error>): { reason: string;
     if (queues.length > MOST_NAMED) names.push(counted(queues.length - MOST_NAMED, 'other'));
     return { reason, queues: `${queues.length === 1 ? 'queue' : 'queues'} ${listed(names)}` };
   });
+}
+
+/** @internal Why a server refuses writes. */
+export interface RefusedWrites {
+  /** First word of its reply: `MISCONF`, `READONLY`, `OOM`, `NOREPLICAS`. */
+  readonly reply: string;
+  readonly text: string;
 }
 
 /** @internal */

@@ -3,7 +3,7 @@ import { logTo } from '../contract/log.js';
 import { main } from './cli/main.js';
 import { standardOutput } from './cli/output.js';
 
-const line = (text: unknown) => standardOutput().printError(`godwit: ${String(text)}`);
+const line = (text: unknown) => standardOutput().complain('GODWIT_WARNING', String(text));
 logTo({ debug: () => undefined, log: line, warn: line, error: line });
 
 // Whatever may still be open, such as a name that is being looked up: the command is at its end.

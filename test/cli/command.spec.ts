@@ -57,6 +57,23 @@ it('options of all commands may be before the command', async () => {
   expect((await run('--help', 'queues')).out).toMatch(/^Usage: godwit queues/);
 });
 
+it('errors with --json are an object with code and message on one line', async () => {
+  const failed = async (...args: string[]) => {
+    const { code, out, err } = await run(...args);
+    expect([out, err.trimEnd().split('\n')]).toEqual(['', [err.trimEnd()]]);
+    return [code, JSON.parse(err)];
+  };
+  expect(await failed('queues', '--josn', '--json')).toEqual([
+    2,
+    { code: 'GODWIT_USAGE', message: 'unknown option --josn; did you mean --json?' },
+  ]);
+  expect(await failed('--json')).toEqual([2, { code: 'GODWIT_USAGE', message: 'the command is missing' }]);
+  expect(await failed('queues', '--json', '-u', 'redis://127.0.0.1:1')).toEqual([
+    1,
+    { code: 'GODWIT_REDIS_UNAVAILABLE', message: expect.stringContaining('127.0.0.1:1') },
+  ]);
+});
+
 it('a program that runs commands one after the other collects no listeners', async () => {
   const { stdout, stderr } = process;
   const ofSignals = () => ['SIGINT', 'SIGTERM'].map((signal) => process.listenerCount(signal));
@@ -95,8 +112,8 @@ describe('wrong arguments: usage and code 2', () => {
     ['an option without its value', ['dispatch', '-n'], '-n needs a value'],
     [
       'an option in place of a value',
-      ['jobs', 'q', '--limit', '--json'],
-      '--limit needs a value, got "--json"; write a value that begins with - as --limit=--json',
+      ['jobs', 'q', '--limit', '--yes'],
+      '--limit needs a value, got "--yes"; write a value that begins with - as --limit=--yes',
     ],
     ['a value for a flag', ['dispatch', '--verbose=yes'], '--verbose takes no value'],
     [

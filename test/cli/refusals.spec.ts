@@ -37,6 +37,10 @@ it('add refuses a queue that does not exist, unless with --new', async () => {
     out: '',
     err: 'godwit: there is no queue "wrok" with this prefix; did you mean work? (--new creates it)\n',
   });
+  expect(await run('jobs', 'wrok', '--json')).toMatchObject({
+    code: 3,
+    err: expect.stringMatching(/^\{"code":"GODWIT_UNKNOWN_QUEUE","message":"there is no queue .*"\}\n$/),
+  });
   expect((await run('jobs', 'wrok')).err).toBe(
     'godwit: there is no queue "wrok" with this prefix; did you mean work?\n',
   );

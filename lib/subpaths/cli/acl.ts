@@ -1,7 +1,8 @@
 import '../../engine/redis-engine.js';
 import { allScripts } from '../../engine/script.js';
 import { atLeast } from '../../engine/wire/server-check.js';
-import { DONE, type Command } from './context.js';
+import { type Command } from './context.js';
+import { DONE } from './failure.js';
 import { UsageError } from './usage-error.js';
 
 export interface AclOptions {

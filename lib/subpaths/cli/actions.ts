@@ -1,7 +1,8 @@
 import { hostname, userInfo } from 'node:os';
 import { escaped } from '../../errors/show.js';
 import { targetText } from '../dashboard/filter-text.js';
-import { DONE, given, numberOf, type Command } from './context.js';
+import { given, numberOf, type Command } from './context.js';
+import { DONE } from './failure.js';
 import { age, cut, right, type Cell } from './table.js';
 
 /** Both parts together fit into the longest actor, whatever their characters. */

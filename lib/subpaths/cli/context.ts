@@ -1,33 +1,13 @@
 import { createInterface } from 'node:readline/promises';
 import { once } from 'node:events';
-import type { GodwitError, UnknownQueueError } from '../../errors.js';
 import { escaped } from '../../errors/show.js';
 import { reasonsOf } from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
-import { quoted } from '../../job/text.js';
 import type { Inspector } from '../inspector.js';
 import { paint, table, type Cell, type Column, type Screen } from './table.js';
 import type { Output } from './output.js';
-import { didYouMean, UsageError } from './usage-error.js';
-
-export const DONE = 0;
-export const FAILED = 1;
-export const NOT_THERE = 3;
-export const UNHEALTHY = 4;
-export const STOPPED = 130;
-/** Whether the error is about the arguments: a name, an option or data. */
-export function isOfArguments({ code }: GodwitError): boolean {
-  return /^GODWIT_(INVALID|PAYLOAD|SCHEMA)/.test(code);
-}
-
-/** Something that the arguments name does not exist. */
-export class NotThereError extends Error {}
-
-/** Errors are written for developers, who register queues. */
-export function unknownQueueText({ queue, known }: UnknownQueueError): string {
-  const near = didYouMean(queue, known) || '; godwit queues lists them';
-  return `there is no queue ${quoted(queue)} with this prefix${near}`;
-}
+import { DONE, FAILED } from './failure.js';
+import { UsageError } from './usage-error.js';
 
 /** A shorter piece of a text is not readable. */
 const LEAST_ROOM = 10;
@@ -127,14 +107,9 @@ export class Printer {
     this.output.print(`${head}  ${clean}${room < LEAST_ROOM ? '' : `  ${cut}`}`.trimEnd() + '\n');
   }
 
-  /**
-   * Prints to the error output that queues are missing in the output. Returns the exit code of the command.
-   *
-   * @param away why all are missing.
-   */
-  unreadable(faults: ReadonlyMap<string, Error>, away?: string): number {
-    const texts = away === undefined ? faultTexts(faults) : [away];
-    for (const text of texts) this.output.printError(`godwit: ${text}`);
+  /** Prints to the error output what is missing in the output. Returns the exit code of the command. */
+  unreadable(texts: readonly string[]): number {
+    for (const text of texts) this.output.complain('GODWIT_UNREADABLE', text);
     return texts.length === 0 ? DONE : FAILED;
   }
 

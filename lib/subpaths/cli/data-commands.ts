@@ -2,17 +2,8 @@ import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import { JobFailedError, UnknownQueueError } from '../../errors.js';
 import type { JobHeaders } from '../../job/headers.js';
-import {
-  DONE,
-  duration,
-  FAILED,
-  given,
-  NotThereError,
-  numberOf,
-  unknownQueueText,
-  type Command,
-  type Context,
-} from './context.js';
+import { duration, given, numberOf, type Command, type Context } from './context.js';
+import { DONE, FAILED, NotThereError, unknownQueueText } from './failure.js';
 import { UsageError } from './usage-error.js';
 
 /** Commands that take the data of a job. */

@@ -7,6 +7,7 @@ import { fullPlaces, fullText, type FullPlace } from '../../inspect/full.js';
 import {
   readEach,
   type QueueInfo,
+  type RefusedWrites,
   type SilentWorkerInfo,
   type WorkerInfo,
 } from '../../inspect/queue-inspector.js';
@@ -22,7 +23,8 @@ import {
 } from '../../inspect/serving.js';
 import { stoppedGroups, stoppedText, type StoppedGroups } from '../../inspect/stopped.js';
 import { infoOf, reasonOf, usersOf, type HoldReason } from '../../producer/limit-info.js';
-import { DONE, UNHEALTHY, type Command, type Context } from './context.js';
+import { type Command, type Context } from './context.js';
+import { DONE, messageFor, UNHEALTHY } from './failure.js';
 import { prefixAdvice } from './prefixes.js';
 import { age, cut, jobsWait, wrapped, type Cell } from './table.js';
 import { RULES } from '../../job/rules.js';
@@ -76,15 +78,17 @@ export const doctor: Command = {
 
 async function examine(context: Context): Promise<Finding[]> {
   const { inspector } = context;
+  const isCluster = context.values['cluster'] === true;
   const findings: Finding[] = [];
   try {
     const info = (await inspector.producer.engine.admin.serverInfo(ANY_QUEUE)) ?? '';
     findings.push(...serverFindings(info));
   } catch (error) {
     if (!(error instanceof GodwitError)) throw error;
-    findings.push(fail('Redis', `${messageOf(error)}; check --url, the user and the network`));
     // Only this node of the cluster may be down.
-    if (context.values['cluster'] !== true) return findings;
+    const advice = isCluster ? 'a node of the cluster is down' : 'check --url, the user and the network';
+    findings.push(fail('Redis', `${messageOf(error)}; ${advice}`));
+    if (!isCluster) return findings;
   }
   try {
     findings.push(...(await examineQueues(context)));
@@ -92,30 +96,18 @@ async function examine(context: Context): Promise<Finding[]> {
     if (!(error instanceof GodwitError)) throw error;
     const isOfRights = error instanceof RedisRefusedError && error.reply === 'NOPERM';
     const advice = isOfRights ? '; godwit acl prints what a user needs' : '';
-    findings.push(fail(advice === '' ? 'queues' : 'rights', `${messageOf(error)}${advice}`));
+    findings.push(fail(advice === '' ? 'queues' : 'rights', `${messageFor(error, isCluster)}${advice}`));
   }
   return findings;
 }
 
-/**
- * Why writes are refused: the disk is full, the server is a replica, too few replicas are connected. Each reason once: on Redis Cluster
- * each queue may be on another node.
- */
-export async function refusedWrites(
+/** Why writes are refused. On Redis Cluster each queue may be on another node. */
+export function refusedWrites(
   { inspector, values }: Context,
   queues: readonly string[],
-): Promise<RedisRefusedError[]> {
-  const some = values['cluster'] === true && queues.length > 0 ? queues : [queues[0] ?? ANY_QUEUE];
-  const { admin } = inspector.producer.engine;
-  const tried = await Promise.allSettled(some.map((queue) => admin.tryWrite(queue)));
-  const byText = new Map<string, RedisRefusedError>();
-  for (const one of tried) {
-    // Other errors are reported where queues are read.
-    if (one.status === 'fulfilled' || !(one.reason instanceof RedisRefusedError)) continue;
-    // A user for monitoring may have no right to write.
-    if (one.reason.reply !== 'NOPERM') byText.set(one.reason.message, one.reason);
-  }
-  return [...byText.values()];
+): Promise<RefusedWrites[]> {
+  const isCluster = values['cluster'] === true && queues.length > 0;
+  return inspector.refusedWrites(isCluster ? queues : [queues[0] ?? ANY_QUEUE]);
 }
 
 async function examineQueues(context: Context): Promise<Finding[]> {
@@ -129,7 +121,7 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   // `serverFindings` reports a replica.
   const writes = refused.filter(({ reply }) => reply !== 'READONLY');
   const findings = [
-    ...writes.map((error) => fail('writes', error.message)),
+    ...writes.map(({ text }) => fail('writes', text)),
     await roundTrips(context, queues[0]?.name ?? ANY_QUEUE),
     await clock(context),
   ];

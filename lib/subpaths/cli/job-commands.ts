@@ -8,18 +8,8 @@ import type { DeadListOptions } from '../../producer/dead-jobs.js';
 import { parseWhere, type JobListOptions, type JobPage } from '../../producer/job-list.js';
 import type { Queue } from '../../producer/queue.js';
 import type { Inspector } from '../inspector.js';
-import {
-  DONE,
-  duration,
-  FAILED,
-  given,
-  NOT_THERE,
-  numberOf,
-  rateOf,
-  STOPPED,
-  type Command,
-  type Context,
-} from './context.js';
+import { duration, given, numberOf, rateOf, type Command, type Context } from './context.js';
+import { DONE, FAILED, NOT_THERE, STOPPED } from './failure.js';
 import { add, dataOf, NEW_DATA, update } from './data-commands.js';
 import { UsageError } from './usage-error.js';
 import {

@@ -3,16 +3,8 @@ import type { GroupChange, LimitChange } from '../../options/limit-changes.js';
 import { infoOf, reasonOf, usersOf, type LimitInfo } from '../../producer/limit-info.js';
 import { listFirstGroups, type QueueLimits } from '../../producer/queue-limits.js';
 import { didYouMean, UsageError } from './usage-error.js';
-import {
-  checkDuration,
-  DONE,
-  given,
-  NotThereError,
-  numberOf,
-  rateOf,
-  type Command,
-  type Context,
-} from './context.js';
+import { checkDuration, given, numberOf, rateOf, type Command, type Context } from './context.js';
+import { DONE, NotThereError } from './failure.js';
 import { age, cut, right, type Cell } from './table.js';
 
 const COLUMNS = [

@@ -7,18 +7,8 @@ import { VERSION } from '../../worker/registrar.js';
 import { acl } from './acl.js';
 import { actions, actorOf } from './actions.js';
 import { COMPLETION_HELP, completionScript } from './completion.js';
-import {
-  checkDuration,
-  FAILED,
-  isOfArguments,
-  NOT_THERE,
-  NotThereError,
-  Printer,
-  stopped,
-  STOPPED,
-  unknownQueueText,
-  type Command,
-} from './context.js';
+import { checkDuration, Printer, stopped, type Command } from './context.js';
+import { failureOf, STOPPED } from './failure.js';
 import { DISPATCH_HELP, readDispatchOptions } from './dispatch-options.js';
 import { runDispatch } from './dispatch.js';
 import { JOB_COMMANDS } from './job-commands.js';
@@ -60,39 +50,20 @@ const GLOBAL = {
   help: { type: 'boolean', short: 'h', about: 'print this text' },
 } as const;
 
-/** Errors because something does not exist. */
-const ABSENT = /NOT_FOUND$|^GODWIT_UNKNOWN_QUEUE$/;
-
 /** Runs the command line; returns the exit code. */
 export async function main(args: string[]): Promise<number> {
   const output = standardOutput();
+  // Also if the arguments are wrong, so they are not read for it.
+  output.isJson = args.includes('--json');
   try {
     return await run(commandFirst(args), output);
   } catch (error) {
-    if (error instanceof UsageError) {
-      output.printError(
-        `godwit: ${error.message}`,
-        error.usage.trim() === '' ? undefined : error.usage.trimEnd(),
-      );
-      return 2;
-    }
-    if (error instanceof NotThereError) {
-      output.printError(`godwit: ${error.message}`);
-      return NOT_THERE;
-    }
-    if (!(error instanceof GodwitError)) throw error;
-    output.printError(`godwit: ${messageFor(error)}`);
-    if (isOfArguments(error)) return 2;
-    return ABSENT.test(error.code) ? NOT_THERE : FAILED;
+    const failure = failureOf(error, args.includes('--cluster'));
+    if (!failure) throw error;
+    const { code, message, before, exitCode } = failure;
+    output.complain(code, message, before);
+    return exitCode;
   }
-}
-
-/** Messages of errors are written for developers. Some need other words on the command line. */
-function messageFor(error: GodwitError): string {
-  if (error instanceof UnknownQueueError) return unknownQueueText(error);
-  if (error instanceof RedisRefusedError && error.reply === 'MOVED')
-    return `${error.message}; for a Redis Cluster add --cluster`;
-  return error.message;
 }
 
 /** The error with the name of the option as a person types it: `--older-than` instead of `dead.list().olderThan`. */

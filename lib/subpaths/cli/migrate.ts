@@ -3,7 +3,8 @@ import { recordAction, resultOf } from '../../contract/actions.js';
 import { GodwitError } from '../../errors.js';
 import { checkUrl } from '../../options/connection.js';
 import type { Queue } from '../../producer/queue.js';
-import { DONE, FAILED, isOfArguments, type Command, type Context } from './context.js';
+import { type Command, type Context } from './context.js';
+import { DONE, FAILED, isOfArguments } from './failure.js';
 import { UsageError } from './usage-error.js';
 import {
   BULL_STATES,

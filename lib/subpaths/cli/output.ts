@@ -6,6 +6,8 @@ const MOST_WAITING = 1_048_576;
 
 /** The standard outputs of a command. A reader that ends early (`| head`) causes no error. */
 export class Output {
+  /** Whether errors are JSON objects, one on each line. */
+  isJson = false;
   private readonly out: Writable = process.stdout;
   private readonly err: Writable = process.stderr;
   private readonly listeners = new Set<() => void>();
@@ -50,6 +52,16 @@ export class Output {
     if (!this.fault) return code;
     this.err.write(`godwit: the output cannot be written: ${escaped(this.fault.message)}\n`);
     return code === 0 ? 1 : code;
+  }
+
+  /**
+   * Prints an error or a warning.
+   *
+   * @param code for programs.
+   */
+  complain(code: string, message: string, before?: string): void {
+    if (this.isJson) this.err.write(`${JSON.stringify({ code, message })}\n`);
+    else this.printError(`godwit: ${message}`, before);
   }
 
   /** @param before lines of this program, such as the usage. The message is the last line, so that it stays on the screen. */

@@ -6,10 +6,12 @@ import {
   type SilentWorkerInfo,
   type WorkerInfo,
 } from '../../inspect/queue-inspector.js';
+import { RedisUnavailableError } from '../../errors.js';
 import { readDuration } from '../../job/duration.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { cronInWords } from '../../schedule/words.js';
-import { DONE, FAILED, given, numberOf, UNHEALTHY, type Command, type Context } from './context.js';
+import { faultTexts, given, numberOf, type Command, type Context } from './context.js';
+import { DONE, FAILED, messageFor, UNHEALTHY } from './failure.js';
 import { prefixAdvice } from './prefixes.js';
 import { age, cut, interval, right, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
@@ -26,26 +28,36 @@ export const QUEUE_COLUMNS = [
   cut('STATE'),
 ];
 
-/** Rows of the queues that can be read, with the number of processes that work on each. */
-export async function queueRows({ inspector }: Pick<Context, 'inspector'>, names?: readonly string[]) {
+type QueueRow = QueueInfo & {
+  /** Null if the worker processes cannot be read. */
+  readonly workers: number | null;
+  /** In how many of the processes an order has paused the queue. */
+  readonly workersPaused: number | null;
+};
+
+/** Rows of the queues that can be read, with the number of processes that work on each, and why others are missing. */
+export async function queueRows(context: Pick<Context, 'inspector' | 'values'>, names?: readonly string[]) {
+  const { inspector } = context;
+  const texts: string[] = [];
   const [{ queues, faults }, workers] = await Promise.all([
     inspector.readableQueues(names && names.length > 0 ? names : undefined),
-    inspector.workers(),
+    inspector.workers().catch((error: unknown) => {
+      // On Redis Cluster their records may be on a node that is down, and the queues on others.
+      if (!(error instanceof RedisUnavailableError)) throw error;
+      texts.push(messageFor(error, context.values['cluster'] === true));
+      return null;
+    }),
   ]);
-  const found = queues.map((queue) => {
+  const found = queues.map((queue): QueueRow => {
+    if (workers === null) return { ...queue, workers, workersPaused: null };
     const { processes, paused } = servingOf(workers, queue.name);
     return { ...queue, workers: processes, workersPaused: paused };
   });
-  return { found, rows: found.map(rowOf), workers, faults };
+  const missing = [...faultTexts(faults), ...texts];
+  return { found, rows: found.map(rowOf), workers: workers ?? [], missing };
 }
 
-function rowOf(
-  queue: QueueInfo & {
-    readonly workers: number;
-    /** In how many of the processes an order has paused the queue. */
-    readonly workersPaused: number;
-  },
-): Cell[] {
+function rowOf(queue: QueueRow): Cell[] {
   const { name, counts, oldestWaitingMs, paused, workers, workersPaused } = queue;
   const isAlone = counts.waiting > 0 && workers === 0;
   return [
@@ -55,13 +67,14 @@ function rowOf(
     counts.delayed,
     counts.dead > 0 ? { text: String(counts.dead), style: 'red' } : 0,
     age(oldestWaitingMs),
-    isAlone ? { text: '0', style: 'red' } : workers,
+    isAlone ? { text: '0', style: 'red' } : (workers ?? '?'),
     stateOfQueue(paused, workers, workersPaused),
   ];
 }
 
-function stateOfQueue(isPaused: boolean, workers: number, workersPaused: number): Cell {
+function stateOfQueue(isPaused: boolean, workers: number | null, workersPaused: number | null): Cell {
   if (isPaused) return { text: 'paused', style: 'yellow' };
+  if (workers === null || workersPaused === null) return '?';
   if (workersPaused > 0) return { text: `paused in ${workersPaused} of ${workers}`, style: 'yellow' };
   return workers === 0 ? 'no workers' : 'running';
 }
@@ -72,11 +85,11 @@ const queues: Command = {
   about: 'lists the queues of the prefix with their counts',
   words: [0, 1_000],
   async run(context) {
-    const { found, rows, faults } = await queueRows(context, context.words);
+    const { found, rows, missing } = await queueRows(context, context.words);
     const { print, prefix, url } = context;
-    const advice = found.length + faults.size > 0 || print.isJson ? '' : `; ${await prefixAdvice(url)}`;
+    const advice = found.length + missing.length > 0 || print.isJson ? '' : `; ${await prefixAdvice(url)}`;
     print.rows(found, QUEUE_COLUMNS, rows, `there are no queues with the prefix ${prefix}${advice}`);
-    return print.unreadable(faults);
+    return print.unreadable(missing);
   },
 };
 
@@ -242,7 +255,7 @@ const schedules: Command = {
     ]);
     const columns = [cut('QUEUE'), cut('ID'), cut('RULE'), { title: 'NEXT' }, right('JOBS'), cut('OWNER')];
     print.rows(all, columns, rows, 'there are no schedules');
-    return print.unreadable(faults);
+    return print.unreadable(faultTexts(faults));
   },
 };
 

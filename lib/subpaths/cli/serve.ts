@@ -6,7 +6,8 @@ import { GodwitError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
 import { QueueInspector } from '../../inspect/queue-inspector.js';
 import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
-import { DONE, numberOf, stopped, urlOf, type Command, type Context } from './context.js';
+import { numberOf, stopped, urlOf, type Command, type Context } from './context.js';
+import { DONE } from './failure.js';
 import { cannotListen, UsageError } from './usage-error.js';
 
 const PATH = 'queues';

@@ -14,18 +14,8 @@ import { counted, quoted } from '../../job/text.js';
 import { HttpServer, metricsAnswer } from '../probes/http-server.js';
 import { scaleRoute } from '../probes/scale.js';
 import { QueueMetrics } from '../prometheus/queue-metrics.js';
-import {
-  DONE,
-  faultTexts,
-  numberOf,
-  STOPPED,
-  stopped,
-  urlOf,
-  UNHEALTHY,
-  type Command,
-  type Context,
-  type Printer,
-} from './context.js';
+import { faultTexts, numberOf, stopped, urlOf, type Command, type Context, type Printer } from './context.js';
+import { DONE, messageFor, STOPPED, UNHEALTHY } from './failure.js';
 import { doctor, refusedWrites } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows, RUN_COLUMNS, runRow, runsOf } from './queue-commands.js';
 import { age, jobsWait, table, type Cell, type Column, type Screen } from './table.js';
@@ -97,7 +87,7 @@ const watch: Command = {
       const { found, faults, away } = await watched(inspector, words).catch((error: Error) => {
         // A wrong address is reported at once. Later, Redis may come back.
         if (look === 1 || !isPassing(error)) throw error;
-        return { found: [], faults: new Map<string, Error>(), away: error.message };
+        return { found: [], faults: new Map<string, Error>(), away: [error.message] };
       });
       lines.fit(found.map(({ queue }) => queue));
       for (const now of found) {
@@ -106,9 +96,9 @@ const watch: Command = {
         if (last === undefined || Object.values(changesOf(now, last)).some((change) => change !== 0))
           lines.show(now, last);
       }
-      const texts = [...faultTexts(faults), away].join('\n');
-      if (texts !== told) code = print.unreadable(faults, away);
-      told = texts;
+      const texts = [...faultTexts(faults), ...away];
+      if (texts.join('\n') !== told) code = print.unreadable(texts);
+      told = texts.join('\n');
       if (look >= times) return code;
       // oxlint-disable-next-line no-await-in-loop -- the same
       await pause(intervalMs, signal);
@@ -134,7 +124,7 @@ async function watched(inspector: Context['inspector'], names: readonly string[]
     return { queue, at, days, waiting, active, delayed, dead, completed, failed };
   };
   const all = await inspector.namesOf(names.length > 0 ? names : undefined);
-  return { found: await readEach(all, read, faults), faults, away: undefined };
+  return { found: await readEach(all, read, faults), faults, away: [] };
 }
 
 function changesOf(now: Watched, last: Watched): WatchedCounts {
@@ -255,12 +245,12 @@ const health: Command = {
   async run(context) {
     const maxWaiting = numberOf(context, 'max-waiting', Infinity);
     const maxOldest = numberOf(context, 'max-oldest', Infinity) * 1000;
-    const { found, faults: unread, away } = await readable(context);
+    const { found, missing, away } = await readable(context);
     const unhealthy = found.flatMap(({ name, counts, workers, workersPaused, oldestWaitingMs }) => [
       ...(counts.waiting > 0 && workers === 0
         ? [`${name}: ${jobsWait(counts.waiting)} and no process works on it`]
         : []),
-      ...(counts.waiting > 0 && isPausedByAll({ processes: workers, paused: workersPaused })
+      ...(counts.waiting > 0 && isPausedByAll({ processes: workers ?? 0, paused: workersPaused ?? 0 })
         ? [`${name}: ${jobsWait(counts.waiting)} and all processes of the queue have paused it`]
         : []),
       ...(counts.waiting > maxWaiting ? [`${name}: ${jobsWait(counts.waiting)}`] : []),
@@ -275,7 +265,7 @@ const health: Command = {
             context,
             found.map(({ name }) => name),
           );
-    const faults = [...away, ...refused.map(messageOf), ...faultTexts(unread), ...unhealthy];
+    const faults = [...away, ...refused.map(({ text }) => text), ...missing, ...unhealthy];
     const text = faults.length === 0 ? `healthy, ${counted(found.length, 'queue')}` : faults.join('\n');
     context.print.done(text, { healthy: faults.length === 0, faults });
     return faults.length === 0 ? DONE : UNHEALTHY;
@@ -288,7 +278,7 @@ async function readable(context: Context) {
     return { ...(await queueRows(context, context.words)), away: [] };
   } catch (error) {
     if (!(error instanceof RedisUnavailableError || error instanceof RedisRefusedError)) throw error;
-    return { found: [], faults: new Map<string, Error>(), away: [error.message] };
+    return { found: [], missing: [], away: [messageFor(error, context.values['cluster'] === true)] };
   }
 }
 
@@ -393,20 +383,20 @@ function fitting(
 
 /** The page of `top` on a terminal of this size. */
 export async function page(
-  context: Pick<Context, 'inspector' | 'print' | 'prefix' | 'words'>,
+  context: Pick<Context, 'inspector' | 'print' | 'prefix' | 'values' | 'words'>,
   { columns, rows: height }: { readonly columns: number; readonly rows: number },
 ): Promise<string> {
   const { print, words, prefix } = context;
   const screen = { ...print.screen, width: columns };
   try {
-    const { found, rows, workers, faults } = await queueRows(context, words);
+    const { found, rows, workers, missing: texts } = await queueRows(context, words);
     const sum = (state: 'waiting' | 'active' | 'dead') =>
       found.reduce((all, { counts }) => all + counts[state], 0);
     const names = new Set(found.map(({ name }) => name));
     const runs = runsOf(workers)
       .filter(({ queue }) => names.has(queue))
       .slice(0, MOST_RUNNING);
-    const missing = faultTexts(faults)
+    const missing = texts
       .slice(0, MOST_FAULTS)
       .map((text) => `${print.paint('red', escaped(text).slice(0, columns))}\n`);
     // Besides the rows: the head, two empty lines and the titles of both tables.
