@@ -1,10 +1,13 @@
 import { mkdtempSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { TerminusModule } from '@nestjs/terminus';
 import { beforeAll, expect, it } from 'vitest';
 import { createProducer } from '#lib/subpaths/standalone.js';
+import { QueueHealthIndicator } from '#lib/subpaths/terminus.js';
 import { runOn } from '../cli/support.js';
 import { atEnd } from '../support/cleanup.js';
+import { bootDashboard } from '../support/dashboard.js';
 import { bootQueue, isOver, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
@@ -43,6 +46,28 @@ async function wantReplicas(): Promise<() => Promise<unknown>> {
   await config('min-replicas-to-write', '5');
   return () => config('min-replicas-to-write', '0');
 }
+
+it('the health indicator and the overview of the dashboard report that writes are refused', async () => {
+  const { api, app } = await bootDashboard(redis, {
+    imports: [TerminusModule],
+    providers: [QueueHealthIndicator],
+  });
+  const indicator = app.get(QueueHealthIndicator);
+  const heal = await wantReplicas();
+  const text = 'Redis refuses writes: NOREPLICAS';
+  expect(await indicator.check('queues')).toMatchObject({
+    queues: { status: 'down', reasons: [expect.stringContaining(text)] },
+  });
+  expect(await indicator.check('queues', { queues: 'work' })).toMatchObject({ queues: { status: 'down' } });
+  const attention = async (): Promise<unknown[]> => (await api('GET', 'overview')).body.attention;
+  expect(await attention()).toContainEqual({
+    level: 'bad',
+    page: 'queues',
+    text: expect.stringContaining(text),
+  });
+  await heal();
+  expect(await indicator.check('queues')).toMatchObject({ queues: { status: 'up' } });
+});
 
 it.each([
   ['MISCONF', failSnapshots],

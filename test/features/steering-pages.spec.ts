@@ -126,7 +126,7 @@ it('a queue whose only jobs are those of a lost process is not said to have 0 wa
     view,
     silent: 0,
     late: [],
-    slow: { unhandled: [], pausedSchedules: [] },
+    slow: { unhandled: [], pausedSchedules: [], refused: null },
     full: [],
     stopped: null,
   };
@@ -146,7 +146,7 @@ it('a hold of a shared limit names the queues that it holds back, if the person 
     view,
     silent: 0,
     late: [],
-    slow: { unhandled: [], pausedSchedules: [] },
+    slow: { unhandled: [], pausedSchedules: [], refused: null },
     full: [],
     stopped: null,
   };

@@ -2,7 +2,12 @@ import type { BulkAct } from '../../contract/bulk-act-verbs.js';
 import { isBlocked } from '../../contract/process-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import { counted, listed, quoted, whose } from '../../job/text.js';
-import type { LimitsOfQueue, SilentWorkerInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
+import type {
+  LimitsOfQueue,
+  QueueInspector,
+  SilentWorkerInfo,
+  WorkerInfo,
+} from '../../inspect/queue-inspector.js';
 import { fullText, type FullPlace } from '../../inspect/full.js';
 import { pausedSchedules, unhandledNames, unhandledText, type UnhandledName } from '../../inspect/serving.js';
 import { stoppedText, type StoppedGroups } from '../../inspect/stopped.js';
@@ -29,13 +34,18 @@ export interface SlowFacts {
   readonly unhandled: readonly UnhandledName[];
   /** Ids of the first schedules that are paused. */
   readonly pausedSchedules: readonly string[];
+  /** Why its Redis refuses writes; null if it does not. */
+  readonly refused: string | null;
 }
 
 /** Reads the slow facts of a queue at most every 15 seconds, however many people look at the overview. */
 export class SlowReader {
   private readonly known = new Map<string, { readonly at: number; readonly facts: Promise<SlowFacts> }>();
 
-  constructor(private readonly engine: Pick<QueueEngine, 'admin' | 'schedules' | 'now'>) {}
+  constructor(
+    private readonly engine: Pick<QueueEngine, 'admin' | 'schedules' | 'now'>,
+    private readonly inspector: Pick<QueueInspector, 'refusedWrites'>,
+  ) {}
 
   of(queue: string): Promise<SlowFacts> {
     const now = performance.now();
@@ -50,11 +60,12 @@ export class SlowReader {
   }
 
   private async read(queue: string): Promise<SlowFacts> {
-    const [unhandled, paused] = await Promise.all([
+    const [unhandled, paused, [refused]] = await Promise.all([
       unhandledNames(this.engine, queue),
       pausedSchedules(this.engine, queue, MOST_SCHEDULES),
+      this.inspector.refusedWrites([queue]),
     ]);
-    return { unhandled, pausedSchedules: paused };
+    return { unhandled, pausedSchedules: paused, refused: refused?.text ?? null };
   }
 }
 
@@ -87,6 +98,10 @@ export function attentionOf(
   maxOldestMs: number,
 ): Attention[] {
   const found: Attention[] = warnings.map(({ message }) => ({ level: 'bad', text: message, page: 'redis' }));
+  // Most queues are on the same Redis.
+  for (const refused of new Set(queues.map(({ slow }) => slow.refused)))
+    if (refused !== null)
+      found.push({ level: 'bad', page: 'queues', text: `${refused}. No job can be added or end.` });
   // Before the old and dead jobs that they explain.
   found.push(...queues.flatMap(stopped));
   found.push(...queues.flatMap(({ view }) => [...waitingIn(view, maxOldestMs), ...deadIn(view)]));

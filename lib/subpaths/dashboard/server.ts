@@ -59,7 +59,7 @@ export class DashboardServer {
     private readonly page: DashboardPage,
     private readonly globalPrefix: () => string,
   ) {
-    this.parts = { ...parts, slow: new SlowReader(parts.engine) };
+    this.parts = { ...parts, slow: new SlowReader(parts.engine, parts.inspector) };
     this.actions = new ActionLog(parts.engine, options.onAction, this.logger);
     this.live = new LiveStreams(parts.events, parts.redactor, options.maxStreams);
   }

@@ -4,7 +4,7 @@ import { Injectable } from '@nestjs/common';
 import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/terminus';
 import { UnknownQueueError, InvalidOptionError } from '../../errors.js';
 import { messageOf } from '../../errors/thrown.js';
-import { QueueInspector, type QueueInfo } from '../../inspect/queue-inspector.js';
+import { QueueInspector, type QueueInfo, type RefusedWrites } from '../../inspect/queue-inspector.js';
 import type { JobCounts } from '../../job/job-state.js';
 import { QueueRuntime } from '../../module/queue.runtime.js';
 import { MAX_TIMER_MS, type Duration } from '../../job/duration.js';
@@ -103,9 +103,9 @@ export interface QueueHealth {
 /**
  * A health indicator for `@nestjs/terminus` 11 and 12. Provide it in the module that imports `TerminusModule`.
  *
- * `down` (HTTP 503): Redis does not answer in time, workers of this process do not run, or a queue is beyond `maxWaiting` or
+ * `down` (HTTP 503): Redis does not answer in time or refuses writes, workers of this process do not run, or a queue is beyond `maxWaiting` or
  * `maxOldest`. `degraded` (HTTP 200): a queue is beyond the lower limits under `degraded`; Terminus 11 shows this as `up`. In both
- * cases `reasons` says why. A check makes two calls per queue.
+ * cases `reasons` says why. A check makes three calls per queue.
  *
  * @example
  * ;@Controller()
@@ -148,8 +148,9 @@ export class QueueHealthIndicator {
     const workers = this.runtime.workers.filter(({ queue }) => only?.includes(queue) ?? true);
     const idle = checked.workers ? idleWorkers(workers) : [];
     let infos: readonly QueueInfo[];
+    let refused: readonly RefusedWrites[];
     try {
-      infos = await withinTime(this.look(only), timeoutMs);
+      [infos, refused] = await withinTime(Promise.all([this.look(only), this.tryWrites(only)]), timeoutMs);
     } catch (error) {
       if (error instanceof UnknownQueueError) throw error;
       const reasons = [escaped(`Redis does not answer: ${messageOf(error)}`), ...idle];
@@ -158,7 +159,7 @@ export class QueueHealthIndicator {
     const beyond = beyondLimits(infos, checked);
     return this.result(
       key,
-      { down: [...idle, ...beyond.down], degraded: beyond.degraded },
+      { down: [...refused.map(({ text }) => text), ...idle, ...beyond.down], degraded: beyond.degraded },
       show(infos, workers),
     );
   }
@@ -169,6 +170,11 @@ export class QueueHealthIndicator {
     const infos = await this.inspector.queues(only ?? this.inspector.registered);
     if (infos.length === 0) await this.inspector.workers();
     return infos;
+  }
+
+  private tryWrites(only: readonly string[] | undefined): Promise<readonly RefusedWrites[]> {
+    const { registered } = this.inspector;
+    return this.inspector.refusedWrites(only?.filter((name) => registered.includes(name)) ?? registered);
   }
 
   private result<Key extends string>(
