@@ -2,10 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { Log } from '../contract/log.js';
 import { Trouble } from '../contract/trouble.js';
 import type { QueueEngine } from '../contract/engine.js';
-import type { LimitRule } from '../contract/limit-verbs.js';
+import type { LimitField, LimitRule, LimitState } from '../contract/limit-verbs.js';
 import { nextTryDelay } from '../contract/retry.js';
 import { NotRunningError } from '../errors.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
+import { closeBreaker } from '../producer/queue-limits.js';
 
 /**
  * Writes the limits from the code of this process before its workers claim. Limits that the code no longer has are removed.
@@ -69,15 +70,9 @@ export class LimitsDeclarer {
     const { name, limits } = options;
     const rules = limits?.rules ?? new Map();
     const there = await this.engine.limits.list(name);
-    for (const { field, code } of there) {
-      if (works && code !== null && !rules.has(field))
-        await this.engine.limits.set(name, field, 'code', null);
-    }
-    for (const [field, rule] of rules) {
-      const known = there.find((one) => one.field === field)?.code ?? null;
-      if (works ? !isDeepStrictEqual(known, rule) : known === null)
-        await this.engine.limits.set(name, field, 'code', rule);
-    }
+    for (const known of there)
+      if (works && known.code !== null && !rules.has(known.field)) await this.set(name, known, null);
+    await this.writeRules(name, rules, there, works);
     if (limits && limits.shared.size > 0) await this.writeShared(name, limits.shared, works);
   }
 
@@ -87,12 +82,31 @@ export class LimitsDeclarer {
     shared: ReadonlyMap<string, LimitRule>,
     works: boolean,
   ): Promise<void> {
-    const there = await this.engine.limits.shared(queue);
-    for (const [limit, rule] of shared) {
-      const field = `s:${limit}`;
-      const known = there.find((one) => one.field === field)?.code ?? null;
-      if (works ? !isDeepStrictEqual(known, rule) : known === null)
-        await this.engine.limits.set(queue, field, 'code', rule);
+    const rules = Array.from(shared, ([limit, rule]): [LimitField, LimitRule] => [`s:${limit}`, rule]);
+    await this.writeRules(queue, rules, await this.engine.limits.shared(queue), works);
+  }
+
+  private async writeRules(
+    queue: string,
+    rules: Iterable<readonly [LimitField, LimitRule]>,
+    there: readonly LimitState[],
+    works: boolean,
+  ): Promise<void> {
+    for (const [field, rule] of rules) {
+      const known = there.find((one) => one.field === field) ?? { field, code: null, live: null };
+      if (works ? !isDeepStrictEqual(known.code, rule) : known.code === null)
+        await this.set(queue, known, rule);
     }
+  }
+
+  /** Without its breaker a limit holds nothing back, so an open one is closed, which writes the event. */
+  private async set(
+    queue: string,
+    { field, code, live }: Pick<LimitState, 'field' | 'code' | 'live'>,
+    rule: LimitRule | null,
+  ): Promise<void> {
+    if (code?.breaker && !rule?.breaker && !live?.breaker)
+      await closeBreaker(this.engine, queue, field, 'is no longer in the code');
+    await this.engine.limits.set(queue, field, 'code', rule);
   }
 }

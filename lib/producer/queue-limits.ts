@@ -297,17 +297,23 @@ async function clearLive(engine: QueueEngine, queue: string, field: LimitField):
   await engine.limits.set(queue, field, 'live', null);
 }
 
-/** A breaker that opens has a line in the log of its worker, so one that a person closes has a line in the log of this process. */
-async function closeBreaker(engine: QueueEngine, queue: string, field: LimitField): Promise<void> {
+/**
+ * Closes a breaker, which writes the event. A breaker that opens has a line in the log of its worker, so one that is closed has a line in
+ * the log of this process.
+ */
+export async function closeBreaker(
+  engine: Pick<QueueEngine, 'limits'>,
+  queue: string,
+  field: LimitField,
+  how = 'was closed by a person',
+): Promise<void> {
   const noRuns = { completed: 0, failed: 0, retries: 0, firsts: 0 };
   const [answer] = await engine.limits.report(queue, [{ field, ...noRuns, closes: true }]);
   if (answer?.breaker !== 'closed') return;
   // Loaded only here, so that a producer does not load it at its start.
   const { isApplication, Log } = await import('../contract/log.js');
   if (isApplication())
-    new Log('QueueLimits').log(
-      `queue '${queue}': ${breakerText(field)} was closed by a person; jobs start again`,
-    );
+    new Log('QueueLimits').log(`queue '${queue}': ${breakerText(field)} ${how}; jobs start again`);
 }
 
 async function release(engine: QueueEngine, queue: string, field: LimitField): Promise<void> {

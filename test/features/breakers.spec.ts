@@ -182,6 +182,33 @@ describe('an open circuit breaker', () => {
   );
 
   it.each([
+    ['the queue', 'its circuit breaker', {}, { limits: {} }],
+    ['the queue', 'its circuit breaker', {}, { limits: { concurrency: 5 } }],
+    ['a name', "the circuit breaker of 'job'", {}, {}],
+    [
+      'a shared limit',
+      "the circuit breaker of the shared limit 'api'",
+      { limits: { api: { concurrency: 5 } } },
+      { uses: ['api'] },
+    ],
+  ] as const)('closes when a deploy removes it from the code of %s', async (owner, text, root, queue) => {
+    const { said, ended, id, logs } = await booted(owner);
+    await bootQueue(redis, { root, queue, handlers: { job: () => undefined }, watch: false, logs });
+    await said.first(({ type }) => type === 'breakerClosed', PATIENT);
+    expect(await ended(id)).toMatchObject({ type: 'completed' });
+    expect(logs.lines.map((line) => line.text)).toContain(
+      `queue 'work': ${text} is no longer in the code; jobs start again`,
+    );
+  });
+
+  it('stays open when a deploy removes it from the code if it was set at run time too', async () => {
+    const { queue, logs, limit } = await booted('the queue');
+    await limit.set({ breaker: { failures: 2 } });
+    await bootQueue(redis, { handlers: { job: () => undefined }, watch: false, logs });
+    expect((await queue.limits.list())[0]).toMatchObject({ breaker: { state: 'open', failures: 2 } });
+  });
+
+  it.each([
     ['the queue', 'its circuit breaker'],
     ['a name', "the circuit breaker of 'job'"],
     ['a shared limit', "the circuit breaker of the shared limit 'api'"],
