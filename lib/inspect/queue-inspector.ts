@@ -242,6 +242,14 @@ export class QueueInspector {
     return [...byText.values()];
   }
 
+  /** @internal About how many bytes of Redis the queue takes. Null without a server, or if the user may not ask for it. */
+  async memoryBytes(name: string): Promise<number | null> {
+    return this.engine.admin.memoryBytes(name).catch((error: unknown) => {
+      if (error instanceof RedisRefusedError) return null;
+      throw error;
+    });
+  }
+
   /** @internal The limits of these queues that can be read, with their groups; the shared limits have the empty name. */
   async limits(names: readonly string[], faults?: Map<string, Error>): Promise<LimitsOfQueue[]> {
     const found = await readSome(names, (queue) => this.limitsOf(queue), faults);

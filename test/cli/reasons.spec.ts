@@ -211,7 +211,7 @@ describe('a queue that cannot be read', () => {
     await using inspector = createInspector({ connection: redis.url, prefix: redis.prefix });
     const print = new Printer(standardOutput(), { width: 200, color: false }, false, false, false);
     const shown = await page(
-      { inspector, print, prefix: redis.prefix, words: [] },
+      { inspector, print, prefix: redis.prefix, values: {}, words: [] },
       { columns: 200, rows: 24 },
     );
     expect(shown).toMatch(/^queue broken cannot be read: .*WRONGTYPE.*\n\nQUEUE.*\nwork /m);

@@ -1,7 +1,8 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
+import { UnrecoverableError } from '#lib/errors.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { until } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 import { runOn } from './support.js';
 
 const redis = useRedis();
@@ -72,6 +73,61 @@ it('a job shows its most attempts only if it was added with them', async () => {
     expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'default', attempts: null }));
     expect(page.jobs).toContainEqual(expect.objectContaining({ id: 'own', attempts: 2 }));
   }
+});
+
+it.each([40, 60, 80])('no table is wider than a terminal of %d columns', async (width) => {
+  const end = latch('the end of the job');
+  const name = 'a-long-name-of-a-job';
+  const { queue } = await producing({
+    handlers: {
+      [name]: () => {
+        throw new UnrecoverableError(`the mailer says no ${'and '.repeat(30)}`);
+      },
+      slow: () => end.promise,
+    },
+    queue: { limits: { concurrency: 50, names: { slow: { rate: { max: 100, per: '1h' } } } } },
+  });
+  await queue.add(name, null, { id: 'an-id-that-is-rather-long-0001' });
+  await queue.add('slow', null);
+  await queue.schedules.upsert('a-schedule', { cron: '*/5 * * * *', tz: 'Europe/Berlin' }, { name: 'x' });
+  await run('pause', 'work');
+  await until(async () => (await queue.counts()).dead === 1, PATIENT);
+  // The process reports its run a moment later.
+  await until(async () => JSON.parse((await run('running', '--json')).out).length > 0, PATIENT);
+  vi.stubEnv('COLUMNS', String(width));
+  for (const command of [
+    ['queues'],
+    ['workers'],
+    ['running'],
+    ['stats', 'work'],
+    ['schedules'],
+    ['jobs', 'work', 'dead'],
+    ['dead', 'work'],
+    ['limits', 'work'],
+    ['actions'],
+    ['doctor'],
+    ['watch', '--times', '1'],
+  ]) {
+    const { out } = await run(...command);
+    expect(out.split('\n').length).toBeGreaterThan(1);
+    const long = out.split('\n').filter((line) => line.length > width && !line.startsWith('no room for '));
+    expect([command, long]).toEqual([command, []]);
+  }
+  const { out } = await run('queues');
+  expect(out.includes('\nno room for DELAYED')).toBe(width < 70);
+  vi.unstubAllEnvs();
+  end.open();
+});
+
+it('stats shows about how much memory the queue takes', async () => {
+  const { queue } = await producing();
+  await queue.addBulk(
+    Array.from({ length: 500 }, (_, i) => ({ name: 'x', data: 'a'.repeat(2_000), options: { id: `j${i}` } })),
+  );
+  expect((await run('stats', 'work')).out).toMatch(/\nabout 1\.\d MB of Redis, without counters\n$/);
+  const { memoryBytes } = JSON.parse((await run('stats', 'work', '--json')).out);
+  expect(memoryBytes).toBeGreaterThan(1_000_000);
+  expect(memoryBytes).toBeLessThan(1_700_000);
 });
 
 it('job shows the stack of the failure on separate lines', async () => {

@@ -147,7 +147,7 @@ describe('top', () => {
     await using inspector = createInspector({ connection: redis.url, prefix: redis.prefix });
     const print = new Printer(standardOutput(), { width: 80, color: false }, false, false, false);
     const shown = async (rows: number) =>
-      page({ inspector, print, prefix: redis.prefix, words: [] }, { columns: 80, rows });
+      page({ inspector, print, prefix: redis.prefix, values: {}, words: [] }, { columns: 80, rows });
     await until(async () => (await shown(24)).match(/^[a-e] /gm)?.length === 5, PATIENT);
     expect(await shown(24)).not.toContain('more');
     expect(await shown(7)).toMatch(/ [23] more queues {3}q ends\n/);
@@ -161,14 +161,14 @@ describe('top', () => {
     await using inspector = createInspector({ connection: redis.url, prefix: redis.prefix });
     const print = new Printer(standardOutput(), { width: 80, color: false }, false, false, false);
     const shown = async (rows: number) =>
-      page({ inspector, print, prefix: redis.prefix, words: [] }, { columns: 80, rows });
+      page({ inspector, print, prefix: redis.prefix, values: {}, words: [] }, { columns: 80, rows });
     await until(async () => (await shown(24)).match(/^work +slow +/gm)?.length === 5, PATIENT);
     const lines = (await shown(24)).trimEnd().split('\n');
     expect(lines[0]).toMatch(/ 7 active /);
     expect(lines[5]).toMatch(/^QUEUE +NAME +ID +ATTEMPT +SINCE +PROCESS$/);
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
     const narrow = await page(
-      { inspector, print, prefix: redis.prefix, words: [] },
+      { inspector, print, prefix: redis.prefix, values: {}, words: [] },
       { columns: 40, rows: 24 },
     );
     expect(narrow).toMatch(/^QUEUE +WAITING +ACTIVE +DEAD +STATE$/m);

@@ -3,7 +3,7 @@ import { escaped } from '../../errors/show.js';
 import { targetText } from '../dashboard/filter-text.js';
 import { given, numberOf, type Command } from './context.js';
 import { DONE } from './failure.js';
-import { age, cut, right, type Cell } from './table.js';
+import { age, cut, right, spare, type Cell } from './table.js';
 
 /** Both parts together fit into the longest actor, whatever their characters. */
 const NAME_LENGTH = 40;
@@ -60,9 +60,9 @@ export const actions: Command = {
       isWide ? { title: 'AT' } : right('AGE'),
       cut('ACTOR'),
       cut('ACTION'),
-      cut('QUEUE'),
+      spare(2, cut('QUEUE')),
       cut('WHICH'),
-      right('COUNT'),
+      spare(1, right('COUNT')),
       cut('RESULT'),
     ];
     print.rows(page, columns, rows, 'no actions are recorded');

@@ -65,9 +65,11 @@ export class Printer {
 
   /** @param json what `--json` prints instead of the table. */
   rows(json: unknown, columns: readonly Column[], rows: readonly (readonly Cell[])[], none: string): void {
-    if (this.isJson) this.json(json);
-    else if (rows.length === 0) this.line(none);
-    else this.output.print(table(columns, rows, this.screen));
+    if (this.isJson) return this.json(json);
+    if (rows.length === 0) return this.line(none);
+    const { text, left } = table(columns, rows, this.screen);
+    this.output.print(text);
+    if (left.length > 0) this.line(this.paint('dim', `no room for ${left.join(', ')}`));
   }
 
   json(value: unknown): void {

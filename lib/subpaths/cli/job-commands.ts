@@ -302,7 +302,7 @@ const dead: Command = {
       const rows = groups.map(({ reason, name: of, count, last }): Cell[] => [count, reason, of, last]);
       print.rows(
         json,
-        [right('JOBS'), { title: 'REASON' }, cut('NAME'), cut('LAST ERROR')],
+        [right('JOBS'), cut('REASON'), cut('NAME'), cut('LAST ERROR')],
         rows,
         'no dead jobs match',
       );

@@ -5,15 +5,15 @@ import { listFirstGroups, type QueueLimits } from '../../producer/queue-limits.j
 import { didYouMean, UsageError } from './usage-error.js';
 import { checkDuration, given, numberOf, rateOf, type Command, type Context } from './context.js';
 import { DONE, NotThereError } from './failure.js';
-import { age, cut, right, type Cell } from './table.js';
+import { age, cut, right, spare, wrapped, type Cell } from './table.js';
 
 const COLUMNS = [
   cut('OF'),
-  { title: 'RATE' },
-  right('LEFT'),
-  right('RUNNING'),
+  spare(3, { title: 'RATE' }),
+  spare(1, right('LEFT')),
+  spare(2, right('RUNNING')),
   right('WAITING'),
-  { title: 'STATE' },
+  wrapped('STATE'),
 ] as const;
 
 /** The options of a change that limits and groups have in common. */

@@ -15,7 +15,7 @@ import {
   type FoundSchedule,
   type LeftBehind,
 } from './bullmq-source.js';
-import { cut, right, type Cell } from './table.js';
+import { cut, right, spare, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 
 /** The result for one queue, or the planned result. */
@@ -244,11 +244,11 @@ function show(all: readonly Moved[], isApplied: boolean, print: Context['print']
   const columns = [
     cut('QUEUE'),
     right('WAITING'),
-    right('PRIORITIZED'),
+    spare(3, right('PRIORITIZED')),
     right('DELAYED'),
     right('FAILED'),
-    right('HERE ALREADY'),
-    right('SCHEDULES'),
+    spare(1, right('HERE ALREADY')),
+    spare(2, right('SCHEDULES')),
   ];
   const rows = all.map(({ queue, jobs, alreadyHere, schedules }): Cell[] => [
     queue,

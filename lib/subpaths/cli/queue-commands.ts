@@ -13,18 +13,18 @@ import { cronInWords } from '../../schedule/words.js';
 import { faultTexts, given, numberOf, type Command, type Context } from './context.js';
 import { DONE, FAILED, messageFor, UNHEALTHY } from './failure.js';
 import { prefixAdvice } from './prefixes.js';
-import { age, cut, interval, right, type Cell } from './table.js';
+import { age, bytes, cut, interval, right, spare, wrapped, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 import { UsageError } from './usage-error.js';
 
 export const QUEUE_COLUMNS = [
   cut('QUEUE'),
   right('WAITING'),
-  right('ACTIVE'),
-  right('DELAYED'),
+  spare(4, right('ACTIVE')),
+  spare(1, right('DELAYED')),
   right('DEAD'),
-  right('OLDEST'),
-  right('WORKERS'),
+  spare(2, right('OLDEST')),
+  spare(3, right('WORKERS')),
   cut('STATE'),
 ];
 
@@ -136,8 +136,8 @@ const workers: Command = {
       right('PID'),
       cut('STATE'),
       right('BUSY'),
-      right('UP'),
-      { title: 'VERSION' },
+      spare(2, right('UP')),
+      spare(1, { title: 'VERSION' }),
       cut('QUEUES'),
     ];
     print.rows(all, columns, rows, 'there are no worker processes');
@@ -148,10 +148,10 @@ const workers: Command = {
 export const RUN_COLUMNS = [
   cut('QUEUE'),
   cut('NAME'),
-  cut('ID'),
-  right('ATTEMPT'),
+  spare(3, cut('ID')),
+  spare(2, right('ATTEMPT')),
   right('SINCE'),
-  cut('PROCESS'),
+  spare(1, cut('PROCESS')),
 ];
 
 /** The running jobs of these processes, the longest first. */
@@ -193,13 +193,16 @@ const running: Command = {
 const stats: Command = {
   name: 'stats',
   usage: '<queue>',
-  about: 'shows counters by day and job name',
+  about: 'shows counters by day and job name, and about how much memory of Redis the queue takes',
   words: [1, 1],
   options: { days: { type: 'string', about: 'how many days, 1 to 90 (default: 7)' } },
   async run(context) {
     const { inspector, words, print } = context;
     await inspector.queues(words);
-    const found = await inspector.queue(words[0]!).stats({ days: numberOf(context, 'days', 7) });
+    const [found, memoryBytes] = await Promise.all([
+      inspector.queue(words[0]!).stats({ days: numberOf(context, 'days', 7) }),
+      inspector.memoryBytes(words[0]!),
+    ]);
     const names = Object.entries(found.total.byName).map(([name, one]): Cell[] => [
       name === '' ? '(other names)' : name,
       one.processed,
@@ -219,9 +222,10 @@ const stats: Command = {
       right('COMPLETED'),
       right('FAILED'),
       right('DEAD'),
-      right('CANCELLED'),
+      spare(1, right('CANCELLED')),
     ];
-    print.rows(found, columns, [...days, ...names], 'nothing');
+    print.rows({ ...found, memoryBytes }, columns, [...days, ...names], 'nothing');
+    if (memoryBytes !== null) print.line(`about ${bytes(memoryBytes)} of Redis, without counters`);
     return DONE;
   },
 };
@@ -253,7 +257,14 @@ const schedules: Command = {
       one.fired,
       one.owner ?? '-',
     ]);
-    const columns = [cut('QUEUE'), cut('ID'), cut('RULE'), { title: 'NEXT' }, right('JOBS'), cut('OWNER')];
+    const columns = [
+      cut('QUEUE'),
+      cut('ID'),
+      spare(3, cut('RULE')),
+      { title: 'NEXT' },
+      spare(2, right('JOBS')),
+      spare(1, cut('OWNER')),
+    ];
     print.rows(all, columns, rows, 'there are no schedules');
     return print.unreadable(faultTexts(faults));
   },
@@ -392,7 +403,7 @@ const audit: Command = {
     const rows = report.violations.map(({ kind, text }): Cell[] => [{ text: kind, style: 'red' }, text]);
     print.rows(
       report,
-      [{ title: 'KIND' }, { title: 'WHAT' }],
+      [{ title: 'KIND' }, wrapped('WHAT')],
       rows,
       `${counted(report.checked, 'job')} checked, no damage`,
     );

@@ -12,6 +12,8 @@ export interface Column {
   readonly cut?: boolean;
   /** Whether the text continues on further lines if the line is too long. Only for the last column. @default false */
   readonly wrap?: boolean;
+  /** The column is left out if the line is too long even after cuts: 1 first, then 2, … @default never */
+  readonly spare?: number;
 }
 
 /** A column of numbers. */
@@ -20,6 +22,9 @@ export const right = (title: string) => ({ title, align: 'right' }) as const;
 export const wrapped = (title: string) => ({ title, wrap: true }) as const;
 /** A column that may be cut. */
 export const cut = (title: string) => ({ title, cut: true }) as const;
+
+/** A column that may be left out. */
+export const spare = (order: number, column: Column): Column => ({ ...column, spare: order });
 
 /** A cell, or one with a colour. */
 export type Cell = string | number | { readonly text: string; readonly style: Style };
@@ -34,18 +39,36 @@ export interface Screen {
 const GAP = '  ';
 /** A column is never cut below this. */
 const LEAST = 6;
-/** Columns are cut until wrapped lines are at least this long. */
+/** Columns are cut until wrapped lines are at least this long, or half a narrow screen. */
 const LEAST_WRAPPED = 40;
 
-/** The lines of a table, with a head. Cells are escaped: names and texts of errors come from outside. */
+/**
+ * The lines of a table, with a head, and the titles of columns that the screen has no room for. Cells are escaped: names and texts of
+ * errors come from outside.
+ */
 export function table(
   columns: readonly Column[],
   rows: readonly (readonly Cell[])[],
+  screen: Screen,
+): { readonly text: string; readonly left: readonly string[] } {
+  const { text, excess } = linesIn(columns, rows, screen);
+  const spares = columns.map(({ spare: order }) => order ?? Infinity);
+  const at = spares.indexOf(Math.min(...spares));
+  if (excess <= 0 || spares[at] === Infinity) return { text, left: [] };
+  const fewer = rows.map((row) => row.toSpliced(at, 1));
+  const rest = table(columns.toSpliced(at, 1), fewer, screen);
+  return { text: rest.text, left: [columns[at]!.title, ...rest.left] };
+}
+
+/** @returns how many characters the longest line is beyond the width of the screen. */
+function linesIn(
+  columns: readonly Column[],
+  rows: readonly (readonly Cell[])[],
   { width, color }: Screen,
-): string {
+): { readonly text: string; readonly excess: number } {
   const texts = rows.map((row) => row.map((cell) => escaped(textOf(cell))));
   const widths = columns.map(({ title }, i) => Math.max(title.length, ...texts.map((row) => row[i]!.length)));
-  if (width !== undefined) fit(columns, widths, width);
+  const excess = width === undefined ? 0 : fit(columns, widths, width);
   const last = columns.length - 1;
   const lines = texts.map((row) => (columns[last]!.wrap ? linesOf(row[last]!, widths[last]!) : [row[last]!]));
   const line = (cells: readonly string[], style: (i: number, text: string) => string) =>
@@ -66,7 +89,7 @@ export function table(
     const empty = cells.slice(0, -1).map(() => '');
     return [styled, ...more.map((text) => line([...empty, text], (_, padding) => padding))];
   });
-  return `${[head, ...body].join('\n')}\n`;
+  return { text: `${[head, ...body].join('\n')}\n`, excess };
 }
 
 export function paint(style: Style, text: string, color: boolean): string {
@@ -85,11 +108,11 @@ function linesOf(text: string, width: number): string[] {
   return lines;
 }
 
-/** Narrows the columns that may be cut or wrapped, until the line fits or none can be narrower. */
-function fit(columns: readonly Column[], widths: number[], width: number): void {
+/** Narrows the columns that may be cut or wrapped, until the line fits or none can be narrower. Returns by how much it is still too long. */
+function fit(columns: readonly Column[], widths: number[], width: number): number {
   const wrapped = columns.findIndex(({ wrap }) => wrap);
   const full = widths[wrapped] ?? 0;
-  if (wrapped >= 0) widths[wrapped] = Math.min(full, LEAST_WRAPPED);
+  if (wrapped >= 0) widths[wrapped] = Math.min(full, LEAST_WRAPPED, Math.ceil(width / 2));
   const excess = () => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1) - width;
   while (excess() > 0) {
     const cuttable = columns.flatMap(({ cut, title }, i) =>
@@ -100,6 +123,7 @@ function fit(columns: readonly Column[], widths: number[], width: number): void 
     widths[widest]! -= 1;
   }
   if (wrapped >= 0) widths[wrapped] = Math.min(full, widths[wrapped]! + Math.max(0, -excess()));
+  return excess();
 }
 
 function padded(text: string, width: number, { align = 'left', wrap: isWhole }: Column): string {
@@ -132,6 +156,13 @@ const UNITS = [
 export function interval(ms: number): string {
   const [size, unit] = UNITS.find(([one]) => ms % one === 0 && ms > 0) ?? [1, 'ms'];
   return `${ms / size} ${unit}`;
+}
+
+/** `800 B`, `3.2 kB`, `48 MB`. */
+export function bytes(count: number): string {
+  const power = count < 1_000 ? 0 : Math.min(4, Math.floor(Math.log10(count) / 3));
+  const value = count / 1_000 ** power;
+  return `${power > 0 && value < 10 ? value.toFixed(1) : Math.round(value)} ${['B', 'kB', 'MB', 'GB', 'TB'][power]}`;
 }
 
 /** How many jobs wait, as the start of a sentence. */

@@ -1,5 +1,4 @@
 import { emitKeypressEvents } from 'node:readline';
-import { stripVTControlCharacters } from 'node:util';
 import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
 import { isPassing, pause } from '../../contract/retry.js';
 import { countedBetween, countedDays, type CountedDays } from '../../contract/stats.js';
@@ -18,7 +17,7 @@ import { faultTexts, numberOf, stopped, urlOf, type Command, type Context, type 
 import { DONE, messageFor, STOPPED, UNHEALTHY } from './failure.js';
 import { doctor, refusedWrites } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows, RUN_COLUMNS, runRow, runsOf } from './queue-commands.js';
-import { age, jobsWait, table, type Cell, type Column, type Screen } from './table.js';
+import { age, jobsWait, table } from './table.js';
 import { cannotListen, didYouMean, UsageError } from './usage-error.js';
 
 const tail: Command = {
@@ -108,6 +107,8 @@ const watch: Command = {
 };
 
 const WATCHED = ['waiting', 'active', 'delayed', 'dead', 'completed', 'failed'] as const;
+/** The same, the most needed first: a narrow terminal has no room for the last ones. */
+const NEEDED = ['waiting', 'dead', 'failed', 'active', 'completed', 'delayed'] as const;
 
 type WatchedCounts = Record<(typeof WATCHED)[number], number>;
 type Watched = { readonly queue: string; readonly at: Date; readonly days: CountedDays } & WatchedCounts;
@@ -138,17 +139,25 @@ const HEADER_EVERY = 50;
 /** Six columns of this width, the time and a name of 15 characters fit 80 columns. */
 const COUNT_WIDTH = 8;
 const LEAST_NAME = 8;
+const TIME_WIDTH = 'HH:MM:SS  '.length;
 
 /** Lines of an endless table. A count that does not fit shifts the rest of its line. */
 export class WatchLines {
   private lines = 0;
   private nameWidth = LEAST_NAME;
+  private readonly columns: readonly (typeof COLUMNS)[number][];
 
-  constructor(private readonly print: Pick<Printer, 'isJson' | 'jsonLine' | 'line' | 'paint' | 'screen'>) {}
+  constructor(private readonly print: Pick<Printer, 'isJson' | 'jsonLine' | 'line' | 'paint' | 'screen'>) {
+    const width = print.screen.width ?? Infinity;
+    let needed = NEEDED.length;
+    const fitting = () => COLUMNS.filter(({ key }) => NEEDED.indexOf(key) < needed);
+    while (needed > 1 && TIME_WIDTH + LEAST_NAME + widthOf(fitting()) > width) needed -= 1;
+    this.columns = fitting();
+  }
 
   /** Sets the width of the column of names. It never becomes narrower. */
   fit(queues: readonly string[]): void {
-    const rest = 'HH:MM:SS'.length + 2 + COLUMNS.reduce((sum, { width }) => sum + 1 + width, 0);
+    const rest = TIME_WIDTH + widthOf(this.columns);
     const most = Math.max(LEAST_NAME, (this.print.screen.width ?? Infinity) - rest);
     const longest = Math.max(...queues.map((name) => escaped(name).length), this.nameWidth);
     this.nameWidth = Math.min(most, longest);
@@ -177,12 +186,16 @@ export class WatchLines {
     const name = escaped(queue);
     const width = this.nameWidth;
     const short = name.length > width ? `${name.slice(0, width - 1)}…` : name.padEnd(width);
-    const cells = COLUMNS.map((column) => cell(column.key, column.width));
+    const cells = this.columns.map((column) => cell(column.key, column.width));
     this.print.line(`${time.padEnd(8)}  ${short} ${cells.join(' ')}`);
   }
 }
 
 const COLUMNS = WATCHED.map((key) => ({ key, width: Math.max(COUNT_WIDTH, key.length) }));
+
+function widthOf(columns: readonly { readonly width: number }[]): number {
+  return columns.reduce((sum, { width }) => sum + 1 + width, 0);
+}
 
 /** Characters of the message of an error in a line. */
 const MOST_MESSAGE = 300;
@@ -355,32 +368,6 @@ const top: Command = {
   },
 };
 
-/**
- * Columns that `top` leaves out on a narrow terminal, the first one first. A line that wraps would push the heading off the
- * screen.
- */
-const LESS_NEEDED = ['DELAYED', 'OLDEST', 'WORKERS', 'PROCESS', 'ATTEMPT', 'ID', 'ACTIVE'];
-
-/** A table without the columns for which the screen is too narrow. */
-function fitting(
-  columns: readonly Column[],
-  rows: readonly (readonly Cell[])[],
-  screen: Screen & { readonly width: number },
-): string {
-  const text = table(columns, rows, screen);
-  const isWide = stripVTControlCharacters(text)
-    .split('\n')
-    .some((line) => line.length > screen.width);
-  const title = isWide && LESS_NEEDED.find((one) => columns.some((column) => column.title === one));
-  if (!title) return text;
-  const at = columns.findIndex((column) => column.title === title);
-  return fitting(
-    columns.toSpliced(at, 1),
-    rows.map((row) => row.toSpliced(at, 1)),
-    screen,
-  );
-}
-
 /** The page of `top` on a terminal of this size. */
 export async function page(
   context: Pick<Context, 'inspector' | 'print' | 'prefix' | 'values' | 'words'>,
@@ -404,8 +391,8 @@ export async function page(
     const cut = rows.length > lines ? `   ${counted(rows.length - lines, 'more queue')}` : '';
     const counts = `   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead${cut}   q ends`;
     const head = `${`godwit ${prefix}`.slice(0, Math.max(6, columns - counts.length))}${counts}`;
-    const running = runs.length > 0 ? `\n${fitting(RUN_COLUMNS, runs.map(runRow), screen)}` : '';
-    return `${print.paint('bold', head.slice(0, columns))}\n${missing.join('')}\n${fitting(QUEUE_COLUMNS, rows.slice(0, lines), screen)}${running}`;
+    const running = runs.length > 0 ? `\n${table(RUN_COLUMNS, runs.map(runRow), screen).text}` : '';
+    return `${print.paint('bold', head.slice(0, columns))}\n${missing.join('')}\n${table(QUEUE_COLUMNS, rows.slice(0, lines), screen).text}${running}`;
   } catch (error) {
     return `${print.paint('red', (error as Error).message)}\n`;
   }

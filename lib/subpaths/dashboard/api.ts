@@ -176,11 +176,7 @@ const queueSeries: Route = async (call, parts): Promise<SeriesView> => {
 
 const queueMemory: Route = async (call, parts): Promise<QueueMemory> => {
   const { name } = await queueOf(call, parts);
-  const bytes = await parts.engine.admin.memoryBytes(name).catch((error: unknown) => {
-    // A user of Redis without the right for MEMORY USAGE.
-    if (error instanceof RedisRefusedError) return null;
-    throw error;
-  });
+  const bytes = await parts.inspector.memoryBytes(name);
   return { bytes };
 };
 
