@@ -75,8 +75,9 @@ export interface JobPage<Entry> {
 
 const STATE = oneOf('waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled');
 const WAITING = "a job that can start is 'waiting', also with a priority or in a paused queue";
-/** States of BullMQ, each with the one to use instead. */
+/** States of BullMQ and the word of the dashboard, each with the one to use instead. */
 const OTHER_STATES: Readonly<Record<string, string>> = {
+  running: "a running job is 'active'",
   failed: "a failed job is 'delayed' until its next attempt, and 'dead' after the last one",
   paused: WAITING,
   prioritized: WAITING,

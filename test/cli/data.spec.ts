@@ -81,3 +81,13 @@ it('jobs filters by priority, and running jobs by host, process and worker', asy
   });
   gate.open();
 });
+
+it('dead remove says that more jobs may match than it has removed', async () => {
+  const { handlers } = gated();
+  const { queue } = await bootQueue(redis, { watch: false, handlers });
+  await queue.addBulk([1, 2, 3].map((data) => ({ name: 'die', data, options: { attempts: 1 } })));
+  await until(async () => (await queue.counts()).dead === 3, PATIENT);
+  const remove = async (...words: string[]) => (await run('dead', 'work', 'remove', '-y', ...words)).out;
+  expect(await remove('--limit', '2')).toBe('2 removed; there may be more: see --limit\n');
+  expect(await remove()).toBe('1 removed\n');
+});

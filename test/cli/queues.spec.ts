@@ -241,7 +241,9 @@ describe('acts on jobs', () => {
     expect(out).not.toContain('\u001b');
     // Why jobs die now, not why they died first.
     expect(await json('dead', 'work', '--limit', '1')).toMatchObject({ jobs: [{ data: { i: 2 } }] });
-    expect((await run('dead', 'work', '--limit', '2')).out).toContain('of the last 2 dead jobs that match');
+    expect((await run('dead', 'work', '--limit', '2')).out).toContain(
+      'of the last 2 dead jobs that match; there may be more: see --limit\n',
+    );
     expect(await json('dead', 'work', 'remove', '--dry-run')).toMatchObject({ count: 3 });
     expect(await run('dead', 'work', 'remove')).toMatchObject({
       code: 2,

@@ -5,7 +5,7 @@ const columns = [{ title: '' }, cut('WHAT'), wrapped('FOUND')];
 const found = 'its oldest job has waited 20 m: add workers or concurrency; godwit workers mail';
 const shown = (what: string, text: string, width?: number) =>
   table(columns, [[{ text: 'warn', style: 'yellow' }, what, text]], { width, color: false })
-    .trimEnd()
+    .text.trimEnd()
     .split('\n');
 
 describe('a column that wraps', () => {

@@ -91,6 +91,7 @@ it.each([
   ['wait', WAITING],
   ['paused', WAITING],
   ['waiting-children', 'there are no flows'],
+  ['running', "a running job is 'active'"],
 ])('the state %s is refused with our state', (state, advice) => {
   const states = "one of 'waiting', 'delayed', 'active', 'completed', 'dead', 'cancelled'";
   expect(() => checkJobList({ state } as never)).toThrow(

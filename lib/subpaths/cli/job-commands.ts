@@ -44,6 +44,7 @@ type CleanState = (typeof CLEAN_STATES)[number];
 const MOST = 10_000;
 /** A list of dead jobs reads fewer, because more would take too long. */
 const MOST_LISTED = 5_000;
+const MORE = 'there may be more: see --limit';
 
 const jobs: Command = {
   name: 'jobs',
@@ -307,7 +308,9 @@ const dead: Command = {
         'no dead jobs match',
       );
       if (!isAll)
-        print.line(`of the ${act === 'list' ? 'last' : 'first'} ${found.length} dead jobs that match`);
+        print.line(
+          `of the ${act === 'list' ? 'last' : 'first'} ${counted(found.length, 'dead job')} that match; ${MORE}`,
+        );
       return DONE;
     }
     if (found.length === 0) {
@@ -323,7 +326,8 @@ const dead: Command = {
         : await queue.remove({ state: 'dead', ...filter, limit }, pace);
     const isStopped = pace?.signal?.aborted === true && count < limit;
     const done = `${count} ${act === 'retry' ? 'retried' : 'removed'}`;
-    print.done(isStopped ? `${done}; ${limit - count} are still dead` : done, { act, count });
+    const left = isStopped ? `; ${limit - count} are still dead` : isAll ? '' : `; ${MORE}`;
+    print.done(`${done}${left}`, { act, count });
     return isStopped ? STOPPED : DONE;
   },
 };
@@ -445,7 +449,7 @@ export const JOB_COMMANDS: readonly Command[] = [
   add,
   byId(
     'retry',
-    'runs dead jobs again; one with other data',
+    'runs dead jobs again, by id; one with other data; dead <queue> retry takes all that match',
     async (queue, id, { words, values }) => {
       const data = values['data'] as string | undefined;
       if (data !== undefined && words.length > 2)
@@ -483,7 +487,7 @@ export const JOB_COMMANDS: readonly Command[] = [
   ),
   byId(
     'remove',
-    'removes jobs that do not run',
+    'removes jobs that do not run, by id; clean <queue> <state> takes all that match',
     async (queue, id) => {
       await queue.remove(id);
       return 'removed';
