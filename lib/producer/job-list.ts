@@ -127,8 +127,9 @@ const readOptions = shape({
 
 export function checkJobList(options: JobListOptions) {
   const { order, data = true, limit = 100, after = null, ...match } = readOptions(options, 'jobs()', refuse)!;
-  const { states: _, offset, ...filter } = match;
-  if (offset !== undefined && (after !== null || Object.keys(filter).length > 0))
+  const { offset } = match;
+  const isFiltered = Object.keys(match).some((key) => key !== 'states' && key !== 'offset');
+  if (offset !== undefined && (after !== null || isFiltered))
     refuse(new InvalidOptionError('jobs().offset', 'left out with a cursor or a filter', offset));
   const states = match.states ?? readStates(undefined, 'jobs().state', refuse)!;
   if (match.worker !== undefined && states.some((state) => state !== 'active'))

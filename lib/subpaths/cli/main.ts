@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import { GodwitError, InvalidOptionError, RedisRefusedError, UnknownQueueError } from '../../errors.js';
+import { InvalidOptionError } from '../../errors.js';
 import { createInspector } from '../inspector.js';
 import { quoted } from '../../job/text.js';
 import { checkUrl, DEFAULT_CONNECTION } from '../../options/connection.js';

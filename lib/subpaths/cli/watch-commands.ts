@@ -4,7 +4,6 @@ import { isPassing, pause } from '../../contract/retry.js';
 import { countedBetween, countedDays, type CountedDays } from '../../contract/stats.js';
 import { numberOfEvent, type QueueEvent } from '../../events/queue-event.js';
 import { RedisRefusedError, RedisUnavailableError } from '../../errors.js';
-import { messageOf } from '../../errors/thrown.js';
 import { escaped } from '../../errors/show.js';
 import { readEach } from '../../inspect/queue-inspector.js';
 import { isPausedByAll } from '../../inspect/serving.js';

@@ -1,7 +1,7 @@
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { LimitState } from '../../contract/limit-verbs.js';
 import type { ProcessOrder, ProcessRecord } from '../../contract/process-verbs.js';
-import { JobNotFoundError, RedisRefusedError } from '../../errors.js';
+import { JobNotFoundError } from '../../errors.js';
 import { fullPlaces } from '../../inspect/full.js';
 import { readEach, type LimitsOfQueue, type WorkerInfo } from '../../inspect/queue-inspector.js';
 import { LOST_AFTER_MS, silentWorkers, waitReasons } from '../../inspect/serving.js';
