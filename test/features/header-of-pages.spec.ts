@@ -101,6 +101,8 @@ describe('the settings', () => {
     });
     const { page } = await open(url);
     await page.getByRole('button', { name: 'Settings' }).click();
-    await page.getByText('Actions are recorded as ada@example.org.').waitFor();
+    const actor = page.getByText('Actions are recorded as ada@example.org.');
+    await actor.waitFor();
+    expect(await actor.isVisible()).toBe(true);
   });
 });

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import type { NoteCall } from '#lib/contract/engine.js';
 import { note } from '#lib/engine/scripts/work.js';
+import { useServer } from '../support/server.js';
 import { completed, dead, kept, QUEUE, released, retried, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
-const q = useQueue();
+// Calls are counted here, also those of other specs on the same server.
+const q = useQueue({ server: useServer() });
 
 const noting = (more: Partial<NoteCall>) =>
   q.engine.note(QUEUE, { worker: WORKER, id: 'a', name: 'work', attempt: 2, ...more });
