@@ -13,7 +13,7 @@ describe.each([
   ['dark', 1280],
   ['light', 360],
 ] as const)('every page, %s, %i px wide', (colorScheme, width) => {
-  it('is accessible (WCAG 2.1 AA) and does not scroll sideways', async () => {
+  it('is accessible (WCAG 2.1 AA) and does not scroll sideways', { timeout: 180_000 }, async () => {
     const { gate, handlers } = gated();
     const dashboard = await bootDashboard(redis, {
       handlers,

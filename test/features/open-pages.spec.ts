@@ -408,6 +408,7 @@ describe('the bar at the top', () => {
       },
     });
     const { page, faults } = await open(dashboard.url);
+    await page.getByRole('button', { name: 'Settings' }).click();
     await page.getByText('somebody@').waitFor();
     const overflow = () => page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     for (const width of [1280, 1130, 1024, 900, 640, 360]) {
