@@ -60,11 +60,15 @@ export function messageFor(error: GodwitError, isCluster: boolean): string {
     return `${message}; for a Redis Cluster add --cluster`;
   const shared = error instanceof RedisUnavailableError ? SHARED[error.verb] : undefined;
   if (!isCluster || shared === undefined) return message;
-  const { verb } = error as RedisUnavailableError;
-  const advice = verb === 'inspector.queues' ? '; commands that name a queue with jobs work without it' : '';
-  // Without the part that nothing was changed: this is a read.
-  const why = message.slice(verb.length).split('; ')[0]!;
-  return `${shared} cannot be read${why}${advice}`;
+  const away = error as RedisUnavailableError;
+  const advice =
+    away.verb === 'inspector.queues' ? '; commands that name a queue with jobs work without it' : '';
+  return unreadableText(shared, away) + advice;
+}
+
+/** Without the part that nothing was changed: this is a read. */
+export function unreadableText(what: string, { verb, message }: RedisUnavailableError): string {
+  return `${what} cannot be read${message.slice(verb.length).split('; ')[0]!}`;
 }
 
 /** Errors are written for developers, who register queues. */

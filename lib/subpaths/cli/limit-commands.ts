@@ -1,10 +1,11 @@
+import { RedisUnavailableError } from '../../errors.js';
 import { listed, quoted } from '../../job/text.js';
 import type { GroupChange, LimitChange } from '../../options/limit-changes.js';
 import { infoOf, reasonOf, usersOf, type LimitInfo } from '../../producer/limit-info.js';
 import { listFirstGroups, type QueueLimits } from '../../producer/queue-limits.js';
 import { didYouMean, UsageError } from './usage-error.js';
 import { checkDuration, given, numberOf, rateOf, type Command, type Context } from './context.js';
-import { DONE, NotThereError } from './failure.js';
+import { DONE, NotThereError, unreadableText } from './failure.js';
 import { age, cut, right, spare, wrapped, type Cell } from './table.js';
 
 const COLUMNS = [
@@ -44,7 +45,13 @@ const limits: Command = {
     if (act !== undefined) return change(context, name, act, time);
     const of = inspector.queue(name).limits;
     const own = (await of.list()).filter(({ of: kind }) => kind !== 'shared');
-    const shared = await inspector.producer.engine.limits.shared();
+    const missing: string[] = [];
+    const shared = await inspector.producer.engine.limits.shared().catch((error: unknown) => {
+      // On Redis Cluster they may be on another node than the queue.
+      if (!(error instanceof RedisUnavailableError)) throw error;
+      missing.push(unreadableText('the shared limits', error));
+      return [];
+    });
     const all = [...own, ...shared.map(infoOf)];
     const rows = all.map((limit) => rowOf(limit, info!.counts.waiting));
     print.rows(all, COLUMNS, rows, '');
@@ -54,7 +61,7 @@ const limits: Command = {
       const by = queues.length > 0 ? `is used by ${listed(queues)}` : 'is not used now';
       print.line(`the shared limit ${limit.field.slice(2)} ${by}`);
     }
-    return DONE;
+    return print.unreadable(missing);
   },
 };
 
