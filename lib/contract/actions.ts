@@ -1,4 +1,5 @@
 import { GodwitError, InvalidOptionError, RedisUnavailableError } from '../errors.js';
+import { withoutEffect } from '../errors/store.js';
 import { faultOfText, quoted } from '../job/text.js';
 
 /** The record of what people did, for all queues of a prefix. No job needs these verbs to run. */
@@ -163,9 +164,9 @@ export async function recordAction(actions: ActionVerbs, action: NewAction, isUn
   }
 }
 
-/** Without the part that nothing was changed, which is true of the record only. */
+/** That nothing was changed is true of the record only. */
 function reasonOf(error: Error): string {
-  return error instanceof RedisUnavailableError ? error.message.split('; ')[0]! : error.message;
+  return error instanceof RedisUnavailableError ? withoutEffect(error) : error.message;
 }
 
 /** The result of an action that failed. */

@@ -148,7 +148,7 @@ export class RedisUpkeep implements UpkeepVerbs {
     const { maxEvents, eventsAgeMs, deadAgeMs, deadMax, deadMaxBytes, completedMax } =
       this.settings.limitsOf(queue);
     const { fixed } = this.store.keysOf(queue);
-    const step = (most: number): Promise<number> =>
+    const keep = (most: number): Promise<number> =>
       this.store.run(trim, fixed, {
         maxEvents,
         eventsAge: eventsAgeMs ?? -1,
@@ -156,11 +156,11 @@ export class RedisUpkeep implements UpkeepVerbs {
         deadAge: deadAgeMs,
         completedMax,
       });
-    let trimmed = await step(deadMax);
+    let trimmed = await keep(deadMax);
     // Bytes are measured only when nothing else is left: that reads all dead jobs.
     if (trimmed === 0) {
       const { passed, bytes } = await this.measureDead(queue, deadMax);
-      if (bytes > deadMaxBytes && passed < deadMax) trimmed = await step(passed);
+      if (bytes > deadMaxBytes && passed < deadMax) trimmed = await keep(passed);
     }
     let freed = 0;
     for (let cursor = this.keyed.delete(queue) ? '0' : ''; cursor !== '';) {

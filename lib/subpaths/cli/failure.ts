@@ -1,4 +1,5 @@
 import { GodwitError, RedisRefusedError, RedisUnavailableError, UnknownQueueError } from '../../errors.js';
+import { withoutEffect } from '../../errors/store.js';
 import { quoted } from '../../job/text.js';
 import { didYouMean, UsageError } from './usage-error.js';
 
@@ -58,17 +59,17 @@ export function messageFor(error: GodwitError, isCluster: boolean): string {
   if (error instanceof UnknownQueueError) return unknownQueueText(error);
   if (error instanceof RedisRefusedError && error.reply === 'MOVED')
     return `${message}; for a Redis Cluster add --cluster`;
-  const shared = error instanceof RedisUnavailableError ? SHARED[error.verb] : undefined;
-  if (!isCluster || shared === undefined) return message;
-  const away = error as RedisUnavailableError;
+  if (!isCluster || !(error instanceof RedisUnavailableError)) return message;
+  const shared = SHARED[error.verb];
+  if (shared === undefined) return message;
   const advice =
-    away.verb === 'inspector.queues' ? '; commands that name a queue with jobs work without it' : '';
-  return unreadableText(shared, away) + advice;
+    error.verb === 'inspector.queues' ? '; commands that name a queue with jobs work without it' : '';
+  return unreadableText(shared, error) + advice;
 }
 
-/** Without the part that nothing was changed: this is a read. */
-export function unreadableText(what: string, { verb, message }: RedisUnavailableError): string {
-  return `${what} cannot be read${message.slice(verb.length).split('; ')[0]!}`;
+/** That what is named could not be read, and why. */
+export function unreadableText(what: string, error: RedisUnavailableError): string {
+  return `${what} cannot be read${withoutEffect(error).slice(error.verb.length)}`;
 }
 
 /** Errors are written for developers, who register queues. */
