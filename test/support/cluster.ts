@@ -20,18 +20,27 @@ interface TestCluster {
 
 const MASTERS = 3;
 
+const masterOf = (slot: number) => Math.floor(slot / Math.ceil(16_384 / MASTERS));
+
+interface Options extends StartClusterOptions {
+  /** The node with the processes and the list of queues also has the shared limits. By default it may or may not. */
+  readonly limitsAreWithProcesses?: boolean;
+}
+
 /** A Redis Cluster for one spec file. Call it at the top of the file. */
-export function useCluster(options: StartClusterOptions = {}): TestCluster {
+export function useCluster({ limitsAreWithProcesses, ...options }: Options = {}): TestCluster {
   let running: RunningCluster;
   let prefix: string;
   beforeAll(async () => {
     running = await startCluster({ ...options, masters: MASTERS });
   });
   afterAll(() => running.stop());
-  beforeEach(() => {
-    prefix = `test-${randomBytes(4).toString('hex')}`;
-  });
   const slotOf = (queue: string) => new Command('get', [`{${prefix}:${queue}}:meta`]).getSlot();
+  const slotOfProcesses = () => new Command('get', [`{${prefix}}:processes`]).getSlot();
+  beforeEach(() => {
+    do prefix = `test-${randomBytes(4).toString('hex')}`;
+    while (limitsAreWithProcesses && masterOf(slotOf('')) !== masterOf(slotOfProcesses()));
+  });
   return {
     get running() {
       return running;
@@ -43,12 +52,12 @@ export function useCluster(options: StartClusterOptions = {}): TestCluster {
       return prefix;
     },
     slotOf,
-    slotOfProcesses: () => new Command('get', [`{${prefix}}:processes`]).getSlot(),
+    slotOfProcesses,
     queuePerMaster: () =>
       Array.from({ length: MASTERS }, (_, master) => {
         for (let i = 0; ; i++) {
           const name = `queue-${i}`;
-          if (Math.floor(slotOf(name) / Math.ceil(16_384 / MASTERS)) === master) return name;
+          if (masterOf(slotOf(name)) === master) return name;
         }
       }),
   };

@@ -43,16 +43,16 @@ const limits: Command = {
     checkUse(context);
     const [info] = await inspector.queues([name]);
     if (act !== undefined) return change(context, name, act, time);
-    const of = inspector.queue(name).limits;
-    const own = (await of.list()).filter(({ of: kind }) => kind !== 'shared');
+    const { limits: ofEngine } = inspector.producer.engine;
     const missing: string[] = [];
-    const shared = await inspector.producer.engine.limits.shared().catch((error: unknown) => {
+    const own = await ofEngine.list(name);
+    const shared = await ofEngine.shared().catch((error: unknown) => {
       // On Redis Cluster they may be on another node than the queue.
       if (!(error instanceof RedisUnavailableError)) throw error;
       missing.push(unreadableText('the shared limits', error));
       return [];
     });
-    const all = [...own, ...shared.map(infoOf)];
+    const all = [...own, ...shared].map(infoOf);
     const rows = all.map((limit) => rowOf(limit, info!.counts.waiting));
     print.rows(all, COLUMNS, rows, '');
     // All shared limits are listed, because the workers of this queue may not run now.
