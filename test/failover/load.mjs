@@ -128,13 +128,17 @@ async function finish() {
   clearInterval(timer);
   await Promise.all(adds);
   let isDrained = await drained();
-  let [stuckKeys, stuckGroups] = [0, 0];
+  let stuckKeys = 0;
+  const stuckGroups = [];
   for (const [at, { name, groups }] of queues.entries()) {
     if (groups === undefined || !isDrained) continue;
     stuckKeys += await keysInUse(handles[at], name);
     isDrained = await drained();
-    stuckGroups += (await handles[at].groups()).groups.length;
-    stuckGroups += (await handles[at].limits.list()).reduce((sum, { running }) => sum + (running ?? 0), 0);
+    const left = (await handles[at].groups()).groups;
+    const limits = (await handles[at].limits.list()).filter(({ running }) => running > 0);
+    stuckGroups.push(...left, ...limits);
+    // They tell whether the jobs of these groups are there too.
+    if (stuckGroups.length > 0) stuckGroups.push(await handles[at].counts());
   }
   const audits = await Promise.all(handles.map((queue) => queue.audit()));
   const violations = audits.flatMap((audit) => audit.violations);

@@ -39,7 +39,7 @@ export interface Finish {
   /** Keys of ended jobs that are still in use. */
   readonly stuckKeys: number;
   /** Groups and slots that are left when no job is. */
-  readonly stuckGroups: number;
+  readonly stuckGroups: readonly object[];
   readonly unhandled: readonly string[];
   readonly complaints: readonly string[];
 }
