@@ -178,9 +178,14 @@ export class RedisUpkeep implements UpkeepVerbs {
 
   /** Called when jobs have died. If their bytes may exceed the limit, the excess is removed soon, before the next upkeep. */
   died(queue: string, deaths: number): void {
-    const all = (this.deaths.get(queue) ?? 0) + deaths;
-    this.deaths.set(queue, all);
-    if (deaths === 0 || !this.isMuch(queue, all * LARGE_BYTES) || this.measuring.has(queue)) return;
+    if (deaths === 0) return;
+    this.deaths.set(queue, (this.deaths.get(queue) ?? 0) + deaths);
+    this.measureSoon(queue);
+  }
+
+  private measureSoon(queue: string): void {
+    const deaths = this.deaths.get(queue) ?? 0;
+    if (!this.isMuch(queue, deaths * LARGE_BYTES) || this.measuring.has(queue)) return;
     this.measuring.add(queue);
     setTimeout(() => void this.measure(queue), COLLECT_MS).unref();
   }
@@ -201,6 +206,8 @@ export class RedisUpkeep implements UpkeepVerbs {
       // The connection reports it, and the next upkeep tries again.
     }
     this.measuring.delete(queue);
+    // Others may have died meanwhile.
+    this.measureSoon(queue);
   }
 
   private isMuch(queue: string, bytes: number): boolean {
