@@ -63,17 +63,19 @@ const jobDrawn = fc.record({
   idHeldBy: fc.constantFrom(undefined, ['dead' as const], ['completed' as const, 'dead' as const]),
   awaited: oneIn(4),
   group: fc.constantFrom(undefined, undefined, undefined, undefined, 'g1', 'g 2'),
+  cost: fc.constantFrom(undefined, undefined, undefined, 2, 5),
 });
 type JobDrawn = typeof jobDrawn extends fc.Arbitrary<infer T> ? T : never;
 
 function toJob(now: number, drawn: JobDrawn): EnqueueJob {
-  const { attempts, priority, lifo, idHeldBy, awaited, group } = drawn;
+  const { attempts, priority, lifo, idHeldBy, awaited, group, cost } = drawn;
   const { delayMs, inMs }: { delayMs?: number; inMs?: number } = drawn.when;
   const options = {
     ...(attempts && { attempts }),
     ...(priority && { priority }),
     ...(awaited && { awaited }),
     ...(group && { group }),
+    ...(cost && { cost }),
   };
   const jobName = inMs === undefined ? drawn.name : MOMENT;
   return {
@@ -165,6 +167,7 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
       want: fc.integer({ min: -1, max: wantMax }),
       maxBytes: fc.constantFrom(undefined, undefined, undefined, 60),
       maySuspect: fc.boolean(),
+      perTurn: fc.constantFrom(undefined, undefined, 2),
       settled: fc.array(settlement, { minLength: Math.min(1, runsMax), maxLength: runsMax, size: 'max' }),
       older: oneIn(20),
       pipelined: oneIn(4),
@@ -183,6 +186,7 @@ const exchanged = (called: string, wantMax: number, runsMax: number) =>
         leaseMs: worker.leaseMs,
         want: drawn.want,
         maySuspect: drawn.maySuspect,
+        perTurn: drawn.perTurn,
         settled: drawn.settled.map(({ own, nth, outcome, ...more }) => ({
           ...OUTCOMES[outcome]!(idOf(scene, worker.name, { own, nth })),
           ...more,
@@ -401,6 +405,17 @@ const obliterate = command('obliterate', fc.record({ force: fc.boolean(), fate }
 const inOrder = (states: readonly LimitState[]) =>
   structuredClone(states.toSorted((a, b) => (a.field < b.field ? -1 : 1)));
 
+/** All lists of groups. */
+async function groupsOf({ limits }: QueueEngine) {
+  const pages = await Promise.all([
+    limits.groups(QUEUE, '0', 1_000),
+    limits.stoppedGroups(QUEUE, '0', 1_000),
+    limits.ruledGroups(QUEUE, '0', 1_000),
+  ]);
+  const [withJobs, stopped, ruled] = pages.map(({ groups }) => inOrder(groups));
+  return { group: inOrder([await limits.group(QUEUE, 'g1')]), withJobs, stopped, ruled };
+}
+
 /** All calls that change nothing. */
 const ask = command(
   'ask',
@@ -418,6 +433,8 @@ const ask = command(
         overdue: await engine.overdue(QUEUE, drawn.withinMs),
         limits: inOrder(await engine.limits.list(QUEUE)),
         shared: inOrder(await engine.limits.shared(QUEUE)),
+        groups: (await engine.limits.overview(QUEUE)).groups,
+        ...(await groupsOf(engine)),
         lastEvent: await engine.lastEvent(QUEUE),
       };
     }),

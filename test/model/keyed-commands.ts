@@ -14,6 +14,8 @@ const CLAIMS: readonly Omit<KeyClaim, 'digest'>[] = [
   { forMs: 0, states: ['waiting', 'delayed', 'active', 'dead'], on: 'replace', delayMs: 0, longestMs: 0 },
   { forMs: 0, states: ['dead', 'completed', 'cancelled'], on: 'skip', delayMs: 0, longestMs: 0 },
   { forMs: 5_000, states: [], on: 'skip', delayMs: 0, longestMs: 0 },
+  { forMs: 5_000, states: [], on: 'replace', delayMs: 0, longestMs: 0 },
+  { forMs: 5_000, states: [], on: 'keepLast', delayMs: 0, longestMs: 0 },
 ];
 const DEBOUNCES: readonly Omit<KeyClaim, 'digest'>[] = [
   { forMs: 0, states: ['delayed'], on: 'debounce', delayMs: 2_000, longestMs: 0 },
@@ -61,32 +63,42 @@ export const addKeyed = command(
         key: fc.nat({ max: 1 }),
         priority: fc.constantFrom(undefined, undefined, 3),
         group,
+        // With a delay of the user's own, for the claims that allow one.
+        laterMs: fc.constantFrom(undefined, undefined, 1_500),
+        lifo: fc.nat({ max: 4 }).map((drawn) => drawn === 0),
+        cost: fc.constantFrom(undefined, undefined, 3),
+        isOther: fc.nat({ max: 4 }).map((drawn) => drawn === 0),
       }),
       { minLength: 1, maxLength: 3, selector: ({ nth, key }) => (nth < CLAIMS.length ? key : key + 2) },
     ),
   }),
   async (scene, { claims, ...drawn }) => {
-    const jobs = claims.map(({ nth, key, priority, group: its }): EnqueueJob => {
-      const claim = [...CLAIMS, ...DEBOUNCES][nth]!;
-      // A debounce shares its key with no other kind of key.
-      const isUnique = claim.on !== 'debounce';
-      const digest = `${isUnique ? 'unique' : 'debounced'} ${key}`;
-      const of = nextPart(scene);
-      const options = { ...(priority && { priority }), ...(its && { group: its }) };
-      return {
-        id: `0mwtqbbga5wm6p${of}${of.endsWith('z') ? 'Z' : 'A'}`,
-        name: 'work',
-        body: encodeBody(
-          'work',
-          scene.now,
-          { digest, ...(isUnique && { isUnique }), ...options },
-          `{"of":"${of}"}`,
-        ),
-        unique: { digest, ...claim },
-        ...options,
-        ...(claim.delayMs > 0 && { delayMs: claim.delayMs }),
-      };
-    });
+    const jobs = claims.map(
+      ({ nth, key, priority, group: its, laterMs, lifo, cost, isOther }): EnqueueJob => {
+        const claim = [...CLAIMS, ...DEBOUNCES][nth]!;
+        const name = isOther ? 'mail' : 'work';
+        const delayMs = claim.delayMs || (claim.on !== 'keepLast' && laterMs) || 0;
+        // A debounce shares its key with no other kind of key.
+        const isUnique = claim.on !== 'debounce';
+        const digest = `${isUnique ? 'unique' : 'debounced'} ${key}`;
+        const of = nextPart(scene);
+        const options = { ...(priority && { priority }), ...(its && { group: its }) };
+        return {
+          id: `0mwtqbbga5wm6p${of}${of.endsWith('z') ? 'Z' : 'A'}`,
+          name,
+          body: encodeBody(
+            name,
+            scene.now,
+            { digest, ...(isUnique && { isUnique }), ...options, ...(cost && { cost }) },
+            `{"of":"${of}"}`,
+          ),
+          unique: { digest, ...claim },
+          ...options,
+          ...(lifo && !priority && !its && !delayMs && { lifo }),
+          ...(delayMs > 0 && { delayMs }),
+        };
+      },
+    );
     await addOf(scene, drawn, jobs);
   },
 );

@@ -92,10 +92,14 @@ export const charge = command(
   fc.record({
     of: fc.constantFrom('q', 'g:g1', 'n:work', 's:api'),
     holdMs: fc.constantFrom(0, 0, 500, 5_000, -1),
-    count: fc.constantFrom(-3, 0, 2),
+    count: fc.constantFrom(-3, -1, 0, 2),
+    countedAgoMs: fc.constantFrom(undefined, 0, 100, 2_000, 20_000),
     probesAgain: fc.boolean(),
   }),
-  (scene, { of, ...more }) => scene.both((engine) => engine.limits.charge(QUEUE, [{ field: of, ...more }])),
+  (scene, { of, countedAgoMs, ...more }) => {
+    const countedAt = countedAgoMs === undefined ? {} : { countedAt: scene.now - countedAgoMs };
+    return scene.both((engine) => engine.limits.charge(QUEUE, [{ field: of, ...more, ...countedAt }]));
+  },
 );
 
 /** Ends of runs, as the worker reports them to breakers and retry budgets. A repeated report counts again. */
@@ -107,6 +111,7 @@ const runsOf = (...fields: string[]) =>
       failed: fc.nat({ max: 3 }),
       retries: fc.integer({ min: -2, max: 3 }),
       firsts: fc.nat({ max: 4 }),
+      closes: fc.nat({ max: 9 }).map((drawn) => drawn === 0),
     }),
     { minLength: 1, maxLength: 3 },
   );
