@@ -68,7 +68,8 @@ export interface BreakerOptions {
    */
   readonly probes?: number;
   /**
-   * Returns whether an error counts as a failure. `UnrecoverableError`, invalid data, cancelled and snoozed jobs never count.
+   * Returns whether an error counts as a failure. A run with another error counts like a completed one. `UnrecoverableError`,
+   * `RateLimited`, invalid data, cancelled and snoozed jobs never count.
    *
    * @default every error
    */

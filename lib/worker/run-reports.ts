@@ -66,6 +66,8 @@ export class RunReports {
     for (const field of this.fieldsOf(name)) {
       const { breaker, retryBudget } = this.rules.get(field)!;
       const counts = Boolean(breaker) && this.isFault(field, error);
+      // The service has answered. If this run is a probe, the breaker must not stay open.
+      if (breaker && !counts) this.of(field).completed += 1;
       const books = isRetry && Boolean(retryBudget);
       if (attempt === 1) this.countFirst(field);
       if (!counts && !books) continue;

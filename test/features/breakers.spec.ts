@@ -110,6 +110,25 @@ describe('a circuit breaker', () => {
     await until(async () => (await queue.counts()).dead === 7, { ...PATIENT, what: () => 'the job runs' });
   });
 
+  it('is closed by a probe that fails with an error that is no failure: the service has answered', async () => {
+    const isFailure = (error: unknown) => (error as Error).message !== '404';
+    const { queue, said } = await bootQueue(redis, {
+      queue: {
+        limits: { breaker: { ...breaker, failures: 1, openFor: '100ms', isFailure } },
+        defaults: { attempts: 1 },
+      },
+      handlers: {
+        job: ({ data }: Job<string>) => {
+          throw new Error(data);
+        },
+      },
+    });
+    await queue.add('job', '503');
+    await said.first(({ type }) => type === 'breakerOpened', PATIENT);
+    await queue.add('job', '404');
+    await said.first(({ type }) => type === 'breakerClosed', PATIENT);
+  });
+
   it.each<[string, (job: Job) => unknown]>([
     ['rejects', ({ signal }) => once(signal, 'abort').then(() => Promise.reject(signal.reason))],
     ['returns', ({ signal }) => once(signal, 'abort')],
