@@ -25,7 +25,7 @@ export interface LimitChange {
 /** A limit that several queues share, set at run time. */
 export interface SharedLimitChange extends LimitChange {
   /**
-   * The numbers of the circuit breaker. They only apply if the code of the workers has a breaker too.
+   * The numbers of the circuit breaker. Refused if the code of the workers has no breaker.
    *
    * @default the value in the code
    */
@@ -34,7 +34,7 @@ export interface SharedLimitChange extends LimitChange {
 
 /** Limits of a queue or a job name, set at run time. */
 export interface QueueLimitChange extends SharedLimitChange {
-  /** The retry budget, and its `percent`, only apply if the code of the workers sets them too. @default the value in the code */
+  /** The retry budget. Refused if the code of the workers does not set it, or its `percent`. @default the value in the code */
   readonly retryBudget?: RetryBudgetOptions | null;
 }
 

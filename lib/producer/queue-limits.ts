@@ -138,13 +138,15 @@ export class QueueLimits {
    * Changes a limit of the queue, or of the jobs of one name. Fields that are left out stay unchanged; `null` removes the limit,
    * even if the code sets one.
    *
-   * @throws {InvalidOptionError | InvalidJobNameError} also if the change has no field
+   * @throws {InvalidOptionError | InvalidJobNameError} also if the change has no field, or a breaker or retry budget that the code of
+   *   the workers does not have
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async set(change: QueueLimitChange, target: { readonly name?: string } = {}): Promise<void> {
     const { name } = readTarget(target, 'limits.set()', refuse)!;
     const given = readQueueLimitChange(change, 'limits.set()', refuse)!;
     await checkTarget(this.engine, this.queue, name, 'limits.set()');
+    await checkCounted(this.engine, this.queue, fieldOf(name), given, 'limits.set()');
     await setLive(this.engine, this.queue, fieldOf(name), given);
   }
 
@@ -223,13 +225,17 @@ export class SharedLimit {
    * one.
    *
    * @param options `create` sets a limit that is neither in the code of this process nor in Redis.
-   * @throws {InvalidOptionError} also if there is no such limit, or if the change has no field
+   * @throws {InvalidOptionError} also if there is no such limit, if the change has no field, or a breaker that the code of the workers
+   *   does not have (except with `create`)
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async set(change: SharedLimitChange, options: { readonly create?: boolean } = {}): Promise<void> {
     const given = readSharedLimitChange(change, 'shared().set()', refuse)!;
     const { create = false } = readCreate(options, 'shared().set()', refuse)!;
-    if (!create) await checkShared(this.engine, this.queue, this.name, this.ofCode);
+    if (!create) {
+      await checkShared(this.engine, this.queue, this.name, this.ofCode);
+      await checkCounted(this.engine, this.queue, this.field, given, 'shared().set()');
+    }
     await setLive(this.engine, this.queue, this.field, given);
   }
 
@@ -277,6 +283,29 @@ async function checkShared(
   const known = [...new Set([...ofCode, ...stored])].toSorted().map((one) => `'${one}'`);
   const phrase = `one of the shared limits: ${known.join(', ') || 'there are none'}`;
   throw new InvalidOptionError('limits.shared()', phrase, name);
+}
+
+/** Workers count the ends of runs only if their code has the breaker or the budget. Without it, its numbers would do nothing. */
+async function checkCounted(
+  engine: QueueEngine,
+  queue: string,
+  field: LimitField,
+  change: LimitRule,
+  call: string,
+): Promise<void> {
+  const { breaker, retryBudget } = change;
+  if (!breaker && !retryBudget) return;
+  const { code } = (await stateOf(engine, queue, field)) ?? {};
+  const refuseOption = (option: string, value: unknown) => {
+    const phrase =
+      'left out: workers count runs for it only if their code sets it, and no worker has written it';
+    throw new InvalidOptionError(`${call}.${option}`, phrase, value);
+  };
+  if (breaker && !code?.breaker) refuseOption('breaker', breaker);
+  if (!retryBudget) return;
+  const budget = code?.retryBudget;
+  if (!budget) refuseOption('retryBudget', retryBudget);
+  else if (retryBudget.percent && !budget.percent) refuseOption('retryBudget.percent', retryBudget.percent);
 }
 
 /** Without a breaker, jobs start again. So its removal closes it first, which writes the event. */

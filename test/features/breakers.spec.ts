@@ -126,7 +126,36 @@ describe('a circuit breaker', () => {
     await queue.add('job', '503');
     await said.first(({ type }) => type === 'breakerOpened', PATIENT);
     await queue.add('job', '404');
-    await said.first(({ type }) => type === 'breakerClosed', PATIENT);
+    const closed = await said.first(({ type }) => type === 'breakerClosed', PATIENT);
+    expect(closed).toMatchObject({ queue: 'work' });
+  });
+
+  it('is refused at run time, like a retry budget, if no worker counts runs for it', async () => {
+    const { queue } = await bootQueue(redis, {
+      root: { limits: { api: { concurrency: 9 } } },
+      queue: {
+        uses: ['api'],
+        limits: { retryBudget: { max: 5, per: '1s' }, names: { sync: { breaker } } },
+      },
+      handlers: { sync: () => undefined },
+    });
+    const rule = 'must be left out: workers count runs for it only if their code sets it';
+    const retryBudget = { max: 1, per: '1s' } as const;
+    const { limits } = queue;
+    await expect(limits.set({ breaker: { failures: 3 } })).rejects.toThrow(`limits.set().breaker ${rule}`);
+    await expect(limits.set({ retryBudget: { ...retryBudget, percent: 5 } })).rejects.toThrow(
+      `limits.set().retryBudget.percent ${rule}`,
+    );
+    await expect(limits.set({ concurrency: 1, retryBudget }, { name: 'sync' })).rejects.toThrow(
+      `limits.set().retryBudget ${rule}`,
+    );
+    await expect(limits.shared('api').set({ breaker: { failures: 3 } })).rejects.toThrow(
+      `shared().set().breaker ${rule}`,
+    );
+    expect((await limits.list()).filter(({ isLive }) => isLive)).toEqual([]);
+    await limits.set({ retryBudget });
+    await limits.set({ breaker: { failures: 3 } }, { name: 'sync' });
+    expect((await limits.list()).filter(({ isLive }) => isLive)).toHaveLength(2);
   });
 
   it.each<[string, (job: Job) => unknown]>([

@@ -511,6 +511,47 @@ describe('the bootstrap refuses', () => {
     ]);
   });
 
+  it('batches that limits of the code keep below their smallest size', async () => {
+    const options = { size: 4, minSize: 3, by: 'group' } as const;
+    @Processor('one')
+    class One {
+      @HandleBatch('few', options)
+      few(_: Job[]) {}
+      @HandleBatch('any', { size: 4 })
+      any(_: Job[]) {}
+    }
+    @Processor('two')
+    class Two {
+      @HandleBatch('few', { size: 4, timeout: '2s' })
+      few(_: Job[]) {}
+    }
+    @Processor('three')
+    class Three {
+      @HandleBatch('few', options)
+      few(_: Job[]) {}
+    }
+    const found = await bootFaults({
+      imports: [
+        QueueModule.forRoot({ limits: { api: { concurrency: 2 } } }),
+        QueueModule.registerQueue(
+          { name: 'one', groups: { order: 'strict' }, limits: { concurrency: 2 } },
+          { name: 'two', limits: { names: { few: { concurrency: 3 } } } },
+          { name: 'three', groups: { concurrency: 2 }, uses: ['api'] },
+        ),
+      ],
+      providers: [One, Two, Three],
+    });
+    const fault = (place: string, min: number, limit: string, most: number) =>
+      `${place} waits for batches of at least ${min} jobs, but ${limit} lets at most ${most} run at once, so each batch would wait for its timeout; set minSize to at most ${most}`;
+    expect(found).toEqual([
+      fault('One.few', 3, "limits.concurrency of queue 'one'", 2),
+      fault('One.few', 3, "groups.order 'strict' of queue 'one'", 1),
+      fault('Two.few', 4, "limits.names.few.concurrency of queue 'two'", 3),
+      fault('Three.few', 3, 'limits.api.concurrency of forRoot()', 2),
+      fault('Three.few', 3, "groups.concurrency of queue 'three'", 2),
+    ]);
+  });
+
   it('features for one job: request scope, decorated parameters, @Handle on the same method', async () => {
     @Processor('work', { scope: Scope.REQUEST })
     class Scoped {

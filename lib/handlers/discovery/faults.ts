@@ -101,6 +101,10 @@ export const faults = {
     `${place} takes batches of up to ${size} jobs, but its pool runs ${concurrency} jobs at once, and each job of a batch takes a slot; ` +
     `set concurrency to at least ${size}, or size to at most ${concurrency}`,
 
+  batchAboveLimit: (place: string, minSize: number, limit: string, most: number) =>
+    `${place} waits for batches of at least ${minSize} jobs, but ${limit} lets at most ${most} run at once, so each batch would wait for its timeout; ` +
+    `set minSize to at most ${most}`,
+
   batchScope: (place: string, className: string) =>
     `${place} is on ${className}, which has an instance for each job, itself or through something it injects; ` +
     `a batch has many jobs: make ${className} a singleton, or use @Handle`,

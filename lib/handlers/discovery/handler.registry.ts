@@ -32,8 +32,8 @@ export interface PlannedHandler extends HandlerEntry {
   /** A name, or a pattern; `*` for `@Handle()`. */
   readonly jobName: string;
   readonly isPattern: boolean;
-  /** The size of its batches, if it takes batches. */
-  readonly batch?: Pick<CheckedBatch, 'size' | 'isByGroup'>;
+  /** The sizes of its batches, if it takes batches. */
+  readonly batch?: Pick<CheckedBatch, 'size' | 'minSize' | 'isByGroup'>;
 }
 
 /** Creates the function that calls a method of a processor. Handlers of batches are called through `gatherer`. */
@@ -109,6 +109,8 @@ export async function planPools(
     for (const method of processor.methods) {
       for (const [queue, entry] of entriesOf(processor, method, names, makeHandler, found)) {
         found.push(...backoffFaults(entry, queue, optionsOf), ...groupFaults(entry, queue, optionsOf));
+        // A batch may have jobs of several queues, and then each queue has its own limits.
+        if (names.length === 1) found.push(...batchLimitFaults(entry, queue, optionsOf));
         pool.handlers.set(queue, [...(pool.handlers.get(queue) ?? []), entry]);
       }
     }
@@ -134,6 +136,28 @@ function groupFaults({ label, definition }: PlannedHandler, queue: string, optio
   return definition && by && lacksField(definition, by)
     ? [faults.noGroupField(queue, by.join('.'), definition.name, label)]
     : [];
+}
+
+/** Reports batches that limits of the code keep below their `minSize`: each would wait for its timeout. */
+function batchLimitFaults({ label, batch, jobName }: PlannedHandler, queue: string, optionsOf: OptionsOf) {
+  const limits = optionsOf(queue)?.limits;
+  if (!batch || !limits) return [];
+  const { rules, shared } = limits;
+  const bounds: [string, number | false | undefined][] = [
+    [`limits.concurrency of queue '${queue}'`, rules.get('q')?.concurrency],
+    [`limits.names.${jobName}.concurrency of queue '${queue}'`, rules.get(`n:${jobName}`)?.concurrency],
+    ...[...shared].map(([name, { concurrency }]): [string, number | false | undefined] => [
+      `limits.${name}.concurrency of forRoot()`,
+      concurrency,
+    ]),
+  ];
+  if (batch.isByGroup) {
+    bounds.push([`groups.concurrency of queue '${queue}'`, rules.get('g')?.concurrency]);
+    bounds.push([`groups.order 'strict' of queue '${queue}'`, limits.isStrict && 1]);
+  }
+  return bounds.flatMap(([limit, most]) =>
+    most && batch.minSize > most ? [faults.batchAboveLimit(label, batch.minSize, limit, most)] : [],
+  );
 }
 
 /** Reports queues that two pools would work on: neither pool could keep its order or its weights. */
