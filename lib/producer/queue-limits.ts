@@ -47,6 +47,8 @@ const readPage = shape({
   cursor: field('cursor', rule(checkCursor)),
 });
 
+type OptionsOfLimits = Pick<ResolvedQueueOptions, 'uses' | 'sharedLimits' | 'limits'>;
+
 /**
  * The limits of one queue, for all processes: how often its jobs start, and how many run at once. A limit set here overrides the
  * code, at once and until it is cleared.
@@ -61,7 +63,7 @@ export class QueueLimits {
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: string,
-    private readonly options: Pick<ResolvedQueueOptions, 'uses' | 'sharedLimits'>,
+    private readonly options: OptionsOfLimits,
   ) {}
 
   /**
@@ -131,7 +133,7 @@ export class QueueLimits {
    * await emails.limits.shared('openai').set({ rate: { max: 20_000, per: '1m' } });
    */
   shared(name: string): SharedLimit {
-    return new SharedLimit(this.engine, this.queue, name, this.options.sharedLimits);
+    return new SharedLimit(this.engine, this.queue, name, this.options);
   }
 
   /**
@@ -146,8 +148,10 @@ export class QueueLimits {
     const { name } = readTarget(target, 'limits.set()', refuse)!;
     const given = readQueueLimitChange(change, 'limits.set()', refuse)!;
     await checkTarget(this.engine, this.queue, name, 'limits.set()');
-    await checkCounted(this.engine, this.queue, fieldOf(name), given, 'limits.set()');
-    await setLive(this.engine, this.queue, fieldOf(name), given);
+    const field = fieldOf(name);
+    const own = this.options.limits?.rules.get(field);
+    await checkCounted(this.engine, this.queue, { field, own, given }, 'limits.set()');
+    await setLive(this.engine, this.queue, field, given);
   }
 
   /**
@@ -203,7 +207,7 @@ export class SharedLimit {
     private readonly queue: string,
     /** Its name. */
     readonly name: string,
-    private readonly ofCode: readonly string[] = [],
+    private readonly options: OptionsOfLimits,
   ) {
     if (!isPlainName(name, 64))
       throw new InvalidOptionError('limits.shared()', 'a name of 1 to 64 of [A-Za-z0-9._-]', name);
@@ -233,8 +237,9 @@ export class SharedLimit {
     const given = readSharedLimitChange(change, 'shared().set()', refuse)!;
     const { create = false } = readCreate(options, 'shared().set()', refuse)!;
     if (!create) {
-      await checkShared(this.engine, this.queue, this.name, this.ofCode);
-      await checkCounted(this.engine, this.queue, this.field, given, 'shared().set()');
+      await checkShared(this.engine, this.queue, this.name, this.options.sharedLimits);
+      const own = this.options.limits?.shared.get(this.name);
+      await checkCounted(this.engine, this.queue, { field: this.field, own, given }, 'shared().set()');
     }
     await setLive(this.engine, this.queue, this.field, given);
   }
@@ -256,7 +261,7 @@ export class SharedLimit {
    */
   async hold(time: Duration): Promise<void> {
     const holdMs = duration(1, MAX_TIMER_MS)(time, 'shared().hold()', refuse)!;
-    await checkShared(this.engine, this.queue, this.name, this.ofCode);
+    await checkShared(this.engine, this.queue, this.name, this.options.sharedLimits);
     await holdLimit(this.engine, this.queue, this.field, holdMs);
   }
 
@@ -275,7 +280,7 @@ async function checkShared(
   engine: QueueEngine,
   queue: string,
   name: string,
-  ofCode: readonly string[],
+  ofCode: readonly string[] = [],
 ): Promise<void> {
   if (ofCode.includes(name)) return;
   const stored = (await engine.limits.shared(queue)).map(({ field: one }) => one.slice(2));
@@ -285,17 +290,22 @@ async function checkShared(
   throw new InvalidOptionError('limits.shared()', phrase, name);
 }
 
+/** A change of one limit, and the rule of it in the code of this process. */
+interface Change {
+  readonly field: LimitField;
+  readonly own: LimitRule | undefined;
+  readonly given: LimitRule;
+}
+
 /** Workers count the ends of runs only if their code has the breaker or the budget. Without it, its numbers would do nothing. */
 async function checkCounted(
   engine: QueueEngine,
   queue: string,
-  field: LimitField,
-  change: LimitRule,
+  { field, own, given: { breaker, retryBudget } }: Change,
   call: string,
 ): Promise<void> {
-  const { breaker, retryBudget } = change;
   if (!breaker && !retryBudget) return;
-  const { code } = (await stateOf(engine, queue, field)) ?? {};
+  const code = own ?? (await stateOf(engine, queue, field))?.code;
   const refuseOption = (option: string, value: unknown) => {
     const phrase =
       'left out: workers count runs for it only if their code sets it, and no worker has written it';

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { JobFailedError, WaitTimeoutError } from '#lib/errors.js';
+import { getQueueToken } from '#lib/decorators/metadata.js';
 import type { Job } from '#lib/job/job.js';
+import type { Queue } from '#lib/producer/queue.js';
 import { NOON, setBench } from './support.js';
 
 const HOUR = 3_600_000;
@@ -80,6 +82,15 @@ describe('jobs that limits delay', () => {
     expect(await work.drain()).toHaveLength(1);
     const why = `runNext(): no job of queue 'work' may start: group "acme" is paused`;
     await expect(work.runNext()).rejects.toThrow(why);
+  });
+
+  it('may be changed if the code has them, although no worker has written them', async () => {
+    const breaker = { failures: 1 } as const;
+    const { queue, module } = await setBench({ queues: [{ name: 'crm', limits: { breaker } }] });
+    const crm = module.get<Queue>(getQueueToken('crm'));
+    await crm.limits.set({ breaker: { failures: 3 } });
+    expect((await crm.limits.list())[0]!.breaker!.failures).toBe(3);
+    await expect(queue.limits.set({ breaker })).rejects.toThrow('limits.set().breaker must be left out');
   });
 
   it('are awaited by addAndWait, for as long as it may wait', async () => {
