@@ -79,7 +79,11 @@ function ofTenants(all: readonly Repetition[]): Figure[] {
       value: count(({ stuckKeys }) => stuckKeys),
       equals: 0,
     },
-    { what: 'groups and slots that are left', value: count(({ stuckGroups }) => stuckGroups.length), equals: 0 },
+    {
+      what: 'groups and slots that are left',
+      value: count(({ stuckGroups }) => stuckGroups.length),
+      equals: 0,
+    },
   ];
 }
 
