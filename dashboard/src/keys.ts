@@ -81,5 +81,7 @@ function move(step: number): void {
   const all = rows();
   const current = currentRow();
   const at = current ? all.indexOf(current) + step : step > 0 ? 0 : all.length - 1;
-  all[at]?.querySelector<HTMLElement>('a[href]')?.focus();
+  // The head of a row names what it is about; other links lead to what is around it.
+  const [first] = ['th a[href]', 'a[href]'].flatMap((to) => all[at]?.querySelector<HTMLElement>(to) ?? []);
+  first?.focus();
 }

@@ -54,11 +54,12 @@ function Page() {
     }
   });
   const [first, queue, second, id] = parts;
-  if (first === 'queues' && queue && second === 'jobs' && id)
-    return <JobPage key={path.value} queue={queue} id={id} />;
-  if (first === 'queues' && queue && second === 'jobs') return <JobsPage key={queue} queue={queue} />;
-  if (first === 'queues' && queue) return <QueuePage key={queue} queue={queue} />;
-  const page = pageOf(path.value);
+  if (first === 'queues' && queue && parts.length <= 4 && (second ?? 'jobs') === 'jobs') {
+    if (id) return <JobPage key={path.value} queue={queue} id={id} />;
+    if (second) return <JobsPage key={queue} queue={queue} />;
+    return <QueuePage key={queue} queue={queue} />;
+  }
+  const page = parts.length === 1 ? pageOf(path.value) : undefined;
   const View = page && VIEWS[page[0]];
   return View ? <View /> : <Empty title="There is no such page." />;
 }

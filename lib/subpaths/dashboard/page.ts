@@ -62,7 +62,7 @@ export class DashboardPage {
   }
 
   /** @param depth how many folders the page is below the first one. Addresses are relative, so a proxy may add a path. */
-  sendPage(depth: number, response: RawResponse): void {
+  sendPage(status: 200 | 404, depth: number, response: RawResponse): void {
     const nonce = randomBytes(16).toString('base64');
     const policy = [
       "default-src 'none'",
@@ -80,7 +80,7 @@ export class DashboardPage {
       'content-security-policy': policy.join('; '),
       'x-frame-options': 'DENY',
     };
-    send(response, 200, headers, this.html('../'.repeat(depth) || './', nonce));
+    send(response, status, headers, this.html('../'.repeat(depth) || './', nonce));
   }
 
   private html(base: string, nonce: string): string {

@@ -107,8 +107,15 @@ export class DashboardServer {
     }
     const [, asset] = /^assets\/([A-Za-z0-9._-]+)$/.exec(path) ?? [];
     if (asset !== undefined && this.page.sendAsset(asset, request, response)) return;
-    if (!this.page.isPage(path)) throw new HttpFault(404, 'NOT_FOUND', 'there is no such page');
-    this.page.sendPage(path.split('/').length - 1, response);
+    if (path.endsWith('/') && this.page.isPage(path.slice(0, -1))) {
+      send(response, 302, { location: `../${path.split('/').at(-2)}${url.search}` }, '');
+      return;
+    }
+    const isPage = this.page.isPage(path);
+    // A person sees the links to the other pages.
+    if (!isPage && !/\btext\/html\b/.test(request.headers['accept'] ?? ''))
+      throw new HttpFault(404, 'NOT_FOUND', 'there is no such page');
+    this.page.sendPage(isPage ? 200 : 404, path.split('/').length - 1, response);
   }
 
   private async api(rest: string, url: URL, request: PlatformRequest, response: RawResponse): Promise<void> {
