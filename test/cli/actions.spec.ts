@@ -1,5 +1,5 @@
 import { hostname, userInfo } from 'node:os';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { targetText } from '#lib/subpaths/dashboard/filter-text.js';
 import { bootQueue } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -34,15 +34,26 @@ it('records what the command changes, and lists it', async () => {
     `${me}|job.add|work|a|1|ok`,
     'ada|queue.pause|work||1|ok',
   ]);
-  expect((await run('actions')).out).toMatch(/ job\.remove +work +waiting jobs with data tenant +0 +ok$/m);
+  expect((await run('actions')).out).toMatch(/ job\.remove +work +0 +ok +waiting jobs with data tenant$/m);
   expect(await actions('work', '--actor', 'ada')).toEqual(['ada|queue.pause|work||1|ok']);
   const page = await run('actions', '--limit', '1', '--actor', 'ada');
   expect(page.out).toMatch(
-    /^AT +ACTOR +ACTION +QUEUE +WHICH +COUNT +RESULT\n20\S+Z +ada +queue\.pause +work +- +1 +ok\n/,
+    /^AT +ACTOR +ACTION +QUEUE +COUNT +RESULT +WHICH\n20\S+Z +ada +queue\.pause +work +1 +ok +-\n/,
   );
   const cursor = /--cursor (\S+)/.exec(page.out)?.[1];
   expect(cursor).toBeDefined();
   expect(await actions('--actor', 'ada', '--cursor', cursor!)).toEqual([]);
+});
+
+it('shows which jobs an act was on, in a terminal of 80 columns', async () => {
+  await bootQueue(redis, { watch: false });
+  await run('add', 'work', 'welcome', '--new');
+  await run('clean', 'work', 'waiting', '--name', 'welcome', '--older-than', '36h', '--yes');
+  vi.stubEnv('COLUMNS', '80');
+  const { out } = await run('actions');
+  expect(out.split('\n').filter((line) => line.length > 80)).toEqual([]);
+  expect(out).not.toContain('…');
+  expect(out.replaceAll(/\s+/g, ' ')).toMatch(/ ok waiting jobs with name welcome, age over 36 h /);
 });
 
 it('refuses wrong arguments', async () => {

@@ -55,6 +55,7 @@ it('options of all commands may be before the command', async () => {
   expect([code, err]).toEqual([1, expect.stringMatching(/127\.0\.0\.1:1/)]);
   expect((await run('--url=redis://127.0.0.1:1', 'queues', '--help')).out).toMatch(/^Usage: godwit queues/);
   expect((await run('--help', 'queues')).out).toMatch(/^Usage: godwit queues/);
+  expect((await run('--json', '--help')).out).toMatch(/^Usage: godwit <command>/);
 });
 
 it('errors with --json are an object with code and message on one line', async () => {
@@ -67,6 +68,7 @@ it('errors with --json are an object with code and message on one line', async (
     2,
     { code: 'GODWIT_USAGE', message: 'unknown option --josn; did you mean --json?' },
   ]);
+  expect(await failed('--json')).toEqual([2, { code: 'GODWIT_USAGE', message: 'the command is missing' }]);
   expect(await failed('queues', '--json', '-u', 'redis://127.0.0.1:1')).toEqual([
     1,
     { code: 'GODWIT_REDIS_UNAVAILABLE', message: expect.stringContaining('127.0.0.1:1') },
@@ -92,6 +94,8 @@ it('a program that runs commands one after the other collects no listeners', asy
 describe('wrong arguments: usage and code 2', () => {
   it.each([
     ['no command', [], 'the command is missing'],
+    ['options without a command', ['--prefix', 'shop', '-q'], 'the command is missing'],
+    ['a misspelt option without a command', ['--josn'], 'unknown option --josn; did you mean --json?'],
     ['another command', ['dispatcher'], 'unknown command dispatcher; did you mean dispatch?'],
     ['a misspelt command', ['quque'], 'unknown command quque; did you mean queues?'],
     ['a command like no other', ['xyz'], 'unknown command xyz'],
@@ -143,7 +147,7 @@ describe('wrong arguments: usage and code 2', () => {
     expect(lines.at(-1)).toMatch(/^godwit: /);
     expect(lines.at(-1)).toContain(words);
     // Without a command, the help comes before it.
-    expect(args.length === 0 || lines.length === 2).toBe(true);
+    expect(words === 'the command is missing' || lines.length === 2).toBe(true);
     expect(lines[0]).toMatch(/--help|^Usage: godwit /);
   });
 

@@ -119,6 +119,26 @@ it.each([40, 60, 80])('no table is wider than a terminal of %d columns', async (
   end.open();
 });
 
+it.each([true, false])('a search among many jobs says on a terminal how far it is: %s', async (isTTY) => {
+  const { queue } = await producing();
+  for (let at = 0; at < 3; at++)
+    await queue.addBulk(Array.from({ length: 5_000 }, (_, i) => ({ name: 'x', data: at * 5_000 + i })));
+  const before = process.stderr.isTTY;
+  process.stderr.isTTY = isTTY;
+  try {
+    const search = ['jobs', 'work', '--contains', 'nothing'];
+    const { out, err } = await run(...search);
+    expect(out).toBe('no waiting jobs match\n');
+    const [start = '', line = '', ...more] = err.split('\r\u001b[K');
+    expect([start, /^looked at 1\d,\d{3} jobs, 0 match$/.test(line)]).toEqual(['', isTTY]);
+    // The last one removes the line.
+    expect(more.at(-1) ?? '').toBe('');
+    expect((await run(...search, '--quiet')).err).toBe('');
+  } finally {
+    process.stderr.isTTY = before;
+  }
+});
+
 it('stats shows about how much memory the queue takes', async () => {
   const { queue } = await producing();
   await queue.addBulk(

@@ -3,12 +3,14 @@ import { escaped } from '../../errors/show.js';
 import { targetText } from '../dashboard/filter-text.js';
 import { given, numberOf, type Command } from './context.js';
 import { DONE } from './failure.js';
-import { age, cut, right, spare, type Cell } from './table.js';
+import { age, cut, right, spare, wrapped, type Cell } from './table.js';
 
 /** Both parts together fit into the longest actor, whatever their characters. */
 const NAME_LENGTH = 40;
 /** From this width on, there is room for the time in full. */
 const WIDE = 120;
+/** Other columns are cut before the jobs have less room than this. */
+const LEAST_WHICH = 20;
 
 /** The actor of the command: the user of the system who runs it. */
 export function actorOf(): string {
@@ -52,18 +54,19 @@ export const actions: Command = {
       actor,
       action,
       of ?? '-',
-      target === '' ? '-' : targetText(target).replaceAll('\u00a0', ' '),
       count ?? '-',
       result === 'ok' || result === 'started' ? result : { text: result, style: 'red' },
+      target === '' ? '-' : targetText(target).replaceAll('\u00a0', ' '),
     ]);
     const columns = [
       isWide ? { title: 'AT' } : right('AGE'),
       cut('ACTOR'),
       cut('ACTION'),
       spare(2, cut('QUEUE')),
-      cut('WHICH'),
       spare(1, right('COUNT')),
       cut('RESULT'),
+      // The filter of an act on many jobs is a sentence.
+      wrapped('WHICH', LEAST_WHICH),
     ];
     print.rows(page, columns, rows, 'no actions are recorded');
     if (page.cursor !== null) print.line(`more: --cursor ${page.cursor}`);

@@ -86,6 +86,11 @@ export class Printer {
     if (!this.isJson && !this.isQuiet) this.output.print(`${text}\n`);
   }
 
+  /** Says on a terminal how far a long command is, in place of what it said before. An empty text removes it. */
+  progress(text: string): void {
+    if (process.stderr.isTTY && !this.isQuiet) process.stderr.write(`\r\u001b[K${text}`);
+  }
+
   /** Prints a line that is cut at the width of the screen. Its second part may contain foreign text. */
   safeLine(head: string, rest: string): void {
     const { width } = this.screen;

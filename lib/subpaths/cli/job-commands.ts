@@ -105,7 +105,7 @@ const jobs: Command = {
  * of a group mostly come first, so a search for them ends after one call.
  */
 async function searched(
-  { inspector, signal, values }: Context,
+  { inspector, signal, values, print }: Context,
   queue: string,
   asked: JobListOptions,
   limit: number,
@@ -113,19 +113,21 @@ async function searched(
   let cursor = values['cursor'] as string | undefined;
   let examined = 0;
   const found: ShownJob[] = [];
-  do {
-    const call = { ...asked, limit: limit - found.length, ...(cursor !== undefined && { cursor }) };
-    // oxlint-disable-next-line no-await-in-loop -- page after page
-    const page = await jobsOf(inspector, queue, call);
-    found.push(...page.jobs);
-    examined += page.examined;
-    cursor = page.cursor ?? undefined;
-  } while (
-    cursor !== undefined &&
-    found.length < limit &&
-    !signal.aborted &&
-    (asked.group === undefined || examined < MOST_EXAMINED)
-  );
+  try {
+    while (true) {
+      const call = { ...asked, limit: limit - found.length, ...(cursor !== undefined && { cursor }) };
+      // oxlint-disable-next-line no-await-in-loop -- page after page
+      const page = await jobsOf(inspector, queue, call);
+      found.push(...page.jobs);
+      examined += page.examined;
+      cursor = page.cursor ?? undefined;
+      const isEnough = found.length >= limit || (asked.group !== undefined && examined >= MOST_EXAMINED);
+      if (cursor === undefined || isEnough || signal.aborted) break;
+      print.progress(`looked at ${counted(examined, 'job')}, ${found.length.toLocaleString('en')} match`);
+    }
+  } finally {
+    print.progress('');
+  }
   return { jobs: found, cursor: cursor ?? null, examined };
 }
 

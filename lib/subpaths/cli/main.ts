@@ -115,6 +115,12 @@ async function run([name, ...args]: string[], output: Output): Promise<number> {
     default:
   }
   const command = COMMANDS.find((one) => one.name === name);
+  if (!command && name.startsWith('-')) {
+    const { values } = readArguments([name, ...args], GLOBAL, 'godwit --help lists the options');
+    if (values.help !== true) throw new UsageError('the command is missing', help());
+    output.print(help());
+    return 0;
+  }
   if (!command)
     throw new UsageError(
       `unknown command ${name.slice(0, 100)}${didYouMean(name, NAMES)}`,

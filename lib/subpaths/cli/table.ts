@@ -10,8 +10,13 @@ export interface Column {
   readonly align?: 'left' | 'right';
   /** Whether the column may be cut if the line is too long. The widest one is cut first. @default false */
   readonly cut?: boolean;
-  /** Whether the text continues on further lines if the line is too long. Only for the last column. @default false */
-  readonly wrap?: boolean;
+  /**
+   * The text continues on further lines if the line is too long. Other columns are cut until this column is at least this long, or
+   * half a narrow screen. Only for the last column.
+   *
+   * @default never
+   */
+  readonly wrap?: number;
   /** The column is left out if the line is too long even after cuts: 1 first, then 2, … @default never */
   readonly spare?: number;
 }
@@ -19,7 +24,7 @@ export interface Column {
 /** A column of numbers. */
 export const right = (title: string) => ({ title, align: 'right' }) as const;
 /** A last column of sentences. */
-export const wrapped = (title: string) => ({ title, wrap: true }) as const;
+export const wrapped = (title: string, wrap = 40) => ({ title, wrap }) as const;
 /** A column that may be cut. */
 export const cut = (title: string) => ({ title, cut: true }) as const;
 
@@ -39,8 +44,6 @@ export interface Screen {
 const GAP = '  ';
 /** A column is never cut below this. */
 const LEAST = 6;
-/** Columns are cut until wrapped lines are at least this long, or half a narrow screen. */
-const LEAST_WRAPPED = 40;
 
 /**
  * The lines of a table, with a head, and the titles of columns that the screen has no room for. Cells are escaped: names and texts of
@@ -110,9 +113,9 @@ function linesOf(text: string, width: number): string[] {
 
 /** Narrows the columns that may be cut or wrapped, until the line fits or none can be narrower. Returns by how much it is still too long. */
 function fit(columns: readonly Column[], widths: number[], width: number): number {
-  const wrapped = columns.findIndex(({ wrap }) => wrap);
+  const wrapped = columns.findIndex(({ wrap }) => wrap !== undefined);
   const full = widths[wrapped] ?? 0;
-  if (wrapped >= 0) widths[wrapped] = Math.min(full, LEAST_WRAPPED, Math.ceil(width / 2));
+  if (wrapped >= 0) widths[wrapped] = Math.min(full, columns[wrapped]!.wrap!, Math.ceil(width / 2));
   const excess = () => widths.reduce((sum, one) => sum + one, 0) + GAP.length * (widths.length - 1) - width;
   while (excess() > 0) {
     const cuttable = columns.flatMap(({ cut, title }, i) =>
@@ -126,8 +129,8 @@ function fit(columns: readonly Column[], widths: number[], width: number): numbe
   return excess();
 }
 
-function padded(text: string, width: number, { align = 'left', wrap: isWhole }: Column): string {
-  const short = text.length > width && !isWhole ? `${text.slice(0, width - 1)}…` : text;
+function padded(text: string, width: number, { align = 'left', wrap }: Column): string {
+  const short = text.length > width && wrap === undefined ? `${text.slice(0, width - 1)}…` : text;
   return align === 'right' ? short.padStart(width) : short.padEnd(width);
 }
 
