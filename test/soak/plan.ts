@@ -125,7 +125,12 @@ export function planOf(seed: number): Plan {
       ]),
   );
   const names = ['one', 'two', 'three'].slice(0, random.int(1, 3));
-  const queues = names.map((name) => queuePlan(random, name, Object.keys(shared)));
+  const queues = names.map((name) => {
+    const plan = queuePlan(random, name, Object.keys(shared));
+    // A batch that no limit lets start is refused.
+    const isLimited = /"concurrency"|"strict"/.test(JSON.stringify([plan.limits, plan.groups, plan.uses]));
+    return plan.batch && (isLimited || plan.uses) ? { ...plan, batch: { ...plan.batch, minSize: 1 } } : plan;
+  });
   const apps = Array.from({ length: random.int(1, 3) }, (_, at): AppPlan => {
     const some = names.filter(() => random.next() < 0.7);
     // The first runs all, so that each queue has a worker.
