@@ -100,18 +100,24 @@ function maxWaiting(random: Random, order: Order): MaxWaitingOptions {
   return { limit, onFull, ...(onFull === 'wait' && { timeout: '90s' }) };
 }
 
-function queuePlan(random: Random, name: string, shared: readonly string[]): QueuePlan {
+function queuePlan(random: Random, name: string, shared: Plan['shared']): QueuePlan {
   const order = random.pick<Order>(['none', 'none', 'fair', 'strict']);
   const size = random.int(2, 4);
-  return {
+  const names = Object.keys(shared);
+  const plan = {
     name,
     order,
     ...maybe(random, 0.6, () => ({ limits: queueLimits(random, order !== 'none') })),
     ...(order === 'none' ? {} : { groups: groupOptions(random, order) }),
-    ...(shared.length > 0 ? maybe(random, 0.5, () => ({ uses: [random.pick(shared)] })) : {}),
+    ...(names.length > 0 ? maybe(random, 0.5, () => ({ uses: [random.pick(names)] })) : {}),
     ...maybe(random, 0.3, () => ({ maxWaiting: maxWaiting(random, order) })),
-    batch: random.next() < 0.5 ? { size, minSize: random.int(1, size) } : null,
   };
+  const { limits, uses = [] } = plan;
+  const limited = [limits, limits?.names?.['batch'], ...uses.map((one) => shared[one])];
+  // An application does not start with a `minSize` above a concurrency.
+  const most = Math.min(...limited.map((limit) => limit?.concurrency ?? size));
+  const batch = random.next() < 0.5 ? { size, minSize: Math.min(random.int(1, size), most) } : null;
+  return { ...plan, batch };
 }
 
 export function planOf(seed: number): Plan {
@@ -125,12 +131,7 @@ export function planOf(seed: number): Plan {
       ]),
   );
   const names = ['one', 'two', 'three'].slice(0, random.int(1, 3));
-  const queues = names.map((name) => {
-    const plan = queuePlan(random, name, Object.keys(shared));
-    // A batch that no limit lets start is refused.
-    const isLimited = /"concurrency"|"strict"/.test(JSON.stringify([plan.limits, plan.groups, plan.uses]));
-    return plan.batch && (isLimited || plan.uses) ? { ...plan, batch: { ...plan.batch, minSize: 1 } } : plan;
-  });
+  const queues = names.map((name) => queuePlan(random, name, shared));
   const apps = Array.from({ length: random.int(1, 3) }, (_, at): AppPlan => {
     const some = names.filter(() => random.next() < 0.7);
     // The first runs all, so that each queue has a worker.
