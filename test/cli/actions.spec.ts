@@ -50,7 +50,7 @@ it('shows which jobs an act was on, in a terminal of 80 columns', async () => {
   await run('add', 'work', 'welcome', '--new');
   await run('clean', 'work', 'waiting', '--name', 'welcome', '--older-than', '36h', '--yes');
   vi.stubEnv('COLUMNS', '80');
-  const { out } = await run('actions');
+  const { out } = await run('actions').finally(() => vi.unstubAllEnvs());
   expect(out.split('\n').filter((line) => line.length > 80)).toEqual([]);
   expect(out).not.toContain('…');
   expect(out.replaceAll(/\s+/g, ' ')).toMatch(/ ok waiting jobs with name welcome, age over 36 h /);
