@@ -33,6 +33,38 @@ it('retry --data runs a dead job again with other data', async () => {
   expect((await queue.get('b'))!.state).toBe('dead');
 });
 
+it('add takes every option of a job as JSON, and says what became of the job', async () => {
+  const { queue } = await booted();
+  await queue.add('mail', null, { id: 'first' });
+  const add = (options: string, ...words: string[]) =>
+    run('add', 'work', 'mail', '--options', options, ...words);
+  const key = (more = '') => `{"unique":{"key":"k"${more}}}`;
+  expect(await add('{"lifo":true,"id":"last","attempts":9}', '--attempts', '2')).toMatchObject({
+    out: 'job last added\n',
+  });
+  const { jobs } = await queue.jobs({ state: 'waiting' });
+  expect(jobs.map(({ id }) => id)).toEqual(['last', 'first']);
+  expect(jobs[0]).toMatchObject({ attempts: 2 });
+  const [, a] = /^job (\w+) added\n$/.exec((await add(key())).out)!;
+  expect((await add(key())).out).toBe(`job ${a} was there already\n`);
+  const replaced = await add(key(',"onDuplicate":"replace"'), '-d', '7');
+  expect(replaced.out).toBe(`job ${a} was there already, and has this data now\n`);
+  expect((await queue.get(a!))!.data).toBe(7);
+  const list = '{"aggregate":{"key":"k","maxSize":5,"maxDelay":"1m"}}';
+  await add(list);
+  expect((await add(list)).out).toMatch(/^added to job \w+, which has 2 items now\n$/);
+  for (const [options, said] of [
+    ['[]', 'must be a JSON object, such as {"lifo":true}'],
+    ['{', 'is not valid JSON'],
+    ['{"lif":true}', '.lif is not an option; did you mean lifo?'],
+    ['{"unique":{"key":""}}', '.unique.key must be a string of 1 to 256 bytes'],
+  ] as const)
+    expect(await add(options)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(`--options${said[0] === '.' ? '' : ' '}${said}`),
+    });
+});
+
 it('update changes data, time and priority of a job, with the actor on record', async () => {
   const { queue } = await booted();
   await queue.add('mail', { to: 'ada' }, { id: 'a', delay: '1h' });

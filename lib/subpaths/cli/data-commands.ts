@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import { JobFailedError, UnknownQueueError } from '../../errors.js';
 import type { JobHeaders } from '../../job/headers.js';
+import { counted } from '../../job/text.js';
+import type { AddResult } from '../../producer/add-result.js';
 import { duration, given, numberOf, type Command, type Context } from './context.js';
 import { DONE, FAILED, NotThereError, unknownQueueText } from './failure.js';
 import { UsageError } from './usage-error.js';
@@ -21,6 +23,10 @@ export const add: Command = {
     attempts: { type: 'string', about: 'how often it may run' },
     group: { type: 'string', about: 'its group; groups.by of the application is not applied here' },
     headers: { type: 'string', about: 'headers of the job: a JSON object of short texts' },
+    options: {
+      type: 'string',
+      about: 'other options of the job, e.g. {"lifo":true,"unique":{"key":"import"}}',
+    },
     wait: { type: 'boolean', about: 'wait until it ends; exit code 1 if it dies' },
     timeout: duration('how long to wait (default: 30s)'),
     new: { type: 'boolean', about: 'create the queue if there is none with this name' },
@@ -32,6 +38,7 @@ export const add: Command = {
     const queue = inspector.queue(name);
     const data = await dataOf(values['data'] as string | undefined);
     const options = {
+      ...objectOf('options', values['options'] as string | undefined),
       ...given(context, 'id', 'delay', 'group'),
       ...(values['priority'] !== undefined && { priority: numberOf(context, 'priority', 0) }),
       ...(values['attempts'] !== undefined && { attempts: numberOf(context, 'attempts', 1) }),
@@ -41,8 +48,7 @@ export const add: Command = {
     };
     if (values['wait'] !== true) {
       const added = await queue.add(jobName, data, options);
-      const { id, duplicate } = added;
-      print.done(duplicate ? `job ${id} was there already` : `job ${id} added`, added);
+      print.done(textOf(added), added);
       return DONE;
     }
     try {
@@ -57,6 +63,12 @@ export const add: Command = {
     }
   },
 };
+
+function textOf({ id, duplicate, replaced, aggregated }: AddResult): string {
+  if (aggregated) return `added to job ${id}, which has ${counted(aggregated.size, 'item')} now`;
+  if (!duplicate) return `job ${id} added`;
+  return replaced ? `job ${id} was there already, and has this data now` : `job ${id} was there already`;
+}
 
 /** A job in a queue with a misspelt name would never run. */
 async function checkKnown(inspector: Context['inspector'], queue: string): Promise<void> {
@@ -119,6 +131,13 @@ function jsonOf(option: string, json: string): unknown {
   } catch (error) {
     throw new UsageError(`--${option} is not valid JSON: ${(error as Error).message}`, '');
   }
+}
+
+function objectOf(option: string, json: string | undefined): object {
+  const value = json === undefined ? {} : jsonOf(option, json);
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new UsageError(`--${option} must be a JSON object, such as {"lifo":true}`, '');
+  return value;
 }
 
 function fileOf(path: string): string {

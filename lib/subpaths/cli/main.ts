@@ -66,15 +66,20 @@ export async function main(args: string[]): Promise<number> {
   }
 }
 
-/** The error with the name of the option as a person types it: `--older-than` instead of `dead.list().olderThan`. */
+/**
+ * The error with the name of the option as a person types it: `--older-than` instead of `dead.list().olderThan`. A field of `--options`
+ * keeps its own name, because that is typed too.
+ */
 function asTyped(error: InvalidOptionError, { options = {} }: Command): InvalidOptionError {
   const { path, rule, received, message } = error;
   const names = path
     .split('.')
     .map((part) => part.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
-  const name = names.findLast((one) => Object.hasOwn(options, one));
-  if (name === undefined || !message.startsWith(path)) return error;
-  return new InvalidOptionError(path, rule, received, `--${name}${message.slice(path.length)}`);
+  const at = names.findLastIndex((one) => Object.hasOwn(options, one));
+  if (at === -1 || !message.startsWith(path)) return error;
+  const inner = names[at] === 'options' ? path.split('.').slice(at + 1) : [];
+  const typed = [`--${names[at]!}`, ...inner].join('.');
+  return new InvalidOptionError(path, rule, received, `${typed}${message.slice(path.length)}`);
 }
 
 /** Options may also be before the command, so they are moved behind it. */
