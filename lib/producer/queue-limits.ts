@@ -308,7 +308,7 @@ async function checkCounted(
   const code = own ?? (await stateOf(engine, queue, field))?.code;
   const refuseOption = (option: string, value: unknown) => {
     const phrase =
-      'left out: workers count runs for it only if their code sets it, and no worker has written it';
+      'left out: workers count runs for it only if their code sets it; set it there and restart the workers';
     throw new InvalidOptionError(`${call}.${option}`, phrase, value);
   };
   if (breaker && !code?.breaker) refuseOption('breaker', breaker);
