@@ -182,6 +182,7 @@ export type { TemplateIn, ScheduleRun, UpsertResult, ScheduleSnapshot } from './
 export { QueueInspector } from './inspect/queue-inspector.js';
 export { ProcessOrders, type OrderedProcess, type ProcessOrderOptions } from './inspect/process-orders.js';
 export type {
+  HostCounts,
   QueueSeries,
   SeriesCounts,
   SeriesOptions,

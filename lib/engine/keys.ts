@@ -1,4 +1,4 @@
-import { DAY_MS } from '../contract/history.js';
+import { DAY_MS, type CountedBy } from '../contract/history.js';
 import type { QueueRef } from '../contract/queue-ref.js';
 import { letterOf, LETTERS, type Letter } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
@@ -304,16 +304,16 @@ export class QueueKeys {
 
   /**
    * HASH, kept 72 hours: counters of one hour, written by processes with `history`. `<minute>:<name>` -> numbers, see `contract/history.ts`;
-   * `~<lane>` -> number of the last call of a process.
+   * `~<lane>` -> number of the last call of a process. Those of hosts are in `hosts:<hour>`, with a host in place of the name.
    */
-  minutes(hour: number): string {
-    return `${this.tag}minutes:${new Date(hour).toISOString().slice(0, 13)}`;
+  minutes(hour: number, by: CountedBy): string {
+    return `${this.tag}${by === 'host' ? 'hosts' : 'minutes'}:${new Date(hour).toISOString().slice(0, 13)}`;
   }
 
-  /** All `minutes` keys that can exist, including that of the next hour. */
+  /** All `minutes` and `hosts` keys that can exist, including those of the next hour. */
   everyMinutes(now: number): string[] {
-    const hours = RULES.historyHours + 3;
-    return Array.from({ length: hours }, (_, ago) => this.minutes(now + (1 - ago) * 3_600_000));
+    const hours = Array.from({ length: RULES.historyHours + 3 }, (_, ago) => now + (1 - ago) * 3_600_000);
+    return hours.flatMap((hour) => [this.minutes(hour, 'name'), this.minutes(hour, 'host')]);
   }
 
   /** The `stats` keys of this day and the days before, newest first, `days` in all. */

@@ -44,6 +44,7 @@ import {
   fieldOf,
   MAX_ROWS,
   readRows,
+  type CountedBy,
   type MinuteRow,
   type MinutesCall,
 } from '../contract/history.js';
@@ -216,16 +217,16 @@ export class RedisAdmin implements AdminVerbs {
     await this.store.command('tryWrite', 'set', [this.store.keysOf(queue).lane(''), '', 'XX']);
   }
 
-  countMinutes(queue: string, { lane, seq, hour, rows }: MinutesCall): Promise<void> {
-    const keys = { minutes: this.store.keysOf(queue).minutes(hour) };
+  countMinutes(queue: string, { by, lane, seq, hour, rows }: MinutesCall): Promise<void> {
+    const keys = { minutes: this.store.keysOf(queue).minutes(hour, by) };
     const lists = { fields: rows.map(fieldOf), counts: rows.map(({ row }) => encodeRow(row)) };
     return this.store.run(countMinutes, keys, { lane, seq, maxFields: MAX_ROWS }, lists);
   }
 
-  async minutes(queue: string, hours: readonly number[]): Promise<MinuteRow[]> {
+  async minutes(queue: string, hours: readonly number[], by: CountedBy): Promise<MinuteRow[]> {
     const keys = this.store.keysOf(queue);
     const read = hours.map(async (hour) => {
-      const found = (await this.store.command('minutes', 'hgetall', [keys.minutes(hour)])) as Record<
+      const found = (await this.store.command('minutes', 'hgetall', [keys.minutes(hour, by)])) as Record<
         string,
         string
       >;

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
 import type { QueueEngine } from '../contract/engine.js';
 import {
   ADDED,
@@ -10,6 +11,7 @@ import {
   FINE_RUN_CLASSES,
   FINE_WAIT_CLASSES,
   fineClassOf,
+  hostRowOf,
   HOUR_MS,
   MINUTE_MS,
   RUN_BOUNDS_MS,
@@ -18,6 +20,7 @@ import {
   WAIT_BOUNDS_MS,
   WAIT_CLASSES,
   WAIT_SUM,
+  type CountedBy,
   type CounterRow,
   type MinuteRow,
   type MinutesCall,
@@ -33,17 +36,25 @@ const WRITE_MS = 10_000;
 /** How many minutes are kept while the store is unreachable; older ones are dropped. */
 const MAX_MINUTES = 60;
 
+interface Minute {
+  /** By job name. */
+  readonly rows: Map<string, CounterRow>;
+  /** How many of the dead jobs ran elsewhere: their workers were lost. */
+  deadElsewhere: number;
+}
+
 /** Counters of one queue that this process has not written yet. */
 interface QueueCounts {
   readonly names: Set<string>;
-  readonly minutes: Map<number, Map<string, CounterRow>>;
+  readonly minutes: Map<number, Minute>;
   /** A call whose reply was lost. It is repeated before another call is made. */
   pending: MinutesCall[];
 }
 
 /**
- * Counts what this process does, by minute, queue and job name, and adds it to the counters in the store every 10 s, with one call per queue
- * that has anything new. Nothing is written, and no timer runs, while nothing happens.
+ * Counts what this process does, by minute, queue and job name, and adds it to the counters in the store every 10 s, for each queue that has
+ * anything new with one call, and with a second one for the counters by host if jobs ran. Nothing is written, and no timer runs, while nothing
+ * happens.
  */
 export class MinuteRecorder implements WorkObserver {
   private readonly logger = new Log('QueueHistory');
@@ -77,7 +88,10 @@ export class MinuteRecorder implements WorkObserver {
 
   /** The names of these jobs are unknown here. */
   stalled(queue: string, _count: number, dead: number): void {
-    if (dead > 0) this.rowOf(queue, '', this.engine.now())[DEAD]! += dead;
+    if (dead === 0) return;
+    const now = this.engine.now();
+    this.rowOf(queue, '', now)[DEAD]! += dead;
+    this.queues.get(queue)!.minutes.get(minuteOf(now))!.deadElsewhere += dead;
   }
 
   added(queue: string, names: readonly string[]): void {
@@ -111,9 +125,10 @@ export class MinuteRecorder implements WorkObserver {
       this.queues.set(queue, (counts = { names: new Set(), minutes: new Map(), pending: [] }));
       this.plan();
     }
-    const minute = now - (now % MINUTE_MS);
-    let rows = counts.minutes.get(minute);
-    if (!rows) counts.minutes.set(minute, (rows = new Map()));
+    const minute = minuteOf(now);
+    let found = counts.minutes.get(minute);
+    if (!found) counts.minutes.set(minute, (found = { rows: new Map(), deadElsewhere: 0 }));
+    const { rows } = found;
     const known = rows.get(name);
     if (known) return known;
     const { names } = counts;
@@ -133,7 +148,7 @@ export class MinuteRecorder implements WorkObserver {
     if (counts.pending.length === 0) counts.pending = this.callsOf(counts);
     for (let call = counts.pending[0]; call; call = counts.pending[0]) {
       try {
-        // oxlint-disable-next-line no-await-in-loop -- the calls have rising numbers, and there are at most two
+        // oxlint-disable-next-line no-await-in-loop -- the calls have rising numbers, and there are at most four
         await this.engine.admin.countMinutes(queue, call);
       } catch (error) {
         // At maxmemory they are written later: the workers drain the queues meanwhile.
@@ -145,17 +160,29 @@ export class MinuteRecorder implements WorkObserver {
     if (counts.minutes.size === 0) this.queues.delete(queue);
   }
 
-  /** Takes the counters and prepares one call for each hour. */
+  /** Takes the counters and prepares the calls: for each hour one by name, and one by host if jobs ran. */
   private callsOf(counts: QueueCounts): MinutesCall[] {
     const minutes = [...counts.minutes].slice(-MAX_MINUTES);
     counts.minutes.clear();
-    const hours = new Map<number, MinuteRow[]>();
-    for (const [minute, rows] of minutes) {
+    const host = hostname();
+    const hours = new Map<number, Record<CountedBy, MinuteRow[]>>();
+    for (const [minute, { rows, deadElsewhere }] of minutes) {
       const hour = minute - (minute % HOUR_MS);
-      const list = hours.get(hour) ?? [];
-      hours.set(hour, list);
-      for (const [name, row] of rows) list.push({ minute, name, row });
+      const lists = hours.get(hour) ?? { name: [], host: [] };
+      hours.set(hour, lists);
+      for (const [name, row] of rows) lists.name.push({ minute, name, row });
+      const row = hostRowOf(rows.values());
+      row[DEAD]! -= deadElsewhere;
+      if (row.some((count) => count > 0)) lists.host.push({ minute, name: host, row });
     }
-    return Array.from(hours, ([hour, rows]) => ({ lane: this.lane, seq: ++this.seq, hour, rows }));
+    return [...hours].flatMap(([hour, lists]) =>
+      (['name', 'host'] as const)
+        .filter((by) => lists[by].length > 0)
+        .map((by) => ({ by, lane: this.lane, seq: ++this.seq, hour, rows: lists[by] })),
+    );
   }
+}
+
+function minuteOf(now: number): number {
+  return now - (now % MINUTE_MS);
 }

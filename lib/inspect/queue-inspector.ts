@@ -170,21 +170,37 @@ export class QueueInspector {
   }
 
   /**
-   * The history of a queue: counters and percentiles for each step, for the whole time, and by job name. Only processes with
-   * `forRoot({ history: true })` count; the newest counters are up to 10 s late. The last 72 hours are kept. The queue need not
-   * be registered here.
+   * The history of a queue: counters and percentiles for each step, for the whole time, by job name, and by the host on which jobs
+   * ran. Only processes with `forRoot({ history: true })` count; the newest counters are up to 10 s late. The last 72 hours are
+   * kept. The queue need not be registered here.
    *
    * @throws {InvalidOptionError | InvalidQueueNameError}
    * @throws {RedisUnavailableError}
    * @example
    * const { points } = await inspector.series('email', { from: Date.now() - 3_600_000, step: '5m' });
    * for (const { at, completed, run } of points) console.log(at, completed, run.p95);
+   * const { byHost } = await inspector.series('email', { from: Date.now() - 86_400_000 });
+   * for (const [host, { failed, lastAt }] of Object.entries(byHost)) console.log(host, failed, lastAt);
    */
-  async series(queue: string, options: SeriesOptions = {}): Promise<QueueSeries> {
-    const name = checkQueueName(queue);
+  series(queue: string, options: SeriesOptions = {}): Promise<QueueSeries> {
+    return this.readSeries(queue, options, true);
+  }
+
+  /** @internal The same without `byHost`: with many hosts, that takes most of the time. */
+  seriesWithoutHosts(queue: string, options: SeriesOptions): Promise<QueueSeries> {
+    return this.readSeries(queue, options, false);
+  }
+
+  private async readSeries(queue: string, options: SeriesOptions, hasHosts: boolean): Promise<QueueSeries> {
+    const queueName = checkQueueName(queue);
     const span = readSpan(options, this.engine.now());
-    const rows = await this.engine.admin.minutes(name, span.hours);
-    return seriesOf(name, rows, span);
+    const { hours, name, host } = span;
+    const { admin } = this.engine;
+    const [ofNames, ofHosts] = await Promise.all([
+      host === undefined ? admin.minutes(queueName, hours, 'name') : [],
+      host !== undefined || (hasHosts && name === undefined) ? admin.minutes(queueName, hours, 'host') : [],
+    ]);
+    return seriesOf(queueName, { name: ofNames, host: ofHosts }, span);
   }
 
   /**

@@ -9,6 +9,7 @@ import {
   FINE_BOUNDS_MS,
   FINE_RUN_CLASSES,
   FINE_WAIT_CLASSES,
+  fromHostRow,
   HOUR_MS,
   hoursOf,
   MINUTE_MS,
@@ -18,6 +19,7 @@ import {
   WAIT_BOUNDS_MS,
   WAIT_CLASSES,
   WAIT_SUM,
+  type CountedBy,
   type CounterRow,
   type MinuteRow,
 } from '../contract/history.js';
@@ -40,8 +42,15 @@ export interface SeriesOptions {
    * @default the shortest of 1, 5, 15 and 60 minutes with at most 180 steps
    */
   readonly step?: Duration;
-  /** Only jobs with this name. @default all */
+  /** Only jobs with this name. Not together with `host`. @default all */
   readonly name?: string;
+  /**
+   * Only jobs that ran on this host, as `inspector.workers()` names it. Not together with `name`. `added` is then 0, and there are no times of
+   * waits, because these are not counted by host.
+   *
+   * @default all
+   */
+  readonly host?: string;
 }
 
 /** A distribution of durations. Percentiles are estimated from histograms. */
@@ -80,6 +89,12 @@ export interface SeriesPoint extends SeriesCounts {
   readonly at: Date;
 }
 
+/** Counters of a host. */
+export interface HostCounts extends Pick<SeriesCounts, 'completed' | 'failed' | 'dead' | 'run'> {
+  /** The last minute in which a job ended here, or an attempt failed. */
+  readonly lastAt: Date;
+}
+
 /** The result of `QueueInspector.series`. */
 export interface QueueSeries {
   /** Name of the queue. */
@@ -96,18 +111,24 @@ export interface QueueSeries {
   readonly total: SeriesCounts;
   /**
    * The counters by job name, for the names that occurred. Names without a handler, and names beyond the first 200, are counted
-   * under the empty name. The object has no prototype.
+   * under the empty name. Without names if `host` is given. The object has no prototype.
    */
   readonly byName: Readonly<Record<string, SeriesCounts>>;
+  /**
+   * The counters by host, for the hosts on which jobs ran. A dead job whose workers were lost counts for no host. Hosts beyond 200 that work at a time
+   * are counted under the empty name. Without hosts if `name` is given. The object has no prototype.
+   */
+  readonly byHost: Readonly<Record<string, HostCounts>>;
 }
 
-/** The requested period and name. */
+/** The requested period, and which jobs. */
 interface Span {
   /** A multiple of the step. */
   readonly from: number;
   readonly to: number;
   readonly stepMs: number;
   readonly name: string | undefined;
+  readonly host: string | undefined;
   /** Hours that may have counters. */
   readonly hours: readonly number[];
 }
@@ -124,12 +145,24 @@ const readOptions = shape({
     'name',
     rule((name: unknown) => (name === '' ? '' : checkJobName(name))),
   ),
+  host: field('host', rule(checkHost)),
 });
+
+export function checkHost(value: unknown, path: string): string {
+  if (typeof value === 'string' && value.length <= 256) return value;
+  throw new InvalidOptionError(path, 'a string of at most 256 characters', value);
+}
 
 /** @throws {InvalidOptionError} */
 export function readSpan(options: unknown, now: number): Span {
   const place = 'series()';
   const given = readOptions(options, place, refuse)!;
+  const { name, host } = given;
+  if (name !== undefined && host !== undefined)
+    throw new InvalidOptionError(place, 'given `name` or `host`, not both: no jobs are counted by both', {
+      name,
+      host,
+    });
   const end = given.to ?? now;
   const start = given.from ?? end - HOUR_MS;
   if (start >= end) throw new InvalidOptionError(`${place}.from`, 'before `to`', new Date(start));
@@ -148,33 +181,53 @@ export function readSpan(options: unknown, now: number): Span {
   const to = from + steps * stepMs;
   const oldest = now - (RULES.historyHours + 2) * HOUR_MS;
   const hours = hoursOf(Math.max(from, oldest), Math.min(to, now + MINUTE_MS));
-  return { from, to, stepMs, name: given.name, hours };
+  return { from, to, stepMs, name, host, hours };
 }
 
-export function seriesOf(queue: string, rows: readonly MinuteRow[], span: Span): QueueSeries {
+/** The rows that a series needs. */
+export type SeriesRows = Readonly<Record<CountedBy, readonly MinuteRow[]>>;
+
+export function seriesOf(queue: string, rows: SeriesRows, span: Span): QueueSeries {
   const { from, to, stepMs } = span;
+  const within = ({ minute }: MinuteRow) => minute >= from && minute < to;
+  const ofNames = rows.name.filter((row) => within(row) && (span.name ?? row.name) === row.name);
+  const ofHosts = rows.host.filter((row) => within(row) && (span.host ?? row.name) === row.name);
   const steps = Array.from({ length: (to - from) / stepMs }, emptyRow);
   const total = emptyRow();
-  const names = new Map<string, CounterRow>();
-  for (const { minute, name, row } of rows) {
-    if (minute < from || minute >= to || (span.name !== undefined && name !== span.name)) continue;
+  for (const { minute, row } of span.host === undefined ? ofNames : ofHosts) {
     addRow(steps[Math.floor((minute - from) / stepMs)]!, row);
     addRow(total, row);
-    const ofName = names.get(name) ?? emptyRow();
-    addRow(ofName, row);
-    names.set(name, ofName);
   }
+  const inPlace = (row: CounterRow) => (span.host === undefined ? row : fromHostRow(row));
   const byName = Object.create(null) as Record<string, SeriesCounts>;
-  for (const [name, row] of names) byName[name] = countsOf(row);
+  for (const [name, { row }] of sumsOf(ofNames)) byName[name] = countsOf(row);
+  const byHost = Object.create(null) as Record<string, HostCounts>;
+  for (const [host, { row, last }] of sumsOf(ofHosts)) {
+    const { completed, failed, dead, run } = countsOf(fromHostRow(row));
+    byHost[host] = { completed, failed, dead, run, lastAt: new Date(last) };
+  }
   return {
     queue,
     from: new Date(from),
     to: new Date(to),
     stepMs,
-    points: steps.map((row, i) => ({ at: new Date(from + i * stepMs), ...countsOf(row) })),
-    total: countsOf(total),
+    points: steps.map((row, i) => ({ at: new Date(from + i * stepMs), ...countsOf(inPlace(row)) })),
+    total: countsOf(inPlace(total)),
     byName,
+    byHost,
   };
+}
+
+/** The sum of the rows of each name, and the last minute in which it has one. */
+function sumsOf(rows: readonly MinuteRow[]): Map<string, { readonly row: CounterRow; last: number }> {
+  const sums = new Map<string, { readonly row: CounterRow; last: number }>();
+  for (const { minute, name, row } of rows) {
+    const sum = sums.get(name) ?? { row: emptyRow(), last: minute };
+    addRow(sum.row, row);
+    sum.last = Math.max(sum.last, minute);
+    sums.set(name, sum);
+  }
+  return sums;
 }
 
 function countsOf(row: CounterRow): SeriesCounts {
@@ -203,9 +256,9 @@ interface Histogram {
 }
 
 function summary(sum: number, { classes, bounds, fine }: Histogram): TimeSummary {
-  const count = total(classes);
+  // Rows of hosts have only the fine classes, those of an older version only the others.
+  const count = Math.max(total(classes), total(fine));
   if (count === 0) return { count, mean: null, p50: null, p95: null, p99: null };
-  // Processes of an older version count only in the other classes.
   const isFine = total(fine) === count;
   const at = (share: number) => {
     const rank = count * share;

@@ -21,7 +21,7 @@ import { byBytes } from './lines.js';
 import { addedAt, deadBetween, isAsked } from './memory-upkeep.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
-import type { MinuteRow, MinutesCall } from '../contract/history.js';
+import type { CountedBy, MinuteRow, MinutesCall } from '../contract/history.js';
 import type { QueueStats } from '../contract/stats.js';
 import { audit, repair } from './auditor.js';
 import type { EndRecord, MemoryJob } from './memory-job.js';
@@ -169,11 +169,11 @@ export class MemoryAdmin implements AdminVerbs {
   }
 
   countMinutes(queue: string, call: MinutesCall): Promise<void> {
-    return this.verbs.on('countMinutes', queue, (q) => q.minutes.count(call, q.now));
+    return this.verbs.on('countMinutes', queue, (q) => q.minutes[call.by].count(call, q.now));
   }
 
-  minutes(queue: string, hours: readonly number[]): Promise<readonly MinuteRow[]> {
-    return this.verbs.on('minutes', queue, (q) => q.minutes.read(hours, q.now));
+  minutes(queue: string, hours: readonly number[], by: CountedBy): Promise<readonly MinuteRow[]> {
+    return this.verbs.on('minutes', queue, (q) => q.minutes[by].read(hours, q.now));
   }
 
   update(queue: string, call: UpdateCall): Promise<UpdateAnswer> {

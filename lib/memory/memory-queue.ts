@@ -68,7 +68,7 @@ export class MemoryQueue {
   readonly keys = new Map<string, KeyRow>();
   readonly lanes = new Map<string, LaneRecord>();
   readonly counters = new DayCounters();
-  readonly minutes = new MinuteCounters();
+  readonly minutes = { name: new MinuteCounters(), host: new MinuteCounters() };
   readonly schedules = new ScheduleBook(() => this.ring());
   readonly declarations = new DeclarationBook(this.schedules);
   readonly limits = new LimitBook(this);
@@ -450,7 +450,7 @@ export class MemoryQueue {
     this.keys.clear();
     this.cancelled.clear();
     this.counters.clear();
-    this.minutes.clear();
+    for (const counters of Object.values(this.minutes)) counters.clear();
     this.schedules.clear();
     this.declarations.clear();
     this.limits.clear();

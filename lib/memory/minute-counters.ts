@@ -16,7 +16,7 @@ interface Hour {
   until: number;
 }
 
-/** Counters of outcomes by minute and job name. */
+/** Counters of outcomes by minute and job name, or by minute and host. */
 export class MinuteCounters {
   private readonly hours = new Map<number, Hour>();
 

@@ -127,8 +127,8 @@ export interface QueueModuleOptions {
   /** How often jobs and events beyond their maximum number or age are removed. @default { interval: '60s' } */
   readonly upkeep?: UpkeepOptions;
   /**
-   * Whether this process counts its jobs by minute, for `QueueInspector.series` and the charts of the dashboard: one call to Redis per 10 s for
-   * each queue with new counts. They are kept for 72 hours.
+   * Whether this process counts its jobs by minute, for `QueueInspector.series` and the charts of the dashboard: one or two calls to Redis per 10 s
+   * for each queue with new counts. They are kept for 72 hours.
    *
    * @default false
    */

@@ -77,7 +77,7 @@ describe('ARCHITECTURE.md', () => {
       keys.worker('<worker>'),
       keys.lane('<lane>'),
       keys.stats('<day>'),
-      keys.minutes(0).replace('1970-01-01T00', '<hour>'),
+      ...(['name', 'host'] as const).map((by) => keys.minutes(0, by).replace('1970-01-01T00', '<hour>')),
       keys.janitor('<group>'),
       keys.undo,
     ].map((key) => key.slice(tag.length));

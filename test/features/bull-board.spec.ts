@@ -164,7 +164,7 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
       const at = minute - minutes * 60_000;
       const rows = [{ minute: at, name: 'done', row: rowOf(minutes) }];
       const hour = Math.floor(at / 3_600_000) * 3_600_000;
-      await engine.admin.countMinutes('work', { lane: 'test', seq: seq + 1, hour, rows });
+      await engine.admin.countMinutes('work', { by: 'name', lane: 'test', seq: seq + 1, hour, rows });
     }
     const { completed, failed } = (await api('GET', '/queues/work/metrics')).body;
     const first = completed.data.findIndex((count: number) => count > 0);

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { UnrecoverableError } from '#lib/errors.js';
@@ -46,7 +47,34 @@ describe.each(['redis', 'memory'] as const)('forRoot({ history: true }) on %s', 
     expect(byName['bad']).toMatchObject({ added: 1, completed: 0, failed: 1, dead: 1 });
     expect(byName['flaky']).toMatchObject({ added: 2, completed: 1, failed: 1, dead: 0 });
     expect(points.reduce((sum, { completed }) => sum + completed, 0)).toBe(3);
-    expect((await inspector.series('work', { name: 'bad' })).total.added).toBe(1);
+    const ofName = await inspector.series('work', { name: 'bad' });
+    expect([ofName.total.added, ofName.byHost]).toEqual([1, {}]);
+  });
+
+  it('counts runs by minute and host', async () => {
+    const app = await bootQueue(redis, {
+      handlers,
+      root: { history: true, ...connection },
+      watch: false,
+    });
+    const inspector = app.get(QueueInspector);
+    await app.queue.addBulk(['ok', 'ok', 'bad'].map((name) => ({ name, data: null })));
+    await until(async () => (await app.queue.stats()).total.processed === 2, PATIENT);
+    await until(async () => (await app.queue.stats()).total.dead === 1, PATIENT);
+    await app.runtime.stop();
+    const all = await inspector.series('work');
+    const counts = { completed: 2, failed: 1, dead: 1, run: { count: 3 } };
+    expect(Object.keys(all.byHost)).toEqual([hostname()]);
+    expect(all.byHost[hostname()]).toMatchObject(counts);
+    expect(all.byHost[hostname()]!.lastAt.getTime() % 60_000).toBe(0);
+    const { total, byName, byHost, points } = await inspector.series('work', { host: hostname() });
+    expect(total).toMatchObject({ ...counts, added: 0, wait: { count: 0, mean: null, p99: null } });
+    expect(points.reduce((sum, { failed }) => sum + failed, 0)).toBe(1);
+    expect([byName, byHost]).toEqual([{}, all.byHost]);
+    expect((await inspector.series('work', { host: 'another' })).total.completed).toBe(0);
+    await expect(inspector.series('work', { name: 'ok', host: 'a' })).rejects.toMatchObject({
+      code: 'GODWIT_INVALID_OPTION',
+    });
   });
 });
 

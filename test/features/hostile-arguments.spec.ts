@@ -118,7 +118,7 @@ const CALLS: Readonly<Record<string, Calls>> = {
   QueueInspector: {
     workers: [[]],
     queues: [[['work']]],
-    series: [['work', {}]],
+    series: [['work', { host: 'web-1' }]],
     silentWorkers: [[]],
     actions: [[{}]],
     bulkActs: [[]],

@@ -136,7 +136,10 @@ function aWholeLife(engine: RedisEngine): [string, () => Promise<unknown>][] {
     ['counts', () => engine.admin.counts(QUEUE)],
     ['get', () => engine.admin.get(QUEUE, 'e')],
     ['stats', () => engine.admin.stats(QUEUE, 2)],
-    ['count-minutes', () => engine.admin.countMinutes(QUEUE, { lane: 'p', seq: 1, hour: 0, rows: [] })],
+    [
+      'count-minutes',
+      () => engine.admin.countMinutes(QUEUE, { by: 'name', lane: 'p', seq: 1, hour: 0, rows: [] }),
+    ],
     ['oldest', () => engine.admin.oldestWaitingMs(QUEUE)],
     ['remove', () => engine.admin.remove(QUEUE, 'late')],
     ['cancel', () => engine.admin.cancel(QUEUE, 'due', 'why')],

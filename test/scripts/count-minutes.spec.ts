@@ -13,8 +13,8 @@ const one = (name: string, completed: number, minute = 3) => ({
   row: row({ [COMPLETED]: completed }),
 });
 const count = (seq: number, ...rows: ReturnType<typeof one>[]) =>
-  q.engine.admin.countMinutes(QUEUE, { lane: 'p', seq, hour, rows });
-const read = () => q.engine.admin.minutes(QUEUE, [hour]);
+  q.engine.admin.countMinutes(QUEUE, { by: 'name', lane: 'p', seq, hour, rows });
+const read = () => q.engine.admin.minutes(QUEUE, [hour], 'name');
 
 it('adds value by value, and keeps the hour for 72 hours after its end', async () => {
   await count(1, one('a', 2), one('b', 5));
@@ -24,7 +24,7 @@ it('adds value by value, and keeps the hour for 72 hours after its end', async (
   expect(rows).toContainEqual({ ...one('a', 0), row: row({ [COMPLETED]: 42, [FAILED]: 7 }) });
   expect(rows).toContainEqual(one('b', 5));
   expect(rows).toContainEqual(one('a', 1, 59));
-  const ttl = await q.admin.ttl(q.keys.minutes(hour));
+  const ttl = await q.admin.ttl(q.keys.minutes(hour, 'name'));
   expect(ttl).toBeGreaterThan(73 * 3600 - 60);
   expect(ttl).toBeLessThanOrEqual(73 * 3600);
 });
@@ -53,7 +53,7 @@ it('takes names that look like anything', async () => {
 
 it('puts names beyond the limit of an hour under the empty name', async () => {
   const full = Array.from({ length: 12_000 }, (_, i) => [`0:n${i}`, '']).flat();
-  await q.admin.hset(q.keys.minutes(hour), ...full);
+  await q.admin.hset(q.keys.minutes(hour, 'name'), ...full);
   await count(1, one('n1', 1, 0), one('new', 2), one('newer', 3));
   const rows = (await read()).filter(({ row: counts }) => counts[COMPLETED]! > 0);
   expect(rows).toHaveLength(2);
@@ -62,7 +62,7 @@ it('puts names beyond the limit of an hour under the empty name', async () => {
 });
 
 it('starts a row again that another program has overwritten, and skips fields of other programs', async () => {
-  await q.admin.hset(q.keys.minutes(hour), '3:a', 'nan,x,-4', 'other', '1', '99:a', '1');
+  await q.admin.hset(q.keys.minutes(hour, 'name'), '3:a', 'nan,x,-4', 'other', '1', '99:a', '1');
   await count(1, one('a', 2));
   expect(await read()).toEqual([one('a', 2)]);
 });

@@ -136,7 +136,7 @@ export function useQueue(options: UseRedisOptions = {}): TestQueue {
       // Ids in specs have no letter, unless it matters.
       if (kind === 'bodies') return keys.fixed.jobs;
       if (kind === 'stats') return keys.stats(new Date().toISOString().slice(0, 10));
-      if (kind === 'minutes') return keys.minutes(HOUR);
+      if (kind === 'minutes') return keys.minutes(HOUR, 'name');
       const ofPrefix: Partial<Record<string, string>> = processKeys(redis.prefix);
       return ofPrefix[kind] ?? keys.fixed[kind as QueueKeyName];
     },

@@ -48,7 +48,7 @@ type ClientInfo = Readonly<Record<string, string>>;
 const DATA: readonly string[] = (
   'jobs wait suspects prioritized grouped limits limitStates lines lineStates ready resting slots shares ' +
   'delayed priorities attempts stalls failures dead completed results progress logs ' +
-  'unique cancelled upcoming schedules firings scheduleOrder declaredSets events large largeProgress handled meta doorbell lane stats minutes queues alerts actions bulkActs'
+  'unique cancelled upcoming schedules firings scheduleOrder declaredSets events large largeProgress handled meta doorbell lane stats minutes hosts queues alerts actions bulkActs'
 ).split(' ');
 
 /** Call it at the top of a spec file or `describe`, outside of tests. Its fields may be read inside tests and hooks. */

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import {
   classOf,
@@ -8,12 +9,14 @@ import {
   FINE_BOUNDS_MS,
   FINE_RUN_CLASSES,
   fineClassOf,
+  hostRowOf,
   HOUR_MS,
   hoursOf,
   MINUTE_MS,
   RUN_BOUNDS_MS,
   RUN_CLASSES,
   RUN_SUM,
+  type CountedBy,
   type MinuteRow,
   type MinutesCall,
 } from '#lib/contract/history.js';
@@ -22,6 +25,7 @@ import { readSpan, seriesOf } from '#lib/inspect/queue-series.js';
 
 const NOW = Date.UTC(2026, 0, 2, 12, 0, 30);
 const spanOf = (options: object) => readSpan(options, NOW);
+const named = (name: readonly MinuteRow[]) => ({ name, host: [] });
 
 describe('rows of counters', () => {
   it('are stored as text and read again', () => {
@@ -97,7 +101,7 @@ describe('a series', () => {
   it('estimates percentiles inside the classes', () => {
     const span = spanOf({ from: NOW - 5 * MINUTE_MS, to: NOW });
     const rows = [rowAt(span.from, 'a', { 0: 50, 1: 45 }), rowAt(span.from + MINUTE_MS, 'b', { 15: 5 })];
-    const { points, total, byName } = seriesOf('q', rows, span);
+    const { points, total, byName } = seriesOf('q', named(rows), span);
     expect(points).toHaveLength(6);
     expect(points.map(({ completed }) => completed)).toEqual([95, 5, 0, 0, 0, 0]);
     expect(total.run).toEqual({ count: 100, mean: 100, p50: 5, p95: 10, p99: 900_000 });
@@ -119,8 +123,12 @@ describe('a series', () => {
     ];
     for (const timeAt of spreads) {
       const times = Array.from({ length: 1_000 }, (_, i) => timeAt((i + 0.5) / 1_000));
-      const calls: MinuteRow[] = [];
-      const admin = { countMinutes: async (_: unknown, { rows }: MinutesCall) => void calls.push(...rows) };
+      const stored: Record<CountedBy, MinuteRow[]> = { name: [], host: [] };
+      const admin = {
+        countMinutes: async (_: unknown, { by, rows }: MinutesCall) => {
+          stored[by] = rows.map((one) => ({ ...one, row: decodeRow(encodeRow(one.row)) }));
+        },
+      };
       const recorder = new MinuteRecorder({ now: () => span.from, admin } as never);
       for (const ms of times) {
         const run = {
@@ -132,14 +140,13 @@ describe('a series', () => {
       }
       // oxlint-disable-next-line no-await-in-loop -- one after another
       await recorder.write();
-      const stored = calls.map((one) => ({ ...one, row: decodeRow(encodeRow(one.row)) }));
-      const { run, wait } = seriesOf('q', stored, span).total;
+      const { total, byHost } = seriesOf('q', stored, span);
       for (const [share, name] of [
         [0.5, 'p50'],
         [0.95, 'p95'],
         [0.99, 'p99'],
       ] as const)
-        for (const summary of [run, wait]) {
+        for (const summary of [total.run, total.wait, byHost[hostname()]!.run]) {
           const factor = summary[name]! / timeAt(share);
           expect([String(timeAt), name, factor > 1 / 1.3 && factor < 1.3, factor]).toMatchObject({ 2: true });
         }
@@ -151,7 +158,7 @@ describe('a series', () => {
     const old = rowAt(span.from, 'a', { 0: 1 });
     const fresh = rowAt(span.from + MINUTE_MS, 'a', { 0: 1 });
     fresh.row[FINE_RUN_CLASSES + 1] = 1;
-    const { points, total } = seriesOf('q', [old, fresh], span);
+    const { points, total } = seriesOf('q', named([old, fresh]), span);
     expect([points[0]!.run.p50, points[1]!.run.p50, total.run.p50]).toEqual([2.5, 1.3, 2.5]);
   });
 
@@ -163,6 +170,36 @@ describe('a series', () => {
       rowAt(span.from - 1, 'a', { 0: 4 }),
       rowAt(span.to, 'a', { 0: 8 }),
     ];
-    expect(seriesOf('q', rows, span).total.completed).toBe(1);
+    expect(seriesOf('q', named(rows), span).total.completed).toBe(1);
+  });
+
+  it('has the counters of each host, and the last minute in which each worked', () => {
+    const span = spanOf({ from: NOW - 5 * MINUTE_MS, to: NOW });
+    const hostRowAt = (minute: number, host: string, completed: number): MinuteRow => {
+      const row = Object.assign(emptyRow(), { [COMPLETED]: completed, [RUN_SUM]: 100 * completed });
+      row[FINE_RUN_CLASSES + fineClassOf(100)] = completed;
+      return { minute, name: host, row: hostRowOf([row]) };
+    };
+    const host = [
+      hostRowAt(span.from + 2 * MINUTE_MS, 'web-1', 3),
+      hostRowAt(span.from, 'web-1', 1),
+      hostRowAt(span.from, '__proto__', 2),
+      hostRowAt(span.to, 'web-2', 8),
+    ];
+    const { byHost, total } = seriesOf('q', { name: [rowAt(span.from, 'a', { 0: 9 })], host }, span);
+    expect(total.completed).toBe(9);
+    expect(Object.keys(byHost)).toEqual(['web-1', '__proto__']);
+    expect(byHost['web-1']).toMatchObject({ completed: 4, run: { count: 4, mean: 100 } });
+    expect(byHost['web-1']!.lastAt.getTime()).toBe(span.from + 2 * MINUTE_MS);
+    const ofOne = spanOf({ from: span.from, to: NOW, host: 'web-1' });
+    const { points, byHost: one } = seriesOf('q', { name: [], host }, ofOne);
+    expect(points.map(({ completed }) => completed)).toEqual([1, 0, 3, 0, 0, 0]);
+    expect(Object.keys(one)).toEqual(['web-1']);
+  });
+
+  it('is of a name or of a host, not of both', () => {
+    expect(() => spanOf({ name: 'a', host: 'web-1' })).toThrow(/series\(\) must be given `name` or `host`/);
+    for (const host of [3, null, 'x'.repeat(257)])
+      expect(() => spanOf({ host })).toThrow('series().host must be a string of at most 256 characters');
   });
 });

@@ -173,7 +173,7 @@ class Adapter extends BaseAdapter {
     const now = engine.now();
     const [{ total }, rows] = await Promise.all([
       this.queue.stats({ days: 1 }),
-      engine.admin.minutes(this.queue.name, hoursOf(now - HOUR_MS, now)),
+      engine.admin.minutes(this.queue.name, hoursOf(now - HOUR_MS, now), 'name'),
     ]);
     const count = type === 'completed' ? total.processed : total.dead;
     const minutes = Array.from({ length: HOUR_MS / MINUTE_MS }, () => 0);
