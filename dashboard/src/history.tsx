@@ -8,14 +8,24 @@ import { Card } from './widgets.js';
 
 const HOURS = ['1', '6', '24', '72'];
 
-function hoursOf(): string {
+export function hoursOf(): string {
   const given = query.value.get('hours') ?? '';
   return HOURS.includes(given) ? given : '1';
 }
 
-/** @param name only jobs with this name; null for all. */
-export function useSeries(path: string | null, name: string | null = null): Polled<SeriesView> {
-  const polled = usePoll<SeriesView>(path && href(path, { hours: hoursOf(), name }), 10_000);
+/** The jobs that charts show: those with a name, or those that ran on a host. */
+export type Charted = { readonly name: string } | { readonly host: string };
+
+/** The jobs that the open address names; null for all. */
+export function chartedJobs(): Charted | null {
+  const [name, host] = [query.value.get('name'), query.value.get('host')];
+  if (name !== null) return { name };
+  return host === null ? null : { host };
+}
+
+/** @param only null for all jobs. */
+export function useSeries(path: string | null, only: Charted | null = null): Polled<SeriesView> {
+  const polled = usePoll<SeriesView>(path && href(path, { hours: hoursOf(), ...only }), 10_000);
   // The old chart stays until the data of another time is loaded, so that the buttons do not move.
   return { ...polled, data: polled.last && withoutPart(polled.last) };
 }
@@ -88,14 +98,19 @@ const Hours = () => <Choice label="Time" name="hours" choices={HOURS} chosen={ho
 interface ChartProps {
   series: SeriesView;
   /** The jobs of the chart, if not all. */
-  name?: string | null;
+  only?: Charted | null;
 }
 
-export function JobsChart({ series, name }: ChartProps) {
+function titleOf(only: Charted | null): string {
+  if (only === null) return 'Jobs';
+  return 'host' in only ? `Jobs on ${only.host}` : `Jobs ${only.name}`;
+}
+
+export function JobsChart({ series, only = null }: ChartProps) {
   const minutes = series.stepMs / 60_000;
   const { added, completed, failed, dead } = countsOf(series, (all) => all.map((count) => count / minutes));
   return (
-    <Card title={`Jobs${name ? ` ${name}` : ''} per minute`} id="rate" side={<Hours />}>
+    <Card title={`${titleOf(only)} per minute`} id="rate" side={<Hours />}>
       <Chart
         times={series.times}
         label="Jobs per minute: added, completed and dead ones, and failed attempts"
@@ -113,24 +128,27 @@ export function JobsChart({ series, name }: ChartProps) {
 
 const SHARES = ['50', '95', '99'] as const;
 
-export function TimesChart({ series, name }: ChartProps) {
+/** Times of runs and, unless it is the chart of a host, of waits. */
+export function TimesChart({ series, only = null }: ChartProps) {
   const { run, wait } = series;
   if (!run || !wait) return null;
   const given = query.value.get('share') ?? '';
   const share = SHARES.find((one) => one === given) ?? '95';
+  const isOfHost = only !== null && 'host' in only;
+  const what = only === null ? '' : `of ${isOfHost ? `runs on ${only.host}` : only.name} `;
   return (
     <Card
-      title={`How long ${share} % ${name ? `of ${name} ` : ''}take at most (≈)`}
+      title={`How long ${share} % ${what}take at most (≈)`}
       id="times"
       side={<Choice label="Share" name="share" choices={SHARES} chosen={share} unit="%" />}
     >
       <Chart
         times={series.times}
-        label={`${share}th percentile of the time of runs and of waits`}
+        label={`${share}th percentile of the time of runs${isOfHost ? '' : ' and of waits'}`}
         isTime
         lines={[
           { label: 'run', color: '--accent', values: run[`p${share}`] },
-          { label: 'wait', color: '--violet', values: wait[`p${share}`] },
+          ...(isOfHost ? [] : [{ label: 'wait', color: '--violet', values: wait[`p${share}`] }]),
         ]}
       />
     </Card>

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 import { defineJob } from '#lib/job/define-job.js';
@@ -139,6 +140,34 @@ it('the charts of a queue show one name of its jobs', async () => {
   expect(completed.reduce((sum, one) => sum + one)).toBe(1);
   await page.getByRole('heading', { name: 'Jobs digest per minute' }).waitFor();
   await page.getByRole('heading', { name: 'How long 95 % of digest take at most' }).waitFor();
+  await page.getByRole('link', { name: 'All jobs' }).click();
+  await page.getByRole('heading', { name: 'Jobs per minute' }).waitFor();
+  expect(faults).toEqual([]);
+});
+
+it('the charts of a queue show the jobs that ran on one host', async () => {
+  const before = await bootDashboard(redis, { root: { history: true }, handlers: { mail: () => null } });
+  await before.queue.addBulk(['mail', 'mail'].map((name) => ({ name, data: null })));
+  await until(async () => (await before.queue.stats()).total.processed === 2, PATIENT);
+  await before.app.close();
+  const dashboard = await bootDashboard(redis);
+  const series = async (words: string) => await dashboard.api('GET', `queues/work/series?${words}`);
+  const { run, ...counts } = (await series('hours=1')).body.byHost[hostname()];
+  expect(counts).toEqual({ completed: 2, failed: 0, dead: 0, lastAt: expect.any(Number) });
+  expect([run.p50 > 0, run.p95 >= run.p50, counts.lastAt % 60_000]).toEqual([true, true, 0]);
+  expect((await series('host=another')).body).toMatchObject({ isCounted: false, byHost: {} });
+  const both = await series('host=h&name=a');
+  expect([both.status, both.body.error.message]).toEqual([
+    400,
+    expect.stringContaining('`name` or `host`, not both'),
+  ]);
+  const { page, faults } = await open(`${dashboard.url}queues/work`);
+  const row = page.getByRole('region', { name: 'Counters by host' }).getByRole('row', { name: hostname() });
+  await row.waitFor();
+  expect((await row.getByRole('cell').allTextContents()).slice(0, 3)).toEqual(['2', '0', '0']);
+  await row.getByRole('link', { name: 'charts' }).click();
+  await page.getByRole('heading', { name: `Jobs on ${hostname()} per minute` }).waitFor();
+  await page.getByRole('heading', { name: `How long 95 % of runs on ${hostname()} take at most` }).waitFor();
   await page.getByRole('link', { name: 'All jobs' }).click();
   await page.getByRole('heading', { name: 'Jobs per minute' }).waitFor();
   expect(faults).toEqual([]);

@@ -1,10 +1,11 @@
 import { JOB_STATES } from '../../../lib/job/job-state.js';
+import type { SeriesView } from '../../../lib/subpaths/dashboard/series.js';
 import type { QueueDetail, QueueMemory } from '../../../lib/subpaths/dashboard/views.js';
 import { del, post, usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
 import { ask, attempt } from '../dialogs.js';
-import { bytes, compact, count, percentiles, plural, span } from '../format.js';
-import { JobsChart, TimesChart, useSeries } from '../history.js';
+import { axisTime, bytes, compact, count, moment, percentiles, plural, span } from '../format.js';
+import { chartedJobs, hoursOf, JobsChart, TimesChart, useSeries } from '../history.js';
 import { go, href, query, queuePath } from '../state.js';
 import { Limits } from '../limits.js';
 import { pauseOrResume } from '../queue-acts.js';
@@ -16,9 +17,9 @@ export function QueuePage({ queue }: { queue: string }) {
   const group = query.value.get('group') ?? '';
   const { data, error } = usePoll<QueueDetail>(href(at, { group }), 3_000);
   const { data: series } = useSeries(`${at}/series`);
-  const charted = query.value.get('name');
-  const { data: ofName } = useSeries(charted === null ? null : `${at}/series`, charted);
-  const shown = charted === null ? series : ofName;
+  const charted = chartedJobs();
+  const { data: ofCharted } = useSeries(charted && `${at}/series`, charted);
+  const shown = charted === null ? series : ofCharted;
   if (!data) return <Waiting error={error} />;
   const { counts, rights, byName, days, today } = data;
   const names = Object.entries(byName).toSorted(
@@ -80,7 +81,8 @@ export function QueuePage({ queue }: { queue: string }) {
       <BulkActs queue={queue} />
       {charted !== null && (
         <p class="row">
-          The charts show jobs with the name {charted}.{' '}
+          The charts show{' '}
+          {'host' in charted ? `jobs that ran on ${charted.host}` : `jobs with the name ${charted.name}`}.{' '}
           <a class="button small" href={href(at, { group, hours: query.value.get('hours') })}>
             All jobs
           </a>
@@ -88,8 +90,8 @@ export function QueuePage({ queue }: { queue: string }) {
       )}
       {series?.isCounted && shown && (
         <>
-          <JobsChart series={shown} name={charted} />
-          <TimesChart series={shown} name={charted} />
+          <JobsChart series={shown} only={charted} />
+          <TimesChart series={shown} only={charted} />
         </>
       )}
       <Limits queue={data} group={group} />
@@ -133,6 +135,7 @@ export function QueuePage({ queue }: { queue: string }) {
           </Table>
         )}
       </Card>
+      <Hosts at={at} group={group} hosts={series?.byHost ?? {}} />
       <Card title="By day" id="days" side={<span class="faint">UTC</span>}>
         <Table
           label="Counters by day"
@@ -154,6 +157,61 @@ export function QueuePage({ queue }: { queue: string }) {
         <Empty title="This queue is empty.">Add a job with queue.add(name, data).</Empty>
       )}
     </>
+  );
+}
+
+interface HostsProps {
+  /** The address of the queue. */
+  at: string;
+  group: string;
+  hosts: NonNullable<SeriesView['byHost']>;
+}
+
+/** What ended on each host in the time of the charts. */
+function Hosts({ at, group, hosts }: HostsProps) {
+  const rows = Object.entries(hosts).toSorted(
+    ([, a], [, b]) => b.completed + b.failed - a.completed - a.failed,
+  );
+  if (rows.length === 0) return null;
+  const hours = hoursOf();
+  return (
+    <Card title="By host" id="hosts" side={<span class="faint">last {hours} h</span>}>
+      <Table
+        label="Counters by host"
+        head={[
+          'Host',
+          'Done',
+          'Failed attempts',
+          'Dead',
+          'Run: 50, 95, 99 %',
+          'Last minute with a run',
+          'Jobs',
+        ]}
+      >
+        {rows.map(([host, of]) => (
+          <tr key={host}>
+            <th scope="row">{host === '' ? <i>other hosts</i> : host}</th>
+            <td class="num">{count(of.completed)}</td>
+            <td class="num">{count(of.failed)}</td>
+            <td class={`num ${of.dead > 0 ? 'bad' : ''}`}>{count(of.dead)}</td>
+            <td>{percentiles(of.run)}</td>
+            <td>
+              <time dateTime={new Date(of.lastAt).toISOString()} title={moment(of.lastAt)}>
+                {axisTime(of.lastAt, Number(hours) > 6, false)}
+              </time>
+            </td>
+            <td>
+              {host !== '' && (
+                <>
+                  <a href={href(`${at}/jobs`, { state: 'active', worker: host })}>running</a>{' '}
+                  <a href={href(at, { group, hours: query.value.get('hours'), host })}>charts</a>
+                </>
+              )}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
   );
 }
 

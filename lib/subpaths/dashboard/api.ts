@@ -184,7 +184,7 @@ const allSeries: Route = async (call, parts): Promise<SeriesView> => {
   const span = readSeries(call.query, parts.engine.now());
   const names = await visible(call, parts);
   const faults = new Map<string, Error>();
-  const found = await readEach(names, (name) => parts.inspector.series(name, span), faults);
+  const found = await readEach(names, (name) => parts.inspector.seriesWithoutHosts(name, span), faults);
   return { ...sumOf(found, span), unreadable: unreadableOf(faults) };
 };
 

@@ -1,4 +1,11 @@
-import type { QueueSeries, SeriesCounts, SeriesOptions, TimeSummary } from '../../inspect/queue-series.js';
+import {
+  checkHost,
+  type HostCounts,
+  type QueueSeries,
+  type SeriesCounts,
+  type SeriesOptions,
+  type TimeSummary,
+} from '../../inspect/queue-series.js';
 import { field, refuse, rule, shape } from '../../options/check.js';
 import { checkJobName } from '../../job/job-id.js';
 import { wholeNumber } from './job-search.js';
@@ -17,6 +24,8 @@ export interface SeriesView {
   readonly run?: Percentiles<readonly (number | null)[]>;
   readonly wait?: Percentiles<readonly (number | null)[]>;
   readonly byName: Readonly<Record<string, NameSeries>>;
+  /** Left out for several queues together. */
+  readonly byHost?: Readonly<Record<string, HostSeries>>;
   /** For several queues together: each of them. */
   readonly byQueue?: Readonly<Record<string, QueueTimes>>;
   /** For several queues together: those that could not be read, with the error. */
@@ -51,6 +60,15 @@ interface NameSeries {
   readonly wait: Percentiles<number | null>;
 }
 
+interface HostSeries {
+  readonly completed: number;
+  readonly failed: number;
+  readonly dead: number;
+  readonly run: Percentiles<number | null>;
+  /** The last minute in which a job ended there, or an attempt failed. */
+  readonly lastAt: number;
+}
+
 const HOUR_MS = 3_600_000;
 /** A rate is the mean of this time. */
 const RATE_MS = 300_000;
@@ -58,19 +76,21 @@ const MAX_HOURS = 72;
 const readQuery = shape({
   hours: field('hours', rule(wholeNumber('hours', MAX_HOURS))),
   name: field('name', rule(checkJobName)),
+  host: field('host', rule(checkHost)),
 });
 
 /** @throws {InvalidOptionError | InvalidJobNameError} */
 export function readSeries(query: Readonly<Record<string, string>>, now: number): SeriesOptions {
-  const { hours = 1, name } = readQuery(query, 'query', refuse)!;
+  const { hours = 1, name, host } = readQuery(query, 'query', refuse)!;
   return {
     from: Math.floor(now) - hours * HOUR_MS,
     to: Math.floor(now),
     ...(name !== undefined && { name }),
+    ...(host !== undefined && { host }),
   };
 }
 
-export function toSeriesView({ points, stepMs, byName, total }: QueueSeries): SeriesView {
+export function toSeriesView({ points, stepMs, byName, byHost, total }: QueueSeries): SeriesView {
   return {
     stepMs,
     times: points.map(({ at }) => at.getTime()),
@@ -81,6 +101,7 @@ export function toSeriesView({ points, stepMs, byName, total }: QueueSeries): Se
     run: percentilesOf(points.map(({ run }) => run)),
     wait: percentilesOf(points.map(({ wait }) => wait)),
     byName: Object.fromEntries(Object.entries(byName).map(([name, counts]) => [name, ofName(counts)])),
+    byHost: Object.fromEntries(Object.entries(byHost).map(([host, counts]) => [host, ofHost(counts)])),
     isCounted: isCounted(total),
   };
 }
@@ -132,6 +153,10 @@ function isCounted({ added, completed, failed }: SeriesCounts): boolean {
 
 function ofName({ completed, failed, dead, run, wait }: SeriesCounts): NameSeries {
   return { completed, failed, dead, run: percentileOf(run), wait: percentileOf(wait) };
+}
+
+function ofHost({ completed, failed, dead, run, lastAt }: HostCounts): HostSeries {
+  return { completed, failed, dead, run: percentileOf(run), lastAt: lastAt.getTime() };
 }
 
 function percentileOf({ p50, p95, p99 }: TimeSummary): Percentiles<number | null> {
