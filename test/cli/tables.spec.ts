@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { expect, it, vi } from 'vitest';
 import { UnrecoverableError } from '#lib/errors.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
@@ -137,6 +138,37 @@ it.each([true, false])('a search among many jobs says on a terminal how far it i
   } finally {
     process.stderr.isTTY = before;
   }
+});
+
+it('stats --hosts shows what ended on each host, and its last minute', async () => {
+  const app = await producing({
+    root: { history: true },
+    handlers: {
+      ok: () => undefined,
+      bad: () => {
+        throw new UnrecoverableError('no');
+      },
+    },
+  });
+  await app.queue.addBulk(['ok', 'ok', 'bad'].map((name) => ({ name, data: null })));
+  await until(async () => (await app.queue.stats()).total.processed === 2, PATIENT);
+  await until(async () => (await app.queue.counts()).dead === 1, PATIENT);
+  expect((await run('stats', 'work', '--hosts')).out).toMatch(
+    /^no host has counted a run in the last 24 h; .*history: true/,
+  );
+  // A process writes its counters when it stops.
+  await app.runtime.stop();
+  const { code, out } = await run('stats', 'work', '--hosts', '--hours', '2');
+  expect([code, out.split('\n')[0]]).toEqual([
+    0,
+    expect.stringMatching(/^HOST +COMPLETED +FAILED +DEAD +RUN 50 % +RUN 95 % +LAST MINUTE$/),
+  ]);
+  expect(out).toMatch(/^\S+ +2 +1 +1 +\d+ ms +\d+ ms +\d{4}-\d\d-\d\dT\d\d:\d\dZ$/m);
+  const { byHost, from, to } = JSON.parse(
+    (await run('stats', 'work', '--hosts', '--hours', '2', '--json')).out,
+  );
+  expect(byHost).toMatchObject({ [hostname()]: { completed: 2, failed: 1, dead: 1, run: { count: 3 } } });
+  expect(Date.parse(to) - Date.parse(from)).toBeGreaterThanOrEqual(7_200_000);
 });
 
 it('stats shows about how much memory the queue takes', async () => {

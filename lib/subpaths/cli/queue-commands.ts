@@ -7,7 +7,9 @@ import {
   type WorkerInfo,
 } from '../../inspect/queue-inspector.js';
 import { RedisUnavailableError } from '../../errors.js';
+import { HOUR_MS } from '../../contract/history.js';
 import { readDuration } from '../../job/duration.js';
+import { RULES } from '../../job/rules.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { cronInWords } from '../../schedule/words.js';
 import { faultTexts, given, numberOf, type Command, type Context } from './context.js';
@@ -195,10 +197,21 @@ const stats: Command = {
   usage: '<queue>',
   about: 'shows counters by day and job name, and about how much memory of Redis the queue takes',
   words: [1, 1],
-  options: { days: { type: 'string', about: 'how many days, 1 to 90 (default: 7)' } },
+  options: {
+    days: { type: 'string', about: 'how many days, 1 to 90 (default: 7)' },
+    hosts: {
+      type: 'boolean',
+      about: 'counters by the host on which jobs ran; needs forRoot({ history: true })',
+    },
+    hours: { type: 'string', about: 'with --hosts: how many hours, 1 to 72 (default: 24)' },
+  },
   async run(context) {
-    const { inspector, words, print } = context;
+    const { inspector, words, print, values } = context;
+    const other = values['hosts'] === true ? 'days' : 'hours';
+    if (values[other] !== undefined)
+      throw new UsageError(`--${other} is for stats ${other === 'days' ? 'without' : 'with'} --hosts`, '');
     await inspector.queues(words);
+    if (values['hosts'] === true) return hostStats(context);
     const [found, memoryBytes] = await Promise.all([
       inspector.queue(words[0]!).stats({ days: numberOf(context, 'days', 7) }),
       inspector.memoryBytes(words[0]!),
@@ -229,6 +242,40 @@ const stats: Command = {
     return DONE;
   },
 };
+
+async function hostStats(context: Context): Promise<number> {
+  const { inspector, words, print } = context;
+  const hours = numberOf(context, 'hours', 24);
+  if (hours < 1 || hours > RULES.historyHours)
+    throw new UsageError(`--hours must be an integer from 1 to ${RULES.historyHours}, got ${hours}`, '');
+  const { queue, from, to, byHost } = await inspector.series(words[0]!, {
+    from: Date.now() - hours * HOUR_MS,
+  });
+  const hosts = Object.entries(byHost).toSorted(
+    ([, a], [, b]) => b.completed + b.failed - a.completed - a.failed,
+  );
+  const rows = hosts.map(([host, { completed, failed, dead, run, lastAt }]): Cell[] => [
+    host === '' ? '(other hosts)' : host,
+    completed,
+    failed > 0 ? { text: String(failed), style: 'yellow' } : 0,
+    dead > 0 ? { text: String(dead), style: 'red' } : 0,
+    age(run.p50),
+    age(run.p95),
+    lastAt.toISOString().replace(':00.000Z', 'Z'),
+  ]);
+  const columns = [
+    cut('HOST'),
+    right('COMPLETED'),
+    right('FAILED'),
+    right('DEAD'),
+    spare(1, right('RUN 50 %')),
+    spare(2, right('RUN 95 %')),
+    { title: 'LAST MINUTE' },
+  ];
+  const none = `no host has counted a run in the last ${hours} h; processes with forRoot({ history: true }) count them`;
+  print.rows({ queue, from, to, byHost }, columns, rows, none);
+  return DONE;
+}
 
 const schedules: Command = {
   name: 'schedules',
