@@ -118,7 +118,12 @@ export function Dialog() {
             <button type="button" onClick={() => question.answer(null)}>
               Keep as it is
             </button>
-            <button type="submit" class={question.isDanger ? 'danger' : 'primary'} disabled={!isReady}>
+            <button
+              type="submit"
+              class={question.isDanger ? 'danger' : 'primary'}
+              disabled={!isReady}
+              autoFocus={!question.isDanger && !field && !question.hasRate}
+            >
               {question.button}
             </button>
           </div>

@@ -47,6 +47,28 @@ it('the overview names groups that dead jobs stop first, and the page of the que
   expect(faults).toEqual([]);
 });
 
+it('a question about a pause is answered with Enter, and one about a deletion needs another key', async () => {
+  const dashboard = await bootDashboard(redis);
+  const { queue } = dashboard;
+  await queue.add('a', 1, { id: 'a', delay: '1h' });
+  const { page, faults } = await open(`${dashboard.url}queues/work`);
+  await page.getByRole('button', { name: 'Pause' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'Pause work?' }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByText('work is paused.').waitFor();
+  expect(await queue.isPaused()).toBe(true);
+  await page.goto(`${dashboard.url}queues/work/jobs/a`);
+  await page.getByRole('button', { name: 'Remove' }).focus();
+  await page.keyboard.press('Enter');
+  const question = page.getByRole('dialog', { name: 'Remove this job?' });
+  await question.waitFor();
+  await page.keyboard.press('Enter');
+  await question.waitFor({ state: 'hidden' });
+  expect(await queue.get('a')).not.toBeNull();
+  expect(faults).toEqual([]);
+});
+
 it('a group is found by its name and changed, however many there are', async () => {
   const dashboard = await bootDashboard(redis, { queue: { groups: { concurrency: 1 } } });
   const { queue } = dashboard;
