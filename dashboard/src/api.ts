@@ -7,6 +7,7 @@ export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
+    readonly code?: string,
   ) {
     super(message);
   }
@@ -46,6 +47,7 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
   throw new ApiError(
     response.status,
     typeof message === 'string' ? message : `The server answered with ${response.status}.`,
+    answer?.error?.code,
   );
 }
 
@@ -109,9 +111,16 @@ const FINAL = [400, 403, 404];
 const AGAIN_MS = 3_000;
 const LATEST_AGAIN_MS = 10_000;
 
-/** The time between two reads that the person has chosen; 0: that of the page. */
-function paceMs(): number {
-  return pace.value.peek() === 'auto' ? 0 : Number.parseInt(pace.value.peek(), 10) * 1_000;
+/** A read that a page repeats after a longer time costs more. It is not repeated earlier than that. */
+const CHEAP_MS = 4_000;
+
+/** The time until a read is repeated, as the person has chosen; 0: never. @param own the time of the page. */
+function pauseOf(own: number): number {
+  const chosen = pace.value.peek();
+  if (own === 0 || chosen === 'auto') return own;
+  if (chosen === 'off') return 0;
+  const ms = Number.parseInt(chosen, 10) * 1_000;
+  return own > CHEAP_MS ? Math.max(own, ms) : ms;
 }
 
 /**
@@ -162,7 +171,7 @@ export function usePoll<T>(
     const again = () => {
       const { everyMs: every } = given.current;
       const own = typeof every === 'number' ? every : every(answers.get(path) as T | undefined);
-      const usual = own === 0 ? 0 : Math.max(own, paceMs());
+      const usual = pauseOf(own);
       const ms = troubles.value.has(path) ? Math.min(Math.max(usual, AGAIN_MS), LATEST_AGAIN_MS) : usual;
       if (ms > 0 && !isOver) timer = setTimeout(next, ms);
     };

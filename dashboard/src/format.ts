@@ -101,12 +101,15 @@ export function perTime(value: number, perMs: number): string {
 
 const PER: Readonly<Record<number, string>> = { 1_000: 'second', 60_000: 'minute', 3_600_000: 'hour' };
 
-const DIRECTIONS = /[\u202a-\u202e\u2066-\u2069]/g;
+/** They change the direction of the text after them, or have no width. */
+const HIDDEN = /[\u202a-\u202e\u2066-\u2069\u00ad\u180e\u200b\u2060\ufeff]/g;
+const BLANK = /^[\p{Cf}\p{Z}]+$/u;
 
 /**
- * Characters that change the direction of the text after them, as escapes. One in a name would also reverse the words around
- * the name.
+ * Hidden characters as escapes. One that changes the direction in a name would also reverse the words around the name. In a text of
+ * nothing but blanks, all are escapes, except if they are spaces: these stand between the parts of a page.
  */
-export function withoutTurns(text: string): string {
-  return text.replace(DIRECTIONS, (sign) => `\\u${sign.charCodeAt(0).toString(16)}`);
+export function visible(text: string): string {
+  const signs = BLANK.test(text) && /[^ ]/.test(text) ? /./gu : HIDDEN;
+  return text.replace(signs, (sign) => `\\u${sign.codePointAt(0)!.toString(16).padStart(4, '0')}`);
 }

@@ -10,7 +10,7 @@ import { decodeSegment } from '../../lib/subpaths/dashboard/segments.js';
 import type { MeView } from '../../lib/subpaths/dashboard/views.js';
 import { usePoll } from './api.js';
 import { Dialog } from './dialogs.js';
-import { moment, withoutTurns } from './format.js';
+import { moment, visible } from './format.js';
 import { Header, Help } from './header.js';
 import { PAGES } from './keys.js';
 import { ActionsPage } from './pages/actions.js';
@@ -127,7 +127,7 @@ function App() {
 }
 
 // Applies to the texts of all elements. The text of a field that is edited stays as it is.
-const plain = (child: unknown) => (typeof child === 'string' ? withoutTurns(child) : child);
+const plain = (child: unknown) => (typeof child === 'string' ? visible(child) : child);
 const before = options.vnode?.bind(options);
 options.vnode = (vnode) => {
   const props = vnode.props as { children?: unknown };

@@ -37,7 +37,12 @@ export function Waiting({ error }: { error: ApiError | undefined }) {
         Loading …
       </p>
     );
-  if (error.status === 404) return <Empty title="It is not here.">{error.message}</Empty>;
+  if (error.status === 404)
+    return (
+      <Empty title={`${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`}>
+        <a href="queues">All queues</a>
+      </Empty>
+    );
   if (error.status === 400) return <Empty title="The address is not valid.">{error.message}</Empty>;
   if (error.status === 403)
     return (
@@ -122,12 +127,15 @@ export function Table({
   children,
   label,
   hasPairs = false,
+  isFixed = false,
 }: {
   head: readonly (string | JSX.Element)[];
   children: ComponentChildren;
   label: string;
   /** Whether two numbers share a line on a narrow screen. It needs an even count of numbers. */
   hasPairs?: boolean;
+  /** Whether the contents do not change the widths of columns, so that they are the same in several tables. */
+  isFixed?: boolean;
 }) {
   const headings = useRef<HTMLTableRowElement>(null);
   const body = useRef<HTMLTableSectionElement>(null);
@@ -148,7 +156,7 @@ export function Table({
   });
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={label}>
-      <table role="table" {...(hasPairs && { class: 'pairs' })}>
+      <table role="table" class={hasPairs ? 'pairs' : isFixed ? 'fixed' : undefined}>
         <thead role="rowgroup">
           <tr role="row" ref={headings}>
             {head.map((cell, at) => (

@@ -23,6 +23,23 @@ it('an address of no page shows that, with the links to the other pages', async 
   expect(JSON.parse((await ask('GET', '/nonsense')).text).error.code).toBe('NOT_FOUND');
 });
 
+it('an address of no queue shows that in one sentence, with a link to the queues', async () => {
+  const { url } = await bootDashboard(redis);
+  const { page } = await open('about:blank');
+  for (const path of ['queues/nope', 'queues/nope/jobs?state=dead', 'queues/nope/jobs/1']) {
+    await page.goto(url + path);
+    const empty = page.locator('.empty');
+    await empty.waitFor();
+    expect([path, await empty.innerText()]).toEqual([
+      path,
+      expect.stringMatching(/^This dashboard has no queue 'nope'\.\s+All queues$/),
+    ]);
+  }
+  expect(await page.getByRole('search').count()).toBe(0);
+  await page.getByRole('link', { name: 'All queues' }).click();
+  await page.getByRole('link', { name: 'work', exact: true }).waitFor();
+});
+
 it('a slash at the end of an address leads to the page', async () => {
   const { url } = await bootDashboard(redis);
   const { page, faults } = await open(`${url}dead/`);

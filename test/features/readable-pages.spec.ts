@@ -74,6 +74,36 @@ describe('the pages show', () => {
   });
 });
 
+it('the columns of the running jobs of all processes are below each other', async () => {
+  const { gate, handlers } = gated();
+  const dashboard = await bootDashboard(redis, { handlers: { active: handlers['active']! } });
+  await dashboard.queue.add('active', 1, { id: 'a' });
+  await until(async () => (await dashboard.queue.counts()).active === 1, PATIENT);
+  const { page, faults } = await open(dashboard.url);
+  await page.route('**/api/v1/workers', async (route) => {
+    const view: any = await (await route.fetch()).json();
+    const [worker] = view.workers;
+    const [job] = worker.pools[0].jobs;
+    const other = { ...job, name: 'transcode-a-long-film', id: 'x'.repeat(60), queue: 'media', attempt: 12 };
+    const pools = [{ ...worker.pools[0], jobs: [other] }];
+    await route.fulfill({ json: { ...view, workers: [worker, { ...worker, id: 'w2', pid: 1, pools }] } });
+  });
+  await until(async () => (await dashboard.api('GET', 'workers')).body.workers[0]?.pools[0].jobs[0], PATIENT);
+  await page.goto(`${dashboard.url}workers`);
+  await page.getByRole('region').nth(1).waitFor();
+  const columns = await page
+    .locator('table')
+    .evaluateAll((tables) =>
+      tables.map((table) =>
+        [...table.querySelectorAll('thead th')].map((th) => Math.round(th.getBoundingClientRect().left)),
+      ),
+    );
+  expect(columns).toHaveLength(2);
+  expect(columns[0]).toEqual(columns[1]);
+  gate.open();
+  expect(faults).toEqual([]);
+});
+
 it('many events do not make a formatter of times each', async () => {
   const dashboard = await bootDashboard(redis);
   const { page } = await open('about:blank');
@@ -131,4 +161,22 @@ it('words from right to left stay within their field', async () => {
   const leaf = page.locator('.leaf');
   const [key, value] = [await leaf.locator('.key').boundingBox(), await leaf.locator('.text').boundingBox()];
   expect(key!.x + key!.width).toBeLessThanOrEqual(value!.x + 1);
+});
+
+it('names and ids of nothing but blanks can be seen and opened', async () => {
+  const { queue, url } = await bootDashboard(redis);
+  await queue.pause();
+  const ids = [' ', '\u200b', '\u3000\u200f', 'a\ufeffb'];
+  for (const id of ids) await queue.add(id, 1, { id });
+  const { page, faults } = await open(`${url}queues/work/jobs`);
+  const links = page.locator('td.id a');
+  await links.nth(3).waitFor();
+  expect(await links.allTextContents()).toEqual([' ', '\\u200b', '\\u3000\\u200f', 'a\\ufeffb']);
+  for (const [at, id] of ids.entries()) {
+    await links.nth(at).click();
+    await page.getByRole('button', { name: 'Copy id' }).waitFor();
+    expect(new URL(page.url()).pathname).toBe(`/queues/queues/work/jobs/${encodeURIComponent(id)}`);
+    await page.goBack();
+  }
+  expect(faults).toEqual([]);
 });

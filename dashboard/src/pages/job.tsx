@@ -32,7 +32,7 @@ export function JobPage({ queue, id }: { queue: string; id: string }) {
     return (
       <>
         {crumbs}
-        {error?.status === 404 ? (
+        {error?.code === 'GODWIT_JOB_NOT_FOUND' ? (
           <Empty title="There is no such job, or no longer.">
             Queue {queue} has no job {id}. Completed jobs are kept only with the option retention.
           </Empty>

@@ -47,6 +47,7 @@ export function JobsPage({ queue }: { queue: string }) {
   // While a search continues, its last page stays.
   const page = data ?? (cursor !== null && last?.jobs.length === 0 ? last : undefined);
   const stop = useSearchOn(page, data !== undefined);
+  if (error?.status === 404) return <Waiting error={error} />;
   const rights = last?.rights ?? [];
   const acts = (ACTS[state] ?? []).filter((kind) => rights.includes(`job.${kind}`));
   const hasFilters = Object.keys(filter).length > 0;

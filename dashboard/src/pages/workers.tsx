@@ -106,6 +106,7 @@ function Process({ worker, view, series }: ProcessProps) {
       ) : (
         <Table
           label={`Running jobs of process ${pid}`}
+          isFixed
           head={[
             'Runs for',
             ...(series?.isCounted ? ['Usually: 50, 95, 99 %'] : []),

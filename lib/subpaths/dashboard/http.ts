@@ -38,7 +38,7 @@ export class HttpFault extends Error {
 
 /** The answer to a person for whom this queue does not exist. */
 export function noQueue(name: string): HttpFault {
-  return new HttpFault(404, new UnknownQueueError(name, []).code, `there is no queue '${name}' here`);
+  return new HttpFault(404, new UnknownQueueError(name, []).code, `this dashboard has no queue '${name}'`);
 }
 
 const STATUS_OF: Readonly<Record<string, number>> = {
