@@ -121,18 +121,18 @@ function NumberField({ label, value, set }: NumberFieldProps) {
   );
 }
 
-/** The names of the jobs of a queue in the last 7 days, which inputs with the list `job-names` offer. */
-export function JobNames({ queue }: { queue: string }) {
-  const { data } = usePoll<QueueDetail>(queuePath(queue), 0);
-  return <NameList id="job-names" queue={data} />;
-}
-
-function NameList({ id, queue }: { id: string; queue: QueueDetail | undefined }) {
+/** The names of jobs with a definition, and of the jobs of the last 7 days. */
+export function namesOf(queue: QueueDetail | undefined): string[] {
   const names = new Set([...Object.keys(queue?.definitions ?? {}), ...Object.keys(queue?.byName ?? {})]);
   names.delete('');
+  return [...names];
+}
+
+/** The names that inputs with this list offer. */
+export function NameList({ id, queue }: { id: string; queue: QueueDetail | undefined }) {
   return (
     <datalist id={id}>
-      {Array.from(names, (name) => (
+      {namesOf(queue).map((name) => (
         <option key={name} value={name} />
       ))}
     </datalist>

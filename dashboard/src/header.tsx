@@ -64,9 +64,13 @@ function Icon({ path: shape }: { path: string }) {
 
 const PACES = {
   auto: 'every few seconds',
-  '10 s': 'every 10 seconds',
+  '1 s': 'every second',
+  '2 s': 'every 2 seconds',
+  '5 s': 'every 5 seconds',
+  '15 s': 'every 15 seconds',
   '30 s': 'every 30 seconds',
   '60 s': 'every minute',
+  off: 'when I reload',
 } as const;
 const ZONES = { local: 'local time', UTC: 'UTC' } as const;
 const THEMES = { system: 'as the system', light: 'light', dark: 'dark' } as const;

@@ -1,8 +1,15 @@
 import { useEffect, useState } from 'preact/hooks';
 import { ENDED_STATES } from '../../lib/job/job-state.js';
 import { DEAD_REASONS } from '../../lib/job/outcome.js';
-import { asSearchText, readSearchText, SEARCH_EXAMPLES } from '../../lib/subpaths/dashboard/search-text.js';
-import { JobNames } from './add-job.js';
+import {
+  asSearchText,
+  readSearchText,
+  SEARCH_EXAMPLES,
+  suggestionsFor,
+} from '../../lib/subpaths/dashboard/search-text.js';
+import type { QueueDetail, WorkersView } from '../../lib/subpaths/dashboard/views.js';
+import { NameList, namesOf } from './add-job.js';
+import { usePoll } from './api.js';
 import { go, href, query, queuePath } from './state.js';
 
 /** The filters of the page of jobs, which are in its address. */
@@ -127,6 +134,7 @@ export function Filters({
   const searched = fieldsOf(params);
   const [form, setForm] = useState(searched);
   const [fault, setFault] = useState<string | null>(null);
+  const { data: known } = usePoll<QueueDetail>(queuePath(queue), 0);
   // Another page of the same search keeps the text that was typed since.
   useEffect(() => setForm(searched), [queue, JSON.stringify(searched)]);
   const submit = (event: Event) => {
@@ -153,11 +161,14 @@ export function Filters({
           {...bind('contains')}
           class="search"
           data-search
+          list="search-words"
+          autoComplete="off"
           maxLength={400}
           placeholder="state:dead name:send error:timeout prio:>5"
           aria-describedby="search-help"
           aria-invalid={fault !== null}
         />
+        <Suggestions queue={queue} known={known} text={form.contains} canReadData={canReadData} />
       </label>
       <button type="submit" class="primary">
         Search
@@ -173,7 +184,7 @@ export function Filters({
       <label>
         <span>Name</span>
         <input {...bind('name')} list="job-names" />
-        <JobNames queue={queue} />
+        <NameList id="job-names" queue={known} />
       </label>
       {canReadData && (
         <label>
@@ -192,6 +203,33 @@ export function Filters({
         {SEARCH_EXAMPLES.join(', ')}. A text with a colon needs quotes, and so does a value with a space.
       </details>
     </form>
+  );
+}
+
+interface SuggestionsProps {
+  queue: string;
+  known: QueueDetail | undefined;
+  text: string;
+  canReadData: boolean;
+}
+
+/** Searches that the browser offers while a person types. */
+function Suggestions({ queue, known, text, canReadData }: SuggestionsProps) {
+  const { data } = usePoll<WorkersView>(/\b(worker|node):/.test(text) ? 'workers' : null, 0);
+  const processes = data?.workers.filter(({ pools }) => pools.some(({ queues }) => queues.includes(queue)));
+  const places = processes?.flatMap(({ host, pid }) => [host, `${host}:${pid}`]) ?? [];
+  const words = suggestionsFor(text, {
+    canReadData,
+    names: namesOf(known),
+    groups: known?.limits.flatMap(({ of, name }) => (of === 'group' && name !== null ? [name] : [])) ?? [],
+    workers: [...new Set(places)],
+  });
+  return (
+    <datalist id="search-words">
+      {words.map((word) => (
+        <option key={word} value={word} />
+      ))}
+    </datalist>
   );
 }
 

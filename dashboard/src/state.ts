@@ -120,8 +120,8 @@ export const theme = remembered('theme', ['system', 'light', 'dark'] as const);
 export const zone = remembered('zone', ['local', 'UTC'] as const);
 /** The order of the keys in JSON. */
 export const keyOrder = remembered('keys', ['stored', 'sorted'] as const);
-/** How often pages read again at most. `auto`: each page as often as suits its cost. */
-export const pace = remembered('pace', ['auto', '10 s', '30 s', '60 s'] as const);
+/** How often pages read again. `auto`: each page as often as suits its cost. */
+export const pace = remembered('pace', ['auto', '1 s', '2 s', '5 s', '15 s', '30 s', '60 s', 'off'] as const);
 /** Whether the keyboard has shortcuts. Speech input may type letters that are not meant as shortcuts. */
 export const shortcuts = remembered('shortcuts', ['on', 'off'] as const);
 effect(() => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parseExact, printExact, sortExact } from '#lib/subpaths/dashboard/exact-json.js';
 import { priorityText, readPriority } from '#lib/producer/job-list.js';
 import { matchOf } from '#lib/subpaths/dashboard/job-search.js';
-import { asSearchText, readSearchText } from '#lib/subpaths/dashboard/search-text.js';
+import { asSearchText, readSearchText, suggestionsFor } from '#lib/subpaths/dashboard/search-text.js';
 
 const paramsOf = (text: string) => {
   const read = readSearchText(text);
@@ -41,6 +41,7 @@ describe('the one-line search', () => {
       'email:send',
       'There is no key email. The keys are state, name, error, prio, group, reason, worker, older, newer, data.field. A text with a colon needs quotes: "email:…"',
     ],
+    ['email:send name:a smtp:25 email:b', /^There is no key email or smtp\. The keys are state, /],
     ['constructor:x', /^There is no key constructor\./],
     ['data:7', /^There is no key data\./],
     ['name: send', 'name: has no value.'],
@@ -80,6 +81,44 @@ describe('the one-line search', () => {
       ),
     );
     expect(asSearchText('disk full')).toBe('disk full');
+  });
+});
+
+describe('the suggestions of the one-line search', () => {
+  const known = {
+    canReadData: true,
+    names: ['send', 'Sell', 'email:send', 'two words "quoted"', 'back\\slash'],
+    groups: ['acme'],
+    workers: ['box', 'box:12'],
+  };
+
+  it.each([
+    ['st', ['state:']],
+    ['disk name:send r', ['disk name:send reason:']],
+    ['state:d', ['state:delayed', 'state:dead']],
+    ['status:run', ['status:running']],
+    ['reason:ex', ['reason:expired']],
+    ['disk  name:se', ['disk  name:send', 'disk  name:Sell']],
+    ['name:send group:', ['name:send group:acme']],
+    ['node:box:', ['node:box:12']],
+    ['older:', ['older:10m', 'older:1h', 'older:1d']],
+    ['state:dead', []],
+    ['email:', []],
+    ['constructor:', []],
+    ['data.tenant:', []],
+  ])('complete the last word of %s', (text, suggestions) => {
+    expect(suggestionsFor(text, known)).toEqual(suggestions);
+  });
+
+  it('are read as the values that they name', () => {
+    const texts = suggestionsFor('name:', known);
+    expect(texts.map((text) => paramsOf(text))).toEqual(known.names.map((name) => ({ name })));
+  });
+
+  it('are all keys at the start of a word, without the data for a person who may not read it', () => {
+    expect(suggestionsFor('disk ', known)).toHaveLength(10);
+    expect(suggestionsFor('', known).at(-1)).toBe('data.');
+    expect(suggestionsFor('da', { ...known, canReadData: false })).toEqual([]);
   });
 });
 

@@ -36,6 +36,7 @@ const TOKEN = /(?:([a-z]+(?:\.[^\s:"]+)?):)?("(?:[^"\\]|\\.)*"(?!\S)|\S+)/g;
 export function readSearchText(text: string): SearchText {
   const words: string[] = [];
   const params: Partial<Record<SearchParam, string>> = {};
+  const unknown: string[] = [];
   for (const [token, given, word = ''] of text.matchAll(TOKEN)) {
     const missing = given === undefined ? /^([a-z]+):$/.exec(token)?.[1] : undefined;
     if (missing !== undefined && paramOf(missing)) return { fault: `${missing}: has no value.` };
@@ -45,10 +46,14 @@ export function readSearchText(text: string): SearchText {
       continue;
     }
     const param = paramOf(given);
-    if (param === undefined) return { fault: unknown(given) };
+    if (param === undefined) {
+      unknown.push(given);
+      continue;
+    }
     if (params[param] !== undefined) return { fault: `${given}: can be given once.` };
     params[param] = param === 'where' ? conditionOf(given, value, word) : value;
   }
+  if (unknown.length > 0) return { fault: ofUnknown([...new Set(unknown)]) };
   if (words.length > 0) params.contains = words.join(' ');
   return checked(params);
 }
@@ -59,6 +64,51 @@ export function asSearchText(contains: string): string {
   const isSame = contains === '' || ('params' in read && read.params.contains === contains);
   const isAlone = 'params' in read && Object.keys(read.params).length <= 1;
   return isSame && isAlone ? contains : `"${contains.replaceAll(/["\\]/g, '\\$&')}"`;
+}
+
+/** What the last word of a search can be completed with, besides states and reasons. */
+export interface KnownWords {
+  readonly canReadData: boolean;
+  readonly names: readonly string[];
+  readonly groups: readonly string[];
+  /** Hosts, and processes as `host:pid`. */
+  readonly workers: readonly string[];
+}
+
+const AGES = ['10m', '1h', '1d'];
+const MOST_SUGGESTED = 50;
+
+/** Whole searches that begin with this text, with its last word completed. */
+export function suggestionsFor(text: string, known: KnownWords): string[] {
+  const [, before = '', last = ''] = /^(.*\s)?(\S*)$/s.exec(text) ?? [];
+  const [, given] = /^([a-z]+):/.exec(last) ?? [];
+  const key = given && Object.hasOwn(ALIASES, given) ? ALIASES[given] : given;
+  const values = new Map<string | undefined, readonly string[]>(
+    Object.entries({
+      state: JOB_STATES.map((state) => (state === 'active' ? 'running' : state)),
+      reason: DEAD_REASONS,
+      prio: ['>0', '1-5'],
+      older: AGES,
+      newer: AGES,
+      name: known.names,
+      group: known.groups,
+      worker: known.workers,
+    }),
+  );
+  const keys = KEYS.flatMap(([name, param]) => (param === 'where' ? [] : [`${name}:`]));
+  const words =
+    key === undefined
+      ? [...keys, ...(known.canReadData ? ['data.'] : [])]
+      : (values.get(key) ?? []).map((value) => `${given}:${asValue(value)}`);
+  return words
+    .filter((word) => word !== last && word.toLowerCase().startsWith(last.toLowerCase()))
+    .slice(0, MOST_SUGGESTED)
+    .map((word) => before + word);
+}
+
+/** A value so that it is read as the same value again. */
+function asValue(value: string): string {
+  return /^[^\s"]+$/.test(value) ? value : `"${value.replaceAll(/["\\]/g, '\\$&')}"`;
 }
 
 function paramOf(given: string): SearchParam | undefined {
@@ -77,9 +127,9 @@ function unquoted(word: string): string {
   return isQuoted ? word.slice(1, -1).replaceAll(/\\(.)/g, '$1') : word;
 }
 
-function unknown(given: string): string {
+function ofUnknown(given: readonly string[]): string {
   const keys = KEYS.map(([key]) => key).join(', ');
-  return `There is no key ${given}. The keys are ${keys}. A text with a colon needs quotes: "${given}:…"`;
+  return `There is no key ${given.join(' or ')}. The keys are ${keys}. A text with a colon needs quotes: "${given[0]}:…"`;
 }
 
 function checked(params: Partial<Record<SearchParam, string>>): SearchText {
