@@ -44,12 +44,16 @@ export function Waiting({ error }: { error: ApiError | undefined }) {
       </Empty>
     );
   if (error.status === 400) return <Empty title="The address is not valid.">{error.message}</Empty>;
-  if (error.status === 403)
+  if (error.status === 403) {
+    const [, right] = /^you may not do this \((.+)\)$/.exec(error.message) ?? [];
     return (
       <Empty title="You may not see this.">
-        {error.message.startsWith('you may not') ? 'It needs the right to see a queue.' : error.message}
+        {right === undefined
+          ? error.message
+          : `It needs the right ${right === 'read' ? 'to see a queue' : right}.`}
       </Empty>
     );
+  }
   return <Empty title="It cannot be shown now.">{error.message} This page tries again by itself.</Empty>;
 }
 

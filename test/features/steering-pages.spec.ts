@@ -3,7 +3,8 @@ import { UnrecoverableError } from '#lib/errors.js';
 import { attentionOf } from '#lib/subpaths/dashboard/overview.js';
 import { useBrowser } from '../support/browser.js';
 import { bootDashboard } from '../support/dashboard.js';
-import { PATIENT } from '../support/queue-app.js';
+import { PATIENT, processorOf } from '../support/queue-app.js';
+import { gated } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
@@ -67,6 +68,28 @@ it('a question about a pause is answered with Enter, and one about a deletion ne
   await question.waitFor({ state: 'hidden' });
   expect(await queue.get('a')).not.toBeNull();
   expect(faults).toEqual([]);
+});
+
+it('the page of processes has only buttons that the person may use, and a page without the right names it', async () => {
+  const { gate, handlers } = gated();
+  const dashboard = await bootDashboard(redis, {
+    queues: ['mail'],
+    providers: [processorOf(['work', 'mail'], { active: handlers['active']! })],
+    dashboard: {
+      authorize: (_request, action, { queue }) => (queue === 'mail' ? 'viewer' : action !== 'read-actions'),
+    },
+  });
+  for (const queue of ['work', 'mail'])
+    await dashboard.queueOf(queue).add('active', 1, { id: `in-${queue}` });
+  const { page, faults } = await open(`${dashboard.url}workers`);
+  const row = (id: string) => page.getByRole('row').filter({ has: page.getByRole('link', { name: id }) });
+  await row('in-work').getByRole('button', { name: 'Cancel' }).waitFor();
+  await row('in-mail').waitFor();
+  expect(await page.locator('main').getByRole('button').allTextContents()).toEqual(['Cancel']);
+  expect(faults).toEqual([]);
+  await page.goto(`${dashboard.url}actions`);
+  await page.getByText('It needs the right read-actions.').waitFor();
+  gate.open();
 });
 
 it('a group is found by its name and changed, however many there are', async () => {

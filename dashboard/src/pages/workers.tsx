@@ -67,8 +67,10 @@ function Process({ worker, view, series }: ProcessProps) {
   const jobs = pools.flatMap((pool) => pool.jobs).toSorted((a, b) => a.since - b.since);
   const running = pools.reduce((sum, pool) => sum + pool.running, 0);
   const slots = pools.reduce((sum, pool) => sum + pool.concurrency, 0);
-  const canPause = me.value?.rights.includes('queue.pause') ?? false;
-  const canCancel = me.value?.rights.includes('job.cancel') ?? false;
+  const { pausable = [], cancellable = [] } = me.value ?? {};
+  const queues = [...new Set(pools.flatMap((pool) => pool.queues))];
+  // An order to a process is one to each of its queues.
+  const canPause = [...queues, ...(worker.moreQueues ?? [])].every((queue) => pausable.includes(queue));
   return (
     <Card
       title={`${host} · ${pid}`}
@@ -88,7 +90,7 @@ function Process({ worker, view, series }: ProcessProps) {
       <p>
         <progress max={Math.max(1, slots)} value={running} aria-label="Slots in use" /> {running} of{' '}
         {plural(slots, 'slot')} in use ·{' '}
-        {[...new Set(pools.flatMap((pool) => pool.queues))].map((queue, at) => (
+        {queues.map((queue, at) => (
           <span key={queue}>
             {at > 0 && ', '}
             <a href={queuePath(queue)}>{queue}</a>
@@ -135,7 +137,7 @@ function Process({ worker, view, series }: ProcessProps) {
               </td>
               <td class="num">{job.attempt}</td>
               <td>
-                {canCancel && (
+                {cancellable.includes(job.queue) && (
                   <button type="button" class="danger" onClick={() => void cancel(job.queue, job.id)}>
                     Cancel
                   </button>

@@ -179,12 +179,14 @@ export class DashboardServer {
     const { title, environment, readOnly } = this.options;
     const queues: string[] = [];
     const pausable: string[] = [];
+    const cancellable: string[] = [];
     const rights = new Set<DashboardAction>();
     for (const queue of await this.parts.queues()) {
       const own = await this.rightsOf(request, { queue });
       if (!own.includes('read')) continue;
       queues.push(queue);
       if (own.includes('queue.pause')) pausable.push(queue);
+      if (own.includes('job.cancel')) cancellable.push(queue);
       for (const right of own) rights.add(right);
     }
     const { actor, isAllowed, refusal } = await this.decide(request, 'read', {});
@@ -198,6 +200,7 @@ export class DashboardServer {
       now: this.parts.engine.now(),
       queues,
       pausable,
+      cancellable,
       canSeeRedis: isAllowed,
       version: VERSION,
     };

@@ -36,6 +36,8 @@ export interface MeView {
   readonly queues: readonly string[];
   /** The queues that this person may pause and resume. */
   readonly pausable: readonly string[];
+  /** The queues in which this person may cancel jobs. */
+  readonly cancellable: readonly string[];
   /** Whether this person may see what belongs to no queue. */
   readonly canSeeRedis: boolean;
   readonly version: string;
