@@ -42,7 +42,7 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
   if (response.status === 401) throw new ApiError(401, LOGIN);
   // The message of the error says whether a change took effect. A read changes nothing.
   if (!body && answer?.error?.code === 'GODWIT_REDIS_UNAVAILABLE')
-    throw new ApiError(response.status, 'The server cannot reach Redis.');
+    throw new ApiError(response.status, `The server cannot reach Redis${causeOf(answer.error.message)}.`);
   const message: unknown = answer?.error?.message ?? answer?.message;
   throw new ApiError(
     response.status,
@@ -50,6 +50,9 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
     answer?.error?.code,
   );
 }
+
+/** ` (connect ECONNREFUSED 127.0.0.1:6379)`, from an error of the connection. */
+const causeOf = (message: unknown) => / \([^;]+\)(?=; )/.exec(String(message))?.[0] ?? '';
 
 const LOGIN = 'You are not logged in any more.';
 

@@ -24,7 +24,7 @@ import { QueuePage } from './pages/queue.js';
 import { RedisPage } from './pages/redis.js';
 import { SchedulesPage } from './pages/schedules.js';
 import { WorkersPage } from './pages/workers.js';
-import { path, setMe, settings, subject, toast, troubles, troubleSince } from './state.js';
+import { me, path, setMe, settings, subject, toast, troubles, troubleSince } from './state.js';
 import { Empty } from './widgets.js';
 
 const VIEWS: Readonly<Record<(typeof PAGES)[number][0], ComponentType>> = {
@@ -100,7 +100,16 @@ function App() {
       <Header page={current?.[0]} />
       {trouble !== undefined && (
         <p class="notice bad away" role="alert">
-          <strong>The data is out of date.</strong> {trouble} No data since {moment(troubleSince.value ?? 0)}.
+          {me.value === null ? (
+            <>
+              <strong>There is no data yet.</strong> {trouble}
+            </>
+          ) : (
+            <>
+              <strong>The data is out of date.</strong> {trouble} No data since{' '}
+              {moment(troubleSince.value ?? 0)}.
+            </>
+          )}{' '}
           This page goes on by itself.{' '}
           <button type="button" class="small" onClick={() => location.reload()}>
             Load the page again

@@ -114,5 +114,6 @@ describe('the dashboard without an application', () => {
     const answer = await fetch(`${url}api/v1/overview`);
     expect(answer.status).toBe(503);
     expect(await answer.json()).toMatchObject({ error: { code: 'GODWIT_REDIS_UNAVAILABLE' } });
+    await command.said(/no connection to Redis in time \(.*127\.0\.0\.1:1\); the pages say so/);
   });
 });

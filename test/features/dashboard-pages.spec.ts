@@ -536,12 +536,21 @@ describe('the pages', () => {
       isAway
         ? route.fulfill({
             status: 503,
-            json: { error: { code: 'GODWIT_REDIS_UNAVAILABLE', message: 'no answer' } },
+            json: {
+              error: {
+                code: 'GODWIT_REDIS_UNAVAILABLE',
+                message:
+                  'call: no connection in time (connect ECONNREFUSED 127.0.0.1:1); nothing was changed',
+              },
+            },
           })
         : route.continue(),
     );
-    await page.getByRole('alert').getByText('The data is out of date.').waitFor();
+    const why = 'The server cannot reach Redis (connect ECONNREFUSED 127.0.0.1:1).';
+    await page.getByRole('alert').getByText(`The data is out of date. ${why} No data since`).waitFor();
     expect(await page.getByRole('link', { name: 'work', exact: true }).count()).toBe(1);
+    await page.reload();
+    await page.getByRole('alert').getByText(`There is no data yet. ${why} This page goes on`).waitFor();
     isAway = false;
     await page.getByRole('alert').waitFor({ state: 'detached' });
   });

@@ -2,7 +2,8 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { checkServer } from '../../engine/wire/server-check.js';
-import { GodwitError } from '../../errors.js';
+import { RedisUnavailableError } from '../../errors.js';
+import { withoutEffect } from '../../errors/store.js';
 import { messageOf } from '../../errors/thrown.js';
 import { QueueInspector } from '../../inspect/queue-inspector.js';
 import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
@@ -51,6 +52,8 @@ export const serve: Command = {
     const url = urlOf(host, port, `${PATH}/`);
     if (print.isJson) print.jsonLine({ url });
     else print.line(url);
+    if (dashboard.fault !== null)
+      print.line(`${dashboard.fault}; the pages say so, and go on when Redis answers`);
     await stopped(signal);
     await dashboard.close();
     server.closeAllConnections();
@@ -100,7 +103,8 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
     () => undefined,
   );
   const settings = resolveModuleOptions({ prefix });
-  const warnings = await warningsOf(inspector);
+  const warnings = new ServerWarnings(inspector);
+  const fault = await warnings.read();
   const parts = {
     engine,
     // The dashboard records what is done on it. Changes through the inspector of the command would be recorded twice.
@@ -113,7 +117,7 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
     shows: () => true,
     queues: async () => (await engine.processes.queues()).toSorted(),
     optionsOf: (name: string) => ({ ...resolveQueueOptions({ name }, settings), isRegistered: false }),
-    warnings: () => warnings,
+    warnings: () => warnings.latest(),
     redactor: new Redactor(options.redact),
     links: { of: () => [] },
     definitions: options.definitions,
@@ -121,6 +125,8 @@ async function dashboardOf({ inspector, values, prefix }: Context, login: Login 
   };
   const server = new DashboardServer(options, parts, new DashboardPage(options), () => '');
   return {
+    /** Why Redis does not answer; null if it does. */
+    fault,
     handle: (request: IncomingMessage, response: ServerResponse) => {
       if (request.url === '/') {
         response.writeHead(302, { location: `${PATH}/` }).end();
@@ -144,13 +150,32 @@ function asArguments<T>(check: () => T): T {
   }
 }
 
-/** If Redis is unreachable, the pages show that, and continue when it is back. */
-async function warningsOf({ producer }: Context['inspector']) {
-  try {
-    return checkServer((await producer.engine.admin.serverInfo('godwit-serve')) ?? '', 0);
-  } catch (error) {
-    if (error instanceof GodwitError) return [];
-    throw error;
+/** What is wrong with the settings of Redis. While Redis is unreachable, the pages show that, and this tries again. */
+class ServerWarnings {
+  private warnings: ReturnType<typeof checkServer> | undefined;
+  private reading: Promise<string | null> | undefined;
+
+  constructor(private readonly inspector: Context['inspector']) {}
+
+  /** Resolves with the error of Redis, or null. */
+  read(): Promise<string | null> {
+    this.reading ??= this.tryRead().finally(() => (this.reading = undefined));
+    return this.reading;
+  }
+
+  latest(): ReturnType<typeof checkServer> {
+    if (this.warnings === undefined) void this.read();
+    return this.warnings ?? [];
+  }
+
+  private async tryRead(): Promise<string | null> {
+    try {
+      const info = await this.inspector.producer.engine.admin.serverInfo('godwit-serve');
+      this.warnings = checkServer(info ?? '', 0);
+      return null;
+    } catch (error) {
+      return error instanceof RedisUnavailableError ? withoutEffect(error) : messageOf(error);
+    }
   }
 }
 
