@@ -66,6 +66,11 @@ export function compareActionIds(a: string, b: string): number {
   return aMs - bMs || aAt - bAt;
 }
 
+/** An id or a name as a target. One that looks like a filter becomes a list of it, or a reader would take it for a filter. */
+export function idText<Id>(id: Id): Id | string {
+  return typeof id === 'string' && /^\[|\}$/.test(id) ? JSON.stringify([id]) : id;
+}
+
 type Args = readonly any[];
 
 /** Which part of a call of one method is recorded. It must never contain data of jobs. */

@@ -1,14 +1,20 @@
-import { recorded, type RecordedMethod, type RecordedMethods, type Recorder } from '../contract/actions.js';
+import {
+  idText,
+  recorded,
+  type RecordedMethod,
+  type RecordedMethods,
+  type Recorder,
+} from '../contract/actions.js';
 import type { AddResult } from './add-result.js';
 
 /** The methods that handles with an actor record. A test fails if a method is neither here nor in its list of reads. */
 
-const byId = (action: string): RecordedMethod => ({ action, target: ([id]) => id });
+const byId = (action: string): RecordedMethod => ({ action, target: ([id]) => idText(id) });
 
 /** By an id or a filter. */
 const byChoice = (action: string): RecordedMethod => ({
   action,
-  target: ([which]) => (typeof which === 'string' ? which : filterText(which)),
+  target: ([which]) => (typeof which === 'string' ? idText(which) : filterText(which)),
   isLong: ([which]) => typeof which === 'object' && which !== null,
 });
 
@@ -20,8 +26,8 @@ const ofJob = (job: any): unknown => (typeof job === 'string' ? job : job?.name)
 
 const ADD: RecordedMethod = {
   action: 'job.add',
-  target: ([job, , options]) => options?.id ?? ofJob(job),
-  idOf: ({ id }) => id,
+  target: ([job, , options]) => idText(options?.id ?? ofJob(job)),
+  idOf: ({ id }) => idText(id),
   count: isNew,
 };
 
@@ -33,7 +39,10 @@ const QUEUE: RecordedMethods = {
     count: (results: readonly AddResult[]) => results.filter(isNew).length,
   },
   addAndWait: { ...ADD, withCallback: ([job, data, options], onAdded) => [job, data, options, onAdded] },
-  update: { action: 'job.update', target: ([first, second]) => (typeof first === 'string' ? first : second) },
+  update: {
+    action: 'job.update',
+    target: ([first, second]) => idText(typeof first === 'string' ? first : second),
+  },
   retry: byId('job.retry'),
   promote: byChoice('job.promote'),
   cancel: {

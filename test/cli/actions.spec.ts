@@ -78,3 +78,12 @@ it.each([
 ])('shows %s without JSON', (target, text) => {
   expect(targetText(target)).toBe(text);
 });
+
+it('shows an id that looks like a filter as it is', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  const ids = ['{}', '{"state":"dead"}', '["a"]', 'a {"limit":10}'];
+  for (const id of ids) await queue.as('ada').add('x', null, { id });
+  for (const id of ids) await queue.as('ada').remove(id);
+  const shown = (await actions()).map((line) => targetText(line.split('|')[3]!));
+  expect(shown.toReversed()).toEqual([...ids, ...ids]);
+});

@@ -1,3 +1,4 @@
+import { idText } from '../../contract/actions.js';
 import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { LimitState } from '../../contract/limit-verbs.js';
 import type { ProcessOrder, ProcessRecord } from '../../contract/process-verbs.js';
@@ -283,7 +284,7 @@ const audit: Route = async (call, parts) => {
 const add: Route = async (call, parts) => {
   const queue = await queueOf(call, parts);
   const { name } = queue;
-  const target = typeof call.body['id'] === 'string' ? call.body['id'] : '';
+  const target = typeof call.body['id'] === 'string' ? idText(call.body['id']) : '';
   const needs = [['job.add', { queue: name }]] as const;
   return call.perform({ needs, action: 'job.add', queue: name, target }, async () => {
     if (call.body['like'] !== undefined) await call.require('read-data', { queue: name });

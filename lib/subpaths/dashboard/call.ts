@@ -1,3 +1,4 @@
+import { idText } from '../../contract/actions.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import type { QueueEvents } from '../../events/queue-events.js';
 import type { QueueInspector } from '../../inspect/queue-inspector.js';
@@ -91,7 +92,7 @@ export function onJob(
     const queue = await queueOf(call, parts);
     const jobId = checkJobId(call.params['id']!);
     const needs = [[action, { queue: queue.name, jobId }]] as const;
-    const what = { needs, action, queue: queue.name, target: jobId };
+    const what = { needs, action, queue: queue.name, target: idText(jobId) };
     return call.perform(what, async () => (await act(queue, jobId, call, parts)) ?? { done: 1 });
   };
 }
@@ -105,7 +106,7 @@ export function onQueue(
   return async (call, parts) => {
     const queue = await queueOf(call, parts);
     const needs = [[right, { queue: queue.name }]] as const;
-    const what = { needs, action, queue: queue.name, target: call.params['id'] ?? '' };
+    const what = { needs, action, queue: queue.name, target: idText(call.params['id'] ?? '') };
     return call.perform(what, async () => (await act(queue, call, parts)) ?? { done: 1 });
   };
 }
