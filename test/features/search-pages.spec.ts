@@ -63,7 +63,8 @@ it('a search offers keys, states, names of jobs, and the processes of the queue'
   const { url } = await boot();
   const { page, faults } = await open(`${url}queues/work/jobs`);
   const search = page.getByLabel('Text in id, name or error, or filters');
-  const offers = () => page.locator('#search-words option').evaluateAll((all) => all.map((one) => one.value));
+  const offers = () =>
+    page.locator('#search-words option').evaluateAll((all) => all.map((one) => one.getAttribute('value')));
   expect(await offers()).toContain('prio:');
   await search.fill('state:d');
   expect(await offers()).toEqual(['state:delayed', 'state:dead']);
