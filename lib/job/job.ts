@@ -139,7 +139,7 @@ export class RateLimited extends GodwitError {
   /**
    * @param options `scope`: which jobs do not start; by default all jobs of the queue. `'group'` also means all jobs of the queue if
    * this job has no group, and `'name'` if it has one. `limit`: a shared limit of the queue; then no job of any queue that uses this limit starts. A limit that
-   * the queue does not use is ignored.
+   * the queue does not use is ignored. Not both.
    * @throws {InvalidOptionError}
    */
   constructor(delay: Duration, options: { readonly scope?: RateLimitScope; readonly limit?: string } = {}) {
@@ -150,6 +150,12 @@ export class RateLimited extends GodwitError {
       throw new InvalidOptionError('RateLimited().scope', "one of 'queue', 'name', 'group'", scope);
     if (limit !== undefined && typeof limit !== 'string')
       throw new InvalidOptionError('RateLimited().limit', 'the name of a shared limit', limit);
+    if (limit !== undefined && options.scope !== undefined)
+      throw new InvalidOptionError(
+        'RateLimited().scope',
+        'left out with a limit, which stops the jobs of all queues that use it',
+        scope,
+      );
     this.scope = scope;
     this.limit = limit;
   }

@@ -1,6 +1,5 @@
 import type { BreakerRule, LimitRule, RetryBudgetRule } from '../job/limit-rule.js';
-import { InvalidOptionError } from '../errors.js';
-import { boolean, field, integer, shape, type Field, type Rule, type Shaped } from './check.js';
+import { boolean, field, integer, type Rule } from './check.js';
 import {
   breakerOf,
   fractionUpTo,
@@ -9,6 +8,7 @@ import {
   readBreakerChange,
   readRate,
   readRetryBudget,
+  shapeWithAny,
   type BreakerOptions,
   type RateOptions,
   type RetryBudgetOptions,
@@ -53,18 +53,6 @@ function orNull<T>(read: Rule<T>): Rule<T | false> {
   return (value, path, report) => (value === null ? false : read(value, path, report));
 }
 
-/** A change with at least one field: without one it would do nothing. */
-function changeOf<Fields extends Record<string, Field<string, any>>>(fields: Fields): Rule<Shaped<Fields>> {
-  const read = shape(fields);
-  const names = Object.keys(fields);
-  const phrase = `an object with ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
-  return (value, path, report) => {
-    const given = read(value, path, report);
-    if (given && Object.keys(given).length === 0) report(new InvalidOptionError(path, phrase, value));
-    return given;
-  };
-}
-
 const CHANGE_FIELDS = {
   rate: field('rate', orNull(readRate)),
   concurrency: field('concurrency', orNull(integer(1, MOST_RUNNING))),
@@ -75,14 +63,14 @@ const SHARED_CHANGE_FIELDS = {
   breaker: field('breaker', orNull<BreakerRule>(breakerOf(readBreakerChange))),
 } as const;
 
-export const readSharedLimitChange: Rule<LimitRule> = changeOf(SHARED_CHANGE_FIELDS);
+export const readSharedLimitChange: Rule<LimitRule> = shapeWithAny(SHARED_CHANGE_FIELDS);
 
-export const readQueueLimitChange: Rule<LimitRule> = changeOf({
+export const readQueueLimitChange: Rule<LimitRule> = shapeWithAny({
   ...SHARED_CHANGE_FIELDS,
   retryBudget: field('retryBudget', orNull<RetryBudgetRule>(readRetryBudget)),
 });
 
-export const readGroupChange: Rule<LimitRule> = changeOf({
+export const readGroupChange: Rule<LimitRule> = shapeWithAny({
   ...CHANGE_FIELDS,
   maxSize: field('maxSize', orNull(integer(1, MANY))),
   weight: field('weight', fractionUpTo(1_000)),

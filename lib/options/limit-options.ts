@@ -5,7 +5,19 @@ import { fieldsOf, hasFields } from '../job/fields.js';
 import { faultOfText, pathText, type Path } from '../job/text.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
-import { duration, field, integer, oneOf, readable, rule, shape, shapeWith, type Rule } from './check.js';
+import {
+  duration,
+  field,
+  integer,
+  oneOf,
+  readable,
+  rule,
+  shape,
+  shapeWith,
+  type Field,
+  type Rule,
+  type Shaped,
+} from './check.js';
 
 /** How often jobs may start. Every start counts, also that of a retry or after a stall. */
 export interface RateOptions {
@@ -261,16 +273,35 @@ export function breakerOf(
   };
 }
 
+/** An object with at least one field: without one it would do nothing. */
+export function shapeWithAny<Fields extends Record<string, Field<string, any>>>(
+  fields: Fields,
+): Rule<Shaped<Fields>> {
+  const read = shape(fields);
+  const names = Object.keys(fields);
+  const phrase = `an object with ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
+  return (value, path, report) => {
+    let faults = 0;
+    const given = read(value, path, (fault) => {
+      faults += 1;
+      report(fault);
+    });
+    if (given && faults === 0 && Object.keys(given).length === 0)
+      report(new InvalidOptionError(path, phrase, value));
+    return given;
+  };
+}
+
 const SHARED_FIELDS = { ...LIMIT_FIELDS, breaker: field('breaker', breakerOf(readBreaker)) } as const;
 
-const readSharedLimit = shape(SHARED_FIELDS);
+const readSharedLimit = shapeWithAny(SHARED_FIELDS);
 
 const NAME_FIELDS = {
   ...SHARED_FIELDS,
   retryBudget: field('retryBudget', readRetryBudget),
 } as const;
 
-const readNameLimit = shape(NAME_FIELDS);
+const readNameLimit = shapeWithAny(NAME_FIELDS);
 
 /** A rule as the code gives it, with the function of its breaker. */
 export type GivenLimit = Omit<LimitRule, 'breaker'> & { readonly breaker?: ReadBreaker };
@@ -321,8 +352,6 @@ export const readSharedLimits: Rule<ReadonlyMap<string, GivenLimit>> = (value, p
     if (!isPlainName(name, 64))
       report(new InvalidOptionError(`${path}: a name`, '1 to 64 of [A-Za-z0-9._-]', name));
     const read = readSharedLimit(limit, place, report);
-    if (read && Object.keys(read).length === 0)
-      report(new InvalidOptionError(place, 'an object with rate, concurrency or breaker', limit));
     if (read) limits.set(name, read);
   }
   return limits;
@@ -520,7 +549,9 @@ export function withLimits<Options extends LimitedOptions>(
   const group = isRead ? groupOf(data, groupBy, path) : options.group;
   if (priority && isStrict && group !== undefined) refuseOption('priority', NO_PRIORITY_IN_STRICT_ORDER);
   for (const { max, option, field: of } of cost === undefined ? [] : maxCosts) {
-    const counts = of === 'g' ? group !== undefined : !of.startsWith('n:') || of === `n:${name}`;
+    // A job with a group waits in the line of its group, where no limit of its name applies.
+    const line = group === undefined ? `n:${name}` : 'g';
+    const counts = of === line || of === 'q' || of.startsWith('s:');
     if (counts && cost! > max) refuseOption('cost', `at most ${max}, ${option}`);
   }
   return isRead ? { ...options, group } : options;

@@ -17,7 +17,7 @@ interface Collected {
 }
 
 /** A run that has ended. */
-type Ended = Pick<Run, 'name' | 'attempt'>;
+type Ended = Pick<Run, 'name' | 'group' | 'attempt'>;
 
 /**
  * Reports to the circuit breakers and retry budgets of a queue how its runs ended, in one call per tick. A failed run is settled
@@ -48,10 +48,10 @@ export class RunReports {
     return rules.length > 0 ? new RunReports(queue, limits, new Map(rules), declared.isFailure) : undefined;
   }
 
-  completed({ name, attempt }: Ended): void {
-    for (const field of this.fieldsOf(name)) {
+  completed(run: Ended): void {
+    for (const field of this.fieldsOf(run)) {
       if (this.rules.get(field)!.breaker) this.of(field).completed += 1;
-      if (attempt === 1) this.countFirst(field);
+      if (run.attempt === 1) this.countFirst(field);
     }
   }
 
@@ -59,17 +59,17 @@ export class RunReports {
    * Resolves to the time by which the retry must be delayed beyond its backoff. Undefined if this failure does not count. Never
    * rejects.
    */
-  failed({ name, attempt }: Ended, outcome: Outcome, error: unknown): Promise<number> | undefined {
+  failed(run: Ended, outcome: Outcome, error: unknown): Promise<number> | undefined {
     const isRetry = outcome.kind === 'retried' && outcome.counted;
     if (!isRetry && !(outcome.kind === 'dead' && outcome.reason === 'retries-exhausted')) return undefined;
     const delays: Promise<number>[] = [];
-    for (const field of this.fieldsOf(name)) {
+    for (const field of this.fieldsOf(run)) {
       const { breaker, retryBudget } = this.rules.get(field)!;
       const counts = Boolean(breaker) && this.isFault(field, error);
       // The service has answered. If this run is a probe, the breaker must not stay open.
       if (breaker && !counts) this.of(field).completed += 1;
       const books = isRetry && Boolean(retryBudget);
-      if (attempt === 1) this.countFirst(field);
+      if (run.attempt === 1) this.countFirst(field);
       if (!counts && !books) continue;
       const of = this.of(field);
       if (counts) of.failed += 1;
@@ -80,13 +80,15 @@ export class RunReports {
   }
 
   /** A retry that was reported as a failed run before does not happen: it would come too late. */
-  unbooked({ name }: Pick<Ended, 'name'>): void {
-    for (const field of this.fieldsOf(name))
+  unbooked(run: Ended): void {
+    for (const field of this.fieldsOf(run))
       if (this.rules.get(field)!.retryBudget) this.of(field).unbooked += 1;
   }
 
-  private fieldsOf(name: string): LimitField[] {
-    return ['q', `n:${name}`, ...this.shared].filter((field) => this.rules.has(field));
+  /** A job with a group waits in the line of its group, where no limit of its name applies. */
+  private fieldsOf({ name, group }: Ended): LimitField[] {
+    const ofName = group === null ? [`n:${name}`] : [];
+    return ['q', ...ofName, ...this.shared].filter((field) => this.rules.has(field));
   }
 
   /** Only a retry budget with a percentage needs this count. */

@@ -110,6 +110,25 @@ describe('a circuit breaker', () => {
     await until(async () => (await queue.counts()).dead === 7, { ...PATIENT, what: () => 'the job runs' });
   });
 
+  it('of a name counts no job with a group, which it does not hold back; nor does a retry budget', async () => {
+    const retryBudget = { max: 1, per: '1h' } as const;
+    const { queue, ended } = await bootQueue(redis, {
+      queue: {
+        limits: { names: { sync: { breaker: { ...breaker, failures: 1, openFor: '1h' }, retryBudget } } },
+        defaults: { attempts: 3, backoff: 1 },
+      },
+      handlers: {
+        sync: () => {
+          throw new Error('503');
+        },
+      },
+    });
+    // Five retries at a rate of one an hour would not end.
+    for (const group of ['a', 'b']) await ended((await queue.add('sync', null, { group })).id);
+    const [, ofName] = await queue.limits.list();
+    expect(ofName).toMatchObject({ name: 'sync', breaker: { state: 'closed' } });
+  });
+
   it('is closed by a probe that fails with an error that is no failure: the service has answered', async () => {
     const isFailure = (error: unknown) => (error as Error).message !== '404';
     const { queue, said } = await bootQueue(redis, {

@@ -511,6 +511,10 @@ describe('bad limits', () => {
     [{ limits: { concurrency: 0 } }, "registerQueue('work').limits.concurrency must be an integer from 1"],
     [{ limits: { names: { a: { rate: 5 } } } }, "registerQueue('work').limits.names.a.rate must be"],
     [
+      { limits: { names: { a: {} } } },
+      "registerQueue('work').limits.names.a must be an object with rate, concurrency, breaker or retryBudget, got {}",
+    ],
+    [
       { limits: { names: { a: { concurrency: 1 } } }, groups: {} },
       'limits.names must be left out with groups',
     ],
@@ -581,6 +585,9 @@ describe('bad limits', () => {
     await queue.group('a').set({ concurrency: null, weight: 2 });
     expect(() => new RateLimited('soon' as never)).toThrow(InvalidOptionError);
     expect(() => new RateLimited('1s', { scope: 'job' as never })).toThrow(InvalidOptionError);
+    expect(() => new RateLimited('1s', { scope: 'name', limit: 'api' })).toThrow(
+      'RateLimited().scope must be left out with a limit',
+    );
     expect(await queue.counts()).toMatchObject({ waiting: 0 });
   });
 });

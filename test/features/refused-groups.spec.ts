@@ -19,6 +19,8 @@ describe('costs and groups that a queue refuses', () => {
     });
     await queue.add('large', null, { cost: 20 });
     await queue.add('other', null, { cost: 30 });
+    // It waits in the line of its group, where the rate of its name does not apply.
+    await queue.add('small', null, { cost: 6, group: 'a' });
     const grouped = queueOf('grouped');
     await grouped.add('job', null, { cost: 100 });
     const refused: [Promise<unknown>, string][] = [
