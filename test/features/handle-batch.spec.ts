@@ -530,6 +530,13 @@ describe('the bootstrap refuses', () => {
       @HandleBatch('few', options)
       few(_: Job[]) {}
     }
+    @Processor(['four', 'five'])
+    class Four {
+      @HandleBatch('each', options)
+      each(_: Job[]) {}
+      @HandleBatch('both', { size: 4, minSize: 3 })
+      both(_: Job[]) {}
+    }
     const found = await bootFaults({
       imports: [
         QueueModule.forRoot({ limits: { api: { concurrency: 2 } } }),
@@ -537,9 +544,11 @@ describe('the bootstrap refuses', () => {
           { name: 'one', groups: { order: 'strict' }, limits: { concurrency: 2 } },
           { name: 'two', limits: { names: { few: { concurrency: 3 } } } },
           { name: 'three', groups: { concurrency: 2 }, uses: ['api'] },
+          { name: 'four', limits: { concurrency: 2 } },
+          { name: 'five' },
         ),
       ],
-      providers: [One, Two, Three],
+      providers: [One, Two, Three, Four],
     });
     const fault = (place: string, min: number, limit: string, most: number) =>
       `${place} waits for batches of at least ${min} jobs, but ${limit} lets at most ${most} run at once, so each batch would wait for its timeout; set minSize to at most ${most}`;
@@ -549,6 +558,7 @@ describe('the bootstrap refuses', () => {
       fault('Two.few', 4, "limits.names.few.concurrency of queue 'two'", 3),
       fault('Three.few', 3, 'limits.api.concurrency of forRoot()', 2),
       fault('Three.few', 3, "groups.concurrency of queue 'three'", 2),
+      fault('Four.each', 3, "limits.concurrency of queue 'four'", 2),
     ]);
   });
 

@@ -109,8 +109,8 @@ export async function planPools(
     for (const method of processor.methods) {
       for (const [queue, entry] of entriesOf(processor, method, names, makeHandler, found)) {
         found.push(...backoffFaults(entry, queue, optionsOf), ...groupFaults(entry, queue, optionsOf));
-        // A batch may have jobs of several queues, and then each queue has its own limits.
-        if (names.length === 1) found.push(...batchLimitFaults(entry, queue, optionsOf));
+        // Without groups a batch may have jobs of several queues, each with its own limits.
+        if (names.length === 1 || entry.batch?.isByGroup) found.push(...batchLimitFaults(entry, queue, optionsOf));
         pool.handlers.set(queue, [...(pool.handlers.get(queue) ?? []), entry]);
       }
     }
