@@ -1,6 +1,7 @@
 import { GodwitError, InvalidOptionError, PartialBulkError } from '../errors.js';
 import { isLater } from '../contract/engine.js';
 import { unknownField } from '../job/fields.js';
+import { optionsLineOf, withLines } from '../job/job-record.js';
 import type { JobState } from '../job/job-state.js';
 import { readable } from '../options/check.js';
 import { addResult, type AddResult, type Other } from './add-result.js';
@@ -115,9 +116,21 @@ function foldKeys(jobs: readonly MadeJob[]): {
     const first = digest === undefined ? undefined : firsts.get(digest);
     if (first) folded.set(job, first);
     else if (digest !== undefined) firsts.set(digest, job);
-    if (!first || replaces(job, first)) sent.set(digest ?? job, first ? { ...job, id: first.id } : job);
+    const before = first && sent.get(digest!)!;
+    if (!before) sent.set(digest ?? job, job);
+    else if (replaces(job, first)) sent.set(digest!, folding(before, job));
   }
   return { sent: [...sent.values()], folded };
+}
+
+/** With `replace`, the first job keeps its place, its group and its other options, as in two calls. */
+function folding(before: MadeJob, job: MadeJob): MadeJob {
+  if (job.unique!.on !== 'replace') return { ...job, id: before.id };
+  return {
+    ...before,
+    unique: job.unique!,
+    body: withLines(job.body, optionsLineOf(before.body)!, undefined),
+  };
 }
 
 function replaces({ name, unique }: MadeJob, first: MadeJob): boolean {
