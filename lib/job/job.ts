@@ -78,7 +78,7 @@ export interface Job<Data = unknown, Input = Data> {
   update(data: Input): Promise<void>;
   /**
    * Reports the actual cost of the job to rates that count a `cost`. The difference to the cost counted at the start is added or
-   * given back. Call it at most once per attempt, and again only if it was rejected. A sliding or fixed window forgets what is
+   * given back. 0 to 1,000,000,000. Call it at most once per attempt, and again only if it was rejected. A sliding or fixed window forgets what is
    * above its `max` after `per`; a bucket carries it over.
    *
    * @throws {InvalidOptionError | RedisUnavailableError | RedisRefusedError}

@@ -8,10 +8,10 @@ import { NO_HEADERS, type JobHeaders } from '../job/headers.js';
 import type { Outcome } from '../job/outcome.js';
 import { checkGiven, validateItems } from '../job/define-job.js';
 import { encodePayload, type PayloadRules } from '../job/payload.js';
-import { refuse } from '../options/check.js';
+import { integer, refuse } from '../options/check.js';
 import type { JobPolicy } from '../options/job-options.js';
 import type { RunTrace } from '../options/telemetry.js';
-import { readCost } from '../options/limit-options.js';
+import { MANY } from '../options/limit-options.js';
 import { RULES } from '../job/rules.js';
 import type { CallStage, HandledJob, HandlerEntry } from './handler.js';
 
@@ -40,6 +40,8 @@ export interface NoteWriter extends PayloadRules {
 }
 
 const MAX_LOG_LINE = 2000;
+/** A run may turn out to cost nothing, for example if its answer was cached. */
+const readCharge = integer(0, MANY);
 const LINE_ENDS = /\s*[\n\r\u0085\u2028\u2029]\s*/g;
 /** Control characters could forge lines of the log, or control the terminal that shows it. */
 // oxlint-disable-next-line no-control-regex
@@ -186,7 +188,7 @@ export class Run implements HandledJob, Linked<Run> {
   }
 
   private async countCost(cost: number): Promise<void> {
-    const given = readCost(cost, 'charge()', refuse)!;
+    const given = readCharge(cost, 'charge()', refuse)!;
     const more = given - this.costCounted;
     this.costCounted = given;
     if (more === 0) return;
