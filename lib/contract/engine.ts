@@ -302,6 +302,8 @@ export type ExchangeAnswer =
       readonly supply: Supply;
       /** Set if the queue has limits or groups. */
       readonly isLimited?: true;
+      /** Whether limits keep waiting jobs from starting. Absent if the call did not find out. */
+      readonly isHeldBack?: boolean;
       /**
        * Set if claimed jobs must start at once, so none is claimed ahead: a rate counts them when they are claimed; a hold, a
        * circuit breaker or a paused group may forbid their start; a concurrency of the queue or a name counts them as running.

@@ -76,9 +76,10 @@ export class RedisExchanges {
     const isNothing = claimed.kind === 'claimed' && claimed.claimed.length === 0 && !answer.isLimited;
     if (claimed.kind === 'plain' || isNothing) return answer;
     if (claimed.kind !== 'claimed') return { kind: claimed.kind };
-    const { now: claimedAt, supply, isCut, held } = claimed;
+    const { now: claimedAt, supply, isCut, held, isHeldBack } = claimed;
     // If the limits are newer than the first try of this exchange, the exchange itself may have claimed jobs too.
-    return { ...answer, claimed: [...answer.claimed, ...claimed.claimed], claimedAt, supply, isCut, held };
+    const all = [...answer.claimed, ...claimed.claimed];
+    return { ...answer, claimed: all, claimedAt, supply, isCut, held, isHeldBack };
   };
 
   private claimLimited(

@@ -2,7 +2,7 @@ import { workerRecordMs } from '../contract/engine.js';
 import type { ExchangeAnswer, ExchangeCall, NoteCall, Supply, QueueLimits } from '../contract/engine.js';
 import { optionsLineOf, withLines } from '../job/job-record.js';
 import { activated } from './event-log.js';
-import { LimitedClaim, type Claimed } from './limited-claim.js';
+import { LimitedClaim, type Claimed, type LimitedAnswer } from './limited-claim.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { LastExchange, MemoryWorker } from './memory-worker.js';
@@ -23,14 +23,14 @@ export function exchange(queue: MemoryQueue, call: ExchangeCall, limits: QueueLi
   if (call.want < 1) return { ...answered, ...limited };
   const claimed = claimOnce(queue, call, limits);
   if (!claimed) return { kind: 'stale' };
-  const { isCut, supply } = claimed;
+  const { isCut, supply, isHeldBack } = claimed;
   const held = queue.worker(call.worker).held.size;
   const all = [...answered.claimed, ...claimed.claimed.map((job) => job.claim)];
-  return { ...answered, claimed: all, isCut, supply, held, ...limited };
+  return { ...answered, claimed: all, isCut, supply, isHeldBack, held, ...limited };
 }
 
 /** The second step; null if the call is older than the last claim of the worker. */
-export function claimOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits) {
+export function claimOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueLimits): LimitedAnswer | null {
   const { seq } = call;
   const worker = queue.worker(call.worker);
   const which = call.pipelined ? 'limitedPipelined' : 'limited';
@@ -39,7 +39,7 @@ export function claimOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueL
   if (last?.seq === seq) {
     const claimed = last.claimedIds.map((id) => worker.held.get(id)).filter((job) => job !== undefined);
     const isLess = last.claimedIds.length < Math.min(call.want, RULES.sortMax);
-    return { claimed, isCut: false, supply: isLess ? ('empty' as const) : ('more' as const) };
+    return { claimed, isCut: false, supply: isLess ? 'empty' : 'more', isHeldBack: false };
   }
   const answer = new LimitedClaim(queue, worker, call, limits).run();
   const claimedIds = answer.claimed.map(({ id }) => id);
@@ -131,6 +131,8 @@ export function claim(
 
 function supplyOf(queue: MemoryQueue, { want }: ExchangeCall, claimedIds: readonly string[]): Supply {
   if (queue.pausedAt !== null) return 'paused';
+  // Shared limits let none start. Then this says whether any job waits.
+  if (want < 0) return queue.wait.size + queue.prioritized.size > 0 ? 'more' : 'empty';
   return claimedIds.length < Math.min(want, RULES.claimMax) ? 'empty' : 'more';
 }
 

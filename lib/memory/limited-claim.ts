@@ -15,6 +15,13 @@ export interface Claimed {
   readonly isCut: boolean;
 }
 
+/** The answer of a claim under limits. */
+export interface LimitedAnswer extends Claimed {
+  readonly supply: Supply;
+  /** Whether limits keep waiting jobs from starting. */
+  readonly isHeldBack: boolean;
+}
+
 /** A line during a claim. */
 interface Candidate {
   readonly line: MemoryLine;
@@ -67,10 +74,10 @@ export class LimitedClaim {
     this.isByRunning = this.book.isByRunning;
   }
 
-  run(): Claimed & { supply: Supply } {
+  run(): LimitedAnswer {
     const { queue, now } = this;
     const want = Math.min(this.call.want, RULES.sortMax);
-    if (queue.pausedAt !== null) return { claimed: [], isCut: false, supply: 'paused' };
+    if (queue.pausedAt !== null) return { claimed: [], isCut: false, supply: 'paused', isHeldBack: false };
     const rule = this.in.rule('q');
     let { left: tokens, nextMs } = roomOf(rule, this.in.use('q'), now);
     this.choose(want, tokens, rule);
@@ -88,7 +95,11 @@ export class LimitedClaim {
     const waits = queue.wait.size + queue.prioritized.size > 0 || ready;
     const mayMore = tokens >= 1 && this.slotsLeft(rule) >= 1;
     if ((isCut || claimed.length >= want) && mayMore && waits) queue.ring();
-    return { claimed, isCut, supply: this.supplyOf(isCut, claimed.length, want, tokens, nextMs) };
+    const isShort = !isCut && claimed.length < want;
+    const inLines = () => [...this.in.lines.values()].some((line) => sizeOf(line) > 0);
+    const isHeldBack = isShort && (queue.wait.size + queue.prioritized.size > 0 || inLines());
+    const supply = this.supplyOf(isCut, claimed.length, want, tokens, nextMs);
+    return { claimed, isCut, supply, isHeldBack };
   }
 
   /** How many jobs may start by the concurrency of the queue. A job that has a slot already does not count. */

@@ -1,3 +1,4 @@
+import { HeldBack } from '../contract/held-back.js';
 import { Log } from '../contract/log.js';
 import { breakerText, type LimitVerbs, type RunReportAnswer } from '../contract/limit-verbs.js';
 import { messageOf } from '../errors/thrown.js';
@@ -27,6 +28,7 @@ export class RunReports {
   private readonly logger = new Log('QueueWorker');
   private readonly collected = new Map<LimitField, Collected>();
   private isPlanned = false;
+  private readonly heldBack = new Map<LimitField, HeldBack>();
 
   private constructor(
     private readonly queue: string,
@@ -147,9 +149,30 @@ export class RunReports {
     for (const [i, [field, { retries, failures }]] of all.entries()) {
       const { breaker = '', firstMs = 0, eachMs = 0 } = answers[i] ?? {};
       this.tell(field, breaker);
+      if (retries.length > 0 && firstMs + (retries.length - 1) * eachMs > 0) this.retriesWait(field);
       for (const settle of failures) settle(0);
       for (const [at, settle] of retries.entries()) settle(Math.ceil(firstMs + at * eachMs));
     }
+  }
+
+  /** The budget allows some of the last retries only later. */
+  private retriesWait(field: LimitField): void {
+    let heldBack = this.heldBack.get(field);
+    if (!heldBack) {
+      const budget = field === 'q' ? 'its retry budget' : `the retry budget of '${field.slice(2)}'`;
+      heldBack = new HeldBack(
+        this.logger,
+        `queue '${this.queue}': ${budget} is used up; retries wait`,
+        `queue '${this.queue}': ${budget} no longer delays retries`,
+      );
+      this.heldBack.set(field, heldBack);
+    }
+    heldBack.now();
+    heldBack.over();
+  }
+
+  stop(): void {
+    for (const heldBack of this.heldBack.values()) heldBack.stop();
   }
 
   private tell(field: LimitField, change: RunReportAnswer['breaker']): void {

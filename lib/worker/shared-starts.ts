@@ -90,8 +90,10 @@ export class SharedStarts {
       startsAtOnce: true,
     } as const;
     if (!isLimited) return counted;
+    // If no start was granted, the answer says whether any job waits; not for jobs in lines.
+    const isHeldBack = share.granted === 0 && (answer.isLimited === true || answer.supply === 'more');
     const againMs = this.givenBack === seq ? 1 : Math.min(share.opensInMs ?? ASK_AGAIN_MS, ASK_AGAIN_MS);
-    return { ...counted, supply: { limitedForMs: againMs } };
+    return { ...counted, isHeldBack, supply: { limitedForMs: againMs } };
   }
 
   /** The exchange, if the limits have answered. If it failed and claimed nothing, other queues may use the places. */

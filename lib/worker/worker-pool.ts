@@ -7,6 +7,7 @@ import type {
   Supply,
 } from '../contract/engine.js';
 import type { ObservedRun } from '../contract/observer.js';
+import { HeldBack } from '../contract/held-back.js';
 import { Log } from '../contract/log.js';
 import { FAREWELL_MS, LAST_WORDS_MS, within } from '../contract/retry.js';
 import { messageOf } from '../errors/thrown.js';
@@ -32,8 +33,6 @@ import type { Slots } from './slots.js';
 
 /** When a pool first reports which names it handles, and when it tries again after a failure. */
 const SAY_HANDLES_MS = 1000;
-/** After this time without a held-back job, limits no longer hold jobs back. */
-const HELD_BACK_MS = 60_000;
 /**
  * If a worker gets none of the starts of a fast rate for this long, it asks this much later. With 8 processes that saves 20 % of the
  * CPU of Redis.
@@ -106,8 +105,8 @@ export class WorkerPool {
   isQuiet = false;
   private drained: Promise<DrainReport> | undefined;
   private handlesTimer: NodeJS.Timeout | undefined;
-  /** When limits last held jobs back. */
-  private heldBackAt = -Infinity;
+  private readonly heldBack: HeldBack;
+  private readonly reports: RunReports | undefined;
   /** When a claim last brought jobs. */
   private claimedAt = -Infinity;
 
@@ -116,6 +115,12 @@ export class WorkerPool {
     const { queue, find, listeners, telemetry } = parts;
     this.queue = queue.name;
     this.slots = slots;
+    this.heldBack = new HeldBack(
+      this.logger,
+      `queue '${this.queue}': limits delay its jobs`,
+      `queue '${this.queue}': limits no longer delay its jobs`,
+    );
+    this.reports = RunReports.of(queue.name, engine.limits, queue.limits);
     this.runner = new Runner({
       queue,
       find,
@@ -131,7 +136,7 @@ export class WorkerPool {
         this.claimer.ended(run);
       },
       goesBack: (id, digest) => this.keys.goesBack(id, digest),
-      reports: RunReports.of(queue.name, engine.limits, queue.limits),
+      reports: this.reports,
       listeners,
       ...(telemetry && { trace: (run) => telemetry.running(run, this.worker) }),
     });
@@ -157,7 +162,7 @@ export class WorkerPool {
       runner: this.runner,
       isShared: this.shared !== undefined,
       listeners: this.keys,
-      answered: (answer, supply) => this.answered(answer, supply),
+      answered: (answer, supply, asked) => this.answered(answer, supply, asked),
       looked: (look) => this.looked(look),
       rests: (hasFreeSlot) => (hasFreeSlot ? doorbell.join(this.claimer) : doorbell.leave(this.claimer)),
       passOn: () => doorbell.passOn(this.claimer),
@@ -329,6 +334,8 @@ export class WorkerPool {
     }
     claimer.stop();
     this.shared?.stop();
+    this.heldBack.stop();
+    this.reports?.stop();
     return { finished: before - released.length, released, endedAt: heardUntil ?? ranUntil };
   }
 
@@ -364,7 +371,7 @@ export class WorkerPool {
 
   // ------------------------------------------------------------------------ other news in answers and heartbeats
 
-  private answered(answer: Answered, supply: Supply): void {
+  private answered(answer: Answered, supply: Supply, asked: number): void {
     if (answer.held !== null && !this.claimer.isRepeating) this.heldJobs.compare(answer.held);
     if (answer.kind !== 'exchanged') return;
     for (const id of answer.lost) this.runner.tooLate(id, LOST);
@@ -374,7 +381,7 @@ export class WorkerPool {
     const laterMs = this.isOutrun(answer.claimed.length, limitedForMs) ? OUTRUN_MS : 0;
     const nextMs = Math.min(answer.dueInMs ?? Infinity, limitedForMs + laterMs);
     this.dueJobs.plan(nextMs === Infinity ? null : nextMs);
-    this.tellHeldBack(limitedForMs);
+    this.tellHeldBack(answer, limitedForMs, asked);
   }
 
   /** Whether other workers start all that a fast rate allows. This worker then asks less often, as each call would find nothing. */
@@ -384,23 +391,15 @@ export class WorkerPool {
     return limitedForMs < OUTRUN_MS && now - this.claimedAt > OUTRUN_MS;
   }
 
-  /**
-   * A queue at its rate limit is held back again and again. One line is logged when that begins, and one when it has ended for a
-   * while.
-   */
-  private tellHeldBack(limitedForMs: number): void {
-    const now = performance.now();
-    const since = now - this.heldBackAt;
-    if (limitedForMs < Infinity) {
-      if (since > HELD_BACK_MS)
-        this.logger.log(
-          `queue '${this.queue}': limits delay its jobs; the next may start in ${Math.ceil(limitedForMs)} ms`,
-        );
-      this.heldBackAt = now;
-    } else if (this.heldBackAt > -Infinity && since > HELD_BACK_MS) {
-      this.logger.log(`queue '${this.queue}': limits no longer delay its jobs`);
-      this.heldBackAt = -Infinity;
-    }
+  private tellHeldBack(
+    { isHeldBack, isLimited }: Extract<Answered, { kind: 'exchanged' }>,
+    limitedForMs: number,
+    asked: number,
+  ): void {
+    const isTimed = limitedForMs < Infinity;
+    if (isHeldBack) this.heldBack.now(isTimed ? `; the next may start in ${Math.ceil(limitedForMs)} ms` : '');
+    // Without limits, a claim says it by its answer.
+    else if (isHeldBack === false || (asked > 0 && !isTimed && !isLimited)) this.heldBack.over();
   }
 
   private looked({ dueInMs, leaseInMs, scheduleInMs }: QueueLook): void {

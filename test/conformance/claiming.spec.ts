@@ -139,6 +139,10 @@ describe.each(ENGINES)('claiming on %s', (kind) => {
     expect(await t.exchanged({ want: 2 })).toMatchObject({ claimed: [{ id: 'c' }], supply: 'empty' });
     expect(await t.exchanged({ want: 2 })).toMatchObject({ claimed: [], supply: 'empty' });
     expect(await t.exchanged({ want: 0 })).toMatchObject({ claimed: [], supply: 'more' });
+    // Shared limits let none start.
+    expect(await t.exchanged({ want: -1 })).toMatchObject({ claimed: [], supply: 'empty' });
+    await t.add(job('d'));
+    expect(await t.exchanged({ want: -1 })).toMatchObject({ claimed: [], supply: 'more' });
     await t.engine.admin.pause(QUEUE);
     expect(await t.exchanged({ want: 0 })).toMatchObject({ claimed: [], supply: 'paused' });
   });

@@ -39,6 +39,26 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     }
   }
 
+  it.each<[string, LimitRule]>([
+    ['q', { rate: { max: 1, per: 1_000, burst: 1, window: 'bucket' } }],
+    ['q', { concurrency: 1 }],
+    ['g', { rate: { max: 1, per: 1_000, burst: 1, window: 'bucket' } }],
+    ['g', { concurrency: 1 }],
+    ['g', { order: 'strict' }],
+  ])('says whether the rule of %s %j holds waiting jobs back', async (field, rule) => {
+    await set(field, rule);
+    await t.add(grouped('a.1'));
+    expect(await t.exchanged({ want: 1 })).toMatchObject({ isHeldBack: false });
+    expect(await t.exchanged({ want: 9 })).toMatchObject({ claimed: [], isHeldBack: false });
+    await t.add(grouped('a.2'));
+    expect(await t.exchanged({ want: 9 })).toMatchObject({ claimed: [], isHeldBack: true });
+    await t.add(job('b'));
+    const { claimed, isHeldBack } = await t.exchanged({ want: 9 });
+    // A job without a group waits for the limit of the queue only.
+    expect([claimed.length, isHeldBack]).toEqual([field === 'q' ? 0 : 1, true]);
+    expect((await t.exchanged({ want: 0 })).isHeldBack).toBeUndefined();
+  });
+
   const BREAKER = { failures: 5, ratio: 0.5, window: 1_000, openFor: 1_000, probes: 1 };
 
   it.each<[boolean, string, LimitRule]>([

@@ -151,7 +151,7 @@ export const claim = defineScript({
 });
 
 type RawClaimLimited =
-  | ['claimed', number, number, number, string, string, (string | null)[], (string | null)[]]
+  | ['claimed', number, number, number, string, string, (string | null)[], (string | null)[], number]
   | ['stale' | 'unknown-worker' | 'plain', number];
 
 /** The answer to a claim of a queue with limits. */
@@ -162,6 +162,8 @@ export type LimitedClaim =
       readonly supply: Supply;
       readonly isCut: boolean;
       readonly held: number;
+      /** Whether limits keep waiting jobs from starting. */
+      readonly isHeldBack: boolean;
       readonly claimed: readonly ClaimedJob[];
     }
   /** `plain`: the queue has no limits. */
@@ -207,13 +209,14 @@ export const claimLimited = defineScript({
   },
   reply: (raw: RawClaimLimited): LimitedClaim => {
     if (raw[0] !== 'claimed') return { kind: raw[0], now: raw[1] };
-    const [, now, supply, held, ids, bodies, failed, stalls] = raw;
+    const [, now, supply, held, ids, bodies, failed, stalls, heldBack] = raw;
     return {
       kind: 'claimed',
       now,
       supply: supplyOf(supply),
       isCut: supply === RULES.supplyCut,
       held,
+      isHeldBack: heldBack === 1,
       claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
     };
   },
