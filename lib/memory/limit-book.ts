@@ -534,11 +534,18 @@ export function inOrder({ jobs }: MemoryLine): MemoryJob[] {
  * The first `count` jobs in the order of `aging`. Only the first job of each priority can be next. The next job is the one whose wait
  * began first, but a job with priority `p` counts as if its wait had begun `p * every / by` later.
  */
-export function agedOrder({ jobs }: MemoryLine, { every, by }: AgingRule, count: number): MemoryJob[] {
+export function agedOrder(
+  { jobs }: MemoryLine,
+  { every, by }: AgingRule,
+  count: number,
+  now: number,
+): MemoryJob[] {
   const placeOf = (job: MemoryJob | undefined, lead: number) => {
     if (!job) return Infinity;
     const read = decodeBody(job.body);
-    return (read?.options.runnableAt ?? read?.createdAt ?? 0) + lead;
+    const { runnableAt = Infinity } = read?.options ?? {};
+    // A job whose time has not come was promoted.
+    return (runnableAt <= now ? runnableAt : (read?.createdAt ?? 0)) + lead;
   };
   const heads = [...jobs]
     .toSorted(([a], [b]) => a - b)

@@ -386,7 +386,7 @@ export class LimitedClaim {
 
   private takeOf(of: Candidate, count: number): number {
     const { aging } = this.in.rule('q');
-    const all = aging ? agedOrder(of.line, aging, of.got + count) : inOrder(of.line);
+    const all = aging ? agedOrder(of.line, aging, of.got + count, this.now) : inOrder(of.line);
     const jobs = all.slice(of.got, of.got + count);
     for (const job of jobs) this.choices.push({ job, of });
     of.got += jobs.length;

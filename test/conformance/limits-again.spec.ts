@@ -206,4 +206,19 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     expect((await t.engine.limits.group(QUEUE, 'b')).live).toEqual({ weight: 2 });
     expect((await take(9)).toSorted()).toEqual(['a.0', 'b.0']);
   });
+
+  it('lets a promoted job age from its add, not from the end of its delay', async () => {
+    await set('q', { aging: { every: 1_000, by: 1 } }, 'code');
+    const ranked = (id: string, priority: number, delayMs = 0) =>
+      job(id, {
+        ...(priority > 0 && { priority }),
+        ...(delayMs > 0 && { delayMs }),
+        body: encodeBody('job', t.now, { priority, delayMs }, ''),
+      });
+    await t.add(ranked('promoted', 2, 60_000));
+    expect(await t.engine.admin.promoteNow(QUEUE, 'promoted')).toBe('promoted');
+    await t.advance(2_001);
+    await t.add(ranked('plain', 0), ranked('low', 1));
+    expect(await take(9)).toEqual(['promoted', 'plain', 'low']);
+  });
 });

@@ -149,7 +149,7 @@ end
 -- Goes to the next job of a priority. Its place in the line is the time when its wait began, plus the lead of its priority.
 local function move_on(head)
   head.at, head.id = head.at + 1, head.ids[head.at + 1]
-  head.place = head.id and waits_since(body_of(head.id) or '') + head.lead or math.huge
+  head.place = head.id and waits_since(body_of(head.id) or '', now) + head.lead or math.huge
   return head
 end
 

@@ -19,9 +19,10 @@ local function group_of(body) return option_of(body, 'group', 'string') end
 
 local function priority_of(body) return priority_in(option_of(body, 'p', 'number')) end
 
--- The time from which the job could run. 0 if the text is not a body.
-local function waits_since(body)
-  return option_of(body, 'd', 'number') or tonumber(string.match(body, '^[^\n]+\n([0-9a-z]+)\n') or '0', 36) or 0
+-- The time from which a waiting job could run. 0 if the text is not a body. A job whose time has not come was promoted.
+local function waits_since(body, now)
+  local due = option_of(body, 'd', 'number')
+  return due and due <= now and due or tonumber(string.match(body, '^[^\n]+\n([0-9a-z]+)\n') or '0', 36) or 0
 end
 
 -- The body with a new line of options or of data. Nil keeps the old line.
