@@ -1,6 +1,7 @@
 import { type AbortReason, GodwitError, InvalidOptionError } from '../errors.js';
 import { oneLine } from '../errors/show.js';
 import { parseDuration, type Duration } from './duration.js';
+import { hasFields, unknownField } from './fields.js';
 import type { JobHeaders } from './headers.js';
 
 /**
@@ -145,6 +146,10 @@ export class RateLimited extends GodwitError {
   constructor(delay: Duration, options: { readonly scope?: RateLimitScope; readonly limit?: string } = {}) {
     super(`the handler asked that no job starts for ${oneLine(delay)}`);
     this.delayMs = parseDuration(delay, 'RateLimited()');
+    if (!hasFields(options))
+      throw new InvalidOptionError('RateLimited()', 'given an object of options', options);
+    const known = ['scope', 'limit'];
+    for (const name in options) if (!known.includes(name)) throw unknownField('RateLimited()', name, known);
     const { scope = 'queue', limit } = options;
     if (scope !== 'queue' && scope !== 'name' && scope !== 'group')
       throw new InvalidOptionError('RateLimited().scope', "one of 'queue', 'name', 'group'", scope);

@@ -319,6 +319,18 @@ const readAging: Rule<AgingRule> = (value, path, report) => {
   return given && { by: 1, ...given };
 };
 
+/** A limit applies to the jobs of one name: a pattern, as in `@Handle('mail.*')`, would hold none of them back. */
+export function checkLimitedName(value: unknown, path: string): string {
+  const name = checkJobName(value);
+  if (name.includes('*'))
+    throw new InvalidOptionError(
+      path,
+      'the exact name of jobs, without *: each name has its own limits',
+      name,
+    );
+  return name;
+}
+
 const readNames: Rule<[string, GivenLimit][]> = (value, path, report) => {
   if (!hasFields(value)) {
     report(new InvalidOptionError(path, 'an object of limits by job name', value));
@@ -326,7 +338,7 @@ const readNames: Rule<[string, GivenLimit][]> = (value, path, report) => {
   }
   const entries: [string, GivenLimit][] = [];
   for (const [name, limit] of readable(value, path, () => fieldsOf(value, []))) {
-    const checked = rule(checkJobName)(name, `${path}: a name`, report);
+    const checked = rule(checkLimitedName)(name, `${path}: a name`, report);
     const read = readNameLimit(limit, `${path}.${name}`, report);
     if (checked !== undefined && read !== undefined) entries.push([name, read]);
   }

@@ -25,7 +25,7 @@ import {
   type SharedLimitChange,
   type QueueLimitChange,
 } from '../options/limit-changes.js';
-import { ALONE_IN_STRICT_ORDER, checkGroup } from '../options/limit-options.js';
+import { ALONE_IN_STRICT_ORDER, checkGroup, checkLimitedName } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { infoOf, reasonOf, type HoldReason, type LimitInfo } from './limit-info.js';
 
@@ -387,6 +387,7 @@ async function checkTarget(
   call: string,
 ): Promise<void> {
   if (name === undefined) return;
+  checkLimitedName(name, `${call}.name`);
   const { limits, groups } = await engine.limits.overview(queue);
   const hasGroups = limits.some(({ field: one }) => one === 'g') || groups.ready + groups.resting > 0;
   if (hasGroups)

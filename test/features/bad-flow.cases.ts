@@ -77,6 +77,15 @@ export const flowCases: Case[] = [
       return verb === 'hold' ? limits.hold('1h', of) : limits[verb](of);
     },
   ]),
+  ...(['set', 'hold'] as const).map((verb): Case => [
+    `limits.${verb}() of a pattern of names`,
+    OPTION,
+    `limits.${verb}().name must be the exact name of jobs, without *: each name has its own limits, got "mail.*"`,
+    ({ queue: { limits } }) => {
+      const of = { name: 'mail.*' };
+      return verb === 'set' ? limits.set({ concurrency: 1 }, of) : limits.hold('1h', of);
+    },
+  ]),
   [
     'a change of limits without a field',
     OPTION,

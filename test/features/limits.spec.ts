@@ -514,6 +514,7 @@ describe('bad limits', () => {
       { limits: { names: { a: {} } } },
       "registerQueue('work').limits.names.a must be an object with rate, concurrency, breaker or retryBudget, got {}",
     ],
+    [{ limits: { names: { 'a.*': { concurrency: 1 } } } }, 'must be the exact name of jobs, without *'],
     [
       { limits: { names: { a: { concurrency: 1 } } }, groups: {} },
       'limits.names must be left out with groups',
@@ -585,9 +586,13 @@ describe('bad limits', () => {
     await queue.group('a').set({ concurrency: null, weight: 2 });
     expect(() => new RateLimited('soon' as never)).toThrow(InvalidOptionError);
     expect(() => new RateLimited('1s', { scope: 'job' as never })).toThrow(InvalidOptionError);
-    expect(() => new RateLimited('1s', { scope: 'name', limit: 'api' })).toThrow(
-      'RateLimited().scope must be left out with a limit',
-    );
+    const refused: [unknown, string][] = [
+      [{ scope: 'name', limit: 'api' }, 'RateLimited().scope must be left out with a limit'],
+      [{ scopes: 'name' }, 'RateLimited().scopes is not an option; did you mean scope?'],
+      [null, 'RateLimited() must be given an object of options, got null'],
+    ];
+    for (const [options, text] of refused)
+      expect(() => new RateLimited('1s', options as object)).toThrow(text);
     expect(await queue.counts()).toMatchObject({ waiting: 0 });
   });
 });
