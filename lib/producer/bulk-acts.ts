@@ -15,7 +15,7 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, readNames, readState, type JobListOptions } from './job-list.js';
 import { pause } from '../contract/retry.js';
 import { checkSignal } from '../options/job-options.js';
-import { readPlainRate, type RateOptions } from '../options/limit-options.js';
+import { checkGroup, readPlainRate, type RateOptions } from '../options/limit-options.js';
 
 /**
  * Which jobs `remove`, `cancel` and `promote` act on. A field that is left out matches any job. A field that is `undefined` is refused:
@@ -23,7 +23,7 @@ import { readPlainRate, type RateOptions } from '../options/limit-options.js';
  */
 export interface JobFilter<Name extends string = string, State extends JobState = JobState> extends Pick<
   JobListOptions<Name>,
-  'name' | 'contains' | 'where'
+  'name' | 'contains' | 'where' | 'group'
 > {
   /** Jobs of this state. */
   readonly state: State;
@@ -55,6 +55,7 @@ const FILTER = {
   name: field('name', readNames),
   contains: field('contains', rule(checkText)),
   where: field('where', rule(checkWhere)),
+  group: field('group', rule(checkGroup)),
   reason: field('reason', oneOf(...DEAD_REASONS)),
   olderThan: field('olderThanMs', duration()),
   newerThan: field('newerThanMs', duration()),
@@ -69,6 +70,7 @@ export interface CheckedFilter extends DeadMatch {
   readonly states: readonly JobState[];
   readonly contains?: string | undefined;
   readonly where?: DataMatch | undefined;
+  readonly group?: string | undefined;
   readonly limit: number;
 }
 
@@ -171,8 +173,10 @@ export async function actOnAll(
 ): Promise<number> {
   const pacer = new Pacer(pace);
   const passedMs = walk?.passedMs ?? (() => pacer.passedMs);
-  const { group, priority, workers, contains } = walk?.match ?? {};
-  const match = { ...filter, contains: filter.contains ?? contains, group, priority, workers };
+  const { priority, workers } = walk?.match ?? {};
+  const contains = filter.contains ?? walk?.match.contains;
+  const group = filter.group ?? walk?.match.group;
+  const match = { ...filter, contains, group, priority, workers };
   let done = 0;
   let examined = 0;
   // Only `cancel` has several states. A running job may fail and be delayed after the delayed jobs were listed, so they are listed again.
@@ -223,15 +227,15 @@ export async function removeAll(
   const pace = paceOf(givenPace, 'remove()');
   const remove = actOf(engine, queue, 'remove');
   if (pace) return actOnAll(engine, queue, filter, remove, pace);
-  const { states, contains, where, limit, ...match } = filter;
+  const { states, contains, where, group, limit, ...match } = filter;
   const state = states[0] as CleanCall['state'];
   const { name, newerThanMs, olderThanMs = 0 } = match;
   // One script call removes many jobs if the script can evaluate the filter.
-  const isByText = (contains ?? where) !== undefined;
-  if (state === 'dead' && !isByText)
+  const isByBody = (contains ?? where ?? group) !== undefined;
+  if (state === 'dead' && !isByBody)
     return (await engine.upkeep.removeDead(queue, { ...match, limit })).removed.length;
   const isPlain =
-    !isByText && (name ?? newerThanMs) === undefined && (state !== 'waiting' || olderThanMs === 0);
+    !isByBody && (name ?? newerThanMs) === undefined && (state !== 'waiting' || olderThanMs === 0);
   if (isPlain) return (await engine.upkeep.clean(queue, { state, olderThanMs, limit })).removed.length;
   return actOnAll(engine, queue, filter, remove);
 }

@@ -133,6 +133,7 @@ const FILTER_FIELDS = [
   'worker',
   'workers',
   'contains',
+  'group',
   'olderThan',
   'newerThan',
   'limit',

@@ -25,3 +25,37 @@ it('a job that has cost nothing gives back its whole cost', async () => {
   expect(await ended((await queue.add('job', null, { cost: 4 })).id)).toMatchObject({ type: 'completed' });
   expect(await queue.limits.list()).toMatchObject([{ left: 10 }]);
 });
+
+it.each(['redis', 'memory'] as const)(
+  'all jobs of a group can be cancelled, removed and promoted (%s)',
+  async (engine) => {
+    const { queue } = await bootQueue(redis, {
+      watch: false,
+      queue: { groups: {} },
+      ...(engine === 'memory' && { root: { connection: 'memory' } }),
+    });
+    const jobs = ['a', 'b'].flatMap((group) =>
+      [0, 60_000].flatMap((delay) =>
+        [1, 2].map(() => ({ name: 'x', data: null, options: { group, delay } })),
+      ),
+    );
+    await queue.addBulk(jobs);
+    const groups = async () => {
+      const { jobs: left } = await queue.jobs({ state: ['waiting', 'delayed'] });
+      return left.map(({ group, state }) => `${group} ${state}`).toSorted();
+    };
+    expect(await queue.promote({ group: 'a' })).toBe(2);
+    expect(await queue.remove({ state: 'delayed', group: 'a' })).toBe(0);
+    expect(await queue.remove({ state: 'waiting', group: 'a' })).toBe(4);
+    expect(await groups()).toEqual(['b delayed', 'b delayed', 'b waiting', 'b waiting']);
+    expect(await queue.remove({ state: 'waiting', group: 'c' })).toBe(0);
+    expect(await queue.cancel({ group: 'b' })).toBe(4);
+    expect(await groups()).toEqual([]);
+    await expect(queue.cancel({ group: '' })).rejects.toThrow(
+      'cancel().group must be a string of 1 to 256 bytes',
+    );
+    await expect(queue.cancel({ group: undefined } as object)).rejects.toThrow(
+      'cancel().group must be a value',
+    );
+  },
+);

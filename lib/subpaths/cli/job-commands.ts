@@ -31,6 +31,7 @@ const FILTER = {
   where: { type: 'string', about: 'only jobs with this value in a field of the data, e.g. tenant.id=7' },
   limit: { type: 'string', about: 'the most jobs to take' },
 } as const;
+const GROUP = { type: 'string', about: 'only jobs of this group' } as const;
 const AGES = {
   'older-than': duration('only jobs that died longer ago than this, e.g. 2h'),
   'newer-than': duration('only jobs that died within this time, e.g. 2h'),
@@ -57,7 +58,7 @@ const jobs: Command = {
       about: 'waiting, active, delayed, completed, dead, cancelled (default: waiting; active with --worker)',
     },
     ...FILTER,
-    group: { type: 'string', about: 'only jobs of this group' },
+    group: GROUP,
     priority: { type: 'string', about: 'only jobs with this priority: 5, ">5", "<=5" or 1-5' },
     worker: {
       type: 'string',
@@ -180,6 +181,7 @@ async function reasonRows(inspector: Inspector, found: ShownJob): Promise<Cell[]
 
 const BY_FILTER = {
   ...FILTER,
+  group: GROUP,
   'older-than': duration('only jobs that were added longer ago than this, e.g. 2h'),
   'newer-than': duration('only jobs that were added within this time, e.g. 2h'),
   all: { type: 'boolean', about: 'take all jobs, without ids or a filter' },
@@ -262,7 +264,7 @@ async function byFilter(
   if (shown.length === 0 && values['all'] !== true)
     throw new UsageError(`${name}: give ids, or a filter such as --name, or --all`, '');
   const pace = paceOf(context, done);
-  const filter = readFilter(context, 'state', 'name', 'contains', 'older-than', 'newer-than');
+  const filter = readFilter(context, 'state', 'name', 'contains', 'group', 'older-than', 'newer-than');
   await inspector.queues([queue]);
   const which = shown.map(([key, value]) => `${key} ${String(value)}`).join(', ') || 'all';
   if (!(await print.confirm(`${name} jobs of queue ${queue} (${which})?`))) return FAILED;
@@ -361,6 +363,7 @@ const clean: Command = {
   words: [2, 2],
   options: {
     ...FILTER,
+    group: GROUP,
     reason: { type: 'string', about: 'only jobs that died for this reason' },
     'older-than': duration('only jobs that ended or were added longer ago than this, e.g. 7d'),
     'newer-than': duration('only jobs that ended or were added within this time, e.g. 7d'),
@@ -373,7 +376,7 @@ const clean: Command = {
       throw new UsageError(`clean: ${JSON.stringify(state)} must be one of ${CLEAN_STATES.join(', ')}`, '');
     const filter = {
       state,
-      ...readFilter(context, 'name', 'contains', 'reason', 'older-than', 'newer-than'),
+      ...readFilter(context, 'name', 'contains', 'group', 'reason', 'older-than', 'newer-than'),
     };
     const pace = paceOf(context, 'removed');
     const [info] = await inspector.queues([name]);
