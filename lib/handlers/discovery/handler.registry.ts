@@ -110,7 +110,8 @@ export async function planPools(
       for (const [queue, entry] of entriesOf(processor, method, names, makeHandler, found)) {
         found.push(...backoffFaults(entry, queue, optionsOf), ...groupFaults(entry, queue, optionsOf));
         // Without groups a batch may have jobs of several queues, each with its own limits.
-        if (names.length === 1 || entry.batch?.isByGroup) found.push(...batchLimitFaults(entry, queue, optionsOf));
+        if (names.length === 1 || entry.batch?.isByGroup)
+          found.push(...batchLimitFaults(entry, queue, optionsOf));
         pool.handlers.set(queue, [...(pool.handlers.get(queue) ?? []), entry]);
       }
     }
