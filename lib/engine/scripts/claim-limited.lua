@@ -9,7 +9,7 @@ if not record[1] then return { 'unknown-worker', now } end
 local seq, last_seq = tonumber(arg_seq), count_in(record[2])
 if seq < last_seq then return { 'stale', now } end
 
--- `is_held_back`: 1 if limits keep waiting jobs from starting.
+-- `is_held_back`: above 0 if limits keep waiting jobs from starting.
 local function answer(ids, bodies, supply, failed, stalled, is_held_back)
   return { 'claimed', now, supply, held(), table.concat(ids, '\n'), bodies_in(bodies), failed, stalled, is_held_back or 0 }
 end
@@ -395,10 +395,9 @@ write_events(events, now)
 
 -- The ring that woke this worker may have been the only one. If more jobs may start, another worker is woken.
 if (is_cut or #whole >= want or #broken > 0) and tokens >= 1 and slots_left() >= 1 and redis.call('EXISTS', key_wait, key_prioritized, key_ready) > 0 then ring() end
-local supply, is_held_back = is_cut and rule_supplyCut or rule_supplyMore, 0
+local supply, is_held_back, first = is_cut and rule_supplyCut or rule_supplyMore, 0, nil
 if not is_cut and #whole < want then
-  is_held_back = math.min(1, redis.call('EXISTS', key_wait, key_prioritized, key_grouped))
-  local first = redis.call('ZRANGE', key_resting, 0, 0, 'WITHSCORES')[2]
+  is_held_back, first = redis.call('EXISTS', key_wait, key_prioritized, key_grouped), redis.call('ZRANGE', key_resting, 0, 0, 'WITHSCORES')[2]
   local opens = has_unseen and 0 or tokens < 1 and opens_in or first and tonumber(first) - now
   supply = opens and math.max(1, math.ceil(opens)) or rule_supplyEmpty
   -- Nothing limits this queue any more. From now on the exchange claims its jobs.

@@ -216,7 +216,7 @@ export const claimLimited = defineScript({
       supply: supplyOf(supply),
       isCut: supply === RULES.supplyCut,
       held,
-      isHeldBack: heldBack === 1,
+      isHeldBack: heldBack > 0,
       claimed: claims([lines(ids), bodiesOf(bodies), failed, stalls]),
     };
   },
