@@ -8,6 +8,7 @@ import {
   type KeyClaim,
   type QueueEngine,
 } from '../contract/engine.js';
+import { Log } from '../contract/log.js';
 import { isPassing, msUntil, pause, repeatDelay } from '../contract/retry.js';
 import {
   DuplicateJobError,
@@ -61,6 +62,7 @@ interface AddTime {
 export interface AddLimits extends AddTime {
   /** How many jobs of the queue may wait. */
   readonly maxWaiting?: NonNullable<EnqueueCall['maxWaiting']>;
+  readonly room?: Room;
   /** Maximum number of single adds that wait here from one turn of the event loop to the next. */
   readonly maxBuffered: number;
 }
@@ -343,7 +345,7 @@ export class Lane {
   constructor(
     private readonly engine: QueueEngine,
     private readonly queue: string,
-    private readonly time: AddTime & Pick<AddLimits, 'maxWaiting'>,
+    private readonly time: AddTime & Pick<AddLimits, 'maxWaiting' | 'room'>,
   ) {}
 
   /** Resolves to the jobs that already hold an id. The call is repeated until the store replies or its time is over. */
@@ -396,6 +398,7 @@ export class Lane {
       }
       if (answer.kind === 'stored' && !sending.shortage)
         adds?.stored(this.queue, jobs, answer.duplicates, answer.removed);
+      if (answer.kind === 'stored') time.room?.found(answer.removed);
       const isStored = answer.kind === 'stored' && (answer.replicas ?? 0) >= asked;
       return isStored ? answer.duplicates : again(this.shortcomingOf(sending, asked, answer));
     }, again);
@@ -462,18 +465,54 @@ export function enqueuerOf(engine: QueueEngine, options: ResolvedQueueOptions, l
     : new Enqueuer(engine, name, limits);
 }
 
+const WHEN_FULL = {
+  reject: 'adds are rejected',
+  wait: 'adds wait for room',
+  dropNew: 'new jobs are dropped',
+  dropOldest: 'the oldest waiting jobs are removed',
+} as const;
+/** A queue has room again if it had some for all adds of this time. */
+const ROOM_MS = 60_000;
+
+/** Logs one line when a queue becomes full, and one when it has had room for a while. Without a timer, so the second follows an add. */
+export class Room {
+  private readonly logger = new Log('Queue');
+  private missedAt: number | undefined;
+
+  constructor(
+    private readonly queue: string,
+    private readonly bound: ResolvedMaxWaiting,
+  ) {}
+
+  missed(): void {
+    const { limit, onFull } = this.bound;
+    if (this.missedAt === undefined)
+      this.logger.log(`queue '${this.queue}' is full (maxWaiting ${limit}): ${WHEN_FULL[onFull]}`);
+    this.missedAt = performance.now();
+  }
+
+  /** @param removed how many jobs were removed to make room. */
+  found(removed = 0): void {
+    if (removed > 0) return this.missed();
+    if (this.missedAt === undefined || performance.now() - this.missedAt < ROOM_MS) return;
+    this.missedAt = undefined;
+    this.logger.log(`queue '${this.queue}' has room again`);
+  }
+}
+
 /** Adds to a queue with `maxWaiting`. The store checks for room in the call that adds, so the limit is exact. */
 class BoundedEnqueuer extends Enqueuer {
+  private readonly room: Room;
+
   constructor(
     engine: QueueEngine,
     queue: string,
     limits: AddLimits,
     private readonly bound: ResolvedMaxWaiting,
   ) {
-    super(engine, queue, {
-      ...limits,
-      maxWaiting: { limit: bound.limit, onFull: bound.onFull },
-    });
+    const room = new Room(queue, bound);
+    super(engine, queue, { ...limits, room, maxWaiting: { limit: bound.limit, onFull: bound.onFull } });
+    this.room = room;
   }
 
   override add(job: MadeJob): Promise<AddResult> {
@@ -508,6 +547,7 @@ class BoundedEnqueuer extends Enqueuer {
         return await add();
       } catch (error) {
         if (!(error instanceof QueueFullError)) throw error;
+        this.room.missed();
         if (onFull === 'dropNew' && none) {
           this.engine.adds?.refused(this.queue, jobs, 'dropped');
           return none();

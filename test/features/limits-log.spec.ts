@@ -66,4 +66,18 @@ describe.each(['redis', 'memory'] as const)('the log (%s)', (engine) => {
     const lines = app.logs.lines.map(({ text }) => text).filter((text) => text.includes('retry budget'));
     expect(lines).toEqual(["queue 'work': its retry budget is used up; retries wait"]);
   });
+
+  it.each([
+    ['reject', 'adds are rejected'],
+    ['wait', 'adds wait for room'],
+    ['dropNew', 'new jobs are dropped'],
+    ['dropOldest', 'the oldest waiting jobs are removed'],
+  ] as const)('says once that a full queue has onFull %s', async (onFull, what) => {
+    const timeout = onFull === 'wait' ? { timeout: 50 } : {};
+    const app = await boot({ queue: { maxWaiting: { limit: 1, onFull, ...timeout } } }, () => {});
+    await app.queue.pause();
+    for (const data of [1, 2, 3]) await app.queue.add('job', data).catch(() => {});
+    const lines = app.logs.lines.map(({ text }) => text).filter((text) => text.includes(' is full'));
+    expect(lines).toEqual([`queue 'work' is full (maxWaiting 1): ${what}`]);
+  });
 });
