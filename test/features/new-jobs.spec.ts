@@ -80,7 +80,7 @@ it('names of jobs are offered where a name is typed', async () => {
   const { page, faults } = await open(`${dashboard.url}queues/work/jobs`);
   await page.locator('#job-names option').nth(1).waitFor({ state: 'attached' });
   const names = await page
-    .getByRole('combobox', { name: 'Name' })
+    .getByRole('combobox', { name: 'Name', exact: true })
     .evaluate((input) =>
       Array.from((input as HTMLInputElement).list!.options, ({ value }) => value).toSorted(),
     );

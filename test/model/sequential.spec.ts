@@ -70,7 +70,8 @@ const PLANTED_IN_LIMITS: Record<string, Patch> = {
 it.each([
   ...Object.entries(PLANTED).map(([what, patch]) => ({ what, patch, draw: sequences })),
   ...Object.entries(PLANTED_IN_LIMITS).map(([what, patch]) => ({ what, patch, draw: sequencesOfLimits })),
-])('detects an engine that $what', async ({ patch, draw }) => {
+  // Some need several hundred sequences.
+])('detects an engine that $what', { timeout: 300_000 }, async ({ patch, draw }) => {
   const worse = await Rig.open(server.url, { patch });
   try {
     const property = fc.asyncProperty(draw(COMMANDS), (commands) =>
