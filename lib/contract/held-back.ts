@@ -1,7 +1,7 @@
 import type { Log } from './log.js';
 
 /** Work that is held back again and again is logged as over when it was not held back for this time. */
-const QUIET_MS = 60_000;
+export const QUIET_MS = 60_000;
 
 /** Logs one line when something begins to hold work back, and one when it has not done so for a while. */
 export class HeldBack {

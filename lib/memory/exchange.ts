@@ -131,7 +131,7 @@ export function claim(
 
 function supplyOf(queue: MemoryQueue, { want }: ExchangeCall, claimedIds: readonly string[]): Supply {
   if (queue.pausedAt !== null) return 'paused';
-  // Shared limits let none start. Then this says whether any job waits, unless it may wait in a line.
+  // Below 0, shared limits let no job start. The answer then tells whether any job waits outside of lines.
   if (want < 0 && !queue.limits.isOn) return queue.wait.size + queue.prioritized.size > 0 ? 'more' : 'empty';
   return claimedIds.length < Math.min(want, RULES.claimMax) ? 'empty' : 'more';
 }

@@ -8,6 +8,7 @@ import {
   type KeyClaim,
   type QueueEngine,
 } from '../contract/engine.js';
+import { QUIET_MS } from '../contract/held-back.js';
 import { Log } from '../contract/log.js';
 import { isPassing, msUntil, pause, repeatDelay } from '../contract/retry.js';
 import {
@@ -471,8 +472,6 @@ const WHEN_FULL = {
   dropNew: 'new jobs are dropped',
   dropOldest: 'the oldest waiting jobs are removed',
 } as const;
-/** A queue has room again if it had some for all adds of this time. */
-const ROOM_MS = 60_000;
 
 /** Logs one line when a queue becomes full, and one when it has had room for a while. Without a timer, so the second follows an add. */
 export class Room {
@@ -494,7 +493,7 @@ export class Room {
   /** @param removed how many jobs were removed to make room. */
   found(removed = 0): void {
     if (removed > 0) return this.missed();
-    if (this.missedAt === undefined || performance.now() - this.missedAt < ROOM_MS) return;
+    if (this.missedAt === undefined || performance.now() - this.missedAt < QUIET_MS) return;
     this.missedAt = undefined;
     this.logger.log(`queue '${this.queue}' has room again`);
   }

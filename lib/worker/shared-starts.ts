@@ -90,7 +90,7 @@ export class SharedStarts {
       startsAtOnce: true,
     } as const;
     if (!isLimited) return counted;
-    // If no start was granted, the answer says whether any job waits; not for jobs in lines.
+    // If no start was granted, `supply` tells whether any job waits. Jobs in lines of groups are not counted there.
     const isHeldBack = share.granted === 0 && (answer.isLimited === true || answer.supply === 'more');
     const againMs = this.givenBack === seq ? 1 : Math.min(share.opensInMs ?? ASK_AGAIN_MS, ASK_AGAIN_MS);
     return { ...counted, isHeldBack, supply: { limitedForMs: againMs } };

@@ -398,7 +398,7 @@ export class WorkerPool {
   ): void {
     const isTimed = limitedForMs < Infinity;
     if (isHeldBack) this.heldBack.now(isTimed ? `; the next may start in ${Math.ceil(limitedForMs)} ms` : '');
-    // Without limits, a claim says it by its answer.
+    // A claim without limits leaves `isHeldBack` out. If it asked for jobs and was not limited, nothing holds them back.
     else if (isHeldBack === false || (asked > 0 && !isTimed && !isLimited)) this.heldBack.over();
   }
 

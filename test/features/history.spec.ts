@@ -22,13 +22,10 @@ const handlers = {
 
 describe.each(['redis', 'memory'] as const)('forRoot({ history: true }) on %s', (kind) => {
   const connection = kind === 'memory' ? { connection: 'memory' as const } : {};
+  const boot = () => bootQueue(redis, { handlers, root: { history: true, ...connection }, watch: false });
 
   it('counts jobs by minute and name, and writes the last counts when the workers stop', async () => {
-    const app = await bootQueue(redis, {
-      handlers,
-      root: { history: true, ...connection },
-      watch: false,
-    });
+    const app = await boot();
     const inspector = app.get(QueueInspector);
     await app.queue.addBulk(['ok', 'ok', 'bad'].map((name) => ({ name, data: null })));
     await app.queue.add('flaky', null, { attempts: 2, backoff: 0 });
@@ -52,11 +49,7 @@ describe.each(['redis', 'memory'] as const)('forRoot({ history: true }) on %s', 
   });
 
   it('counts runs by minute and host', async () => {
-    const app = await bootQueue(redis, {
-      handlers,
-      root: { history: true, ...connection },
-      watch: false,
-    });
+    const app = await boot();
     const inspector = app.get(QueueInspector);
     await app.queue.addBulk(['ok', 'ok', 'bad'].map((name) => ({ name, data: null })));
     await until(async () => (await app.queue.stats()).total.processed === 2, PATIENT);

@@ -58,7 +58,7 @@ local function answer(lost, claimed_ids, bodies, count, is_cut, failed, stalled)
   if places.delayed > 0 then due_in = next_due(now) end
   local lease = leases[leases[1] == arg_worker and 4 or 2]
   if lease then lease_of_another = math.max(0, math.ceil(tonumber(lease) - now)) end
-  -- Below 0, shared limits let none start. Then this says whether any job waits.
+  -- `arg_want` is below 0 if shared limits let no job start. The answer then tells whether any job waits.
   local is_empty = count < want or arg_want < 0 and places.waiting + places.prioritized == 0
   return { 'exchanged', now, is_cut and rule_supplyCut or opens_in == rule_supplyMore and is_empty and rule_supplyEmpty or opens_in,
     due_in, lease_of_another, scheduled and math.max(0, math.ceil(tonumber(scheduled) - now)) or -1, held_now, lost ~= '' and lost or 0,
