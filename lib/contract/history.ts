@@ -40,14 +40,11 @@ export const WAIT_CLASSES = RUN_CLASSES + RUN_BOUNDS_MS.length + 1;
 export const FINE_RUN_CLASSES = WAIT_CLASSES + WAIT_BOUNDS_MS.length + 1;
 export const FINE_WAIT_CLASSES = FINE_RUN_CLASSES + FINE_BOUNDS_MS.length + 1;
 const LENGTH = FINE_WAIT_CLASSES + FINE_BOUNDS_MS.length + 1;
-/** A copy is made faster than a new array is filled, and a chart reads tens of thousands of rows. */
-const ZEROS: readonly number[] = Array.from({ length: LENGTH }, () => 0);
-
-/** The counters of one job name or host in one minute, or in several. */
+/** The counters of one job name or host in one minute, or in several. A row that was read may end early: the rest is 0. */
 export type CounterRow = number[];
 
 export function emptyRow(): CounterRow {
-  return [...ZEROS];
+  return Array.from({ length: LENGTH }, () => 0);
 }
 
 /** The index of the class that a time belongs to. */
@@ -64,7 +61,7 @@ export function fineClassOf(ms: number): number {
 }
 
 export function addRow(to: CounterRow, from: CounterRow): void {
-  for (let i = 0; i < LENGTH; i++) to[i]! += from[i] ?? 0;
+  for (let i = 0; i < from.length; i++) to[i] = (to[i] ?? 0) + from[i]!;
 }
 
 /** Counters that a host has too, besides the fine classes of run time. */
@@ -100,15 +97,19 @@ export function encodeRow(row: CounterRow): string {
     .join(',');
 }
 
+const [COMMA, DIGIT_0, DIGIT_9] = [44, 48, 57];
+
 /** Reads a row. Text that is not a number counts as 0, because another program may have written it. */
 export function decodeRow(text: string): CounterRow {
-  const row = emptyRow();
-  let i = 0;
-  for (const part of text.split(',', LENGTH)) {
-    // Most are empty.
-    const count = part === '' ? 0 : Number(part);
-    if (Number.isFinite(count) && count > 0) row[i] = count;
-    i += 1;
+  const row: CounterRow = [];
+  let count = 0;
+  // Digit by digit: a chart reads tens of thousands of rows, and `split` with `Number` takes twice as long.
+  for (let i = 0; i <= text.length && row.length < LENGTH; i++) {
+    const code = i < text.length ? text.charCodeAt(i) : COMMA;
+    if (code === COMMA) {
+      row.push(Number.isNaN(count) ? 0 : count);
+      count = 0;
+    } else count = code >= DIGIT_0 && code <= DIGIT_9 ? count * 10 + code - DIGIT_0 : NaN;
   }
   return row;
 }

@@ -31,11 +31,11 @@ describe('rows of counters', () => {
   it('are stored as text and read again', () => {
     const row = Object.assign(emptyRow(), { [COMPLETED]: 12, [RUN_SUM]: 34.6, [RUN_CLASSES]: 1 });
     expect(encodeRow(row)).toBe(',12,,,35,,1');
-    expect(decodeRow(encodeRow(row))).toEqual(Object.assign(row, { [RUN_SUM]: 35 }));
-    expect(decodeRow('')).toEqual(emptyRow());
-    expect(decodeRow('x,-1,NaN,Infinity')).toEqual(emptyRow());
+    expect(decodeRow(encodeRow(row))).toEqual([0, 12, 0, 0, 35, 0, 1]);
+    expect(decodeRow('')).toEqual([0]);
+    expect(decodeRow('x,-1,NaN,Infinity,1x2,7')).toEqual([0, 0, 0, 0, 0, 7]);
     // A later version has further counters behind these.
-    expect(decodeRow(`${encodeRow(row)},7,8`)).toHaveLength(row.length);
+    expect(decodeRow('1,'.repeat(row.length + 2))).toHaveLength(row.length);
   });
 
   it('count a time in the class whose bound it does not exceed', () => {
