@@ -440,9 +440,11 @@ export class LimitBook {
     return this.flags.includes('n') && this.rules.has(name) ? name : '';
   }
 
-  /** The job that holds the slot of a line with strict order. */
+  /** The job that holds the slot of a line with strict order. Of several that started before the order was set, the first by id, as on Redis. */
   private holderIn(line: MemoryLine, { onDead }: LimitRule): MemoryJob | null {
-    const its = [...this.slots].filter(([, slot]) => slot.line === line);
+    const its = [...this.slots]
+      .filter(([, slot]) => slot.line === line)
+      .toSorted(([a], [b]) => byBytes(a.id, b.id));
     const holder = its.find(([, slot]) => !slot.isDead) ?? (onDead === 'block' ? its[0] : undefined);
     return holder?.[0] ?? null;
   }

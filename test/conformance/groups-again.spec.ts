@@ -89,6 +89,15 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       expect((await t.engine.limits.group(QUEUE, 'a')).holder).toBeNull();
     });
 
+    it('name one of the jobs that ran before the order was set', async () => {
+      await t.add(...some('a', 2).reverse());
+      await t.exchanged({ worker: 'other' });
+      expect((await take(1, 'other')).ids).toEqual(['a.1']);
+      expect((await take(1)).ids).toEqual(['a.0']);
+      await set('g', { order: 'strict' }, 'code');
+      expect((await t.engine.limits.group(QUEUE, 'a')).holder).toBe('a.0');
+    });
+
     it('wake a worker if a schedule replaces the job that holds the others back by a delayed one', async () => {
       await set('g', { order: 'strict' }, 'code');
       const [first] = some('a', 1);
