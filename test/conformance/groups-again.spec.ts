@@ -90,7 +90,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     });
 
     it('name one of the jobs that ran before the order was set', async () => {
-      await t.add(...some('a', 2).reverse());
+      await t.add(...some('a', 2).toReversed());
       await t.exchanged({ worker: 'other' });
       expect((await take(1, 'other')).ids).toEqual(['a.1']);
       expect((await take(1)).ids).toEqual(['a.0']);

@@ -1,17 +1,26 @@
 import * as fc from 'fast-check';
 import type { JobsAnswer, JobsPlace } from '#lib/contract/admin-verbs.js';
-import type { EnqueueJob, ExchangeCall, QueueEngine } from '#lib/contract/engine.js';
+import type { EnqueueJob, QueueEngine } from '#lib/contract/engine.js';
 import type { LimitState } from '#lib/contract/limit-verbs.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import type { SettledRun } from '#lib/job/outcome.js';
-import { completed, dead, FAILURE, kept, released, retried, snoozed } from '../scripts/support.js';
-import { command, fate, type ModelCommand } from './command.js';
+import {
+  command,
+  fate,
+  id,
+  inTurn,
+  name,
+  NEVER_ADDED,
+  oneIn,
+  speaker,
+  type ModelCommand,
+} from './command.js';
 import { corruptions } from './corruptions.js';
-import { addAgain, addItems, addKeyed, freeKeys } from './keyed-commands.js';
+import { addAgain, addItems, addKeptLast, addKeyed, freeKeys } from './keyed-commands.js';
 import {
   charge,
   report,
   reportShared,
+  setConcurrency,
   setLimit,
   setOfRuns,
   setShared,
@@ -19,33 +28,15 @@ import {
   share,
 } from './limit-commands.js';
 import { BEAT_MS, LEASE_MS, MAX_STALLS, QUEUE, type Fate } from './rig.js';
-import { MOMENT, withoutClock, type Scene } from './scene.js';
+import { MOMENT, type Scene } from './scene.js';
 import { membersOf } from './state.js';
+import { adopt, beat, claimAtBell, exchanged, GIVEN_BACK, note, release } from './worker-commands.js';
 
-/** Two made ids have one letter, one has another; the order of bytes and that of UTF-16 differ among the last. */
-const IDS = [
-  'a',
-  'b',
-  '0mwtqbbga5wm6p6000A',
-  '0mwtqbbga5wm6p6001A',
-  '0mwtqbbga5wm6p6002Z',
-  '__proto__',
-  'meta',
-  '\u{1F600}',
-  '\uE000',
-];
-const NEVER_ADDED = 'never added';
-const NAMES = ['work', 'mail', 'constructor'];
-
-const id = fc.constantFrom(...IDS);
 /** A job by its id, or one of those in the store by its number, also one with a generated id. */
 const anyJob = fc.oneof(id, fc.nat({ max: 30 }));
-const name = fc.constantFrom(...NAMES);
-const speaker = fc.nat({ max: 2 });
 const limit = fc.constantFrom(0, 1, 2, 100);
 const ageMs = fc.constantFrom(0, 1, 2_000, 10_000);
 const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
-const oneIn = (n: number) => fc.nat({ max: n - 1 }).map((drawn) => drawn === 0);
 // ------------------------------------------------------------------------------------------------------------ producers
 
 const jobDrawn = fc.record({
@@ -92,25 +83,42 @@ function toJob(now: number, drawn: JobDrawn): EnqueueJob {
   };
 }
 
-const add = command(
-  'add',
-  fc.record({
-    lane: fc.nat({ max: 1 }),
-    jobs: fc.uniqueArray(jobDrawn, { minLength: 1, maxLength: 4, selector: (job) => job.id, size: 'max' }),
-    bound: fc.constantFrom(undefined, undefined, undefined, undefined, false, true),
-    fate,
-  }),
-  async (scene, drawn) => {
-    const lane = scene.lanes[drawn.lane]!;
-    const jobs = drawn.jobs.map((job) => toJob(scene.now, job));
-    const maxWaiting =
-      drawn.bound === undefined
-        ? undefined
-        : ({ limit: 3, onFull: drawn.bound ? 'dropOldest' : 'reject' } as const);
-    const call = { lane: lane.name, seq: ++lane.seq, rememberMs: 600_000, withinMs: 5_000, maxWaiting, jobs };
-    scene.past.push({ call: (engine) => engine.enqueue(QUEUE, call), idempotent: true, isExchange: false });
-    await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
-  },
+const added = (called: string, jobs: fc.Arbitrary<JobDrawn[]>) =>
+  command(
+    called,
+    fc.record({
+      lane: fc.nat({ max: 1 }),
+      jobs,
+      bound: fc.constantFrom(undefined, undefined, undefined, undefined, false, true),
+      fate,
+    }),
+    async (scene, drawn) => {
+      const lane = scene.lanes[drawn.lane]!;
+      const jobs = drawn.jobs.map((job) => toJob(scene.now, job));
+      const maxWaiting =
+        drawn.bound === undefined
+          ? undefined
+          : ({ limit: 3, onFull: drawn.bound ? 'dropOldest' : 'reject' } as const);
+      const call = {
+        lane: lane.name,
+        seq: ++lane.seq,
+        rememberMs: 600_000,
+        withinMs: 5_000,
+        maxWaiting,
+        jobs,
+      };
+      scene.past.push({ call: (engine) => engine.enqueue(QUEUE, call), idempotent: true, isExchange: false });
+      await scene.both((engine) => engine.enqueue(QUEUE, call), { fate: drawn.fate, idempotent: true });
+    },
+  );
+
+const jobs = fc.uniqueArray(jobDrawn, { minLength: 1, maxLength: 4, selector: (job) => job.id, size: 'max' });
+const add = added('add', jobs);
+const addToGroup = added(
+  'add to a group',
+  fc
+    .tuple(jobs, fc.constantFrom('g1', 'g 2'))
+    .map(([drawn, group]) => drawn.map((job) => ({ ...job, group, when: {} }))),
 );
 
 /** A late packet: repeats any earlier add or exchange. */
@@ -121,150 +129,6 @@ const replay = command('replay', fc.record({ back: fc.nat({ max: 6 }), fate }), 
   if (past && !scene.memory.isLimited && !(past.isExchange && scene.wasLimited))
     await scene.both(past.call, { fate: lost, idempotent: past.idempotent });
 });
-
-// -------------------------------------------------------------------------------------------------------------- workers
-
-const OUTCOMES: readonly ((of: string) => SettledRun)[] = [
-  completed,
-  completed,
-  (of) => kept(of, 60_000, '{"ok":true}'),
-  (of) => kept(of, 2_000),
-  (of) => retried(of),
-  (of) => retried(of, { delayMs: 5_000 }),
-  (of) => retried(of, { priority: 2, failure: { ...FAILURE, message: 'é'.repeat(600) } }),
-  (of) => retried(of, { delayMs: 2_500.5, priority: 2 }),
-  (of) => snoozed(of, 30_000),
-  (of) => dead(of),
-  (of) => ({
-    ...dead(of, false),
-    outcome: { kind: 'dead', reason: 'expired', failure: FAILURE, counted: false },
-  }),
-  (of) => released(of),
-  (of) => released(of, true),
-];
-
-/** Which job: one of the worker's own by number, or any id, also of other workers or of none. */
-const whose = { own: fc.constantFrom(true, true, true, false), nth: fc.nat({ max: 9 }) };
-const settlement = fc.record({
-  ...whose,
-  outcome: fc.nat({ max: OUTCOMES.length - 1 }),
-  name,
-  attempt: fc.constantFrom(1, 2),
-  durationUs: fc.constantFrom(0, 12_345),
-});
-
-function idOf(scene: Scene, worker: string, { own, nth }: { own: boolean; nth: number }): string {
-  const held = scene.held(worker);
-  if (own && held.length > 0) return held[nth % held.length]!;
-  return [...IDS, NEVER_ADDED][nth]!;
-}
-
-const exchanged = (called: string, wantMax: number, runsMax: number) =>
-  command(
-    called,
-    fc.record({
-      worker: speaker,
-      want: fc.integer({ min: -1, max: wantMax }),
-      maxBytes: fc.constantFrom(undefined, undefined, undefined, 60),
-      maySuspect: fc.boolean(),
-      perTurn: fc.constantFrom(undefined, undefined, 2),
-      settled: fc.array(settlement, { minLength: Math.min(1, runsMax), maxLength: runsMax, size: 'max' }),
-      older: oneIn(20),
-      pipelined: oneIn(4),
-      fate,
-    }),
-    async (scene, { older: isOld, pipelined, ...drawn }) => {
-      scene.wasLimited ||= scene.memory.isLimited;
-      const older = isOld && !scene.wasLimited;
-      const worker = scene.workers[drawn.worker]!;
-      const last = pipelined ? worker.pipelinedSeq : worker.seq;
-      const seq = older ? Math.max(1, last - 1) : last + 1;
-      const call: ExchangeCall = {
-        worker: worker.name,
-        seq,
-        pipelined,
-        leaseMs: worker.leaseMs,
-        want: drawn.want,
-        maySuspect: drawn.maySuspect,
-        perTurn: drawn.perTurn,
-        settled: drawn.settled.map(({ own, nth, outcome, ...more }) => ({
-          ...OUTCOMES[outcome]!(idOf(scene, worker.name, { own, nth })),
-          ...more,
-        })),
-        ...(drawn.maxBytes && { maxBytes: drawn.maxBytes }),
-      };
-      // The answer to a repetition does not say whether the first one was cut.
-      const idempotent = call.maxBytes === undefined;
-      const exchange = (engine: QueueEngine) => engine.exchange(QUEUE, call).then(withoutClock);
-      if (!older) scene.past.push({ call: exchange, idempotent, isExchange: true });
-      // With limits these are two calls, and only the first would be lost.
-      const lost = scene.memory.isLimited ? 'answered' : drawn.fate;
-      const answer = await scene.both(exchange, { fate: lost, idempotent });
-      if (answer.kind === 'exchanged') worker[pipelined ? 'pipelinedSeq' : 'seq'] = Math.max(last, seq);
-      else if (answer.kind === 'unknown-worker') scene.rename(worker);
-    },
-  );
-
-const claimAtBell = command(
-  'claim at the bell',
-  fc.record({ worker: speaker, want: fc.nat({ max: 5 }), older: oneIn(10) }),
-  async (scene, { worker: nth, want, older }) => {
-    const { name: worker, seq: last, leaseMs } = scene.workers[nth]!;
-    const seq = older ? Math.max(1, last) : last + 1;
-    const answer = await scene.claimNow({ worker, seq, leaseMs, want, maySuspect: true, settled: [] });
-    if (answer && answer.claimed.length > 0) scene.workers[nth]!.seq = seq;
-  },
-);
-
-const beat = command('beat', fc.record({ worker: speaker, fate }), async (scene, drawn) => {
-  const worker = scene.workers[drawn.worker]!;
-  const answer = await scene.both((engine) => engine.beat(QUEUE, worker.name, worker.leaseMs), {
-    fate: drawn.fate,
-  });
-  if (answer.kind === 'unknown-worker') scene.rename(worker);
-});
-
-const release = command(
-  'release',
-  fc.record({
-    worker: speaker,
-    of: fc.array(fc.record(whose), { maxLength: 4 }),
-    leave: fc.boolean(),
-    fate,
-  }),
-  async (scene, { leave, ...drawn }) => {
-    const { name: worker } = scene.workers[drawn.worker]!;
-    const ids = drawn.of.map((one) => idOf(scene, worker, one));
-    await scene.both((engine) => engine.release(QUEUE, { worker, ids, leave }), { fate: drawn.fate });
-  },
-);
-
-const note = command(
-  'note',
-  fc.record({
-    worker: speaker,
-    of: fc.record(whose),
-    name,
-    progress: fc.constantFrom('', '{"n":1}'),
-    log: fc.constantFrom('', 'a line', 'two\nlines'),
-    fate,
-  }),
-  async (scene, { of, progress, log, ...drawn }) => {
-    const { name: worker } = scene.workers[drawn.worker]!;
-    const call = { worker, id: idOf(scene, worker, of), name: drawn.name, attempt: 2, progress, log };
-    await scene.both((engine) => engine.note(QUEUE, call), { fate: drawn.fate });
-  },
-);
-
-const adopt = command(
-  'adopt',
-  fc.record({ worker: speaker, known: fc.uniqueArray(id, { maxLength: 4 }) }),
-  (scene, drawn) =>
-    scene.both(async (engine) => {
-      const answer = await engine.adopt(QUEUE, scene.workers[drawn.worker]!.name, drawn.known);
-      return { ...answer, unknown: answer.unknown.toSorted() };
-    }),
-);
 
 // ------------------------------------------------------------------------------------------------------- time and leases
 
@@ -479,9 +343,9 @@ const reload = command('reload', fc.constant(null), async (scene) => {
 export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrary<Iterable<ModelCommand>> {
   const often = [
     add,
-    exchanged('claim', 3, 0),
-    exchanged('settle', 4, 4),
-    exchanged('settle', 1, 3),
+    exchanged('claim', [-1, 3], 0),
+    exchanged('settle', [-1, 4], 4),
+    exchanged('settle', [-1, 1], 3),
     advance(1, 500, 2_000, 6_001, 9_000),
     claimAtBell,
   ];
@@ -543,6 +407,24 @@ export function sequences(maxCommands: number, replayPath?: string): fc.Arbitrar
   );
 }
 
+/** A worker gives jobs of a group back, and others of the group wait. */
+const stop = inTurn(
+  'a stop',
+  fc.oneof(addToGroup, inTurn('with slots', setConcurrency, addToGroup)),
+  exchanged('claim', [1, 3], 0),
+  fc.oneof(release, exchanged('give back', [-1, 1], 3, GIVEN_BACK)),
+  exchanged('claim', [0, 1], 0),
+);
+/** A job that waited for the end of another one with its key goes to the line. */
+const passOn = inTurn(
+  'a key passed on',
+  addKeptLast,
+  exchanged('claim', [1, 3], 0),
+  addKeptLast,
+  exchanged('settle', [-1, 1], 3),
+  freeKeys,
+);
+
 /** Sequences of flow control: limits, groups, keys and what uses them. */
 export function sequencesOfLimits(
   maxCommands: number,
@@ -550,9 +432,8 @@ export function sequencesOfLimits(
 ): fc.Arbitrary<Iterable<ModelCommand>> {
   const often = [
     add,
-    add,
-    exchanged('claim', 3, 0),
-    exchanged('settle', 3, 3),
+    exchanged('claim', [-1, 3], 0),
+    exchanged('settle', [-1, 3], 3),
     advance(1, 10, 100, 500, 1_000, 2_000, 6_001),
     advance(1, 10, 100, 500, 1_000, 2_000, 6_001),
     setLimit,
@@ -564,10 +445,15 @@ export function sequencesOfLimits(
     addItems,
   ];
   const usual = [
+    stop,
+    stop,
+    passOn,
     setStrict,
     setStrict,
     setOfRuns,
     setOfRuns,
+    setOfRuns,
+    report,
     report,
     setShared,
     setShared,

@@ -53,55 +53,60 @@ async function addOf(
 const nextPart = (scene: Scene) => (scene.made++).toString(36).padStart(4, '0');
 
 /** Jobs with keys. Their ids are generated; one key is used by one job at a time. */
-export const addKeyed = command(
-  'add with keys',
-  fc.record({
-    ...calls,
-    claims: fc.uniqueArray(
-      fc.record({
-        nth: fc.nat({ max: CLAIMS.length + DEBOUNCES.length - 1 }),
-        key: fc.nat({ max: 1 }),
-        priority: fc.constantFrom(undefined, undefined, 3),
-        group,
-        // With a delay of the user's own, for the claims that allow one.
-        laterMs: fc.constantFrom(undefined, undefined, 1_500),
-        lifo: fc.nat({ max: 4 }).map((drawn) => drawn === 0),
-        cost: fc.constantFrom(undefined, undefined, 3),
-        isOther: fc.nat({ max: 4 }).map((drawn) => drawn === 0),
-      }),
-      { minLength: 1, maxLength: 3, selector: ({ nth, key }) => (nth < CLAIMS.length ? key : key + 2) },
-    ),
-  }),
-  async (scene, { claims, ...drawn }) => {
-    const jobs = claims.map(
-      ({ nth, key, priority, group: its, laterMs, lifo, cost, isOther }): EnqueueJob => {
-        const claim = [...CLAIMS, ...DEBOUNCES][nth]!;
-        const name = isOther ? 'mail' : 'work';
-        const delayMs = claim.delayMs || (claim.on !== 'keepLast' && laterMs) || 0;
-        // A debounce shares its key with no other kind of key.
-        const isUnique = claim.on !== 'debounce';
-        const digest = `${isUnique ? 'unique' : 'debounced'} ${key}`;
-        const of = nextPart(scene);
-        const options = { ...(priority && { priority }), ...(its && { group: its }) };
-        return {
-          id: `0mwtqbbga5wm6p${of}${of.endsWith('z') ? 'Z' : 'A'}`,
-          name,
-          body: encodeBody(
+const addedKeyed = (called: string, nth: fc.Arbitrary<number>) =>
+  command(
+    called,
+    fc.record({
+      ...calls,
+      claims: fc.uniqueArray(
+        fc.record({
+          nth,
+          key: fc.nat({ max: 1 }),
+          priority: fc.constantFrom(undefined, undefined, 3),
+          group,
+          // With a delay of the user's own, for the claims that allow one.
+          laterMs: fc.constantFrom(undefined, undefined, 1_500),
+          lifo: fc.nat({ max: 4 }).map((drawn) => drawn === 0),
+          cost: fc.constantFrom(undefined, undefined, 3),
+          isOther: fc.nat({ max: 4 }).map((drawn) => drawn === 0),
+        }),
+        { minLength: 1, maxLength: 3, selector: ({ nth, key }) => (nth < CLAIMS.length ? key : key + 2) },
+      ),
+    }),
+    async (scene, { claims, ...drawn }) => {
+      const jobs = claims.map(
+        ({ nth, key, priority, group: its, laterMs, lifo, cost, isOther }): EnqueueJob => {
+          const claim = [...CLAIMS, ...DEBOUNCES][nth]!;
+          const name = isOther ? 'mail' : 'work';
+          const delayMs = claim.delayMs || (claim.on !== 'keepLast' && laterMs) || 0;
+          // A debounce shares its key with no other kind of key.
+          const isUnique = claim.on !== 'debounce';
+          const digest = `${isUnique ? 'unique' : 'debounced'} ${key}`;
+          const of = nextPart(scene);
+          const options = { ...(priority && { priority }), ...(its && { group: its }) };
+          return {
+            id: `0mwtqbbga5wm6p${of}${of.endsWith('z') ? 'Z' : 'A'}`,
             name,
-            scene.now,
-            { digest, ...(isUnique && { isUnique }), ...options, ...(cost && { cost }) },
-            `{"of":"${of}"}`,
-          ),
-          unique: { digest, ...claim },
-          ...options,
-          ...(lifo && !priority && !its && !delayMs && { lifo }),
-          ...(delayMs > 0 && { delayMs }),
-        };
-      },
-    );
-    await addOf(scene, drawn, jobs);
-  },
-);
+            body: encodeBody(
+              name,
+              scene.now,
+              { digest, ...(isUnique && { isUnique }), ...options, ...(cost && { cost }) },
+              `{"of":"${of}"}`,
+            ),
+            unique: { digest, ...claim },
+            ...options,
+            ...(lifo && !priority && !its && !delayMs && { lifo }),
+            ...(delayMs > 0 && { delayMs }),
+          };
+        },
+      );
+      await addOf(scene, drawn, jobs);
+    },
+  );
+
+export const addKeyed = addedKeyed('add with keys', fc.nat({ max: CLAIMS.length + DEBOUNCES.length - 1 }));
+/** While such a job runs, another one waits for its end. */
+export const addKeptLast = addedKeyed('add the last of a key', fc.constantFrom(1, 2));
 
 /** Items of aggregated jobs, several of one key in one call. */
 export const addItems = command(

@@ -74,6 +74,22 @@ export const setLimit = command(
     return scene.both((engine) => engine.limits.set(QUEUE, of, part, fitted));
   },
 );
+/** Each running job of a group has a slot then. */
+export const setConcurrency = command(
+  'set a concurrency',
+  fc.record({
+    of: fc.constantFrom('g', 'g:g1'),
+    rule: fc.record(
+      {
+        concurrency: fc.constantFrom(1, 2, 3),
+        fairness: fc.constantFrom('turns' as const, 'in-flight' as const),
+      },
+      { requiredKeys: ['concurrency'] },
+    ),
+  }),
+  (scene, { of, rule: given }) =>
+    scene.both((engine) => engine.limits.set(QUEUE, of, 'code', fitting(of, given))),
+);
 /** Jobs of groups in strict order keep their slots while they wait. */
 export const setStrict = command(
   'set strict order',
