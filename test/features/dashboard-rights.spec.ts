@@ -49,6 +49,9 @@ describe.each(['express', 'fastify'] as const)('who may see and do what on %s', 
     expect(await remove({ ids: ['mine', 'other'] })).toBe(403);
     expect(await remove({ filter: { state: 'waiting' } })).toBe(403);
     expect(await remove({ ids: [] })).toBe(400);
+    // The ids of one's own jobs must not stand in for the right to act on all that match.
+    const both = { kind: 'remove', ids: ['mine'], filter: { state: 'waiting' } };
+    expect((await api('POST', 'queues/work/bulk', both)).status).toBe(400);
     expect(await remove({ ids: ['mine'] })).toBe(200);
     expect((await queue.jobs({ state: 'waiting' })).jobs.map(({ id }) => id)).toEqual(['other']);
   });

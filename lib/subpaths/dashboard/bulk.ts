@@ -8,7 +8,7 @@ import { actionOf, actOnMany, checkState, readIds, readKind } from './acts.js';
 import { queueOf, visible, type Act, type ApiCall, type ApiParts, type Route } from './call.js';
 import { HttpFault } from './http.js';
 import { matchOf, readChoice, type MoreFilter } from './job-search.js';
-import { BulkActNotFoundError } from '../../errors.js';
+import { BulkActNotFoundError, InvalidOptionError } from '../../errors.js';
 import { refuse } from '../../options/check.js';
 import type { DashboardAction } from './rights.js';
 import type { BulkActView } from './views.js';
@@ -43,6 +43,10 @@ export const actOnPage: Route = async (call, parts) => {
 /** Starts an act on all jobs that match. This process works on it. */
 export const startBulkAct: Route = async (call, parts) => {
   const queue = await queueOf(call, parts);
+  const { ids } = call.body;
+  // `perform` asks for the right of each named job instead of `bulk`, and records their ids.
+  if (ids !== undefined)
+    throw new InvalidOptionError('ids', 'left out: an act in the background takes a filter', ids);
   return perform(call, parts, queue, async (actor) => {
     const { filter, rate, reason } = call.body;
     const kind = readKind(call.body['kind'], 'kind', refuse)!;
