@@ -133,7 +133,6 @@ const FILTER_FIELDS = [
   'worker',
   'workers',
   'contains',
-  'group',
   'olderThan',
   'newerThan',
   'limit',

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { UnrecoverableError } from '#lib/errors.js';
+import type { QueueAction } from '#lib/index.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
@@ -80,6 +81,33 @@ describe('godwit groups', () => {
     ];
     for (const words of bad)
       expect([words, (await run('groups', 'work', ...words)).code]).toEqual([words, 2]);
+  });
+
+  it('selects the jobs of one group for cancel, promote and clean, and records it', async () => {
+    const { queue } = await bootQueue(redis, { watch: false, queue: { groups: {} } });
+    const jobs = ['acme', 'other'].flatMap((group) => [
+      { name: 'mail', data: null, options: { group, id: `${group}-waits` } },
+      { name: 'mail', data: null, options: { group, id: `${group}-due`, delay: '1h' } },
+    ]);
+    await queue.addBulk([...jobs, { name: 'mail', data: null, options: { id: 'alone' } }]);
+    const idsOf = async (state: 'waiting' | 'delayed' | 'cancelled') =>
+      (await queue.jobs({ state })).jobs.map(({ id }) => id).toSorted();
+    const act = async (...words: string[]) =>
+      expect([words, (await run(...words, '--group', 'acme', '--yes')).code]).toEqual([words, 0]);
+    await act('promote', 'work');
+    expect(await idsOf('delayed')).toEqual(['other-due']);
+    await act('clean', 'work', 'waiting', '--limit', '1');
+    expect((await idsOf('waiting')).filter((id) => id.startsWith('acme'))).toHaveLength(1);
+    await act('cancel', 'work', '--state', 'waiting');
+    expect(await idsOf('waiting')).toEqual(['alone', 'other-waits']);
+    const { actions } = JSON.parse((await run('actions', '--json')).out) as { actions: QueueAction[] };
+    const ended = actions.filter(({ result }) => result === 'ok');
+    expect(ended.map(({ action, target, count }) => [action, target, count])).toEqual([
+      ['job.cancel', '{"state":"waiting","group":"acme"}', 1],
+      ['job.remove', '{"state":"waiting","group":"acme","limit":1}', 1],
+      ['job.promote', '{"group":"acme"}', 1],
+    ]);
+    expect((await run('actions')).out).toContain('group acme');
   });
 
   it('lists groups that dead jobs stop first, with their names on 80 columns', async () => {
