@@ -2,6 +2,7 @@ import type { AgingRule, BreakerRule, LimitField, LimitRule, RateRule } from '..
 import { InvalidOptionError } from '../errors.js';
 import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
 import { fieldsOf, hasFields } from '../job/fields.js';
+import { readData } from '../job/payload.js';
 import { faultOfText, pathText, type Path } from '../job/text.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
 import { RULES } from '../job/rules.js';
@@ -570,7 +571,7 @@ export function withLimits<Options extends LimitedOptions>(
 }
 
 function groupOf(data: unknown, by: readonly string[], path: Path): string {
-  let value = data;
+  let value = readData(data);
   for (const name of by) value = (value as Record<string, unknown> | null | undefined)?.[name];
   if (Number.isSafeInteger(value)) return String(value);
   if (faultOfText(value, MAX_GROUP_BYTES) === undefined) return value as string;

@@ -5,7 +5,7 @@ import type { Duration } from '../job/duration.js';
 import { checkJobId } from '../job/job-id.js';
 import { NO_PRIORITY_IN_STRICT_ORDER } from '../options/limit-options.js';
 import { bodyAgain, changeOptions, decodeBody, optionsLineOf } from '../job/job-record.js';
-import { encodePayload } from '../job/payload.js';
+import { encodePayload, readData } from '../job/payload.js';
 import { RULES } from '../job/rules.js';
 import { quoted } from '../job/text.js';
 import { field, integer, refuse, rule, shape } from '../options/check.js';
@@ -77,7 +77,7 @@ export async function updateJob(
   const { name: queue } = queueOptions;
   const { data, ...rest } = checkChanges(changes);
   const json = data && encodePayload(data.given, 'update().changes.data', queueOptions);
-  if (definition && json !== undefined) await checkGiven(definition, data!.given, json);
+  if (definition && json !== undefined) await checkGiven(definition, readData(data!.given), json);
   const call = {
     id: checkJobId(id),
     ...rest,

@@ -5,7 +5,7 @@ import { checkJobName, generateId } from '../job/job-id.js';
 import { headersOf } from '../job/headers.js';
 import { encodeBody, NO_DATA, NO_OPTIONS, type RecordOptions } from '../job/job-record.js';
 import { pathInside, pathText, type Path, quoted } from '../job/text.js';
-import { encodePayload } from '../job/payload.js';
+import { encodePayload, readData } from '../job/payload.js';
 import {
   checkJobOptions,
   placementOf,
@@ -157,7 +157,7 @@ export async function makeDefinedJob(
 ): Promise<MadeJob> {
   const isNone = data === undefined && definition.schema !== undefined;
   const json = isNone ? NO_DATA : encodePayload(data, pathInside(path, '.data'), queue);
-  await checkGiven(definition, data, isNone ? undefined : json);
+  await checkGiven(definition, readData(data), isNone ? undefined : json);
   return makeJob(queue, { name: definition.name, data, options, awaited }, now, path, json);
 }
 

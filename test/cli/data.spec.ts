@@ -1,5 +1,7 @@
 import { hostname } from 'node:os';
 import { expect, it } from 'vitest';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { gated, oneOfEach } from '../support/queue-states.js';
@@ -31,6 +33,23 @@ it('retry --data runs a dead job again with other data', async () => {
   await until(async () => (await queue.get('a'))?.state === 'completed', PATIENT);
   expect((await queue.get('a'))!.result).toEqual({ to: 'ada@example.org' });
   expect((await queue.get('b'))!.state).toBe('dead');
+});
+
+it('stores the digits of numbers that JavaScript would round', async () => {
+  const { queue, app } = await booted();
+  const stored = async (id: string) =>
+    (await app.get<QueueEngine>(QUEUE_ENGINE).admin.get('work', id))!.body.split('\n').at(-1);
+  const long = '{"id":12345678901234567890,"part":0.1234567890123456789}';
+  await run('add', 'work', 'mail', '--new', '--id', 'a', '-d', long.replaceAll(',', ' ,\n'));
+  expect(await stored('a')).toBe(long);
+  await run('update', 'work', 'a', '-d', '12345678901234567891');
+  expect(await stored('a')).toBe('12345678901234567891');
+  // Too deep for digits, and too deep for any job.
+  await run('add', 'work', 'mail', '--id', 'b', '-d', `${'['.repeat(300)}1${']'.repeat(300)}`);
+  expect(await stored('b')).toMatch(/^\[{300}1\]{300}$/);
+  const deep = await run('add', 'work', 'mail', '-d', `${'['.repeat(5_000)}${']'.repeat(5_000)}`);
+  expect(deep).toMatchObject({ code: 2, err: expect.stringContaining('nested deeper than 1,000') });
+  expect((await queue.counts()).waiting).toBe(2);
 });
 
 it('add takes every option of a job as JSON, and says what became of the job', async () => {

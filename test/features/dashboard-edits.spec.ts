@@ -14,6 +14,22 @@ import { until } from '../support/wait.js';
 
 const redis = useRedis();
 
+it('stores the digits of a new job that JavaScript would round', async () => {
+  const { api, app, queue } = await bootDashboard(redis, { queue: { groups: { by: 'tenant' } } });
+  const add = (job: object) => api('POST', 'queues/work/jobs', { name: 'mail', ...job });
+  const long =
+    '{"tenant":"acme","id":12345678901234567890,"part":0.1234567890123456789,"token":12345678901234567891}';
+  await add({ data: long.replaceAll(',', ' ,\n'), id: 'long' });
+  const seen = (await api('GET', 'queues/work/jobs/long')).body.data.json;
+  expect(seen).toMatch(/"id":12345678901234567890,"part":0\.1234567890123456789,"token":"\[hidden /);
+  // Also a hidden value that it takes from another job.
+  await add({ data: seen, like: 'long', id: 'copy' });
+  const copy = await app.get<QueueEngine>(QUEUE_ENGINE).admin.get('work', 'copy');
+  expect(copy!.body.split('\n').at(-1)).toBe(long);
+  expect((await queue.get('copy'))!.group).toBe('acme');
+  expect((await add({ data: '1e400' })).body.error.message).toContain('Infinity, which JSON cannot hold');
+});
+
 describe('limits on the dashboard', () => {
   it('are set and cleared for the queue, a name and a group, and recorded', async () => {
     const { api, queue } = await bootDashboard(redis, {

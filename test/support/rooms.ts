@@ -64,6 +64,7 @@ const ROOMS: Readonly<Record<string, Room>> = {
       'dispatcher/dispatch-loop.ts',
       'worker/registrar.ts',
       'schedule/words.ts',
+      'subpaths/dashboard/exact-json.ts',
       'subpaths/dashboard/filter-text.ts',
       'subpaths/dashboard/server.ts',
       'subpaths/dashboard/page.ts',

@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs';
 import { text as readText } from 'node:stream/consumers';
 import { JobFailedError, UnknownQueueError } from '../../errors.js';
 import type { JobHeaders } from '../../job/headers.js';
+import { JsonText } from '../../job/payload.js';
 import { counted } from '../../job/text.js';
 import type { AddResult } from '../../producer/add-result.js';
+import { parseExact, printExact } from '../dashboard/exact-json.js';
 import { duration, given, numberOf, type Command, type Context } from './context.js';
 import { DONE, FAILED, NotThereError, unknownQueueText } from './failure.js';
 import { UsageError } from './usage-error.js';
@@ -122,7 +124,10 @@ export async function dataOf(source: string | undefined): Promise<unknown> {
       : source.startsWith('@')
         ? fileOf(source.slice(1))
         : source;
-  return jsonOf('data', json);
+  const value = jsonOf('data', json);
+  const tree = parseExact(json);
+  // JSON that is nested too deep for `parseExact` is stored with the numbers of JavaScript.
+  return tree === null ? value : new JsonText(printExact(tree));
 }
 
 function jsonOf(option: string, json: string): unknown {

@@ -10,6 +10,7 @@ import {
 import { checkGiven, type AnyDefinition } from '../../job/define-job.js';
 import { checkJobId, checkJobName } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
+import { JsonText } from '../../job/payload.js';
 import { RULES } from '../../job/rules.js';
 import { quoted } from '../../job/text.js';
 import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
@@ -17,7 +18,7 @@ import { checkGroup } from '../../options/limit-options.js';
 import { actOf, checkCancelReason, type Act } from '../../producer/bulk-acts.js';
 import { keptOut } from '../../producer/dead-jobs.js';
 import type { AddResult, Queue } from '../../producer/queue.js';
-import { changeExact, parseExact } from './exact-json.js';
+import { changeExact, parseExact, printExact, type JsonNode } from './exact-json.js';
 import { HttpFault } from './http.js';
 import { findJobs, readChoice, timeOf } from './job-search.js';
 import type { ApiParts } from './call.js';
@@ -90,7 +91,7 @@ async function inGroups(ids: readonly string[], act: Act): Promise<number> {
 
 const readNew = shape({
   name: field('name', rule(checkJobName)),
-  data: field('json', rule(checkJsonText)),
+  data: field('json', rule(compactJson)),
   id: field(
     'id',
     rule((id: unknown) => checkJobId(id as string)),
@@ -123,18 +124,26 @@ export async function addJob(
   const json = stored ? redactor.restore(entered, dataTextOf(stored.body)) : entered;
   const jobName = checkJobName(name);
   const definition = definitionOf(definitions, queue.name, jobName);
-  const added = await queue.add(definition ?? jobName, JSON.parse(json), options);
+  const added = await queue.add(definition ?? jobName, new JsonText(json), options);
   // A full queue that drops new jobs.
   if (added.dropped) throw new QueueFullError(queue.name, maxWaiting!.limit, maxWaiting!.limit);
   return added;
 }
 
-/** It uses `Queue.add`, so numbers that JavaScript would round are refused. */
-export function checkJsonText(value: unknown, path: string): string {
+/** JSON that a person wrote, on one line. Numbers keep their digits. */
+function compactJson(value: unknown, path: string): string {
+  return printExact(treeOf(value, path));
+}
+
+function treeOf(value: unknown, path: string): JsonNode {
   const tree = typeof value === 'string' ? parseExact(value) : null;
-  if (tree === null)
-    throw new InvalidOptionError(path, 'JSON that is nested at most 200 deep, as a string', value);
-  changeExact(tree, (node) => {
+  if (tree !== null) return tree;
+  throw new InvalidOptionError(path, 'JSON that is nested at most 200 deep, as a string', value);
+}
+
+/** Schedules keep their data as JavaScript reads it, so numbers that it would round are refused. */
+export function checkJsonText(value: unknown, path: string): string {
+  changeExact(treeOf(value, path), (node) => {
     if (node.kind === 'number' && !isExact(node.text))
       throw new InvalidOptionError(path, 'without numbers that JavaScript rounds; quote them', node.text);
     return null;
