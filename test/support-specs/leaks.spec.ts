@@ -22,7 +22,7 @@ it('a test that leaves a key, client, timer, thread or process behind fails, and
   });
   const report = JSON.parse(output.slice(output.indexOf('{'))) as Report;
   const tests = report.testResults.flatMap((file) => file.assertionResults);
-  expect(tests).toHaveLength(14);
+  expect(tests).toHaveLength(16);
   for (const { title, status, failureMessages } of tests) {
     const [, verdict, text] = /^(\w+): (.*)$/.exec(title)!;
     expect(status, `${title}: ${failureMessages.join('\n')}`).toBe(verdict === 'fails' ? 'failed' : 'passed');

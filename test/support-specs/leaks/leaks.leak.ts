@@ -37,6 +37,16 @@ describe('with Redis', () => {
     await redis.flush();
   });
 
+  it('passes: the record of a process that was stopping', async () => {
+    await redis.admin.hset(`{${redis.prefix}}:processes:info`, 'p', '{"state":"draining"}');
+    await redis.admin.zadd(`{${redis.prefix}}:processes`, 1, 'p');
+  });
+
+  it('fails: keys that are no data of a queue: {<prefix>}:processes', async () => {
+    await redis.admin.hset(`{${redis.prefix}}:processes:info`, 'p', '{"state":"running"}');
+    await redis.admin.zadd(`{${redis.prefix}}:processes`, 1, 'p');
+  });
+
   it('fails: name=forgotten last command=ping', async () => {
     const client = new Redis(redis.url, { connectionName: 'forgotten', retryStrategy: () => null });
     client.on('error', () => {});
