@@ -1,12 +1,13 @@
 import { hostname } from 'node:os';
 import { describe, expect, it } from 'vitest';
+import type { Job } from '#lib/index.js';
 import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import { QueueMetrics, QueueMetricsModule } from '#lib/subpaths/prometheus.js';
 import { bootQueue, PATIENT, processorOf } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { until } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
@@ -69,6 +70,29 @@ describe.each(['redis', 'memory'] as const)('forRoot({ history: true }) on %s', 
       code: 'GODWIT_INVALID_OPTION',
     });
   });
+});
+
+it('measures no run that is given back at a stop', async () => {
+  const begun = latch('three runs');
+  let count = 0;
+  const begin = () => (count += 1) === 3 && begun.open();
+  const stopped = ({ signal }: Job) =>
+    new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason as Error)));
+  const app = await bootQueue(redis, {
+    handlers: {
+      stops: (job) => (begin(), stopped(job)),
+      fails: (job) => (begin(), stopped(job).catch(() => Promise.reject(new Error('cut off')))),
+      hangs: ({ signal }) => (begin(), new Promise((end) => signal.addEventListener('abort', () => setTimeout(end, 500)))),
+    },
+    root: { history: true, shutdown: { timeout: '50ms', grace: '100ms' } },
+    watch: false,
+  });
+  await app.queue.addBulk(['stops', 'fails', 'hangs'].map((name) => ({ name, data: null })));
+  await begun.wait(PATIENT);
+  await app.runtime.stop();
+  const { total } = await app.get(QueueInspector).series('work');
+  expect(total).toMatchObject({ completed: 0, failed: 0, dead: 0, run: { count: 0 } });
+  expect((await app.queue.counts()).waiting).toBe(3);
 });
 
 it('counts the names of a pattern, and the pool keeps none of them', async () => {
