@@ -102,7 +102,7 @@ export function perTime(value: number, perMs: number): string {
 const PER: Readonly<Record<number, string>> = { 1_000: 'second', 60_000: 'minute', 3_600_000: 'hour' };
 
 /** They change the direction of the text after them, or have no width. */
-const HIDDEN = /[\u202a-\u202e\u2066-\u2069\u00ad\u180e\u200b\u2060\ufeff]/g;
+const HIDDEN = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u00ad\u180e\u200b\u2060\ufeff]/g;
 const BLANK = /^[\p{Cf}\p{Z}]+$/u;
 
 /**

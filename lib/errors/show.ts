@@ -42,7 +42,7 @@ export function oneLine(given: unknown): string {
 
 /**
  * A text for one line of a log, a terminal or an error message. Characters that could forge a line, hide text or change the terminal become
- * `\u001b`: control characters, line separators, characters that turn the direction of text, and lone surrogates. Every text that
+ * `\u001b`: control characters, line separators, characters without a width, those that turn the direction of text, and lone surrogates. Every text that
  * comes from outside goes through here: names, ids, messages of other errors, replies of Redis.
  */
 export function escaped(text: string): string {
@@ -51,7 +51,7 @@ export function escaped(text: string): string {
 
 const UNSAFE =
   // oxlint-disable-next-line no-control-regex
-  /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]|\p{Surrogate}/gu;
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]|\p{Surrogate}/gu;
 
 /** A stack as lines of a log: its message on one line, then its frames. */
 export function escapedStack(stack: string): string {
