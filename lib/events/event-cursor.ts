@@ -11,6 +11,8 @@ export interface Listener {
   readonly jobId?: string;
   /** Only events with these types. */
   readonly types?: ReadonlySet<EventType>;
+  /** Only events with this name. */
+  readonly name?: string;
   /** The number of the last event that this listener must not get, because it was delivered or is older than the subscription. */
   from: number;
   next(event: QueueEvent): void;
@@ -189,8 +191,12 @@ function deliverTo(listener: Listener, batch: QueueEventBatch, raw: RawEvent, ma
   return event;
 }
 
-function wants({ jobId, types }: Listener, raw: RawEvent): boolean {
-  return (jobId === undefined || jobId === raw.id) && (types === undefined || types.has(raw.type));
+function wants({ jobId, types, name }: Listener, raw: RawEvent): boolean {
+  return (
+    (jobId === undefined || jobId === raw.id) &&
+    (types === undefined || types.has(raw.type)) &&
+    (name === undefined || name === raw.name)
+  );
 }
 
 /**

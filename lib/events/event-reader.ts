@@ -17,6 +17,8 @@ export interface ListenOptions {
   readonly jobId?: string;
   /** Only events with these types. */
   readonly types?: ReadonlySet<EventType>;
+  /** Only events with this name. */
+  readonly name?: string;
   /** Start after the event with this number instead of now. */
   readonly since?: number;
 }
@@ -63,8 +65,8 @@ export class StoreEventReader {
   listen(queue: string, options: ListenOptions, next: Listener['next']): () => void {
     if (this.stopped) return () => {};
     const cursor = this.cursors.get(queue) ?? this.addCursor(queue);
-    const { jobId, types } = options;
-    const listener: Listener = { jobId, types, from: 0, next };
+    const { jobId, types, name } = options;
+    const listener: Listener = { jobId, types, name, from: 0, next };
     cursor.add(listener, options.since);
     if (options.since !== undefined && cursor.position !== undefined && options.since > cursor.position) {
       void this.doubtSince(cursor, listener, options.since);

@@ -71,6 +71,19 @@ describe.each(['express', 'fastify'] as const)('live events on %s', (platform) =
     await app.close();
   });
 
+  it('shows only the jobs of one name, and counts no others', async () => {
+    const { queue, ask, follow } = await boot();
+    const noise = Array.from({ length: 300 }, () => ({ name: 'noise', data: 1 }));
+    await queue.addBulk([...noise, { name: 'mail', data: 1, options: { id: 'one' } }, ...noise]);
+    await queue.add('mail', 1, { id: 'two' });
+    const stream = await follow('work:0', '?name=mail');
+    const batches = batchesOf(await stream.until('"two"'));
+    expect(batches.flatMap((batch) => batch.events.map(({ jobId }) => jobId))).toEqual(['one', 'two']);
+    expect(batches.every(({ skipped }) => skipped === 0)).toBe(true);
+    stream.close();
+    expect((await ask('GET', 'api/v1/events?name=%00')).status).toBe(400);
+  });
+
   it('tells its readers that Redis is away, and when it is back', async () => {
     const cut = await startCut(redis.url);
     const { follow, queue } = await boot(undefined, { root: { connection: cut.url } });

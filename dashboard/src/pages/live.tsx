@@ -27,7 +27,7 @@ const MAX_PLACE = 4_000;
  * Shows events as they arrive, while the page is visible and not frozen. After a pause it continues after the
  * last event.
  */
-function useEvents(queue: string | null, type: string | null) {
+function useEvents(queue: string | null, type: string | null, name: string | null) {
   const [rows, setRows] = useState<readonly Row[]>([]);
   const [status, setStatus] = useState<'connecting' | 'live' | 'lost'>('connecting');
   const [skipped, setSkipped] = useState(0);
@@ -42,7 +42,7 @@ function useEvents(queue: string | null, type: string | null) {
       place.current = '';
       setSkipped(0);
     },
-    [queue, type],
+    [queue, type, name],
   );
   useEffect(() => {
     let source: EventSource | undefined;
@@ -60,7 +60,7 @@ function useEvents(queue: string | null, type: string | null) {
       if (document.hidden || isFrozen) return;
       setStatus('connecting');
       const since = place.current.length > MAX_PLACE ? '' : place.current;
-      const one = new EventSource(new URL(href('api/v1/events', { queue, type, since }), ROOT));
+      const one = new EventSource(new URL(href('api/v1/events', { queue, type, name, since }), ROOT));
       source = one;
       one.addEventListener('open', () => {
         heard();
@@ -92,7 +92,7 @@ function useEvents(queue: string | null, type: string | null) {
       document.removeEventListener('visibilitychange', open);
       close();
     };
-  }, [queue, type, isFrozen]);
+  }, [queue, type, name, isFrozen]);
   return { rows, status, skipped, clear };
 }
 
@@ -105,14 +105,18 @@ const NOTHING = {
 export function LivePage() {
   const queue = query.value.get('queue');
   const type = query.value.get('type');
-  const { rows, status: stream, skipped, clear } = useEvents(queue, type);
+  const name = query.value.get('name');
+  const { rows, status: stream, skipped, clear } = useEvents(queue, type, name);
   // It asks Redis. The stream alone shows only after some time that Redis is unreachable.
   usePoll('bulk', 5_000);
   const status = troubles.value.size > 0 ? 'lost' : stream;
   const shown = rows.filter(
-    (row) => (type === null || row.type === type) && (queue === null || row.queue === queue),
+    (row) =>
+      (type === null || row.type === type) &&
+      (queue === null || row.queue === queue) &&
+      (name === null || row.name === name),
   );
-  const choose = (change: Record<string, string>) => go(href('live', { queue, type, ...change }), true);
+  const choose = (change: Record<string, string>) => go(href('live', { queue, type, name, ...change }), true);
   return (
     <>
       <div class="heading">
@@ -149,6 +153,17 @@ export function LivePage() {
               <option key={name}>{name}</option>
             ))}
           </select>
+        </label>
+        <label>
+          <span>Name</span>
+          <input
+            type="search"
+            // Not `value`: a batch of events would reset a text that is being typed.
+            key={name}
+            defaultValue={name ?? ''}
+            maxLength={255}
+            onChange={(event) => choose({ name: event.currentTarget.value.trim() })}
+          />
         </label>
       </div>
       <Card>

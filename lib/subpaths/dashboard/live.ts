@@ -1,6 +1,8 @@
 import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
+import type { ListenOptions } from '../../events/event-reader.js';
 import { numberOfEvent, type QueueEvent } from '../../events/queue-event.js';
 import type { QueueEvents } from '../../events/queue-events.js';
+import { checkJobName } from '../../job/job-id.js';
 import { HttpFault, type RawResponse } from './http.js';
 import type { Redactor } from './redaction.js';
 import { micros, span } from './time-text.js';
@@ -28,6 +30,9 @@ interface FollowedQueue {
   readonly canSeeData: boolean;
 }
 
+/** Which events a reader gets. */
+type Wanted = Pick<ListenOptions, 'types' | 'name'>;
+
 const EVERY_MS = 250;
 /** Maximum number of events that are sent each time, shared by the queues, so that a busy queue does not hide the others. */
 const MAX_EVENTS = 200;
@@ -53,12 +58,14 @@ export class LiveStreams {
   /**
    * @param since the last event that the reader saw of each queue: `email:123,media:45`.
    * @param type only events of this type.
+   * @param name only events of jobs with this name.
    */
   start(
     response: RawResponse,
     queues: readonly FollowedQueue[],
     since: string | undefined,
     type: string | undefined,
+    name: string | undefined,
   ): void {
     // Its reader may have left while the rights were checked.
     if (response.destroyed) return;
@@ -69,7 +76,7 @@ export class LiveStreams {
         `${this.max} people follow the events already (maxStreams)`,
       );
     const last = readSince(since);
-    const types = readType(type);
+    const wanted: Wanted = { ...readType(type), ...(name && { name: checkJobName(name) }) };
     response.writeHead(200, {
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache, no-transform',
@@ -80,7 +87,7 @@ export class LiveStreams {
     response.write('retry: 2000\n\n');
     const most = Math.max(LEAST_SHARE, Math.floor(MAX_EVENTS / queues.length));
     const followed = queues.map(
-      (queue) => new LiveQueue(this.events, queue, types, most, last.get(queue.name)),
+      (queue) => new LiveQueue(this.events, queue, wanted, most, last.get(queue.name)),
     );
     const flush = () => {
       const taken = followed.map((one) => one.take());
@@ -181,7 +188,7 @@ class LiveQueue {
   constructor(
     private readonly source: QueueEvents,
     private readonly queue: FollowedQueue,
-    private readonly types: ReadonlySet<EventType> | undefined,
+    private readonly wanted: Wanted,
     private readonly most: number,
     /** Number of the last event received. */
     public last: number | undefined,
@@ -206,12 +213,8 @@ class LiveQueue {
   }
 
   private listen(since?: number): void {
-    const { source, types } = this;
-    this.leave = source.reader.listen(
-      this.name,
-      { ...(types && { types }), ...(since !== undefined && { since }) },
-      (event) => this.hear(event),
-    );
+    const options = { ...this.wanted, ...(since !== undefined && { since }) };
+    this.leave = this.source.reader.listen(this.name, options, (event) => this.hear(event));
   }
 
   private hear(event: QueueEvent): void {
@@ -219,8 +222,8 @@ class LiveQueue {
     this.last = numberOfEvent(event.eventId)!;
     const isFull = this.events.length === this.most;
     if (!isFull) this.events.push(event);
-    if (this.types) {
-      // It continues to listen. Numbers also count events of other types, so only received events can be counted.
+    if (this.wanted.types || this.wanted.name) {
+      // It continues to listen. Numbers also count other events, so only received events can be counted.
       this.skipped += isFull ? 1 : 0;
       return;
     }
@@ -231,11 +234,11 @@ class LiveQueue {
   }
 }
 
-function readType(type: string | undefined): ReadonlySet<EventType> | undefined {
-  if (type === undefined || type === '') return undefined;
+function readType(type: string | undefined): Pick<Wanted, 'types'> {
+  if (type === undefined || type === '') return {};
   if (!EVENT_TYPES.includes(type as EventType))
     throw new HttpFault(400, 'BAD_EVENT_TYPE', `type is one of ${EVENT_TYPES.join(', ')}`);
-  return new Set([type as EventType]);
+  return { types: new Set([type as EventType]) };
 }
 
 function readSince(text: string | undefined): Map<string, number> {

@@ -227,7 +227,7 @@ export class DashboardServer {
     // A page that pauses opens a new stream, and only the browser can set this header.
     const last = request.headers['last-event-id'] ?? query['since'];
     const since = typeof last === 'string' && last !== '' ? last : undefined;
-    this.live.start(response, queues, since, query['type']);
+    this.live.start(response, queues, since, query['type'], query['name']);
   }
 
   /** Calls `authorize` once if it returns a role. */
