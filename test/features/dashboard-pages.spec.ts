@@ -399,6 +399,11 @@ describe('the pages', () => {
     await page.locator('.badge.good', { hasText: 'live' }).waitFor();
     const { id: again } = await queue.add(name, data, { attempts: 1 });
     await page.getByText(again).first().waitFor();
+    await page.getByLabel('Name').fill('mail');
+    await page.getByLabel('Name').blur();
+    const { id: mail } = await queue.add('mail', data, { attempts: 1 });
+    await page.getByText(mail).first().waitFor();
+    expect(await page.getByText(again).count()).toBe(0);
     for (const [path, shown] of [
       [`queues/work/jobs/${encodeURIComponent(hostile)}`, '.failure, .notice'],
       ['queues/work/jobs?state=dead', 'td.error'],
@@ -517,8 +522,16 @@ describe('the pages', () => {
     await page.getByRole('button', { name: 'Older' }).click();
     await row('ada').waitFor({ state: 'detached' });
     await expect.poll(() => row('cron').count()).toBe(1);
-    await page.getByLabel('Actor').fill('ada');
-    await page.keyboard.press('Enter');
+    const actor = page.getByLabel('Actor');
+    await actor.fill('ada');
+    // A read meanwhile leaves the text as it is.
+    for (let at = 0; at < 2; at += 1) {
+      const read = page.waitForResponse(/api\/v1\/actions/);
+      await page.getByRole('button', { name: 'Reload' }).evaluate((button: HTMLElement) => button.click());
+      await read;
+    }
+    expect(await actor.inputValue()).toBe('ada');
+    await actor.press('Enter');
     await row('ada').waitFor();
     await expect.poll(() => row('queue.pause').count()).toBe(1);
     await page.getByLabel('Queue').selectOption('other');

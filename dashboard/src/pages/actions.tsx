@@ -33,7 +33,9 @@ export function ActionsPage() {
           <span>Actor</span>
           <input
             type="search"
-            value={actor ?? ''}
+            // Not `value`: the next read of the page would reset a text that is being typed.
+            key={actor}
+            defaultValue={actor ?? ''}
             onChange={(event) => show({ actor: event.currentTarget.value.trim() })}
           />
         </label>
