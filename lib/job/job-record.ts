@@ -165,6 +165,11 @@ export function decodeBody(body: string): DecodedBody | null {
   }
 }
 
+/** The data of a body, as it is stored. */
+export function dataTextOf(body: string): string {
+  return body.slice(/^[^\n]*\n[^\n]*\n[^\n]*\n/.exec(body)?.[0].length ?? body.length);
+}
+
 function codecOf(body: string, at: number): string {
   const colon = body.indexOf(':', at);
   return body.slice(at, colon < 0 ? at + 32 : Math.min(colon, at + 32));

@@ -42,6 +42,7 @@ it('stores the digits of numbers that JavaScript would round', async () => {
   const long = '{"id":12345678901234567890,"part":0.1234567890123456789}';
   await run('add', 'work', 'mail', '--new', '--id', 'a', '-d', long.replaceAll(',', ' ,\n'));
   expect(await stored('a')).toBe(long);
+  expect((await run('job', 'work', 'a')).out).toContain(` ${long}\n`);
   await run('update', 'work', 'a', '-d', '12345678901234567891');
   expect(await stored('a')).toBe('12345678901234567891');
   // Too deep for digits, and too deep for any job.

@@ -82,7 +82,10 @@ it('measures no run that is given back at a stop', async () => {
     handlers: {
       stops: (job) => (begin(), stopped(job)),
       fails: (job) => (begin(), stopped(job).catch(() => Promise.reject(new Error('cut off')))),
-      hangs: ({ signal }) => (begin(), new Promise((end) => signal.addEventListener('abort', () => setTimeout(end, 500)))),
+      hangs: ({ signal }) => (
+        begin(),
+        new Promise((end) => signal.addEventListener('abort', () => setTimeout(end, 500)))
+      ),
     },
     root: { history: true, shutdown: { timeout: '50ms', grace: '100ms' } },
     watch: false,

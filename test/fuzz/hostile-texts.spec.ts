@@ -32,7 +32,8 @@ import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
 /** Clears the screen, forges a line, turns the text round, and is not well-formed. */
-const HOSTILE = 'a\u001b[2J\r\n{"level":"fatal"}\u0000\u0085\u2028\u2029\u202e\u2066\u061c\ufeff\u00ad\u180e\u200b\u2060\ud800z';
+const HOSTILE =
+  'a\u001b[2J\r\n{"level":"fatal"}\u0000\u0085\u2028\u2029\u202e\u2066\u061c\ufeff\u00ad\u180e\u200b\u2060\ud800z';
 const UNSAFE =
   // oxlint-disable-next-line no-control-regex
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff]|\p{Surrogate}/u;

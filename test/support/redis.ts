@@ -102,7 +102,7 @@ export function useRedis(options: UseRedisOptions = {}): TestRedis {
     try {
       await runCleanup();
       await expectNoClients(redis);
-      await forgetLeavers(admin, await redis.keys());
+      if (!options.leaves?.includes('processes')) await forgetLeavers(admin, await redis.keys());
       expectOnlyData(await redis.keys(), current.prefix, [...DATA, ...(options.leaves ?? [])]);
       if (!options.refusals) expect(await refusals(admin, current.user)).toEqual([]);
     } finally {

@@ -2,7 +2,8 @@ import type { StoredJob } from '../../contract/admin-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
 import { logByAttempt } from '../../job/job-log.js';
 import { checkJobId } from '../../job/job-id.js';
-import { decodeBody } from '../../job/job-record.js';
+import { dataTextOf, decodeBody } from '../../job/job-record.js';
+import { JsonText } from '../../job/payload.js';
 import {
   resolveModuleOptions,
   resolveQueueOptions,
@@ -69,7 +70,15 @@ export async function deadJobsOf(
 async function shown(engine: QueueEngine, queue: string, jobs: readonly StoredJob[]): Promise<ShownJob[]> {
   const defaults = defaultsOf(queue);
   const starts = await startTimes(engine, queue, jobs);
-  return jobs.map((job) => ({ ...toSnapshot(job, defaults, starts), attempts: ownAttempts(job) }));
+  return jobs.map((job) => {
+    const snapshot = toSnapshot(job, defaults, starts);
+    return { ...snapshot, data: withDigits(snapshot.data, job.body), attempts: ownAttempts(job) };
+  });
+}
+
+/** Numbers are shown as they are stored, and `--json` has those of JavaScript. */
+function withDigits(data: unknown, body: string): unknown {
+  return data === undefined || typeof data === 'string' ? data : new JsonText(dataTextOf(body));
 }
 
 function defaultsOf(queue: string): ResolvedQueueOptions {
@@ -147,5 +156,6 @@ function failureText({ at, durationUs, worker, name, message }: FailedAttempt): 
 
 function valueText(value: unknown): string {
   if (value instanceof Date) return value.toISOString();
+  if (value instanceof JsonText) return value.text;
   return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -9,7 +9,7 @@ import {
 } from '../../errors.js';
 import { checkGiven, type AnyDefinition } from '../../job/define-job.js';
 import { checkJobId, checkJobName } from '../../job/job-id.js';
-import { decodeBody } from '../../job/job-record.js';
+import { dataTextOf, decodeBody } from '../../job/job-record.js';
 import { JsonText } from '../../job/payload.js';
 import { RULES } from '../../job/rules.js';
 import { quoted } from '../../job/text.js';
@@ -24,7 +24,7 @@ import { findJobs, readChoice, timeOf } from './job-search.js';
 import type { ApiParts } from './call.js';
 import type { Redactor } from './redaction.js';
 import type { DashboardAction } from './rights.js';
-import { dataTextOf, type BulkView } from './views.js';
+import type { BulkView } from './views.js';
 
 /** Changes of jobs with edited data, and acts on many jobs at once. */
 

@@ -5,7 +5,7 @@ import type { DayStats, NameStats, StatsCounts } from '../../contract/stats.js';
 import type { QueueAction } from '../../contract/actions.js';
 import type { QueueInfo, SilentWorkerInfo, WorkerInfo } from '../../inspect/queue-inspector.js';
 import { pausedPlace, servingOf } from '../../inspect/serving.js';
-import { decodeBody, type DecodedBody } from '../../job/job-record.js';
+import { dataTextOf, decodeBody, type DecodedBody } from '../../job/job-record.js';
 import { scheduleOf } from '../../job/job-id.js';
 import type { JobCounts, JobState } from '../../job/job-state.js';
 import type { LogLine } from '../../job/job-log.js';
@@ -390,11 +390,6 @@ export function toDetail(
     rights,
     now,
   };
-}
-
-/** The data of a body, as it is stored. */
-export function dataTextOf(body: string): string {
-  return body.slice(/^[^\n]*\n[^\n]*\n[^\n]*\n/.exec(body)?.[0].length ?? body.length);
 }
 
 export function toQueueView(
