@@ -9,7 +9,7 @@ import { bootQueue, itOnRedis, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 
-const redis = useRedis({ leaves: ['active', 'worker', 'workers', 'processes', 'janitor'] });
+const redis = useRedis({ leaves: ['active', 'worker', 'workers', 'processes'] });
 const CHILD = fileURLToPath(new URL('./children/hanging-worker.cjs', import.meta.url));
 
 const GROUPS = 1_000;

@@ -6,7 +6,7 @@ import { KEEPING, useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 
 const server = useServer({ args: KEEPING });
-const redis = useRedis({ server, leaves: ['janitor'] });
+const redis = useRedis({ server });
 const often = { upkeep: { interval: 100 } } as const;
 const handlers = { job: () => 1 };
 

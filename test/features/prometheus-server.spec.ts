@@ -25,7 +25,7 @@ const MISSING =
 const PATIENT = { timeout: 30_000 + SCRAPES * 2_000 };
 
 // The form of a minute lasts until the first upkeep.
-const redis = useRedis({ leaves: ['janitor'] });
+const redis = useRedis();
 
 it(
   'a real Prometheus scrapes two processes, and answers every query of the dashboard and the alerts',

@@ -6,7 +6,7 @@ import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 
-const redis = useRedis({ leaves: ['janitor'] });
+const redis = useRedis();
 const often = { upkeep: { interval: 100 } } as const;
 
 describeOnRedis('handler results stored on request with a TTL per queue and per job', () => {
@@ -87,7 +87,7 @@ describe('retention by number', () => {
 
 describeOnRedis('the janitor', () => {
   describe('the trimming of jobs is', () => {
-    const own = useRedis({ server: useServer(), leaves: ['janitor'] });
+    const own = useRedis({ server: useServer() });
 
     it('not done by a process that only adds', async () => {
       const { queue } = await bootQueue(redis, { root: { ...often, role: 'producer' }, watch: false });

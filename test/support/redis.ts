@@ -43,13 +43,13 @@ export interface TestRedis {
 type ClientInfo = Readonly<Record<string, string>>;
 
 /**
- * Kinds of keys with jobs, settings or history. They may exist when a test ends and are then deleted. A key of any
+ * Kinds of keys with jobs, settings or history, and claims that only expire. They may exist when a test ends and are then deleted. A key of any
  * other kind shows that a process did not end in good order, and fails the test.
  */
 const DATA: readonly string[] = (
   'jobs wait suspects prioritized grouped limits limitStates lines lineStates ready resting slots shares ' +
   'delayed priorities attempts stalls failures dead completed results progress logs ' +
-  'unique cancelled upcoming schedules firings scheduleOrder declaredSets events large largeProgress handled meta doorbell lane stats minutes hosts queues alerts actions bulkActs'
+  'unique cancelled upcoming schedules firings scheduleOrder declaredSets events large largeProgress handled meta doorbell lane stats minutes hosts queues alerts actions bulkActs janitor'
 ).split(' ');
 
 /** Call it at the top of a spec file or `describe`, outside of tests. Its fields may be read inside tests and hooks. */
