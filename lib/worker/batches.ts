@@ -214,9 +214,12 @@ class Batch implements JobBatch<any> {
   }
 
   private returnedList(list: readonly unknown[]): void {
-    const { members } = this;
+    const { jobs, members } = this;
     if (list.length === members.length) {
-      for (const [i, member] of members.entries()) settle(member, list[i]);
+      // The method may have sorted its list of jobs. One that it has shortened, for example by `splice`, has no order any more.
+      const sorted = new Set(jobs.map((job) => this.find(job)));
+      const order = sorted.size === list.length && !sorted.has(undefined) ? sorted : members;
+      for (const [i, member] of [...order].entries()) settle(member!, list[i]);
       return;
     }
     const what = `returned a list of ${list.length} outcomes for a batch of ${members.length}`;

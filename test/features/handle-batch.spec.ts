@@ -136,6 +136,8 @@ describe('a batch handler', () => {
           }),
         ),
       list: (jobs) => jobs.map(({ data: [, n] }) => (n === 1 ? new Error('one') : n)),
+      sorted: (jobs) => jobs.splice(0, 3, ...jobs.toReversed()) && jobs.map(({ data: [, n] }) => n),
+      emptied: (jobs) => jobs.splice(0).map(({ data: [, n] }) => n),
       map: (jobs) =>
         new Map<unknown, unknown>([
           [jobs[0]!, 0],
@@ -178,6 +180,8 @@ describe('a batch handler', () => {
     expect(outcomes).toEqual({
       settled: [0, 'Error: one', 2],
       list: [0, 'Error: one', 2],
+      sorted: [0, 1, 2],
+      emptied: [0, 1, 2],
       map: [0, 'Error: one', 2],
       status: [
         { status: 'fulfilled', order: 7 },
