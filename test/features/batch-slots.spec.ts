@@ -5,7 +5,9 @@ import { Processor } from '#lib/decorators/processor.decorator.js';
 import type { Job } from '#lib/job/job.js';
 import type { BatchOptions } from '#lib/options/worker-options.js';
 import type { BatchMethod, JobBatch } from '#lib/worker/batches.js';
+import { QueueModule } from '#lib/module/queue.module.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { bootFaults } from './fakes.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
@@ -150,4 +152,47 @@ describe('batches by group', () => {
     // One job of each group at a time would be 320 calls.
     expect(calls.length).toBeLessThan(160);
   });
+});
+
+it('refuses batches that a rate of the code never lets fill before their timeout', async () => {
+  @Processor('work', { concurrency: 100 })
+  class Rated {
+    @HandleBatch('sliding', { size: 50, minSize: 31, timeout: '20s' })
+    sliding(_: Job[]) {}
+    @HandleBatch('fits', { size: 50, minSize: 30, timeout: '20s' })
+    fits(_: Job[]) {}
+    @HandleBatch('fixed', { size: 50, minSize: 5 })
+    fixed(_: Job[]) {}
+  }
+  @Processor('groups', { concurrency: 100 })
+  class Grouped {
+    @HandleBatch('bucket', { size: 50, timeout: '5s', by: 'group' })
+    bucket(_: Job[]) {}
+    @HandleBatch('any', { size: 50, timeout: '5s' })
+    any(_: Job[]) {}
+  }
+  const per = '10s';
+  const found = await bootFaults({
+    imports: [
+      QueueModule.forRoot({ limits: { api: { rate: { max: 5, per, window: 'bucket', burst: 40 } } } }),
+      QueueModule.registerQueue(
+        {
+          name: 'work',
+          limits: { rate: { max: 10, per }, names: { fixed: { rate: { max: 2, per, window: 'fixed' } } } },
+        },
+        { name: 'groups', groups: { rate: { max: 6, per, burst: 20 } }, uses: ['api'] },
+      ),
+    ],
+    providers: [Rated, Grouped],
+  });
+  const fault = (place: string, min: number, limit: string, most: number, ms: number) =>
+    `${place} waits for batches of at least ${min} jobs, but ${limit} lets at most ${most} start in its timeout of ${ms} ms, ` +
+    `so each batch would wait for it; set minSize to at most ${most}, or a longer timeout`;
+  expect(found).toEqual([
+    fault('Rated.sliding', 31, "limits.rate of queue 'work'", 30, 20_000),
+    fault('Rated.fixed', 5, "limits.names.fixed.rate of queue 'work'", 4, 1_000),
+    fault('Grouped.bucket', 50, 'limits.api.rate of forRoot()', 42, 5_000),
+    fault('Grouped.bucket', 50, "groups.rate of queue 'groups'", 23, 5_000),
+    fault('Grouped.any', 50, 'limits.api.rate of forRoot()', 42, 5_000),
+  ]);
 });

@@ -105,6 +105,10 @@ export const faults = {
     `${place} waits for batches of at least ${minSize} jobs, but ${limit} lets at most ${most} run at once, so each batch would wait for its timeout; ` +
     `set minSize to at most ${most}`,
 
+  batchAboveRate: (place: string, minSize: number, limit: string, most: number, timeoutMs: number) =>
+    `${place} waits for batches of at least ${minSize} jobs, but ${limit} lets at most ${most} start in its timeout of ${timeoutMs} ms, so each batch would wait for it; ` +
+    `set minSize to at most ${most}, or a longer timeout`,
+
   batchScope: (place: string, className: string) =>
     `${place} is on ${className}, which has an instance for each job, itself or through something it injects; ` +
     `a batch has many jobs: make ${className} a singleton, or use @Handle`,

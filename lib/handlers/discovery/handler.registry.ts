@@ -4,6 +4,7 @@ import { type HandlerMark, showHandle } from '../../decorators/metadata.js';
 import { messageOf } from '../../errors/thrown.js';
 import { checkDefinition, lacksField } from '../../job/define-job.js';
 import { checkJobName } from '../../job/job-id.js';
+import type { LimitRule, RateRule } from '../../job/limit-rule.js';
 import {
   ANY_NAME,
   byNarrowness,
@@ -33,7 +34,7 @@ export interface PlannedHandler extends HandlerEntry {
   readonly jobName: string;
   readonly isPattern: boolean;
   /** The sizes of its batches, if it takes batches. */
-  readonly batch?: Pick<CheckedBatch, 'size' | 'minSize' | 'isByGroup'>;
+  readonly batch?: Pick<CheckedBatch, 'size' | 'minSize' | 'timeoutMs' | 'isByGroup'>;
 }
 
 /** Creates the function that calls a method of a processor. Handlers of batches are called through `gatherer`. */
@@ -144,21 +145,32 @@ function batchLimitFaults({ label, batch, jobName }: PlannedHandler, queue: stri
   const limits = optionsOf(queue)?.limits;
   if (!batch || !limits) return [];
   const { rules, shared } = limits;
-  const bounds: [string, number | false | undefined][] = [
-    [`limits.concurrency of queue '${queue}'`, rules.get('q')?.concurrency],
-    [`limits.names.${jobName}.concurrency of queue '${queue}'`, rules.get(`n:${jobName}`)?.concurrency],
-    ...[...shared].map(([name, { concurrency }]): [string, number | false | undefined] => [
-      `limits.${name}.concurrency of forRoot()`,
-      concurrency,
-    ]),
+  const { minSize, timeoutMs } = batch;
+  const bounds: [string, LimitRule | undefined][] = [
+    [`limits.{} of queue '${queue}'`, rules.get('q')],
+    [`limits.names.${jobName}.{} of queue '${queue}'`, rules.get(`n:${jobName}`)],
+    ...[...shared].map(([name, rule]): [string, LimitRule] => [`limits.${name}.{} of forRoot()`, rule]),
   ];
   if (batch.isByGroup) {
-    bounds.push([`groups.concurrency of queue '${queue}'`, rules.get('g')?.concurrency]);
-    bounds.push([`groups.order 'strict' of queue '${queue}'`, limits.isStrict && 1]);
+    const groups = `groups.{} of queue '${queue}'`;
+    bounds.push([groups, rules.get('g')]);
+    if (limits.isStrict) bounds.push([`groups.order 'strict' of queue '${queue}'`, { concurrency: 1 }]);
   }
-  return bounds.flatMap(([limit, most]) =>
-    most && batch.minSize > most ? [faults.batchAboveLimit(label, batch.minSize, limit, most)] : [],
-  );
+  return bounds.flatMap(([place, { concurrency, rate } = {}]) => {
+    const found: string[] = [];
+    if (concurrency && minSize > concurrency)
+      found.push(faults.batchAboveLimit(label, minSize, place.replace('{}', 'concurrency'), concurrency));
+    const most = rate ? mostStarts(rate, timeoutMs) : minSize;
+    if (minSize > most)
+      found.push(faults.batchAboveRate(label, minSize, place.replace('{}', 'rate'), most, timeoutMs));
+    return found;
+  });
+}
+
+/** How many jobs a rate lets start within this time, if it lets all start that it can. */
+function mostStarts({ max, per, window, burst }: RateRule, ms: number): number {
+  if (window === 'bucket') return burst + Math.floor((ms * max) / per);
+  return max * (Math.floor(ms / per) + (window === 'fixed' ? 2 : 1));
 }
 
 /** Reports queues that two pools would work on: neither pool could keep its order or its weights. */
