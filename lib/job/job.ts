@@ -139,8 +139,8 @@ export class RateLimited extends GodwitError {
 
   /**
    * @param options `scope`: which jobs do not start; by default all jobs of the queue. `'group'` also means all jobs of the queue if
-   * this job has no group, and `'name'` if it has one. `limit`: a shared limit of the queue; then no job of any queue that uses this limit starts. A limit that
-   * the queue does not use is ignored. Not both.
+   * this job has no group, and `'name'` if it has one. `limit`: a shared limit of the queue; then no job of any queue that uses this limit starts. If the
+   * queue does not use this limit, all its jobs stop instead, and a warning is logged. Not both.
    * @throws {InvalidOptionError}
    */
   constructor(delay: Duration, options: { readonly scope?: RateLimitScope; readonly limit?: string } = {}) {

@@ -4,7 +4,8 @@ import type { LimitCharge, LimitField } from '../contract/limit-verbs.js';
 import { LinkedSet } from '../contract/linked-set.js';
 import { Log } from '../contract/log.js';
 import { WrongStateError } from '../errors.js';
-import { messageOf } from '../errors/thrown.js';
+import { inQuotes } from '../errors/show.js';
+import { messageOf, read } from '../errors/thrown.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { decodeBody, expiresAt, NO_OPTIONS, type StoredJobOptions } from '../job/job-record.js';
 import type { KeptResult, Outcome, SettledRun } from '../job/outcome.js';
@@ -96,6 +97,7 @@ export class Runner implements NoteWriter {
   /** The longest hold of each limit that is not sent yet, and the call that will send it. */
   private holds = new Map<LimitField, LimitCharge>();
   private sendingHolds: Promise<void> | undefined;
+  /** Names without a handler, and unknown limits in quotes, that were logged. */
   private readonly missing = new Set<string>();
   /** Whether `completed` events contain results. */
   private readonly hasResultEvents: boolean;
@@ -405,6 +407,8 @@ export class Runner implements NoteWriter {
    */
   private async holdBack(run: Run, held: LimitCharge, error: unknown): Promise<void> {
     run.stopTimer();
+    const limit = read(error, 'limit');
+    if (typeof limit === 'string' && !held.field.startsWith('s:')) this.warnOfLimit(run.id, inQuotes(limit));
     try {
       await this.hold(held);
       this.parts.held?.();
@@ -417,6 +421,16 @@ export class Runner implements NoteWriter {
       );
     }
     if (!run.closed) this.end(run, RELEASED, error);
+  }
+
+  /** Once for each such limit: the whole queue is held, but other queues go on. */
+  private warnOfLimit(id: string, limit: string): void {
+    if (this.missing.has(limit) || this.missing.size >= MAX_MISSING) return;
+    this.missing.add(limit);
+    this.logger.warn(
+      `${jobText(this.queue, id)}: its handler threw RateLimited with the limit ${limit}, which is not in the option uses of this queue: ` +
+        'instead of the limit, the whole queue is held',
+    );
   }
 
   /** Stores a hold. A batch whose handler throws ends all its runs in one tick: they share one call. */

@@ -122,6 +122,27 @@ it('the whole queue is held by RateLimited for the name of a job that has a grou
   ]);
 });
 
+it('the whole queue is held by RateLimited for a limit that it does not use, and one line warns of it', async () => {
+  let left = 2;
+  const { queue, said, logs } = await bootQueue(redis, {
+    root: { limits: { api: { concurrency: 5 } } },
+    queue: { uses: ['api'] },
+    handlers: {
+      job: () => {
+        if (left-- > 0) throw new RateLimited(100, { limit: 'apis' });
+      },
+    },
+  });
+  const { id } = await queue.add('job', null);
+  await said.take(1, ({ type }) => type === 'completed', PATIENT);
+  expect(logs.lines.filter(({ text }) => text.includes('RateLimited with'))).toMatchObject([
+    {
+      level: 'warn',
+      text: `job "${id}" of queue 'work': its handler threw RateLimited with the limit "apis", which is not in the option uses of this queue: instead of the limit, the whole queue is held`,
+    },
+  ]);
+});
+
 it.each(['redis', 'memory'] as const)(
   'the jobs of a batch are held by one call, for the longest time (%s)',
   async (kind) => {
