@@ -10,7 +10,7 @@ import { decodeBody } from '../job/job-record.js';
 const ASK_AGAIN_MS = 1_000;
 
 interface SharedStartsParts {
-  readonly engine: Pick<QueueEngine, 'exchange' | 'limits' | 'ring'>;
+  readonly engine: Pick<QueueEngine, 'admin' | 'exchange' | 'limits' | 'ring'>;
   readonly queue: string;
   /** The shared limits that the queue uses. */
   readonly limits: readonly string[];
@@ -44,6 +44,8 @@ export class SharedStarts {
   /** How many times in a row the limits could not be asked. */
   private failures = 0;
   private timer: NodeJS.Timeout | undefined;
+  private hasWaiting = false;
+  private askWaitsAt = 0;
   private stopped = false;
   private readonly trouble: Trouble;
 
@@ -90,10 +92,21 @@ export class SharedStarts {
       startsAtOnce: true,
     } as const;
     if (!isLimited) return counted;
-    // If no start was granted, `supply` tells whether any job waits. Jobs in lines of groups are not counted there.
-    const isHeldBack = share.granted === 0 && (answer.isLimited === true || answer.supply === 'more');
+    // If no start was granted, `supply` tells whether any job waits, but not in a queue with limits or groups of its own.
+    const mayWait = share.granted === 0 && answer.supply === 'more';
+    const isHeldBack = mayWait && (answer.isLimited !== true || (await this.waits()));
     const againMs = this.givenBack === seq ? 1 : Math.min(share.opensInMs ?? ASK_AGAIN_MS, ASK_AGAIN_MS);
     return { ...counted, isHeldBack, supply: { limitedForMs: againMs } };
+  }
+
+  /** Whether any job waits. Asked once a second at most, because only the log needs it. */
+  private async waits(): Promise<boolean> {
+    const now = performance.now();
+    if (now < this.askWaitsAt) return this.hasWaiting;
+    this.askWaitsAt = now + ASK_AGAIN_MS;
+    const counts = await this.parts.engine.admin.counts(this.parts.queue).catch(() => null);
+    this.hasWaiting = (counts?.waiting ?? 0) > 0;
+    return this.hasWaiting;
   }
 
   /** The exchange, if the limits have answered. If it failed and claimed nothing, other queues may use the places. */

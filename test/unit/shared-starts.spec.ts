@@ -177,3 +177,28 @@ it('renews nothing after its stop, even if a renewal fails then', async () => {
   await vi.advanceTimersByTimeAsync(2 * LEASE_MS);
   expect(renewals()).toBe(before + 1);
 });
+
+it('reports that jobs of groups are held back only if one waits', async () => {
+  const engine = new MemoryEngine({ limitsOf: () => LIMITS });
+  atEnd(() => engine.close());
+  await engine.limits.set('', 's:api', 'code', { concurrency: 1 });
+  await engine.limits.set('q', 'g', 'code', { concurrency: 1 });
+  const startsOf = (queue: string) => {
+    const parts = { engine, queue, limits: ['api'], leaseMs: 60_000, running: () => 0 };
+    const starts = new SharedStarts({ ...parts, lost: () => undefined });
+    atEnd(() => starts.stop());
+    return (seq: number) =>
+      starts.exchange({ worker: queue, seq, leaseMs: 60_000, want: 1, settled: [], maySuspect: false });
+  };
+  const add = (queue: string, group?: string) => {
+    const job = { id: `${queue}1`, name: 'job', body: `job\n0\n${group ? '{"group":"a"}' : ''}\n1`, group };
+    return engine.enqueue(queue, { lane: queue, seq: 1, rememberMs: 1, jobs: [job] } as never);
+  };
+  await add('other');
+  expect(await startsOf('other')(1)).toMatchObject({ claimed: [{ id: 'other1' }] });
+  const exchange = startsOf('q');
+  expect(await exchange(1)).toMatchObject({ claimed: [], isHeldBack: false });
+  await add('q', 'a');
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(await exchange(2)).toMatchObject({ claimed: [], isHeldBack: true });
+});
