@@ -228,6 +228,8 @@ export interface Duplicate {
   readonly size?: number;
   /** There is no other job: the queue is full, no other job could be removed, and so the new one was dropped. */
   readonly dropped?: true;
+  /** No duplicate: the new job was added, and waits as a delayed one for the end of the job that has its key. */
+  readonly parked?: true;
 }
 
 export type EnqueueAnswer =

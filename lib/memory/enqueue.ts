@@ -81,8 +81,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): St
   const [now, later] = [jobs.filter((job) => !isLater(job)), jobs.filter(isLater)];
   const earliest = queue.delayed.first?.score ?? Infinity;
   const duplicates = new Map<string, Duplicate>();
-  const updated: MemoryJob[] = [];
-  const replaced: MemoryJob[] = [];
+  const [updated, replaced]: [MemoryJob[], MemoryJob[]] = [[], []];
   const collecting = new Collecting(queue);
   let [sooner, isWork] = [false, false];
   const change = (job: MemoryJob) => {
@@ -98,7 +97,7 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): St
     isWork ||= met.isWork === true;
     if (met.duplicate) duplicates.set(job.id, met.duplicate);
     if (met.updated) change(met.updated);
-    return !met.duplicate && !met.isParked;
+    return !met.duplicate;
   };
   const grouped: { job: MemoryJob; name: string; priority: number }[] = [];
   const rows: RowsBefore = new Map();
@@ -133,13 +132,14 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): St
   }
   later.filter(isKeyFree).forEach(add);
   isWork = collecting.store(change) || isWork;
-  const isAny = duplicates.size < jobs.length;
+  const isAdded = ({ id }: EnqueueJob) => !duplicates.has(id) || duplicates.get(id)!.parked === true;
+  const isAny = jobs.some(isAdded);
   if (isAny && jobs.some(({ group }) => group !== undefined)) queue.limits.flag('g');
   if (sooner) queue.ringSooner();
   else if (isWork || now.some(({ id }) => !duplicates.has(id) && queue.jobs.get(id)?.state === 'waiting'))
     queue.ring();
 
-  const events = [...now, ...later].map((job) => (duplicates.has(job.id) ? null : added(queue, job)));
+  const events = [...now, ...later].map((job) => (isAdded(job) ? added(queue, job) : null));
   const over = makeRoom(queue, call, duplicates, new Set(replaced.map(({ id }) => id)), rows);
   if (isAny) queue.say([...sayAll('removed', replaced, { reason: 'replaced' }), ...events], limits);
   queue.say([...sayAll('updated', updated), ...sayAll('removed', over, { reason: 'dropped' })], limits);

@@ -9,8 +9,6 @@ export interface Met {
   readonly duplicate?: Duplicate;
   /** The job that got the new data. */
   readonly updated?: MemoryJob;
-  /** The new job waits for the end of the job that holds the key. */
-  readonly isParked?: true;
   /** A waiting job went to the line. */
   readonly isWork?: boolean;
 }
@@ -54,7 +52,7 @@ export function meetHolder(queue: MemoryQueue, job: EnqueueJob, claim: KeyClaim)
   if (on === 'keepLast' && state === 'active') {
     queue.delay(queue.create(job.id, job.body)!, RULES.parkedAt, priority);
     queue.keys.set(digest, { ...row, next: job.id });
-    return { isParked: true };
+    return { duplicate: { id: job.id, parked: true } };
   }
   if (on === 'debounce') {
     let due = now + claim.delayMs;

@@ -106,7 +106,7 @@ export class Observers {
     removed = 0,
   ): void {
     if (removed > 0) for (const observer of this.all) observer.madeRoom?.(queue, removed);
-    const there = new Set(duplicates.map(({ id }) => id));
+    const there = new Set(duplicates.filter(({ parked }) => !parked).map(({ id }) => id));
     const stored = jobs.filter(({ id }) => !there.has(id)).map(({ name }) => name);
     for (const observer of this.all) observer.added(queue, stored);
     if (there.size === 0) return;

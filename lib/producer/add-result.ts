@@ -51,7 +51,7 @@ export function addResult(queue: string, job: MadeJob, other: Other | undefined)
     const { holder = id, size = 1 } = other ?? {};
     return { id: holder, queue, name, duplicate: false, aggregated: { size, full: size >= unique.most! } };
   }
-  if (other === undefined) return { id, queue, name, duplicate: false };
+  if (other === undefined || other.parked) return { id, queue, name, duplicate: false };
   if (other.dropped) return dropped(queue, job);
   const { state, holder = id, replaced } = other;
   return {

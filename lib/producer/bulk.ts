@@ -138,13 +138,14 @@ function replaces({ name, unique }: MadeJob, first: MadeJob): boolean {
 }
 
 /**
- * The result of a job that was not sent: the first job of its key has its data, or it was skipped. The store names only jobs that it did
- * not add. So a first job that waits for the end of a running one counts as waiting here, although it is delayed.
+ * The result of a job that was not sent: the first job of its key has its data, or it was skipped. The store tells which jobs it did
+ * not add, and which wait for the end of a running one.
  */
 function asFirst(first: MadeJob, job: MadeJob, other: Other | undefined): Other {
   if (other?.dropped) return other;
-  const isReplaced = replaces(job, first) && (!other || other.replaced === true);
-  const state = other ? other.state : isLater(first) ? 'delayed' : 'waiting';
+  const isNew = !other || other.parked === true;
+  const isReplaced = replaces(job, first) && (isNew || other.replaced === true);
+  const state = isNew ? (other || isLater(first) ? 'delayed' : 'waiting') : other.state;
   return {
     ...(state !== undefined && { state }),
     holder: other?.holder ?? first.id,

@@ -206,10 +206,13 @@ describe('a job with a key', () => {
     const add = (data: number) => app.queue.add('job', data, { unique });
     const first = await add(1);
     await until(() => ran.length === 1, PATIENT);
-    const second = await add(2);
+    const [second, more] = await app.queue.addBulk(
+      [2, 2.5].map((data) => ({ name: 'job', data, options: { unique } })),
+    );
     expect(second).toMatchObject({ duplicate: false });
-    expect(await add(3)).toMatchObject({ id: second.id, duplicate: true, replaced: true, state: 'delayed' });
-    for (const moved of [app.queue.promote(second.id), app.queue.update(second.id, { delay: '1h' })])
+    const replaced = { id: second!.id, duplicate: true, replaced: true, state: 'delayed' };
+    expect([more, await add(3)]).toMatchObject([replaced, replaced]);
+    for (const moved of [app.queue.promote(second!.id), app.queue.update(second!.id, { delay: '1h' })])
       await expect(moved).rejects.toThrow(
         /^job "[^"]+" in queue 'work' is waiting for the end of the job that has/,
       );
@@ -220,7 +223,7 @@ describe('a job with a key', () => {
     const third = await add(4);
     expect(third).toMatchObject({ duplicate: false });
     holds[1]!.open();
-    await app.ended(second.id);
+    await app.ended(second!.id);
     holds[2]!.open();
     await app.ended(third.id);
     expect(ran).toEqual([1, 3, 4]);

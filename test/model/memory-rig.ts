@@ -181,8 +181,8 @@ function stateOf(queue: MemoryQueue, bells: ReadonlySet<string>): State {
   return Object.fromEntries(Object.entries(out).toSorted(byFirst));
 }
 
-function lineOf({ id, state = '-' as never, holder, replaced, size, dropped }: Duplicate): string {
-  if (dropped) return `dropped ${id}`;
+function lineOf({ id, state = '-' as never, holder, replaced, size, dropped, parked }: Duplicate): string {
+  if (dropped || parked) return `${dropped ? 'dropped' : 'parked'} ${id}`;
   const change = size === undefined ? (replaced ? '1' : '') : `+${size}`;
   return `${state} ${id}${holder === undefined ? '' : `\t${holder}\t${change}`}`;
 }

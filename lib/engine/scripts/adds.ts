@@ -117,14 +117,14 @@ function storedIn(found: readonly string[]): EnqueueAnswer {
 }
 
 /**
- * A state (`-`: no job; `dropped`: it is about the new job) and an id. For a duplicate by its key also the job that holds the key, `1` if that job was changed, and
+ * A state (`-`: no job; `dropped`, `parked`: it is about the new job) and an id. For a duplicate by its key also the job that holds the key, `1` if that job was changed, and
  * for `aggregate` `+` with the number of its items.
  */
 function duplicate(line: string): Duplicate {
   const space = line.indexOf(' ');
   const state = line.slice(0, space);
   const [id = '', holder, replaced] = line.slice(space + 1).split('\t');
-  if (state === 'dropped') return { id, dropped: true };
+  if (state === 'dropped' || state === 'parked') return { id, [state]: true };
   return {
     id,
     ...(state !== '-' && { state: state as JobState }),

@@ -221,7 +221,7 @@ local function is_key_free(id, body, priority)
     put_body(id, body)
     park(id, priority)
     put_row(row.digest, row.holder, row.till, row.since, id)
-    added = added + 1
+    added, duplicates[#duplicates + 1] = added + 1, 'parked ' .. id
     return false
   end
   if row.on == 'debounce' then

@@ -206,7 +206,7 @@ function watchEngine(engine: QueueEngine, watcher: TestBench): QueueEngine {
     enqueue: async (queue, call) => {
       const answer = await engine.enqueue(queue, call);
       if (answer.kind === 'stored') {
-        const there = new Set(answer.duplicates.map(({ id }) => id));
+        const there = new Set(answer.duplicates.filter(({ parked }) => !parked).map(({ id }) => id));
         const added = call.jobs.filter(({ id }) => !there.has(id));
         watcher.recordsOf(queue).stored(added, engine.now());
       }
