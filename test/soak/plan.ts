@@ -63,10 +63,14 @@ function nameLimit(random: Random): NameLimitOptions {
   };
 }
 
+/** A name without any limit is refused. */
+function namesOf(random: Random): Pick<QueueLimitOptions, 'names'> {
+  const drawn = Object.entries({ first: nameLimit(random), batch: nameLimit(random) });
+  return { names: Object.fromEntries(drawn.filter(([, limit]) => Object.keys(limit).length > 0)) };
+}
+
 function queueLimits(random: Random, hasGroups: boolean): QueueLimitOptions {
-  const names = hasGroups
-    ? {}
-    : maybe(random, 0.4, () => ({ names: { first: nameLimit(random), batch: nameLimit(random) } }));
+  const names = hasGroups ? {} : maybe(random, 0.4, () => namesOf(random));
   const breaker = {
     failures: random.int(5, 15),
     ratio: 0.8,
