@@ -1,6 +1,6 @@
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import type { JobCounts, JobState } from '../job/job-state.js';
-import type { CountedBy, MinuteRow, MinutesCall } from './history.js';
+import type { CountedBy, MinutesCall, StoredMinuteRow } from './history.js';
 import type { QueueStats } from './stats.js';
 import type { LogLine } from '../job/job-log.js';
 import type { ResolvedMaxWaiting } from '../options/bounds.js';
@@ -33,7 +33,7 @@ export interface AdminVerbs {
   /** Adds to the counters of minutes. */
   countMinutes(queue: QueueRef, call: MinutesCall): Promise<void>;
   /** The counters of these hours by job name or by host, in no particular order. Each hour is given by its start. */
-  minutes(queue: QueueRef, hours: readonly number[], by: CountedBy): Promise<readonly MinuteRow[]>;
+  minutes(queue: QueueRef, hours: readonly number[], by: CountedBy): Promise<readonly StoredMinuteRow[]>;
   /** Changes data, due time and priority of a job that waits or is delayed. A parked job keeps its time. */
   update(queue: QueueRef, call: UpdateCall): Promise<UpdateAnswer>;
   /** Runs a delayed job now. `parked`: it waits for the end of the job that has its key. */

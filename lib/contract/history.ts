@@ -40,7 +40,7 @@ export const WAIT_CLASSES = RUN_CLASSES + RUN_BOUNDS_MS.length + 1;
 export const FINE_RUN_CLASSES = WAIT_CLASSES + WAIT_BOUNDS_MS.length + 1;
 export const FINE_WAIT_CLASSES = FINE_RUN_CLASSES + FINE_BOUNDS_MS.length + 1;
 const LENGTH = FINE_WAIT_CLASSES + FINE_BOUNDS_MS.length + 1;
-/** The counters of one job name or host in one minute, or in several. A row that was read may end early: the rest is 0. */
+/** The counters of one job name or host in one minute, or in several. */
 export type CounterRow = number[];
 
 export function emptyRow(): CounterRow {
@@ -61,7 +61,7 @@ export function fineClassOf(ms: number): number {
 }
 
 export function addRow(to: CounterRow, from: CounterRow): void {
-  for (let i = 0; i < from.length; i++) to[i] = (to[i] ?? 0) + from[i]!;
+  for (let i = 0; i < LENGTH; i++) to[i]! += from[i]!;
 }
 
 /** Counters that a host has too, besides the fine classes of run time. */
@@ -99,19 +99,20 @@ export function encodeRow(row: CounterRow): string {
 
 const [COMMA, DIGIT_0, DIGIT_9] = [44, 48, 57];
 
-/** Reads a row. Text that is not a number counts as 0, because another program may have written it. */
-export function decodeRow(text: string): CounterRow {
-  const row: CounterRow = [];
-  let count = 0;
-  // Digit by digit: a chart reads tens of thousands of rows, and `split` with `Number` takes twice as long.
-  for (let i = 0; i <= text.length && row.length < LENGTH; i++) {
+/**
+ * Adds a stored row to each of `sums`. Text that is not a number counts as 0, because another program may have written it. A chart reads tens of
+ * thousands of rows, so digits are read one by one: to split each text and to make a row of it takes several times as long.
+ */
+export function addStored(text: string, sums: readonly CounterRow[]): void {
+  let [at, count] = [0, 0];
+  for (let i = 0; i <= text.length && at < LENGTH; i++) {
     const code = i < text.length ? text.charCodeAt(i) : COMMA;
     if (code === COMMA) {
-      row.push(Number.isNaN(count) ? 0 : count);
+      if (count > 0) for (const sum of sums) sum[at]! += count;
+      at += 1;
       count = 0;
     } else count = code >= DIGIT_0 && code <= DIGIT_9 ? count * 10 + code - DIGIT_0 : NaN;
   }
-  return row;
 }
 
 /** Whether rows are those of job names or of hosts. An hour of each is one hash, so that many hosts leave the places of names free. */
@@ -137,6 +138,12 @@ export interface MinuteRow {
   readonly row: CounterRow;
 }
 
+/** A row as it is stored. */
+export interface StoredMinuteRow extends Omit<MinuteRow, 'row'> {
+  /** See `encodeRow`. */
+  readonly text: string;
+}
+
 /** Maximum number of rows of an hour, of names and of hosts. Further ones share the empty name. */
 export const MAX_ROWS = 60 * RULES.namesPerDay;
 
@@ -146,12 +153,12 @@ export function fieldOf({ minute, name }: Omit<MinuteRow, 'row'>): string {
 }
 
 /** The rows of an hour from fields and values alternately. Other fields are skipped. */
-export function readRows(hour: number, raw: readonly string[]): MinuteRow[] {
-  const rows: MinuteRow[] = [];
+export function readRows(hour: number, raw: readonly string[]): StoredMinuteRow[] {
+  const rows: StoredMinuteRow[] = [];
   for (let i = 0; i < raw.length; i += 2) {
     const [, minute, name] = /^(\d{1,2}):(.*)$/s.exec(raw[i]!) ?? [];
     if (minute === undefined || Number(minute) > 59) continue;
-    rows.push({ minute: hour + Number(minute) * MINUTE_MS, name: name!, row: decodeRow(raw[i + 1]!) });
+    rows.push({ minute: hour + Number(minute) * MINUTE_MS, name: name!, text: raw[i + 1]! });
   }
   return rows;
 }

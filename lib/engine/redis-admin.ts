@@ -45,7 +45,7 @@ import {
   MAX_ROWS,
   readRows,
   type CountedBy,
-  type MinuteRow,
+  type StoredMinuteRow,
   type MinutesCall,
 } from '../contract/history.js';
 import { readStats, type QueueStats } from '../contract/stats.js';
@@ -223,7 +223,7 @@ export class RedisAdmin implements AdminVerbs {
     return this.store.run(countMinutes, keys, { lane, seq, maxFields: MAX_ROWS }, lists);
   }
 
-  async minutes(queue: string, hours: readonly number[], by: CountedBy): Promise<MinuteRow[]> {
+  async minutes(queue: string, hours: readonly number[], by: CountedBy): Promise<StoredMinuteRow[]> {
     const keys = this.store.keysOf(queue);
     const read = hours.map(async (hour) => {
       const found = (await this.store.command('minutes', 'hgetall', [keys.minutes(hour, by)])) as Record<

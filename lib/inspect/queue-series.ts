@@ -1,6 +1,6 @@
 import {
-  addRow,
   ADDED,
+  addStored,
   COMPLETED,
   DAY_MS,
   DEAD,
@@ -21,7 +21,7 @@ import {
   WAIT_SUM,
   type CountedBy,
   type CounterRow,
-  type MinuteRow,
+  type StoredMinuteRow,
 } from '../contract/history.js';
 import { InvalidOptionError } from '../errors.js';
 import { checkJobName } from '../job/job-id.js';
@@ -185,26 +185,31 @@ export function readSpan(options: unknown, now: number): Span {
 }
 
 /** The rows that a series needs. */
-export type SeriesRows = Readonly<Record<CountedBy, readonly MinuteRow[]>>;
+export type SeriesRows = Readonly<Record<CountedBy, readonly StoredMinuteRow[]>>;
 
 export function seriesOf(queue: string, rows: SeriesRows, span: Span): QueueSeries {
-  const { from, to, stepMs } = span;
-  const within = ({ minute }: MinuteRow) => minute >= from && minute < to;
-  const ofNames = rows.name.filter((row) => within(row) && (span.name ?? row.name) === row.name);
-  const ofHosts = rows.host.filter((row) => within(row) && (span.host ?? row.name) === row.name);
+  const { from, to, stepMs, name, host } = span;
   const steps = Array.from({ length: (to - from) / stepMs }, emptyRow);
   const total = emptyRow();
-  for (const { minute, row } of span.host === undefined ? ofNames : ofHosts) {
-    addRow(steps[Math.floor((minute - from) / stepMs)]!, row);
-    addRow(total, row);
+  const sums = { name: new Map<string, Sum>(), host: new Map<string, Sum>() };
+  for (const by of ['name', 'host'] as const) {
+    const [only, hasSteps] = by === 'name' ? [name, host === undefined] : [host, host !== undefined];
+    for (const { minute, name: its, text } of rows[by]) {
+      if (minute < from || minute >= to || (only ?? its) !== its) continue;
+      let sum = sums[by].get(its);
+      if (!sum) sums[by].set(its, (sum = { row: emptyRow(), last: minute }));
+      sum.last = Math.max(sum.last, minute);
+      const step = steps[Math.floor((minute - from) / stepMs)]!;
+      addStored(text, hasSteps ? [sum.row, step, total] : [sum.row]);
+    }
   }
-  const inPlace = (row: CounterRow) => (span.host === undefined ? row : fromHostRow(row));
+  const inPlace = (row: CounterRow) => (host === undefined ? row : fromHostRow(row));
   const byName = Object.create(null) as Record<string, SeriesCounts>;
-  for (const [name, { row }] of sumsOf(ofNames)) byName[name] = countsOf(row);
+  for (const [one, { row }] of sums.name) byName[one] = countsOf(row);
   const byHost = Object.create(null) as Record<string, HostCounts>;
-  for (const [host, { row, last }] of sumsOf(ofHosts)) {
+  for (const [one, { row, last }] of sums.host) {
     const { completed, failed, dead, run } = countsOf(fromHostRow(row));
-    byHost[host] = { completed, failed, dead, run, lastAt: new Date(last) };
+    byHost[one] = { completed, failed, dead, run, lastAt: new Date(last) };
   }
   return {
     queue,
@@ -218,16 +223,10 @@ export function seriesOf(queue: string, rows: SeriesRows, span: Span): QueueSeri
   };
 }
 
-/** The sum of the rows of each name, and the last minute in which it has one. */
-function sumsOf(rows: readonly MinuteRow[]): Map<string, { readonly row: CounterRow; last: number }> {
-  const sums = new Map<string, { readonly row: CounterRow; last: number }>();
-  for (const { minute, name, row } of rows) {
-    const sum = sums.get(name) ?? { row: emptyRow(), last: minute };
-    addRow(sum.row, row);
-    sum.last = Math.max(sum.last, minute);
-    sums.set(name, sum);
-  }
-  return sums;
+/** The sum of the rows of a name or host, and the last minute in which it has one. */
+interface Sum {
+  readonly row: CounterRow;
+  last: number;
 }
 
 function countsOf(row: CounterRow): SeriesCounts {

@@ -21,7 +21,7 @@ import { byBytes } from './lines.js';
 import { addedAt, deadBetween, isAsked } from './memory-upkeep.js';
 import type { AuditReport, RepairReport } from '../job/audit-report.js';
 import { decodeBody, expiresAt } from '../job/job-record.js';
-import type { CountedBy, MinuteRow, MinutesCall } from '../contract/history.js';
+import type { CountedBy, MinutesCall, StoredMinuteRow } from '../contract/history.js';
 import type { QueueStats } from '../contract/stats.js';
 import { audit, repair } from './auditor.js';
 import type { EndRecord, MemoryJob } from './memory-job.js';
@@ -172,7 +172,7 @@ export class MemoryAdmin implements AdminVerbs {
     return this.verbs.on('countMinutes', queue, (q) => q.minutes[call.by].count(call, q.now));
   }
 
-  minutes(queue: string, hours: readonly number[], by: CountedBy): Promise<readonly MinuteRow[]> {
+  minutes(queue: string, hours: readonly number[], by: CountedBy): Promise<readonly StoredMinuteRow[]> {
     return this.verbs.on('minutes', queue, (q) => q.minutes[by].read(hours, q.now));
   }
 

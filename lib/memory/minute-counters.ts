@@ -1,11 +1,12 @@
 import {
   addRow,
+  encodeRow,
   fieldOf,
   HOUR_MS,
   MAX_ROWS,
-  type CounterRow,
   type MinuteRow,
   type MinutesCall,
+  type StoredMinuteRow,
 } from '../contract/history.js';
 import { RULES } from '../job/rules.js';
 
@@ -30,9 +31,10 @@ export class MinuteCounters {
     for (const one of rows) this.add(known, one);
   }
 
-  read(hours: readonly number[], now: number): MinuteRow[] {
+  read(hours: readonly number[], now: number): StoredMinuteRow[] {
     this.expire(now);
-    return hours.flatMap((hour) => [...(this.hours.get(hour)?.rows.values() ?? [])]).map(copy);
+    const rows = hours.flatMap((hour) => [...(this.hours.get(hour)?.rows.values() ?? [])]);
+    return rows.map(({ minute, name, row }) => ({ minute, name, text: encodeRow(row) }));
   }
 
   clear(): void {
@@ -44,15 +46,10 @@ export class MinuteCounters {
     if (!rows.has(fieldOf(named)) && rows.size >= MAX_ROWS) named = { ...one, name: '' };
     const found = rows.get(fieldOf(named));
     if (found) addRow(found.row, one.row);
-    else rows.set(fieldOf(named), copy(named));
+    else rows.set(fieldOf(named), { ...named, row: [...one.row] });
   }
 
   private expire(now: number): void {
     for (const [hour, { until }] of this.hours) if (until <= now) this.hours.delete(hour);
   }
-}
-
-function copy(one: MinuteRow): MinuteRow {
-  const row: CounterRow = [...one.row];
-  return { ...one, row };
 }

@@ -18,7 +18,7 @@ describe.each(ENGINES)('counters of minutes (%s)', (kind) => {
     countBy('name', lane, seq, hour, rows);
   const readBy = async (by: CountedBy, ...hours: number[]) =>
     (await t.engine.admin.minutes(QUEUE, hours, by))
-      .map(({ minute, name, row }) => `${(minute - t.now) / MINUTE_MS} ${name} ${row[ADDED]}`)
+      .map(({ minute, name, text }) => `${(minute - t.now) / MINUTE_MS} ${name} ${text}`)
       .toSorted();
   const read = (...hours: number[]) => readBy('name', ...hours);
 

@@ -16,7 +16,7 @@ import type {
   QueueWorker,
   Status,
 } from '@bull-board/api/dist/types.js';
-import { COMPLETED, DEAD, HOUR_MS, hoursOf, MINUTE_MS } from '../../contract/history.js';
+import { addStored, COMPLETED, DEAD, emptyRow, HOUR_MS, hoursOf, MINUTE_MS } from '../../contract/history.js';
 import { worksOn } from '../../contract/process-verbs.js';
 import { InvalidOptionError, WrongStateError } from '../../errors.js';
 import { parseDuration } from '../../job/duration.js';
@@ -175,13 +175,13 @@ class Adapter extends BaseAdapter {
       this.queue.stats({ days: 1 }),
       engine.admin.minutes(this.queue.name, hoursOf(now - HOUR_MS, now), 'name'),
     ]);
-    const count = type === 'completed' ? total.processed : total.dead;
-    const minutes = Array.from({ length: HOUR_MS / MINUTE_MS }, () => 0);
-    for (const { minute, row } of rows) {
-      const age = Math.floor((now - minute) / MINUTE_MS);
-      if (minutes[age] !== undefined) minutes[age] += row[type === 'completed' ? COMPLETED : DEAD]!;
+    const [count, counter] = type === 'completed' ? [total.processed, COMPLETED] : [total.dead, DEAD];
+    const minutes = Array.from({ length: HOUR_MS / MINUTE_MS }, emptyRow);
+    for (const { minute, text } of rows) {
+      const sum = minutes[Math.floor((now - minute) / MINUTE_MS)];
+      if (sum) addStored(text, [sum]);
     }
-    const [current = 0, ...data] = minutes;
+    const [current = 0, ...data] = minutes.map((sum) => sum[counter]!);
     return { meta: { count, prevTS: Math.floor(now), prevCount: count - current }, data, count: data.length };
   }
 
