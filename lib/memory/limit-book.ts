@@ -16,7 +16,7 @@ import type { MemoryJob, MemoryLine, Priority } from './memory-job.js';
 import { BreakerBook, stateOfBreaker } from './breakers.js';
 import type { Saying } from './event-log.js';
 import { ShareBook } from './shares.js';
-import { mostRunning, rateCharged, roomOf, UNUSED, type LimitUse } from './rates.js';
+import { mostRunning, rateCharged, roomOf, UNUSED, type LimitUse, type Room } from './rates.js';
 
 /** The parts of its queue that a book of limits needs. */
 interface Surroundings {
@@ -226,7 +226,9 @@ export class LimitBook {
       const after = { blocked, rate, mark, till };
       this.uses.set(field, after);
       const line = /^[gn]:/.test(field) ? this.lineNamed(field) : null;
-      const hasOpened = roomOf(rule, before, now).left < 1 && roomOf(rule, after, now).left >= 1;
+      const [old, room] = [before, after].map((use) => roomOf(rule, use, now)) as [Room, Room];
+      // The next job may cost more than was left.
+      const hasOpened = room.left >= 1 && (old.left < 1 || room.costLeft > old.costLeft);
       if (!(holdMs < 0 || hasOpened)) continue;
       if (line) this.wake(line, true);
       this.queue.ring();

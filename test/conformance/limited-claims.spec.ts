@@ -352,6 +352,96 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     },
   );
 
+  describe('with costs', () => {
+    const rate = (max: number, window: 'sliding' | 'fixed' | 'bucket', burst = max) => ({
+      rate: { max, per: 1_000, window, burst },
+    });
+
+    it.each([
+      ['sliding', 1_010],
+      ['fixed', 1_000],
+    ] as const)('waits until a job fits what is left of a %s window', async (window, openMs) => {
+      await set('q', rate(10, window));
+      await t.add(grouped('a.0', 6), grouped('b.0', 5), grouped('c.0', 1), grouped('c.1', 4));
+      // The small job behind it waits too: otherwise it might wait without end.
+      expect(await take(9)).toEqual({ ids: ['a.0'], supply: { limitedForMs: openMs } });
+      expect((await take(9)).ids).toEqual([]);
+      await t.advance(openMs);
+      expect((await take(9)).ids).toEqual(['b.0', 'c.0', 'c.1']);
+    });
+
+    it('lets the last job of a bucket owe its cost', async () => {
+      await set('q', rate(10, 'bucket'));
+      await t.add(grouped('a.0', 6), grouped('b.0', 9), grouped('c.0', 1));
+      expect(await take(9)).toEqual({ ids: ['a.0', 'b.0'], supply: { limitedForMs: 600 } });
+    });
+
+    it('needs all of a rate that was lowered below the cost', async () => {
+      await set('q', rate(4, 'fixed'));
+      await t.add(grouped('a.0', 1), grouped('a.1', 6), grouped('a.2', 1));
+      expect(await take(9)).toEqual({ ids: ['a.0'], supply: { limitedForMs: 1_000 } });
+      await t.advance(1_000);
+      expect(await take(9)).toEqual({ ids: ['a.1'], supply: { limitedForMs: 1_000 } });
+    });
+
+    it('holds back one group, and lets the others go on', async () => {
+      await set('g', rate(10, 'fixed'));
+      await t.add(grouped('a.0', 6), grouped('a.1', 5), grouped('a.2', 1), grouped('b.0', 9));
+      expect(await take(9)).toEqual({ ids: ['a.0', 'b.0'], supply: { limitedForMs: 1_000 } });
+      await t.add(grouped('b.1', 1));
+      expect((await take(9)).ids).toEqual(['b.1']);
+      await t.advance(1_000);
+      expect((await take(9)).ids).toEqual(['a.1', 'a.2']);
+    });
+
+    it('holds back a suspect, and keeps its slot', async () => {
+      await set('g', { ...rate(10, 'fixed'), concurrency: 1 });
+      await addSuspects(grouped('a.0', 6));
+      await t.add(grouped('a.1', 1));
+      await t.engine.limits.charge(QUEUE, [{ field: 'g:a', holdMs: 0, count: 5 }]);
+      const suspect = async () =>
+        (await t.exchanged({ want: 1, maySuspect: true })).claimed.map(({ id }) => id);
+      expect(await suspect()).toEqual([]);
+      await t.advance(1_000);
+      expect(await suspect()).toEqual(['a.0']);
+    });
+
+    it.each([
+      ['q', 5],
+      ['g:a', 5],
+      ['n:work', 5],
+    ])('spreads starts of %s only by what jobs cost', async (field, burst) => {
+      await set(field, rate(100, 'sliding', burst));
+      const all = [0, 1, 2].map((i) =>
+        field === 'g:a'
+          ? grouped(`a.${i}`, 40)
+          : job(`x.${i}`, { name: 'work', body: encodeBody('work', t.now, { cost: 40 }, '') }),
+      );
+      await t.add(...all);
+      // After a cost of 40 there is half of the time in which the rate allows it.
+      expect((await take(9)).supply).toEqual({ limitedForMs: 200 });
+      await t.advance(200);
+      expect((await take(9)).ids).toHaveLength(1);
+      await t.advance(200);
+      expect((await take(9)).ids).toEqual([]);
+      await t.advance(601);
+      expect((await take(9)).ids).toHaveLength(1);
+    });
+
+    it.each(['q', 'g:a'])(
+      'wakes a worker when so much of %s is given back that a job fits',
+      async (field) => {
+        await set(field, rate(10, 'fixed'));
+        await t.add(grouped('a.0', 7), grouped('a.1', 5));
+        expect((await take(9)).ids).toEqual(['a.0']);
+        await wasRung();
+        await t.engine.limits.charge(QUEUE, [{ field, holdMs: 0, count: -2 }]);
+        expect(await wasRung()).toBe(true);
+        expect((await take(9)).ids).toEqual(['a.1']);
+      },
+    );
+  });
+
   describe('of names that get limits', () => {
     const named = (id: string, more: { priority?: number } = {}) => {
       const name = id.split('.')[0]!;

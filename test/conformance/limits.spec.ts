@@ -100,18 +100,6 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
       expect(await take(9)).toEqual({ ids: ['c'], supply: { limitedForMs: 1_000 } });
     });
 
-    it('counts the cost of jobs; the last one may exceed the limit', async () => {
-      await set('q', slow(5));
-      const job = (id: string, cost: number) => ({
-        ...named(`x.${id}`),
-        body: encodeBody('x', t.now, { cost }, ''),
-      });
-      await t.add(job('a', 3), job('b', 4), job('c', 1));
-      expect((await take(9)).ids).toEqual(['x.a', 'x.b']);
-      await t.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 0, count: -3 }]);
-      expect((await take(9)).ids).toEqual(['x.c']);
-    });
-
     it('holds all jobs for as long as a handler asks, or longer if a longer hold exists', async () => {
       await t.add('a');
       await t.engine.limits.charge(QUEUE, [

@@ -27,8 +27,10 @@ for i = changes_first, changes_last, 5 do
     local after = state_text(blocked, rate, mark, till)
     redis.call('HSET', key_limitStates, field, after)
     local number = (kind == 'n:' or kind == 'g:') and numbers_of({ field })[field]
-    -- The workers wait for the time at which the limit would have let the next job start.
-    local opens = hold_ms < 0 or rate_room(rule, state, now, 1) < 1 and rate_room(rule, after, now, 1) >= 1
+    -- The workers wait for the time at which the limit would have let the next job start. It may cost more than was left.
+    local room_before, _, left_before = rate_room(rule, state, now, 1)
+    local room, _, left = rate_room(rule, after, now, 1)
+    local opens = hold_ms < 0 or room >= 1 and (room_before < 1 or left > left_before)
     if number and opens then look_at_line(number) end
     if opens then ring() end
   end

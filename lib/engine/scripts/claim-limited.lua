@@ -42,7 +42,7 @@ local others = { fairness = defaults.fairness }
 -- Whether dead jobs stop some groups.
 local has_stopped = defaults.onDead == 'block' and redis.call('ZCOUNT', key_slots, rule_stoppedLines, '+inf') > 0
 -- How many jobs may start by the rate of the queue.
-local tokens, opens_in = rate_room(queue, state_of_queue, now, math.huge)
+local tokens, opens_in, cost_left = rate_room(queue, state_of_queue, now, math.huge)
 
 local function line_rule(name)
   local kind = string.sub(name, 1, 2)
@@ -128,7 +128,7 @@ local function load_line(text, state, runs_none)
   if has_stopped and stopped_of(text) > 0 then line.most, line.room = 0, 0 end
   if rule.rate or has_blocks then
     line.state = redis.call('HGET', key_limitStates, name)
-    line.tokens, line.next_in = rate_room(rule, line.state, now, math.huge)
+    line.tokens, line.next_in, line.cost_left = rate_room(rule, line.state, now, math.huge)
     line.room = math.min(line.room, line.tokens)
   end
   lines[#lines + 1], line_by[text] = line, line
@@ -305,7 +305,8 @@ end
 
 local bodies, name = bodies_and_name(ids, arg_maxBytes)
 if bodies.err then return bodies end
-local is_cut, used, has_rate = #bodies < #ids, 0, string.find(limited, 'r', 1, true)
+-- `is_costly`: the next job costs more than the rate of the queue has left.
+local is_cut, used, has_rate, is_costly = #bodies < #ids, 0, string.find(limited, 'r', 1, true), false
 
 -- `late`: jobs that came to the line of all other jobs before their name had limits. They go to the line of their name.
 local events, broken, whole, whole_bodies, slots, late, late_names, late_priorities = { count = 0 }, {}, {}, {}, {}, {}, {}, {}
@@ -317,17 +318,20 @@ for i = 1, math.min(#ids, #bodies) do
   if its ~= '' then
     late[#late + 1], late_names[#late + 1], late_priorities[#late + 1], is_cut = id, its, priority_of(body), true
   elseif not line or line.used < line.tokens then
-    local leaving = leaving_from[key]
-    leaving[#leaving + 1] = id
-    if body then
-      whole[#whole + 1], whole_bodies[#whole + 1] = id, body
-      local cost = has_rate and option_of(body, 'cost', 'number') or 1
+    local leaving, cost = leaving_from[key], has_rate and body and (option_of(body, 'cost', 'number') or 1)
+    is_costly = cost and not is_affordable(queue, cost, used, cost_left)
+    if is_costly then break end
+    if cost and line and not is_affordable(line.rule, cost, line.used, line.cost_left) then
+      -- The later jobs of the line wait too.
+      line.tokens, line.is_costly = line.used, true
+    elseif body then
+      leaving[#leaving + 1], whole[#whole + 1], whole_bodies[#whole + 1] = id, id, body
       -- The probe jobs of a breaker are counted, whatever they cost.
       used = used + (queue.rate and cost or 1)
       if line then line.count, line.used = line.count + 1, line.used + (line.rule.rate and cost or 1) end
       local slot = line and line.most < math.huge and line.text .. keeps_slot(line.rule) or queue.concurrency and '0'
       if slot then slots[#slots + 1], slots[#slots + 2] = slot, id end
-    else broken[#broken + 1] = id end
+    else leaving[#leaving + 1], broken[#broken + 1] = id, id end
   end
 end
 for key, some in pairs(leaving_from) do
@@ -352,6 +356,7 @@ for _, line in ipairs(lines) do
       line.tokens = line.next_in > 0 and 0 or 1
     end
   end
+  if line.is_costly then line.tokens, line.next_in = 0, select(2, rate_room(line.rule, line.state, now, 1)) end
   local stays = may_stay and next_turn and line.most < math.huge and line.tokens >= 1 and not line.is_empty and not line.rule.paused
   -- Chosen jobs that do not start now are still in the line.
   local room = stays and 1 or line.rule.paused and 0 or math.min(line.most - line.running - line.count, line.tokens)
@@ -373,9 +378,10 @@ if has_rounds and not by_running then turn = math.max(turn, tonumber(redis.call(
 if turn ~= reached then advance_turn(turn) end
 if #late > 0 then to_lines_again(late, late_names, late_priorities, {}) end
 if used > 0 then
-  opens_in = charge_rate('q', queue, state_of_queue, now, used)
+  opens_in, state_of_queue = charge_rate('q', queue, state_of_queue, now, used)
   tokens = opens_in > 0 and 0 or 1
 end
+if is_costly then tokens, opens_in = 0, select(2, rate_room(queue, state_of_queue, now, 1)) end
 -- Last, because it wakes lines whose slot such a job kept.
 for i, id in ipairs(broken) do broken[i] = finish_corrupt(id, '', rule_corruptRecord, now) end
 if #broken > 0 then

@@ -25,15 +25,19 @@ local function state_text(blocked, rate, mark, till)
   return string.format('%.0f', blocked) .. (mark ~= '' and mark .. string.format('%.0f', till) or '') .. ' ' .. rate
 end
 
--- How many jobs may start by the rate, the hold and the breaker. If none may, also in how many ms the next one may.
+-- How many jobs may start by the rate, the hold and the breaker. If none may, also in how many ms the next one may. Last, how much they may
+-- cost together by the rate.
 local function rate_room(rule, text, now, want)
   local blocked, rate, mark, till = limit_state(text)
   if rule.breaker and mark ~= '' then blocked, want = math.max(blocked, till), math.min(want, rule.breaker.probes) end
   if blocked > now then return 0, blocked - now end
-  if not rule.rate then return want, 0 end
-  local left, next_in = rate_left(rule.rate, rate, now)
-  return math.max(0, math.min(left, want)), next_in
+  if not rule.rate then return want, 0, math.huge end
+  local left, next_in, cost_left = rate_left(rule.rate, rate, now)
+  return math.max(0, math.min(left, want)), next_in, cost_left
 end
+
+-- Whether a job of this cost may start after jobs that cost `used`. If `max` was lowered below its cost, it needs all of it.
+local function is_affordable(rule, cost, used, cost_left) return not rule.rate or used + math.min(cost, rule.rate.max) <= cost_left end
 
 -- Charges the rate for `count` started jobs. Returns in how many ms the next one may start (0 if now), and the new state. `kept`: how
 -- many of the granted jobs started, when the rest is given back. If none did, the next probe of a breaker may start now. `charge`

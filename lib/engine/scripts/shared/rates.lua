@@ -35,19 +35,21 @@ end
 -- The arrival time in the bucket. It is capped at the largest possible one, in case the clock was set back.
 local function arrival_in(rate, text, now) return math.min(tonumber(text) or 0, now + rate.per * (1 + rate.burst / rate.max)) end
 
--- How many jobs may start now. If none may, also in how many ms the next one may.
+-- How many jobs may start now. If none may, also in how many ms the next one may. Last, how much the next ones may cost together: a bucket
+-- may owe the cost of its last job.
 local function rate_left(rate, text, now)
   if rate.window == 'fixed' then
     local start, count = window_in(rate, text, now)
-    return math.floor(rate.max - count), start + rate.per - now
+    local left = math.floor(rate.max - count)
+    return left, start + rate.per - now, left
   elseif rate.window == 'bucket' then
     local each, arrival = rate.per / rate.max, arrival_in(rate, text, now)
-    return math.floor(rate.burst + (now - math.max(now, arrival)) / each + 0.000001), arrival + (1 - rate.burst) * each - now
+    return math.floor(rate.burst + (now - math.max(now, arrival)) / each + 0.000001), arrival + (1 - rate.burst) * each - now, math.huge
   end
   local used, last, count, next_at, width = slices_in(rate, text, now)
   local left, paced_at = math.floor(rate.max - used + 0.000001), is_paced(rate) and last * width + count * 0.5 * rate.per / rate.max or 0
-  if now < paced_at then return 0, (left < 1 and math.max(next_at, paced_at) or paced_at) - now end
-  return math.min(left, rate.burst), next_at - now
+  if now < paced_at then return 0, (left < 1 and math.max(next_at, paced_at) or paced_at) - now, left end
+  return math.min(left, rate.burst), next_at - now, left
 end
 
 -- The state after `count` starts.
