@@ -16,8 +16,8 @@ export interface Room {
 export function rateLeft(rate: RateRule, text: string, now: number): Room {
   if (rate.window === 'fixed') {
     const { start, count } = windowIn(rate, text, now);
-    const left = Math.floor(rate.max - count);
-    return { left, nextMs: start + rate.per - now, costLeft: left };
+    const costLeft = rate.max - count;
+    return { left: Math.floor(costLeft), nextMs: start + rate.per - now, costLeft };
   }
   if (rate.window === 'bucket') {
     const each = rate.per / rate.max;

@@ -377,22 +377,15 @@ for i, rule in ipairs(#over > 0 and redis.call('HMGET', key_limits, unpack(names
 if has_rounds and not by_running then turn = math.max(turn, tonumber(redis.call('ZRANGE', key_ready, 0, 0, 'WITHSCORES')[2] or last_turn)) end
 if turn ~= reached then advance_turn(turn) end
 if #late > 0 then to_lines_again(late, late_names, late_priorities, {}) end
-if used > 0 then
-  opens_in, state_of_queue = charge_rate('q', queue, state_of_queue, now, used)
-  tokens = opens_in > 0 and 0 or 1
-end
+if used > 0 then opens_in, state_of_queue = charge_rate('q', queue, state_of_queue, now, used) tokens = opens_in > 0 and 0 or 1 end
 if is_costly then tokens, opens_in = 0, select(2, rate_room(queue, state_of_queue, now, 1)) end
 -- Last, because it wakes lines whose slot such a job kept.
 for i, id in ipairs(broken) do broken[i] = finish_corrupt(id, '', rule_corruptRecord, now) end
-if #broken > 0 then
-  tally('dead:', #broken)
-  say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt')
-end
+if #broken > 0 then tally('dead:', #broken) say(events, 'dead', #broken, table.concat(broken, '\n'), 'reason', 'corrupt') end
 
 local claimed_ids, failed, stalled = table.concat(whole, '\n'), counts_of(whole)
 if #whole > 0 then
-  hold(whole)
-  lease_until(now + arg_leaseMs, arg_worker)
+  hold(whole) lease_until(now + arg_leaseMs, arg_worker)
   if arg_maxEvents > 0 then say_active(events, whole, claimed_ids, name, whole_bodies, failed) end
 end
 redis.call('HSET', key_worker, 'limitedSeq' .. suffix, arg_seq, 'limited' .. suffix, claimed_ids, 'lease', arg_leaseMs)

@@ -40,8 +40,7 @@ local function arrival_in(rate, text, now) return math.min(tonumber(text) or 0, 
 local function rate_left(rate, text, now)
   if rate.window == 'fixed' then
     local start, count = window_in(rate, text, now)
-    local left = math.floor(rate.max - count)
-    return left, start + rate.per - now, left
+    return math.floor(rate.max - count), start + rate.per - now, rate.max - count
   elseif rate.window == 'bucket' then
     local each, arrival = rate.per / rate.max, arrival_in(rate, text, now)
     return math.floor(rate.burst + (now - math.max(now, arrival)) / each + 0.000001), arrival + (1 - rate.burst) * each - now, math.huge
