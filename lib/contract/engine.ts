@@ -232,6 +232,11 @@ export interface Duplicate {
   readonly parked?: true;
 }
 
+/** The ids of the jobs that were not added. */
+export function idsNotAdded(duplicates: readonly Duplicate[]): ReadonlySet<string> {
+  return new Set(duplicates.filter(({ parked }) => !parked).map(({ id }) => id));
+}
+
 export type EnqueueAnswer =
   | {
       readonly kind: 'stored';

@@ -40,6 +40,7 @@ export const WAIT_CLASSES = RUN_CLASSES + RUN_BOUNDS_MS.length + 1;
 export const FINE_RUN_CLASSES = WAIT_CLASSES + WAIT_BOUNDS_MS.length + 1;
 export const FINE_WAIT_CLASSES = FINE_RUN_CLASSES + FINE_BOUNDS_MS.length + 1;
 const LENGTH = FINE_WAIT_CLASSES + FINE_BOUNDS_MS.length + 1;
+
 /** The counters of one job name or host in one minute, or in several. */
 export type CounterRow = number[];
 

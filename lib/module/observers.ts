@@ -1,4 +1,4 @@
-import type { Duplicate, EnqueueJob, QueueEngine } from '../contract/engine.js';
+import { idsNotAdded, type Duplicate, type EnqueueJob, type QueueEngine } from '../contract/engine.js';
 import { tracedEnd, type NotAdded, type ObservedRun, type WorkObserver } from '../contract/observer.js';
 import { MinuteRecorder } from '../history/minute-recorder.js';
 import type { ResolvedModuleOptions } from '../options/module-options.js';
@@ -106,7 +106,7 @@ export class Observers {
     removed = 0,
   ): void {
     if (removed > 0) for (const observer of this.all) observer.madeRoom?.(queue, removed);
-    const there = new Set(duplicates.filter(({ parked }) => !parked).map(({ id }) => id));
+    const there = idsNotAdded(duplicates);
     const stored = jobs.filter(({ id }) => !there.has(id)).map(({ name }) => name);
     for (const observer of this.all) observer.added(queue, stored);
     if (there.size === 0) return;

@@ -1,5 +1,5 @@
 import type { AdminVerbs } from '../../contract/admin-verbs.js';
-import type { QueueEngine, QueueLimits } from '../../contract/engine.js';
+import { idsNotAdded, type QueueEngine, type QueueLimits } from '../../contract/engine.js';
 import type { ScheduleVerbs } from '../../contract/schedule-verbs.js';
 import type { UpkeepVerbs } from '../../contract/upkeep-verbs.js';
 import { GodwitError, InvalidOptionError } from '../../errors.js';
@@ -206,7 +206,7 @@ function watchEngine(engine: QueueEngine, watcher: TestBench): QueueEngine {
     enqueue: async (queue, call) => {
       const answer = await engine.enqueue(queue, call);
       if (answer.kind === 'stored') {
-        const there = new Set(answer.duplicates.filter(({ parked }) => !parked).map(({ id }) => id));
+        const there = idsNotAdded(answer.duplicates);
         const added = call.jobs.filter(({ id }) => !there.has(id));
         watcher.recordsOf(queue).stored(added, engine.now());
       }
