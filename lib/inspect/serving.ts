@@ -49,7 +49,9 @@ export function pausedPlace(queue: string, processes: readonly WorkerInfo[]): st
 interface WaitQueue {
   readonly name: string;
   readonly limits: {
-    holding(job: Pick<WaitingJob, 'id' | 'name' | 'group'>): Promise<readonly { readonly text: string }[]>;
+    holding(
+      job: Pick<WaitingJob, 'id' | 'name' | 'group' | 'cost'>,
+    ): Promise<readonly { readonly text: string }[]>;
   };
   isPaused(): Promise<boolean>;
 }
@@ -59,6 +61,7 @@ interface WaitingJob {
   readonly id: string;
   readonly name: string;
   readonly group: string | null;
+  readonly cost: number;
   readonly state: JobState;
   /** Null for a delayed job that waits for the end of another one. */
   readonly dueAt: Date | number | null;

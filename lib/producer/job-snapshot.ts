@@ -37,6 +37,8 @@ export interface JobSnapshot<Data = unknown, Name extends string = string> exten
    * is not included here; handlers see it in `job.attempts`.
    */
   readonly attempts: number;
+  /** How much it counts against the rates of its queue, name and group; see `cost` of the job options. */
+  readonly cost: number;
   /** When it was added; null if the job cannot be decoded. */
   readonly createdAt: Date | null;
   /**
@@ -118,6 +120,7 @@ export function toSnapshot(stored: StoredJob, queue: ResolvedQueueOptions, start
       : queue.policy.attempts,
     priority: body?.options.priority ?? 0,
     group: body?.options.group ?? null,
+    cost: body?.options.cost ?? 1,
     headers: body?.options.headers ?? NO_HEADERS,
     delay: body?.options.runnableAt === undefined ? 0 : body.options.runnableAt - body.createdAt,
     stalls: stored.stalls,

@@ -90,7 +90,7 @@ export interface HoldReason {
   readonly name: string | null;
   /** Why: a hold, an open circuit breaker, a rate, a concurrency, or a paused group. */
   readonly reason: 'held' | 'breaker' | 'rate' | 'concurrency' | 'paused';
-  /** When the next job may start, in ms; null if that depends on a running job or on a person. */
+  /** When the next job may start, in ms; null if that depends on a running job, on a person, or on the cost of the job. */
   readonly opensInMs: number | null;
   /** The reason as a sentence. */
   readonly text: string;
@@ -98,10 +98,14 @@ export interface HoldReason {
 
 /**
  * @internal Null if this limit lets a job start now.
- * @param id the job, if it is known. It does not wait for itself if it holds its group.
+ * @param job its id, if it is known: it does not wait for itself if it holds its group.
  * @param holderState the state of the job that holds the group, if it is known.
  */
-export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState): HoldReason | null {
+export function reasonOf(
+  limit: LimitInfo,
+  { id, cost = 1 }: { readonly id?: string; readonly cost?: number } = {},
+  holderState?: JobState,
+): HoldReason | null {
   const { of, name, paused, heldForMs, breaker, nextInMs, left, concurrency, running, holder } = limit;
   const whose =
     of === 'queue' ? 'the queue' : of === 'shared' ? `the shared limit '${name}'` : `the ${of} '${name}'`;
@@ -122,6 +126,10 @@ export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState):
     );
   if (left !== null && left < 1)
     return reason('rate', nextInMs, `the rate of ${whose} is used up for ${waitText(nextInMs)}`);
+  if (isTooCostly(limit, cost)) {
+    const text = `the rate of ${whose} has ${left} of ${limit.rate!.max} left, and the job costs ${cost}`;
+    return reason('rate', null, text);
+  }
   if (holder !== null && holder === id) return null;
   const advice = ADVICE[limit.isStopped ? 'dead' : (holderState ?? 'waiting')];
   if (holder !== null)
@@ -133,6 +141,16 @@ export function reasonOf(limit: LimitInfo, id?: string, holderState?: JobState):
   if (concurrency !== null && running >= concurrency)
     return reason('concurrency', null, `${running} of ${concurrency} jobs of ${whose} run`);
   return null;
+}
+
+/**
+ * Whether the cost of a job does not fit what is left of the rate. False if it is unknown: then `left` is less than what the rate has
+ * left, because starts are spaced evenly or a breaker lets only probes start.
+ */
+function isTooCostly({ of, rate, breaker, left }: LimitInfo, cost: number): boolean {
+  if (of === 'shared' || !rate || left === null || rate.window === 'bucket' || rate.burst < rate.max)
+    return false;
+  return (breaker?.state ?? 'closed') === 'closed' && Math.min(cost, rate.max) > left;
 }
 
 /** What a person does about the job that holds a group in strict order. */

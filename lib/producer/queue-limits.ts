@@ -25,7 +25,7 @@ import {
   type SharedLimitChange,
   type QueueLimitChange,
 } from '../options/limit-changes.js';
-import { ALONE_IN_STRICT_ORDER, checkGroup, checkLimitedName } from '../options/limit-options.js';
+import { ALONE_IN_STRICT_ORDER, checkGroup, checkLimitedName, readCost } from '../options/limit-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { infoOf, reasonOf, type HoldReason, type LimitInfo } from './limit-info.js';
 
@@ -95,7 +95,7 @@ export class QueueLimits {
   /**
    * The limits that keep a waiting job with this name and group from starting now. Empty if none does: then the job waits for a
    * free slot of a worker. It does not tell whether the queue is paused. With the `id` of the job, its own place in a group with strict
-   * order does not count.
+   * order does not count. With its `cost`, a rate that has less left than that keeps it from starting too; the shared limits ignore it.
    *
    * @throws {InvalidOptionError | InvalidJobNameError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -106,23 +106,28 @@ export class QueueLimits {
     readonly name: string;
     readonly group?: string | null;
     readonly id?: string;
+    readonly cost?: number;
   }): Promise<HoldReason[]> {
-    const { name, group, id } = readable(job, 'limits.holding()', () => {
+    const { name, group, id, cost } = readable(job, 'limits.holding()', () => {
       if (!hasFields(job))
         throw new InvalidOptionError('limits.holding()', 'an object with the name of a job', job);
-      return { name: job.name, group: job.group, id: job.id };
+      return { name: job.name, group: job.group, id: job.id, cost: job.cost };
     });
     checkJobName(name);
     if (group !== undefined && group !== null) checkGroup(group, 'limits.holding().group');
+    if (cost !== undefined) readCost(cost, 'limits.holding().cost', refuse);
     const [all, own] = await Promise.all([
       this.list(),
       group ? this.engine.limits.group(this.queue, group) : null,
     ]);
-    const concerned = all.filter((one) => one.of !== 'groups' && (one.of !== 'name' || one.name === name));
+    // A job with a group waits in the line of its group, so limits of its name do not apply to it.
+    const concerned = all.filter(
+      (one) => one.of !== 'groups' && (one.of !== 'name' || (!own && one.name === name)),
+    );
     const holder = own?.holder ?? null;
     const holding = holder === null || holder === id ? null : await this.engine.admin.get(this.queue, holder);
     const limits = own ? [...concerned, infoOf(own)] : concerned;
-    return limits.flatMap((one) => reasonOf(one, id, holding?.state) ?? []);
+    return limits.flatMap((one) => reasonOf(one, { id, cost }, holding?.state) ?? []);
   }
 
   /**

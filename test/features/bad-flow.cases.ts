@@ -62,6 +62,12 @@ export const flowCases: Case[] = [
     ];
   }),
   [
+    'reasons to wait with a cost of 0',
+    OPTION,
+    'limits.holding().cost must be an integer from 1 to 1000000000, got 0',
+    ({ queue }) => queue.limits.holding({ name: 'a', cost: 0 }),
+  ],
+  [
     'a limit of an empty name',
     NAME,
     'a job name is 1 to 255 bytes',

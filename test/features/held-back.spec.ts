@@ -46,6 +46,44 @@ describe('a job of a group in strict order', () => {
   });
 });
 
+describe('a job that costs more than a rate has left', () => {
+  it('says so, and the cost is part of the job', async () => {
+    const { queue, api } = await bootDashboard(redis, {
+      handlers: { ok: () => 1 },
+      queue: {
+        limits: {
+          rate: { max: 10, per: '1h' },
+          names: { ok: { rate: { max: 100, per: '1h', window: 'fixed' } } },
+        },
+      },
+    });
+    await until(async () => (await api('GET', 'queues/work')).body.consumers === 1, PATIENT);
+    await queue.add('ok', 1, { cost: 7 });
+    await until(async () => (await queue.limits.list())[0]!.left === 3, PATIENT);
+    await queue.add('ok', 1, { id: 'large', cost: 4 });
+    const why = 'the rate of the queue has 3 of 10 left, and the job costs 4';
+    expect((await api('GET', 'queues/work/jobs/large')).body.waitsFor).toEqual([why]);
+    expect(await cli('large')).toContain(`waits because  ${why}`);
+    expect((await queue.get('large'))!.cost).toBe(4);
+    const reasons = async (cost?: number) => queue.limits.holding({ name: 'ok', ...(cost && { cost }) });
+    expect(await reasons(4)).toEqual([
+      { of: 'queue', name: null, reason: 'rate', opensInMs: null, text: why },
+    ]);
+    expect([await reasons(3), await reasons()]).toEqual([[], []]);
+    await queue.limits.hold('1h', { name: 'ok' });
+    const ofGroup = await queue.limits.holding({ name: 'ok', group: 'a' });
+    expect([await reasons(), ofGroup]).toMatchObject([[{ of: 'name', reason: 'held' }], []]);
+    await queue.limits.release({ name: 'ok' });
+    // A cost above a lowered `max` needs all of it.
+    await queue.limits.set({ rate: { max: 3, per: '1h' } });
+    await queue.limits.set({ rate: null }, { name: 'ok' });
+    expect(await reasons(4)).toMatchObject([{ opensInMs: expect.any(Number) }]);
+    // What a bucket lacks is paid off later.
+    await queue.limits.set({ rate: { max: 20, per: '1h', burst: 20 } });
+    expect(await reasons(15)).toEqual([]);
+  });
+});
+
 describe('a job of keepLast', () => {
   it('has no time while it waits for the end of the other job, and says so', async () => {
     const gate = latch('the gate');

@@ -379,6 +379,7 @@ function gone(queue: string, id: string, name: string, data: unknown): JobSnapsh
     attempts: 1,
     priority: 0,
     group: null,
+    cost: 1,
     headers: {},
     delay: 0,
     stalls: 0,

@@ -231,7 +231,8 @@ function isJobId(text: string): boolean {
 function placeOf({ id, state, dueAt, failed, body }: StoredJob) {
   const { name = '', options } = decodeBody(body) ?? {};
   const isFresh = failed === 0 && options?.runnableAt === undefined;
-  return { id, name, state, dueAt: dueTimeOf(dueAt), group: options?.group ?? null, isFresh };
+  const { group = null, cost = 1 } = options ?? {};
+  return { id, name, state, dueAt: dueTimeOf(dueAt), group, cost, isFresh };
 }
 
 /** Host and process id of the workers of this queue, by the names of the workers. */
