@@ -53,7 +53,7 @@ import { fullIn, stamped } from './codec/replies.js';
 import type { RedisStore } from './redis-store.js';
 
 /** How many entries of a key `MEMORY USAGE` looks at. */
-const SAMPLES = 50;
+const SAMPLES = 200;
 
 /** The management verbs on Redis. Each is one script, except for walks through a large queue. */
 export class RedisAdmin implements AdminVerbs {
