@@ -4,7 +4,7 @@ import { realPause } from '../contract/retry.js';
 import { InvalidOptionError } from '../errors.js';
 import { RULES } from '../job/rules.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
-import { MAX_TIMER_MS, type Duration } from '../job/duration.js';
+import type { Duration } from '../job/duration.js';
 import { hasFields } from '../job/fields.js';
 import {
   boolean,
@@ -178,7 +178,7 @@ export class QueueLimits {
    */
   async hold(time: Duration, target: { readonly name?: string } = {}): Promise<void> {
     const { name } = readTarget(target, 'limits.hold()', refuse)!;
-    const holdMs = duration(1, MAX_TIMER_MS)(time, 'limits.hold()', refuse)!;
+    const holdMs = duration(1)(time, 'limits.hold()', refuse)!;
     await checkTarget(this.engine, this.queue, name, 'limits.hold()');
     await holdLimit(this.engine, this.queue, fieldOf(name), holdMs);
   }
@@ -265,7 +265,7 @@ export class SharedLimit {
    * @throws {RedisUnavailableError | RedisRefusedError}
    */
   async hold(time: Duration): Promise<void> {
-    const holdMs = duration(1, MAX_TIMER_MS)(time, 'shared().hold()', refuse)!;
+    const holdMs = duration(1)(time, 'shared().hold()', refuse)!;
     await checkShared(this.engine, this.queue, this.name, this.options.sharedLimits);
     await holdLimit(this.engine, this.queue, this.field, holdMs);
   }

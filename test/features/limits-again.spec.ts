@@ -226,3 +226,17 @@ function unknowing() {
   const { limits } = producer.queue('work');
   return { shared: (name: string) => limits.shared(name) };
 }
+
+it('a hold may be as long as that of a handler', async () => {
+  const { queue } = await bootQueue(redis, {
+    root: { limits: { api: { concurrency: 1 } } },
+    queue: { uses: ['api'] },
+  });
+  const longest = 315_576_000_000;
+  expect(new RateLimited(longest).delayMs).toBe(longest);
+  await queue.limits.hold('400d');
+  await queue.limits.shared('api').hold(longest);
+  expect((await queue.limits.list())[0]!.heldForMs).toBeGreaterThan(399 * 86_400_000);
+  expect((await queue.limits.shared('api').state())!.heldForMs).toBeGreaterThan(longest - 60_000);
+  await expect(queue.limits.hold(longest + 1)).rejects.toThrow('limits.hold() must be a duration');
+});
