@@ -58,8 +58,7 @@ export class SharedStarts {
   async exchange(call: ExchangeCall): Promise<ExchangeAnswer> {
     const { engine, queue, running } = this.parts;
     const { want, seq } = call;
-    if (this.worker !== call.worker) this.reportedPlaces = 0;
-    this.worker = call.worker;
+    if (this.worker !== call.worker) this.renamed(call.worker);
     if (want === 0) {
       // Not awaited: the limits may be on another node, and outcomes must not wait for that node.
       if (running() < this.reportedPlaces) this.ask({ seq }).catch(() => undefined);
@@ -152,6 +151,16 @@ export class SharedStarts {
     if (granted === 0 || kept === granted) return;
     const running = this.parts.running() + claimed.length;
     this.ask({ seq, kept, running, unused }).catch(() => undefined);
+  }
+
+  /**
+   * The lease of the old name has ended, or the queue was obliterated: its jobs are lost, and their signals have aborted. The limits would
+   * keep the places of the old name until that lease and a half are over.
+   */
+  private renamed(worker: string): void {
+    if (this.reportedPlaces > 0) this.ask({ seq: this.seq, running: 0 }).catch(() => undefined);
+    this.reportedPlaces = 0;
+    this.worker = worker;
   }
 
   stop(): void {

@@ -59,8 +59,8 @@ async function worker() {
     lost: () => undefined,
   });
   atEnd(() => starts.stop());
-  const exchange = (seq: number, want = 2) =>
-    starts.exchange({ worker: 'w', seq, want, settled: [] } as unknown as ExchangeCall);
+  const exchange = (seq: number, want = 2, worker = 'w') =>
+    starts.exchange({ worker, seq, want, settled: [] } as unknown as ExchangeCall);
   const renewals = () => shares.filter(({ want, kept }) => want === 0 && kept === null).length;
   const running = async () => (await engine.limits.shared(''))[0]!.running;
   return { starts, exchange, exchanges, wanted, renewals, running, held };
@@ -120,6 +120,19 @@ it('gives the places back if Redis does not know the worker any more', async () 
   await vi.advanceTimersByTimeAsync(0);
   exchanges[0]!.open({ kind: 'unknown-worker' } as ExchangeAnswer);
   expect(await first).toMatchObject({ kind: 'unknown-worker' });
+  await vi.advanceTimersByTimeAsync(0);
+  expect(await running()).toBe(0);
+});
+
+it('gives the places of its old name back when it takes a new one', async () => {
+  const { exchange, exchanges, running } = await worker();
+  const first = exchange(1);
+  await vi.advanceTimersByTimeAsync(0);
+  const job = { id: 'a', body: '', failed: 0, stalled: 0 };
+  exchanges[0]!.open({ ...EXCHANGED, claimed: [job, { ...job, id: 'b' }], supply: 'more' });
+  await first;
+  expect(await running()).toBe(2);
+  void exchange(1, 0, 'new');
   await vi.advanceTimersByTimeAsync(0);
   expect(await running()).toBe(0);
 });
