@@ -131,11 +131,15 @@ export class Acts {
     { id, duplicate, dropped, replaced, aggregated }: AddResult,
   ) {
     const { watch, witness } = this.stage;
-    if (replaced) witness.revised(plan.name, id, job.data.revision);
+    const { cost = 1 } = job.options;
+    if (replaced) {
+      witness.revised(plan.name, id, job.data.revision);
+      watch.costs(plan.name, id, cost);
+    }
     // Several adds make one job.
     if (duplicate || dropped || (aggregated && aggregated.size > 1)) return;
     this.added.push({ plan, id, job });
-    watch.added(plan.name, id, job.options.group);
+    watch.added(plan.name, id, job.options.group, cost);
   }
 
   private addAndWait(plan: QueuePlan): void {

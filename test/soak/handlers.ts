@@ -9,6 +9,7 @@ import { RateLimited, Snooze, type Job } from '#lib/job/job.js';
 import type { QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
 import type { JobEventOf } from '#lib/worker/job-listeners.js';
 import type { AppPlan, Plan, QueuePlan } from './plan.js';
+import { chargeOf } from './jobs.js';
 import type { Task } from './watch.js';
 
 /** Learns of the runs of an application, also from another process. */
@@ -40,7 +41,7 @@ async function work(witness: Witness, job: Job<Task | Task[]>, run: number): Pro
 async function call(witness: Witness, job: Job<Task | Task[]>, task: Task): Promise<void> {
   if (task.call === 'progress') return job.progress({ n: task.n });
   if (task.call === 'log') return job.log(`number ${task.n}`);
-  if (task.call === 'charge') return job.charge(1 + (task.n % 5));
+  if (task.call === 'charge') return job.charge(chargeOf(task));
   if (Array.isArray(job.data)) return;
   // Changes by others are whole numbers.
   const revision = task.revision + 0.01;

@@ -12,6 +12,9 @@ export interface SoakJob {
   readonly options: JobOptions;
 }
 
+/** What a handler that charges its job says. */
+export const chargeOf = ({ n }: Pick<Task, 'n'>) => 1 + (n % 5);
+
 /** Makes random jobs. */
 export class Jobs {
   private n = 0;
@@ -65,7 +68,7 @@ export class Jobs {
       return { name, data: this.task(), options: { ...options, debounce } };
     }
     const place = isStrict ? {} : this.placeOf(options.group !== undefined);
-    const cost = random.next() < 0.15 ? { cost: random.int(1, 4) } : {};
+    const cost = random.next() < 0.25 ? { cost: random.int(1, 5) } : {};
     const unique = this.keyOf(isStrict, isBulk, 'delay' in place);
     const key = unique.unique?.key;
     const data = { ...this.task(), ...(key?.endsWith(TO_END) && { key }) };

@@ -125,9 +125,9 @@ describe('the checks of a run', () => {
 
   it.each([
     ['sliding', 2, []],
-    ['sliding', 3, ['3 claims within 2 ms, 2 in 100 are allowed: queue q']],
+    ['sliding', 3, ['claims cost 3 within 2 ms, 2 in 100 are allowed: queue q']],
     ['fixed', 4, []],
-    ['fixed', 5, ['5 claims within 4 ms, 4 in 100 are allowed: queue q']],
+    ['fixed', 5, ['claims cost 5 within 4 ms, 4 in 100 are allowed: queue q']],
   ] as const)('find that a rate is passed: %s window, %i claims', (window, count, faults) => {
     const { watch, says } = watchOf({ limits: { rate: { max: 2, per: 100, window } } });
     const ids = Array.from({ length: count }, (_, i) => `job-${i}`);
@@ -137,10 +137,27 @@ describe('the checks of a run', () => {
   });
 
   it.each([
+    ['sliding', 2, ['claims cost 3 within 1 ms, 2 in 100 are allowed: queue q']],
+    // The handler of one corrects its cost.
+    ['sliding', 1, []],
+    ['bucket', 5, []],
+  ] as const)('find that costs pass a rate: %s window, %i and 1', (window, cost, faults) => {
+    const { watch, says } = watchOf({ limits: { rate: { max: 2, per: 100, window } } });
+    watch.added('q', 'a', null, 2);
+    watch.costs('q', 'a', cost);
+    watch.added('q', 'b');
+    says('a', 'added');
+    says('b', 'added');
+    says('a', 'active');
+    says('b', 'active');
+    expect(watch.faultsOfEnds().filter((fault) => fault.includes('claims'))).toEqual(faults);
+  });
+
+  it.each([
     [0, 2, []],
-    [0, 3, ['3 claims within 2 ms, 2 in 100 are allowed: shared api']],
+    [0, 3, ['claims cost 3 within 2 ms, 2 in 100 are allowed: shared api']],
     [40, 4, []],
-    [40, 5, ['5 claims within 4 ms, 4 in 100 are allowed: shared api']],
+    [40, 5, ['claims cost 5 within 4 ms, 4 in 100 are allowed: shared api']],
   ])(
     'find that the rate of a shared limit is passed: claims up to %i ms late, %i of them',
     (late, count, faults) => {

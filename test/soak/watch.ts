@@ -5,8 +5,9 @@ import type { GroupOptions, RateOptions } from '#lib/options/limit-options.js';
 import { within } from '../support/wait.js';
 import type { Witness } from './handlers.js';
 import { JobEvents } from './job-events.js';
+import { chargeOf } from './jobs.js';
 import type { Plan, QueuePlan } from './plan.js';
-import { faultOfRate } from './rates.js';
+import { faultOfRate, type Claim } from './rates.js';
 
 /** The data of each job. */
 export interface Task {
@@ -35,6 +36,8 @@ interface JobRecord {
   added: number;
   name: string;
   group: string | null;
+  /** What each of its starts counts at least. */
+  cost: number;
   /** The data of its next run is not older. */
   revision: number;
   runs: number;
@@ -106,7 +109,7 @@ export class Watch implements Witness {
     const key = `${queue} ${id}`;
     let record = this.jobs.get(key);
     if (!record) {
-      const job = { name: '', group: null, revision: 0 };
+      const job = { name: '', group: null, cost: Infinity, revision: 0 };
       const counts = { added: 0, runs: 0, running: 0, received: [], events: new JobEvents() };
       record = { queue: this.queues.get(queue)!, id, ...job, ...counts, isForgotten: false };
       this.jobs.set(key, record);
@@ -123,7 +126,8 @@ export class Watch implements Witness {
     record.running += 1;
     if (record.running > 1) this.fault(`${queue} ${id} runs twice at once`);
     for (const { n } of [job.data as Task | Task[]].flat()) this.runsAdd(`${queue} ${n}`, id);
-    const { revision } = job.data as Task;
+    const { revision, call, n } = job.data as Task;
+    if (call === 'charge') this.costs(queue, id, chargeOf({ n }));
     if (revision < record.revision)
       this.fault(`${queue} ${id} has old data: ${revision}, changed to ${record.revision} before it began`);
     for (const [name, most] of this.gaugesOf(job)) {
@@ -203,12 +207,19 @@ export class Watch implements Witness {
   }
 
   /** A job was added: it must end. */
-  added(queue: string, id: string, group: string | null = null): void {
+  added(queue: string, id: string, group: string | null = null, cost = 1): void {
     const record = this.recordOf(queue, id);
+    this.costs(queue, id, cost);
     record.added += 1;
     record.group = group;
     // The id may be that of a job that has ended.
     record.revision = 0;
+  }
+
+  /** A job was added with this cost, or its handler corrects its cost to this. */
+  costs(queue: string, id: string, cost: number): void {
+    const record = this.recordOf(queue, id);
+    record.cost = Math.min(record.cost, cost);
   }
 
   nextRevision(): number {
@@ -245,18 +256,21 @@ export class Watch implements Witness {
   }
 
   private *faultsOfRates(): Generator<string> {
-    const claims = new Map<string, { rate: RateOptions; at: number[] }>();
+    const claims = new Map<string, { rate: RateOptions; of: Claim[] }>();
     for (const record of this.jobs.values()) {
       for (const [name, { rate }] of this.limitsOf({ ...record, queue: record.queue.name })) {
         if (rate === undefined || this.changedRates.has(name)) continue;
-        const found = claims.get(name) ?? { rate, at: [] };
+        const found = claims.get(name) ?? { rate, of: [] };
         claims.set(name, found);
-        found.at.push(...record.events.claimedAt);
+        // A shared limit counts costs after the claim, and a bucket may owe that of its last job.
+        const isStrict = rate.window !== 'bucket' && !name.startsWith('shared ') && record.cost < Infinity;
+        const cost = isStrict ? record.cost : 1;
+        found.of.push(...record.events.claimedAt.map((at) => ({ at, cost })));
       }
     }
-    for (const [name, { rate, at }] of claims) {
+    for (const [name, { rate, of }] of claims) {
       // Starts of a shared limit are counted in a call before the claim, so claims may be closer to each other.
-      const fault = faultOfRate(name, rate, at, name.startsWith('shared ') ? this.longestClaimMs : 0);
+      const fault = faultOfRate(name, rate, of, name.startsWith('shared ') ? this.longestClaimMs : 0);
       if (fault) yield fault;
     }
   }

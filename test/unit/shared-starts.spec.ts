@@ -128,7 +128,7 @@ it('gives the places of its old name back when it takes a new one', async () => 
   const { exchange, exchanges, running } = await worker();
   const first = exchange(1);
   await vi.advanceTimersByTimeAsync(0);
-  const job = { id: 'a', body: '', failed: 0, stalled: 0 };
+  const job = { id: 'a', body: '', failed: 0, stalls: 0 };
   exchanges[0]!.open({ ...EXCHANGED, claimed: [job, { ...job, id: 'b' }], supply: 'more' });
   await first;
   expect(await running()).toBe(2);
