@@ -370,10 +370,13 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
       expect((await take(9)).ids).toEqual(['b.0', 'c.0', 'c.1']);
     });
 
-    it('lets the last job of a bucket owe its cost', async () => {
+    it.each([
+      ['owe its cost', 9, 600],
+      ['use up the rest', 4, 100],
+    ])('lets the last job of a bucket %s', async (_, cost, openMs) => {
       await set('q', rate(10, 'bucket'));
-      await t.add(grouped('a.0', 6), grouped('b.0', 9), grouped('c.0', 1));
-      expect(await take(9)).toEqual({ ids: ['a.0', 'b.0'], supply: { limitedForMs: 600 } });
+      await t.add(grouped('a.0', 6), grouped('b.0', cost), grouped('c.0', 1));
+      expect(await take(9)).toEqual({ ids: ['a.0', 'b.0'], supply: { limitedForMs: openMs } });
     });
 
     it('needs all of a rate that was lowered below the cost', async () => {
