@@ -289,6 +289,30 @@ $`),
     expect(command.err.split('\n')).toHaveLength(3);
   });
 
+  it('or is a replica for a while: it reports that once, although each refusal opens a new connection', async () => {
+    const other = await startRedis({ private: true });
+    atEnd(() => other.stop());
+    const client = new Redis(other.url);
+    atEnd(() => client.disconnect());
+    const connections = async () =>
+      Number(/total_connections_received:(\d+)/.exec(await client.info('stats'))?.[1]);
+    await client.zadd(SET, 1, 'due');
+    await client.replicaof('127.0.0.1', await freePort());
+    const before = await connections();
+    const command = godwit(['dispatch', '-u', other.url]);
+    await until(async () => (await connections()) >= before + 4, PATIENT);
+    await client.replicaof('NO', 'ONE');
+    await until(async () => (await client.llen(LIST)) === 1, PATIENT);
+    await command.said(/moves tasks/, 'err');
+    await expectEnd(command);
+    const place = `127\\.0\\.0\\.1:${other.port}`;
+    expect(command.err).toMatch(
+      new RegExp(`^godwit dispatch: Redis at ${place} moves no tasks now: .*READONLY.*; retrying
+godwit dispatch: Redis at ${place} moves tasks again
+$`),
+    );
+  });
+
   it('a host name that cannot be resolved is reported, and the command keeps trying', async () => {
     const command = godwit(['dispatch', '-u', 'redis://nowhere.invalid:6379']);
     await command.said(/cannot reach Redis at nowhere\.invalid:6379 \(.+\); retrying/, 'err');

@@ -113,6 +113,8 @@ export class BackOff {
 /** Prints once that Redis is not reachable or refuses to work, and once that it works again. */
 class LinkNews {
   private isAway = false;
+  /** Redis is connected, but refuses the call for now: it is a replica, or loads its data. Only an answer ends this. */
+  private isRefused = false;
   private wasThere = false;
 
   constructor(
@@ -126,16 +128,25 @@ class LinkNews {
   /** Logs events of the connection. */
   readonly heard = ({ state, error }: LinkEvent): void => {
     if (state === 'down') this.away(error);
-    else if (!error) this.there();
+    else if (!error && !this.isRefused) this.there();
   };
 
   /** Redis is not reachable, or refuses to work. */
   away(error: unknown): void {
-    if (this.isAway || isRefusal(error)) return;
+    if (isRefusal(error)) return;
+    const isRefused = error instanceof RedisRefusedError;
+    // A refused call closes its connection in some cases, so both alternate. The refusal says more, so it is printed too.
+    if (this.isRefused || (this.isAway && !isRefused)) return;
     this.isAway = true;
+    this.isRefused = isRefused;
+    this.print(`${this.describe(error, isRefused)}; retrying`);
+  }
+
+  private describe(error: unknown, isRefused: boolean): string {
+    if (isRefused) return `Redis at ${this.place} moves no tasks now: ${reasonOf(error)}`;
     const why = reasonOf(error);
     const what = this.wasThere ? `lost Redis at ${this.place}` : `cannot reach Redis at ${this.place}`;
-    this.print(`${what}${why && ` (${why})`}; retrying`);
+    return `${what}${why && ` (${why})`}`;
   }
 
   /** Redis has answered. */
@@ -143,8 +154,10 @@ class LinkNews {
     const again = this.wasThere ? ' again' : '';
     this.wasThere = true;
     if (!this.isAway) return;
+    const what = this.isRefused ? 'moves tasks' : 'is reachable';
     this.isAway = false;
-    this.print(`Redis at ${this.place} is reachable${again}`);
+    this.isRefused = false;
+    this.print(`Redis at ${this.place} ${what}${again}`);
     this.back();
   }
 }
