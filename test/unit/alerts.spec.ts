@@ -291,6 +291,16 @@ describe('options', () => {
       { rules: [{ rule: 'paused' }, { rule: 'paused' }], notify },
       /\[1\]\.name must be given/,
     ],
+    [
+      'a name with two lines: its alerts would be stored as those of another rule',
+      { rules: [{ rule: 'paused', name: 'too\nmany' }], notify },
+      /\[0\]\.name must be well-formed text of 1 to 100 characters, without control characters/,
+    ],
+    [
+      'a name that no header can carry',
+      { rules: [{ rule: 'paused', name: '\ud800' }], notify },
+      /\[0\]\.name/,
+    ],
     ['a name of no queue', { rules: [{ rule: 'paused', queues: ['a b'] }], notify }, /a b/],
   ])('%s', (_, options, message) => {
     expect(() => checkAlertsOptions(options, PATH)).toThrow(message);

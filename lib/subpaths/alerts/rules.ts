@@ -192,9 +192,16 @@ function readLimit(kind: AlertRuleKind, value: unknown, path: string, report: Re
   return undefined;
 }
 
+/** Lines separate the name from the queue in the stored state, and a lone surrogate cannot be sent in a header. */
+const REFUSED = /[\p{Cc}\p{Surrogate}]/u;
+
 export function readShortText(value: unknown, path: string): string {
-  if (typeof value === 'string' && value !== '' && value.length <= 100) return value;
-  throw new InvalidOptionError(path, 'a string of 1 to 100 characters', value);
+  if (typeof value === 'string' && value !== '' && value.length <= 100 && !REFUSED.test(value)) return value;
+  throw new InvalidOptionError(
+    path,
+    'well-formed text of 1 to 100 characters, without control characters',
+    value,
+  );
 }
 
 function readQueues(value: unknown, path: string): readonly string[] {
