@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GodwitError, UnknownQueueError } from '../../errors.js';
+import { quoted } from '../../job/text.js';
 import { decodeSegment } from './segments.js';
 
 /** The requests and responses of Node that Express and Fastify wrap. */
@@ -115,12 +116,13 @@ export function checkOrigin({ headers }: PlatformRequest): void {
     throw new HttpFault(403, 'NOT_JSON', 'changes are sent as content-type: application/json');
   const site = headers['sec-fetch-site'];
   const isOwn = site === undefined ? isHost(headers.origin, headers.host) : site === 'same-origin';
-  if (!isOwn)
-    throw new HttpFault(
-      403,
-      'OTHER_ORIGIN',
-      'changes are only taken from the pages of this dashboard; a script sends the header sec-fetch-site: same-origin',
-    );
+  if (isOwn) return;
+  // Without `Sec-Fetch-Site` the page may be the right one, behind a proxy that replaces `Host`.
+  const why =
+    site === undefined && headers.origin !== undefined
+      ? `; origin ${quoted(headers.origin.slice(0, 200))} is not host ${quoted((headers.host ?? '').slice(0, 200))}: a proxy must pass the host and port of the browser (nginx: proxy_set_header Host $http_host)`
+      : '; a script sends the header sec-fetch-site: same-origin';
+  throw new HttpFault(403, 'OTHER_ORIGIN', `changes are only taken from the pages of this dashboard${why}`);
 }
 
 function isHost(origin: string | undefined, host: string | undefined): boolean {
