@@ -123,7 +123,12 @@ export function recorded<Handle extends object>(
       try {
         answer = await calls[name]!(...all);
       } catch (error) {
-        const failed = { ...withId(), count: null, result: resultOf(error) };
+        // The job was added. That its run failed, or that the wait is over, is not the result of the add.
+        const isAdded = withCallback !== undefined && outcome !== undefined;
+        const end = isAdded
+          ? { count: count(outcome), result: 'ok' }
+          : { count: null, result: resultOf(error) };
+        const failed = { ...withId(), ...end };
         await recordAction(actions, failed, (error as { applied?: unknown } | null)?.applied === 'no');
         throw error;
       }
