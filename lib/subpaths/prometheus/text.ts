@@ -51,9 +51,21 @@ interface Line {
 export const TEXT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 export const OPENMETRICS_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8';
 
-/** Whether an `Accept` header asks for OpenMetrics: Prometheus does, other readers get the older format. */
+/** Whether an `Accept` header prefers OpenMetrics: Prometheus does by default, other readers get the older format. */
 export function isOpenMetrics(accept: string | undefined): boolean {
-  return accept?.includes('application/openmetrics-text') ?? false;
+  const weight = weightIn(accept ?? '', 'application/openmetrics-text');
+  return weight > 0 && weight >= weightIn(accept!, 'text/plain');
+}
+
+/** The highest `q` of a type in an `Accept` header; 0 if it is not named. */
+function weightIn(accept: string, type: string): number {
+  const weights = accept
+    .toLowerCase()
+    .split(',')
+    .map((range) => range.split(';').map((part) => part.trim()))
+    .filter(([name]) => name === type)
+    .map((parts) => Number(parts.find((part) => part.startsWith('q='))?.slice(2) ?? 1));
+  return Math.max(0, ...weights.filter((weight) => !Number.isNaN(weight)));
 }
 
 /** A page of metrics. */
