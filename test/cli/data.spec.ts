@@ -42,7 +42,14 @@ it('stores the digits of numbers that JavaScript would round', async () => {
   const long = '{"id":12345678901234567890,"part":0.1234567890123456789}';
   await run('add', 'work', 'mail', '--new', '--id', 'a', '-d', long.replaceAll(',', ' ,\n'));
   expect(await stored('a')).toBe(long);
-  expect((await run('job', 'work', 'a')).out).toContain(` ${long}\n`);
+  const shown = await run('job', 'work', 'a');
+  expect(shown.out).toContain(` ${long}\n`);
+  // A job without headers has no line for them.
+  expect(shown.out).not.toContain('headers');
+  expect((await run('job', 'work', 'a', '--json')).out).toContain(`  "data": ${long},\n`);
+  const listed = (await run('jobs', 'work', '--json')).out;
+  expect(listed).toContain(`"data": ${long},\n`);
+  expect(JSON.parse(listed).jobs).toMatchObject([{ id: 'a', data: { part: 0.123_456_789_012_345_68 } }]);
   await run('update', 'work', 'a', '-d', '12345678901234567891');
   expect(await stored('a')).toBe('12345678901234567891');
   // Too deep for digits, and too deep for any job.

@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { createInterface } from 'node:readline/promises';
 import { once } from 'node:events';
 import { escaped } from '../../errors/show.js';
 import { reasonsOf } from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
+import { JsonText } from '../../job/payload.js';
 import type { Inspector } from '../inspector.js';
 import { paint, table, type Cell, type Column, type Screen } from './table.js';
 import type { Output } from './output.js';
@@ -73,12 +75,12 @@ export class Printer {
   }
 
   json(value: unknown): void {
-    this.output.print(`${JSON.stringify(value, null, 2)}\n`);
+    this.output.print(`${exactText(value, 2)}\n`);
   }
 
   /** Prints an object on one line, for endless output. */
   jsonLine(value: unknown): void {
-    this.output.print(`${JSON.stringify(value)}\n`);
+    this.output.print(`${exactText(value)}\n`);
   }
 
   /** For people; nothing with `--json` or `--quiet`. */
@@ -216,4 +218,23 @@ export function given({ values }: Context, ...names: readonly string[]): Record<
       return typeof value === 'string' ? [[key, value]] : [];
     }),
   );
+}
+
+/** JSON whose numbers are those of the stored data, where JavaScript would write them in another way. */
+function exactText(value: unknown, spaces?: number): string {
+  const mark = randomUUID();
+  const texts: string[] = [];
+  const json = JSON.stringify(
+    value,
+    function (this: Readonly<Record<string, unknown>>, key, plain: unknown) {
+      const own = this[key];
+      // Other data is printed with line breaks, as the rest.
+      if (!(own instanceof JsonText) || own.text === JSON.stringify(plain)) return plain;
+      return `${mark}${texts.push(own.text) - 1}`;
+    },
+    spaces,
+  );
+  return texts.length === 0
+    ? json
+    : json.replaceAll(new RegExp(`"${mark}(\\d+)"`, 'g'), (_, at: string) => texts[Number(at)]!);
 }

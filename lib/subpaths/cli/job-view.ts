@@ -63,7 +63,10 @@ export async function deadJobsOf(
 ): Promise<{ readonly jobs: readonly ShownDeadJob[]; readonly cursor: string | null }> {
   const page = await listDead(engine, queue, options, backward);
   const defaults = defaultsOf(queue);
-  const jobs = page.jobs.map((job) => ({ ...toDeadJob(job, defaults), attempts: ownAttempts(job) }));
+  const jobs = page.jobs.map((job) => {
+    const dead = toDeadJob(job, defaults);
+    return { ...dead, data: withDigits(dead.data, job.body), attempts: ownAttempts(job) };
+  });
   return { jobs, cursor: encodeCursor(page.next) };
 }
 
@@ -76,7 +79,7 @@ async function shown(engine: QueueEngine, queue: string, jobs: readonly StoredJo
   });
 }
 
-/** Numbers are shown as they are stored, and `--json` has those of JavaScript. */
+/** Numbers are shown as they are stored, also with `--json`. */
 function withDigits(data: unknown, body: string): unknown {
   return data === undefined || typeof data === 'string' ? data : new JsonText(dataTextOf(body));
 }
@@ -110,6 +113,7 @@ const OWN_ROWS = new Set(['failures', 'logs']);
 export function fieldRows(job: ShownJob): Cell[][] {
   return Object.entries(job).flatMap(([key, value]): Cell[][] => {
     if (value === null || value === undefined || OWN_ROWS.has(key)) return [];
+    if (key === 'headers' && Object.keys(job.headers).length === 0) return [];
     return key === 'failure'
       ? failureRows(value as NonNullable<ShownJob['failure']>)
       : [[key, valueText(value)]];
