@@ -135,7 +135,7 @@ function valueOf(rule: CheckedRule, { queue, workers, silent, lag, counters, now
           jobs.filter((job) => job.queue === name).map(({ since }) => since.getTime()),
         ),
       );
-      return starts.length === 0 ? 0 : Math.max(0, now - Math.min(...starts));
+      return starts.length === 0 ? 0 : Math.max(0, Math.floor(now) - Math.min(...starts));
     }
     case 'memory':
       return 0;
