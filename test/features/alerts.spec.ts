@@ -194,6 +194,26 @@ describe('rules', () => {
     expect(count).toBe(3);
   });
 
+  it('are not called undelivered if only Redis refused to store that they were delivered', async () => {
+    const [key, aside] = [`{${redis.prefix}}:alerts`, `{${redis.prefix}}:aside`];
+    let count = 0;
+    const { queue, logs } = await withAlerts({
+      rules: [{ rule: 'backlog', limit: 0 }],
+      notify: async () => {
+        count += 1;
+        await redis.admin.rename(key, aside);
+        await redis.admin.set(key, 'of another program');
+      },
+    });
+    await queue.add('x', null);
+    await logs.complaint(/the rules could not be evaluated/);
+    await redis.admin.del(key);
+    await redis.admin.rename(aside, key);
+    await until(async () => !(await redis.admin.hget(key, 'state'))!.includes('"undelivered"'), PATIENT);
+    expect(count).toBe(1);
+    expect(logs.complaints.join('\n')).not.toContain('could not be delivered');
+  });
+
   it('are evaluated for the other queues while one cannot be read, whose alerts stay', async () => {
     const heard: string[] = [];
     const { app, queue, logs } = await withAlerts(

@@ -210,10 +210,14 @@ export class QueueAlerts {
     try {
       await this.call(notify, alert);
       this.deliveredSince.push({ key, alert, at: Math.floor(this.source.engine.now()) });
-      // The delivery is stored at once, so that it is not repeated if this process is killed now.
-      await this.inTurn(() => this.store());
     } catch (error) {
       this.logger.error(`the alert ${alert.id} could not be delivered: ${messageOf(error)}`, stackOf(error));
+    }
+    try {
+      // The delivery is stored at once, so that it is not repeated if this process is killed now.
+      if (this.deliveredSince.length > 0) await this.inTurn(() => this.store());
+    } catch {
+      // The next evaluation stores it. If it fails too, it logs why.
     } finally {
       this.delivering.delete(key);
     }
