@@ -49,3 +49,13 @@ describe('an authorize that throws', () => {
     expect(lines[0]).toContain(fault.message);
   });
 });
+
+it('a change through a proxy that replaced the host is refused with what the proxy must pass', async () => {
+  const { ask } = await boot(() => 'admin');
+  const headers = { 'content-type': 'application/json', origin: 'http://tools.example:8080' };
+  const { status, text } = await ask('POST', 'api/v1/queues/work/pause', { headers, body: '{}' });
+  expect(status).toBe(403);
+  expect(text).toMatch(
+    /http:\/\/tools\.example:8080.* is not host .*127\.0\.0\.1:\d+.*proxy_set_header Host \$http_host/,
+  );
+});

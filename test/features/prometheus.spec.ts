@@ -319,18 +319,6 @@ describe('QueueMetrics', () => {
     },
   );
 
-  it.each([
-    ['application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.1', true],
-    ['text/plain;version=0.0.4;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1', false],
-    ['application/openmetrics-text;q=0, text/plain', false],
-    ['Application/OpenMetrics-Text; q=0.2', true],
-    ['*/*', false],
-  ])('is OpenMetrics only for a reader that prefers it: %s', async (accept, isOpen) => {
-    const metrics = (await boot()).get(QueueMetrics);
-    expect((await metrics.text(accept)).endsWith('# EOF\n')).toBe(isOpen);
-    expect(metrics.contentType(accept).startsWith('application/openmetrics-text')).toBe(isOpen);
-  });
-
   it('is a page that promtool accepts, in both formats', async ({ skip }) => {
     const app = await boot();
     await work(app);
