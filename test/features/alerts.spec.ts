@@ -308,7 +308,7 @@ describe('a webhook', () => {
       'content-type': 'application/json',
       'user-agent': 'godwit',
       authorization: 'Bearer x',
-      'idempotency-key': `${encodeURIComponent(alert.id)}:firing`,
+      'idempotency-key': `${encodeURIComponent(alert.id)}:firing:${Date.parse(String(alert.at))}`,
       'x-godwit-signature': `sha256=${mac.digest('hex')}`,
     });
     expect(Math.abs(Number(headers['x-godwit-timestamp']) * 1_000 - Date.now())).toBeLessThan(60_000);

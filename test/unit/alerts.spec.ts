@@ -8,6 +8,7 @@ import {
   type Alert,
   type Receivers,
 } from '#lib/subpaths/alerts/alert-state.js';
+import { measure, type AlertSource } from '#lib/subpaths/alerts/measure.js';
 import { checkAlertsOptions } from '#lib/subpaths/alerts/queue-alerts.js';
 import type { AlertRule } from '#lib/subpaths/alerts/rules.js';
 import { webhook } from '#lib/subpaths/alerts/webhook.js';
@@ -194,16 +195,30 @@ describe('an alert', () => {
     expect(due(rows)!.alert).toMatchObject({ state: 'firing', since: new Date(700_000) });
   });
 
-  it('continues as the same alert if it fires again before its end was delivered', () => {
-    const { rules } = checkAlertsOptions({ rules: [{ rule: 'backlog', limit: 10 }], notify }, PATH);
-    const look = (rows: typeof NO_STATE.rows, value: number, now: number) =>
-      advance(rows, [{ rule: rules[0]!, queue: 'work', value }], rules, ONE, now);
-    let rows = look({}, 11, 0);
-    const [first] = alertsOf(rows, rules, null, 'undelivered', 0);
-    rows = look(delivered(rows, first!.key, first!.alert, 0), 0, 1_000);
-    rows = look(rows, 11, 2_000);
-    expect(alertsOf(rows, rules, null, 'undelivered', 2_000)).toEqual([]);
-    expect(alertsOf(rows, rules, null, 'firing', 2_000)[0]!.alert.id).toBe(first!.alert.id);
+  it('is sent again as the same alert if it fires again while it is unknown whether its end was delivered', () => {
+    const { heard, sent, rows } = play(
+      {},
+      [
+        [0, 11],
+        [1, 0],
+        [2, 11],
+        [3, 11],
+        [4, 0],
+      ],
+      (second) => second !== 1 && second !== 2,
+    );
+    expect(heard).toEqual([
+      [0, 'firing'],
+      [1, 'resolved'],
+      [2, 'firing'],
+      [3, 'firing'],
+      [4, 'resolved'],
+    ]);
+    expect(new Set(sent.map(({ alert }) => alert.id)).size).toBe(1);
+    // A repeated call has the same time, and a new firing or end has its own: a receiver can tell them apart.
+    expect(sent.map(({ alert }) => alert.at.getTime())).toEqual([0, 1_000, 2_000, 2_000, 4_000]);
+    // The cooldown starts when the firing was delivered.
+    expect(Object.values(rows)).toMatchObject([{ notifiedAt: 3_000 }]);
   });
 
   it('is resolved if its queue is gone, and forgotten if its rule is gone', () => {
@@ -241,6 +256,41 @@ describe('an alert', () => {
 
   it('starts again if the stored state is unreadable', () => {
     for (const text of ['', '{', 'null', '5', '{"rows":5}', '[]']) expect(readState(text)).toEqual(NO_STATE);
+  });
+});
+
+describe('the value of longestRun', () => {
+  it('is the time of the oldest running job of the queue, in whole ms and never below 0', async () => {
+    const at = (ms: number) => new Date(ms);
+    const running = (...jobs: readonly (readonly [queue: string, since: number])[]) => ({
+      pools: [{ jobs: jobs.map(([queue, since]) => ({ queue, since: at(since) })) }],
+    });
+    const names = ['work', 'idle', 'early'];
+    const source = {
+      engine: { now: () => 10_000.7 },
+      inspector: {
+        readableQueues: async () => ({ queues: names.map((name) => ({ name, counts: {} })), faults: [] }),
+        workers: async () => [
+          running(['work', 9_000], ['other', 1_000]),
+          running(['work', 4_000], ['early', 10_001]),
+          running(),
+        ],
+      },
+    } as unknown as AlertSource;
+    const { rules } = checkAlertsOptions(
+      { rules: [{ rule: 'longestRun', limit: '5s', queues: names }], notify },
+      PATH,
+    );
+    const { readings } = await measure(source, rules, {});
+    expect(readings.map(({ queue, value }) => [queue, value])).toEqual([
+      ['work', 6_000],
+      ['idle', 0],
+      ['early', 0],
+    ]);
+    const rows = advance({}, readings, rules, ONE, 10_000);
+    expect(alertsOf(rows, rules, null, 'firing', 10_000).map(({ alert }) => alert.text)).toEqual([
+      'queue "work": a job has been running for 6 s (limit 5 s)',
+    ]);
   });
 });
 

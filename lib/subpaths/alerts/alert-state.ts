@@ -54,6 +54,8 @@ interface Row {
   readonly value: number;
   /** When the alert began to fire; absent if it does not fire. */
   readonly firedAt?: number;
+  /** When it fired again because its end may have been delivered. Its id does not change. */
+  readonly againAt?: number;
   /** The alert fires within the cooldown of its last firing, so no notification was sent yet. */
   readonly isHeld?: boolean;
   /** When the alert was resolved. The row is kept until the cooldown is over. */
@@ -134,11 +136,10 @@ export function advance(
 
 function step(row: Row | undefined, rule: CheckedRule, value: number, now: number): Row | undefined {
   const isOver = value > rule.limit;
-  // The end of the alert was not delivered yet, and the value is above the limit again: the same alert continues.
-  if (row?.undelivered === 'resolved' && isOver) {
-    const again = { ...without(row, 'undelivered', 'resolvedAt'), value };
-    return row.notifiedAt === undefined ? { ...again, undelivered: 'firing' } : again;
-  }
+  // The end of the alert was not delivered for certain, and the value is above the limit again: the same alert continues. It is sent
+  // again, because a failed call may have delivered the end.
+  if (row?.undelivered === 'resolved' && isOver)
+    return { ...without(row, 'resolvedAt'), value, againAt: now, undelivered: 'firing' };
   if (!row || row.resolvedAt !== undefined) {
     if (isOver) return fire({ since: now, value, ...notifiedOf(row) }, rule, now);
     const isKept = row && (row.undelivered !== undefined || isCoolingDown(row, rule, now));
@@ -151,10 +152,11 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
       : undefined;
   }
   if (value > rule.resolve) return fire({ ...row, value }, rule, now);
-  const { since, firedAt } = row;
+  const { since, firedAt, againAt } = row;
   return {
     since,
     firedAt,
+    ...(againAt !== undefined && { againAt }),
     value,
     resolvedAt: now,
     ...notifiedOf(row),
@@ -222,14 +224,14 @@ export function alertsOf(
 function toAlert(
   rule: CheckedRule,
   queue: string | null,
-  { value, since, firedAt = since, resolvedAt }: Row,
+  { value, since, firedAt = since, againAt = firedAt, resolvedAt }: Row,
   state: Alert['state'],
   source: string | null,
   now: number,
 ): Alert {
   const { rule: kind, name, severity, limit } = rule;
   const unit = RULE_UNITS[kind];
-  const at = new Date(state === 'resolved' ? (resolvedAt ?? now) : firedAt);
+  const at = new Date(state === 'resolved' ? (resolvedAt ?? now) : againAt);
   const place = queue === null ? 'Redis' : `queue ${quoted(queue)}`;
   const text =
     state === 'firing'

@@ -67,7 +67,8 @@ export function webhook(options: WebhookOptions): Notify {
       ...headers,
       'content-type': 'application/json',
       'user-agent': 'godwit',
-      'idempotency-key': `${encodeURIComponent(alert.id)}:${alert.state}`,
+      // With the time, because an alert that fires again before its end was delivered for certain has the same id.
+      'idempotency-key': `${encodeURIComponent(alert.id)}:${alert.state}:${alert.at.getTime()}`,
       'x-godwit-timestamp': timestamp,
       ...(secret !== undefined && { 'x-godwit-signature': signatureOf(secret, timestamp, body) }),
     };
