@@ -95,7 +95,11 @@ describe('the dashboard without an application', () => {
         login,
         401,
       ]);
-    const me = await fetch(`${url}api/v1/me`, { headers: basic(`ada:${PASSWORD}`) });
+    // The name of the scheme is case-insensitive (RFC 9110 §11.1).
+    const { authorization } = basic(`ada:${PASSWORD}`);
+    const lower = { authorization: authorization.replace('Basic', 'basic') };
+    expect((await fetch(`${url}api/v1/me`, { headers: lower })).status).toBe(200);
+    const me = await fetch(`${url}api/v1/me`, { headers: { authorization } });
     expect(await me.json()).toMatchObject({
       actor: 'ada',
       readOnly: true,

@@ -89,6 +89,9 @@ describe('QueueProbesModule', () => {
     expect((await get('/metrics')).status).toBe(401);
     expect((await get('/metrics', { authorization: 'Bearer other' })).status).toBe(401);
     expect((await get('/metrics', { authorization: 'Bearer secret' })).body).toContain('godwit_build_info');
+    // The name of the scheme is case-insensitive (RFC 9110 §11.1); the token is not.
+    expect((await get('/metrics', { authorization: 'bearer  secret' })).status).toBe(200);
+    expect((await get('/metrics', { authorization: 'bearer SECRET' })).status).toBe(401);
     expect((await get('/scale/work')).status).toBe(401);
     expect((await get('/live')).status).toBe(200);
   });
@@ -139,6 +142,16 @@ describe('/scale/<queue>', () => {
       wanted: 0,
     });
     end.open();
+  });
+
+  it('counts jobs that a paused group or a hold keeps from starting, as the state of the queue does', async () => {
+    const { app, get } = await boot();
+    await app.queue.group('a').pause();
+    await app.queue.add('ok', null, { group: 'a' });
+    expect((await get('/scale/work')).body).toMatchObject({ backlog: 1, waiting: 1, paused: false });
+    await app.queue.limits.hold('1h');
+    await app.queue.add('ok', null);
+    expect((await get('/scale/work')).body).toMatchObject({ backlog: 2, waiting: 2, paused: false });
   });
 });
 

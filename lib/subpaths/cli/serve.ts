@@ -193,7 +193,7 @@ function isRefused(request: IncomingMessage, response: ServerResponse, login: Lo
     const host = (request.headers.host ?? '').replace(/:\d+$/, '');
     return !LOOPBACK.test(host) && refuse(403, 'open it as http://localhost, or start it with --user');
   }
-  const given = /^Basic ([A-Za-z0-9+/=]+)$/.exec(request.headers.authorization ?? '')?.[1] ?? '';
+  const given = /^Basic +([A-Za-z0-9+/=]+)$/i.exec(request.headers.authorization ?? '')?.[1] ?? '';
   const hash = (text: string) => createHash('sha256').update(text).digest();
   const expected = hash(`${login.user}:${login.password}`);
   if (timingSafeEqual(hash(Buffer.from(given, 'base64').toString()), expected)) return false;

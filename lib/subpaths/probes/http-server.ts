@@ -86,7 +86,7 @@ function addressOf({ url = '/' }: IncomingMessage): { path: string; query: URLSe
 /** Whether a request has this bearer token. True for every request if no token is required. */
 export function isAllowed({ headers }: IncomingMessage, token: string | undefined): boolean {
   if (token === undefined) return true;
-  const given = /^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1] ?? '';
+  const given = /^Bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1] ?? '';
   const hash = (text: string) => createHash('sha256').update(text).digest();
   return timingSafeEqual(hash(given), hash(token));
 }
