@@ -69,13 +69,17 @@ export interface KeptOut {
   readonly holder: string;
 }
 
-export type DeadChoice = { readonly ids: readonly string[] } | (DeadMatch & { readonly limit: number });
+export type DeadChoice =
+  | { readonly ids: readonly string[] }
+  | (DeadMatch & { readonly limit: number; readonly signal?: AbortSignal | undefined });
 
 export interface CleanCall {
   readonly state: Exclude<JobState, 'active'>;
   /** Age since it ended (completed, dead) or was added (waiting, delayed). */
   readonly olderThanMs: number;
   readonly limit: number;
+  /** The call ends after the current step. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** The record of a dead job. It ends with the reason, so that scripts can match the reason without parsing JSON. */

@@ -63,12 +63,12 @@ export class RedisUpkeep implements UpkeepVerbs {
   }
 
   async clean(queue: string, call: CleanCall): Promise<{ removed: readonly string[] }> {
-    const { state, olderThanMs, limit } = call;
+    const { state, olderThanMs, limit, signal } = call;
     let removed: string[] = [];
     for (const kind of LINES[state]) {
-      if (removed.length >= limit) break;
+      if (removed.length >= limit || signal?.aborted === true) break;
       const isLine = kind === 'wait' || kind === 'suspects';
-      const found = await walkOn(limit - removed.length, async (step) => {
+      const found = await walkOn(limit - removed.length, signal, async (step) => {
         const answer = await this.remove(queue, kind, walkArgs(step, { olderThanMs }), []);
         // The jobs found at the head of the line were removed, so the next call starts at the head again.
         return isLine && answer.ids.length > 0 ? { ...answer, next: BEGINNING } : answer;
@@ -251,6 +251,6 @@ async function choose(which: DeadChoice, call: Call): Promise<readonly string[]>
     }
     return chosen;
   }
-  const { limit, ...match } = which;
-  return walkOn(limit, (step) => call(walkArgs(step, match), []));
+  const { limit, signal, ...match } = which;
+  return walkOn(limit, signal, (step) => call(walkArgs(step, match), []));
 }

@@ -71,15 +71,19 @@ export interface Walked {
 
 /**
  * Calls a script until `limit` jobs are found or the end is reached. A job that this walk retried, and that died again meanwhile,
- * is not visited twice.
+ * is not visited twice. No further call is made once the signal has aborted.
  */
-export async function walkOn(limit: number, call: (step: WalkStep) => Promise<Walked>): Promise<string[]> {
+export async function walkOn(
+  limit: number,
+  signal: AbortSignal | undefined,
+  call: (step: WalkStep) => Promise<Walked>,
+): Promise<string[]> {
   const ids: string[] = [];
   let step: WalkStep = { after: null, limit, until: 0 };
   for (;;) {
     const answer = await call(step);
     ids.push(...answer.ids);
-    if (answer.next === null || ids.length >= limit) return ids;
+    if (answer.next === null || ids.length >= limit || signal?.aborted === true) return ids;
     step = { after: answer.next, limit: limit - ids.length, until: step.until || answer.now };
   }
 }

@@ -160,8 +160,9 @@ export interface JobMatch {
 }
 
 /**
- * Calls `act` for the matching jobs, in the order of the list and in small steps. Returns how many jobs it changed. At a pace, it
- * leaves jobs alone that were added or ended after it began: new ones could arrive faster than it works.
+ * Calls `act` for the matching jobs, in the order of the list and in small steps. Returns how many jobs it changed. With a rate or
+ * `onProgress`, and in the background, it leaves jobs alone that were added or ended after it began: new ones could arrive faster
+ * than it works.
  */
 export async function actOnAll(
   engine: QueueEngine,
@@ -173,6 +174,7 @@ export async function actOnAll(
 ): Promise<number> {
   const pacer = new Pacer(pace);
   const passedMs = walk?.passedMs ?? (() => pacer.passedMs);
+  const isFixed = (walk ?? pace?.rate ?? pace?.onProgress) !== undefined;
   const { priority, workers } = walk?.match ?? {};
   const contains = filter.contains ?? walk?.match.contains;
   const group = filter.group ?? walk?.match.group;
@@ -187,7 +189,7 @@ export async function actOnAll(
       const ids: string[] = [];
       const before = examined;
       do {
-        const aged = pace ? agedBy(match, Math.max(0, passedMs() - CLOCK_MS)) : match;
+        const aged = isFixed ? agedBy(match, Math.max(0, passedMs() - CLOCK_MS)) : match;
         const page = await engine.admin.jobs(queue, {
           ...asked(state, aged),
           state,
@@ -226,18 +228,21 @@ export async function removeAll(
   const filter = checkFilter(given, 'remove()', BULK_STATES.remove, true);
   const pace = paceOf(givenPace, 'remove()');
   const remove = actOf(engine, queue, 'remove');
-  if (pace) return actOnAll(engine, queue, filter, remove, pace);
+  const { rate, onProgress, signal } = pace ?? {};
+  if (rate ?? onProgress) return actOnAll(engine, queue, filter, remove, pace);
+  if (signal?.aborted === true) return 0;
   const { states, contains, where, group, limit, ...match } = filter;
   const state = states[0] as CleanCall['state'];
   const { name, newerThanMs, olderThanMs = 0 } = match;
   // One script call removes many jobs if the script can evaluate the filter.
   const isByBody = (contains ?? where ?? group) !== undefined;
   if (state === 'dead' && !isByBody)
-    return (await engine.upkeep.removeDead(queue, { ...match, limit })).removed.length;
+    return (await engine.upkeep.removeDead(queue, { ...match, limit, signal })).removed.length;
   const isPlain =
     !isByBody && (name ?? newerThanMs) === undefined && (state !== 'waiting' || olderThanMs === 0);
-  if (isPlain) return (await engine.upkeep.clean(queue, { state, olderThanMs, limit })).removed.length;
-  return actOnAll(engine, queue, filter, remove);
+  if (isPlain)
+    return (await engine.upkeep.clean(queue, { state, olderThanMs, limit, signal })).removed.length;
+  return actOnAll(engine, queue, filter, remove, pace);
 }
 
 /** The store filters by age and reason only among dead jobs. For other states `isOfAge` checks the age. */

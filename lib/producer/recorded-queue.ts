@@ -47,7 +47,7 @@ const QUEUE: RecordedMethods = {
   promote: byChoice('job.promote'),
   cancel: {
     ...byChoice('job.cancel'),
-    count: (answer) => (answer === 'not-found' ? 0 : Number(answer) || 1),
+    count: (answer) => (typeof answer === 'number' ? answer : answer === 'not-found' ? 0 : 1),
   },
   remove: byChoice('job.remove'),
   pause: { action: 'queue.pause' },

@@ -193,12 +193,7 @@ interface ByIdOptions extends Pick<Command, 'options'> {
   /** Acts on all jobs that match a filter, if no id is given. */
   readonly all?: {
     readonly done: string;
-    readonly act: (
-      queue: Queue,
-      filter: CancelFilter,
-      pace: BulkPace | undefined,
-      context: Context,
-    ) => Promise<number>;
+    readonly act: (queue: Queue, filter: CancelFilter, pace: BulkPace, context: Context) => Promise<number>;
   };
 }
 
@@ -270,7 +265,7 @@ async function byFilter(
   if (!(await print.confirm(`${name} jobs of queue ${queue} (${which})?`))) return FAILED;
   const count = await act(inspector.queue(queue), filter, pace, context);
   print.done(`${count} ${done}`, { queue, ...filter, count });
-  return pace?.signal?.aborted === true ? STOPPED : DONE;
+  return pace.signal?.aborted === true ? STOPPED : DONE;
 }
 
 const dead: Command = {
@@ -328,7 +323,7 @@ const dead: Command = {
       act === 'retry'
         ? await queue.dead.retry({ ...filter, limit }, pace)
         : await queue.remove({ state: 'dead', ...filter, limit }, pace);
-    const isStopped = pace?.signal?.aborted === true && count < limit;
+    const isStopped = pace.signal?.aborted === true && count < limit;
     const done = `${count} ${act === 'retry' ? 'retried' : 'removed'}`;
     const left = isStopped ? `; ${limit - count} are still dead` : isAll ? '' : `; ${MORE}`;
     print.done(`${done}${left}`, { act, count });
@@ -339,11 +334,11 @@ const dead: Command = {
 /** Minimum time between two lines of progress. */
 const PROGRESS_MS = 1_000;
 
-/** The rate of an act, which then also prints its progress. Undefined if there is no limit. */
-function paceOf(context: Context, done: string): BulkPace | undefined {
+/** Ctrl-C ends the act. At a rate, the act also prints its progress. */
+function paceOf(context: Context, done: string): BulkPace {
   const rate = rateOf(context);
-  if (rate === undefined) return undefined;
   const { print, signal } = context;
+  if (rate === undefined) return { signal };
   let saidAt = performance.now();
   return {
     signal,
@@ -386,7 +381,7 @@ const clean: Command = {
     if (!(await print.confirm(question))) return FAILED;
     const count = await inspector.queue(name).remove(filter as JobFilter<string, CleanState>, pace);
     print.done(`${count} removed`, { queue: name, ...filter, count });
-    return pace?.signal?.aborted === true ? STOPPED : DONE;
+    return pace.signal?.aborted === true ? STOPPED : DONE;
   },
 };
 

@@ -3,6 +3,7 @@ import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
 import { isPassing, pause } from '../../contract/retry.js';
 import { countedBetween, countedDays, type CountedDays } from '../../contract/stats.js';
 import { numberOfEvent, type QueueEvent } from '../../events/queue-event.js';
+import type { QueueEvents } from '../../events/queue-events.js';
 import { RedisRefusedError, RedisUnavailableError } from '../../errors.js';
 import { escaped } from '../../errors/show.js';
 import { readEach } from '../../inspect/queue-inspector.js';
@@ -39,12 +40,13 @@ const tail: Command = {
     checkSince(since, queues);
     const { engine } = inspector.producer;
     // Loaded only here: no other command needs RxJS.
-    const { QueueEvents } = await import('../../events/queue-events.js');
-    const events = new QueueEvents(
+    const { QueueEvents: Events } = await import('../../events/queue-events.js');
+    const events = new Events(
       () => engine,
       () => queues,
       () => undefined,
     );
+    const status = reportStatus(events, print);
     const wanted = (event: QueueEvent) =>
       (types?.includes(event.type) ?? true) &&
       (name === undefined || ('name' in event && event.name === name));
@@ -58,10 +60,28 @@ const tail: Command = {
         });
     });
     await Promise.race([stopped(signal), failed]);
+    status.unsubscribe();
     await events.close();
     return STOPPED;
   },
 };
+
+/** Without a warning, an outage of Redis would look like a time without events. */
+function reportStatus({ status$ }: Pick<QueueEvents, 'status$'>, print: Context['print']) {
+  let isLost = false;
+  return status$.subscribe((status) => {
+    if (status.state === 'lost' && !isLost) {
+      isLost = true;
+      print.unreadable([`no events arrive: ${status.error.message}`]);
+    } else if (status.state === 'live' && isLost) {
+      isLost = false;
+      print.unreadable(['events arrive again']);
+    } else if (status.state === 'gap')
+      print.unreadable([
+        `queue ${status.queue}: ${status.missed === null ? 'some' : status.missed} events were missed`,
+      ]);
+  });
+}
 
 const watch: Command = {
   name: 'watch',
