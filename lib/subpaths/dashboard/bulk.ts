@@ -34,9 +34,19 @@ function fieldOf(where: string): string {
   return where.split('=', 1)[0]!;
 }
 
+/** A field that is not read may mean a lot to its sender: an act without the `rate` in it is much faster than asked for. */
+function checkFields(body: ApiCall['body'], own: readonly string[]): void {
+  const known = ['kind', ...own, 'reason'];
+  const unknown = Object.keys(body).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw new InvalidOptionError(unknown, `left out: the fields are ${known.join(', ')}`, body[unknown]);
+}
+
 /** Acts on the named jobs, or on a page of those that match. */
 export const actOnPage: Route = async (call, parts) => {
   const queue = await queueOf(call, parts);
+  const { ids } = call.body;
+  checkFields(call.body, ids === undefined ? ['filter', 'cursor', 'before', 'limit'] : ['ids']);
   return perform(call, parts, queue, () => actOnMany(parts.engine, queue, call.body, parts.redactor));
 };
 
@@ -47,6 +57,7 @@ export const startBulkAct: Route = async (call, parts) => {
   // `perform` asks for the right of each named job instead of `bulk`, and records their ids.
   if (ids !== undefined)
     throw new InvalidOptionError('ids', 'left out: an act in the background takes a filter', ids);
+  checkFields(call.body, ['filter', 'rate']);
   return perform(call, parts, queue, async (actor) => {
     const { filter, rate, reason } = call.body;
     const kind = readKind(call.body['kind'], 'kind', refuse)!;
