@@ -3,11 +3,17 @@ import type { ShareAnswer, ShareCall } from '../contract/limit-verbs.js';
 import { Log } from '../contract/log.js';
 import { Trouble } from '../contract/trouble.js';
 import { repeatDelay } from '../contract/retry.js';
-import type { Applied } from '../errors.js';
+import { type Applied, RedisUnavailableError } from '../errors.js';
 import { decodeBody } from '../job/job-record.js';
 
 /** A worker that found no place asks again after this time, because a limit may have changed and a wake-up may be lost. */
 const ASK_AGAIN_MS = 1_000;
+
+/**
+ * How long an exchange waits for the limits before it settles without them. Their node may hang, and a stop that waited until the
+ * connection counts as silent would lose its outcomes.
+ */
+const ASK_MS = 1_000;
 
 interface SharedStartsParts {
   readonly engine: Pick<QueueEngine, 'admin' | 'exchange' | 'limits' | 'ring'>;
@@ -68,7 +74,7 @@ export class SharedStarts {
     this.granted = null;
     let share: ShareAnswer;
     try {
-      share = await this.ask({ seq, want });
+      share = await answerWithin(this.ask({ seq, want }), ASK_MS);
       this.failures = 0;
       this.trouble.ended();
     } catch (error) {
@@ -190,6 +196,21 @@ export class SharedStarts {
       const places = this.parts.running() + this.granted;
       this.ask({ seq: this.seq, running: places }).catch(() => this.renewLater());
     }, this.parts.leaseMs / 4).unref();
+  }
+}
+
+/** The answer of the limits. Rejects if it does not come in time. */
+async function answerWithin<T>(asked: Promise<T>, ms: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const fail = () => reject(new RedisUnavailableError('share', 'unknown', 'the limits did not answer'));
+    // If a handler blocked the event loop, the answer may be there but not read yet.
+    timer = setTimeout(() => setImmediate(fail), ms);
+  });
+  try {
+    return await Promise.race([asked, late]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

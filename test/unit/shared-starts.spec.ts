@@ -30,7 +30,7 @@ async function worker() {
   const shares: ShareCall[] = [];
   const exchanges: ReturnType<typeof latch<ExchangeAnswer | Error>>[] = [];
   const wanted: number[] = [];
-  const held = { fails: false, never: false };
+  const held = { fails: false, never: false, until: undefined as Promise<void> | undefined };
   const starts = new SharedStarts({
     engine: {
       exchange: async (_: string, { want }: ExchangeCall) => {
@@ -44,6 +44,7 @@ async function worker() {
       limits: {
         share: async (queue: string, call: ShareCall) => {
           shares.push(call);
+          if (held.until) await held.until;
           const share = await engine.limits.share(queue, call);
           if (held.never) await latch().promise;
           if (held.fails) throw new Error('the answer is lost');
@@ -111,6 +112,20 @@ it('settles without claiming while the limits cannot be asked, and gives back st
   expect(wanted).toEqual([-1]);
   exchanges[0]!.open(EXCHANGED);
   expect(await first).toMatchObject({ supply: { limitedForMs: expect.any(Number) } });
+  expect(await running()).toBe(0);
+});
+
+it('settles after a second while the limits do not answer, and gives back starts that they grant later', async () => {
+  const { exchange, exchanges, wanted, running, held } = await worker();
+  const answers = latch();
+  held.until = answers.promise;
+  const first = exchange(1);
+  await vi.advanceTimersByTimeAsync(1_100);
+  expect(wanted).toEqual([-1]);
+  exchanges[0]!.open(EXCHANGED);
+  expect(await first).toMatchObject({ supply: { limitedForMs: expect.any(Number) } });
+  answers.open();
+  await vi.advanceTimersByTimeAsync(0);
   expect(await running()).toBe(0);
 });
 
