@@ -60,8 +60,8 @@ async function worker() {
     lost: () => undefined,
   });
   atEnd(() => starts.stop());
-  const exchange = (seq: number, want = 2, worker = 'w') =>
-    starts.exchange({ worker, seq, want, settled: [] } as unknown as ExchangeCall);
+  const exchange = (seq: number, want = 2, worker = 'w', settled: readonly string[] = []) =>
+    starts.exchange({ worker, seq, want, settled } as unknown as ExchangeCall);
   const renewals = () => shares.filter(({ want, kept }) => want === 0 && kept === null).length;
   const running = async () => (await engine.limits.shared(''))[0]!.running;
   return { starts, exchange, exchanges, wanted, renewals, running, held };
@@ -119,14 +119,27 @@ it('settles after a second while the limits do not answer, and gives back starts
   const { exchange, exchanges, wanted, running, held } = await worker();
   const answers = latch();
   held.until = answers.promise;
-  const first = exchange(1);
+  const first = exchange(1, 2, 'w', ['an outcome']);
   await vi.advanceTimersByTimeAsync(1_100);
   expect(wanted).toEqual([-1]);
   exchanges[0]!.open(EXCHANGED);
   expect(await first).toMatchObject({ supply: { limitedForMs: expect.any(Number) } });
   answers.open();
-  await vi.advanceTimersByTimeAsync(0);
+  for (let turn = 0; turn < 5; turn += 1) await vi.advanceTimersByTimeAsync(1);
   expect(await running()).toBe(0);
+});
+
+it('waits for a slow answer of the limits if it has no outcome to store', async () => {
+  const { exchange, exchanges, wanted, held } = await worker();
+  const answers = latch();
+  held.until = answers.promise;
+  const first = exchange(1);
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(wanted).toEqual([]);
+  answers.open();
+  await vi.waitFor(() => expect(wanted).toEqual([2]));
+  exchanges[0]!.open(EXCHANGED);
+  expect(await first).toMatchObject({ kind: 'exchanged' });
 });
 
 it('gives the places back if Redis does not know the worker any more', async () => {
