@@ -110,6 +110,7 @@ it('shows a job in every state, with every field', async () => {
     attempts: 4,
     priority: 0,
     group: null,
+    cost: 1,
     headers: {},
     delay: 0,
     stalls: 0,
