@@ -121,7 +121,9 @@ itOnRedis(
     expect(runs.size).toBe(3 * GROUPS);
     expect(await queue.counts()).toMatchObject({ waiting: 0, active: 0, delayed: 0, dead: 0 });
     const seen = watch(said.values, (id) => groupOf.get(id)!, killedAt);
-    expect(seen).toMatchObject({ completed: 3 * GROUPS, stalled: GROUPS, mostOfGroup: 1 });
+    expect(seen).toMatchObject({ completed: 3 * GROUPS, mostOfGroup: 1 });
+    // More if a child lost its lease before it was killed, because a busy machine did not let it run for a second.
+    expect(said.values.filter(({ type }) => type === 'stalled').length).toBeGreaterThanOrEqual(GROUPS);
     expect(seen.most).toBe(GROUPS);
     expect(seen.mostInWindow).toBeLessThanOrEqual(LIMITED.limits.rate.max);
     // Not in ms for each group: on a busy machine a round of all groups takes seconds. A worker that nobody wakes looks after 5 s.
