@@ -314,7 +314,8 @@ describe('a worker that has nothing to start', () => {
     const { id } = await queue.add('job', 1);
     const before = await callsOf('bzpopmin', 'evalsha');
     await pause(500);
-    expect((await callsOf('bzpopmin', 'evalsha')) - before).toBeLessThanOrEqual(4);
+    // It asks for a place after the add, and once a second. A worker that asked again and again would make dozens of calls.
+    expect((await callsOf('bzpopmin', 'evalsha')) - before).toBeLessThanOrEqual(8);
     gate.open();
     await ended(id);
   });
