@@ -110,6 +110,19 @@ export async function within(ms: number, promise: Promise<unknown>): Promise<voi
   }
 }
 
+/** The result of the promise. Rejects with this error if the time is over first. */
+export async function inTime<T>(ms: number, promise: Promise<T>, late: () => Error): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(late()), ms);
+  });
+  try {
+    return await Promise.race([promise, over]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** Waits on a clock that tests do not replace. */
 export function realPause(ms: number): Promise<void> {
   return new Promise((resolve) => setRealTimeout(resolve, ms));

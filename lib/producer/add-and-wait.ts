@@ -1,4 +1,4 @@
-import { within } from '../contract/retry.js';
+import { inTime, within } from '../contract/retry.js';
 import { InvalidOptionError, RedisUnavailableError, type Applied } from '../errors.js';
 import { MAX_TIMER_MS } from '../job/duration.js';
 import { boolean, copyFields, duration, refuse } from '../options/check.js';
@@ -112,18 +112,10 @@ function endsOf(signal: AbortSignal): Set<() => void> {
   return ends;
 }
 
-/** Resolves to the result of the add. Rejects when the time of the wait is over. */
-async function before<T>(until: number, added: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const left = Math.min(Math.max(0, until - performance.now()), MAX_TIMER_MS);
-    timer = setTimeout(() => reject(notInTime('unknown')), left);
-  });
-  try {
-    return await Promise.race([added, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+/** The result of the add. Rejects when the time of the wait is over. */
+function before<T>(until: number, added: Promise<T>): Promise<T> {
+  const left = Math.min(Math.max(0, until - performance.now()), MAX_TIMER_MS);
+  return inTime(left, added, () => notInTime('unknown'));
 }
 
 function notInTime(applied: Applied): RedisUnavailableError {

@@ -2,7 +2,7 @@ import type { ClaimedJob, ExchangeAnswer, ExchangeCall, QueueEngine } from '../c
 import type { ShareAnswer, ShareCall } from '../contract/limit-verbs.js';
 import { Log } from '../contract/log.js';
 import { Trouble } from '../contract/trouble.js';
-import { repeatDelay } from '../contract/retry.js';
+import { inTime, repeatDelay } from '../contract/retry.js';
 import { type Applied, RedisUnavailableError } from '../errors.js';
 import { decodeBody } from '../job/job-record.js';
 
@@ -76,7 +76,7 @@ export class SharedStarts {
     try {
       const asked = this.ask({ seq, want });
       // Without outcomes to store, a slow answer is better than none.
-      share = await (call.settled.length > 0 || running() > 0 ? answerWithin(asked, ASK_MS) : asked);
+      share = await (call.settled.length > 0 || running() > 0 ? soon(asked) : asked);
       this.failures = 0;
       this.trouble.ended();
     } catch (error) {
@@ -162,8 +162,8 @@ export class SharedStarts {
   }
 
   /**
-   * The lease of the old name has ended, or the queue was obliterated: its jobs are lost, and their signals have aborted. The limits would
-   * keep the places of the old name until that lease and a half are over.
+   * The lease of the old name has ended, or the queue was obliterated: its jobs are lost, and their signals have aborted. Without this
+   * call, the limits keep the places of the old name for one and a half leases.
    */
   private renamed(worker: string): void {
     if (this.reportedPlaces > 0) this.ask({ seq: this.seq, running: 0 }).catch(() => undefined);
@@ -202,18 +202,13 @@ export class SharedStarts {
 }
 
 /** The answer of the limits. Rejects if it does not come in time. */
-async function answerWithin<T>(asked: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const fail = () => reject(new RedisUnavailableError('share', 'unknown', 'the limits did not answer'));
+function soon<T>(asked: Promise<T>): Promise<T> {
+  const late = () => new RedisUnavailableError('share', 'unknown', 'the limits did not answer');
+  return inTime(ASK_MS, asked, late).catch(async (error: unknown) => {
     // If a handler blocked the event loop, the answer may be there but not read yet.
-    timer = setTimeout(() => setImmediate(fail), ms);
+    await new Promise(setImmediate);
+    return Promise.race([asked, Promise.reject(error)]);
   });
-  try {
-    return await Promise.race([asked, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Few jobs have a cost of their own, and a run decodes its body anyway. So only bodies that may have one are decoded here. */

@@ -5,6 +5,7 @@ import { backoffDelay } from '../job/backoff.js';
 import { readDuration } from '../job/duration.js';
 import type { ClaimedJob } from '../contract/engine.js';
 import type { LimitCharge } from '../contract/limit-verbs.js';
+import { inTime } from '../contract/retry.js';
 import { MAX_PUT_OFF_MS, MIN_SNOOZE_MS } from '../job/job.js';
 import type { DecodedBody } from '../job/job-record.js';
 import type { DeadReason, FailureRecord, Outcome } from '../job/outcome.js';
@@ -141,24 +142,10 @@ function delayOf(
   };
   try {
     const delayMs = backoffDelay(run.policy.backoff, run.attempt, thrown, undefined, run);
-    return delayMs instanceof Promise ? inTime(delayMs).catch(withoutIt) : delayMs;
+    const late = () => new Error(`it did not answer within ${MAX_BACKOFF_MS} ms`);
+    return delayMs instanceof Promise ? inTime(MAX_BACKOFF_MS, delayMs, late).catch(withoutIt) : delayMs;
   } catch (error) {
     return withoutIt(error);
-  }
-}
-
-async function inTime<T>(delayMs: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(
-      () => reject(new Error(`it did not answer within ${MAX_BACKOFF_MS} ms`)),
-      MAX_BACKOFF_MS,
-    );
-  });
-  try {
-    return await Promise.race([delayMs, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

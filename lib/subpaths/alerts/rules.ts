@@ -2,6 +2,7 @@ import { MINUTE_MS } from '../../contract/history.js';
 import { InvalidOptionError } from '../../errors.js';
 import { parseDuration, type Duration } from '../../job/duration.js';
 import { checkQueueName } from '../../job/job-id.js';
+import { faultOfText } from '../../job/text.js';
 import { duration, field, integer, oneOf, readable, rule, shape, type Report } from '../../options/check.js';
 
 /** Unit of a value: `jobs` and `workers` are counts, `ms` a time, `ratio` 0 to 1, `flag` 0 or 1. */
@@ -192,11 +193,13 @@ function readLimit(kind: AlertRuleKind, value: unknown, path: string, report: Re
   return undefined;
 }
 
-/** Lines separate the name from the queue in the stored state, and a lone surrogate cannot be sent in a header. */
-const REFUSED = /[\p{Cc}\p{Surrogate}]/u;
+/** 100 characters have at most so many bytes. */
+const MAX_BYTES = 300;
 
+/** Lines separate the name from the queue in the stored state, and a lone surrogate cannot be sent in a header. */
 export function readShortText(value: unknown, path: string): string {
-  if (typeof value === 'string' && value !== '' && value.length <= 100 && !REFUSED.test(value)) return value;
+  if (typeof value === 'string' && value.length <= 100 && faultOfText(value, MAX_BYTES) === undefined)
+    return value;
   throw new InvalidOptionError(
     path,
     'well-formed text of 1 to 100 characters, without control characters',

@@ -1,3 +1,4 @@
+import { misspeltField } from '../../job/fields.js';
 import { quoted } from '../../job/text.js';
 import type { BulkActRecord } from '../../contract/bulk-act-verbs.js';
 import type { BulkActHost, BulkActOptions, BulkActs } from '../../producer/bulk-act-runs.js';
@@ -34,12 +35,11 @@ function fieldOf(where: string): string {
   return where.split('=', 1)[0]!;
 }
 
-/** A field that is not read may mean a lot to its sender: an act without the `rate` in it is much faster than asked for. */
+/** Refuses fields that are not read. Without this, an act with a `rate` that is not read changes all jobs at once. */
 function checkFields(body: ApiCall['body'], own: readonly string[]): void {
   const known = ['kind', ...own, 'reason'];
   const unknown = Object.keys(body).find((name) => !known.includes(name));
-  if (unknown !== undefined)
-    throw new InvalidOptionError(unknown, `left out: the fields are ${known.join(', ')}`, body[unknown]);
+  if (unknown !== undefined) throw misspeltField('body', unknown, known);
 }
 
 /** Acts on the named jobs, or on a page of those that match. */

@@ -1,3 +1,4 @@
+import { inTime } from '../../contract/retry.js';
 import { escaped } from '../../errors/show.js';
 import { counted } from '../../job/text.js';
 import { Injectable } from '@nestjs/common';
@@ -150,7 +151,9 @@ export class QueueHealthIndicator {
     let infos: readonly QueueInfo[];
     let refused: readonly RefusedWrites[];
     try {
-      [infos, refused] = await withinTime(Promise.all([this.look(only), this.tryWrites(only)]), timeoutMs);
+      const looked = Promise.all([this.look(only), this.tryWrites(only)]);
+      const late = () => new Error(`it has taken more than ${timeoutMs} ms`);
+      [infos, refused] = await inTime(timeoutMs, looked, late);
     } catch (error) {
       if (error instanceof UnknownQueueError) throw error;
       const reasons = [escaped(`Redis does not answer: ${messageOf(error)}`), ...idle];
@@ -199,18 +202,6 @@ function show(infos: readonly QueueInfo[], workers: readonly QueueWorkers[]): Re
       return [name, { ...info, ...(state !== undefined && { workers: state }) }];
     }),
   );
-}
-
-async function withinTime<T>(promise: Promise<T>, ms: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`it has taken more than ${ms} ms`)), ms);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** One sentence for each problem. */
