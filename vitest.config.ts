@@ -36,7 +36,7 @@ const SHARED = [
 const PROOFS = [
   'test/{chaos,failover,model,soak,trials}/**/*.spec.ts',
   'test/faults/{clocks,half-open,killed-groups,large-values,narrow-line,planted,registry,releases,replicated,slow-line,worker-death}.spec.ts',
-  'test/connections/{cluster-silent,replicated,sentinel}.spec.ts',
+  'test/connections/{cluster-node-down,cluster-registry-down,cluster-silent,replicated,sentinel}.spec.ts',
   'test/versions/**/*.spec.ts',
   'test/cli/dispatch.spec.ts',
   'test/features/embedded-process.spec.ts',

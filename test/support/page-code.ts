@@ -1,6 +1,6 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import ts from 'typescript';
 import { ROOT } from './sources.js';
 
 /** A code block of a page. */
@@ -135,21 +135,21 @@ export function compile(sources: readonly Source[], folder: string): string[] {
   try {
     const files = new Map(sources.map((source, i) => [join(place, source.file ?? `block-${i}.ts`), source]));
     for (const [file, { text }] of files) writeInto(file, text);
-    const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.base.json'), (path) =>
-      readFileSync(path, 'utf8'),
-    );
-    const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT);
-    const program = ts.createProgram([...files.keys()], {
-      ...options,
-      rootDir: ROOT,
-      noEmit: true,
-      lib: ['lib.es2023.d.ts', 'lib.dom.d.ts'],
-    });
-    return ts.getPreEmitDiagnostics(program).map((fault) => {
-      const source = fault.file && files.get(fault.file.fileName);
-      const line = source ? ts.getLineAndCharacterOfPosition(fault.file!, fault.start ?? 0).line : 0;
-      const where = source ? source.at(line) : (fault.file?.fileName ?? 'options');
-      return `${where} ${ts.flattenDiagnosticMessageText(fault.messageText, '\n')}`;
+    const config = {
+      extends: join(ROOT, 'tsconfig.base.json'),
+      compilerOptions: { rootDir: ROOT, noEmit: true, lib: ['ES2023', 'DOM'] },
+      files: [...files.keys()],
+    };
+    writeInto(join(place, 'tsconfig.json'), JSON.stringify(config));
+    const args = [join(ROOT, 'node_modules/typescript-7/bin/tsc'), '-p', place, '--pretty', 'false'];
+    const { stdout } = spawnSync(process.execPath, args, { cwd: place, encoding: 'utf8' });
+    // A message may go on in indented lines.
+    return stdout.split(/\n(?=\S)/).flatMap((fault) => {
+      const [, file, line, text = fault.trim()] =
+        /^(.+?)\((\d+),\d+\): error TS\d+: ([^]*?)\s*$/.exec(fault) ?? [];
+      if (text === '') return [];
+      const source = file === undefined ? undefined : files.get(join(place, file));
+      return [`${source ? source.at(Number(line) - 1) : (file ?? 'options')} ${text}`];
     });
   } finally {
     rmSync(place, { recursive: true, force: true });
