@@ -42,7 +42,8 @@ export class MemoryUpkeep implements UpkeepVerbs {
         body !== '' && (data === undefined || optionsLineOf(body) !== null);
       const jobs = chosen(q, which, (job) => canRun(job) && !hasRival(job));
       for (const job of jobs) {
-        if (data !== undefined) job.body = withLines(job.body, undefined, data);
+        const options = optionsLineOf(job.body)?.replace(/"deadline":\d+/, '"deadline":null');
+        if (options !== undefined) job.body = withLines(job.body, options, data);
         q.leave(job);
         job.forgetTraces();
         job.started = true;

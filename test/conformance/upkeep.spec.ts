@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { encodeBody, type RecordOptions } from '#lib/job/job-record.js';
+import { decodeBody, encodeBody, type RecordOptions } from '#lib/job/job-record.js';
 import { completed, dead, FAILURE, job, kept, QUEUE, retried, WORKER } from '../scripts/support.js';
 import { ENGINES, OTHERS, useEngine } from './support.js';
 
@@ -194,6 +194,25 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     expect(claimed.map(({ id }) => id)).toEqual([...plain, 'first', 'last']);
     for (const { id, body: text, started } of claimed)
       expect({ text, started }).toEqual({ text: bodies[id], started: true });
+  });
+
+  it('go back without their deadline, and with all other options as they were', async () => {
+    const headers = { deadline: '1', note: ',"deadline":1' };
+    const stored = { attempts: 3, deadline: t.now - 1, headers };
+    const body = (options: RecordOptions, data: string) => encodeBody('work', t.now - 9_000, options, data);
+    const data = '{"deadline":1}';
+    await t.bury(
+      { id: 'a', name: 'work', body: body(stored, data) },
+      { id: 'b', name: 'work', body: body(stored, data) },
+    );
+    await t.engine.upkeep.retryDead(QUEUE, { ids: ['b'], data: '{"deadline":2}' });
+    await t.engine.upkeep.retryDead(QUEUE, { limit: 9 });
+    const { claimed } = await t.exchanged({ want: 9 });
+    expect(claimed.map(({ id, body: text }) => [id, decodeBody(text)])).toMatchObject([
+      ['b', { options: { attempts: 3, headers }, data: { deadline: 2 } }],
+      ['a', { options: { attempts: 3, headers }, data: { deadline: 1 } }],
+    ]);
+    for (const { body: text } of claimed) expect(decodeBody(text)!.options.deadline).toBeUndefined();
   });
 
   it('without a body have nothing to run', async () => {

@@ -1,13 +1,15 @@
 --@needs types, clock, body-lines, bodies, names, traces, line, ending, walk, dead, unique, limits, bell, event
 -- Moves dead jobs back to the line with their priority: the named jobs, or the next ones that match. Their attempts and stalls
--- start again at 0, their failure is deleted, and they never expire, because somebody wants them run. A corrupt job cannot be
--- retried, nor a job with `unique` while another job that has not ended has its key.
+-- start again at 0, their failure is deleted, and they never expire and lose their deadline, because somebody wants them run. A corrupt
+-- job cannot be retried, nor a job with `unique` while another job that has not ended has its key.
 check_bodies()
 local now = clock()
 local traces = read_traces()
 check_types(key_meta, key_wait, key_prioritized, key_dead, key_completed, key_delayed, key_unique, key_doorbell, key_failures)
 
 local retried, names, priorities, has_groups = {}, {}, {}, false
+-- The new bodies of jobs whose body changes.
+local bodies = {}
 -- Jobs that stay dead and, after each, the job that has its key; the keys that the chosen jobs take, with their jobs.
 local refused, takers = {}, {}
 local function has_rival(id, body)
@@ -25,6 +27,10 @@ local function choose(id)
     names[#names + 1] = name_of(body)
     priorities[#priorities + 1] = priority_of(body)
     has_groups = has_groups or group_of(body) ~= nil
+    local deadline = option_of(body, 'deadline', 'number')
+    -- Only this value changes: reading and writing the JSON could change others.
+    local options = deadline and (string.gsub(options_line_of(body), '"deadline":%d+', '"deadline":null', 1))
+    if options or arg_data ~= '' then bodies[id] = with_lines(body, options, arg_data ~= '' and arg_data or nil) end
     bytes = bytes + log_cost(id, traces)
   end
   return fit, bytes
@@ -39,7 +45,7 @@ elseif arg_limit > 0 then
 end
 if #retried > 0 then
   leave_dead(retried)
-  for _, one in ipairs(arg_data ~= '' and retried or {}) do put_body(one, with_lines(body_of(one), nil, arg_data)) end
+  for one, body in pairs(bodies) do put_body(one, body) end
   -- A dead job has a slot only if it stops its group. It keeps the slot, so that it starts before the waiting jobs of the group.
   traces.has_slots = false
   forget_traces(retried, traces)
