@@ -168,11 +168,12 @@ export const DEFAULT_CONCURRENCY = 10;
 /** How many jobs a process may run at once for a queue. */
 export const readConcurrency = integer(1, 10_000);
 const QUEUE_LOG = { failures: field('failures', boolean), deaths: field('deaths', boolean) } as const;
+const LOG_OF_PROCESS = 'these lines are of the whole process: set it in forRoot({ log })';
 
 /** Fields that exist only in `registerQueue`, or have another meaning in `forRoot`. */
 export const WORKER_FIELDS = {
   worker: field('worker', shape({ concurrency: field('concurrency', readConcurrency) })),
-  log: field('log', orBoolean(shape(QUEUE_LOG))),
+  log: field('log', orBoolean(shape(QUEUE_LOG, { start: LOG_OF_PROCESS, stop: LOG_OF_PROCESS }))),
 } as const;
 
 export const readLog = orBoolean(

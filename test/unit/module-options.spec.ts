@@ -338,6 +338,10 @@ describe('resolveQueueOptions', () => {
       { name: 'email', dead: { max: 1.5 } },
       "registerQueue('email').dead.max must be an integer from 0 to 10000000, got 1.5",
     ],
+    [
+      { name: 'email', log: { start: false } },
+      "registerQueue('email').log.start is not an option; these lines are of the whole process: set it in forRoot({ log })",
+    ],
     [undefined, 'registerQueue() must be an object, got undefined'],
     ['email', 'registerQueue() must be an object, got "email" (string)'],
   ])('refuses %j', (options, message) => {
