@@ -192,6 +192,9 @@ export async function addAgain(
   if (!duplicate) return 'added';
   if (holder !== id) throw new DuplicateJobError(name, holder, state, WAIT_OR_REMOVE);
   // A caller of `addAndWait` still needs the stored result.
-  const advice = state === 'completed' ? 'somebody waits for its result; try again in a minute' : ONLY_ENDED;
+  const advice =
+    state === 'completed'
+      ? 'a caller of addAndWait may still read its result; try again in 10 s'
+      : ONLY_ENDED;
   throw new WrongStateError(name, `job ${quoted(id)}`, state!, advice);
 }

@@ -94,6 +94,12 @@ describe('queue.retry', () => {
     await expect(queue.retry('')).rejects.toMatchObject({ code: 'GODWIT_INVALID_JOB_ID' });
   });
 
+  it('waits until callers of addAndWait can have read the result', async () => {
+    const { queue } = await bootQueue(redis, { handlers: { '*': () => 1 } });
+    await queue.addAndWait('one', null, { id: 'r' });
+    await expect(queue.retry('r')).rejects.toThrow(/may still read its result; try again in 10 s$/);
+  });
+
   it('reports to listeners that the ended job was replaced', async () => {
     const app = await bootQueue(redis, { handlers: { '*': () => 1 } });
     const { queue, said } = app;
