@@ -1,7 +1,7 @@
 import { ForbiddenException, ServiceUnavailableException } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
-import { bootDashboard } from '../support/dashboard.js';
+import { bootDashboard, dead } from '../support/dashboard.js';
 import { useRedis } from '../support/redis.js';
 
 const redis = useRedis();
@@ -58,4 +58,25 @@ it('a change through a proxy that replaced the host is refused with what the pro
   expect(text).toMatch(
     /http:\/\/tools\.example:8080.* is not host .*127\.0\.0\.1:\d+.*proxy_set_header Host \$http_host/,
   );
+});
+
+it('a dead job is edited only with the right to retry it, because an edit retries it', async () => {
+  const { api, queue } = await bootDashboard(redis, {
+    dashboard: { authorize: (_request, action) => action !== 'job.retry' },
+    handlers: { x: () => Promise.reject(new Error('no')) },
+  });
+  await queue.add('x', 0, { id: 'a', attempts: 1 });
+  await dead(queue, 'a');
+  const { version } = (await api('GET', 'queues/work/jobs/a')).body.data;
+  const { status, body } = await api('POST', 'queues/work/jobs/a/data', { data: '1', version });
+  expect([status, body.error.message]).toEqual([403, 'you may not do this (job.retry)']);
+  expect((await queue.get('a'))!.state).toBe('dead');
+});
+
+it('hidden values are copied only from a job whose data the person may see', async () => {
+  const { api, queue } = await boot((_request, action, { jobId }) => action !== 'read-data' || jobId !== 'b');
+  for (const id of ['a', 'b']) await queue.add('x', { token: id }, { id });
+  const copy = async (like: string) =>
+    (await api('POST', 'queues/work/jobs', { name: 'x', data: '{}', like })).status;
+  expect([await copy('a'), await copy('b')]).toEqual([200, 403]);
 });

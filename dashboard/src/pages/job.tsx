@@ -142,10 +142,11 @@ function Acts({ job, onEdit, onCopy }: { job: JobDetail; onEdit: () => void; onC
   const at = jobPath(queue, id);
   const isOpen = state === 'waiting' || state === 'delayed' || state === 'active';
   const hasData = rights.includes('read-data') && job.data !== null && !job.data.isCut;
+  const canRetry = rights.includes('job.retry');
   const canEdit = rights.includes('job.edit') && hasData;
   return (
     <>
-      {state === 'dead' && rights.includes('job.retry') && (
+      {state === 'dead' && canRetry && (
         <button
           type="button"
           class="primary"
@@ -154,7 +155,7 @@ function Acts({ job, onEdit, onCopy }: { job: JobDetail; onEdit: () => void; onC
           Retry
         </button>
       )}
-      {canEdit && (state === 'dead' || state === 'waiting' || state === 'delayed') && (
+      {canEdit && ((state === 'dead' && canRetry) || state === 'waiting' || state === 'delayed') && (
         <button type="button" data-edit onClick={onEdit}>
           {state === 'dead' ? 'Edit and retry' : 'Edit'}
         </button>
@@ -174,7 +175,7 @@ function Acts({ job, onEdit, onCopy }: { job: JobDetail; onEdit: () => void; onC
           Priority
         </button>
       )}
-      {(state === 'completed' || state === 'cancelled') && rights.includes('job.retry') && (
+      {(state === 'completed' || state === 'cancelled') && canRetry && (
         <button type="button" onClick={() => void runAgain(job)}>
           Run again
         </button>

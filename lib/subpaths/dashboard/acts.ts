@@ -21,7 +21,7 @@ import type { AddResult, Queue } from '../../producer/queue.js';
 import { changeExact, parseExact, printExact, type JsonNode } from './exact-json.js';
 import { HttpFault } from './http.js';
 import { findJobs, readChoice, timeOf } from './job-search.js';
-import type { ApiParts } from './call.js';
+import type { ApiCall, ApiParts } from './call.js';
 import type { Redactor } from './redaction.js';
 import type { DashboardAction } from './rights.js';
 import type { BulkView } from './views.js';
@@ -160,15 +160,16 @@ function isExact(text: string): boolean {
  * Replaces the data of a job that waits, is delayed or is dead; a dead one is retried with it. Numbers are stored as they were
  * written.
  *
- * @throws {HttpFault} 409 if the data is not what the person saw
+ * @throws {HttpFault} 403 without a right; 409 if the data is not what the person saw
  * @throws {JobNotFoundError | WrongStateError | DuplicateJobError | PayloadTooLargeError | InvalidOptionError}
  */
 export async function replaceData(
+  { require, body: { data: json, version } }: ApiCall,
   { engine, redactor, optionsOf, definitions }: ApiParts,
   name: string,
   id: string,
-  { json, version }: { readonly json: unknown; readonly version: unknown },
 ): Promise<void> {
+  await require('read-data', { queue: name, jobId: id });
   const { maxPayloadBytes } = optionsOf(name);
   const job = await engine.admin.get(name, checkJobId(id));
   if (!job) throw new JobNotFoundError(name, id);
@@ -187,6 +188,7 @@ export async function replaceData(
   const definition = definitionOf(definitions, name, decodeBody(job.body)?.name);
   if (definition) await checkGiven(definition, JSON.parse(data), data);
   if (job.state === 'dead') {
+    await require('job.retry', { queue: name, jobId: id });
     const { retried, refused } = await engine.upkeep.retryDead(name, { ids: [id], data });
     if (retried.length > 0) return;
     if (refused?.[0]) throw await keptOut(engine, name, refused[0].holder);

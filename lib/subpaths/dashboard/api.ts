@@ -288,7 +288,9 @@ const add: Route = async (call, parts) => {
   const target = typeof call.body['id'] === 'string' ? idText(call.body['id']) : '';
   const needs = [['job.add', { queue: name }]] as const;
   return call.perform({ needs, action: 'job.add', queue: name, target }, async () => {
-    if (call.body['like'] !== undefined) await call.require('read-data', { queue: name });
+    const { like } = call.body;
+    if (like !== undefined)
+      await call.require('read-data', { queue: name, jobId: checkJobId(like as string) });
     const { id, duplicate } = await addJob(queue, parts, call.body);
     return { id, duplicate };
   });
@@ -511,11 +513,7 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
   [
     'POST',
     'queues/:queue/jobs/:id/data',
-    onJob('job.edit', async (queue, id, call, parts) => {
-      await call.require('read-data', { queue: queue.name, jobId: id });
-      const { data: json, version } = call.body;
-      await replaceData(parts, queue.name, id, { json, version });
-    }),
+    onJob('job.edit', (queue, id, call, parts) => replaceData(call, parts, queue.name, id)),
   ],
   ['GET', 'schedules', schedules],
   ['GET', 'schedules/results', scheduleResults],
