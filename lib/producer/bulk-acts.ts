@@ -186,7 +186,7 @@ export async function actOnAll(
   for (const state of inOrder) {
     let after = null;
     do {
-      const ids: string[] = [];
+      const found: StoredJob[] = [];
       const before = examined;
       do {
         const aged = isFixed ? agedBy(match, Math.max(0, passedMs() - CLOCK_MS)) : match;
@@ -200,15 +200,15 @@ export async function actOnAll(
         const isMatch = (job: StoredJob) =>
           isOfAge(job, aged, engine.now()) && walk?.match.isMatch(job) !== false;
         examined += page.examined;
-        ids.push(...page.jobs.filter(isMatch).map(({ id }) => id));
+        found.push(...page.jobs.filter(isMatch));
         after = page.next;
-      } while (after !== null && ids.length < Math.min(CHUNK, limit - done) && !pacer.isStopped);
-      for (let at = 0, some; (some = await pacer.step(ids, at, limit - done)); at += some.length) {
-        const count = await act(some);
+      } while (after !== null && found.length < Math.min(CHUNK, limit - done) && !pacer.isStopped);
+      for (let at = 0, some; (some = await pacer.step(found, at, limit - done)); at += some.length) {
+        const count = await act(idsOf(pace?.rate ? await unchanged(engine, queue, states, some) : some));
         done += count;
         pacer.add(count);
         // Jobs of this chunk that it has read but not reached do not count yet.
-        const share = (at + some.length) / ids.length;
+        const share = (at + some.length) / found.length;
         const reached = before + Math.round((examined - before) * share);
         walk?.onStep({ matched: some.length, changed: count, examined: reached });
       }
@@ -216,6 +216,25 @@ export async function actOnAll(
     } while (after !== null && done < limit && !pacer.isStopped);
   }
   return done;
+}
+
+const idsOf = (jobs: readonly StoredJob[]) => jobs.map(({ id }) => id);
+
+/**
+ * Those that are still in one of these states. At a rate, minutes may have passed since they were listed: a dead job may wait again,
+ * or have died again.
+ */
+export async function unchanged(
+  { admin }: Pick<QueueEngine, 'admin'>,
+  queue: string,
+  states: readonly JobState[],
+  jobs: readonly StoredJob[],
+): Promise<readonly StoredJob[]> {
+  const there = await Promise.all(jobs.map(({ id }) => admin.get(queue, id, true)));
+  return jobs.filter(({ endedAt }, at) => {
+    const now = there[at];
+    return now && states.includes(now.state) && now.endedAt === endedAt;
+  });
 }
 
 /** @throws {InvalidOptionError | InvalidJobNameError} */

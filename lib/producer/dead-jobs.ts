@@ -12,7 +12,7 @@ import { duration, field, integer, oneOf, refuse, rule, selecting, shape } from 
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, encodeCursor, readCursor, readNames } from './job-list.js';
-import { agedBy, PAGE, paceOf, Pacer, type BulkPace, type CheckedPace, type JobFilter } from './bulk-acts.js';
+import { agedBy, PAGE, paceOf, Pacer, unchanged, type BulkPace, type CheckedPace, type JobFilter } from './bulk-acts.js';
 
 /** Selects dead jobs. A field that is left out matches any job. In `retry`, a field that is `undefined` is refused. */
 export interface DeadFilter<Name extends string = string> extends Omit<
@@ -190,10 +190,11 @@ export class DeadJobs<Jobs = any> {
         after,
         brief: true,
       });
-      const ids = page.jobs.map(({ id }) => id).filter((id) => !met.has(id));
-      for (let at = 0, some; (some = await pacer.step(ids, at)); at += some.length) {
-        for (const id of some) met.add(id);
-        const count = (await upkeep.retryDead(name, { ids: some })).retried.length;
+      const found = page.jobs.filter(({ id }) => !met.has(id));
+      for (let at = 0, some; (some = await pacer.step(found, at)); at += some.length) {
+        for (const { id } of some) met.add(id);
+        const left = pace?.rate ? await unchanged(this.engine, name, ['dead'], some) : some;
+        const count = (await upkeep.retryDead(name, { ids: left.map(({ id }) => id) })).retried.length;
         retried += count;
         pacer.add(count);
       }

@@ -11,6 +11,8 @@ import { until } from '../support/wait.js';
 
 const redis = useRedis();
 const SLOW = { max: 1, per: '1h' } as const;
+/** Slow enough for other acts between two steps. */
+const QUICK = { max: 1, per: '400ms' } as const;
 
 describe.each(['redis', 'memory'] as const)('acts on many jobs in the background (%s)', (kind) => {
   const boot = async () => {
@@ -94,6 +96,41 @@ describe.each(['redis', 'memory'] as const)('acts on many jobs in the background
     const rest = await queue.bulkActs.start('remove', { state: 'waiting', name: ['a', 'b'] });
     expect(await ended(queue.bulkActs, rest.id)).toMatchObject({ state: 'done', done: 28 });
     expect((await queue.jobs({ state: 'waiting' })).jobs.map(({ name }) => name)).toEqual(['later']);
+  });
+
+  it('leave a job alone that has left its state since it was listed', async () => {
+    const { queue } = await boot();
+    for (const id of ['a', 'b', 'c']) await queue.add('x', null, { id, delay: '1h' });
+    const { id } = await queue.bulkActs.start('remove', { state: 'delayed' }, { rate: QUICK });
+    await queue.promote('c');
+    expect(await ended(queue.bulkActs, id)).toMatchObject({ state: 'done', done: 2, unchanged: 1 });
+    expect((await queue.get('c'))!.state).toBe('waiting');
+  });
+
+  it('do not retry a job that another retry has queued, and that died again', async () => {
+    const ran: string[] = [];
+    const { queue } = await bootQueue(redis, {
+      watch: false,
+      ...(kind === 'memory' && { root: { connection: 'memory' } }),
+      handlers: {
+        x: ({ id }) => {
+          ran.push(id);
+          throw new Error('no');
+        },
+      },
+    });
+    const isDead = (count: number) => until(async () => (await queue.counts()).dead === count, PATIENT);
+    for (const id of ['a', 'b']) await queue.add('x', null, { id, attempts: 1 });
+    await isDead(2);
+    const start = () => queue.bulkActs.start('retry', {}, { rate: QUICK });
+    const [first, second] = [await start(), await start()];
+    for (const { id } of [first, second]) await ended(queue.bulkActs, id);
+    await isDead(2);
+    expect(ran.toSorted()).toEqual(['a', 'a', 'b', 'b']);
+    const again = () => queue.dead.retry({}, { rate: QUICK });
+    const counts = await Promise.all([again(), again()]);
+    await isDead(2);
+    expect([ran.length, counts[0] + counts[1]]).toEqual([6, 2]);
   });
 
   it('are interrupted when their process is silent, and another process continues them', async () => {
