@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createInspector } from '#lib/subpaths/inspector.js';
 import { Printer } from '#lib/subpaths/cli/context.js';
 import { standardOutput } from '#lib/subpaths/cli/output.js';
+import type { Screen } from '#lib/subpaths/cli/table.js';
 import { page, WatchLines } from '#lib/subpaths/cli/watch-commands.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
@@ -60,15 +61,17 @@ describe('watch', () => {
   const days = [{ date: '2026-01-02', processed: 7, failed: 0, dead: 0 }];
   const counts = { waiting: 1204, active: 0, delayed: 0, dead: 0, completed: 7, failed: 0 };
   const count = { at: new Date(0), days, ...counts };
-  const shown = (width: number | undefined, ...queues: string[]) => {
-    const out: string[] = [];
-    const lines = new WatchLines({
+  const linesInto = (out: string[], screen: Screen) =>
+    new WatchLines({
       isJson: false,
       jsonLine: () => undefined,
       line: (text) => out.push(text),
       paint: (_, text) => text,
-      screen: { width, color: false },
+      screen,
     });
+  const shown = (width: number | undefined, ...queues: string[]) => {
+    const out: string[] = [];
+    const lines = linesInto(out, { width, color: false });
     lines.fit(queues);
     for (const queue of queues) {
       lines.show({ ...count, queue }, undefined);
@@ -84,6 +87,18 @@ describe('watch', () => {
     expect(out[2]).toMatch(/^00:00:00 +mail +1239 \+35 +0 +0 +2 \+2 +7 +0$/);
     expect(out[3]).toMatch(/ a-queue-with-a…  /);
     expect(new Set(out.map((line) => line.length))).toEqual(new Set([80]));
+  });
+
+  it('leaves out columns, with a new header, when the screen becomes narrower', () => {
+    const out: string[] = [];
+    const screen = { width: 80, color: false };
+    const lines = linesInto(out, screen);
+    for (screen.width of [80, 40, 40]) {
+      lines.fit(['mail']);
+      lines.show({ ...count, queue: 'mail' }, undefined);
+    }
+    expect(out.map((line) => line.slice(0, 4))).toEqual(['TIME', '00:0', 'TIME', '00:0', '00:0']);
+    expect(Math.max(...out.slice(2).map((line) => line.length))).toBeLessThanOrEqual(40);
   });
 
   it('shows no change at midnight, when the oldest day is no longer counted', () => {

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest';
 import type { AnyScript } from '#lib/engine/script.js';
 import { claim, exchange } from '#lib/engine/scripts/work.js';
 import { enqueuePlain } from '#lib/engine/scripts/adds.js';
+import { retryDead } from '#lib/engine/scripts/upkeep.js';
 import { RedisUnavailableError } from '#lib/errors.js';
 import { generateId } from '#lib/job/job-id.js';
 import { encodeBody, NO_OPTIONS } from '#lib/job/job-record.js';
@@ -212,3 +213,11 @@ it('loses and doubles no jobs of transactions on a line that breaks at random by
   expect(runs.size).toBe(stored.length);
   expect(cut.counters.cuts).toBeGreaterThan(TRIALS / 2);
 }, 40_000);
+
+it('says that the connection broke, without advice of ioredis', async () => {
+  const { cut, queue } = await bootBehindCut();
+  cut.cutOnReply(call(retryDead));
+  await expect(queue.dead.retry({})).rejects.toThrow(
+    /^dead\.retry: the connection broke; whether it took effect is unknown$/,
+  );
+});

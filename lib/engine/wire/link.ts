@@ -498,7 +498,9 @@ export class Link implements Sender {
     if (message.startsWith("Stream isn't writeable")) {
       return new RedisUnavailableError(verb, 'no', 'the connection to Redis is down', { cause: error });
     }
-    return new RedisUnavailableError(verb, 'unknown', `the connection broke (${message})`, {
+    // This message of ioredis is about an option that Godwit sets.
+    const why = error.name === 'MaxRetriesPerRequestError' ? this.lastError?.message : message;
+    return new RedisUnavailableError(verb, 'unknown', `the connection broke${why ? ` (${why})` : ''}`, {
       cause: this.lastError,
     });
   }

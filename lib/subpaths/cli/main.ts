@@ -225,10 +225,14 @@ async function longAfter(signal: AbortSignal): Promise<number> {
 function screenOf(values: Readonly<Record<string, unknown>>) {
   const { env, stdout } = process;
   const columns = Number(env['COLUMNS']);
-  const width = stdout.isTTY ? stdout.columns : columns > 0 ? columns : undefined;
   const isForced = (env['FORCE_COLOR'] ?? '0') !== '0';
   const isOff = values['no-color'] === true || (env['NO_COLOR'] ?? '') !== '';
-  return { width, color: !isOff && (isForced || stdout.isTTY) };
+  return {
+    get width() {
+      return stdout.isTTY ? stdout.columns : columns > 0 ? columns : undefined;
+    },
+    color: !isOff && (isForced || stdout.isTTY),
+  };
 }
 
 function help(): string {

@@ -164,20 +164,20 @@ const TIME_WIDTH = 'HH:MM:SS  '.length;
 export class WatchLines {
   private lines = 0;
   private nameWidth = LEAST_NAME;
-  private readonly columns: readonly (typeof COLUMNS)[number][];
+  private columns: readonly (typeof COLUMNS)[number][] = COLUMNS;
 
-  constructor(private readonly print: Pick<Printer, 'isJson' | 'jsonLine' | 'line' | 'paint' | 'screen'>) {
-    const width = print.screen.width ?? Infinity;
+  constructor(private readonly print: Pick<Printer, 'isJson' | 'jsonLine' | 'line' | 'paint' | 'screen'>) {}
+
+  /** Chooses the columns for the width of the screen, and sets that of the names. It becomes narrower only with the screen. */
+  fit(queues: readonly string[]): void {
+    const { width = Infinity } = this.print.screen;
     let needed = NEEDED.length;
     const fitting = () => COLUMNS.filter(({ key }) => NEEDED.indexOf(key) < needed);
     while (needed > 1 && TIME_WIDTH + LEAST_NAME + widthOf(fitting()) > width) needed -= 1;
-    this.columns = fitting();
-  }
-
-  /** Sets the width of the column of names. It never becomes narrower. */
-  fit(queues: readonly string[]): void {
-    const rest = TIME_WIDTH + widthOf(this.columns);
-    const most = Math.max(LEAST_NAME, (this.print.screen.width ?? Infinity) - rest);
+    const columns = fitting();
+    if (columns.length !== this.columns.length) this.lines = 0;
+    this.columns = columns;
+    const most = Math.max(LEAST_NAME, width - TIME_WIDTH - widthOf(columns));
     const longest = Math.max(...queues.map((name) => escaped(name).length), this.nameWidth);
     this.nameWidth = Math.min(most, longest);
   }
