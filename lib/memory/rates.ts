@@ -48,9 +48,13 @@ export function rateCharged(rate: RateRule, text: string, now: number, count: nu
     return `${start.toFixed(3)} ${Math.max(0, before + count)}`;
   }
   if (rate.window === 'bucket') {
+    const refilled = Number(text.split('/')[1] ?? 0);
+    // The bucket has refilled since. What was taken back would start once more.
+    if (count < 0 && at < refilled) return text;
     const arrival = arrivalIn(rate, text, now);
     const from = count > 0 ? Math.max(now, arrival) : arrival;
-    return Math.max(0, from + (count * rate.per) / rate.max).toFixed(3);
+    const isRefilled = count > 0 && 2 * rateLeft(rate, text, now).left > rate.burst;
+    return `${Math.max(0, from + (count * rate.per) / rate.max).toFixed(3)}/${isRefilled ? now : refilled}`;
   }
   const { used, kept, current } = slicesIn(rate, text, now);
   if (count < 0) {
@@ -125,7 +129,8 @@ function windowIn(rate: RateRule, text: string, now: number): { start: number; c
 }
 
 function arrivalIn(rate: RateRule, text: string, now: number): number {
-  return Math.min(Number(text) || 0, now + rate.per * (1 + rate.burst / rate.max));
+  const arrival = /^([\d.]+)\//.exec(text)?.[1] ?? 0;
+  return Math.min(Number(arrival), now + rate.per * (1 + rate.burst / rate.max));
 }
 
 /** How much of a limit is used: until when nothing starts, and the state of its rate. */

@@ -122,6 +122,19 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     expect(limit).toMatchObject({ left });
   });
 
+  it.each([
+    ['once it has refilled', 1_000, 0],
+    ['while it has less than half of its burst', 400, 8],
+  ])('of a bucket that are given back %s let this many more start: %i ms later, %i', async (_, ms, left) => {
+    await set('q', { rate: { max: 10, per: 1_000, window: 'bucket', burst: 10 } });
+    await t.add(...'abcdefghijklmnopqrstuvwxyz');
+    const { claimedAt } = await t.exchanged({ want: 10 });
+    await t.advance(ms);
+    expect((await t.exchanged({ want: 10 })).claimed).toHaveLength(ms / 100);
+    await t.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 0, count: -8, countedAt: claimedAt }]);
+    expect(await t.engine.limits.list(QUEUE)).toMatchObject([{ left }]);
+  });
+
   it('keeps the fields that a later change at run time does not have, but none that the code does not have any more', async () => {
     await set('q', { concurrency: 2, weight: 3 });
     const { rate } = slow;

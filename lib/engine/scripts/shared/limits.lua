@@ -5,10 +5,8 @@
 -- A rule has a part from code and a part that was set at run time. The second wins field by field. `base` has the defaults.
 local function limits_in(text, base)
   if not text then return base or {} end
-  local rule = {}
-  for name, value in pairs(base or {}) do rule[name] = value end
-  local parts = table_in(text)
-  for _, part in ipairs({ parts.code or {}, parts.live or {} }) do
+  local rule, parts = {}, table_in(text)
+  for _, part in ipairs({ base or {}, parts.code or {}, parts.live or {} }) do
     for name, value in pairs(part) do rule[name] = value end
   end
   return rule
