@@ -98,12 +98,16 @@ export interface HoldReason {
 
 /**
  * @internal Null if this limit lets a job start now.
- * @param job its id, if it is known: it does not wait for itself if it holds its group.
+ * @param job its id, if it is known: it does not wait for itself if it holds its group. `isFirst`: another job waits behind it.
  * @param holderState the state of the job that holds the group, if it is known.
  */
 export function reasonOf(
   limit: LimitInfo,
-  { id, cost = 1 }: { readonly id?: string; readonly cost?: number } = {},
+  {
+    id,
+    cost = 1,
+    isFirst,
+  }: { readonly id?: string; readonly cost?: number; readonly isFirst?: boolean } = {},
   holderState?: JobState,
 ): HoldReason | null {
   const { of, name, paused, heldForMs, breaker, nextInMs, left, concurrency, running, holder } = limit;
@@ -127,7 +131,8 @@ export function reasonOf(
   if (left !== null && left < 1)
     return reason('rate', nextInMs, `the rate of ${whose} is used up for ${waitText(nextInMs)}`);
   if (isTooCostly(limit, cost)) {
-    const text = `the rate of ${whose} has ${left} of ${limit.rate!.max} left, and the job costs ${cost}`;
+    const which = isFirst ? `job '${id}' before it` : 'the job';
+    const text = `the rate of ${whose} has ${left} of ${limit.rate!.max} left, and ${which} costs ${cost}`;
     return reason('rate', null, text);
   }
   if (holder !== null && holder === id) return null;

@@ -4,6 +4,7 @@ import { realPause } from '../contract/retry.js';
 import { InvalidOptionError } from '../errors.js';
 import { RULES } from '../job/rules.js';
 import { checkJobName, isPlainName } from '../job/job-id.js';
+import { decodeBody } from '../job/job-record.js';
 import type { Duration } from '../job/duration.js';
 import { hasFields } from '../job/fields.js';
 import {
@@ -96,6 +97,7 @@ export class QueueLimits {
    * The limits that keep a waiting job with this name and group from starting now. Empty if none does: then the job waits for a
    * free slot of a worker. It does not tell whether the queue is paused. With the `id` of the job, its own place in a group with strict
    * order does not count. With its `cost`, a rate that has less left than that keeps it from starting too; the shared limits ignore it.
+   * The same applies if the first waiting job of its line costs more than that.
    *
    * @throws {InvalidOptionError | InvalidJobNameError}
    * @throws {RedisUnavailableError | RedisRefusedError}
@@ -127,7 +129,21 @@ export class QueueLimits {
     const holder = own?.holder ?? null;
     const holding = holder === null || holder === id ? null : await this.engine.admin.get(this.queue, holder);
     const limits = own ? [...concerned, infoOf(own)] : concerned;
-    return limits.flatMap((one) => reasonOf(one, { id, cost }, holding?.state) ?? []);
+    const reasons = limits.flatMap((one) => reasonOf(one, { id, cost }, holding?.state) ?? []);
+    // A job that holds its group waits behind no other one. The jobs without a group are a line that no filter finds.
+    const isAlone = holder !== null || (!own && all.some((one) => one.of === 'groups'));
+    if (reasons.length > 0 || isAlone || limits.every(({ rate }) => rate === null)) return reasons;
+    const first = await this.firstOf(
+      own ? { group: group! } : all.some((one) => one.of === 'name') ? { name } : {},
+    );
+    return first && first.id !== id ? limits.flatMap((one) => reasonOf(one, first) ?? []) : [];
+  }
+
+  /** The waiting job that starts before all others of its line. The others wait for it if a rate has less left than it costs. */
+  private async firstOf(line: { readonly group?: string; readonly name?: string }) {
+    const call = { ...line, state: 'waiting', after: null, limit: 1, brief: true } as const;
+    const [first] = (await this.engine.admin.jobs(this.queue, call)).jobs;
+    return first && { id: first.id, cost: decodeBody(`${first.body}null`)?.options.cost ?? 1, isFirst: true };
   }
 
   /**

@@ -3,7 +3,7 @@ import { Handle, type Job } from '#lib/index.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { runOn } from '../cli/support.js';
 import { bootDashboard } from '../support/dashboard.js';
-import { keyOf, PATIENT } from '../support/queue-app.js';
+import { bootQueue, keyOf, PATIENT } from '../support/queue-app.js';
 import { die } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
@@ -69,7 +69,10 @@ describe('a job that costs more than a rate has left', () => {
     expect(await reasons(4)).toEqual([
       { of: 'queue', name: null, reason: 'rate', opensInMs: null, text: why },
     ]);
-    expect([await reasons(3), await reasons()]).toEqual([[], []]);
+    const behind = why.replace('the job', "job 'large' before it");
+    expect([await reasons(3), await reasons()]).toMatchObject([[{ text: behind }], [{ text: behind }]]);
+    await queue.add('ok', 1, { id: 'small' });
+    expect(await cli('small')).toContain(`waits because  ${behind}`);
     await queue.limits.hold('1h', { name: 'ok' });
     const ofGroup = await queue.limits.holding({ name: 'ok', group: 'a' });
     expect([await reasons(), ofGroup]).toMatchObject([[{ of: 'name', reason: 'held' }], []]);
@@ -82,6 +85,23 @@ describe('a job that costs more than a rate has left', () => {
     await queue.limits.set({ rate: { max: 20, per: '1h', burst: 20 } });
     expect(await reasons(15)).toEqual([]);
   });
+
+  it.each([
+    ['the queue', { limits: { rate: { max: 5, per: '1h' } } }, [], [null]],
+    ["the group 'a'", { groups: { rate: { max: 5, per: '1h' } } }, ['b', null], ['a']],
+  ] as const)(
+    'holds back those behind it by the rate of %s, and no others',
+    async (of, limited, free, held) => {
+      const { queue } = await bootQueue(redis, { handlers: { job: () => 1 }, queue: limited });
+      await queue.add('job', 1, { cost: 3, ...('groups' in limited && { group: 'a' }) });
+      await until(async () => (await queue.counts()).active + (await queue.counts()).waiting === 0, PATIENT);
+      await queue.add('job', 1, { id: 'large', cost: 4, ...('groups' in limited && { group: 'a' }) });
+      const text = `the rate of ${of} has 2 of 5 left, and job 'large' before it costs 4`;
+      for (const group of held)
+        expect(await queue.limits.holding({ name: 'other', group, cost: 2 })).toMatchObject([{ text }]);
+      for (const group of free) expect(await queue.limits.holding({ name: 'other', group })).toEqual([]);
+    },
+  );
 });
 
 describe('a job of keepLast', () => {
