@@ -280,7 +280,10 @@ describe('a queue of a real BullMQ', () => {
       code: 2,
       err: expect.stringMatching(/BullMQ has no queue none; it has work/),
     });
-    expect(await run('--from', 'redis://127.0.0.1:1')).toMatchObject({ code: 2 });
+    expect(await run('--from', 'redis://127.0.0.1:1')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/the Redis of BullMQ: connect ECONNREFUSED 127.0.0.1:1; nothing was changed/),
+    });
     const other = godwit(['migrate', 'sidekiq', '-u', redis.url]);
     expect([await other.ended(), other.err]).toEqual([2, expect.stringMatching(/"sidekiq" is not bullmq/)]);
   });

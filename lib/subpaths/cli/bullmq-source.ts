@@ -62,6 +62,8 @@ export const HAVE_RUN = 'they have run';
 /** Reads the keys of BullMQ 5 and 6. It writes a single key, which lists the moved jobs. */
 export class BullSource {
   private readonly client: Redis;
+  /** Why the connection broke. The error of a call does not say it. */
+  fault: string | undefined;
 
   constructor(
     url: string,
@@ -74,8 +76,7 @@ export class BullSource {
       connectTimeout: 5_000,
       commandTimeout: 10_000,
     });
-    // Each call rejects with its own error.
-    this.client.on('error', () => undefined);
+    this.client.on('error', ({ message }: Error) => (this.fault = message));
   }
 
   async open(): Promise<void> {

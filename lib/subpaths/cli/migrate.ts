@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { recordAction, resultOf } from '../../contract/actions.js';
-import { GodwitError } from '../../errors.js';
+import { GodwitError, RedisUnavailableError } from '../../errors.js';
 import { checkUrl } from '../../options/connection.js';
 import type { Queue } from '../../producer/queue.js';
 import { type Command, type Context } from './context.js';
@@ -65,9 +65,12 @@ export const migrate: Command = {
         throw new UsageError(`--to is for one queue, got ${names.length}`, '');
       return await run(context, source, names);
     } catch (error) {
-      // For example, the user has no rights to the keys of BullMQ.
       if (error instanceof GodwitError || error instanceof UsageError) throw error;
-      throw new UsageError(`--from: ${(error as Error).message}`, ' ');
+      const { name, message } = error as Error;
+      // For example, the user has no rights to the keys of BullMQ.
+      if (name === 'ReplyError') throw new UsageError(`--from: ${message}`, ' ');
+      const applied = values['apply'] === true ? 'unknown' : 'no';
+      throw new RedisUnavailableError('the Redis of BullMQ', applied, source.fault ?? message);
     } finally {
       source.close();
     }
