@@ -283,3 +283,47 @@ export function FormEnd({
     </div>
   );
 }
+
+interface FilterProps {
+  label: string;
+  /** The value in the address. */
+  value: string | null | undefined;
+  onChange: (value: string) => void;
+}
+
+/** Filters a page by one of these values. */
+export function ChoiceFilter({
+  label,
+  value,
+  values,
+  onChange,
+}: FilterProps & { values: readonly string[] }) {
+  return (
+    <label>
+      <span>{label}</span>
+      <select value={value ?? ''} onChange={(event) => onChange(event.currentTarget.value)}>
+        <option value="">all</option>
+        {values.map((one) => (
+          <option key={one}>{one}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** Filters a page by a text. */
+export function TextFilter({ label, value, onChange }: FilterProps) {
+  return (
+    <label>
+      <span>{label}</span>
+      <input
+        type="search"
+        // Not `value`: the next change of the page would reset a text that is being typed.
+        key={value}
+        defaultValue={value ?? ''}
+        maxLength={255}
+        onChange={(event) => onChange(event.currentTarget.value.trim())}
+      />
+    </label>
+  );
+}

@@ -12,7 +12,16 @@ import { duration, field, integer, oneOf, refuse, rule, selecting, shape } from 
 import { mergeJobPolicy } from '../options/job-options.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, encodeCursor, readCursor, readNames } from './job-list.js';
-import { agedBy, PAGE, paceOf, Pacer, unchanged, type BulkPace, type CheckedPace, type JobFilter } from './bulk-acts.js';
+import {
+  agedBy,
+  PAGE,
+  paceOf,
+  Pacer,
+  unchanged,
+  type BulkPace,
+  type CheckedPace,
+  type JobFilter,
+} from './bulk-acts.js';
 
 /** Selects dead jobs. A field that is left out matches any job. In `retry`, a field that is `undefined` is refused. */
 export interface DeadFilter<Name extends string = string> extends Omit<

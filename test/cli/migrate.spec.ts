@@ -282,7 +282,9 @@ describe('a queue of a real BullMQ', () => {
     });
     expect(await run('--from', 'redis://127.0.0.1:1')).toMatchObject({
       code: 1,
-      err: expect.stringMatching(/the Redis of BullMQ: connect ECONNREFUSED 127.0.0.1:1; nothing was changed/),
+      err: expect.stringMatching(
+        /the Redis of BullMQ: connect ECONNREFUSED 127.0.0.1:1; nothing was changed/,
+      ),
     });
     const other = godwit(['migrate', 'sidekiq', '-u', redis.url]);
     expect([await other.ended(), other.err]).toEqual([2, expect.stringMatching(/"sidekiq" is not bullmq/)]);

@@ -3,7 +3,7 @@ import type { ActionsView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
 import { BulkActs } from '../bulk-acts.js';
 import { go, href, me, query, queuePath } from '../state.js';
-import { Card, Empty, Table, Time, Waiting } from '../widgets.js';
+import { Card, ChoiceFilter, Empty, Table, TextFilter, Time, Waiting } from '../widgets.js';
 
 /** Actions of people: actor, action, target and result. */
 export function ActionsPage() {
@@ -18,27 +18,13 @@ export function ActionsPage() {
         the last 10,000 are kept.
       </p>
       <div class="filters">
-        <label>
-          <span>Queue</span>
-          <select value={queue ?? ''} onChange={(event) => show({ queue: event.currentTarget.value })}>
-            <option value="">all</option>
-            {(me.value?.queues ?? []).map((name) => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          <span>Actor</span>
-          <input
-            type="search"
-            // Not `value`: the next read of the page would reset a text that is being typed.
-            key={actor}
-            defaultValue={actor ?? ''}
-            onChange={(event) => show({ actor: event.currentTarget.value.trim() })}
-          />
-        </label>
+        <ChoiceFilter
+          label="Queue"
+          value={queue}
+          values={me.value?.queues ?? []}
+          onChange={(chosen) => show({ queue: chosen })}
+        />
+        <TextFilter label="Actor" value={actor} onChange={(text) => show({ actor: text })} />
       </div>
       <BulkActs queue={queue ?? undefined} hasAll />
       {data ? (

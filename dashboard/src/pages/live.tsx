@@ -4,7 +4,7 @@ import type { LiveBatch, LiveEvent } from '../../../lib/subpaths/dashboard/live.
 import { usePoll } from '../api.js';
 import { count, moment } from '../format.js';
 import { frozen, go, href, jobPath, me, query, queuePath, ROOT, troubles } from '../state.js';
-import { Card, Empty, Table } from '../widgets.js';
+import { Card, ChoiceFilter, Empty, Table, TextFilter } from '../widgets.js';
 
 const MAX = 300;
 
@@ -136,35 +136,19 @@ export function LivePage() {
         </div>
       </div>
       <div class="filters">
-        <label>
-          <span>Queue</span>
-          <select value={queue ?? ''} onChange={(event) => choose({ queue: event.currentTarget.value })}>
-            <option value="">all</option>
-            {me.value?.queues.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-        <label>
-          <span>Event</span>
-          <select value={type ?? ''} onChange={(event) => choose({ type: event.currentTarget.value })}>
-            <option value="">all</option>
-            {EVENT_TYPES.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
-        <label>
-          <span>Name</span>
-          <input
-            type="search"
-            // Not `value`: a batch of events would reset a text that is being typed.
-            key={name}
-            defaultValue={name ?? ''}
-            maxLength={255}
-            onChange={(event) => choose({ name: event.currentTarget.value.trim() })}
-          />
-        </label>
+        <ChoiceFilter
+          label="Queue"
+          value={queue}
+          values={me.value?.queues ?? []}
+          onChange={(chosen) => choose({ queue: chosen })}
+        />
+        <ChoiceFilter
+          label="Event"
+          value={type}
+          values={EVENT_TYPES}
+          onChange={(chosen) => choose({ type: chosen })}
+        />
+        <TextFilter label="Name" value={name} onChange={(text) => choose({ name: text })} />
       </div>
       <Card>
         {shown.length === 0 ? (
