@@ -98,6 +98,8 @@ export interface UpdateCall {
   readonly name?: string;
   /** JSON. */
   readonly data?: string;
+  /** Only if the job has this data. */
+  readonly seenData?: string;
   /** The options line of the body: as it was read, and the new one. */
   readonly options?: { readonly seen: string; readonly changed: string };
   /** Due this long from now. `dueAt`: due at this time. */
@@ -107,7 +109,7 @@ export interface UpdateCall {
 }
 
 /**
- * `changed`: the options are not the ones that were read, so read them again. `other-name`: the job has another name.
+ * `changed`: the options or the data are not the ones that were read, so read them again. `other-name`: the job has another name.
  * `unreadable`: its body cannot be decoded. `parked`: its time cannot change, because it waits for the end of the job that has its
  * key. The other kinds name the state in which a job cannot be changed.
  */

@@ -188,12 +188,12 @@ export class RedisAdmin implements AdminVerbs {
   }
 
   private updateArgs(queue: string, call: UpdateCall, workers: string) {
-    const { id, name = '', data = '', options, delayMs, dueAt, priority = -1 } = call;
+    const { id, name = '', data = '', seenData = '', options, delayMs, dueAt, priority = -1 } = call;
     const due = dueAt === undefined ? (delayMs === undefined ? '' : `+${delayMs}`) : String(dueAt);
     const { seen = '', changed = '' } = options ?? {};
     const { maxEvents } = this.settings.limitsOf(queue);
     const lines = { hasOptions: options ? 1 : 0, seen, options: changed };
-    return { id, worker: '', workers, name, data, ...lines, due, priority, maxEvents };
+    return { id, worker: '', workers, name, data, seenData, ...lines, due, priority, maxEvents };
   }
 
   promoteNow(queue: string, id: string): Promise<PromoteAnswer> {

@@ -1,6 +1,6 @@
 import type { UpdateAnswer, UpdateCall } from '../contract/admin-verbs.js';
 import type { QueueLimits } from '../contract/engine.js';
-import { decodeBody, optionsLineOf, withLines } from '../job/job-record.js';
+import { dataTextOf, decodeBody, optionsLineOf, withLines } from '../job/job-record.js';
 import { RULES } from '../job/rules.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
@@ -8,7 +8,7 @@ import { isParked } from './unique.js';
 
 /** Changes data, due time and priority of a job that waits or is delayed. */
 export function update(queue: MemoryQueue, call: UpdateCall, limits: QueueLimits): UpdateAnswer {
-  const { id, name, data, options } = call;
+  const { id, name, data, seenData, options } = call;
   const job = queue.find(id);
   if (!job) return { kind: 'not-found' };
   const { state } = job;
@@ -17,6 +17,7 @@ export function update(queue: MemoryQueue, call: UpdateCall, limits: QueueLimits
   if (line === null) return { kind: 'unreadable' };
   if (name !== undefined && job.name !== name) return { kind: 'other-name' };
   if (options && options.seen !== line) return { kind: 'changed' };
+  if (seenData && dataTextOf(job.body) !== seenData) return { kind: 'changed' };
   if (dueOf(queue, call) !== undefined && isParked(job)) return { kind: 'parked' };
 
   if (state === 'delayed') changeDelayed(queue, job, call);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { changeOptions, decodeBody, encodeBody, optionsLineOf } from '#lib/job/job-record.js';
+import { changeOptions, dataTextOf, decodeBody, encodeBody, optionsLineOf } from '#lib/job/job-record.js';
 import { completed, dead, job, kept, QUEUE, retried, WORKER } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
@@ -29,6 +29,16 @@ describe.each(ENGINES)('changing a job on %s', (kind) => {
     expect(await update('c', { data: '1' })).toEqual(waiting);
     expect(await t.claim()).toEqual(['a', 'c']);
     await isWell();
+  });
+
+  it('gives it new data only if it has the data that was read', async () => {
+    await t.add(made('a'));
+    const seenData = dataTextOf(await bodyOf('a'));
+    for (const other of ['{"of":"b"}', seenData.slice(1), `x${seenData}`])
+      expect(await update('a', { data: '1', seenData: other })).toEqual({ kind: 'changed' });
+    expect(await update('a', { data: '2', seenData })).toEqual(waiting);
+    expect(await update('a', { data: '3', seenData })).toEqual({ kind: 'changed' });
+    expect(dataTextOf(await bodyOf('a'))).toBe('2');
   });
 
   it('gives a delayed one another time, as a delay or a date, and wakes workers that sleep until the first one', async () => {

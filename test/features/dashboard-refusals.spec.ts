@@ -73,6 +73,16 @@ it('a dead job is edited only with the right to retry it, because an edit retrie
   expect((await queue.get('a'))!.state).toBe('dead');
 });
 
+it('of two edits at the same time, the second is refused', async () => {
+  const { api, queue } = await boot(() => 'admin');
+  await queue.add('x', 1, { id: 'a' });
+  const { version } = (await api('GET', 'queues/work/jobs/a')).body.data;
+  const edit = (data: string) => api('POST', 'queues/work/jobs/a/data', { data, version });
+  const answers = await Promise.all([edit('2'), edit('3')]);
+  expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409]);
+  expect((await queue.get('a'))!.data).toBe(answers[0]!.status === 200 ? 2 : 3);
+});
+
 it('hidden values are copied only from a job whose data the person may see', async () => {
   const { api, queue } = await boot((_request, action, { jobId }) => action !== 'read-data' || jobId !== 'b');
   for (const id of ['a', 'b']) await queue.add('x', { token: id }, { id });

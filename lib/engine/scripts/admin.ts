@@ -199,7 +199,7 @@ export const update = defineScript({
   ],
   /**
    * worker: the worker that runs the job and calls. Empty: another caller, and `workers` has all workers. name: only for a job of
-   * this name. data: empty for no change. seen, options: its line of options before and after. due: ms, or `+` and ms from now;
+   * this name. data: empty for no change. seenData: only for a job with this data, empty for any. seen, options: its line of options before and after. due: ms, or `+` and ms from now;
    * empty for no change. priority: -1 for no change.
    */
   args: {
@@ -208,6 +208,7 @@ export const update = defineScript({
     workers: 'text',
     name: 'text',
     data: 'text',
+    seenData: 'text',
     hasOptions: 'int',
     seen: 'text',
     options: 'text',

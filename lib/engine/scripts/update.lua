@@ -19,6 +19,7 @@ local options = options_line_of(body)
 if not options then return { 'unreadable' } end
 if arg_name ~= '' and name_of(body) ~= arg_name then return { 'other-name' } end
 if arg_hasOptions == 1 and options ~= arg_seen then return { 'changed' } end
+if arg_seenData ~= '' and string.sub(body, -#arg_seenData - 1) ~= '\n' .. arg_seenData then return { 'changed' } end
 if arg_due ~= '' and is_parked(arg_id) then return { 'parked' } end
 local is_collector = string.find(options, '^{"items":') ~= nil
 if is_collector then check_types(key_unique) end

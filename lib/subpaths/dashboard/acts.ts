@@ -176,12 +176,8 @@ export async function replaceData(
   if (typeof json !== 'string') throw new InvalidOptionError('data', 'JSON, as a string', json);
   const stored = dataTextOf(job.body);
   const seen = redactor.show(stored)?.version ?? '';
-  if (version !== seen)
-    throw new HttpFault(
-      409,
-      'CHANGED',
-      'the data of this job has changed since you opened it; open it again',
-    );
+  const changed = 'the data of this job has changed since you opened it; open it again';
+  if (version !== seen) throw new HttpFault(409, 'CHANGED', changed);
   const data = redactor.restore(json, stored);
   const bytes = Buffer.byteLength(data);
   if (bytes > maxPayloadBytes) throw new PayloadTooLargeError(bytes, maxPayloadBytes);
@@ -194,8 +190,9 @@ export async function replaceData(
     if (refused?.[0]) throw await keptOut(engine, name, refused[0].holder);
     throw new WrongStateError(name, `job ${quoted(id)}`, 'not dead any more', 'open it again');
   }
-  const answer = await engine.admin.update(name, { id, data });
+  const answer = await engine.admin.update(name, { id, data, seenData: stored });
   if (answer.kind === 'updated') return;
+  if (answer.kind === 'changed') throw new HttpFault(409, 'CHANGED', changed);
   if (answer.kind === 'not-found') throw new JobNotFoundError(name, id);
   throw new WrongStateError(
     name,
