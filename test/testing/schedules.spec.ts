@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { Handle } from '#lib/decorators/handle.decorator.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { Schedule, type ScheduledJob } from '#lib/decorators/schedule.decorator.js';
+import { QueueMetrics, QueueMetricsModule } from '#lib/subpaths/prometheus.js';
 import { QueueTesting } from '#lib/subpaths/testing.js';
 import { setBench } from './support.js';
 
@@ -49,6 +50,21 @@ describe('schedules', () => {
     );
     expect(testing.queue('work').added('other').length).toBeGreaterThanOrEqual(4);
   });
+
+  it.each([false, true])(
+    'are counted by metrics, as are other adds and exchanges (autoStart: %s)',
+    async (autoStart) => {
+      const bench = { root: { autoStart }, providers: [Reports], imports: [QueueMetricsModule.forRoot()] };
+      const { module, testing, queue } = await setBench(bench);
+      await queue.add('other', null);
+      await testing.advance('2d', { run: true });
+      if (autoStart) await testing.idle();
+      const text = await module.get(QueueMetrics, { strict: false }).text();
+      expect(text).toContain('godwit_jobs_added_total{queue="work",name="other",result="added"} 1\n');
+      expect(text).toContain('godwit_jobs_added_total{queue="work",name="daily",result="added"} 2\n');
+      expect(text).toMatch(/godwit_exchange_duration_seconds_count \d/);
+    },
+  );
 
   it('from code stay when the queue is cleared, others go', async () => {
     const { testing, work, queue } = await setBench({ providers: [Reports] });

@@ -259,5 +259,7 @@ function overlay<T extends object>(
         return answer;
       };
     },
+    // Observers replace verbs. In the object itself, a replaced verb would call the member that calls it.
+    defineProperty: (_, name, as) => Reflect.defineProperty(name in members ? members : target, name, as),
   });
 }
