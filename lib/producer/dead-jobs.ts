@@ -140,8 +140,8 @@ export class DeadJobs<Jobs = any> {
   }
 
   /**
-   * Queues dead jobs again, with their priority. Attempts and stalls start at 0, and `expiresIn` no longer applies. A corrupt job has no
-   * data to run with and stays dead. A job with `unique` stays dead while another job that has not ended has its key.
+   * Queues dead jobs again, with their priority. Attempts and stalls start at 0, and `expiresIn` and `deadline` no longer apply. A
+   * corrupt job has no data to run with and stays dead. A job with `unique` stays dead while another job that has not ended has its key.
    *
    * @param which the id of one job, or a filter; `{}` matches all. Works in small steps, from the job that died first; a job that
    * dies again meanwhile stays dead.
