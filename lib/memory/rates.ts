@@ -21,7 +21,7 @@ export function rateLeft(rate: RateRule, text: string, now: number): Room {
   }
   if (rate.window === 'bucket') {
     const each = rate.per / rate.max;
-    const arrival = arrivalIn(rate, text, now);
+    const { arrival } = bucketIn(rate, text, now);
     return {
       left: Math.floor(rate.burst + (now - Math.max(now, arrival)) / each + 0.000001),
       nextMs: arrival + (1 - rate.burst) * each - now,
@@ -48,13 +48,12 @@ export function rateCharged(rate: RateRule, text: string, now: number, count: nu
     return `${start.toFixed(3)} ${Math.max(0, before + count)}`;
   }
   if (rate.window === 'bucket') {
-    const refilled = Number(text.split('/')[1] ?? 0);
+    const { arrival, refilled } = bucketIn(rate, text, now);
     // The bucket has refilled since. What was taken back would start once more.
     if (count < 0 && at < refilled) return text;
-    const arrival = arrivalIn(rate, text, now);
     const from = count > 0 ? Math.max(now, arrival) : arrival;
     const isRefilled = count > 0 && 2 * rateLeft(rate, text, now).left > rate.burst;
-    return `${Math.max(0, from + (count * rate.per) / rate.max).toFixed(3)}/${isRefilled ? now : refilled}`;
+    return `${Math.max(0, from + (count * rate.per) / rate.max).toFixed(3)}${isRefilled ? now : refilled}`;
   }
   const { used, kept, current } = slicesIn(rate, text, now);
   if (count < 0) {
@@ -82,7 +81,7 @@ function takenBack(kept: string, at: number, count: number): { rest: string; bac
 
 /** When this state is no longer needed. */
 export function rateOverAt(rate: RateRule, text: string, now: number): number {
-  if (rate.window === 'bucket') return Math.max(now, arrivalIn(rate, text, now));
+  if (rate.window === 'bucket') return Math.max(now, bucketIn(rate, text, now).arrival);
   const keptUntil = now + 1.01 * rate.per;
   if (rate.window === 'fixed') return Math.min(keptUntil, (parseFloat(text) || 0) + rate.per);
   const { kept, width } = slicesIn(rate, text, now);
@@ -128,9 +127,11 @@ function windowIn(rate: RateRule, text: string, now: number): { start: number; c
   return { start: start!, count };
 }
 
-function arrivalIn(rate: RateRule, text: string, now: number): number {
-  const arrival = /^([\d.]+)\//.exec(text)?.[1] ?? 0;
-  return Math.min(Number(arrival), now + rate.per * (1 + rate.burst / rate.max));
+/** The arrival time of the next start, and when a start last found more than half of the burst. */
+function bucketIn(rate: RateRule, text: string, now: number): { arrival: number; refilled: number } {
+  const [, arrival, refilled] = /^(\d+\.\d{3})(\d*)$/.exec(text) ?? [];
+  const latest = now + rate.per * (1 + rate.burst / rate.max);
+  return { arrival: Math.min(Number(arrival ?? 0), latest), refilled: Number(refilled ?? 0) };
 }
 
 /** How much of a limit is used: until when nothing starts, and the state of its rate. */

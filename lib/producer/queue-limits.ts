@@ -133,17 +133,12 @@ export class QueueLimits {
     // A job that holds its group waits behind no other one. The jobs without a group are a line that no filter finds.
     const isAlone = holder !== null || (!own && all.some((one) => one.of === 'groups'));
     if (reasons.length > 0 || isAlone || limits.every(({ rate }) => rate === null)) return reasons;
-    const first = await this.firstOf(
+    const first = await firstOf(
+      this.engine,
+      this.queue,
       own ? { group: group! } : all.some((one) => one.of === 'name') ? { name } : {},
     );
     return first && first.id !== id ? limits.flatMap((one) => reasonOf(one, first) ?? []) : [];
-  }
-
-  /** The waiting job that starts before all others of its line. The others wait for it if a rate has less left than it costs. */
-  private async firstOf(line: { readonly group?: string; readonly name?: string }) {
-    const call = { ...line, state: 'waiting', after: null, limit: 1, brief: true } as const;
-    const [first] = (await this.engine.admin.jobs(this.queue, call)).jobs;
-    return first && { id: first.id, cost: decodeBody(`${first.body}null`)?.options.cost ?? 1, isFirst: true };
   }
 
   /**
@@ -514,6 +509,17 @@ export async function listGroups(engine: QueueEngine, queue: string, options: un
   const { limit = 100, cursor = '0' } = readPage(options, 'groups()', refuse)!;
   const { groups, next } = await engine.limits.groups(queue, cursor, limit);
   return { groups: groups.map(infoOf), cursor: next };
+}
+
+/** The waiting job that starts before all others of its line. The others wait for it if a rate has less left than it costs. */
+async function firstOf(
+  engine: QueueEngine,
+  queue: string,
+  line: { readonly group?: string; readonly name?: string },
+) {
+  const call = { ...line, state: 'waiting', after: null, limit: 1, brief: true } as const;
+  const [first] = (await engine.admin.jobs(queue, call)).jobs;
+  return first && { id: first.id, cost: decodeBody(`${first.body}null`)?.options.cost ?? 1, isFirst: true };
 }
 
 const collator = new Intl.Collator('en', { numeric: true });

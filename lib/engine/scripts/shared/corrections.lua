@@ -19,7 +19,7 @@ local function rate_corrected(rate, text, now, count, at)
   -- The window that counted them is over.
   if count < 0 and rate.window == 'fixed' and at < window_in(rate, text, now) then return text end
   -- The bucket has refilled since. What was taken back would start once more.
-  if count < 0 and rate.window == 'bucket' and at < select(2, arrival_in(rate, text, now)) then return text end
+  if count < 0 and rate.window == 'bucket' and at < refilled_in(text) then return text end
   if count >= 0 or rate.window == 'fixed' or rate.window == 'bucket' then return rate_charged(rate, text, now, count) end
   local used, _, _, _, _, _, kept = slices_in(rate, text, now)
   local rest, back = taken_back(kept, math.floor(at * slices_of(rate) / rate.per), math.min(-count, used))

@@ -33,12 +33,11 @@ local function window_in(rate, text, now)
   return tonumber(start), tonumber(count)
 end
 
--- The arrival time in the bucket, and when it was last half full. The first is capped at the largest possible one, in case the clock was
--- set back.
-local function arrival_in(rate, text, now)
-  local arrival, refilled = string.match(text, '^(%d+%.%d%d%d)(%d*)$')
-  return math.min(tonumber(arrival) or 0, now + rate.per * (1 + rate.burst / rate.max)), tonumber(refilled) or 0
-end
+-- The arrival time in the bucket. It is capped at the largest possible one, in case the clock was set back.
+local function arrival_in(rate, text, now) return math.min(tonumber(string.match(text, '^(%d+%.%d%d%d)%d*$')) or 0, now + rate.per * (1 + rate.burst / rate.max)) end
+
+-- When a start last found more than half of the burst.
+local function refilled_in(text) return tonumber(string.match(text, '^%d+%.%d%d%d(%d+)$')) or 0 end
 
 -- How many jobs may start now. If none may, also in how many ms the next one may. Last, how much the next ones may cost together: a bucket
 -- may owe the cost of its last job.
@@ -62,9 +61,8 @@ local function rate_charged(rate, text, now, count)
     local start, before = window_in(rate, text, now)
     return string.format('%.3f %.14g', start, math.max(0, before + count))
   elseif rate.window == 'bucket' then
-    local arrival, refilled = arrival_in(rate, text, now)
-    if count > 0 and 2 * rate_left(rate, text, now) > rate.burst then refilled = now end
-    return string.format('%.3f%.0f', math.max(0, math.max(count > 0 and now or 0, arrival) + count * rate.per / rate.max), refilled)
+    return string.format('%.3f%.0f', math.max(0, math.max(count > 0 and now or 0, arrival_in(rate, text, now)) + count * rate.per / rate.max),
+      count > 0 and 2 * rate_left(rate, text, now) > rate.burst and now or refilled_in(text))
   end
   local used, last, its, _, _, current, kept, before = slices_in(rate, text, now)
   if last < current then before, last, its = kept, current, 0 end
@@ -73,7 +71,7 @@ end
 
 -- When such a state can be dropped.
 local function rate_over_at(rate, text, now)
-  if rate.window == 'bucket' then return math.max(now, (arrival_in(rate, text, now))) end
+  if rate.window == 'bucket' then return math.max(now, arrival_in(rate, text, now)) end
   local kept_until = now + 1.01 * rate.per
   if rate.window == 'fixed' then return math.min(kept_until, (tonumber(string.match(text, '^[%d.]+')) or 0) + rate.per) end
   local _, last, _, _, width = slices_in(rate, text, now)
