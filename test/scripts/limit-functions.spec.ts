@@ -92,8 +92,8 @@ const steps = fc.array(step, { minLength: 30, maxLength: 30 });
 
 describe('functions of a rate', () => {
   const body = `
-  local left, next_in = rate_left(case.rate, case.text, case.now)
-  answers[i] = { exact(left), exact(next_in), '[' .. rate_corrected(case.rate, case.text, case.now, case.count, case.at),
+  local left, next_in, cost_left = rate_left(case.rate, case.text, case.now)
+  answers[i] = { exact(left), exact(next_in), exact(cost_left), '[' .. rate_corrected(case.rate, case.text, case.now, case.count, case.at),
     exact(rate_over_at(case.rate, case.text, case.now)) }`;
 
   it('answer what those of the memory engine do', async () => {
@@ -117,9 +117,10 @@ ${functionsOf('share', 'corrections')}`,
       cases,
     );
     for (const [i, one] of cases.entries()) {
-      const { left, nextMs } = rateLeft(one.rate, one.text, one.now);
+      const { left, nextMs, costLeft } = rateLeft(one.rate, one.text, one.now);
       const charged = `[${rateCharged(one.rate, one.text, one.now, one.count, one.at)}`;
-      const expected = [left + 0, nextMs + 0, charged, rateOverAt(one.rate, one.text, one.now)];
+      const overAt = rateOverAt(one.rate, one.text, one.now);
+      const expected = [left + 0, nextMs + 0, costLeft, charged, overAt];
       expect({ ...one, answer: answers[i] }).toEqual({ ...one, answer: expected });
     }
   });
