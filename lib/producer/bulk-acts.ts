@@ -204,7 +204,7 @@ export async function actOnAll(
         after = page.next;
       } while (after !== null && found.length < Math.min(CHUNK, limit - done) && !pacer.isStopped);
       for (let at = 0, some; (some = await pacer.step(found, at, limit - done)); at += some.length) {
-        const count = await act(idsOf(pace?.rate ? await unchanged(engine, queue, states, some) : some));
+        const count = await act(await unchangedIds(engine, queue, states, some, pace));
         done += count;
         pacer.add(count);
         // Jobs of this chunk that it has read but not reached do not count yet.
@@ -218,23 +218,24 @@ export async function actOnAll(
   return done;
 }
 
-const idsOf = (jobs: readonly StoredJob[]) => jobs.map(({ id }) => id);
-
 /**
- * Those that are still in one of these states. At a rate, minutes may have passed since they were listed: a dead job may wait again,
- * or have died again.
+ * The ids of these jobs. At a rate, minutes may have passed since they were listed, and a dead job may wait again or have died again:
+ * then only of those that are still in one of these states.
  */
-export async function unchanged(
+export async function unchangedIds(
   { admin }: Pick<QueueEngine, 'admin'>,
   queue: string,
   states: readonly JobState[],
   jobs: readonly StoredJob[],
-): Promise<readonly StoredJob[]> {
+  pace: CheckedPace | undefined,
+): Promise<readonly string[]> {
+  if (!pace?.rate) return jobs.map(({ id }) => id);
   const there = await Promise.all(jobs.map(({ id }) => admin.get(queue, id, true)));
-  return jobs.filter(({ endedAt }, at) => {
+  const unchanged = jobs.filter(({ endedAt }, at) => {
     const now = there[at];
     return now && states.includes(now.state) && now.endedAt === endedAt;
   });
+  return unchanged.map(({ id }) => id);
 }
 
 /** @throws {InvalidOptionError | InvalidJobNameError} */

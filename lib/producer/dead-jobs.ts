@@ -17,7 +17,7 @@ import {
   PAGE,
   paceOf,
   Pacer,
-  unchanged,
+  unchangedIds,
   type BulkPace,
   type CheckedPace,
   type JobFilter,
@@ -202,8 +202,8 @@ export class DeadJobs<Jobs = any> {
       const found = page.jobs.filter(({ id }) => !met.has(id));
       for (let at = 0, some; (some = await pacer.step(found, at)); at += some.length) {
         for (const { id } of some) met.add(id);
-        const left = pace?.rate ? await unchanged(this.engine, name, ['dead'], some) : some;
-        const count = (await upkeep.retryDead(name, { ids: left.map(({ id }) => id) })).retried.length;
+        const ids = await unchangedIds(this.engine, name, ['dead'], some, pace);
+        const count = (await upkeep.retryDead(name, { ids })).retried.length;
         retried += count;
         pacer.add(count);
       }

@@ -199,8 +199,8 @@ export const update = defineScript({
   ],
   /**
    * worker: the worker that runs the job and calls. Empty: another caller, and `workers` has all workers. name: only for a job of
-   * this name. data: empty for no change. seenData: only for a job with this data, empty for any. seen, options: its line of options before and after. due: ms, or `+` and ms from now;
-   * empty for no change. priority: -1 for no change.
+   * this name. data: empty for no change. seenData: only for a job with this data; empty for any. seen, options: its line of options
+   * before and after. due: ms, or `+` and ms from now; empty for no change. priority: -1 for no change.
    */
   args: {
     id: 'text',

@@ -1,7 +1,7 @@
 --@needs types, clock, body-lines, bodies, names, traces, line, ending, walk, dead, unique, limits, bell, event
 -- Moves dead jobs back to the line with their priority: the named jobs, or the next ones that match. Their attempts and stalls
--- start again at 0, their failure is deleted, and they never expire and lose their deadline, because somebody wants them run. A corrupt
--- job cannot be retried, nor a job with `unique` while another job that has not ended has its key.
+-- start again at 0, and their failure and their deadline are deleted. They never expire, because somebody wants them run. A corrupt job
+-- cannot be retried, nor a job with `unique` while another job that has not ended has its key.
 check_bodies()
 local now = clock()
 local traces = read_traces()
