@@ -312,7 +312,7 @@ export function ChoiceFilter({
 }
 
 /** Filters a page by a text. */
-export function TextFilter({ label, value, onChange }: FilterProps) {
+export function TextFilter({ label, value, maxLength, onChange }: FilterProps & { maxLength?: number }) {
   return (
     <label>
       <span>{label}</span>
@@ -321,7 +321,7 @@ export function TextFilter({ label, value, onChange }: FilterProps) {
         // Not `value`: the next change of the page would reset a text that is being typed.
         key={value}
         defaultValue={value ?? ''}
-        maxLength={255}
+        maxLength={maxLength}
         onChange={(event) => onChange(event.currentTarget.value.trim())}
       />
     </label>

@@ -148,7 +148,7 @@ export function LivePage() {
           values={EVENT_TYPES}
           onChange={(chosen) => choose({ type: chosen })}
         />
-        <TextFilter label="Name" value={name} onChange={(text) => choose({ name: text })} />
+        <TextFilter label="Name" value={name} maxLength={255} onChange={(text) => choose({ name: text })} />
       </div>
       <Card>
         {shown.length === 0 ? (
