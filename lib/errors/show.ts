@@ -11,12 +11,20 @@ export function show(value: unknown): string {
     case 'number':
       return `${value} (number)`;
     default: {
-      const kind = value === null ? 'null' : tryTo(() => Array.isArray(value)) ? 'array' : typeof value;
       // A revoked proxy, or a toJSON method, may throw.
       const text = tryTo(() => JSON.stringify(value)) ?? tryTo(() => Object.prototype.toString.call(value));
-      return `${oneLine(text ?? 'something that cannot be shown')} (${kind})`;
+      return `${oneLine(text ?? 'something that cannot be shown')} (${kindOf(value)})`;
     }
   }
+}
+
+/** The type of a value that is an object, a text or a boolean. An object has that of its class: `Promise` tells more than `object`. */
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (typeof value !== 'object') return typeof value;
+  if (tryTo(() => Array.isArray(value))) return 'array';
+  const name = tryTo(() => String(value.constructor.name)) ?? '';
+  return name !== 'Object' && /^[A-Za-z_$][\w$]{0,39}$/.test(name) ? name : 'object';
 }
 
 /** An id for a message, in quotes. Like `quoted`, but at most 120 characters. */

@@ -372,12 +372,12 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'a Date as delay',
-    `add().options.delay must be a duration in ms or like '10s'; for a moment use the option runAt, got "1970-01-01T00:00:00.000Z" (object)`,
+    `add().options.delay must be a duration in ms or like '10s'; for a moment use the option runAt, got "1970-01-01T00:00:00.000Z" (Date)`,
     adding({ delay: new Date(0) }),
   ],
   [
     'delay and runAt',
-    'add().options.runAt must be left out if delay is given, got "1970-01-01T00:00:00.000Z" (object)',
+    'add().options.runAt must be left out if delay is given, got "1970-01-01T00:00:00.000Z" (Date)',
     adding({ delay: '1s', runAt: new Date(0) }),
   ],
   [

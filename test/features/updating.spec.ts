@@ -87,7 +87,7 @@ describe('queue.update', () => {
       [{ delay: 'soon' }, 'update().changes.delay must be a duration'],
       [
         { delay: 1, runAt: new Date(1) },
-        'update().changes.runAt must be left out if delay is given, got "1970-01-01T00:00:00.001Z" (object)',
+        'update().changes.runAt must be left out if delay is given, got "1970-01-01T00:00:00.001Z" (Date)',
       ],
       [{ priority: -1 }, 'update().changes.priority must be an integer from 0 to 2097151'],
       [{ data: { n: 5n } }, 'update().changes.data.n is a BigInt'],

@@ -70,7 +70,7 @@ const refused: [unknown, string][] = [
   [null, 'null (null) is not a string'],
   [7, '7 (number) is not a string'],
   [Symbol('x'), 'Symbol(x) is not a string'],
-  [new String('x'), '"x" (object) is not a string'],
+  [new String('x'), '"x" (String) is not a string'],
 ];
 
 /** The result of a call, or the class of its error. */

@@ -70,9 +70,9 @@ describe('checkJobOptions', () => {
     [{ delay: 'tomorrow' }, `add().delay ${duration}, got "tomorrow" (string)`],
     [
       { delay: new Date(5) },
-      `add().delay ${duration}; for a moment use the option runAt, got "1970-01-01T00:00:00.005Z" (object)`,
+      `add().delay ${duration}; for a moment use the option runAt, got "1970-01-01T00:00:00.005Z" (Date)`,
     ],
-    [{ runAt: new Date(Number.NaN) }, `${moment}, got null (object)`],
+    [{ runAt: new Date(Number.NaN) }, `${moment}, got null (Date)`],
     [{ runAt: 1_795_000_000 }, 'add().runAt must be ms since 1970, not seconds, got 1795000000 (number)'],
     [{ deadline: 1e10 }, 'add().deadline must be ms since 1970, not seconds, got 10000000000 (number)'],
     [{ runAt: -1 }, `${moment}, got -1 (number)`],

@@ -129,7 +129,7 @@ describe('an invalid rule is refused with a message', () => {
     [
       'a moment that is none',
       { every: '1h', endAt: new Date(Number.NaN) },
-      'rule.endAt must be a valid Date or whole ms since 1970, got null (object)',
+      'rule.endAt must be a valid Date or whole ms since 1970, got null (Date)',
     ],
     [
       'a limit of none',

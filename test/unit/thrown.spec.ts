@@ -19,6 +19,14 @@ describe('messageOf', () => {
     ['undefined', undefined, 'undefined'],
     ['null', null, 'null (null)'],
     ['what no text can be made of', Object.create(null), '{} (object)'],
+    ['a promise that was not awaited', Promise.resolve(), '{} (Promise)'],
+    [
+      'an object whose class has a name that is no word',
+      new (class {
+        static name = '\n';
+      })(),
+      '{} (object)',
+    ],
     ['what cannot be looked at', revoked(), 'something that cannot be shown (object)'],
     ['a message that is no text', { message: 7 }, '{"message":7} (object)'],
   ])('of %s', (_, thrown: unknown, message) => {
