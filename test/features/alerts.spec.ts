@@ -18,7 +18,7 @@ import { getQueueToken } from '#lib/decorators/metadata.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { atEnd } from '../support/cleanup.js';
-import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
+import { bootQueue, PATIENT, processorOf, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
@@ -144,6 +144,56 @@ describe('rules', () => {
     end.open();
     const ids = heard.map(({ id, state }) => `${id} ${state}`);
     expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it('fire for what flow control stops: a breaker of one or of several queues, a full queue, a stopped group', async () => {
+    const heard: Alert[] = [];
+    const breaker = { failures: 2, ratio: 0.5, openFor: '1h' };
+    const dies = () => {
+      throw new Error('no');
+    };
+    const app = await withAlerts(
+      {
+        rules: [{ rule: 'breakerOpen' }, { rule: 'full' }, { rule: 'stoppedGroups' }],
+        notify: (alert) => heard.push(alert),
+      },
+      {
+        root: { limits: { api: { breaker } } },
+        queue: { limits: { breaker }, groups: { order: 'strict', onDead: 'block' } },
+        queues: [
+          { name: 'caller', uses: ['api'], maxWaiting: { limit: 1 } },
+          { name: 'other', uses: ['api'] },
+          { name: 'calm', limits: { breaker } },
+        ],
+        handlers: { bad: dies },
+        providers: [processorOf(['caller', 'other'], { bad: dies, waits: () => undefined })],
+      },
+    );
+    const firing = async (state: Alert['state'], ...names: readonly string[]) => {
+      const found = () =>
+        heard.filter((one) => one.state === state).map(({ rule, queue }) => `${rule} ${queue ?? ''}`);
+      await until(() => names.every((name) => found().includes(name)), {
+        ...PATIENT,
+        what: () => JSON.stringify(heard),
+      });
+    };
+    for (const group of ['a', 'b']) await app.queue.add('bad', null, { group, attempts: 1 });
+    await firing('firing', 'breakerOpen work', 'stoppedGroups work');
+    const caller = app.queueOf('caller');
+    await app.queueOf('other').add('waits', 1);
+    for (const job of [1, 2]) {
+      await caller.add('bad', job, { attempts: 1 });
+      await until(async () => (await caller.counts()).dead === job, PATIENT);
+    }
+    await firing('firing', 'breakerOpen caller', 'breakerOpen other');
+    await caller.add('waits', 3);
+    await expect(caller.add('waits', 4)).rejects.toMatchObject({ code: 'GODWIT_QUEUE_FULL' });
+    await firing('firing', 'full caller');
+    expect(heard.find(({ rule }) => rule === 'stoppedGroups')).toMatchObject({ value: 2, unit: 'groups' });
+    expect(heard.filter(({ queue }) => queue === 'calm')).toEqual([]);
+    await app.queue.limits.release();
+    await caller.limits.shared('api').release();
+    await firing('resolved', 'breakerOpen work', 'breakerOpen other', 'full caller');
   });
 
   it('are evaluated in memory too, with options from a factory', async () => {

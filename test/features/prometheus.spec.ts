@@ -538,7 +538,7 @@ describe('the files for Grafana and Prometheus', () => {
     const { status, stdout } = spawnSync(program, ['check', 'rules', join(ROOT, 'grafana', 'alerts.yml')], {
       encoding: 'utf8',
     });
-    expect([status, stdout]).toEqual([0, expect.stringContaining('11 rules found')]);
+    expect([status, stdout]).toEqual([0, expect.stringContaining('12 rules found')]);
   });
 
   it('the rules fire for a queue although another application has one of the same name', ({ skip }) => {
@@ -547,15 +547,23 @@ describe('the files for Grafana and Prometheus', () => {
     const folder = mkdtempSync(join(tmpdir(), 'godwit-spec-'));
     const file = join(folder, 'test.yml');
     const series = (text: string, values: string) => ({ series: text, values });
-    const alert = (alertname: string, severity: string, summary: string) => ({
-      eval_time: '10m',
-      alertname,
-      exp_alerts: [
-        {
-          exp_labels: { severity, job: 'shop', queue: 'email' },
-          exp_annotations: { summary },
-        },
-      ],
+    const summaries = {
+      GodwitNoConsumer: 'Jobs wait in queue email and no process works on it',
+      GodwitQueueFull: 'Queue email or a group of it is full: 3 jobs per second are rejected or dropped',
+      GodwitEventLoopBlocked:
+        'In a process that works on queue email, code blocks the event loop for up to 1.5s; godwit workers names the process',
+      GodwitBreakerOpen:
+        'A circuit breaker has been open for 5 minutes, because too many runs failed: name:welcome email',
+    };
+    const expected = Object.entries(summaries).map(([alertname, summary]) => {
+      const severity = alertname === 'GodwitNoConsumer' ? 'critical' : 'warning';
+      const more = alertname === 'GodwitBreakerOpen' ? { limit: 'name:welcome' } : {};
+      const labels = { severity, job: 'shop', queue: 'email', ...more };
+      return {
+        eval_time: '10m',
+        alertname,
+        exp_alerts: [{ exp_labels: labels, exp_annotations: { summary } }],
+      };
     });
     const test = {
       rule_files: [join(ROOT, 'grafana', 'alerts.yml')],
@@ -572,20 +580,10 @@ describe('the files for Grafana and Prometheus', () => {
             series('godwit_waiting_jobs_dropped_total{job="billing",queue="email"}', '0x20'),
             series('godwit_queue_event_loop_blocked_seconds{job="shop",queue="email"}', '1.5x20'),
             series('godwit_queue_event_loop_blocked_seconds{job="billing",queue="email"}', '0.5x20'),
+            series('godwit_breaker_open{job="shop",queue="email",limit="name:welcome"}', '1x20'),
+            series('godwit_breaker_open{job="shop",queue="email",limit="queue"}', '0x20'),
           ],
-          alert_rule_test: [
-            alert('GodwitNoConsumer', 'critical', 'Jobs wait in queue email and no process works on it'),
-            alert(
-              'GodwitQueueFull',
-              'warning',
-              'Queue email or a group of it is full: 3 jobs per second are rejected or dropped',
-            ),
-            alert(
-              'GodwitEventLoopBlocked',
-              'warning',
-              'In a process that works on queue email, code blocks the event loop for up to 1.5s; godwit workers names the process',
-            ),
-          ],
+          alert_rule_test: expected,
         },
       ],
     };

@@ -272,6 +272,12 @@ function sentenceOf(kind: AlertRuleKind, value: number): string {
       return `${counted(value, 'worker')} went silent, and nobody took back their jobs`;
     case 'paused':
       return 'is paused';
+    case 'breakerOpen':
+      return 'a circuit breaker is open, because too many runs failed';
+    case 'full':
+      return 'has no room for further jobs, in all or in a group';
+    case 'stoppedGroups':
+      return `${counted(value, 'group')} in strict order ${value === 1 ? 'is' : 'are'} stopped by a dead job`;
     case 'scheduleLag':
       return `a schedule is ${shown('ms', value)} late`;
     case 'longestRun':

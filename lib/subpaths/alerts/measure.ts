@@ -2,20 +2,23 @@ import type { QueueEngine } from '../../contract/engine.js';
 import { isPassing } from '../../contract/retry.js';
 import { worksOn } from '../../contract/process-verbs.js';
 import { countedBetween, countedDays, type NameStats } from '../../contract/stats.js';
+import { fullPlaces } from '../../inspect/full.js';
 import {
   scheduleLag,
+  type LimitsOfQueue,
   type QueueInfo,
   type QueueInspector,
   type WorkerInfo,
 } from '../../inspect/queue-inspector.js';
 import { servingOf, silentWorkers } from '../../inspect/serving.js';
+import { usersOf } from '../../producer/limit-info.js';
 import type { AlertState, Counted, Reading } from './alert-state.js';
 import type { AlertRuleKind, CheckedRule } from './rules.js';
 
 /** Where the values of the queues are read from. */
 export interface AlertSource {
-  readonly engine: Pick<QueueEngine, 'admin' | 'processes' | 'schedules' | 'overdue' | 'now'>;
-  readonly inspector: Pick<QueueInspector, 'readableQueues' | 'workers'>;
+  readonly engine: Pick<QueueEngine, 'admin' | 'limits' | 'processes' | 'schedules' | 'overdue' | 'now'>;
+  readonly inspector: Pick<QueueInspector, 'readableQueues' | 'workers' | 'limitsOf' | 'sharedLimits'>;
 }
 
 const POINTS = 60;
@@ -30,10 +33,11 @@ interface Measured {
 
 /** Reads the values that the rules need, once for all of them. */
 export async function measure(
-  { engine, inspector }: AlertSource,
+  source: AlertSource,
   rules: readonly CheckedRule[],
   before: AlertState['counters'],
 ): Promise<Measured> {
+  const { engine, inspector } = source;
   const uses = (...kinds: readonly AlertRuleKind[]) => rules.some(({ rule }) => kinds.includes(rule));
   const isForQueues = rules.some(({ rule }) => rule !== 'memory');
   const [found, workers] = await Promise.all([
@@ -48,7 +52,7 @@ export async function measure(
     if (own.length === 0) continue;
     try {
       // oxlint-disable-next-line no-await-in-loop -- one queue after another, to spread the load
-      const more = await factsOf(engine, queue.name, own, before[queue.name] ?? []);
+      const more = await factsOf(source, queue, own, before[queue.name] ?? []);
       if (more.counters.length > 0) counters[queue.name] = more.counters;
       const facts = { queue, workers, now: engine.now(), ...more };
       readings.push(...own.map((rule) => ({ rule, queue: queue.name, value: valueOf(rule, facts) })));
@@ -65,19 +69,36 @@ export async function measure(
 
 /** Readings that only some rules need. */
 async function factsOf(
-  engine: AlertSource['engine'],
-  queue: string,
+  { engine, inspector }: AlertSource,
+  info: QueueInfo,
   rules: readonly CheckedRule[],
   before: readonly Counted[],
-): Promise<Pick<Facts, 'silent' | 'lag' | 'counters'>> {
+): Promise<Pick<Facts, 'silent' | 'lag' | 'counters' | 'isBreakerOpen' | 'isFull' | 'stoppedGroups'>> {
+  const queue = info.name;
   const needs = (...kinds: readonly AlertRuleKind[]) => rules.some(({ rule }) => kinds.includes(rule));
-  const [counted, silent, lag] = await Promise.all([
+  const [counted, silent, lag, full, limits, shared] = await Promise.all([
     needs('failureRatio', 'deadRate') ? countersOf(engine, queue) : undefined,
     needs('stalled') ? silentWorkers(engine, queue) : [],
     needs('scheduleLag') ? scheduleLag(engine.schedules, queue) : 0,
+    needs('full') ? fullPlaces(engine, info) : [],
+    needs('breakerOpen', 'stoppedGroups') ? inspector.limitsOf(queue) : undefined,
+    needs('breakerOpen') ? inspector.sharedLimits(queue) : undefined,
   ]);
-  const counters = counted ? withNow(before, counted, rules) : [];
-  return { silent: silent.length, lag, counters };
+  return {
+    silent: silent.length,
+    lag,
+    counters: counted ? withNow(before, counted, rules) : [],
+    isFull: full.some(({ isNow }) => isNow),
+    stoppedGroups: limits?.groups.stopped ?? 0,
+    isBreakerOpen: isBreakerOpen([
+      ...(limits?.limits ?? []),
+      ...(shared?.limits.filter((limit) => usersOf(limit).includes(queue)) ?? []),
+    ]),
+  };
+}
+
+function isBreakerOpen(limits: LimitsOfQueue['limits']): boolean {
+  return limits.some(({ breaker }) => breaker !== null && breaker !== 'closed');
 }
 
 /** The counters of queues that could not be read now. */
@@ -94,11 +115,15 @@ interface Facts {
   readonly workers: readonly WorkerInfo[];
   readonly silent: number;
   readonly lag: number;
+  readonly isBreakerOpen: boolean;
+  readonly isFull: boolean;
+  readonly stoppedGroups: number;
   readonly counters: readonly Counted[];
   readonly now: number;
 }
 
-function valueOf(rule: CheckedRule, { queue, workers, silent, lag, counters, now }: Facts): number {
+function valueOf(rule: CheckedRule, facts: Facts): number {
+  const { queue, workers, silent, lag, counters, now } = facts;
   const { counts, oldestWaitingMs, paused, name } = queue;
   switch (rule.rule) {
     case 'backlog':
@@ -127,6 +152,12 @@ function valueOf(rule: CheckedRule, { queue, workers, silent, lag, counters, now
       return silent;
     case 'paused':
       return Number(paused);
+    case 'breakerOpen':
+      return Number(facts.isBreakerOpen);
+    case 'full':
+      return Number(facts.isFull);
+    case 'stoppedGroups':
+      return facts.stoppedGroups;
     case 'scheduleLag':
       return lag;
     case 'longestRun': {

@@ -5,8 +5,8 @@ import { checkQueueName } from '../../job/job-id.js';
 import { faultOfText } from '../../job/text.js';
 import { duration, field, integer, oneOf, readable, rule, shape, type Report } from '../../options/check.js';
 
-/** Unit of a value: `jobs` and `workers` are counts, `ms` a time, `ratio` 0 to 1, `flag` 0 or 1. */
-export type AlertUnit = 'jobs' | 'workers' | 'ms' | 'ratio' | 'flag';
+/** Unit of a value: `jobs`, `workers` and `groups` are counts, `ms` a time, `ratio` 0 to 1, `flag` 0 or 1. */
+export type AlertUnit = 'jobs' | 'workers' | 'groups' | 'ms' | 'ratio' | 'flag';
 
 /**
  * The value of a rule, for each queue:
@@ -19,6 +19,9 @@ export type AlertUnit = 'jobs' | 'workers' | 'ms' | 'ratio' | 'flag';
  *   run, and no process works on the queue.
  * - `stalled`: workers whose lease has ended and whose jobs have not been recovered yet.
  * - `paused`: the queue is paused for all processes.
+ * - `breakerOpen`: a circuit breaker is not closed: that of the queue, of a job name, or of a limit that it shares with other queues.
+ * - `full`: the queue or a group of it has no room, and an add found none within the last 10 minutes.
+ * - `stoppedGroups`: groups in strict order that wait until a person retries or removes their dead job.
  * - `scheduleLag`: how late the next occurrence of a schedule is.
  * - `longestRun`: how long the longest running job has been running.
  * - `memory`: used memory of Redis, divided by `maxmemory`; a value of the server, not of a queue.
@@ -32,6 +35,9 @@ export type AlertRuleKind =
   | 'noWorkers'
   | 'stalled'
   | 'paused'
+  | 'breakerOpen'
+  | 'full'
+  | 'stoppedGroups'
   | 'scheduleLag'
   | 'longestRun'
   | 'memory';
@@ -45,6 +51,9 @@ export const RULE_UNITS: Readonly<Record<AlertRuleKind, AlertUnit>> = {
   noWorkers: 'flag',
   stalled: 'workers',
   paused: 'flag',
+  breakerOpen: 'flag',
+  full: 'flag',
+  stoppedGroups: 'groups',
   scheduleLag: 'ms',
   longestRun: 'ms',
   memory: 'ratio',
@@ -57,8 +66,8 @@ export interface AlertRule {
   /** Name in messages, up to 100 characters; two rules of one kind need different names. @default the kind */
   readonly name?: string;
   /**
-   * The alert fires when the value is above this: a number of jobs or workers, a duration, or a ratio from 0 to 1. Required,
-   * except for `stalled`, and for `noWorkers` and `paused`, which have no limit.
+   * The alert fires when the value is above this: a number of jobs, workers or groups, a duration, or a ratio from 0 to 1. Required,
+   * except for `stalled` and `stoppedGroups`, and for `noWorkers`, `paused`, `breakerOpen` and `full`, which have no limit.
    *
    * @default 0
    */
@@ -99,9 +108,9 @@ export interface CheckedRule extends Required<Pick<AlertRule, 'rule' | 'name' | 
 }
 
 const MAX_RULES = 100;
-const FLAGS: ReadonlySet<AlertRuleKind> = new Set(['noWorkers', 'paused']);
+const FLAGS: ReadonlySet<AlertRuleKind> = new Set(['noWorkers', 'paused', 'breakerOpen', 'full']);
 const WINDOWS: ReadonlySet<AlertRuleKind> = new Set(['failureRatio', 'deadRate']);
-const NO_LIMIT: ReadonlySet<AlertRuleKind> = new Set([...FLAGS, 'stalled']);
+const NO_LIMIT: ReadonlySet<AlertRuleKind> = new Set([...FLAGS, 'stalled', 'stoppedGroups']);
 
 const readRule = shape({
   rule: field('rule', oneOf(...(Object.keys(RULE_UNITS) as AlertRuleKind[]))),
