@@ -82,7 +82,11 @@ export function Limits({ queue, group }: { queue: QueueDetail; group: string }) 
               {one.retryBudget && (
                 <div class="faint">
                   {count(one.retryBudget.max)} retries in {span(one.retryBudget.perMs)}
-                  {one.retryBudget.percent !== null && `, and ${one.retryBudget.percent} % of first attempts`}
+                  {one.retryBudget.percent !== null &&
+                    `, and ${one.retryBudget.percent} % of first attempts`}{' '}
+                  {one.retryBudget.delayMs > 0 && (
+                    <span class="badge warn">retries wait {span(one.retryBudget.delayMs)}</span>
+                  )}
                 </div>
               )}
             </td>

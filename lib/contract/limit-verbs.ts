@@ -22,6 +22,8 @@ export interface LimitState {
   readonly running: number;
   /** State of the circuit breaker; null if there is none. */
   readonly breaker: BreakerState | null;
+  /** By how many ms the retry budget would delay a retry now. 0: not at all, or there is no budget. */
+  readonly retryDelayMs: number;
   /** In a group with strict order: the job that must end before the next one starts. Null if there is none. */
   readonly holder: string | null;
   /** Whether the job that holds the group is dead, so that the group is stopped until a person acts (`onDead: 'block'`). */

@@ -48,6 +48,11 @@ export class BreakerBook {
     return completed > 0 ? { kind: 'closed', use: { ...use, mark: '' } } : null;
   }
 
+  /** By how many ms a budget would delay a retry now. */
+  delayOf(field: LimitField, { max, per }: RetryBudgetRule, now: number): number {
+    return Math.max(0, Math.ceil((this.due.get(field) ?? 0) + per / max - per - now));
+  }
+
   /** Assigns times to retries. Each first attempt makes the next retry possible earlier, by its percentage of a retry. */
   book({ field, retries, firsts }: RunReport, { max, per, percent }: RetryBudgetRule, now: number) {
     const eachMs = per / max;

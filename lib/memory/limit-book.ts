@@ -334,6 +334,7 @@ export class LimitBook {
       waiting: line ? sizeOf(line) : 0,
       running: line ? this.runningOf(line) : field === 'q' ? this.slotCount : 0,
       breaker: rule.breaker ? stateOfBreaker(use, this.queue.now) : null,
+      retryDelayMs: rule.retryBudget ? this.breakers.delayOf(field, rule.retryBudget, this.queue.now) : 0,
       holder: holder?.id ?? null,
       isStopped: holder !== null && this.slots.get(holder)?.isDead === true,
       users: [],

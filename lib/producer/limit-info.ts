@@ -37,6 +37,8 @@ export interface RetryBudgetInfo {
   readonly perMs: number;
   /** Further retries, in percent of the first attempts that end in this time; null if there are none. */
   readonly percent: number | null;
+  /** By how many ms a job that fails now is retried later because the budget is used up; 0: by none. */
+  readonly delayMs: number;
 }
 
 /** A limit at the time of the call: its rule and how much of it is used. */
@@ -195,6 +197,7 @@ export function infoOf({
   waiting,
   running,
   breaker: state,
+  retryDelayMs: delayMs,
   holder,
   isStopped,
 }: LimitState): LimitInfo {
@@ -218,7 +221,7 @@ export function infoOf({
           }
         : null,
     retryBudget: retryBudget
-      ? { max: retryBudget.max, perMs: retryBudget.per, percent: retryBudget.percent ?? null }
+      ? { max: retryBudget.max, perMs: retryBudget.per, percent: retryBudget.percent ?? null, delayMs }
       : null,
     maxSize: maxSize || null,
     weight,

@@ -89,6 +89,16 @@ describe('doctor shows why jobs wait', () => {
     expect(out).not.toContain('add workers');
   });
 
+  it('a retry budget that is used up', async () => {
+    const { queue } = await booted({
+      handlers: { bad: fails },
+      queue: { limits: { retryBudget: { max: 1, per: '1h' } }, defaults: { attempts: 2, backoff: 1 } },
+    });
+    await queue.add('bad', null);
+    await until(async () => (await queue.limits.list())[0]?.retryBudget?.delayMs, PATIENT);
+    expect((await run('limits', 'work')).out).toMatch(/^the queue .* retries wait (59|60) m$/m);
+  });
+
   it('a group that a dead job holds, before one whose job runs, and what to do', async () => {
     const end = latch('the end of the running job');
     const { queue } = await booted({

@@ -301,12 +301,18 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
       t.engine.limits.report(QUEUE, [
         { field: 'q', completed: 0, failed: 0, retries, firsts: retries > 0 ? 9 : 0 },
       ]);
+    const delay = async () =>
+      (await t.engine.limits.list(QUEUE)).find(({ field }) => field === 'q')!.retryDelayMs;
+    expect(await delay()).toBe(0);
     expect(await book(3)).toEqual([{ breaker: '', firstMs: -500, eachMs: 500 }]);
+    expect(await delay()).toBe(1_000);
     expect(await book(1)).toEqual([{ breaker: '', firstMs: 1_000, eachMs: 500 }]);
     // Booked retries that do not happen.
     await book(-3);
     expect(await book(2)).toEqual([{ breaker: '', firstMs: 0, eachMs: 500 }]);
+    expect(await delay()).toBe(1_000);
     await t.advance(10_000);
+    expect(await delay()).toBe(0);
     await book(-9);
     expect(await book(1)).toEqual([{ breaker: '', firstMs: -500, eachMs: 500 }]);
     // No claim looks at it.
@@ -314,6 +320,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await take(9)).toEqual({ ids: ['a'], supply: 'empty' });
     await set('q', { retryBudget: false }, 'live');
     expect(await book(9)).toEqual([{ breaker: '', ...NOTHING }]);
+    expect(await delay()).toBe(0);
   });
 
   it('gives more places to retries by a percentage of the first attempts', async () => {

@@ -419,7 +419,7 @@ describe('a retry budget', () => {
     const { queue } = await bootQueue(redis, options);
     await bootQueue(redis, options);
     expect(await queue.limits.list()).toMatchObject([
-      { retryBudget: { max: 10, perMs: 200, percent: null } },
+      { retryBudget: { max: 10, perMs: 200, percent: null, delayMs: 0 } },
     ]);
     const begun = performance.now();
     await queue.addBulk(Array.from({ length: 40 }, () => ({ name: 'job', data: null })));
@@ -479,5 +479,7 @@ describe('a retry budget', () => {
     await add('bad', 1);
     await until(async () => (await queue.counts()).delayed === 1);
     expect(retried).toHaveLength(8);
+    // The next one of `max` is allowed after an hour, and the waiting retry has it.
+    expect((await queue.limits.list())[0]!.retryBudget!.delayMs).toBeGreaterThan(3_600_000);
   });
 });

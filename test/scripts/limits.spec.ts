@@ -15,6 +15,7 @@ it('of a queue without limits returns that there are none', async () => {
       blockedForMs: 0,
       left: null,
       nextInMs: 0,
+      retryDelayMs: 0,
       waiting: 0,
       running: 0,
       breaker: null,

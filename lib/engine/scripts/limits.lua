@@ -1,4 +1,4 @@
---@needs clock, slots, lines, limits, shares
+--@needs clock, slots, lines, limits, breakers, shares
 -- The current limits of a queue and of its names, or of one page of its groups (those with a line, those with a rule, or those that a dead job stops), or of one group, or the shared limits.
 -- For a queue also the number of groups that are ready, rest, or are stopped. The limits of single groups are between those of names, so there may be
 -- several pages; the numbers of all pages are added up.
@@ -29,7 +29,8 @@ local function tell(field, number, base)
   end
   found[#found + 1] = { field, text or '', cjson.encode(rule), math.max(0, math.ceil(blocked - now)),
     rule.rate and string.format('%.0f', left) or '', left < 1 and math.ceil(next_in) or 0, waiting, running,
-    rule.breaker and (mark == '!' and till > now and 'open' or mark ~= '' and 'half-open' or 'closed') or '', holder or '', stops and 1 or 0, users }
+    rule.breaker and (mark == '!' and till > now and 'open' or mark ~= '' and 'half-open' or 'closed') or '', holder or '', stops and 1 or 0, users,
+    retry_delay(field, rule.retryBudget, now) }
 end
 
 local cursor, groups = '0', { ready = 0, resting = 0, stopped = 0 }

@@ -19,11 +19,12 @@ type RowLimits = readonly [
     holder: string,
     stops: 0 | 1,
     users: string,
+    retryDelayMs: number,
   ],
 ];
 
 function stateOf([field, parts, rule, blockedForMs, left, nextInMs, ...more]: RowLimits): LimitState {
-  const [waiting, running, breaker, holder, stops, users] = more;
+  const [waiting, running, breaker, holder, stops, users, retryDelayMs] = more;
   // What another program has written counts as no limit, as in the scripts.
   const { code = null, live = null } = (parseOrNull(parts) ?? {}) as Partial<LimitState>;
   return {
@@ -37,6 +38,7 @@ function stateOf([field, parts, rule, blockedForMs, left, nextInMs, ...more]: Ro
     running,
     left: left === '' ? null : Number(left),
     breaker: breaker === '' ? null : breaker,
+    retryDelayMs,
     holder: holder === '' ? null : holder,
     isStopped: stops === 1,
     users: lines(users.trimEnd()),

@@ -253,7 +253,7 @@ function waitingText({ of, waiting, maxSize }: LimitInfo, ofQueue: number): Cell
 }
 
 function stateOf(limit: LimitInfo): Cell {
-  const { paused, heldForMs, breaker, left, nextInMs, isLive, holder, isStopped } = limit;
+  const { paused, heldForMs, breaker, left, nextInMs, isLive, holder, isStopped, retryBudget } = limit;
   const warn = (text: string): Cell => ({ text, style: 'yellow' });
   if (paused) return warn('paused');
   if (heldForMs > 0) return warn(`held for ${age(heldForMs)}`);
@@ -262,6 +262,7 @@ function stateOf(limit: LimitInfo): Cell {
   if (left !== null && left < 1) return warn(`next in ${age(nextInMs)}`);
   if (isStopped) return warn(`stopped by ${holder}`);
   if (holder !== null) return warn(`after ${holder}`);
+  if (retryBudget && retryBudget.delayMs > 0) return warn(`retries wait ${age(retryBudget.delayMs)}`);
   // Not 'open': that is the word for a circuit breaker that lets no job start.
   return isLive ? 'set at run time' : 'free';
 }

@@ -61,6 +61,11 @@ const INFO = {
     type: 'gauge',
     help: '1 if the circuit breaker is open or half-open, 0 if it is closed.',
   },
+  retryDelay: {
+    name: 'godwit_retry_delay_seconds',
+    type: 'gauge',
+    help: 'By how much the retry budget delays the retry of a job that fails now; 0 while the budget has room.',
+  },
   groups: {
     name: 'godwit_groups',
     type: 'gauge',
@@ -245,11 +250,12 @@ function limitFamilies(all: readonly LimitsOfQueue[]): Family[] {
   const used: Sample[] = [];
   const held: Sample[] = [];
   const open: Sample[] = [];
+  const delayed: Sample[] = [];
   for (const { queue, limits } of all) {
-    for (const { field, rule, left, running, blockedForMs, nextInMs, breaker } of limits) {
+    for (const { field, rule, left, running, blockedForMs, nextInMs, breaker, retryDelayMs } of limits) {
       if (field === 'g') continue;
       const labels = { queue, limit: limitLabel(field) };
-      const { rate, concurrency } = rule;
+      const { rate, concurrency, retryBudget } = rule;
       const ofRate = rate && left !== null ? [['rate', rate.max, rate.max - left] as const] : [];
       const ofConcurrency = concurrency ? [['concurrency', concurrency, running] as const] : [];
       for (const [kind, most, now] of [...ofRate, ...ofConcurrency]) {
@@ -257,6 +263,7 @@ function limitFamilies(all: readonly LimitsOfQueue[]): Family[] {
         used.push({ labels: { ...labels, kind }, value: now });
       }
       if (breaker !== null) open.push({ labels, value: Number(breaker !== 'closed') });
+      if (retryBudget) delayed.push({ labels, value: retryDelayMs / 1000 });
       const heldMs =
         breaker === 'open' || breaker === 'half-open' ? Math.max(blockedForMs, nextInMs) : blockedForMs;
       if (rate || concurrency || breaker !== null || heldMs > 0) held.push({ labels, value: heldMs / 1000 });
@@ -267,6 +274,7 @@ function limitFamilies(all: readonly LimitsOfQueue[]): Family[] {
     { ...INFO.limitUsed, samples: used },
     { ...INFO.limitHeld, samples: held },
     { ...INFO.breaker, samples: open },
+    { ...INFO.retryDelay, samples: delayed },
   ];
 }
 

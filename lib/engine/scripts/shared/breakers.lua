@@ -30,6 +30,13 @@ local function must_open(field, breaker, now, completed, failed)
   return failed >= breaker.failures and failed >= breaker.ratio * (completed + failed)
 end
 
+-- By how many ms a budget would delay a retry now.
+local function retry_delay(field, budget, now)
+  if not budget then return 0 end
+  local from = tonumber(redis.call('HGET', key_limitStates, 'r:' .. field) or nil) or 0
+  return math.max(0, math.ceil(from + budget.per / budget.max - budget.per - now))
+end
+
 -- Assigns times to this many retries: one every `per / max` ms, but `max` of them at once after an idle time. Each first attempt
 -- brings the next time forward by its percentage of a retry. Retries that are allowed this way, and do not happen, are still allowed
 -- while the first attempts are younger than `per`. Returns in how many ms the first retry may run, and how much later each further one.
