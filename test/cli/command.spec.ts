@@ -4,11 +4,13 @@ import { describe, expect, it, vi } from 'vitest';
 import { BackOff, Table } from '#lib/subpaths/cli/dispatch.js';
 import { main } from '#lib/subpaths/cli/main.js';
 import { ROOT } from '../support/sources.js';
-import { godwit } from './support.js';
+import { godwit, runHere } from './support.js';
 
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
 
-const run = (...args: string[]) => godwit(args).result();
+const run = (...args: string[]) => runHere(args);
+/** As a process of its own: its exit code, and all that it writes. */
+const start = (...args: string[]) => godwit(args).result();
 
 describe('what is asked of the command itself', () => {
   it.each([['--help'], ['-h']])('%s: all commands', async (flag) => {
@@ -28,7 +30,7 @@ describe('what is asked of the command itself', () => {
   });
 
   it('--version: that of the package', async () => {
-    expect(await run('--version')).toEqual({ code: 0, out: `${PACKAGE.version}\n`, err: '' });
+    expect(await start('--version')).toEqual({ code: 0, out: `${PACKAGE.version}\n`, err: '' });
   });
 
   it('version: as JSON too, and without further arguments', async () => {
@@ -60,7 +62,7 @@ it('options of all commands may be before the command', async () => {
 
 it('errors with --json are an object with code and message on one line', async () => {
   const failed = async (...args: string[]) => {
-    const { code, out, err } = await run(...args);
+    const { code, out, err } = await start(...args);
     expect([out, err.trimEnd().split('\n')]).toEqual(['', [err.trimEnd()]]);
     return [code, JSON.parse(err)];
   };

@@ -7,7 +7,7 @@ import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
-import { godwit, godwitOn } from './support.js';
+import { godwitOn, runHere, runOn } from './support.js';
 
 /** BullMQ has keys of other kinds. */
 const server = useServer();
@@ -18,11 +18,20 @@ afterEach(async () => {
   await redis.admin.flushall();
 });
 
-const run = (...args: string[]) => godwitOn(redis, 'migrate', 'bullmq', ...args).result();
+const run = (...args: string[]) => runOn(redis, 'migrate', 'bullmq', ...args);
 
 /** The report, and the exit code. */
-async function report(...args: string[]) {
-  const { code, out, err } = await run('--json', ...args);
+const report = async (...args: string[]) => reported(await run('--json', ...args));
+
+function reported({
+  code,
+  out,
+  err,
+}: {
+  readonly code: unknown;
+  readonly out: string;
+  readonly err: string;
+}) {
   expect(err).toBe('');
   return { code, ...(JSON.parse(out) as { applied: boolean; queues: any[] }) };
 }
@@ -167,8 +176,8 @@ describe('a queue of a real BullMQ', () => {
     const { code, queues } = await report('--apply', '--yes');
     const limits = queues[0].left.map(({ why }: { why: string }) => /set (--.*) sets/.exec(why)?.[1]);
     expect([code, limits]).toEqual([1, ['--concurrency 3', '--rate 10/1000ms']]);
-    const set = godwitOn(redis, 'limits', 'work', 'set', '--concurrency', '3', '--rate', '10/1000ms');
-    expect(await set.result()).toMatchObject({ code: 0 });
+    const set = runOn(redis, 'limits', 'work', 'set', '--concurrency', '3', '--rate', '10/1000ms');
+    expect(await set).toMatchObject({ code: 0 });
   });
 
   it('copies a queue whose name Godwit refuses under another name, and the others without it', async () => {
@@ -233,7 +242,7 @@ describe('a queue of a real BullMQ', () => {
     const delay = 3_600_000;
     await bull.addBulk(Array.from({ length: 20 }, (_, i) => ({ name: 'later', data: i, opts: { delay } })));
     const list = (await redis.admin.exists('bull:work:wait')) ? 'bull:work:wait' : 'bull:work:paused';
-    const moving = report('--apply', '--yes');
+    const moving = godwitOn(redis, 'migrate', 'bullmq', '--json', '--apply', '--yes').result();
     await until(async () => (await redis.admin.hlen('bull:work:moved-to-godwit')) > 0, PATIENT);
     // They move to a list that the command has read already.
     const due = await redis.admin.zrange('bull:work:delayed', '0', '9');
@@ -242,7 +251,7 @@ describe('a queue of a real BullMQ', () => {
       .zrem('bull:work:delayed', ...due)
       .rpush(list, ...due)
       .exec();
-    const { code, queues } = await moving;
+    const { code, queues } = reported(await moving);
     expect([code, queues[0].left]).toEqual([0, []]);
     const { waiting, delayed } = await app.queue.counts();
     expect(waiting + delayed).toBe(3_020);
@@ -286,7 +295,7 @@ describe('a queue of a real BullMQ', () => {
         /the Redis of BullMQ: connect ECONNREFUSED 127.0.0.1:1; nothing was changed/,
       ),
     });
-    const other = godwit(['migrate', 'sidekiq', '-u', redis.url]);
-    expect([await other.ended(), other.err]).toEqual([2, expect.stringMatching(/"sidekiq" is not bullmq/)]);
+    const other = await runHere(['migrate', 'sidekiq', '-u', redis.url]);
+    expect([other.code, other.err]).toEqual([2, expect.stringMatching(/"sidekiq" is not bullmq/)]);
   });
 });

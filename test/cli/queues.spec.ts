@@ -10,7 +10,7 @@ import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
-import { godwit, godwitOn, runOn } from './support.js';
+import { godwit, godwitOn, runHere, runOn } from './support.js';
 
 const redis = useRedis();
 
@@ -70,12 +70,13 @@ describe('what there is', () => {
         encoding: 'utf8',
         env: { PATH: process.env['PATH'], ...env },
       }).stdout;
-    const lengths = (out: string) => out.split('\n').map((line) => line.length);
-    expect(Math.max(...lengths(outputOf({ COLUMNS: '80' })))).toBeLessThanOrEqual(80);
-    expect(outputOf({ COLUMNS: '80' })).toContain('…');
+    const narrow = outputOf({ COLUMNS: '80' });
+    expect(Math.max(...narrow.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80);
+    expect(narrow).toContain('…');
     expect(outputOf({ COLUMNS: '200' })).toContain(name);
-    expect(outputOf({})).toContain(name);
-    expect(outputOf({})).not.toContain('\u001b');
+    const plain = outputOf({});
+    expect(plain).toContain(name);
+    expect(plain).not.toContain('\u001b');
     expect(outputOf({ FORCE_COLOR: '1' })).toContain('\u001b[31m');
     expect(outputOf({ FORCE_COLOR: '1', NO_COLOR: '1' })).not.toContain('\u001b');
   });
@@ -500,8 +501,8 @@ describe('health and doctor', () => {
   });
 
   it('doctor tells that Redis is away', async () => {
-    const away = godwit(['doctor', '-u', 'redis://127.0.0.1:1']);
-    expect([await away.ended(), away.out]).toEqual([4, expect.stringMatching(/fail +Redis +.*check --url/)]);
+    const away = await runHere(['doctor', '-u', 'redis://127.0.0.1:1']);
+    expect([away.code, away.out]).toEqual([4, expect.stringMatching(/fail +Redis +.*check --url/)]);
   });
 });
 
@@ -572,28 +573,28 @@ describe('commands without an end', () => {
 
 describe('acl', () => {
   it('prints the rules of a user, without asking Redis', async () => {
-    const command = godwit(['acl', '--prefix', 'shop', '--role', 'producer', '-u', 'redis://127.0.0.1:1']);
-    expect(await command.ended()).toBe(0);
-    expect(command.out).toMatch(/^ACL SETUSER shop reset on >secret ~\{shop:\* .*\+evalsha/);
-    expect(command.out).not.toContain('+bzpopmin');
-    expect(await godwit(['acl', '--role', 'x']).ended()).toBe(2);
+    const words = 'acl --prefix shop --role producer -u redis://127.0.0.1:1'.split(' ');
+    const { code, out } = await runHere(words);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^ACL SETUSER shop reset on >secret ~\{shop:\* .*\+evalsha/);
+    expect(out).not.toContain('+bzpopmin');
+    expect((await runHere(['acl', '--role', 'x'])).code).toBe(2);
   });
 });
 
 describe('completion', () => {
   it.each(['bash', 'zsh', 'fish'])('has a script for %s', async (shell) => {
-    const command = godwit(['completion', shell]);
-    expect(await command.ended()).toBe(0);
-    expect(command.out).toContain('queues');
+    const { code, out } = await runHere(['completion', shell]);
+    expect(code).toBe(0);
+    expect(out).toContain('queues');
   });
 
   it('is a script that bash takes', async () => {
-    const command = godwit(['completion', 'bash']);
-    await command.ended();
-    expect(spawnSync('bash', ['-n'], { input: command.out }).status).toBe(0);
+    const { out } = await runHere(['completion', 'bash']);
+    expect(spawnSync('bash', ['-n'], { input: out }).status).toBe(0);
   });
 
   it('needs the name of a shell', async () => {
-    expect(await godwit(['completion']).ended()).toBe(2);
+    expect((await runHere(['completion'])).code).toBe(2);
   });
 });

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { bootQueue } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { godwit } from './support.js';
+import { godwit, runHere } from './support.js';
 
 const redis = useRedis();
 const PASSWORD = 'correct horse';
@@ -64,21 +64,18 @@ describe('the dashboard without an application', () => {
     expect(await statusFor(url, `[::1]:${port}`)).toBe(200);
     expect(await statusFor(url, `evil.example:${port}`)).toBe(403);
     expect(await statusFor(`${url}api/v1/me`, 'localhost.evil.example')).toBe(403);
-    const open = godwit(['serve', '-u', redis.url, '--host', '0.0.0.0']);
-    expect([await open.ended(), open.err]).toEqual([2, expect.stringMatching(/needs --user/)]);
-    const long = godwit(['serve', '-u', redis.url, '--title', 'x'.repeat(61)]);
-    expect([await long.ended(), long.err]).toEqual([
-      2,
-      expect.stringMatching(/--title must be a string of 1 to 60/),
-    ]);
+    const open = await runHere(['serve', '-u', redis.url, '--host', '0.0.0.0']);
+    expect([open.code, open.err]).toEqual([2, expect.stringMatching(/needs --user/)]);
+    const long = await runHere(['serve', '-u', redis.url, '--title', 'x'.repeat(61)]);
+    expect([long.code, long.err]).toEqual([2, expect.stringMatching(/--title must be a string of 1 to 60/)]);
   });
 
   it('asks for the name and the password of --user, everywhere', async () => {
     const { queue } = await bootQueue(redis, { watch: false });
     await queue.add('x', null);
     const args = ['--user', 'ada', '--host', '0.0.0.0', '--read-only', '--json'];
-    const without = godwit(['serve', '-u', redis.url, ...args]);
-    expect([await without.ended(), without.err]).toEqual([2, expect.stringMatching(/\$GODWIT_PASSWORD/)]);
+    const without = await runHere(['serve', '-u', redis.url, ...args]);
+    expect([without.code, without.err]).toEqual([2, expect.stringMatching(/\$GODWIT_PASSWORD/)]);
     process.env['GODWIT_PASSWORD'] = PASSWORD;
     const { command } = await serve(...args).finally(() => delete process.env['GODWIT_PASSWORD']);
     const url = (JSON.parse(command.out) as { url: string }).url.replace('0.0.0.0', '127.0.0.1');

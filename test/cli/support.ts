@@ -26,14 +26,18 @@ export function godwitOn({ url, prefix }: Pick<TestRedis, 'url' | 'prefix'>, ...
   return godwit([words[0]!, '-u', url, '--prefix', prefix, ...words.slice(1)]);
 }
 
+/** The exit code of a command that ran in this process, and its output. */
+interface Ran {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
 /**
- * Runs a command of the built package in this process, which saves the start of Node. Only one at a time. For signals, input,
- * colours and the end of the process itself use `godwitOn`.
+ * Runs the command line of the built package in this process, which saves the start of Node. Only one at a time. For signals,
+ * input, colours, warnings and the end of the process itself use `godwit`.
  */
-export async function runOn(
-  { url, prefix }: Pick<TestRedis, 'url' | 'prefix'>,
-  ...[name, ...words]: string[]
-): Promise<{ readonly code: number; readonly out: string; readonly err: string }> {
+export async function runHere(args: readonly string[]): Promise<Ran> {
   const said = { stdout: '', stderr: '' };
   const spies = (['stdout', 'stderr'] as const).map((stream) =>
     vi.spyOn(process[stream], 'write').mockImplementation((text) => {
@@ -42,11 +46,19 @@ export async function runOn(
     }),
   );
   try {
-    const code = await main([name!, '-u', url, '--prefix', prefix, ...words]);
+    const code = await main([...args]);
     return { code, out: said.stdout, err: said.stderr };
   } finally {
     for (const spy of spies) spy.mockRestore();
   }
+}
+
+/** Runs a verb of the command in this process, on the Redis and the prefix of a test. */
+export function runOn(
+  { url, prefix }: Pick<TestRedis, 'url' | 'prefix'>,
+  ...[name, ...words]: string[]
+): Promise<Ran> {
+  return runHere([name!, '-u', url, '--prefix', prefix, ...words]);
 }
 
 export class Command {
