@@ -20,13 +20,18 @@ export const QUICK = ['test/{unit,scripts,conformance}/**/*.spec.ts'];
 
 /**
  * Specs that change nothing of their process. Sharing one takes a quarter off their time, as Nest and lib are loaded once for many
- * files. `embedded` looks at its process as a whole, `otel` registers an SDK for all of it, and `memory/features` sets the engine for all of its process.
+ * files. `embedded` and `support-specs/app` look at their process as a whole, `otel` registers an SDK for all of it, `memory/features`
+ * sets the engine for all of it, and sample 05 reads its settings from it.
  */
 const SHARED = [
-  'test/{unit,scripts,conformance,history,bench,connections,fuzz,docs}/**/*.spec.ts',
+  'test/*.spec.ts',
+  'test/{unit,scripts,conformance,history,bench,connections,fuzz,docs,testing}/**/*.spec.ts',
+  'test/counters/!(counters).spec.ts',
+  'test/support-specs/!(app).spec.ts',
   'test/memory/!(features*).spec.ts',
   'test/features/!(embedded*|otel*).spec.ts',
   'test/{faults,cli}/**/*.spec.ts',
+  'sample/0[1-4]-*/e2e/**/*.e2e-spec.ts',
 ];
 
 /**
