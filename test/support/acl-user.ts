@@ -2,6 +2,8 @@ import type { Redis } from 'ioredis';
 import { aclRules } from '../../tools/acl.mjs';
 
 const PASSWORD = 'secret';
+/** Stands for the prefix in rules that are kept. */
+const PLACE = 'PREFIX';
 /** The Redis user of a spec that has a server of its own. */
 const OWNER = 'godwit-test';
 
@@ -19,7 +21,7 @@ export type Rights = 'library' | 'all';
  */
 export async function addUser(admin: Redis, prefix: string, rights: Rights): Promise<TestUser> {
   const user = `test-${prefix}`;
-  const few = async () => aclRules({ prefix, redis: await versionOf(admin) });
+  const few = async () => libraryRules(prefix, await versionOf(admin));
   const rules = rights === 'all' ? nearlyAll(prefix) : await few();
   await admin.call('ACL', 'SETUSER', user, 'reset', 'on', `>${PASSWORD}`, ...rules);
   return { url: urlOf(`redis://${admin.options.host}:${admin.options.port}`, user), user };
@@ -58,6 +60,15 @@ function urlOf(serverUrl: string, user: string): string {
   url.username = user;
   url.password = PASSWORD;
   return url.href;
+}
+
+const rulesOf = new Map<string, readonly string[]>();
+
+/** The rules of a prefix. Finding the commands in all scripts takes longer than many a test, so it is done once for each version. */
+function libraryRules(prefix: string, redis: string): string[] {
+  const known = rulesOf.get(redis) ?? aclRules({ prefix: PLACE, redis });
+  rulesOf.set(redis, known);
+  return known.map((rule) => rule.replace(PLACE, prefix));
 }
 
 const versions = new WeakMap<Redis, string>();
