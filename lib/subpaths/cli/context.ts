@@ -6,6 +6,7 @@ import { reasonsOf } from '../../inspect/queue-inspector.js';
 import { readDuration } from '../../job/duration.js';
 import { JsonText } from '../../job/payload.js';
 import type { Inspector } from '../inspector.js';
+import { columnsOf, cutTo } from './columns.js';
 import { paint, table, type Cell, type Column, type Screen } from './table.js';
 import type { Output } from './output.js';
 import { DONE, FAILED } from './failure.js';
@@ -98,8 +99,8 @@ export class Printer {
     const { width } = this.screen;
     const clean = escaped(rest);
     // Without its colours, the head is about 40 characters wide.
-    const room = width === undefined ? clean.length : Math.max(20, width - 42);
-    this.output.print(`${head}  ${clean.length > room ? `${clean.slice(0, room - 1)}…` : clean}\n`);
+    const room = width === undefined ? Infinity : Math.max(20, width - 42);
+    this.output.print(`${head}  ${cutTo(clean, room)}\n`);
   }
 
   /**
@@ -110,10 +111,9 @@ export class Printer {
   eventLine(head: string, headWidth: number, text: string, last: string): void {
     const { width } = this.screen;
     const clean = escaped(text);
-    const more = escaped(last);
-    const room = width === undefined ? Infinity : width - headWidth - clean.length - 4;
-    const cut = more.length <= room ? more : `${more.slice(0, room - 1)}…`;
-    this.output.print(`${head}  ${clean}${room < LEAST_ROOM ? '' : `  ${cut}`}`.trimEnd() + '\n');
+    const room = width === undefined ? Infinity : width - headWidth - columnsOf(clean) - 4;
+    const cut = room < LEAST_ROOM ? '' : `  ${cutTo(escaped(last), room)}`;
+    this.output.print(`${head}  ${clean}${cut}`.trimEnd() + '\n');
   }
 
   /** Prints to the error output what is missing in the output. Returns the exit code of the command. */

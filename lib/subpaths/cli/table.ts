@@ -1,6 +1,7 @@
 import { styleText } from 'node:util';
 import { escaped } from '../../errors/show.js';
 import { counted } from '../../job/text.js';
+import { columnsOf, cutTo, padTo } from './columns.js';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -36,7 +37,7 @@ export type Cell = string | number | { readonly text: string; readonly style: St
 
 /** How a terminal shows lines. */
 export interface Screen {
-  /** Characters of a line; undefined for no limit. */
+  /** Columns of a line; undefined for no limit. */
   readonly width: number | undefined;
   readonly color: boolean;
 }
@@ -63,14 +64,16 @@ export function table(
   return { text: rest.text, left: [columns[at]!.title, ...rest.left] };
 }
 
-/** @returns how many characters the longest line is beyond the width of the screen. */
+/** @returns how many columns the longest line is beyond the width of the screen. */
 function linesIn(
   columns: readonly Column[],
   rows: readonly (readonly Cell[])[],
   { width, color }: Screen,
 ): { readonly text: string; readonly excess: number } {
   const texts = rows.map((row) => row.map((cell) => escaped(textOf(cell))));
-  const widths = columns.map(({ title }, i) => Math.max(title.length, ...texts.map((row) => row[i]!.length)));
+  const widths = columns.map(({ title }, i) =>
+    Math.max(title.length, ...texts.map((row) => columnsOf(row[i]!))),
+  );
   const excess = width === undefined ? 0 : fit(columns, widths, width);
   const last = columns.length - 1;
   const lines = texts.map((row) => (columns[last]!.wrap ? linesOf(row[last]!, widths[last]!) : [row[last]!]));
@@ -104,7 +107,7 @@ function linesOf(text: string, width: number): string[] {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width)
+    if (last !== undefined && columnsOf(last) + 1 + columnsOf(word) <= width)
       lines[lines.length - 1] = `${last} ${word}`;
     else lines.push(word);
   }
@@ -130,8 +133,7 @@ function fit(columns: readonly Column[], widths: number[], width: number): numbe
 }
 
 function padded(text: string, width: number, { align = 'left', wrap }: Column): string {
-  const short = text.length > width && wrap === undefined ? `${text.slice(0, width - 1)}…` : text;
-  return align === 'right' ? short.padStart(width) : short.padEnd(width);
+  return padTo(wrap === undefined ? cutTo(text, width) : text, width, align);
 }
 
 function textOf(cell: Cell): string {
