@@ -55,7 +55,7 @@ const readWorkers = shape({
 
 /** How many queues are queried at once. */
 const AT_ONCE = 50;
-/** If some queues have not answered by then, all others are queried at once. */
+/** If some of them have not answered by then, all others are queried at once. */
 const SLOW_MS = 500;
 /** How many unreadable entries are remembered, so that each is logged once. */
 const MAX_LOGGED = 1000;
@@ -383,7 +383,7 @@ async function readSome<T>(
     if (isSlow) continue;
     const start = performance.now();
     const ended = Promise.all(some);
-    const isPatient = !faults || atOnce === 1;
+    const isPatient = !faults || atOnce < AT_ONCE;
     // oxlint-disable-next-line no-await-in-loop -- a limited number at once
     await (isPatient ? ended : within(SLOW_MS, ended));
     // Each queue of a node that is down takes the whole time of a call. The others do not wait for them.

@@ -1,6 +1,8 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { RedisAdmin } from '#lib/engine/redis-admin.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import { runCleanup } from '../support/cleanup.js';
+import { startCut } from '../support/cut.js';
 import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
@@ -219,5 +221,28 @@ describe('doctor finds what is planted', () => {
         text: expect.stringMatching(/check --prefix/),
       }),
     );
+  });
+
+  it('on a slow line it measures fewer round trips, and keeps the order of queues', async () => {
+    const names = Array.from({ length: 20 }, (_, at) => `q${String(at).padStart(2, '0')}`);
+    const { producer } = await bootQueue(redis, { queues: names.map((name) => ({ name })), watch: false });
+    await Promise.all(names.map((name) => producer.queue(name).add('job', null)));
+    const read = vi.spyOn(RedisAdmin.prototype, 'lastFull');
+    const cut = await startCut(redis.url);
+    cut.delay(75);
+    const { out } = await runOn({ url: cut.url, prefix: redis.prefix }, 'doctor', '--json');
+    const findings = JSON.parse(out) as Finding[];
+    expect(findings).toContainEqual(
+      expect.objectContaining({
+        what: 'round trip',
+        level: 'warn',
+        text: expect.stringMatching(/^p50 [1-9]\d\d/),
+      }),
+    );
+    // One for each queue, and those that are measured in a second.
+    expect(read.mock.calls.length).toBeLessThan(names.length + 10);
+    read.mockRestore();
+    const queues = findings.map(({ what }) => what).filter((what) => what.startsWith('queue q'));
+    expect(queues).toEqual(names.map((name) => `queue ${name}`));
   });
 });

@@ -40,7 +40,11 @@ interface Finding {
 
 /** The node of this queue is asked if there is no other. */
 const ANY_QUEUE = 'godwit-doctor';
+/** Round trips are measured until there are this many, or for this long: a line may be slow. */
 const ROUND_TRIPS = 100;
+const MEASURE_MS = 1_000;
+/** How many queues are examined at once. With `--deep` it is one. */
+const AT_ONCE = 8;
 const SLOW_MS = 10;
 const CLOCK_MS = 1_000;
 const OLD_MS = 600_000;
@@ -117,7 +121,15 @@ async function examineQueues(context: Context): Promise<Finding[]> {
     inspector.allWorkers(),
   ]);
   const all = [...queues.map(({ name }) => name), ...faults.keys()];
-  const refused = await refusedWrites(context, all);
+  let sharedFault: Error | undefined;
+  const [refused, shared] = await Promise.all([
+    refusedWrites(context, all),
+    // On Redis Cluster they may be on another node than the queues.
+    inspector.producer.engine.limits.shared().catch((error: Error) => {
+      sharedFault = error;
+      return [];
+    }),
+  ]);
   // `serverFindings` reports a replica.
   const writes = refused.filter(({ reply }) => reply !== 'READONLY');
   const findings = [
@@ -129,11 +141,7 @@ async function examineQueues(context: Context): Promise<Finding[]> {
     findings.push(
       warn('queues', `none with the prefix ${context.prefix}; ${await prefixAdvice(context.url)}`),
     );
-  // On Redis Cluster they may be on another node than the queues.
-  const shared = await inspector.producer.engine.limits.shared().catch((error: Error) => {
-    findings.push(fail('shared limits', `cannot be read: ${messageOf(error)}`));
-    return [];
-  });
+  if (sharedFault) findings.push(fail('shared limits', `cannot be read: ${messageOf(sharedFault)}`));
   const byName = new Map(queues.map((queue) => [queue.name, queue]));
   const examineQueue = async (name: string) => {
     const queue = byName.get(name)!;
@@ -153,8 +161,8 @@ async function examineQueues(context: Context): Promise<Finding[]> {
       ...(values['deep'] === true ? [await audit(context, name)] : []),
     ];
   };
-  // One queue after another, so that the diagnosis adds little load.
-  findings.push(...(await readEach([...byName.keys()], examineQueue, faults, 1)).flat());
+  const atOnce = values['deep'] === true ? 1 : AT_ONCE;
+  findings.push(...(await readEach([...byName.keys()], examineQueue, faults, atOnce)).flat());
   for (const [name, error] of faults)
     findings.push(fail(`queue ${name}`, `cannot be read: ${messageOf(error)}`));
   findings.push(...sharedFindings(shared), ...workerFindings(workers), ...silent.map(silentFinding));
@@ -182,14 +190,17 @@ function serverFindings(info: string): Finding[] {
 /** @param queue the queue whose node is asked. */
 async function roundTrips({ inspector }: Context, queue: string): Promise<Finding> {
   const times: number[] = [];
-  for (let i = 0; i < ROUND_TRIPS; i++) {
-    const start = performance.now();
+  const end = performance.now() + MEASURE_MS;
+  let start = performance.now();
+  while (times.length < ROUND_TRIPS && start < end) {
     // oxlint-disable-next-line no-await-in-loop -- each is measured alone
     await inspector.producer.engine.admin.lastFull(queue);
-    times.push(performance.now() - start);
+    const now = performance.now();
+    times.push(now - start);
+    start = now;
   }
   times.sort((a, b) => a - b);
-  const [p50, p99] = [times[ROUND_TRIPS / 2]!, times[ROUND_TRIPS - 2]!];
+  const [p50, p99] = [0.5, 0.98].map((part) => times[Math.floor(times.length * part)]!) as [number, number];
   const text = `p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms`;
   return p50 > SLOW_MS ? warn('round trip', `${text}: run workers nearer to Redis`) : ok('round trip', text);
 }
