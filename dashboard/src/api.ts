@@ -52,7 +52,7 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
 }
 
 /** ` (connect ECONNREFUSED 127.0.0.1:6379)`, from an error of the connection. */
-const causeOf = (message: unknown) => / \([^;]+\)(?=; )/.exec(String(message))?.[0] ?? '';
+const causeOf = (message: unknown) => / \([^;]+\)(?=; |$)/.exec(String(message))?.[0] ?? '';
 
 const LOGIN = 'You are not logged in any more.';
 

@@ -25,9 +25,10 @@ export class RedisUnavailableError extends GodwitError {
     options?: { cause?: unknown },
   ) {
     const call = callOf(verb);
-    const effect = applied === 'no' ? 'nothing was changed, the call can be made again' : UNKNOWN;
+    const unknown = isRead(verb) ? '' : `; ${UNKNOWN}`;
+    const effect = applied === 'no' ? '; nothing was changed, the call can be made again' : unknown;
     const advice = applied === 'unknown' && call === 'add' ? ', make it again with the same job id' : '';
-    super(`${call}: ${why}; ${effect}${advice}`, options);
+    super(`${call}: ${why}${effect}${advice}`, options);
     this.verb = call;
   }
 }
@@ -59,7 +60,7 @@ export class RedisRefusedError extends GodwitError {
     readonly applied: Applied = 'no',
     advice = adviceFor(reply),
   ) {
-    const effect = applied === 'no' ? 'nothing was changed' : UNKNOWN;
+    const effect = applied === 'no' || isRead(verb) ? 'nothing was changed' : UNKNOWN;
     super(`${callOf(verb)}: Redis refused, ${effect}: ${message}${advice}`, options);
     this.verb = callOf(verb);
   }
@@ -333,8 +334,46 @@ const CALLS: Readonly<Record<string, string>> = {
 };
 
 function callOf(verb: string): string {
-  const name = verb.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
+  const name = inCamelCase(verb);
   return CALLS[name] ?? name;
+}
+
+/** Verbs that only read. An error of one says nothing about its effect. */
+const READS: ReadonlySet<string> = new Set([
+  'actions',
+  'audit',
+  'auditPage',
+  'bulkActs',
+  'counts',
+  'deadThatFit',
+  'dueSchedules',
+  'get',
+  'jobs',
+  'lastEvent',
+  'lastFull',
+  'limits',
+  'listWorkers',
+  'look',
+  'memoryBytes',
+  'minutes',
+  'oldest',
+  'overdue',
+  'overgrown',
+  'page',
+  'queues',
+  'readEvents',
+  'schedules',
+  'serverInfo',
+  'stats',
+  'workers',
+]);
+
+function isRead(verb: string): boolean {
+  return READS.has(inCamelCase(verb));
+}
+
+function inCamelCase(verb: string): string {
+  return verb.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 function adviceFor(reply: string): string {

@@ -21,6 +21,20 @@ it('errors of Redis name the call of the user, not the script of the engine', ()
   expect(new RedisUnavailableError('workers', 'no', 'x').verb).toBe('read the queue');
 });
 
+it('only errors of calls that write say that their effect is unknown', () => {
+  const isSaid = (error: Error) => error.message.includes('whether it took effect is unknown');
+  for (const { name, memory } of allScripts()) {
+    const errors = [
+      new RedisUnavailableError(name, 'unknown', 'x'),
+      new RedisRefusedError(name, 'ERR', 'x', undefined, 'unknown'),
+    ];
+    expect([name, ...errors.map(isSaid)]).toEqual([name, memory !== 'read', memory !== 'read']);
+  }
+  // Single commands.
+  expect(new RedisUnavailableError('queues', 'unknown', 'x').message).toBe('inspector.queues: x');
+  expect(new RedisUnavailableError('serverInfo', 'unknown', 'x').message).not.toContain('effect');
+});
+
 it('every script and verb of the engines has the name of a public method, or another one in CALLS of lib/errors/store.ts', () => {
   const inCode = [...sourcesIn('lib/engine', ['.ts']), ...sourcesIn('lib/memory', ['.ts'])].flatMap(
     ({ text }) =>
