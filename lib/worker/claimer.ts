@@ -135,6 +135,7 @@ export class Claimer extends SlotUser {
   /** Sends no more exchanges. Jobs whose runs are not confirmed run again when the lease ends. */
   stop(): void {
     this.stopped = true;
+    this.prefetchTimeout.stop();
     this.first.stop();
     this.second.stop();
     this.tellQuiet();

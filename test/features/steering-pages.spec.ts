@@ -239,6 +239,8 @@ it('the form for a group sets how many of its jobs may wait, and its weight', as
   await weight.fill('2.5');
   await save();
   expect(await group.state()).toMatchObject({ concurrency: 4, maxSize: 500, weight: 2.5 });
+  // The form shows what the page has read.
+  await page.getByText('0 of 500').waitFor();
   await edit.click();
   await size.fill('');
   await weight.fill('');

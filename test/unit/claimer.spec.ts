@@ -10,6 +10,7 @@ import { Claimer, type ClaimerParts } from '#lib/worker/claimer.js';
 import { Prefetch } from '#lib/worker/prefetch.js';
 import { Slots } from '#lib/worker/slots.js';
 import { atEnd } from '../support/cleanup.js';
+import { timersLeft } from '../support/timers.js';
 import { endOfTurn, until } from '../support/wait.js';
 
 interface Given extends Partial<ClaimerParts> {
@@ -396,4 +397,14 @@ describe('two exchanges in flight', () => {
     await endOfTurn();
     expect(counted).toEqual([[7, true]]);
   });
+});
+
+it('stop ends the wait for slow starts, although claimed jobs are left', async () => {
+  const { claimer, answers } = claimerOf({ slots: new Slots(1) });
+  claimer.exchangeSoon();
+  await until(() => answers.length === 1);
+  answers[0]!({ ...NOTHING, claimed: [job('runs'), job('waits')] });
+  await until(() => claimer.known().length === 1);
+  claimer.stop();
+  expect(timersLeft()).toEqual([]);
 });
