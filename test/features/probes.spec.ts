@@ -135,13 +135,12 @@ describe('/scale/<queue>', () => {
     });
     expect((await get('/scale/%zz')).status).toBe(400);
     await app.queue.pause();
-    expect((await get('/scale/work')).body).toMatchObject({
-      backlog: 0,
-      waiting: 5,
-      paused: true,
-      wanted: 0,
-    });
+    // Its process must not be stopped before the running jobs have ended.
+    const paused = { waiting: 5, paused: true };
+    expect((await get('/scale/work')).body).toMatchObject({ ...paused, backlog: 2, active: 2, wanted: 1 });
     end.open();
+    await until(async () => (await app.queue.counts()).active === 0, PATIENT);
+    expect((await get('/scale/work')).body).toMatchObject({ ...paused, backlog: 0, wanted: 0 });
   });
 
   it('counts jobs that a paused group or a hold keeps from starting, as the state of the queue does', async () => {

@@ -46,7 +46,8 @@ async function scale(
   const shown = staying.filter((worker) => worker.pools.length > 0).length;
   const slots = pools.reduce((sum, { concurrency }) => sum + concurrency, 0);
   const perProcess = given === null ? Math.max(1, Math.round(slots / Math.max(1, shown))) : Number(given);
-  const backlog = info.paused ? 0 : waiting + Math.max(0, active - leaving);
+  // Running jobs of a paused queue go on. If their process were stopped, they would run again.
+  const backlog = (info.paused ? 0 : waiting) + Math.max(0, active - leaving);
   return {
     status: 200,
     body: {
