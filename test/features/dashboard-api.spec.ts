@@ -229,9 +229,13 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     await until(() => seen.length === 2, PATIENT);
     await dead(queue, 'a');
     const { version } = (await api('GET', 'queues/work/jobs/a')).body.data;
-    expect((await api('POST', 'queues/work/jobs/a/data', { data: '{"n":2}', version })).status).toBe(200);
+    const edit = (id: string, seenVersion: string) =>
+      api('POST', `queues/work/jobs/${id}/data`, { data: '{"n":2}', version: seenVersion });
+    expect(await edit('a', version)).toMatchObject({ status: 200, body: { done: 1, retried: true } });
     await until(() => seen.length === 3, PATIENT);
     expect(seen).toEqual([{ n: 1 }, { n: 1 }, { n: 2 }]);
+    await queue.add('a', { n: 1 }, { id: 'later', delay: '1h' });
+    expect(await edit('later', version)).toMatchObject({ status: 200, body: { done: 1, retried: false } });
   });
 
   it('acts on all that match, in steps, and leaves later jobs alone', async () => {

@@ -273,8 +273,16 @@ function Editor({ job, onEnd }: { job: JobDetail; onEnd: () => void }) {
   const isDead = job.state === 'dead';
   const save = async (event: Event) => {
     event.preventDefault();
-    const isDone = await attempt(isDead ? 'It waits again, with the new data.' : 'It has the new data.', () =>
-      post(`${jobPath(job.queue, job.id)}/data`, { data: text, version: data?.version ?? '' }),
+    const again = isDead
+      ? 'It waits again, with the new data.'
+      : 'It had died. It waits again, with the new data.';
+    const isDone = await attempt(
+      ({ retried }) => (retried ? again : 'It has the new data.'),
+      () =>
+        post<{ retried: boolean }>(`${jobPath(job.queue, job.id)}/data`, {
+          data: text,
+          version: data?.version ?? '',
+        }),
     );
     if (isDone) onEnd();
   };

@@ -168,7 +168,7 @@ export async function replaceData(
   { engine, redactor, optionsOf, definitions }: ApiParts,
   name: string,
   id: string,
-): Promise<void> {
+): Promise<{ readonly done: 1; readonly retried: boolean }> {
   await require('read-data', { queue: name, jobId: id });
   const { maxPayloadBytes } = optionsOf(name);
   const job = await engine.admin.get(name, checkJobId(id));
@@ -186,12 +186,12 @@ export async function replaceData(
   if (job.state === 'dead') {
     await require('job.retry', { queue: name, jobId: id });
     const { retried, refused } = await engine.upkeep.retryDead(name, { ids: [id], data });
-    if (retried.length > 0) return;
+    if (retried.length > 0) return { done: 1, retried: true };
     if (refused?.[0]) throw await keptOut(engine, name, refused[0].holder);
     throw new WrongStateError(name, `job ${quoted(id)}`, 'not dead any more', 'open it again');
   }
   const answer = await engine.admin.update(name, { id, data, seenData: stored });
-  if (answer.kind === 'updated') return;
+  if (answer.kind === 'updated') return { done: 1, retried: false };
   if (answer.kind === 'changed') throw new HttpFault(409, 'CHANGED', changed);
   if (answer.kind === 'not-found') throw new JobNotFoundError(name, id);
   throw new WrongStateError(
