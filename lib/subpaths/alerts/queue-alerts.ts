@@ -122,15 +122,17 @@ export class QueueAlerts {
     if (this.isClosed) return;
     this.isClosed = true;
     clearTimeout(this.timer);
-    await within(SECOND_MS, this.evaluating ?? Promise.resolve());
     // The deliveries are stored before another process leads.
-    await within(
-      SECOND_MS,
-      Promise.all(this.deliveries).then(() => this.turn),
-    );
+    await within(SECOND_MS, this.finish());
     this.hasResigned = true;
     const last = { owner: this.owner, leaseMs: 0, state: '' };
     if (this.timer !== undefined) await within(SECOND_MS, this.source.engine.processes.lead(last));
+  }
+
+  private async finish(): Promise<void> {
+    await this.evaluating;
+    await Promise.all(this.deliveries);
+    await this.turn;
   }
 
   private next(ms: number): void {
