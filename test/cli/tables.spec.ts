@@ -76,6 +76,35 @@ it('a job shows its most attempts only if it was added with them', async () => {
   }
 });
 
+it('ages are by the clock of Redis, whatever the clock of this machine says', async () => {
+  const end = latch('the end of the job');
+  const { queue } = await producing({ handlers: { slow: () => end.promise } });
+  await queue.as('ada').add('slow', null, { id: 'runs' });
+  await queue.add('slow', null, { id: 'later', delay: '3h' });
+  await queue.schedules.upsert('s', { every: '2h' }, { name: 'x' });
+  await until(async () => JSON.parse((await run('running', '--json')).out).length > 0, PATIENT);
+  vi.stubEnv('COLUMNS', '80');
+  const now = Date.now;
+  vi.spyOn(Date, 'now').mockImplementation(() => now() + 5 * 86_400_000);
+  try {
+    const shown = [
+      ['running'],
+      ['workers'],
+      ['jobs', 'work', 'delayed'],
+      ['actions'],
+      ['schedules', 'work', 'next', 's'],
+    ];
+    for (const words of shown) {
+      const { code, out } = await run(...words);
+      expect([words[0], code, /(^|\s)-?\d+ d(\s|$)/m.test(out)]).toEqual([words[0], 0, false]);
+    }
+  } finally {
+    vi.restoreAllMocks();
+    vi.unstubAllEnvs();
+    end.open();
+  }
+});
+
 it.each([40, 60, 80])('no table is wider than a terminal of %d columns', async (width) => {
   const end = latch('the end of the job');
   const name = 'a-long-name-of-a-job';

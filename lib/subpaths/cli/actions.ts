@@ -1,9 +1,9 @@
 import { hostname, userInfo } from 'node:os';
 import { escaped } from '../../errors/show.js';
 import { targetText } from '../dashboard/filter-text.js';
-import { given, numberOf, type Command } from './context.js';
+import { ageOf, given, numberOf, type Command } from './context.js';
 import { DONE } from './failure.js';
-import { age, cut, right, spare, wrapped, type Cell } from './table.js';
+import { cut, right, spare, wrapped, type Cell } from './table.js';
 
 /** Both parts together fit into the longest actor, whatever their characters. */
 const NAME_LENGTH = 40;
@@ -50,7 +50,7 @@ export const actions: Command = {
     });
     const isWide = (print.screen.width ?? Infinity) >= WIDE;
     const rows = page.actions.map(({ at, actor, action, queue: of, target, count, result }): Cell[] => [
-      isWide ? at.toISOString() : age(Date.now() - at.getTime()),
+      isWide ? at.toISOString() : ageOf(at, inspector),
       actor,
       action,
       of ?? '-',

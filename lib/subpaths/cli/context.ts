@@ -7,7 +7,7 @@ import { readDuration } from '../../job/duration.js';
 import { JsonText } from '../../job/payload.js';
 import type { Inspector } from '../inspector.js';
 import { columnsOf, cutTo } from './columns.js';
-import { paint, table, type Cell, type Column, type Screen } from './table.js';
+import { age, paint, table, type Cell, type Column, type Screen } from './table.js';
 import type { Output } from './output.js';
 import { DONE, FAILED } from './failure.js';
 import { UsageError } from './usage-error.js';
@@ -158,6 +158,11 @@ export class Printer {
       asking.close();
     }
   }
+}
+
+/** How long ago this was, by the clock of Redis, which also wrote the time. The clock of this machine may differ. */
+export function ageOf(at: Date, { producer }: Pick<Inspector, 'producer'>): string {
+  return age(producer.engine.now() - at.getTime());
 }
 
 /** Why queues are missing, one text for each reason. */

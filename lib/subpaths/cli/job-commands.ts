@@ -8,7 +8,7 @@ import type { DeadListOptions } from '../../producer/dead-jobs.js';
 import { parseWhere, type JobListOptions, type JobPage } from '../../producer/job-list.js';
 import type { Queue } from '../../producer/queue.js';
 import type { Inspector } from '../inspector.js';
-import { duration, given, numberOf, rateOf, type Command, type Context } from './context.js';
+import { ageOf, duration, given, numberOf, rateOf, type Command, type Context } from './context.js';
 import { DONE, FAILED, NOT_THERE, STOPPED } from './failure.js';
 import { add, dataOf, NEW_DATA, update } from './data-commands.js';
 import { UsageError } from './usage-error.js';
@@ -22,7 +22,7 @@ import {
   type ShownDeadJob,
   type ShownJob,
 } from './job-view.js';
-import { age, cut, right, type Cell } from './table.js';
+import { cut, right, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 
 const FILTER = {
@@ -87,7 +87,7 @@ const jobs: Command = {
       job.id,
       job.name,
       job.attempts === null ? job.attempt : `${job.attempt}/${job.attempts}`,
-      job.createdAt ? age(Date.now() - job.createdAt.getTime()) : '-',
+      job.createdAt ? ageOf(job.createdAt, inspector) : '-',
       detailOf(job),
     ]);
     const columns = [cut('ID'), cut('NAME'), right('ATTEMPT'), right('AGE'), cut('DETAIL')];

@@ -12,12 +12,13 @@ import { readDuration } from '../../job/duration.js';
 import { RULES } from '../../job/rules.js';
 import type { ScheduleSnapshot } from '../../producer/schedules.js';
 import { cronInWords } from '../../schedule/words.js';
-import { faultTexts, given, numberOf, type Command, type Context } from './context.js';
+import { ageOf, faultTexts, given, numberOf, type Command, type Context } from './context.js';
 import { DONE, FAILED, messageFor, UNHEALTHY } from './failure.js';
 import { prefixAdvice } from './prefixes.js';
 import { age, bytes, cut, interval, right, spare, wrapped, type Cell } from './table.js';
 import { counted } from '../../job/text.js';
 import { UsageError } from './usage-error.js';
+import type { Inspector } from '../inspector.js';
 
 export const QUEUE_COLUMNS = [
   cut('QUEUE'),
@@ -128,7 +129,7 @@ const workers: Command = {
           ? { text: `silent ${age(worker.silentMs)}`, style: 'red' }
           : stateOfProcess(worker),
         `${pools.reduce((sum, pool) => sum + pool.running, 0)}/${pools.reduce((sum, pool) => sum + pool.concurrency, 0)}`,
-        age(Date.now() - startedAt.getTime()),
+        ageOf(startedAt, inspector),
         versions.godwit,
         [...pools.flatMap((pool) => pool.queues), ...(queue === undefined ? moreQueues : [])].join(' '),
       ];
@@ -165,16 +166,11 @@ export function runsOf(workers: readonly WorkerInfo[]) {
     .toSorted((a, b) => a.since.getTime() - b.since.getTime());
 }
 
-export function runRow({
-  queue,
-  name,
-  id,
-  attempt,
-  since,
-  host,
-  pid,
-}: ReturnType<typeof runsOf>[number]): Cell[] {
-  return [queue, name, id, attempt, age(Date.now() - since.getTime()), `${host}:${pid}`];
+export function runRow(
+  { queue, name, id, attempt, since, host, pid }: ReturnType<typeof runsOf>[number],
+  inspector: Inspector,
+): Cell[] {
+  return [queue, name, id, attempt, ageOf(since, inspector), `${host}:${pid}`];
 }
 
 const running: Command = {
@@ -187,7 +183,12 @@ const running: Command = {
     if (queue !== undefined) await inspector.queues([queue]);
     const all = await inspector.workers(queue === undefined ? {} : { queue });
     const runs = runsOf(all);
-    print.rows(runs, RUN_COLUMNS, runs.map(runRow), 'no running jobs were reported');
+    print.rows(
+      runs,
+      RUN_COLUMNS,
+      runs.map((run) => runRow(run, inspector)),
+      'no running jobs were reported',
+    );
     return DONE;
   },
 };
@@ -344,7 +345,7 @@ async function actOnSchedule(
       const next = await all.nextRuns(id, 5);
       const rows = next.map((at): Cell[] => [
         at.toISOString().replace('.000', ''),
-        age(at.getTime() - Date.now()),
+        age(at.getTime() - inspector.producer.engine.now()),
       ]);
       const words = one?.rule && 'cron' in one.rule && one.rule.cron ? cronInWords(one.rule.cron) : null;
       if (one) print.line(`${ruleText(one)}${words === null ? '' : `: ${words}`}`);

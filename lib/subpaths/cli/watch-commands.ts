@@ -392,7 +392,7 @@ export async function page(
   context: Pick<Context, 'inspector' | 'print' | 'prefix' | 'values' | 'words'>,
   { columns, rows: height }: { readonly columns: number; readonly rows: number },
 ): Promise<string> {
-  const { print, words, prefix } = context;
+  const { inspector, print, words, prefix } = context;
   const screen = { ...print.screen, width: columns };
   try {
     const { found, rows, workers, missing: texts } = await queueRows(context, words);
@@ -410,7 +410,16 @@ export async function page(
     const cut = rows.length > lines ? `   ${counted(rows.length - lines, 'more queue')}` : '';
     const counts = `   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead${cut}   q ends`;
     const head = `${`godwit ${prefix}`.slice(0, Math.max(6, columns - counts.length))}${counts}`;
-    const running = runs.length > 0 ? `\n${table(RUN_COLUMNS, runs.map(runRow), screen).text}` : '';
+    const running =
+      runs.length > 0
+        ? `\n${
+            table(
+              RUN_COLUMNS,
+              runs.map((run) => runRow(run, inspector)),
+              screen,
+            ).text
+          }`
+        : '';
     return `${print.paint('bold', head.slice(0, columns))}\n${missing.join('')}\n${table(QUEUE_COLUMNS, rows.slice(0, lines), screen).text}${running}`;
   } catch (error) {
     return `${print.paint('red', (error as Error).message)}\n`;
