@@ -24,7 +24,10 @@ async function scale(
   given: string | null,
 ): Promise<Answer> {
   if (given !== null && !/^[1-9]\d{0,4}$/.test(given))
-    return { status: 400, body: { error: `concurrency must be a whole number of at least 1, got ${given}` } };
+    return {
+      status: 400,
+      body: { error: `concurrency must be a whole number from 1 to 99999, got ${given}` },
+    };
   let info: QueueInfo;
   let workers: readonly WorkerInfo[];
   try {
