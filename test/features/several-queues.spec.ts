@@ -112,26 +112,29 @@ describe('weights', () => {
   it.each([
     [1, 100, 3],
     [10, 900, 10],
-  ])('share the slots of slow jobs, and none starves, with concurrency %i', async (concurrency, starts, ms) => {
-    const { began, handlers } = recorder(() => pause(ms));
-    const weights = { critical: 6, default: 3, low: 1 };
-    const { queueOf, runtime } = await bootGroup(weights, handlers, concurrency);
-    // No queue is empty before the last start that counts.
-    const backlog = (name: Name) => (starts * weights[name]) / 10 + 30;
-    await Promise.all(NAMES.map((name) => queueOf(name).addBulk(jobs(backlog(name)))));
-    await runtime.start();
-    await until(() => began.length >= starts, PATIENT);
-    const first = began.slice(0, starts);
-    for (const name of NAMES) {
-      const differs = Math.abs(counted(first)[name]! - (starts * weights[name]) / 10);
-      expect(differs, JSON.stringify(counted(first))).toBeLessThan(starts / 20);
-    }
-    const low = first.flatMap((name, i) => (name === 'low' ? [i] : []));
-    const waits = low.map((at, i) => at - (low[i - 1] ?? 0));
-    // Ten at once are claimed together, and a busy machine answers for one queue later than for another.
-    expect(Math.max(...waits)).toBeLessThan(100);
-    await until(() => began.length === starts + 90, PATIENT);
-  });
+  ])(
+    'share the slots of slow jobs, and none starves, with concurrency %i',
+    async (concurrency, starts, ms) => {
+      const { began, handlers } = recorder(() => pause(ms));
+      const weights = { critical: 6, default: 3, low: 1 };
+      const { queueOf, runtime } = await bootGroup(weights, handlers, concurrency);
+      // No queue is empty before the last start that counts.
+      const backlog = (name: Name) => (starts * weights[name]) / 10 + 30;
+      await Promise.all(NAMES.map((name) => queueOf(name).addBulk(jobs(backlog(name)))));
+      await runtime.start();
+      await until(() => began.length >= starts, PATIENT);
+      const first = began.slice(0, starts);
+      for (const name of NAMES) {
+        const differs = Math.abs(counted(first)[name]! - (starts * weights[name]) / 10);
+        expect(differs, JSON.stringify(counted(first))).toBeLessThan(starts / 20);
+      }
+      const low = first.flatMap((name, i) => (name === 'low' ? [i] : []));
+      const waits = low.map((at, i) => at - (low[i - 1] ?? 0));
+      // Ten at once are claimed together, and a busy machine answers for one queue later than for another.
+      expect(Math.max(...waits)).toBeLessThan(100);
+      await until(() => began.length === starts + 90, PATIENT);
+    },
+  );
 
   it('leave the slots of an empty queue to the others at once', async () => {
     const gate = latch('the end of all jobs');
