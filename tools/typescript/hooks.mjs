@@ -1,6 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
+
+// An import would first search all of it for the names that it exports.
+/** @type {typeof import('typescript')} */
+const ts = createRequire(import.meta.url)('typescript');
 
 const compilerOptions = {
   target: ts.ScriptTarget.ES2022,
