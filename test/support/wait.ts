@@ -120,21 +120,28 @@ export function collect<T>(source: Observable<T>): Collected<T> {
   atEnd(stop);
 
   async function takeMatching(n: number, match: (value: T) => boolean, options?: WaitOptions): Promise<T[]> {
-    const found = () => values.filter((value) => match(value));
+    const found: T[] = [];
+    let seen = 0;
     const enough = new Promise<void>((resolve, reject) => {
+      // Looks at each value once: some tests wait for a thousand ends at the same time.
       const check = () => {
-        if (found().length >= n) resolve();
-        else if (ended)
-          reject(new WaitError(`it ended after ${found().length} of ${n} values`, { cause: error }));
+        while (found.length < n && seen < values.length) {
+          const value = values[seen++]!;
+          if (match(value)) found.push(value);
+        }
+        if (found.length < n && !ended) return;
+        checks.delete(check);
+        if (found.length >= n) resolve();
+        else reject(new WaitError(`it ended after ${found.length} of ${n} values`, { cause: error }));
       };
       checks.add(check);
       check();
     });
     await within(enough, {
-      what: () => `${n} matching values, got ${found().length} of ${values.length}`,
+      what: () => `${n} matching values, got ${found.length} of ${values.length}`,
       ...options,
     });
-    return found().slice(0, n);
+    return found;
   }
 
   return {
