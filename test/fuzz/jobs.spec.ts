@@ -7,6 +7,7 @@ import type { Job } from '#lib/job/job.js';
 import type { JobOptions } from '#lib/options/job-options.js';
 import { bodyCount, bootQueue, type QueueApp } from '../support/queue-app.js';
 import { isBlocked } from '../support/blocked.js';
+import { character } from '../support/character.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
@@ -103,7 +104,7 @@ async function expectAllBack(stored: ReadonlyMap<string, Stored>): Promise<void>
 /** Data as a program has it at hand, most of it JSON. */
 const data = () =>
   fc.oneof(
-    { weight: 4, arbitrary: fc.jsonValue({ stringUnit: 'binary' }) },
+    { weight: 4, arbitrary: fc.jsonValue({ stringUnit: character }) },
     {
       weight: 2,
       arbitrary: fc.anything({

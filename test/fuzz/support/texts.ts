@@ -1,4 +1,5 @@
 import fc from 'fast-check';
+import { character } from '../../support/character.js';
 
 /** Texts that have broken queues, parsers, terminals or databases before. */
 const KNOWN: readonly string[] = [
@@ -84,7 +85,7 @@ const KNOWN: readonly string[] = [
 export const text = (): fc.Arbitrary<string> =>
   fc.oneof(
     fc.constantFrom(...KNOWN),
-    fc.string({ unit: 'binary', maxLength: 300 }),
+    fc.string({ unit: character, maxLength: 300 }),
     // Single units, so that halves of pairs stand alone.
     fc
       .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 12 })
