@@ -20,7 +20,8 @@ export function isObservable(value: unknown): value is ObservableLike {
 /**
  * Follows an Observable: each value is reported as progress, and the last value is the result. A value is reported when the next
  * one arrives, or if the end does not follow at once. So progress of a slow stream is reported in time, and a single value
- * is only the result. If the run is aborted, it fails with the reason, and the Observable is unsubscribed.
+ * is only the result. A value that cannot be stored is not reported, with one warning per run. If the run is aborted, it fails with the
+ * reason, and the Observable is unsubscribed.
  */
 export function followStream(
   job: HandledJob,
@@ -31,8 +32,14 @@ export function followStream(
   let last: unknown;
   let isPending = false;
   let isOver = false;
+  let isWarned = false;
+  const warn = (what: string) => new Log('QueueWorker').warn(`${jobText(job.queue, job.id)}: ${what}`);
+  const refused = (error: unknown) => {
+    if (!isWarned) warn(`a value of its Observable is not reported as progress: ${messageOf(error)}`);
+    isWarned = true;
+  };
   const report = () => {
-    if (isPending && !job.closed) job.progress(last).catch(() => undefined);
+    if (isPending && !job.closed) job.progress(last).catch(refused);
     isPending = false;
   };
   const reportLater = () => {
@@ -73,8 +80,7 @@ export function followStream(
     try {
       subscription.unsubscribe();
     } catch (error) {
-      const what = `the teardown of its Observable threw: ${messageOf(error)}`;
-      new Log('QueueWorker').warn(`${jobText(job.queue, job.id)}: ${what}`);
+      warn(`the teardown of its Observable threw: ${messageOf(error)}`);
     }
     failed(job.aborted ?? signal.reason);
   };

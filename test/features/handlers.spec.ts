@@ -150,9 +150,9 @@ it('reports each value of an Observable as progress when it comes, and the last 
         subscriber.next('half way');
         subscriber.error(new Error('then lost'));
       }),
-    unprintable: () => of(10n, () => 0, 'fine'),
+    unprintable: () => of(10n, 1, () => 0, 'fine'),
   };
-  const { queue, said, ended } = await bootQueue(redis, { handlers, queue: KEPT });
+  const { queue, said, logs, ended } = await bootQueue(redis, { handlers, queue: KEPT });
   const progressOf = (id: string) =>
     said.values.flatMap((event) => (event.type === 'progress' && event.jobId === id ? [event.progress] : []));
 
@@ -178,7 +178,7 @@ it('reports each value of an Observable as progress when it comes, and the last 
     ['single', [], 'only'],
     ['spread', ['a'], 'b'],
     ['broken', ['half way'], null],
-    ['unprintable', [], 'fine'],
+    ['unprintable', [1], 'fine'],
   ];
   for (const [name, progress, result] of expected) {
     const job = await queue.add(name, 1);
@@ -186,6 +186,9 @@ it('reports each value of an Observable as progress when it comes, and the last 
     expect(progressOf(job.id), name).toEqual(progress);
     expect((await queue.get(job.id))!.result, name).toEqual(result);
   }
+  expect(logs.complaints.filter((text) => text.includes('Observable'))).toEqual([
+    expect.stringMatching(/a value of its Observable is not reported as progress: .*a BigInt/),
+  ]);
 });
 
 it('drops a result that JSON cannot represent, with a warning if it should have been kept', async () => {
