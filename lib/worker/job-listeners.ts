@@ -121,15 +121,11 @@ export class JobListeners {
     if (events.length > 0) this.unconfirmed.set(job.id, events);
   }
 
-  /** Records a job that is dead without having run. */
-  unrunnable(
-    { id, failed }: { readonly id: string; readonly failed: number },
-    body: DecodedBody | null,
-    attempts: number,
-    outcome: Outcome,
-  ): void {
+  /** Records the failure of a job that could not run. */
+  unrunnable(id: string, body: DecodedBody | null, attempts: number, outcome: Outcome): void {
     const failure = 'failure' in outcome ? outcome.failure : null;
-    if (failure) this.ended(jobOf(this.queue, id, body, failed, attempts), outcome, errorOf(failure));
+    if (failure)
+      this.ended(jobOf(this.queue, id, body, failure.attempt, attempts), outcome, errorOf(failure));
   }
 
   /**

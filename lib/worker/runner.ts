@@ -487,7 +487,7 @@ export class Runner implements NoteWriter {
   private cannotRun(job: ClaimedJob, name: string, outcome: Outcome): null {
     const { id, failed, stalls } = job;
     const body = decodeBody(job.body);
-    this.heard?.unrunnable(job, body, this.parts.queue.policy.attempts, outcome);
+    this.heard?.unrunnable(id, body, this.parts.queue.policy.attempts, outcome);
     if (outcome.kind === 'dead') this.failureLog.unrunnable(id, outcome);
     const options = body?.options ?? NO_OPTIONS;
     this.notStarted(name, options);

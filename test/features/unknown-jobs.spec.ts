@@ -1,4 +1,7 @@
 import { expect, it } from 'vitest';
+import { OnJob } from '#lib/decorators/on-job.decorator.js';
+import { Processor } from '#lib/decorators/processor.decorator.js';
+import type { JobEventOf } from '#lib/worker/job-listeners.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
@@ -65,13 +68,27 @@ it('is not dead while a live process handles its name, although others do not', 
 });
 
 it('is a failed attempt if the queue sets that', async () => {
+  const told: unknown[] = [];
+  @Processor('work')
+  class Listening {
+    @OnJob('failed')
+    failed({ job, error, delayMs }: JobEventOf<'failed'>) {
+      told.push([job.attempt, job.attempts, error.name, delayMs]);
+    }
+  }
   const { queue, ended } = await bootQueue(redis, {
     handlers: { known: () => 1 },
+    providers: [Listening],
     queue: { unknownJob: 'retry', defaults: { attempts: 2, backoff: 0 } },
   });
   const { id } = await queue.add('nobody', 1);
   expect(await ended(id)).toMatchObject({ type: 'dead', reason: 'no-handler' });
   expect(await queue.get(id)).toMatchObject({ attempt: 2, failure: { name: 'UnrunnableJob', attempt: 2 } });
+  await until(() => told.length >= 2, PATIENT);
+  expect(told).toEqual([
+    [1, 2, 'UnrunnableJob', 0],
+    [2, 2, 'UnrunnableJob', null],
+  ]);
 });
 
 it('may still expire while it waits', async () => {
