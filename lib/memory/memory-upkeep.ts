@@ -42,12 +42,16 @@ export class MemoryUpkeep implements UpkeepVerbs {
         body !== '' && (data === undefined || optionsLineOf(body) !== null);
       const jobs = chosen(q, which, (job) => canRun(job) && !hasRival(job));
       for (const job of jobs) {
-        const options = optionsLineOf(job.body)?.replace(/"deadline":\d+/, '"deadline":null');
-        if (options !== undefined) job.body = withLines(job.body, options, data);
+        const { priority = 0, group, deadline } = decodeBody(job.body)?.options ?? {};
+        // Only this value changes, as in `retry-dead.lua`.
+        const options =
+          deadline === undefined
+            ? undefined
+            : optionsLineOf(job.body)!.replace(/"deadline":\d+/, '"deadline":null');
+        if (options ?? data) job.body = withLines(job.body, options, data);
         q.leave(job);
         job.forgetTraces();
         job.started = true;
-        const { priority = 0, group } = decodeBody(job.body)?.options ?? {};
         q.lineUp(job, priority);
         if (group !== undefined) q.limits.flag('g');
       }

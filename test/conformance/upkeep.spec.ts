@@ -215,6 +215,13 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     for (const { body: text } of claimed) expect(decodeBody(text)!.options.deadline).toBeUndefined();
   });
 
+  it('keep a deadline that is part of an option of a newer version', async () => {
+    const body = encodeBody('work', t.now, { unknown: { later: { deadline: 5 } } }, '1');
+    await t.bury({ id: 'a', name: 'work', body });
+    await t.engine.upkeep.retryDead(QUEUE, { ids: ['a'] });
+    expect((await t.exchanged({ want: 1 })).claimed[0]!.body).toBe(body);
+  });
+
   it('without a body have nothing to run', async () => {
     await t.bury({ id: 'empty', name: 'work', body: '' }, 'whole');
     expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 9 })).toEqual({ retried: ['whole'] });
