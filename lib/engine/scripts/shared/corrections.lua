@@ -16,12 +16,12 @@ end
 -- Like `rate_charged`. A negative count takes back starts that were counted at the time `at`. A negative number in the current slice
 -- would outlast the slice that it corrects, and too many jobs could start.
 local function rate_corrected(rate, text, now, count, at)
-  -- The window that counted them is over.
-  if count < 0 and rate.window == 'fixed' and at < window_in(rate, text, now) then return text end
-  -- The bucket has refilled since. What was taken back would start once more.
-  if count < 0 and rate.window == 'bucket' and at < refilled_in(text) then return text end
-  if count >= 0 or rate.window == 'fixed' or rate.window == 'bucket' then return rate_charged(rate, text, now, count) end
-  local used, _, _, _, _, _, kept = slices_in(rate, text, now)
-  local rest, back = taken_back(kept, math.floor(at * slices_of(rate) / rate.per), math.min(-count, used))
-  return string.format('%.14g%s', used - back, rest)
+  if count < 0 and rate.window == 'sliding' then
+    local used, _, _, _, _, _, kept = slices_in(rate, text, now)
+    local rest, back = taken_back(kept, math.floor(at * slices_of(rate) / rate.per), math.min(-count, used))
+    return string.format('%.14g%s', used - back, rest)
+  end
+  -- The window that counted them is over, or the bucket has refilled since: what was taken back would start once more.
+  if count < 0 and at < (rate.window == 'fixed' and window_in(rate, text, now) or refilled_in(text)) then return text end
+  return rate_charged(rate, text, now, count)
 end
