@@ -32,6 +32,7 @@ const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
 const OF_OTHERS: Readonly<Record<string, readonly string[]>> = {
   enqueue: ['adding', 'unique', 'lines', 'limits'],
   page: ['lists'],
+  update: ['updating'],
   'shared/by-name': ['settling'],
   'shared/full': ['adding'],
   'shared/ending': ['kept-cancelled', 'adding', 'groups-again'],
