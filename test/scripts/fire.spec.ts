@@ -243,6 +243,13 @@ describe('overlap', () => {
     expect(await q.admin.exists(q.key('suspects'), q.key('stalls'), q.key('attempts'))).toBe(0);
   });
 
+  it('replace: also one of the same call, with its priority', async () => {
+    await put(q, 'a');
+    const ticks = ['a@1', 'a@2'].map((id) => tick(id, { dueAt: FAR, priority: 3 }));
+    expect(await firesNow('a', ticks, { overlap: 'replace' })).toBe(2);
+    expect(await q.hash('priorities')).toEqual({ 'a@2': '3' });
+  });
+
   it('replace: one that runs is cancelled, and the next one waits', async () => {
     await first();
     await q.claim();

@@ -25,6 +25,8 @@ local function replace(id)
   local name = name_of(body)
   if not leave(id, -1) then return mark_cancelled(id, 'replaced', kept_when_cancelled(body, arg_keep)) end
   finish_completed({ id }, traces)
+  -- `traces` does not show what this call has stored.
+  change_priority(id, 0)
   removed[#removed + 1] = id
   removed_names[#removed_names + 1] = name
 end
