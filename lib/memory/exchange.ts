@@ -7,6 +7,7 @@ import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
 import type { LastExchange, MemoryWorker } from './memory-worker.js';
 import { settle } from './settle.js';
+import { stopCollecting } from './update.js';
 import { RULES } from '../job/rules.js';
 
 /**
@@ -164,6 +165,7 @@ export function note(queue: MemoryQueue, call: NoteCall, limits: QueueLimits): b
   if (!job) return false;
   if (data !== undefined) {
     if (optionsLineOf(job.body) === null) return false;
+    stopCollecting(queue, job);
     job.body = withLines(job.body, undefined, data);
     queue.say([{ type: 'updated', id, name: job.name }], limits);
   }

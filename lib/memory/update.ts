@@ -31,7 +31,7 @@ export function update(queue: MemoryQueue, call: UpdateCall, limits: QueueLimits
 }
 
 /** A changed job with `aggregate` takes no more items: for that, its row needs a time. */
-function stopCollecting({ keys }: MemoryQueue, { id, body }: MemoryJob): void {
+export function stopCollecting({ keys }: MemoryQueue, { id, body }: MemoryJob): void {
   const { items, digest } = decodeBody(body)!.options;
   const row = items === undefined || digest === undefined ? undefined : keys.get(digest);
   if (row?.holder === id) keys.set(digest!, { ...row, till: 0 });

@@ -464,6 +464,7 @@ export function sequencesOfLimits(
     release,
     cancel,
     update,
+    note,
     ask,
   ];
   const rare = [

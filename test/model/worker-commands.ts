@@ -152,11 +152,13 @@ export const note = command(
     name,
     progress: fc.constantFrom('', '{"n":1}'),
     log: fc.constantFrom('', 'a line', 'two\nlines'),
+    data: fc.constantFrom(undefined, undefined, '{"n":2}'),
     fate,
   }),
-  async (scene, { of, progress, log, ...drawn }) => {
+  async (scene, { of, progress, log, data, ...drawn }) => {
     const { name: worker } = workerOf(scene, drawn.worker);
-    const call = { worker, id: idOf(scene, worker, of), name: drawn.name, attempt: 2, progress, log };
+    const what = data === undefined ? { progress, log } : { data };
+    const call = { worker, id: idOf(scene, worker, of), name: drawn.name, attempt: 2, ...what };
     await scene.both((engine) => engine.note(QUEUE, call), { fate: drawn.fate });
   },
 );
