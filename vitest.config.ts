@@ -20,14 +20,14 @@ export const QUICK = ['test/{unit,scripts,conformance}/**/*.spec.ts'];
 
 /**
  * Specs that change nothing of their process. Sharing one takes a quarter off their time, as Nest and lib are loaded once for many
- * files. `embedded` and `support-specs/app` look at their process as a whole, `otel` registers an SDK for all of it, `memory/features`
+ * files. `embedded`, `testing/app` and `support-specs/app` look at their process as a whole, `otel` registers an SDK for all of it, `memory/features`
  * sets the engine for all of it, and sample 05 reads its settings from it.
  */
 const SHARED = [
   'test/*.spec.ts',
-  'test/{unit,scripts,conformance,history,bench,connections,fuzz,docs,testing}/**/*.spec.ts',
+  'test/{unit,scripts,conformance,history,bench,connections,fuzz,docs}/**/*.spec.ts',
+  'test/{testing,support-specs}/!(app).spec.ts',
   'test/counters/!(counters).spec.ts',
-  'test/support-specs/!(app).spec.ts',
   'test/memory/!(features*).spec.ts',
   'test/features/!(embedded*|otel*).spec.ts',
   'test/{faults,cli}/**/*.spec.ts',

@@ -81,7 +81,7 @@ it(
 
     const { groups } = await server.get('rules');
     const rules = groups.flatMap((group: { rules: Rule[] }) => group.rules) as Rule[];
-    expect(rules).toHaveLength(11);
+    expect(rules).toHaveLength(12);
     expect(rules.filter(({ health, lastError }) => health !== 'ok' || lastError)).toEqual([]);
     // Five of six runs fail, and a job dies with each tick. Both rules wait ten minutes before they fire.
     const pending = rules.filter(({ state }) => state === 'pending').map(({ name }) => name);
@@ -124,7 +124,10 @@ async function startWorker(): Promise<string> {
     root: { telemetry: otel({ tracerProvider: new BasicTracerProvider(), meterProvider: false }) },
     queue: {
       defaults: { attempts: 5, backoff: 1 },
-      limits: { rate: { max: 10_000, per: '1s' }, names: { flaky: { breaker: { failures: 1e6 } } } },
+      limits: {
+        rate: { max: 10_000, per: '1s' },
+        names: { flaky: { breaker: { failures: 1e6 }, retryBudget: { max: 1e6, per: '1s' } } },
+      },
     },
     handlers: {
       ok: () => new Promise((resolve) => setImmediate(resolve)),

@@ -11,7 +11,6 @@ import {
   type WorkerInfo,
 } from '../../inspect/queue-inspector.js';
 import { servingOf, silentWorkers } from '../../inspect/serving.js';
-import { usersOf } from '../../producer/limit-info.js';
 import type { AlertState, Counted, Reading } from './alert-state.js';
 import type { AlertRuleKind, CheckedRule } from './rules.js';
 
@@ -92,7 +91,7 @@ async function factsOf(
     stoppedGroups: limits?.groups.stopped ?? 0,
     isBreakerOpen: isBreakerOpen([
       ...(limits?.limits ?? []),
-      ...(shared?.limits.filter((limit) => usersOf(limit).includes(queue)) ?? []),
+      ...(shared?.limits.filter(({ users }) => users.includes(queue)) ?? []),
     ]),
   };
 }
