@@ -33,7 +33,7 @@ export interface LimitRule {
   readonly order?: 'fair' | 'strict';
   /** For all groups: which one is served next. */
   readonly fairness?: 'turns' | 'in-flight';
-  /** For groups in strict order: whether the next job starts after one has died. */
+  /** For all groups, in strict order: whether the next job starts after one has died. The rule of one group does not change it. */
   readonly onDead?: 'continue' | 'block';
 }
 

@@ -322,7 +322,10 @@ export class LimitBook {
     const use = this.use(field);
     const { left, nextMs } = roomOf(rule, use, this.queue.now);
     const line = this.lines.get(field);
-    const holder = line && rule.order === 'strict' ? this.holderIn(line, rule) : null;
+    const running = line ? this.runningOf(line) : field === 'q' ? this.slotCount : 0;
+    const stopped = line && running === 0 ? this.stoppedOf(line) : 0;
+    const hasHolder = stopped > 0 || rule.order === 'strict';
+    const holder = line && hasHolder ? this.holderIn(line, stopped > 0) : null;
     return {
       field,
       code,
@@ -332,11 +335,11 @@ export class LimitBook {
       left: rule.rate ? left : null,
       nextInMs: left < 1 ? Math.ceil(nextMs) : 0,
       waiting: line ? sizeOf(line) : 0,
-      running: line ? this.runningOf(line) : field === 'q' ? this.slotCount : 0,
+      running: running + stopped,
       breaker: rule.breaker ? stateOfBreaker(use, this.queue.now) : null,
       retryDelayMs: rule.retryBudget ? this.breakers.delayOf(field, rule.retryBudget, this.queue.now) : 0,
       holder: holder?.id ?? null,
-      isStopped: holder !== null && this.slots.get(holder)?.isDead === true,
+      isStopped: stopped > 0,
       users: [],
     };
   }
@@ -443,21 +446,26 @@ export class LimitBook {
     return this.flags.includes('n') && this.rules.has(name) ? name : '';
   }
 
-  /** The job that holds the slot of a line with strict order. Of several that started before the order was set, the first by id, as on Redis. */
-  private holderIn(line: MemoryLine, { onDead }: LimitRule): MemoryJob | null {
+  /** A job that holds the slot of a line, running or dead. Of several that started before strict order was set, the first by id, as on Redis. */
+  private holderIn(line: MemoryLine, dead: boolean): MemoryJob | null {
     const its = [...this.slots]
-      .filter(([, slot]) => slot.line === line)
+      .filter(([, slot]) => slot.line === line && (slot.isDead ?? false) === dead)
       .toSorted(([a], [b]) => byBytes(a.id, b.id));
-    const holder = its.find(([, slot]) => !slot.isDead) ?? (onDead === 'block' ? its[0] : undefined);
-    return holder?.[0] ?? null;
+    return its[0]?.[0] ?? null;
   }
 
   private runningOf(line: MemoryLine): number {
-    const { onDead } = this.ruleOf(line.name);
     let running = 0;
-    for (const slot of this.slots.values())
-      if (slot.line === line && (!slot.isDead || onDead === 'block')) running += 1;
+    for (const slot of this.slots.values()) if (slot.line === line && !slot.isDead) running += 1;
     return running;
+  }
+
+  /** How many dead jobs stop a line. Only the rule of all groups lets them, as on Redis. */
+  private stoppedOf(line: MemoryLine): number {
+    if (this.rule('g').onDead !== 'block') return 0;
+    let stopped = 0;
+    for (const slot of this.slots.values()) if (slot.line === line && slot.isDead) stopped += 1;
+    return stopped;
   }
 
   /** Frees the slot of a job that leaves its worker: to run again (`moved`), dead, or gone. */
@@ -494,6 +502,7 @@ export class LimitBook {
     lineNamed: (name: string) => this.lineNamed(name),
     lineNameOf: (job: MemoryJob) => this.lineNameOf(job),
     runningOf: (line: MemoryLine) => this.runningOf(line),
+    stoppedOf: (line: MemoryLine) => this.stoppedOf(line),
     slotCount: () => this.slotCount,
     hasSlots: (line: MemoryLine) => [...this.slots.values()].some((slot) => slot.line === line),
     turn: () => this.turn,

@@ -312,7 +312,7 @@ export class LimitedClaim {
     const known = this.candidates.get(line);
     if (known) return known;
     const rule = this.in.ruleOf(line.name);
-    const most = mostRunning(rule);
+    const most = this.in.stoppedOf(line) > 0 ? 0 : mostRunning(rule);
     const running = most < Infinity ? this.in.runningOf(line) : 0;
     const free = Math.max(0, most - running);
     const step = RULES.turnStep / (rule.weight ?? 1);

@@ -360,5 +360,58 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       await t.engine.upkeep.removeDead(QUEUE, { ids: ['a.0', 'c.0'] });
       expect((await take(9)).ids.toSorted()).toEqual(['a.2', 'c.1']);
     });
+
+    it('do not count as running while another job of their group runs', async () => {
+      await stop();
+      await set('g', { order: 'strict' }, 'code');
+      expect((await take(9)).ids.toSorted()).toEqual(['a.1', 'b.1']);
+      await set('g', block, 'code');
+      const { running: count, holder: its, isStopped } = await t.engine.limits.group(QUEUE, 'a');
+      expect([count, its, isStopped]).toEqual([1, 'a.1', false]);
+    });
+
+    it.each<[string, LimitRule]>([
+      ['lets the next job start after a dead one', { onDead: 'continue' }],
+      ['lets jobs run beside each other', { order: 'fair' }],
+    ])('stay stopped if only the rule of one group %s', async (_, rule) => {
+      await stop();
+      await set('g:a', rule);
+      expect((await take(9)).ids).toEqual([]);
+      expect(await t.engine.limits.group(QUEUE, 'a')).toMatchObject({
+        running: 1,
+        holder: 'a.0',
+        isStopped: true,
+      });
+      await t.engine.upkeep.removeDead(QUEUE, { ids: ['a.0'] });
+      expect((await take(1)).ids).toEqual(['a.1']);
+    });
+
+    it('go on if only the rule of one group stops it', async () => {
+      const groups = async () => (await t.engine.limits.overview(QUEUE)).groups;
+      await set('g', { concurrency: 1, fairness: 'in-flight' }, 'code');
+      await set('g:a', block);
+      await t.add('x', 'y');
+      expect((await take(1)).ids).toEqual(['x']);
+      await t.add(...some('a', 1));
+      expect((await take(1)).ids).toEqual(['a.0']);
+      // The claim starts the job of another line and does not reach the line of the dead one.
+      const { claimed } = await t.exchanged({ want: 1, settled: [dead('a.0'), completed('x')] });
+      expect(claimed.map(({ id }) => id)).toEqual(['y']);
+      expect(await groups()).toEqual({ ready: 1, resting: 0, stopped: 0 });
+      expect(await t.exchanged({ want: 1 })).toMatchObject({
+        claimed: [],
+        supply: 'empty',
+        isHeldBack: false,
+      });
+      expect(await groups()).toEqual({ ready: 0, resting: 0, stopped: 0 });
+      await t.add(...some('a', 2).slice(1));
+      expect(await t.engine.limits.group(QUEUE, 'a')).toMatchObject({
+        running: 0,
+        holder: null,
+        isStopped: false,
+      });
+      expect((await t.engine.limits.stoppedGroups(QUEUE, '0', 9)).groups).toEqual([]);
+      expect((await take(9)).ids).toEqual(['a.1']);
+    });
   });
 });

@@ -97,7 +97,7 @@ function checkLines(state: State, rule: (holds: boolean, text: string) => void):
       .split(',')
       .map((each) => (each === '0' ? number : numbers.get(`${name}\n${each}`)));
     if (watched.has(number) || running.has(number) || limitOf(state, name!).paused) continue;
-    if (stopped.has(number) && limitOf(state, name!).onDead === 'block') continue;
+    if (stopped.has(number) && limitOf(state, 'g').onDead === 'block') continue;
     rule(
       !own.some((each) => filled.has(each!)),
       `the line of ${name} has jobs, none runs, and nobody looks at it`,
