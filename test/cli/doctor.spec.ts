@@ -7,7 +7,7 @@ import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
-import { godwitOn, runOn } from './support.js';
+import { godwitOn, jsonOf, runOn, type Ended } from './support.js';
 
 const server = useServer();
 const redis = useRedis({ server, rights: 'all', refusals: true, leaves: ['workers', 'active', 'processes'] });
@@ -33,17 +33,9 @@ const doctor = async () => reported(await runOn(redis, ...ASKED));
 const doctorProcess = async (url = redis.url) =>
   reported(await godwitOn({ url, prefix: redis.prefix }, ...ASKED).result());
 
-function reported({
-  code,
-  out,
-  err,
-}: {
-  readonly code: unknown;
-  readonly out: string;
-  readonly err: string;
-}) {
-  expect(err).toBe('');
-  return { code, findings: JSON.parse(out) as Finding[] };
+function reported(ran: Ended) {
+  const { code, json } = jsonOf(ran);
+  return { code, findings: json as Finding[] };
 }
 
 const key = (suffix: string) => `{${redis.prefix}:work}:${suffix}`;

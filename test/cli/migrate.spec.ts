@@ -7,7 +7,7 @@ import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
-import { godwitOn, runHere, runOn } from './support.js';
+import { godwitOn, jsonOf, runHere, runOn, type Ended } from './support.js';
 
 /** BullMQ has keys of other kinds. */
 const server = useServer();
@@ -23,17 +23,9 @@ const run = (...args: string[]) => runOn(redis, 'migrate', 'bullmq', ...args);
 /** The report, and the exit code. */
 const report = async (...args: string[]) => reported(await run('--json', ...args));
 
-function reported({
-  code,
-  out,
-  err,
-}: {
-  readonly code: unknown;
-  readonly out: string;
-  readonly err: string;
-}) {
-  expect(err).toBe('');
-  return { code, ...(JSON.parse(out) as { applied: boolean; queues: any[] }) };
+function reported(ran: Ended) {
+  const { code, json } = jsonOf(ran);
+  return { code, ...(json as { applied: boolean; queues: any[] }) };
 }
 
 const connection = () => ({ host: '127.0.0.1', port: Number(new URL(redis.url).port) });

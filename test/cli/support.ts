@@ -1,7 +1,7 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import { main } from '#lib/subpaths/cli/main.js';
 import { atEnd } from '../support/cleanup.js';
 import type { TestRedis } from '../support/redis.js';
@@ -26,11 +26,16 @@ export function godwitOn({ url, prefix }: Pick<TestRedis, 'url' | 'prefix'>, ...
   return godwit([words[0]!, '-u', url, '--prefix', prefix, ...words.slice(1)]);
 }
 
-/** The exit code of a command that ran in this process, and its output. */
-interface Ran {
-  readonly code: number;
+/** The exit code of a command, and its output. */
+export interface Ended {
+  readonly code: unknown;
   readonly out: string;
   readonly err: string;
+}
+
+/** Of one that ran in this process. */
+interface Ran extends Ended {
+  readonly code: number;
 }
 
 /**
@@ -59,6 +64,12 @@ export function runOn(
   ...[name, ...words]: string[]
 ): Promise<Ran> {
   return runHere([name!, '-u', url, '--prefix', prefix, ...words]);
+}
+
+/** The exit code and the JSON of a command. It printed nothing to the error output. */
+export function jsonOf({ code, out, err }: Ended) {
+  expect(err).toBe('');
+  return { code, json: JSON.parse(out) as unknown };
 }
 
 export class Command {
@@ -102,7 +113,7 @@ export class Command {
   }
 
   /** Waits for its end. Returns its exit code and all output. */
-  async result(): Promise<{ readonly code: unknown; readonly out: string; readonly err: string }> {
+  async result(): Promise<Ended> {
     const code = await this.ended();
     return { code, out: this.out, err: this.err };
   }
