@@ -95,6 +95,7 @@ describe('a job with an unreadable id is dead as corrupt, under a readable id, a
     await app.queue.addBulk(['a', 'b'].map((id) => ({ name: 'one', data: 1, options: { id } })));
     await inLine('a\nb\na')(forger);
     await app.queue.resume();
+    await until(() => runs.has('a') && runs.has('b'), { ...PATIENT, what: 'both run' });
     await expectGoodJobs({ app, runs });
     expect([runs.get('a'), runs.get('b')]).toEqual([1, 1]);
   });
