@@ -22,7 +22,7 @@ export interface LimitState {
   readonly running: number;
   /** State of the circuit breaker; null if there is none. */
   readonly breaker: BreakerState | null;
-  /** By how many ms the retry budget would delay a retry now. 0: not at all, or there is no budget. */
+  /** How many ms the retry budget would delay a retry now. 0: it has room, or there is no budget. */
   readonly retryDelayMs: number;
   /** In a group with strict order: the job that must end before the next one starts. Null if there is none. */
   readonly holder: string | null;

@@ -18,7 +18,7 @@ export function show(value: unknown): string {
   }
 }
 
-/** The type of a value that is an object, a text or a boolean. An object has that of its class: `Promise` tells more than `object`. */
+/** The type of a text, a boolean or an object. For an object it is the name of its class: `Promise` tells more than `object`. */
 function kindOf(value: unknown): string {
   if (value === null) return 'null';
   if (typeof value !== 'object') return typeof value;

@@ -338,7 +338,7 @@ function callOf(verb: string): string {
   return CALLS[name] ?? name;
 }
 
-/** Verbs that only read. An error of one says nothing about its effect. */
+/** Verbs that only read. The error of such a call says nothing about its effect. */
 const READS: ReadonlySet<string> = new Set([
   'actions',
   'audit',

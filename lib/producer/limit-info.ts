@@ -37,7 +37,7 @@ export interface RetryBudgetInfo {
   readonly perMs: number;
   /** Further retries, in percent of the first attempts that end in this time; null if there are none. */
   readonly percent: number | null;
-  /** By how many ms a job that fails now is retried later because the budget is used up; 0: by none. */
+  /** How many ms after its backoff a job that fails now is retried, because the budget is used up; 0 while it has room. */
   readonly delayMs: number;
 }
 

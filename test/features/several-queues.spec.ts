@@ -107,8 +107,8 @@ describe('a list of queues', () => {
 });
 
 describe('weights', () => {
-  // One at a time, each job takes a round trip, so there are fewer of them. Ten at once, a queue whose answer comes late is
-  // behind by one start for each millisecond: the bound leaves it 45 ms.
+  // One at a time, each job takes a round trip, so there are fewer of them. With ten at once, a queue loses one
+  // start for each ms that its answer is late. The bound allows 45 ms.
   it.each([
     [1, 100, 3],
     [10, 900, 10],

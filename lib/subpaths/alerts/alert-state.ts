@@ -275,7 +275,7 @@ function sentenceOf(kind: AlertRuleKind, value: number): string {
     case 'breakerOpen':
       return 'a circuit breaker is open, because too many runs failed';
     case 'full':
-      return 'has no room for further jobs, in all or in a group';
+      return 'is full, or a group of it is';
     case 'stoppedGroups':
       return `${counted(value, 'group')} in strict order ${value === 1 ? 'is' : 'are'} stopped by a dead job`;
     case 'scheduleLag':
