@@ -455,17 +455,19 @@ export class LimitBook {
   }
 
   private runningOf(line: MemoryLine): number {
-    let running = 0;
-    for (const slot of this.slots.values()) if (slot.line === line && !slot.isDead) running += 1;
-    return running;
+    return this.countSlots(line, false);
   }
 
   /** How many dead jobs stop a line. Only the rule of all groups lets them, as on Redis. */
   private stoppedOf(line: MemoryLine): number {
-    if (this.rule('g').onDead !== 'block') return 0;
-    let stopped = 0;
-    for (const slot of this.slots.values()) if (slot.line === line && slot.isDead) stopped += 1;
-    return stopped;
+    return this.rule('g').onDead === 'block' ? this.countSlots(line, true) : 0;
+  }
+
+  private countSlots(line: MemoryLine, dead: boolean): number {
+    let count = 0;
+    for (const slot of this.slots.values())
+      if (slot.line === line && (slot.isDead ?? false) === dead) count += 1;
+    return count;
   }
 
   /** Frees the slot of a job that leaves its worker: to run again (`moved`), dead, or gone. */

@@ -43,6 +43,10 @@ export async function measure(
     isForQueues ? inspector.readableQueues() : { queues: [], faults: [] },
     uses('noWorkers', 'longestRun') ? inspector.workers() : [],
   ]);
+  const [first] = found.queues;
+  const shared = uses('breakerOpen') && first ? inspector.sharedLimits(first.name) : undefined;
+  // Each queue with such a rule reports the error.
+  shared?.catch(() => undefined);
   const faults = new Map(found.faults);
   const counters: Record<string, readonly Counted[]> = {};
   const readings: Reading[] = [];
@@ -51,7 +55,7 @@ export async function measure(
     if (own.length === 0) continue;
     try {
       // oxlint-disable-next-line no-await-in-loop -- one queue after another, to spread the load
-      const more = await factsOf(source, queue, own, before[queue.name] ?? []);
+      const more = await factsOf(source, queue, own, before[queue.name] ?? [], shared);
       if (more.counters.length > 0) counters[queue.name] = more.counters;
       const facts = { queue, workers, now: engine.now(), ...more };
       readings.push(...own.map((rule) => ({ rule, queue: queue.name, value: valueOf(rule, facts) })));
@@ -72,6 +76,7 @@ async function factsOf(
   info: QueueInfo,
   rules: readonly CheckedRule[],
   before: readonly Counted[],
+  sharedLimits: Promise<LimitsOfQueue> | undefined,
 ): Promise<Pick<Facts, 'silent' | 'lag' | 'counters' | 'isBreakerOpen' | 'isFull' | 'stoppedGroups'>> {
   const queue = info.name;
   const needs = (...kinds: readonly AlertRuleKind[]) => rules.some(({ rule }) => kinds.includes(rule));
@@ -81,7 +86,7 @@ async function factsOf(
     needs('scheduleLag') ? scheduleLag(engine.schedules, queue) : 0,
     needs('full') ? fullPlaces(engine, info) : [],
     needs('breakerOpen', 'stoppedGroups') ? inspector.limitsOf(queue) : undefined,
-    needs('breakerOpen') ? inspector.sharedLimits(queue) : undefined,
+    needs('breakerOpen') ? sharedLimits : undefined,
   ]);
   return {
     silent: silent.length,

@@ -121,14 +121,10 @@ async function examineQueues(context: Context): Promise<Finding[]> {
     inspector.allWorkers(),
   ]);
   const all = [...queues.map(({ name }) => name), ...faults.keys()];
-  let sharedFault: Error | undefined;
-  const [refused, shared] = await Promise.all([
+  const [refused, limits] = await Promise.all([
     refusedWrites(context, all),
     // On Redis Cluster they may be on another node than the queues.
-    inspector.producer.engine.limits.shared().catch((error: Error) => {
-      sharedFault = error;
-      return [];
-    }),
+    inspector.producer.engine.limits.shared().catch((error: Error) => error),
   ]);
   // `serverFindings` reports a replica.
   const writes = refused.filter(({ reply }) => reply !== 'READONLY');
@@ -141,7 +137,8 @@ async function examineQueues(context: Context): Promise<Finding[]> {
     findings.push(
       warn('queues', `none with the prefix ${context.prefix}; ${await prefixAdvice(context.url)}`),
     );
-  if (sharedFault) findings.push(fail('shared limits', `cannot be read: ${messageOf(sharedFault)}`));
+  const shared = limits instanceof Error ? [] : limits;
+  if (limits instanceof Error) findings.push(fail('shared limits', `cannot be read: ${messageOf(limits)}`));
   const byName = new Map(queues.map((queue) => [queue.name, queue]));
   const examineQueue = async (name: string) => {
     const queue = byName.get(name)!;

@@ -410,16 +410,8 @@ export async function page(
     const cut = rows.length > lines ? `   ${counted(rows.length - lines, 'more queue')}` : '';
     const counts = `   ${sum('waiting')} waiting   ${sum('active')} active   ${sum('dead')} dead${cut}   q ends`;
     const head = `${`godwit ${prefix}`.slice(0, Math.max(6, columns - counts.length))}${counts}`;
-    const running =
-      runs.length > 0
-        ? `\n${
-            table(
-              RUN_COLUMNS,
-              runs.map((run) => runRow(run, inspector)),
-              screen,
-            ).text
-          }`
-        : '';
+    const runRows = runs.map((run) => runRow(run, inspector));
+    const running = runs.length > 0 ? `\n${table(RUN_COLUMNS, runRows, screen).text}` : '';
     return `${print.paint('bold', head.slice(0, columns))}\n${missing.join('')}\n${table(QUEUE_COLUMNS, rows.slice(0, lines), screen).text}${running}`;
   } catch (error) {
     return `${print.paint('red', (error as Error).message)}\n`;
