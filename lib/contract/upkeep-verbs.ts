@@ -55,7 +55,7 @@ export interface Place {
 }
 
 /** `data`: JSON of their new data. */
-export type RetryChoice = DeadChoice | { readonly ids: readonly string[]; readonly data?: string };
+export type RetryChoice = DeadChoice | (NamedDead & { readonly data?: string });
 
 export interface RetryAnswer {
   readonly retried: readonly string[];
@@ -69,9 +69,14 @@ export interface KeptOut {
   readonly holder: string;
 }
 
+/** Named jobs. `until`: those that died later are left alone; they have run since they were listed. */
+interface NamedDead {
+  readonly ids: readonly string[];
+  readonly until?: number | undefined;
+}
+
 export type DeadChoice =
-  | { readonly ids: readonly string[] }
-  | (DeadMatch & { readonly limit: number; readonly signal?: AbortSignal | undefined });
+  NamedDead | (DeadMatch & { readonly limit: number; readonly signal?: AbortSignal | undefined });
 
 export interface CleanCall {
   readonly state: Exclude<JobState, 'active'>;

@@ -244,8 +244,9 @@ type Call = (args: ReturnType<typeof walkArgs>, ids: readonly string[]) => Promi
 async function choose(which: DeadChoice, call: Call): Promise<readonly string[]> {
   if ('ids' in which) {
     const chosen: string[] = [];
+    const { until = 0 } = which;
     for (let left = [...new Set(which.ids)]; left.length > 0;) {
-      const { ids, next } = await call(walkArgs({ after: null, limit: left.length, until: 0 }, {}), left);
+      const { ids, next } = await call(walkArgs({ after: null, limit: left.length, until }, {}), left);
       chosen.push(...ids);
       left = next === null ? [] : left.slice(left.indexOf(next.id));
     }

@@ -134,8 +134,9 @@ function isOvergrown({ completed, dead, events, keys, now }: MemoryQueue, limits
 /** The named dead jobs, or those that match, earliest death first. */
 function chosen(queue: MemoryQueue, which: DeadChoice, fits = (_job: MemoryJob) => true): MemoryJob[] {
   if ('ids' in which) {
+    const { until = Infinity } = which;
     const jobs = Array.from(new Set(which.ids), (id) => queue.jobs.get(id));
-    return jobs.filter((job) => job?.place === 'dead' && fits(job)) as MemoryJob[];
+    return jobs.filter((job) => job?.place === 'dead' && job.score <= until && fits(job)) as MemoryJob[];
   }
   const { limit, ...match } = which;
   const jobs: MemoryJob[] = [];

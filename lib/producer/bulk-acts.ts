@@ -107,8 +107,8 @@ export const NO_REASON = 'no reason was given';
 /** How much `engine.now()` may be behind the clock of Redis. Without it, jobs added just before the call could count as too young. */
 const CLOCK_MS = 100;
 
-/** Changes these jobs, and returns how many it changed. */
-export type Act = (ids: readonly string[]) => Promise<number>;
+/** Changes these jobs, and returns how many it changed. `until`: they were listed as dead; those that died later are left alone. */
+export type Act = (ids: readonly string[], until?: number) => Promise<number>;
 
 /** The implementation of one kind of act. `reason`: that of a `cancel`. */
 export function actOf(
@@ -119,12 +119,15 @@ export function actOf(
 ): Act {
   switch (kind) {
     case 'retry':
-      return async (ids) => (await upkeep.retryDead(queue, { ids })).retried.length;
+      return async (ids, until) => (await upkeep.retryDead(queue, { ids, until })).retried.length;
     case 'promote':
       return async (ids) =>
         count(await Promise.all(ids.map((id) => admin.promoteNow(queue, id))), 'promoted');
     case 'remove':
-      return async (ids) => count(await admin.removeAll(queue, ids), 'removed');
+      return async (ids, until) =>
+        until === undefined
+          ? count(await admin.removeAll(queue, ids), 'removed')
+          : (await upkeep.removeDead(queue, { ids, until })).removed.length;
     case 'cancel':
       return async (ids) => count(await admin.cancelAll(queue, ids, reason), 'cancelled', 'signalled');
   }
@@ -204,7 +207,10 @@ export async function actOnAll(
         after = page.next;
       } while (after !== null && found.length < Math.min(CHUNK, limit - done) && !pacer.isStopped);
       for (let at = 0, some; (some = await pacer.step(found, at, limit - done)); at += some.length) {
-        const count = await act(await unchangedIds(engine, queue, states, some, pace));
+        const until = lastDeath(some);
+        // At a rate, minutes may have passed since the jobs were listed.
+        const isOld = until === undefined && pace?.rate !== undefined;
+        const count = await act(isOld ? await unchangedIds(engine, queue, states, some) : idsOf(some), until);
         done += count;
         pacer.add(count);
         // Jobs of this chunk that it has read but not reached do not count yet.
@@ -218,24 +224,28 @@ export async function actOnAll(
   return done;
 }
 
-/**
- * The ids of these jobs. At a rate, minutes may have passed since they were listed, and a dead job may wait again or have died again:
- * then only of those that are still in one of these states.
- */
-export async function unchangedIds(
+/** When the last of these dead jobs died; undefined if they are not dead. */
+export function lastDeath(jobs: readonly StoredJob[]): number | undefined {
+  return jobs[0]?.state === 'dead' ? Math.max(...jobs.map(({ endedAt }) => endedAt ?? 0)) : undefined;
+}
+
+export function idsOf(jobs: readonly StoredJob[]): readonly string[] {
+  return jobs.map(({ id }) => id);
+}
+
+/** The ids of those jobs that are still in one of these states. */
+async function unchangedIds(
   { admin }: Pick<QueueEngine, 'admin'>,
   queue: string,
   states: readonly JobState[],
   jobs: readonly StoredJob[],
-  pace: CheckedPace | undefined,
 ): Promise<readonly string[]> {
-  if (!pace?.rate) return jobs.map(({ id }) => id);
   const there = await Promise.all(jobs.map(({ id }) => admin.get(queue, id, true)));
   const unchanged = jobs.filter(({ endedAt }, at) => {
     const now = there[at];
     return now && states.includes(now.state) && now.endedAt === endedAt;
   });
-  return unchanged.map(({ id }) => id);
+  return idsOf(unchanged);
 }
 
 /** @throws {InvalidOptionError | InvalidJobNameError} */

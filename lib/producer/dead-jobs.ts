@@ -14,10 +14,11 @@ import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, encodeCursor, readCursor, readNames } from './job-list.js';
 import {
   agedBy,
+  idsOf,
+  lastDeath,
   PAGE,
   paceOf,
   Pacer,
-  unchangedIds,
   type BulkPace,
   type CheckedPace,
   type JobFilter,
@@ -202,8 +203,9 @@ export class DeadJobs<Jobs = any> {
       const found = page.jobs.filter(({ id }) => !met.has(id));
       for (let at = 0, some; (some = await pacer.step(found, at)); at += some.length) {
         for (const { id } of some) met.add(id);
-        const ids = await unchangedIds(this.engine, name, ['dead'], some, pace);
-        const count = (await upkeep.retryDead(name, { ids })).retried.length;
+        // A job that another call has retried meanwhile, and that died again, stays dead.
+        const choice = { ids: idsOf(some), until: lastDeath(some) };
+        const count = (await upkeep.retryDead(name, choice)).retried.length;
         retried += count;
         pacer.add(count);
       }

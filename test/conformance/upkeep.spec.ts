@@ -167,6 +167,19 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     expect(await t.claim()).toEqual(['c', 'a']);
   });
 
+  it('by their ids, are left alone if they died later than the caller has seen', async () => {
+    await four();
+    const { jobs } = await t.engine.admin.jobs(QUEUE, { state: 'dead', after: null, limit: 9 });
+    const until = jobs[1]!.endedAt!;
+    const ids = ['d', 'b', 'a', 'c'];
+    expect(await t.engine.upkeep.removeDead(QUEUE, { ids: ['c', 'd'], until })).toEqual({ removed: [] });
+    expect(await t.engine.upkeep.retryDead(QUEUE, { ids, until })).toEqual({ retried: ['b', 'a'] });
+    expect(await t.engine.upkeep.removeDead(QUEUE, { ids, until: jobs[2]!.endedAt! })).toEqual({
+      removed: ['c'],
+    });
+    expect((await get('d'))!.state).toBe('dead');
+  });
+
   it('go back to the line, as many as requested, those that died first', async () => {
     await four();
     expect(await t.engine.upkeep.retryDead(QUEUE, { limit: 1, name: 'mail' })).toEqual({ retried: ['b'] });

@@ -68,7 +68,8 @@ export async function actOnMany(
   const { jobs, cursor, examined } = await findJobs(engine, queue.name, search, redactor);
   // The person did not see jobs that were added later, or died again.
   const ids = jobs.filter((job) => (timeOf(job) ?? 0) <= before).map(({ id }) => id);
-  return { done: await inGroups(ids, act), examined, cursor, before };
+  const until = search.state === 'dead' ? before : undefined;
+  return { done: await inGroups(ids, act, until), examined, cursor, before };
 }
 
 export function checkState(kind: BulkKind, state: string): void {
@@ -83,9 +84,9 @@ export function readIds(value: unknown): string[] {
   throw new InvalidOptionError('ids', `a list of 1 to ${BULK} ids`, value);
 }
 
-async function inGroups(ids: readonly string[], act: Act): Promise<number> {
+async function inGroups(ids: readonly string[], act: Act, until?: number): Promise<number> {
   let done = 0;
-  for (let at = 0; at < ids.length; at += AT_ONCE) done += await act(ids.slice(at, at + AT_ONCE));
+  for (let at = 0; at < ids.length; at += AT_ONCE) done += await act(ids.slice(at, at + AT_ONCE), until);
   return done;
 }
 

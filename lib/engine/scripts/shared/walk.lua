@@ -49,13 +49,15 @@ local function walk(key, first, last, fits, backward)
   return found, page[at], page[at - 1], seen
 end
 
--- The same for the jobs with the ids in ARGV. Returns the matching ids, and the id with which to continue (empty at the end).
+-- The same for the jobs with the ids in ARGV that are not in the set later than `until`. Returns the matching ids, and the id with
+-- which to continue (empty at the end).
 local function walk_named(key, fits)
   local found, met, spent = {}, {}, 0
   for i = ids_first, ids_last do
     local id = ARGV[i]
     if spent >= arg_bytes then return found, id end
-    if not met[id] and redis.call('ZSCORE', key, id) then
+    local at = not met[id] and tonumber(redis.call('ZSCORE', key, id))
+    if at and (arg_until == 0 or at <= arg_until) then
       local fit, bytes = fits(id)
       if fit then found[#found + 1] = id end
       spent = spent + bytes
