@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { BulkAct } from '#lib/index.js';
 import { QueueInspector, RedisRefusedError, RedisUnavailableError } from '#lib/index.js';
 import { createInspector } from '#lib/subpaths/inspector.js';
@@ -107,9 +107,9 @@ describe.each(['redis', 'memory'] as const)('acts on many jobs in the background
     expect((await queue.get('c'))!.state).toBe('waiting');
   });
 
-  it('do not retry a job that another retry has queued, and that died again', async () => {
+  it('leave a dead job alone that another retry has queued since it was listed', async () => {
     const ran: string[] = [];
-    const { queue } = await bootQueue(redis, {
+    const { queue, get } = await bootQueue(redis, {
       watch: false,
       ...(kind === 'memory' && { root: { connection: 'memory' } }),
       handlers: {
@@ -119,18 +119,36 @@ describe.each(['redis', 'memory'] as const)('acts on many jobs in the background
         },
       },
     });
-    const isDead = (count: number) => until(async () => (await queue.counts()).dead === count, PATIENT);
+    const engine = get<QueueEngine>(QUEUE_ENGINE);
+    const isDeadAgain = (runs: number) =>
+      until(async () => ran.length === runs && (await queue.counts()).dead === 2, PATIENT);
     for (const id of ['a', 'b']) await queue.add('x', null, { id, attempts: 1 });
-    await isDead(2);
-    const start = () => queue.bulkActs.start('retry', {}, { rate: QUICK });
-    const [first, second] = [await start(), await start()];
-    for (const { id } of [first, second]) await ended(queue.bulkActs, id);
-    await isDead(2);
-    expect(ran.toSorted()).toEqual(['a', 'a', 'b', 'b']);
-    const again = () => queue.dead.retry({}, { rate: QUICK });
-    const counts = await Promise.all([again(), again()]);
-    await isDead(2);
-    expect([ran.length, counts[0] + counts[1]]).toEqual([6, 2]);
+    await isDeadAgain(2);
+    const retryDead = engine.upkeep.retryDead.bind(engine.upkeep);
+    /** Has another retry run both jobs after this one has listed them. */
+    const meanwhile = (runs: number) =>
+      vi.spyOn(engine.upkeep, 'retryDead').mockImplementationOnce(async (name, which) => {
+        await retryDead(name, { ids: ['a', 'b'] });
+        await isDeadAgain(runs);
+        return retryDead(name, which);
+      });
+    meanwhile(4);
+    const { id } = await queue.bulkActs.start('retry', {}, { rate: QUICK });
+    expect(await ended(queue.bulkActs, id)).toMatchObject({ state: 'done', done: 0, unchanged: 2 });
+    for (const [at, pace] of [{ rate: QUICK }, undefined].entries()) {
+      meanwhile(6 + 2 * at);
+      expect(await queue.dead.retry({ contains: 'x' }, pace)).toBe(0);
+    }
+    await isDeadAgain(8);
+    await queue.pause();
+    const removeDead = engine.upkeep.removeDead.bind(engine.upkeep);
+    vi.spyOn(engine.upkeep, 'removeDead').mockImplementationOnce(async (name, which) => {
+      await queue.dead.retry('a');
+      return removeDead(name, which);
+    });
+    const removal = await queue.bulkActs.start('remove', { state: 'dead' });
+    expect(await ended(queue.bulkActs, removal.id)).toMatchObject({ done: 1, unchanged: 1 });
+    expect((await queue.get('a'))!.state).toBe('waiting');
   });
 
   it('are interrupted when their process is silent, and another process continues them', async () => {
