@@ -28,7 +28,7 @@ interface RunEventBase<Type extends EventType> extends JobEventBase<Type> {
   readonly attempt: number;
 }
 
-/** A job was stored and can be claimed. */
+/** A job was stored and can be claimed, or (with `keepLast`) waits for the end of another job. */
 export interface AddedEvent extends JobEventBase<'added'> {}
 
 /** A job waits for a time before it can be claimed: it was added with a delay, or its handler threw a `Snooze`. */
@@ -85,7 +85,7 @@ export interface DeadEvent extends RunEventBase<'dead'> {
 /** The worker that held the job is gone; the job is waiting again. */
 export interface StalledEvent extends RunEventBase<'stalled'> {}
 
-/** A stopping worker gave the job back unfinished; the attempt is not counted. */
+/** A worker gave the job back, for example because it stops or the handler threw `RateLimited`; the attempt is not counted. */
 export interface ReleasedEvent extends RunEventBase<'released'> {}
 
 /** The job was removed before it completed, or a kept job was removed. */

@@ -21,7 +21,8 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
       longestMs: 0,
       ...claim,
     };
-    const body = encodeBody('work', t.now, { digest: unique.digest }, data);
+    const options = { digest: unique.digest, ...(unique.on === 'keepLast' && { isUnique: true as const }) };
+    const body = encodeBody('work', t.now, options, data);
     const delay = unique.delayMs > 0 ? { delayMs: unique.delayMs } : {};
     return { id: madeId(), name: 'work', body, unique, ...delay, ...more };
   }
@@ -215,13 +216,6 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
           await t.settle(released(id));
         },
       ],
-      [
-        'removed',
-        async (id) => {
-          await t.settle(retried(id, { delayMs: 60_000 }));
-          await t.engine.admin.remove(QUEUE, id);
-        },
-      ],
     ];
 
     /** One that runs, and the job that waits for its end. */
@@ -247,6 +241,24 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
       expect([third.isNew, await stateOf(third.id)]).toEqual([true, 'delayed']);
       expect(await violations()).toEqual([]);
     });
+
+    it.each(['cancel', 'remove'] as const)(
+      'runs it at once after the %s of the first one between its attempts',
+      async (act) => {
+        const { first, next } = await running();
+        const other = await add(keyed('other', { digest: 'E' }, { delayMs: 60_000 }));
+        await t.settle(retried(first, { delayMs: 60_000 }));
+        const { admin } = t.engine;
+        await (act === 'cancel'
+          ? admin.cancelAll(QUEUE, [other.id, first], 'why')
+          : admin.removeAll(QUEUE, [other.id, first]));
+        expect(await t.claim()).toEqual([next]);
+        const third = await add(keyed('3', last));
+        expect([third.isNew, await stateOf(third.id)]).toEqual([true, 'delayed']);
+        expect(await t.engine.upkeep.freeKeys(QUEUE, ['D'])).toBe(0);
+        expect(await violations()).toEqual([]);
+      },
+    );
 
     it.each(ends)('is found by the upkeep if no worker reported that the first one is %s', async (_, end) => {
       const { first, next } = await running();

@@ -57,3 +57,13 @@ local function free_key(row, now)
   if body or has_next or row.till > now then return false, false end
   return false, redis.call('HDEL', key_unique, row.digest) == 1
 end
+
+-- The same for the keys in these rows, of jobs that ended outside of a worker. Returns whether a job was put into the line.
+local function free_keys_in(rows, now)
+  local is_work = false
+  for _, row in ipairs(rows) do
+    -- Another job of the call may have had this key too.
+    if free_key(row_of(row.digest), now) then is_work = true end
+  end
+  return is_work
+end
