@@ -500,7 +500,11 @@ export class Claimer extends SlotUser {
           // A ring without a job may mean a delayed job, or a job that another worker claimed. The next exchange finds out.
           if (isOfTime || (rung && answer.claimed.length === 0)) this.again = true;
           this.answered(first, call, answer);
-        } else this.recall();
+        } else {
+          // Nothing was claimed at the doorbell. The time of this wait must not count against jobs that the next answer brings.
+          first.sent(call);
+          this.recall();
+        }
         return { rung: false, refusal };
       },
       (error: unknown) => {

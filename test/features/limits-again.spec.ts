@@ -4,13 +4,14 @@ import { HandleBatch } from '#lib/decorators/handle-batch.decorator.js';
 import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
 import { RateLimited, type Job } from '#lib/job/job.js';
+import { RULES } from '#lib/job/rules.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { createProducer } from '#lib/subpaths/standalone.js';
 import type { JobBatch } from '#lib/worker/batches.js';
 import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
-import { until } from '../support/wait.js';
+import { latch, until } from '../support/wait.js';
 
 const redis = useRedis();
 
@@ -239,4 +240,28 @@ it('a hold may be as long as that of a handler', async () => {
   expect((await queue.limits.list())[0]!.heldForMs).toBeGreaterThan(399 * 86_400_000);
   expect((await queue.limits.shared('api').state())!.heldForMs).toBeGreaterThan(longest - 60_000);
   await expect(queue.limits.hold(longest + 1)).rejects.toThrow('limits.hold() must be a duration');
+});
+
+it('the first job after a hold starts at once, and keeps its turn', async () => {
+  const ran: unknown[] = [];
+  const end = latch('the end of the first job');
+  const job = async ({ group }: Job) => {
+    ran.push(group);
+    await end.promise;
+  };
+  const { queue, said } = await bootQueue(redis, {
+    handlers: { job },
+    queue: { limits: { concurrency: 1 }, groups: {} },
+  });
+  await queue.limits.hold('1h');
+  const heldAt = Date.now();
+  await queue.addBulk(['a', 'b'].map((group) => ({ name: 'job', data: null, options: { group } })));
+  // The worker waits at the doorbell for longer than an answer lets jobs start.
+  await until(() => Date.now() > heldAt + 2 * RULES.startMs);
+  await queue.limits.release();
+  await until(() => ran.length === 1, PATIENT);
+  end.open();
+  await said.take(2, ({ type }) => type === 'completed', PATIENT);
+  expect(ran).toEqual(['a', 'b']);
+  expect(said.values.filter(({ type }) => type === 'released')).toEqual([]);
 });
