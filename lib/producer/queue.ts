@@ -312,8 +312,8 @@ export class Queue<Jobs = any> {
   }
 
   /**
-   * Lists groups that have waiting jobs, in pages and in no order. A delayed job of a group is counted once it is due and a worker has
-   * claimed jobs after that.
+   * Lists groups that have waiting jobs, or whose concurrency or rate counts jobs that have started, in pages and in no order. A delayed
+   * job of a group is counted once it is due and a worker has claimed jobs after that.
    *
    * @throws {InvalidOptionError}
    * @throws {RedisUnavailableError | RedisRefusedError}
