@@ -90,3 +90,25 @@ it('hidden values are copied only from a job whose data the person may see', asy
     (await api('POST', 'queues/work/jobs', { name: 'x', data: '{}', like })).status;
   expect([await copy('a'), await copy('b')]).toEqual([200, 403]);
 });
+
+it('a field of a body that its call does not read is refused, and nothing changes', async () => {
+  const { api, queue } = await boot(() => 'admin');
+  await queue.limits.set({ concurrency: 3 });
+  await queue.add('x', 1, { id: 'a' });
+  const asked = async (method: string, path: string, body: object) => {
+    const answer = await api(method, `queues/work/${path}`, body);
+    return [answer.status, answer.body.error?.message];
+  };
+  const known = (field: string, advice: string) => [400, `body.${field} is not an option; ${advice}`];
+  expect(await asked('DELETE', 'limits', { nmae: 'x' })).toEqual(known('nmae', 'did you mean name?'));
+  expect(await asked('POST', 'limits/release', { shard: 'openai' })).toEqual(
+    known('shard', 'did you mean shared?'),
+  );
+  expect(await asked('POST', 'pause', { group: 'a' })).toEqual(known('group', 'this call takes no fields'));
+  expect(await asked('DELETE', 'jobs/a', { reason: 'old' })).toEqual(
+    known('reason', 'this call takes no fields'),
+  );
+  expect(await queue.isPaused()).toBe(false);
+  expect((await queue.limits.list())[0]!.concurrency).toBe(3);
+  expect((await queue.get('a'))!.state).toBe('waiting');
+});

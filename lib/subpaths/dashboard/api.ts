@@ -432,8 +432,19 @@ const redis: Route = async (call, parts): Promise<RedisView> => {
 const isForced = ({ body }: ApiCall) =>
   body['force'] === undefined ? false : boolean(body['force'], 'force', refuse)!;
 
-/** Method and path under `/api/v1`; `:x` is one segment. */
-export const ROUTES: readonly (readonly [method: string, path: string, route: Route])[] = [
+/** Routes that refuse unknown fields of their body themselves. */
+const OWN_CHECK = null;
+
+/**
+ * Method and path under `/api/v1`; `:x` is one segment. `fields` are those of the body, none if left out. Others are refused: a script
+ * that misspells `name` would change the limit of the whole queue.
+ */
+export const ROUTES: readonly (readonly [
+  method: string,
+  path: string,
+  route: Route,
+  fields?: readonly string[] | typeof OWN_CHECK,
+])[] = [
   ['GET', 'overview', overview],
   ['GET', 'queues', async (call, parts) => ((await overview(call, parts)) as OverviewView).queues],
   ['GET', 'queues/:queue', queueDetail],
@@ -461,6 +472,7 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
         throw new HttpFault(400, 'NOT_CONFIRMED', 'confirm must be the name of the queue');
       await queue.obliterate({ force: isForced(call) });
     }),
+    ['confirm', 'force'],
   ],
   [
     'POST',
@@ -477,19 +489,19 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
     'queues/:queue/groups/:id/release',
     onQueue('queue.pause', (queue, { params }) => queue.group(params['id']!).release(), 'group.release'),
   ],
-  ['POST', 'queues/:queue/groups/:id/limits', setGroup],
+  ['POST', 'queues/:queue/groups/:id/limits', setGroup, OWN_CHECK],
   ['DELETE', 'queues/:queue/groups/:id/limits', clearGroup],
-  ['POST', 'queues/:queue/limits', setLimit],
-  ['DELETE', 'queues/:queue/limits', clearLimit],
-  ['POST', 'queues/:queue/limits/release', releaseLimit],
+  ['POST', 'queues/:queue/limits', setLimit, OWN_CHECK],
+  ['DELETE', 'queues/:queue/limits', clearLimit, ['name']],
+  ['POST', 'queues/:queue/limits/release', releaseLimit, ['name', 'shared']],
   ['GET', 'series', allSeries],
   ['GET', 'queues/:queue/series', queueSeries],
   ['GET', 'queues/:queue/memory', queueMemory],
   ['GET', 'queues/:queue/jobs', listJobs],
-  ['POST', 'queues/:queue/jobs', add],
-  ['POST', 'queues/:queue/actions', actOnPage],
+  ['POST', 'queues/:queue/jobs', add, OWN_CHECK],
+  ['POST', 'queues/:queue/actions', actOnPage, OWN_CHECK],
   ['GET', 'bulk', listBulkActs],
-  ['POST', 'queues/:queue/bulk', startBulkAct],
+  ['POST', 'queues/:queue/bulk', startBulkAct, OWN_CHECK],
   ['POST', 'queues/:queue/bulk/:id/stop', stopBulkAct],
   ['POST', 'queues/:queue/bulk/:id/resume', resumeBulkAct],
   ['GET', 'queues/:queue/jobs/:id', jobDetail],
@@ -503,17 +515,20 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
       if (outcome === 'not-found') throw new JobNotFoundError(queue.name, id);
       return { outcome };
     }),
+    ['reason'],
   ],
   ['POST', 'queues/:queue/jobs/:id/retry', onJob('job.retry', (queue, id) => queue.retry(id))],
   [
     'POST',
     'queues/:queue/jobs/:id/move',
     onJob('job.edit', (queue, id, { body }) => moveJob(queue, id, body)),
+    OWN_CHECK,
   ],
   [
     'POST',
     'queues/:queue/jobs/:id/data',
     onJob('job.edit', (queue, id, call, parts) => replaceData(call, parts, queue.name, id)),
+    ['data', 'version'],
   ],
   ['GET', 'schedules', schedules],
   ['GET', 'schedules/results', scheduleResults],
@@ -541,8 +556,8 @@ export const ROUTES: readonly (readonly [method: string, path: string, route: Ro
       'schedule.resume',
     ),
   ],
-  ['POST', 'queues/:queue/schedules/:id/preview', previewSchedule],
-  ['PUT', 'queues/:queue/schedules/:id', editSchedule],
+  ['POST', 'queues/:queue/schedules/:id/preview', previewSchedule, ['rule']],
+  ['PUT', 'queues/:queue/schedules/:id', editSchedule, ['version', 'rule', 'name', 'data', 'options']],
   [
     'DELETE',
     'queues/:queue/schedules/:id',

@@ -1,5 +1,6 @@
 import { Log } from '../../contract/log.js';
 import { messageOf, stackOf } from '../../errors/thrown.js';
+import { misspeltField } from '../../job/fields.js';
 import { quoted } from '../../job/text.js';
 import { VERSION } from '../../worker/registrar.js';
 import { ActionLog } from './action-log.js';
@@ -126,14 +127,15 @@ export class DashboardServer {
     if (method === 'GET' && segments.join('/') === 'me')
       return sendJson(response, 200, await this.me(request));
     if (method === 'GET' && segments.join('/') === 'events') return this.stream(request, query, response);
-    const matches = ROUTES.flatMap(([verb, path, route]) => {
+    const matches = ROUTES.flatMap(([verb, path, route, fields = []]) => {
       const params = match(path, segments);
-      return params ? [{ verb, params, route }] : [];
+      return params ? [{ verb, params, route, fields }] : [];
     });
     if (matches.length === 0) throw new HttpFault(404, 'NOT_FOUND', 'there is no such call');
     const found = matches.find(({ verb }) => verb === method);
     if (!found) throw new HttpFault(405, 'METHOD', `use ${matches.map(({ verb }) => verb).join(' or ')}`);
     const body = method === 'GET' ? {} : await bodyOf(request);
+    checkFields(body, found.fields);
     const call = this.call(request, found.params, query, body);
     sendJson(response, 200, await found.route(call, this.parts));
   }
@@ -299,6 +301,14 @@ export class DashboardServer {
 /** An exception of `authorize` that refuses an action. */
 class Refusal {
   constructor(readonly error: Error) {}
+}
+
+/** @param fields those that the call reads; null if it checks them itself. */
+function checkFields(body: ApiCall['body'], fields: readonly string[] | null): void {
+  if (fields === null) return;
+  const unknown = Object.keys(body).find((name) => !fields.includes(name));
+  if (unknown === undefined) return;
+  throw misspeltField('body', unknown, fields, fields.length === 0 ? 'this call takes no fields' : undefined);
 }
 
 function readOnly(): HttpFault {
