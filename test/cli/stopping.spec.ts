@@ -70,3 +70,16 @@ it('tail warns once while Redis is away, and once when events arrive again', asy
   expect((await command.end('SIGINT')).code).toBe(130);
   expect(command.err.match(/no events arrive/g)).toHaveLength(1);
 });
+
+it('an act at a rate that fails says how many jobs it changed before', async () => {
+  const { queue } = await bootQueue(own, { watch: false });
+  await queue.addBulk(Array.from({ length: 1_000 }, (_, i) => ({ name: 'x', data: i })));
+  const command = godwitOn(own, 'cancel', 'work', '--all', '--rate', '100/s', '--yes');
+  const [first] = (await command.said(/^\d+ cancelled or told to stop$/m)).split(' ');
+  await server.kill9();
+  const { code, out } = await command.result();
+  expect(code).toBe(1);
+  const last = /^(\d+) cancelled or told to stop before it failed\n$/m.exec(out)?.[1];
+  expect(Number(last)).toBeGreaterThanOrEqual(Number(first));
+  await server.restart();
+});

@@ -258,12 +258,12 @@ async function byFilter(
   const shown = filterOf(context).filter(([key]) => key !== 'rate' && key !== 'all');
   if (shown.length === 0 && values['all'] !== true)
     throw new UsageError(`${name}: give ids, or a filter such as --name, or --all`, '');
-  const pace = paceOf(context, done);
+  const { pace, failed } = paceOf(context, done);
   const filter = readFilter(context, 'state', 'name', 'contains', 'group', 'older-than', 'newer-than');
   await inspector.queues([queue]);
   const which = shown.map(([key, value]) => `${key} ${String(value)}`).join(', ') || 'all';
   if (!(await print.confirm(`${name} jobs of queue ${queue} (${which})?`))) return FAILED;
-  const count = await act(inspector.queue(queue), filter, pace, context);
+  const count = await act(inspector.queue(queue), filter, pace, context).catch(failed);
   print.done(`${count} ${done}`, { queue, ...filter, count });
   return pace.signal?.aborted === true ? STOPPED : DONE;
 }
@@ -285,7 +285,7 @@ const dead: Command = {
     const [name, act = 'list'] = words as [string, string?];
     if (!['list', 'retry', 'remove'].includes(act))
       throw new UsageError(`dead: ${JSON.stringify(act)} must be one of list, retry, remove`, '');
-    const pace = paceOf(context, act === 'retry' ? 'retried' : 'removed');
+    const { pace, failed } = paceOf(context, act === 'retry' ? 'retried' : 'removed');
     await inspector.queues([name]);
     const queue = inspector.queue(name);
     const filter: DeadListOptions = {
@@ -319,10 +319,11 @@ const dead: Command = {
     const question = `${act} ${counted(found.length, 'dead job')} of queue ${name}: ${sumOf(groups)}?`;
     if (!(await print.confirm(question))) return FAILED;
     const limit = found.length;
-    const count =
+    const ended =
       act === 'retry'
-        ? await queue.dead.retry({ ...filter, limit }, pace)
-        : await queue.remove({ state: 'dead', ...filter, limit }, pace);
+        ? queue.dead.retry({ ...filter, limit }, pace)
+        : queue.remove({ state: 'dead', ...filter, limit }, pace);
+    const count = await ended.catch(failed);
     const isStopped = pace.signal?.aborted === true && count < limit;
     const done = `${count} ${act === 'retry' ? 'retried' : 'removed'}`;
     const left = isStopped ? `; ${limit - count} are still dead` : isAll ? '' : `; ${MORE}`;
@@ -334,21 +335,28 @@ const dead: Command = {
 /** Minimum time between two lines of progress. */
 const PROGRESS_MS = 1_000;
 
-/** Ctrl-C ends the act. At a rate, the act also prints its progress. */
-function paceOf(context: Context, done: string): BulkPace {
+/**
+ * Ctrl-C ends the act. At a rate, the act also prints its progress.
+ *
+ * @returns `failed`: prints how many jobs were changed before an error, as far as the act knows.
+ */
+function paceOf(context: Context, done: string): { pace: BulkPace; failed: (error: unknown) => never } {
   const rate = rateOf(context);
   const { print, signal } = context;
-  if (rate === undefined) return { signal };
   let saidAt = performance.now();
-  return {
-    signal,
-    rate,
-    onProgress: (count) => {
-      if (performance.now() - saidAt < PROGRESS_MS) return;
-      saidAt = performance.now();
-      print.line(`${count} ${done}`);
-    },
+  let changed = 0;
+  const failed = (error: unknown): never => {
+    if (changed > 0) print.line(`${changed} ${done} before it failed`);
+    throw error;
   };
+  if (rate === undefined) return { pace: { signal }, failed };
+  const onProgress = (count: number) => {
+    changed = count;
+    if (performance.now() - saidAt < PROGRESS_MS) return;
+    saidAt = performance.now();
+    print.line(`${count} ${done}`);
+  };
+  return { pace: { signal, rate, onProgress }, failed };
 }
 
 const clean: Command = {
@@ -373,13 +381,16 @@ const clean: Command = {
       state,
       ...readFilter(context, 'name', 'contains', 'group', 'reason', 'older-than', 'newer-than'),
     };
-    const pace = paceOf(context, 'removed');
+    const { pace, failed } = paceOf(context, 'removed');
     const [info] = await inspector.queues([name]);
     const shown: object = { ...filter, ...given(context, 'where') };
     const which = Object.entries(shown).map(([key, value]) => `${key} ${String(value)}`);
     const question = `Remove jobs of queue ${name} (${which.join(', ')}); it has ${info!.counts[state]} ${state} in all?`;
     if (!(await print.confirm(question))) return FAILED;
-    const count = await inspector.queue(name).remove(filter as JobFilter<string, CleanState>, pace);
+    const count = await inspector
+      .queue(name)
+      .remove(filter as JobFilter<string, CleanState>, pace)
+      .catch(failed);
     print.done(`${count} removed`, { queue: name, ...filter, count });
     return pace.signal?.aborted === true ? STOPPED : DONE;
   },
