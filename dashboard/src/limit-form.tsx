@@ -17,11 +17,13 @@ interface FormProps {
   limit: Limited;
   /** Names to choose from. */
   names: readonly string[];
+  /** Whether this person may clear what was set at run time. */
+  canClear: boolean;
   onEnd: () => void;
 }
 
 /** A form for the limit of the queue, of a name or of a group. */
-export function LimitForm({ queue, title, limit, names, onEnd }: FormProps) {
+export function LimitForm({ queue, title, limit, names, canClear, onEnd }: FormProps) {
   const { of, rate = null } = limit;
   const [name, setName] = useState(limit.name);
   const given = {
@@ -92,7 +94,7 @@ export function LimitForm({ queue, title, limit, names, onEnd }: FormProps) {
           {of === 'group' && input('weight', 'Weight: 2 starts twice as many jobs')}
         </div>
         <FormEnd button="Set it" onEnd={onEnd}>
-          {limit.isLive === true && (
+          {limit.isLive === true && canClear && (
             <button type="button" onClick={() => void clear()}>
               As in the code
             </button>

@@ -24,6 +24,8 @@ export function Limits({ queue, group }: { queue: QueueDetail; group: string }) 
         title={ofWhat(edited)}
         limit={edited}
         names={Object.keys(queue.byName).filter((name) => name !== '' && !limited.has(name))}
+        // It also resumes a paused group.
+        canClear={edited.paused !== true || canPause}
         onEnd={() => setEdited(null)}
       />
     );

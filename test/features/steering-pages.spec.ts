@@ -252,6 +252,23 @@ it('the form for a group sets how many of its jobs may wait, and its weight', as
   expect(faults).toEqual([]);
 });
 
+it('the form for a paused group clears its limits only with the right to resume it', async () => {
+  const { queue, url } = await bootDashboard(redis, {
+    dashboard: { authorize: (_request, action) => action !== 'queue.pause' },
+  });
+  await queue.group('paused').set({ concurrency: 4, paused: true });
+  await queue.group('other').set({ concurrency: 4 });
+  const { page, faults } = await open(`${url}queues/work`);
+  const clear = page.getByRole('button', { name: 'As in the code' });
+  await page.getByRole('button', { name: 'Edit the limit of group other' }).click();
+  await clear.waitFor();
+  await page.getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Edit the limit of group paused' }).click();
+  await page.getByRole('button', { name: 'Set it' }).waitFor();
+  expect(await clear.count()).toBe(0);
+  expect(faults).toEqual([]);
+});
+
 it('the overview shows items of all kinds first, and queues in the order of their numbers', async () => {
   const queues = Array.from({ length: 12 }, (_, i) => `shop.${i}`);
   const { queueOf, queue, url } = await bootDashboard(redis, { queues });
