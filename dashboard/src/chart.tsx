@@ -47,6 +47,11 @@ const TIME_STEPS = [
   ...[1, 2, 4, 6, 12, 24, 48, 168].map((hours) => hours * 3_600_000),
 ];
 
+/** Steps of an axis of counts: each mark is a whole number. */
+const COUNT_STEPS = Array.from({ length: 10 }, (_, power) =>
+  [1, 2, 5].map((step) => step * 10 ** power),
+).flat();
+
 const FONT = '12px system-ui';
 const pen = document.createElement('canvas').getContext('2d');
 
@@ -100,7 +105,7 @@ export function Chart({
           { ...axis, size: 28, values: (_plot, at) => at.map((seconds) => clock(seconds, at)) },
           {
             ...axis,
-            ...(isTime && { incrs: TIME_STEPS }),
+            incrs: isTime ? TIME_STEPS : COUNT_STEPS,
             size: (_plot, marks) => widthOf(marks ?? []),
             values: (_plot, values) => values.map(mark),
           },

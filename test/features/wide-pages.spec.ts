@@ -240,7 +240,7 @@ it('an overview that lists much fits a window, and shows the rest on demand', as
   expect(faults).toEqual([]);
 });
 
-describe('a chart of times', () => {
+describe('a chart', () => {
   it('marks whole numbers of a unit, and cuts none of them off', async () => {
     const dashboard = await bootDashboard(redis);
     const { page, faults } = await open(dashboard.url);
@@ -262,7 +262,7 @@ describe('a chart of times', () => {
       stepMs,
       times,
       added: one,
-      completed: one,
+      completed: one.map(() => 10),
       failed: one,
       dead: one,
       byName: {},
@@ -281,6 +281,10 @@ describe('a chart of times', () => {
       '2 min',
       '3 min',
     ]);
+    const counts = (await marks()).map(({ text }) => text).filter((text) => /^\d+$/.test(text));
+    expect(counts).toContain('10');
+    // A step of 2.5 would mark 7.5 as 8.
+    expect(counts).not.toContain('8');
     expect((await marks()).filter(({ left }) => left < 0)).toEqual([]);
     await page.getByText('As a table').last().click();
     await page.getByRole('cell', { name: '≈ 3 min 25 s' }).first().waitFor();
