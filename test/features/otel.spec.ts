@@ -392,6 +392,25 @@ it('metrics have the names of the conventions', async () => {
   ]);
 });
 
+it('metrics have the first 200 names of jobs, and count the others without a name', async () => {
+  const memory = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
+  const reader = new PeriodicExportingMetricReader({ exporter: memory, exportIntervalMillis: 3_600_000 });
+  const meterProvider = new MeterProvider({ readers: [reader] });
+  const { queue, said } = await boot({ handlers: { 'n-*': () => 1 } }, otel({ meterProvider }));
+  await queue.addBulk(Array.from({ length: 230 }, (_, at) => ({ name: `n-${at}`, data: null })));
+  await said.take(230, ({ type }) => type === 'completed', PATIENT);
+  await reader.forceFlush();
+  const [exported] = memory.getMetrics();
+  for (const metric of ['godwit.job.outcomes', 'messaging.process.duration']) {
+    const found = exported!.scopeMetrics[0]!.metrics.find(({ descriptor }) => descriptor.name === metric)!;
+    const unnamed = found.dataPoints.filter(({ attributes }) => attributes['godwit.job.name'] === undefined);
+    const counts = unnamed.map(({ value }) =>
+      typeof value === 'number' ? value : (value as { count: number }).count,
+    );
+    expect([metric, found.dataPoints.length, counts]).toEqual([metric, 201, [30]]);
+  }
+});
+
 interface OtlpSpan {
   readonly traceId: string;
   readonly spanId: string;

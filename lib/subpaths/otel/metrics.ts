@@ -8,6 +8,7 @@ import {
   type MeterProvider,
   type Observable,
 } from '@opentelemetry/api';
+import { RULES } from '../../job/rules.js';
 import type { TelemetrySource, TracedAdd, TracedEnd, TracedRun } from '../../options/telemetry.js';
 import { LIBRARY, messaging } from './attributes.js';
 
@@ -23,6 +24,8 @@ export class WorkMeter {
   private readonly sent: Counter;
   private readonly consumed: Counter;
   private readonly outcomes: Counter;
+  /** By queue: the first names of jobs. Jobs with further names are counted without a name. */
+  private readonly names = new Map<string, Set<string>>();
 
   /**
    * Null if nobody records metrics. Call it only when the global provider exists: unlike tracers, meters of the API do not wait for
@@ -82,7 +85,7 @@ export class WorkMeter {
   ended(queue: string, name: string, { outcome, hasRun, durationUs, reason, failure }: TracedEnd): void {
     const attributes: Attributes = {
       ...messaging(queue, 'process', 'process'),
-      ...(name !== '' && { 'godwit.job.name': name }),
+      ...(this.isNamed(queue, name) && { 'godwit.job.name': name }),
     };
     this.outcomes.add(1, {
       ...attributes,
@@ -90,6 +93,14 @@ export class WorkMeter {
       ...(reason !== null && { 'godwit.dead.reason': reason }),
     });
     if (hasRun) this.process.record(durationUs / 1e6, withError(attributes, failure?.name));
+  }
+
+  /** Producers can add any name, and the SDK keeps a series for each set of attributes. */
+  private isNamed(queue: string, name: string): boolean {
+    let names = this.names.get(queue);
+    if (!names) this.names.set(queue, (names = new Set()));
+    if (name !== '' && names.size < RULES.namesPerDay) names.add(name);
+    return names.has(name);
   }
 
   /** @param isGlobal whether the state of all queues is also observed. Returns a function that ends the observation. */
