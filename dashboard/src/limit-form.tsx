@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import type { QueueDetail } from '../../lib/subpaths/dashboard/views.js';
 import { del, post } from './api.js';
 import { attempt } from './dialogs.js';
@@ -34,6 +34,9 @@ export function LimitForm({ queue, title, limit, names, canClear, onEnd }: FormP
     weight: String(limit.weight ?? ''),
   };
   const [form, setForm] = useState(given);
+  const ref = useRef<HTMLFormElement>(null);
+  // The button that opened the form is gone. After a long list, the form may be out of view.
+  useEffect(() => ref.current?.querySelector('input')?.focus(), []);
   const at = of === 'group' ? `${groupPath(queue, name ?? '')}/limits` : `${queuePath(queue)}/limits`;
   const target = of === 'name' ? { name } : {};
   const save = async (event: Event) => {
@@ -68,7 +71,7 @@ export function LimitForm({ queue, title, limit, names, canClear, onEnd }: FormP
   );
   return (
     <Card title={`Limit of ${title}`} id="limit-form">
-      <form onSubmit={(event) => void save(event)}>
+      <form ref={ref} onSubmit={(event) => void save(event)}>
         <p class="faint">It counts at once and in all processes. An empty field is no limit.</p>
         <div class="filters">
           {of === 'name' && limit.name === null && (

@@ -141,7 +141,7 @@ function FindGroup({ queue, group }: { queue: QueueDetail; group: string }) {
     go(href(queuePath(queue.name), { group: name.trim() }), true);
   };
   return (
-    <form class="row nowrap" onSubmit={find}>
+    <form class="row" onSubmit={find}>
       {queue.hasMoreGroups && group === '' && <span class="faint">not all groups are shown</span>}
       <input
         aria-label="Name of a group"

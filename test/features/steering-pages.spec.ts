@@ -110,6 +110,10 @@ it('a group is found by its name and changed, however many there are', async () 
   await page.getByRole('button', { name: 'Set it' }).click();
   await page.getByText('0 of 4').waitFor();
   expect(await queue.group('tenant-377').state()).toMatchObject({ concurrency: 4, waiting: 1 });
+  await page.setViewportSize({ width: 360, height: 700 });
+  const isInCard = (button: Element) =>
+    button.getBoundingClientRect().right < button.closest('.card')!.getBoundingClientRect().right;
+  expect(await page.getByRole('button', { name: 'All groups' }).evaluate(isInCard)).toBe(true);
   await page.getByRole('button', { name: 'All groups' }).click();
   await page.getByText('not all groups are shown').waitFor();
   expect(faults).toEqual([]);
@@ -233,7 +237,8 @@ it('the form for a group sets how many of its jobs may wait, and its weight', as
     await page.getByRole('button', { name: 'Set it' }).click();
     await edit.waitFor();
   };
-  await edit.click();
+  await edit.press('Enter');
+  await page.locator('label', { hasText: 'Jobs at the same time' }).locator('input:focus').waitFor();
   expect(await weight.inputValue()).toBe('1');
   await size.fill('500');
   await weight.fill('2.5');
