@@ -289,6 +289,8 @@ describe('the pages', () => {
     await press('Edit the limit of the queue');
     await page.getByLabel('Jobs at the same time').fill('');
     await press('Set it');
+    // The form hides the table until the limit is stored.
+    await page.getByRole('button', { name: 'Edit the limit of the queue' }).waitFor();
     await page.getByText('0 of 3').waitFor({ state: 'detached' });
     expect(await queue.limits.list()).toMatchObject([{ concurrency: null, rate: { max: 50 } }]);
     await press('Edit the limit of the queue');
