@@ -27,7 +27,7 @@ import { audit, repair } from './auditor.js';
 import type { EndRecord, MemoryJob } from './memory-job.js';
 import { keptWhenCancelled, type Ended, type MemoryQueue } from './memory-queue.js';
 import type { Saying } from './event-log.js';
-import { freeKey, isParked, uniqueOf } from './unique.js';
+import { freeKeysOf, isParked } from './unique.js';
 import { update } from './update.js';
 import type { Verbs } from './verbs.js';
 import { RULES } from '../job/rules.js';
@@ -116,18 +116,18 @@ export class MemoryAdmin implements AdminVerbs {
   removeAll(queue: string, ids: readonly string[]): Promise<RemoveAnswer[]> {
     return this.verbs.on('removeAll', queue, (q, limits) => {
       const removed: Saying[] = [];
-      const digests: (string | undefined)[] = [];
+      const jobs: MemoryJob[] = [];
       const removeOne = (id: string): RemoveAnswer => {
         const job = q.find(id);
         if (!job) return 'not-found';
         if (job.place === 'active') return 'active';
-        digests.push(uniqueOf(job));
+        jobs.push(job);
         q.forget(job);
         removed.push({ type: 'removed', id, name: job.name, reason: 'asked' });
         return 'removed';
       };
       const answers = q.freeing(() => ids.map(removeOne));
-      freeKeys(q, digests);
+      freeKeysOf(q, jobs);
       q.say(removed, limits);
       return answers;
     });
@@ -155,9 +155,9 @@ export class MemoryAdmin implements AdminVerbs {
         q.freeing(() => q.endCancelled([...ended.values()], 0)),
         limits,
       );
-      freeKeys(
+      freeKeysOf(
         q,
-        [...ended.values()].map(({ job }) => uniqueOf(job)),
+        [...ended.values()].map(({ job }) => job),
       );
       return answers;
     });
@@ -418,9 +418,4 @@ function* heads({ wait, suspects, prioritized, limits }: MemoryQueue): Generator
       if (isNew || ++seen === RULES.oldestMax) break;
     }
   }
-}
-
-/** Frees the keys of jobs that ended outside of a worker. */
-function freeKeys(q: MemoryQueue, digests: readonly (string | undefined)[]): void {
-  for (const digest of digests) if (digest !== undefined) freeKey(q, digest);
 }

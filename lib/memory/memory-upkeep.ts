@@ -11,7 +11,7 @@ import type { QueueLimits } from '../contract/engine.js';
 import { decodeBody, optionsLineOf, withLines } from '../job/job-record.js';
 import { isFitting } from '../job/name-pattern.js';
 import { sayAll } from './event-log.js';
-import { freeAllKeys, freeKey, rivalOf, takeKey, uniqueOf } from './unique.js';
+import { freeAllKeys, freeKey, freeKeysOf, rivalOf, takeKey, uniqueOf } from './unique.js';
 import type { Line } from './lines.js';
 import type { MemoryJob } from './memory-job.js';
 import type { MemoryQueue } from './memory-queue.js';
@@ -153,6 +153,7 @@ function takeAway(
   limits: QueueLimits,
 ): { removed: readonly string[] } {
   queue.freeing(() => jobs.forEach((job) => queue.forget(job)));
+  freeKeysOf(queue, jobs);
   queue.say(sayAll('removed', jobs, { reason: 'asked' }), limits);
   return { removed: jobs.map(({ id }) => id) };
 }

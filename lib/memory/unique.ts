@@ -130,6 +130,14 @@ export function freeKey(queue: MemoryQueue, digest: string): number {
   return 1;
 }
 
+/** Frees the keys of jobs that ended outside of a worker. */
+export function freeKeysOf(queue: MemoryQueue, jobs: readonly MemoryJob[]): void {
+  for (const job of jobs) {
+    const digest = uniqueOf(job);
+    if (digest !== undefined) freeKey(queue, digest);
+  }
+}
+
 /** Frees all keys, and moves jobs to the line that wait for the end of another one and have no row. */
 export function freeAllKeys(queue: MemoryQueue): number {
   let changed = 0;

@@ -242,23 +242,21 @@ describe.each(ENGINES)('keys of jobs on %s', (kind) => {
       expect(await violations()).toEqual([]);
     });
 
-    it.each(['cancel', 'remove'] as const)(
-      'runs it at once after the %s of the first one between its attempts',
-      async (act) => {
-        const { first, next } = await running();
-        const other = await add(keyed('other', { digest: 'E' }, { delayMs: 60_000 }));
-        await t.settle(retried(first, { delayMs: 60_000 }));
-        const { admin } = t.engine;
-        await (act === 'cancel'
-          ? admin.cancelAll(QUEUE, [other.id, first], 'why')
-          : admin.removeAll(QUEUE, [other.id, first]));
-        expect(await t.claim()).toEqual([next]);
-        const third = await add(keyed('3', last));
-        expect([third.isNew, await stateOf(third.id)]).toEqual([true, 'delayed']);
-        expect(await t.engine.upkeep.freeKeys(QUEUE, ['D'])).toBe(0);
-        expect(await violations()).toEqual([]);
-      },
-    );
+    it.each(['cancel', 'remove', 'clean'] as const)('runs it after a %s of the delayed one', async (act) => {
+      const { first, next } = await running();
+      const ids = [(await add(keyed('o', { digest: 'E' }, { delayMs: 60_000 }))).id, first];
+      await t.settle(retried(first, { delayMs: 60_000 }));
+      await {
+        cancel: () => t.engine.admin.cancelAll(QUEUE, ids, 'why'),
+        remove: () => t.engine.admin.removeAll(QUEUE, ids),
+        clean: () => t.engine.upkeep.clean(QUEUE, { state: 'delayed', olderThanMs: 0, limit: 2 }),
+      }[act]();
+      expect(await t.claim()).toEqual([next]);
+      const { id, isNew } = await add(keyed('3', last));
+      expect([isNew, await stateOf(id)]).toEqual([true, 'delayed']);
+      expect(await t.engine.upkeep.freeKeys(QUEUE, ['D'])).toBe(0);
+      expect(await violations()).toEqual([]);
+    });
 
     it.each(ends)('is found by the upkeep if no worker reported that the first one is %s', async (_, end) => {
       const { first, next } = await running();

@@ -1,13 +1,13 @@
---@needs types, clock, bodies, names, traces, line, kept, ending, walk, dead, event, bell
+--@needs types, clock, bodies, names, traces, line, kept, ending, walk, dead, event, bell, unique
 -- Removes jobs of one place that are old enough, starting after a place, or the named dead jobs.
 check_bodies()
 local now = clock()
 local traces = read_traces()
-check_types(key_grouped, key_meta, key_results, key_failures, key_prioritized, key_delayed, key_dead, key_completed, key_wait, key_suspects, key_doorbell)
+check_types(key_grouped, key_meta, key_results, key_failures, key_prioritized, key_delayed, key_dead, key_completed, key_wait, key_suspects, key_doorbell, key_unique, key_priorities)
 
-local names = {}
-local function named(fit, body)
-  if fit then names[#names + 1] = name_of(body) end
+local names, rows = {}, {}
+local function noted(fit, body)
+  if fit then names[#names + 1], rows[#rows + 1] = name_of(body), unique_row_of(body) end
   return fit
 end
 
@@ -18,19 +18,19 @@ end
 local function take_by_adding(id)
   local body = body_of(id) or ''
   local fit = is_old(added_at(body))
-  return named(fit, body), #body + (fit and log_cost(id, traces) or 0)
+  return noted(fit, body), #body + (fit and log_cost(id, traces) or 0)
 end
 
 local function take_by_end(id)
   local record = redis.call('HGET', key_results, id) or ''
   if not is_old(tonumber(string.match(record, '^(%d+)\n'))) then return false, #record end
   local body = body_of(id) or ''
-  return named(true, body), #body + #record + log_cost(id, traces)
+  return noted(true, body), #body + #record + log_cost(id, traces)
 end
 
 local function take_dead(id)
   local fit, bytes, body = is_asked(id)
-  return named(fit, body), bytes + (fit and log_cost(id, traces) or 0)
+  return noted(fit, body), bytes + (fit and log_cost(id, traces) or 0)
 end
 
 -- Only the head of a line: the oldest jobs are there, and a removal from its middle has no limit in cost.
@@ -79,7 +79,7 @@ if #found > 0 then
   end
   local events = { count = 0 }
   finish_removed(found, names, 'asked', events, traces)
-  if traces.has_freed then ring() end
+  if free_keys_in(rows, now) or traces.has_freed then ring() end
   write_events(events, now)
 end
 return { now, at, id, found }

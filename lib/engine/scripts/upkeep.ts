@@ -51,6 +51,7 @@ export const clean = defineScript({
     ...TRACE_KEYS,
     'events',
     'grouped',
+    'unique',
     'doorbell',
     ...LETTERED_JOBS,
   ],
