@@ -69,7 +69,7 @@ export interface KeptOut {
   readonly holder: string;
 }
 
-/** Named jobs. `until`: those that died later are left alone; they have run since they were listed. */
+/** Named jobs. `until`: a job that died later has run since it was listed, and does not change. */
 interface NamedDead {
   readonly ids: readonly string[];
   readonly until?: number | undefined;

@@ -107,7 +107,7 @@ export const NO_REASON = 'no reason was given';
 /** How much `engine.now()` may be behind the clock of Redis. Without it, jobs added just before the call could count as too young. */
 const CLOCK_MS = 100;
 
-/** Changes these jobs, and returns how many it changed. `until`: they were listed as dead; those that died later are left alone. */
+/** Changes these jobs, and returns how many it changed. `until`: for dead jobs, the last death that was listed; later ones stay as they are. */
 export type Act = (ids: readonly string[], until?: number) => Promise<number>;
 
 /** The implementation of one kind of act. `reason`: that of a `cancel`. */

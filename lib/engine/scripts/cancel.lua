@@ -7,7 +7,7 @@ local traces = read_traces()
 check_types(key_meta, key_wait, key_grouped, key_suspects, key_prioritized, key_delayed, key_stats, key_completed, key_results, key_doorbell, key_unique, key_priorities, key_dead)
 local workers = leased_workers()
 if #workers ~= more_last - more_first + 1 or table.concat(workers, '\n') ~= arg_workers then return 'again' end
-local ids, answers, keep_of, row_by, waiting, bytes = { unpack(ARGV, ids_first, ids_last) }, {}, {}, {}, {}, 0
+local ids, answers, keep_of, digest_by, waiting, bytes = { unpack(ARGV, ids_first, ids_last) }, {}, {}, {}, {}, 0
 local active = active_among(ids)
 for i, id in ipairs(ids) do
   answers[i] = ''
@@ -20,21 +20,21 @@ for i, id in ipairs(ids) do
       mark_cancelled(id, arg_reason, kept_when_cancelled(body, arg_keep))
     elseif body and not keep_of[id] then
       waiting[#waiting + 1], keep_of[id] = id, kept_when_cancelled(body, arg_keep)
-      answers[i], row_by[id] = 'cancelled', unique_row_of(body)
+      answers[i], digest_by[id] = 'cancelled', unique_digest_of(body)
     end
   end
 end
 local left, later = leave_some(waiting)
-local cancelled, rows, events = { ids = {}, reasons = {}, keeps = {} }, {}, { count = 0 }
+local cancelled, digests, events = { ids = {}, reasons = {}, keeps = {} }, {}, { count = 0 }
 for i, id in ipairs(ids) do
   if answers[i] == 'cancelled' and not left[id] then answers[i] = later[id] and '' or 'not-found' end
   if answers[i] == 'cancelled' then
     local at = #cancelled.ids + 1
     cancelled.ids[at], cancelled.reasons[at], cancelled.keeps[at] = id, arg_reason, keep_of[id]
-    rows[#rows + 1] = row_by[id]
+    digests[#digests + 1] = digest_by[id]
   end
 end
 finish_cancelled(cancelled, 0, events, traces, now)
-if free_keys_in(rows, now) or traces.has_freed then ring() end
+if free_keys(digests, now) or traces.has_freed then ring() end
 write_events(events, now)
 return answers

@@ -5,9 +5,9 @@ local now = clock()
 local traces = read_traces()
 check_types(key_grouped, key_meta, key_results, key_failures, key_prioritized, key_delayed, key_dead, key_completed, key_wait, key_suspects, key_doorbell, key_unique, key_priorities)
 
-local names, rows = {}, {}
+local names, digests = {}, {}
 local function noted(fit, body)
-  if fit then names[#names + 1], rows[#rows + 1] = name_of(body), unique_row_of(body) end
+  if fit then names[#names + 1], digests[#digests + 1] = name_of(body), unique_digest_of(body) end
   return fit
 end
 
@@ -79,7 +79,7 @@ if #found > 0 then
   end
   local events = { count = 0 }
   finish_removed(found, names, 'asked', events, traces)
-  if free_keys_in(rows, now) or traces.has_freed then ring() end
+  if free_keys(digests, now) or traces.has_freed then ring() end
   write_events(events, now)
 end
 return { now, at, id, found }

@@ -4,26 +4,20 @@
 check_bodies()
 local now = clock()
 check_types(key_meta, key_unique, key_wait, key_prioritized, key_delayed, key_priorities, key_dead, key_completed, key_doorbell)
-local cursor, changed, is_work = '0', 0, false
-
-local function free(digest)
-  local goes, is_new = free_key(row_of(digest), now)
-  is_work = is_work or goes
-  if is_new then changed = changed + 1 end
-end
-
-for i = digests_first, digests_last do free(ARGV[i]) end
+local cursor, digests = '0', {}
+for i = digests_first, digests_last do digests[#digests + 1] = ARGV[i] end
 if arg_cursor ~= '' then
   local found = redis.call('HSCAN', key_unique, arg_cursor, 'COUNT', 100)
   cursor = found[1]
-  for i = 1, #found[2], 2 do free(found[2][i]) end
-  if cursor == '0' then
-    for _, id in ipairs(parked(100)) do
-      local digest = options_of(body_of(id) or '').unique
-      if type(digest) ~= 'string' or row_of(digest).next ~= id then
-        promote(id)
-        is_work, changed = true, changed + 1
-      end
+  for i = 1, #found[2], 2 do digests[#digests + 1] = found[2][i] end
+end
+local is_work, changed = free_keys(digests, now)
+if arg_cursor ~= '' and cursor == '0' then
+  for _, id in ipairs(parked(100)) do
+    local digest = options_of(body_of(id) or '').unique
+    if type(digest) ~= 'string' or row_of(digest).next ~= id then
+      promote(id)
+      is_work, changed = true, changed + 1
     end
   end
 end

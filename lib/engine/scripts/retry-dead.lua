@@ -13,7 +13,8 @@ local bodies = {}
 -- Jobs that stay dead and, after each, the job that has its key; the keys that the chosen jobs take, with their jobs.
 local refused, takers = {}, {}
 local function has_rival(id, body)
-  local row = unique_row_of(body)
+  local digest = unique_digest_of(body)
+  local row = digest and row_of(digest)
   local rival = row and (takers[row.digest] or rival_in(row, id))
   if rival then refused[#refused + 1], refused[#refused + 2] = id, rival end
   if row and not rival then takers[row.digest] = id end

@@ -31,11 +31,11 @@ local function rival_in(row, id)
   return next_of(row) or is_other and row.holder or nil
 end
 
--- The row of the key of a job with `unique`. Nil if it has no such key.
-local function unique_row_of(body)
+-- The digest of the key of a job with `unique`. Nil if it has no such key.
+local function unique_digest_of(body)
   if not string.find(body, '"key":"unique"', 1, true) then return nil end
   local options = options_of(body)
-  return options.key == 'unique' and type(options.unique) == 'string' and row_of(options.unique) or nil
+  return options.key == 'unique' and type(options.unique) == 'string' and options.unique or nil
 end
 
 -- The job that waited becomes the holder, and is put into the line.
@@ -58,12 +58,13 @@ local function free_key(row, now)
   return false, redis.call('HDEL', key_unique, row.digest) == 1
 end
 
--- The same for the keys in these rows, of jobs that ended outside of a worker. Returns whether a job was put into the line.
-local function free_keys_in(rows, now)
-  local is_work = false
-  for _, row in ipairs(rows) do
-    -- Another job of the call may have had this key too.
-    if free_key(row_of(row.digest), now) then is_work = true end
+-- Frees the keys of jobs that have ended. Returns whether a job was put into the line, and how many keys changed.
+local function free_keys(digests, now)
+  local is_work, changed = false, 0
+  for _, digest in ipairs(digests) do
+    local goes, is_new = free_key(row_of(digest), now)
+    is_work = is_work or goes
+    if is_new then changed = changed + 1 end
   end
-  return is_work
+  return is_work, changed
 end

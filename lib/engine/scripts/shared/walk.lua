@@ -49,8 +49,8 @@ local function walk(key, first, last, fits, backward)
   return found, page[at], page[at - 1], seen
 end
 
--- The same for the jobs with the ids in ARGV that are not in the set later than `until`. Returns the matching ids, and the id with
--- which to continue (empty at the end).
+-- The same for the jobs with the ids in ARGV whose score is at most `until` (0: any). Returns the matching ids, and the id with which
+-- to continue (empty at the end).
 local function walk_named(key, fits)
   local found, met, spent = {}, {}, 0
   for i = ids_first, ids_last do
