@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const redis = useRedis();
 const WARM_UP = 3_000;
-const JOBS = 4_000;
+const JOBS = 8_000;
 /**
  * Jobs on their way during a collection are rightly kept, and so are objects of the test runner. One object too many
  * per job would be 2,000.
