@@ -1,18 +1,16 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { atEnd } from '../support/cleanup.js';
 import { account, type Account } from './ledger/account.js';
 import { History } from './ledger/history.js';
 import type { QueueScan } from './redis/scan.js';
+import { temporaryFolder } from '../support/cleanup.js';
 
 const LEASE = 4_000;
 
 /** The account of a run whose processes wrote these lines. */
 function accountOf(files: Record<string, readonly string[]>, scan: Partial<QueueScan> = {}): Account {
-  const dir = mkdtempSync(join(tmpdir(), 'godwit-account-'));
-  atEnd(() => rmSync(dir, { recursive: true }));
+  const dir = temporaryFolder();
   for (const [file, lines] of Object.entries(files)) {
     writeFileSync(join(dir, file), lines.map((line) => `${line}\n`).join(''));
   }
@@ -173,8 +171,7 @@ describe('the account of a run', () => {
     const files = { 'producer-0.0': added(0), ...well(0) };
     const torn = { ...files, 'worker-1.3': ['S 0 9 100', 'E 0 9'] };
     expect(accountOf(torn).reruns).toBe(1);
-    const dir = mkdtempSync(join(tmpdir(), 'godwit-account-'));
-    atEnd(() => rmSync(dir, { recursive: true }));
+    const dir = temporaryFolder();
     writeFileSync(join(dir, 'worker-1.3'), 'S 0 9 100\nE 0');
     expect(new History({ dir, seed: 1, leaseMs: LEASE, stride: 1 }).counts).toMatchObject({
       started: 1,

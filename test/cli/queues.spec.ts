@@ -1,12 +1,11 @@
 import { once } from 'node:events';
-import { closeSync, mkdtempSync, openSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { execFile, spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { UnrecoverableError } from '#lib/errors.js';
-import { atEnd } from '../support/cleanup.js';
+import { atEnd, temporaryFolder } from '../support/cleanup.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
@@ -136,7 +135,7 @@ describe('what there is', () => {
 describe('acts on jobs', () => {
   it('adds with data from the line, a file and standard input, and waits for the end', async () => {
     const app = await withDeaths(0);
-    const file = join(mkdtempSync(join(tmpdir(), 'godwit-')), 'data.json');
+    const file = join(temporaryFolder(), 'data.json');
     writeFileSync(file, '{"from":"file"}');
     expect(await json('add', 'work', 'echo', '-d', '{"from":"line"}', '--wait')).toMatchObject({
       result: { from: 'line' },

@@ -1,16 +1,14 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { atEnd } from '../support/cleanup.js';
 import { CALLS, COMMANDS, Ledger, UPDATE, type Counters, type Measured } from './ledger.js';
+import { temporaryFolder } from '../support/cleanup.js';
 
 const SERVER = 'redis 7.0';
 
 function fileWith(counters: Record<string, Counters>): URL {
-  const folder = mkdtempSync(join(tmpdir(), 'godwit-counters-'));
-  atEnd(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryFolder();
   const path = join(folder, 'counters.json');
   writeFileSync(path, JSON.stringify({ server: SERVER, counters }));
   return pathToFileURL(path);

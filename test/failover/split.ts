@@ -1,11 +1,10 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { findServer } from '../../tools/redis/binary.mjs';
-import { atEnd } from '../support/cleanup.js';
+import { atEnd, temporaryFolder } from '../support/cleanup.js';
 import { until } from '../support/wait.js';
 import { Load, TENANT_COUNT, TENANTS } from './load.js';
 import type { Failover } from './sentinel-failover.js';
@@ -33,8 +32,7 @@ const inside = (half: Half) => ['ip', 'netns', 'exec', space(half)];
  */
 export async function networkSplit(): Promise<Failover> {
   layNetwork();
-  const dir = mkdtempSync(join(tmpdir(), 'godwit-split-'));
-  atEnd(() => rmSync(dir, { recursive: true, force: true }));
+  const dir = temporaryFolder();
   serve('left', dir, PORT, []);
   serve('right', dir, PORT, ['--replicaof', HALVES.left, String(PORT)]);
   await until(() => say('right', PORT, 'info replication').includes('master_link_status:up'), {

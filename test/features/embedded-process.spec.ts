@@ -1,13 +1,12 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { afterAll, describe, expect, it } from 'vitest';
 import { freePort } from '../../tools/free-port.mjs';
-import { atEnd } from '../support/cleanup.js';
+import { atEnd, temporaryFolder } from '../support/cleanup.js';
 import { blocksOf, readPage } from '../support/page-code.js';
 import { until, within } from '../support/wait.js';
 
@@ -34,8 +33,7 @@ interface Program {
 
 /** A program of this repository. No Redis is named, and none is on PATH. */
 async function startProgram(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<Program> {
-  const path = mkdtempSync(join(tmpdir(), 'godwit-spec-'));
-  atEnd(() => rmSync(path, { recursive: true, force: true }));
+  const path = temporaryFolder();
   symlinkSync('/bin/sh', join(path, 'sh'));
   const port = await freePort();
   const child: ChildProcess = spawn(process.execPath, args, {

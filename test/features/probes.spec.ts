@@ -1,5 +1,4 @@
-import { mkdtempSync, existsSync, readFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { QueueProbes, QueueProbesModule, type QueueProbesOptions } from '#lib/subpaths/probes.js';
@@ -10,6 +9,7 @@ import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.j
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
 import { latch, until } from '../support/wait.js';
+import { temporaryFolder } from '../support/cleanup.js';
 
 const redis = useRedis();
 
@@ -73,7 +73,7 @@ describe('QueueProbesModule', () => {
   });
 
   it('writes a file while the event loop turns, and removes it at the end', async () => {
-    const file = join(mkdtempSync(join(tmpdir(), 'godwit-')), 'alive');
+    const file = join(temporaryFolder(), 'alive');
     const { app } = await boot({ file, port: false });
     expect(app.get(QueueProbes).port).toBeNull();
     expect(Date.parse(readFileSync(file, 'utf8').trim())).toBeGreaterThan(Date.now() - 10_000);

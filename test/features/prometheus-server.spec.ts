@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { BasicTracerProvider } from '@opentelemetry/sdk-trace-node';
 import { expect, it } from 'vitest';
@@ -11,7 +10,7 @@ import { QueueProbes, QueueProbesModule } from '#lib/subpaths/probes.js';
 import { QueueMetricsModule } from '#lib/subpaths/prometheus.js';
 import { freePort } from '../../tools/free-port.mjs';
 import { prometheus } from '../../tools/promtool.mjs';
-import { atEnd } from '../support/cleanup.js';
+import { atEnd, temporaryFolder } from '../support/cleanup.js';
 import { bootQueue, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { ROOT } from '../support/sources.js';
@@ -163,8 +162,7 @@ async function startProducer(): Promise<string> {
 }
 
 async function startPrometheus(program: string, targets: readonly string[]) {
-  const folder = mkdtempSync(join(tmpdir(), 'godwit-prometheus-'));
-  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   const config = {
     global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
     rule_files: [join(ROOT, 'grafana/alerts.yml')],

@@ -1,6 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CanActivate, INestApplication } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
@@ -13,7 +12,7 @@ import { QueueInspector } from '#lib/inspect/queue-inspector.js';
 import type { TracedEnd } from '#lib/options/telemetry.js';
 import { otel } from '#lib/subpaths/otel.js';
 import { QueueMetrics, QueueMetricsModule, type QueueMetricsOptions } from '#lib/subpaths/prometheus.js';
-import { atEnd } from '../support/cleanup.js';
+import { atEnd, temporaryFolder } from '../support/cleanup.js';
 import { bootQueue, PATIENT, type QueueAppOptions } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { ROOT } from '../support/sources.js';
@@ -544,8 +543,7 @@ describe('the files for Grafana and Prometheus', () => {
   it('the rules fire for a queue although another application has one of the same name', ({ skip }) => {
     const program = promtool();
     if (program === undefined) return skip('promtool cannot be installed here');
-    const folder = mkdtempSync(join(tmpdir(), 'godwit-spec-'));
-    const file = join(folder, 'test.yml');
+    const file = join(temporaryFolder(), 'test.yml');
     const series = (text: string, values: string) => ({ series: text, values });
     const summaries = {
       GodwitNoConsumer: 'Jobs wait in queue email and no process works on it',
@@ -587,12 +585,8 @@ describe('the files for Grafana and Prometheus', () => {
         },
       ],
     };
-    try {
-      writeFileSync(file, JSON.stringify(test));
-      const { status, stdout, stderr } = spawnSync(program, ['test', 'rules', file], { encoding: 'utf8' });
-      expect([status, stdout + stderr]).toEqual([0, expect.stringContaining('SUCCESS')]);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
+    writeFileSync(file, JSON.stringify(test));
+    const { status, stdout, stderr } = spawnSync(program, ['test', 'rules', file], { encoding: 'utf8' });
+    expect([status, stdout + stderr]).toEqual([0, expect.stringContaining('SUCCESS')]);
   });
 });

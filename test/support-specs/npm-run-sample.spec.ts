@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
-import { atEnd } from '../support/cleanup.js';
+import { atEnd, temporaryFolder } from '../support/cleanup.js';
 import { ROOT } from '../support/sources.js';
 
 const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as {
@@ -23,8 +22,7 @@ const APP = `import { setTimeout } from 'node:timers/promises';
 
 /** `npm run` of a script as it stands in package.json, without its builds and with an application of ours. */
 async function run(name: string) {
-  const folder = mkdtempSync(join(tmpdir(), 'godwit-spec-'));
-  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   const script = scripts[name]!.replaceAll(/npm run [\w:-]+/g, 'true')
     .replace('tools/redis.mjs', `"${join(ROOT, 'tools/redis.mjs')}"`)
     .replace(/node sample\/\S+$/, 'node app.mjs');

@@ -1,22 +1,13 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  existsSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { freePort } from '../../tools/free-port.mjs';
 import { startRedis, type StartRedisOptions } from '../../tools/redis.mjs';
-import { atEnd } from '../support/cleanup.js';
+import { atEnd, temporaryFolder } from '../support/cleanup.js';
 import { until } from '../support/wait.js';
 
 /** How long a test waits for another process: a busy machine must not fail it. */
@@ -27,8 +18,7 @@ const SAY_WHAT_RUNS = `import { startRedis } from ${JSON.stringify(pathToFileURL
   console.log(JSON.stringify({ pid, dir, url }));`;
 
 function tempFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'godwit-spec-'));
-  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryFolder();
   return folder;
 }
 

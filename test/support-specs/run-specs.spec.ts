@@ -1,18 +1,15 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { atEnd } from '../support/cleanup.js';
+import { temporaryFolder } from '../support/cleanup.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const TOYS = 'test/support-specs/reruns';
 
 /** Runs these toy specs; their exit code and the lines of `run-specs` itself. */
 function runToys(names: string[], limit = 60): Promise<{ code: number; lines: string[] }> {
-  const temp = mkdtempSync(join(tmpdir(), 'godwit-reruns-'));
-  atEnd(() => rmSync(temp, { recursive: true }));
+  const temp = temporaryFolder();
   const args = [`--config=${TOYS}/vitest.config.ts`, ...names.map((name) => `${TOYS}/${name}.toy.ts`)];
   const env = { ...process.env, MARKER: join(temp, 'marker'), GODWIT_SPEC_LIMIT: String(limit) };
   return new Promise((resolve) => {

@@ -1,3 +1,7 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
 /**
  * Things that the helpers of the running test have opened. They are closed in reverse order when the test ends, also
  * when it fails.
@@ -7,6 +11,13 @@ const stack: (() => unknown)[] = [];
 /** Calls `close` at the end of the running test, before the check for what the test left behind. */
 export function atEnd(close: () => unknown): void {
   stack.push(close);
+}
+
+/** A folder for the running test. It is removed when the test ends. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'godwit-spec-'));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
 }
 
 /** Closes everything, even if one of them fails, and then throws the errors. */

@@ -1,14 +1,13 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { atEnd } from '../support/cleanup.js';
 import { read } from './cli.js';
 import { format, table } from './report.js';
 import { trials } from './trials.js';
+import { temporaryFolder } from '../support/cleanup.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const PROGRAM = ['--import', './tools/typescript.mjs', 'test/trials/main.ts'];
@@ -21,8 +20,7 @@ it('lists its trials, each once', () => {
 });
 
 it('measures with real processes, and reports what it measured', async () => {
-  const dir = mkdtempSync(join(tmpdir(), 'godwit-trials-'));
-  atEnd(() => rmSync(dir, { recursive: true }));
+  const dir = temporaryFolder();
   const file = join(dir, 'results.json');
   const args = [...PROGRAM, 'maxmemory', '--jobs', '2000', '--json', file];
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT });

@@ -1,7 +1,6 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { atEnd } from '../../support/cleanup.js';
+import { temporaryFolder } from '../../support/cleanup.js';
 
 interface Line {
   /** A run began (S), or its handler ended (E). */
@@ -12,12 +11,8 @@ interface Line {
 
 /** What processes did, one file for each, outside of Redis. Tests compare it with what the queue reports. */
 export class Ledger {
-  private readonly dir = mkdtempSync(join(tmpdir(), 'godwit-ledger-'));
+  private readonly dir = temporaryFolder();
   private files = 0;
-
-  constructor() {
-    atEnd(() => rmSync(this.dir, { recursive: true, force: true }));
-  }
 
   /** A file for one more process. */
   file(): string {

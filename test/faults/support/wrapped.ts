@@ -1,17 +1,15 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startRedis, type RunningRedis } from '../../../tools/redis.mjs';
 import { findServer } from '../../../tools/redis/binary.mjs';
-import { atEnd } from '../../support/cleanup.js';
+import { atEnd, temporaryFolder } from '../../support/cleanup.js';
 
 /**
  * A server that starts after some lines of shell: `trap '' XFSZ`, `export LD_PRELOAD=…`. The end of the test stops
  * it.
  */
 export async function startWrapped(lines: string, args: readonly string[]): Promise<RunningRedis> {
-  const dir = mkdtempSync(join(tmpdir(), 'godwit-wrapped-'));
-  atEnd(() => rmSync(dir, { recursive: true, force: true }));
+  const dir = temporaryFolder();
   const program = join(dir, 'server');
   writeFileSync(program, `#!/bin/sh\n${lines}\nexec '${findServer({ forTests: true })}' "$@"\n`);
   chmodSync(program, 0o755);

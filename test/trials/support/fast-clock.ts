@@ -1,9 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { atEnd } from '../../support/cleanup.js';
+import { temporaryFolder } from '../../support/cleanup.js';
 
 const SOURCE = fileURLToPath(new URL('fast.c', import.meta.url));
 
@@ -19,8 +17,7 @@ export class FastClock {
     readonly rate: number,
     startMs: number,
   ) {
-    const dir = mkdtempSync(join(tmpdir(), 'godwit-clock-'));
-    atEnd(() => rmSync(dir, { recursive: true, force: true }));
+    const dir = temporaryFolder();
     const library = join(dir, 'fast.so');
     execFileSync('cc', ['-shared', '-fPIC', '-O2', '-o', library, SOURCE], {
       stdio: ['ignore', 'pipe', 'pipe'],

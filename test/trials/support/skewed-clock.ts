@@ -1,9 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { atEnd } from '../../support/cleanup.js';
+import { temporaryFolder } from '../../support/cleanup.js';
 
 const SOURCE = fileURLToPath(new URL('skew.c', import.meta.url));
 
@@ -16,8 +15,7 @@ export class SkewedClock {
   private readonly file: string;
 
   constructor(offsetMs = 0) {
-    const dir = mkdtempSync(join(tmpdir(), 'godwit-clock-'));
-    atEnd(() => rmSync(dir, { recursive: true, force: true }));
+    const dir = temporaryFolder();
     const library = join(dir, 'skew.so');
     execFileSync('cc', ['-shared', '-fPIC', '-O2', '-o', library, SOURCE], {
       stdio: ['ignore', 'pipe', 'pipe'],
