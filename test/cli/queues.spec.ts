@@ -53,7 +53,7 @@ describe('what there is', () => {
     expect(out).toMatch(/^work +0 +1 +0 +0 +- +1 +running$/m);
     expect(out).toMatch(/^other +1 +0 +0 +0 .* 0 +no workers$/m);
     expect(await json('queues', 'work')).toMatchObject([{ name: 'work', counts: { active: 1 }, workers: 1 }]);
-    expect((await run('workers')).out).toMatch(new RegExp(` ${process.pid} +running +1/10 `));
+    expect((await run('workers')).out).toMatch(new RegExp(` ${process.pid} +(running|blocked \\S+) +1/10 `));
     expect((await run('running', 'work')).out).toContain(id);
     expect(await json('running', 'other')).toEqual([]);
     end.open();
