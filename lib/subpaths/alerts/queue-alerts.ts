@@ -31,6 +31,16 @@ export interface QueueAlertsOptions {
   readonly source?: string;
 }
 
+/** Failed calls of one receiver since the last one that succeeded. */
+interface Failures {
+  readonly calls: number;
+  readonly isLogged: boolean;
+  /** Keys of the rows whose last call failed. */
+  readonly keys: ReadonlySet<string>;
+}
+
+const NO_FAILURES: Failures = { calls: 0, isLogged: false, keys: new Set() };
+
 /** `QueueAlertsOptions` with defaults. */
 interface CheckedAlertsOptions {
   readonly rules: readonly CheckedRule[];
@@ -86,6 +96,8 @@ export class QueueAlerts {
   private isClosed = false;
   private hasResigned = false;
   private readonly deliveries = new Set<Promise<void>>();
+  /** By the place of the receiver in the list. */
+  private readonly failures = new Map<number, Failures>();
   /** Whether the last evaluation failed. */
   private isFailing = false;
   private lastFaults = '';
@@ -169,7 +181,10 @@ export class QueueAlerts {
     const { rules, source, notify } = this.options;
     const { owner, leaseMs } = this;
     const before = await engine.processes.lead({ owner, leaseMs, state: '' });
-    if (!before.isLeader) return;
+    if (!before.isLeader) {
+      this.failures.clear();
+      return;
+    }
     const { rows, counters: earlier } = readState(before.state);
     const { readings, counters, faults } = await measure(this.source, rules, earlier);
     this.logFaults(faults);
@@ -182,7 +197,7 @@ export class QueueAlerts {
     // The evaluation took longer than the lease, so another process leads now and sends the notifications.
     if (!answer.isLeader) return;
     for (const { key, receiver, alert } of alertsOf(state.rows, rules, source, 'undelivered', now))
-      this.track(this.deliver(key, notify[receiver]!, alert));
+      this.track(this.deliver(key, receiver, alert));
   }
 
   private logFaults(faults: ReadonlyMap<string, Error>): void {
@@ -206,14 +221,15 @@ export class QueueAlerts {
   }
 
   /** Calls `notify`. If it fails, it is called again after the next evaluation. */
-  private async deliver(key: string, notify: Notify, alert: Alert): Promise<void> {
+  private async deliver(key: string, receiver: number, alert: Alert): Promise<void> {
     if (this.delivering.has(key)) return;
     this.delivering.add(key);
     try {
-      await this.call(notify, alert);
+      await this.call(this.options.notify[receiver]!, alert);
       this.deliveredSince.push({ key, alert, at: Math.floor(this.source.engine.now()) });
+      this.logSuccess(key, receiver);
     } catch (error) {
-      this.logger.error(`the alert ${alert.id} could not be delivered: ${messageOf(error)}`, stackOf(error));
+      this.logFailure(key, receiver, alert, error);
     }
     try {
       // The delivery is stored at once, so that it is not repeated if this process is killed now.
@@ -223,6 +239,26 @@ export class QueueAlerts {
     } finally {
       this.delivering.delete(key);
     }
+  }
+
+  /** A receiver that stays down is called after each evaluation, so only its first failure is logged. */
+  private logFailure(key: string, receiver: number, { id }: Alert, error: unknown): void {
+    const { calls, isLogged, keys } = this.failures.get(receiver) ?? NO_FAILURES;
+    const isNew = !isLogged && !keys.has(key);
+    this.failures.set(receiver, {
+      calls: calls + 1,
+      isLogged: isLogged || isNew,
+      keys: new Set([...keys, key]),
+    });
+    if (isNew)
+      this.logger.error(`the alert ${id} could not be delivered: ${messageOf(error)}`, stackOf(error));
+  }
+
+  private logSuccess(key: string, receiver: number): void {
+    const { calls, isLogged, keys } = this.failures.get(receiver) ?? NO_FAILURES;
+    if (isLogged) this.logger.log(`alerts are delivered again, after ${counted(calls, 'failed call')}`);
+    // An alert that this receiver always refuses is not logged again each time it accepts another one.
+    this.failures.set(receiver, { ...NO_FAILURES, keys: new Set([...keys].filter((one) => one !== key)) });
   }
 
   private async call(notify: Notify, alert: Alert): Promise<void> {

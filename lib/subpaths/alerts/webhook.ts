@@ -77,11 +77,18 @@ export function webhook(options: WebhookOptions): Notify {
       const fault = await post(url, sent, body, timeoutMs);
       if (fault === undefined) return;
       if (attempt >= attempts || fault.isFinal)
-        throw new Error(`${new URL(url).origin} ${fault.text} (attempt ${attempt})`);
+        throw withoutStack(`${new URL(url).origin} ${fault.text} (attempt ${attempt})`);
       // oxlint-disable-next-line no-await-in-loop -- the same
       await pause(FIRST_PAUSE_MS * 2 ** (attempt - 1), undefined, { ref: false });
     }
   };
+}
+
+/** Its stack would show only this file. */
+function withoutStack(message: string): Error {
+  const error = new Error(message);
+  delete error.stack;
+  return error;
 }
 
 interface Fault {
