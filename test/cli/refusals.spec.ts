@@ -122,6 +122,9 @@ it('a wrong value is refused under the name of its option', async () => {
     [['dead', 'work', '--reason', 'sad'], "--reason must be one of 'unrecoverable', "],
     [['update', 'work', 'a', '--priority', '9999999'], '--priority must be an integer from 0 to 2097151'],
     [['limits', 'work', 'set', '--rate', '0/s'], '--rate must be '],
+    [['watch', '--interval', '0'], '--interval must be 1 to 86400 seconds, got 0'],
+    [['watch', '--interval', '86401'], '--interval must be 1 to 86400 seconds, got 86401'],
+    [['top', '--interval', '0'], '--interval must be 1 to 86400 seconds, got 0'],
     [['acl', '--redis', '6.2'], '--redis must be a version from 7.0 on, such as 7.2, got "6.2"'],
     [['acl', '--redis', 'new'], '--redis must be a version from 7.0 on, such as 7.2, got "new"'],
   ] as const) {

@@ -94,7 +94,7 @@ const watch: Command = {
   },
   async run(context) {
     const { inspector, words, print, signal } = context;
-    const intervalMs = Math.max(1, numberOf(context, 'interval', 5)) * 1_000;
+    const intervalMs = intervalOf(context, 5);
     const times = numberOf(context, 'times', Infinity);
     const before = new Map<string, Watched>();
     const lines = new WatchLines(print);
@@ -124,6 +124,15 @@ const watch: Command = {
     return STOPPED;
   },
 };
+
+const MOST_SECONDS = 86_400;
+
+/** The option `--interval`, in ms. */
+function intervalOf(context: Context, otherwise: number): number {
+  const seconds = numberOf(context, 'interval', otherwise);
+  if (seconds >= 1 && seconds <= MOST_SECONDS) return seconds * 1_000;
+  throw new UsageError(`--interval must be 1 to ${MOST_SECONDS} seconds, got ${seconds}`, '');
+}
 
 const WATCHED = ['waiting', 'active', 'delayed', 'dead', 'completed', 'failed'] as const;
 /** The same, the most needed first: a narrow terminal has no room for the last ones. */
@@ -359,7 +368,7 @@ const top: Command = {
   options: { interval: { type: 'string', about: 'seconds between two readings (default: 1)' } },
   async run(context) {
     const { signal, print } = context;
-    const intervalMs = Math.max(1, numberOf(context, 'interval', 1)) * 1_000;
+    const intervalMs = intervalOf(context, 1);
     if (!process.stdout.isTTY || print.isJson)
       throw new UsageError('top needs a terminal; use queues --json', '');
     const end = new AbortController();
