@@ -1,7 +1,7 @@
 import { ForbiddenException, ServiceUnavailableException } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
 import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
-import { bootDashboard, dead } from '../support/dashboard.js';
+import { bootDashboard, dead, OWN } from '../support/dashboard.js';
 import { useRedis } from '../support/redis.js';
 
 const redis = useRedis();
@@ -111,4 +111,45 @@ it('a field of a body that its call does not read is refused, and nothing change
   expect(await queue.isPaused()).toBe(false);
   expect((await queue.limits.list())[0]!.concurrency).toBe(3);
   expect((await queue.get('a'))!.state).toBe('waiting');
+});
+
+it('a field of an address that its call does not read is refused, instead of an answer without it', async () => {
+  const { api, ask, queue } = await boot(() => 'admin');
+  const refused = async (path: string) => {
+    const { status, body } = await api('GET', path);
+    return [path, status, body.error?.message];
+  };
+  for (const [path, message] of [
+    ['queues/work/jobs?nmae=x', 'query.nmae is not an option; did you mean name?'],
+    ['queues/work?gruop=a', 'query.gruop is not an option; did you mean group?'],
+    ['queues/work/jobs/a?fll=1', 'query.fll is not an option; did you mean full?'],
+    ['series?hour=3', 'query.hour is not an option; did you mean hours?'],
+    ['find?job=a', 'query.job is not an option; the options are id'],
+    ['actions?quee=work', 'query.quee is not an option; did you mean queue?'],
+    ['events?tpye=dead', 'query.tpye is not an option; did you mean type?'],
+    ['dead?queue=work', 'query.queue is not an option; this call takes no fields in its address'],
+    ['me?a=1', 'query.a is not an option; this call takes no fields in its address'],
+  ] as const)
+    expect(await refused(path)).toEqual([path, 400, message]);
+  // A change that takes its fields from the body.
+  const { status } = await ask('POST', 'api/v1/queues/work/pause?group=a', { headers: OWN, body: '{}' });
+  expect([status, await queue.isPaused()]).toEqual([400, false]);
+});
+
+it('an age without a unit is refused, because it would be milliseconds', async () => {
+  const { api, queue } = await boot(() => 'admin');
+  await queue.add('x', 1);
+  for (const age of ['olderThan', 'newerThan'])
+    for (const value of ['5', '%201.5', '%2B5']) {
+      const { status, body } = await api('GET', `queues/work/jobs?${age}=${value}`);
+      expect([age, value, status]).toEqual([age, value, 400]);
+      expect(body.error.message).toContain('must be a duration with a unit, such as 10m or 2h');
+    }
+  const all = await api('GET', 'queues/work/jobs?olderThan=0');
+  expect([all.status, all.body.jobs.length]).toEqual([200, 1]);
+  const bulk = (olderThan: unknown) =>
+    api('POST', 'queues/work/bulk', { kind: 'remove', filter: { state: 'waiting', olderThan } });
+  expect((await bulk('5')).status).toBe(400);
+  // As in code, a number is milliseconds.
+  expect((await bulk(3_600_000)).status).toBe(200);
 });

@@ -432,12 +432,12 @@ const redis: Route = async (call, parts): Promise<RedisView> => {
 const isForced = ({ body }: ApiCall) =>
   body['force'] === undefined ? false : boolean(body['force'], 'force', refuse)!;
 
-/** Routes that refuse unknown fields of their body themselves. */
+/** Routes that refuse unknown fields themselves. */
 const OWN_CHECK = null;
 
 /**
- * Method and path under `/api/v1`; `:x` is one segment. `fields` are those of the body, none if left out. Others are refused: a script
- * that misspells `name` would change the limit of the whole queue.
+ * Method and path under `/api/v1`; `:x` is one segment. `fields` are those of the body, and of the query of a GET, none if left out.
+ * Others are refused: a script that misspells `name` would change the limit of the whole queue.
  */
 export const ROUTES: readonly (readonly [
   method: string,
@@ -447,7 +447,7 @@ export const ROUTES: readonly (readonly [
 ])[] = [
   ['GET', 'overview', overview],
   ['GET', 'queues', async (call, parts) => ((await overview(call, parts)) as OverviewView).queues],
-  ['GET', 'queues/:queue', queueDetail],
+  ['GET', 'queues/:queue', queueDetail, ['group']],
   [
     'POST',
     'queues/:queue/pause',
@@ -494,17 +494,17 @@ export const ROUTES: readonly (readonly [
   ['POST', 'queues/:queue/limits', setLimit, OWN_CHECK],
   ['DELETE', 'queues/:queue/limits', clearLimit, ['name']],
   ['POST', 'queues/:queue/limits/release', releaseLimit, ['name', 'shared']],
-  ['GET', 'series', allSeries],
-  ['GET', 'queues/:queue/series', queueSeries],
+  ['GET', 'series', allSeries, ['hours']],
+  ['GET', 'queues/:queue/series', queueSeries, OWN_CHECK],
   ['GET', 'queues/:queue/memory', queueMemory],
-  ['GET', 'queues/:queue/jobs', listJobs],
+  ['GET', 'queues/:queue/jobs', listJobs, OWN_CHECK],
   ['POST', 'queues/:queue/jobs', add, OWN_CHECK],
   ['POST', 'queues/:queue/actions', actOnPage, OWN_CHECK],
   ['GET', 'bulk', listBulkActs],
   ['POST', 'queues/:queue/bulk', startBulkAct, OWN_CHECK],
   ['POST', 'queues/:queue/bulk/:id/stop', stopBulkAct],
   ['POST', 'queues/:queue/bulk/:id/resume', resumeBulkAct],
-  ['GET', 'queues/:queue/jobs/:id', jobDetail],
+  ['GET', 'queues/:queue/jobs/:id', jobDetail, ['full']],
   ['DELETE', 'queues/:queue/jobs/:id', onJob('job.remove', (queue, id) => queue.remove(id))],
   ['POST', 'queues/:queue/jobs/:id/promote', onJob('job.promote', (queue, id) => queue.promote(id))],
   [
@@ -565,12 +565,12 @@ export const ROUTES: readonly (readonly [
       removed: await queue.schedules.remove(params['id']!),
     })),
   ],
-  ['GET', 'find', findJob],
+  ['GET', 'find', findJob, ['id']],
   ['GET', 'dead', dead],
   ['GET', 'workers', workers],
   ['POST', 'workers/:id/pause', onWorker('pause')],
   ['POST', 'workers/:id/resume', onWorker('resume')],
   ['POST', 'workers/:id/quiet', onWorker('quiet')],
   ['GET', 'redis', redis],
-  ['GET', 'actions', listActions],
+  ['GET', 'actions', listActions, ['queue', 'actor', 'limit', 'cursor']],
 ];

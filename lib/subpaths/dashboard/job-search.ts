@@ -8,12 +8,13 @@ import {
 import type { QueueEngine } from '../../contract/engine.js';
 import type { ProcessList } from '../../contract/process-verbs.js';
 import { InvalidOptionError } from '../../errors.js';
+import { parseDuration } from '../../job/duration.js';
 import { fingerprintOf, NO_FAILURE } from '../../job/fingerprint.js';
 import { checkJobName, scheduleOf } from '../../job/job-id.js';
 import { decodeBody } from '../../job/job-record.js';
 import { ENDED_STATES, type JobState } from '../../job/job-state.js';
 import { DEAD_REASONS, type FailureRecord } from '../../job/outcome.js';
-import { duration, field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
+import { field, integer, oneOf, refuse, rule, shape } from '../../options/check.js';
 import { checkGroup } from '../../options/limit-options.js';
 import {
   checkPlace,
@@ -43,8 +44,8 @@ const FILTER = {
   priority: field('priority', rule(readPriority)),
   /** Host, `host:pid` or name of the worker of an active job. */
   worker: field('worker', rule(checkPlace)),
-  olderThan: field('olderThanMs', duration()),
-  newerThan: field('newerThanMs', duration()),
+  olderThan: field('olderThanMs', rule(readAge)),
+  newerThan: field('newerThanMs', rule(readAge)),
   cursor: field('after', rule(readCursor)),
 } as const;
 
@@ -92,6 +93,14 @@ export function readChoice(filter: unknown, cursor: unknown, limit: number): Job
   const { state, after = null, ...match } = readFilter(given, 'filter', refuse)!;
   if (state === undefined) throw new InvalidOptionError('filter.state', 'a state', state);
   return checked({ ...match, state, after, limit, backward: false });
+}
+
+/** In code a number is milliseconds, but nobody means 5 ms with `olderThan=5`. So a text has a unit, except for 0. */
+function readAge(value: unknown, path: string): number {
+  const isBare =
+    typeof value === 'string' && /^\s*[-+]?(\d+\.?\d*|\.\d+)\s*$/.test(value) && Number(value) !== 0;
+  if (isBare) throw new InvalidOptionError(path, 'a duration with a unit, such as 10m or 2h', value);
+  return parseDuration(value, path);
 }
 
 function readWhere(value: unknown, path: string): DataMatch {

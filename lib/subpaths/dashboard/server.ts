@@ -37,6 +37,7 @@ import {
 import type { MeView } from './views.js';
 
 const API = '/api/v1';
+const STREAM_FIELDS = ['queue', 'since', 'type', 'name'];
 const READS: readonly DashboardAction[] = ['read', 'read-data', 'read-actions'];
 
 const LOG_AGAIN_MS = 60_000;
@@ -124,9 +125,14 @@ export class DashboardServer {
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const query = queryOf(url.searchParams);
     if (method !== 'GET') checkOrigin(request);
-    if (method === 'GET' && segments.join('/') === 'me')
+    if (method === 'GET' && segments.join('/') === 'me') {
+      checkFields(query, [], 'query');
       return sendJson(response, 200, await this.me(request));
-    if (method === 'GET' && segments.join('/') === 'events') return this.stream(request, query, response);
+    }
+    if (method === 'GET' && segments.join('/') === 'events') {
+      checkFields(query, STREAM_FIELDS, 'query');
+      return this.stream(request, query, response);
+    }
     const matches = ROUTES.flatMap(([verb, path, route, fields = []]) => {
       const params = match(path, segments);
       return params ? [{ verb, params, route, fields }] : [];
@@ -134,8 +140,9 @@ export class DashboardServer {
     if (matches.length === 0) throw new HttpFault(404, 'NOT_FOUND', 'there is no such call');
     const found = matches.find(({ verb }) => verb === method);
     if (!found) throw new HttpFault(405, 'METHOD', `use ${matches.map(({ verb }) => verb).join(' or ')}`);
+    checkFields(query, method === 'GET' ? found.fields : [], 'query');
     const body = method === 'GET' ? {} : await bodyOf(request);
-    checkFields(body, found.fields);
+    if (method !== 'GET') checkFields(body, found.fields, 'body');
     const call = this.call(request, found.params, query, body);
     sendJson(response, 200, await found.route(call, this.parts));
   }
@@ -304,11 +311,16 @@ class Refusal {
 }
 
 /** @param fields those that the call reads; null if it checks them itself. */
-function checkFields(body: ApiCall['body'], fields: readonly string[] | null): void {
+function checkFields(
+  given: Readonly<Record<string, unknown>>,
+  fields: readonly string[] | null,
+  path: 'body' | 'query',
+): void {
   if (fields === null) return;
-  const unknown = Object.keys(body).find((name) => !fields.includes(name));
+  const unknown = Object.keys(given).find((name) => !fields.includes(name));
   if (unknown === undefined) return;
-  throw misspeltField('body', unknown, fields, fields.length === 0 ? 'this call takes no fields' : undefined);
+  const none = path === 'body' ? 'this call takes no fields' : 'this call takes no fields in its address';
+  throw misspeltField(path, unknown, fields, fields.length === 0 ? none : undefined);
 }
 
 function readOnly(): HttpFault {
