@@ -84,13 +84,15 @@ function addressOf(
   const read = readSearchText(contains);
   if ('fault' in read) return { to: '', fault: read.fault };
   const [key, time] = age.split('=');
-  const texts = Object.entries(rest).map(([field, text]) => [field, text.trim()]);
+  // A name of a job or group may begin or end with spaces.
+  const { where, ...names } = rest;
   const shown = query.value;
   const params: Record<string, string | null> = {
     state,
     ...Object.fromEntries(CHIPS.map(([chip]) => [chip, shown.get(chip)])),
     ...Object.fromEntries(AGE_KEYS.map((one) => [one, customAge(shown, one)])),
-    ...Object.fromEntries(texts),
+    ...names,
+    where: where.trim(),
     ...(key && { [key]: time }),
     ...read.params,
   };

@@ -25,6 +25,7 @@ interface FormProps {
 /** A form for the limit of the queue, of a name or of a group. */
 export function LimitForm({ queue, title, limit, names, canClear, onEnd }: FormProps) {
   const { of, rate = null } = limit;
+  const isPaused = of === 'group' && limit.paused === true;
   const [name, setName] = useState(limit.name);
   const given = {
     concurrency: String(limit.concurrency ?? ''),
@@ -57,7 +58,8 @@ export function LimitForm({ queue, title, limit, names, canClear, onEnd }: FormP
     if (await attempt('The limit is set.', () => post(at, { ...target, ...change }))) onEnd();
   };
   const clear = async () => {
-    if (await attempt('The limit of the code counts again.', () => del(at, target))) onEnd();
+    const done = `The limit of the code counts again${isPaused ? ', and the group is resumed' : ''}.`;
+    if (await attempt(done, () => del(at, target))) onEnd();
   };
   const input = (field: keyof typeof form, label: string) => (
     <label>
@@ -99,7 +101,7 @@ export function LimitForm({ queue, title, limit, names, canClear, onEnd }: FormP
         <FormEnd button="Set it" onEnd={onEnd}>
           {limit.isLive === true && canClear && (
             <button type="button" onClick={() => void clear()}>
-              As in the code
+              As in the code{isPaused && ', and resume'}
             </button>
           )}
         </FormEnd>

@@ -138,7 +138,7 @@ function FindGroup({ queue, group }: { queue: QueueDetail; group: string }) {
   const [name, setName] = useState(group);
   const find = (event: Event) => {
     event.preventDefault();
-    go(href(queuePath(queue.name), { group: name.trim() }), true);
+    go(href(queuePath(queue.name), { group: name }), true);
   };
   return (
     <form class="row" onSubmit={find}>

@@ -90,7 +90,7 @@ function App() {
     if (data) setMe(data);
   }, [data]);
   useEffect(() => {
-    document.title = `${subject.value ?? title} · ${settings.title}`;
+    document.title = visible(`${subject.value ?? title} · ${settings.title}`);
   }, [subject.value, title]);
   return (
     <>
@@ -135,12 +135,14 @@ function App() {
   );
 }
 
-// Applies to the texts of all elements. The text of a field that is edited stays as it is.
+// Applies to the texts of all elements, and to labels and titles. The text of a field that is edited stays as it is.
 const plain = (child: unknown) => (typeof child === 'string' ? visible(child) : child);
 const before = options.vnode?.bind(options);
 options.vnode = (vnode) => {
-  const props = vnode.props as { children?: unknown };
+  const props = vnode.props as { children?: unknown } & Record<string, unknown>;
   const { children } = props;
+  for (const name of ['aria-label', 'title'])
+    if (typeof vnode.type === 'string' && name in props) props[name] = plain(props[name]);
   if ((typeof vnode.type === 'string' || vnode.type === Fragment) && children !== undefined)
     props.children = Array.isArray(children) ? children.map(plain) : plain(children);
   before?.(vnode);

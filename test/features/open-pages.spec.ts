@@ -368,11 +368,14 @@ describe('a name or an id', () => {
     await page.getByRole('button', { name: /^Remove all/ }).click();
     await page.getByText('Remove all waiting jobs with name a\\u202eb in queue work. Jobs').waitFor();
     await page.getByRole('button', { name: 'Keep as it is' }).click();
+    // Also where only a screen reader says them.
+    await page.getByLabel('Select c\\u2066d').waitFor();
     await page.getByRole('link', { name: 'c\\u2066d' }).click();
     await page.getByRole('heading', { name: 'a\\u202eb' }).waitFor();
     await page.locator('.tree').waitFor();
     const turns = /[\u202a-\u202e\u2066-\u2069]/;
     expect(await page.locator('body').innerText()).not.toMatch(turns);
+    expect(await page.title()).not.toMatch(turns);
     await page.getByRole('button', { name: 'Edit' }).click();
     expect(await page.getByLabel(/Data as JSON/).inputValue()).toBe(JSON.stringify(name));
     await dashboard.api('POST', 'queues/work/bulk', { kind: 'remove', filter: { state: 'waiting', name } });

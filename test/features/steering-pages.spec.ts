@@ -274,6 +274,38 @@ it('the form for a paused group clears its limits only with the right to resume 
   expect(faults).toEqual([]);
 });
 
+it('the button that clears the limits of a paused group says that it also resumes it', async () => {
+  const { queue, url } = await bootDashboard(redis);
+  await queue.group('paused').set({ concurrency: 4, paused: true });
+  const { page, faults } = await open(`${url}queues/work`);
+  await page.getByRole('button', { name: 'Edit the limit of group paused' }).click();
+  await page.getByRole('button', { name: 'As in the code, and resume', exact: true }).click();
+  await page.getByText('The limit of the code counts again, and the group is resumed.').waitFor();
+  expect((await queue.group('paused').state()).paused).toBe(false);
+  expect(faults).toEqual([]);
+});
+
+it('a group whose name begins and ends with a space is found, and so are its jobs', async () => {
+  const { queue, url } = await bootDashboard(redis);
+  await queue.add('a', null, { id: 'in', group: ' a ' });
+  await queue.add('a', null, { id: 'out', group: 'a' });
+  const { page, faults } = await open(`${url}queues/work`);
+  await page.getByLabel('Name of a group').fill(' a ');
+  await page.getByRole('button', { name: 'Find' }).click();
+  await page.getByRole('button', { name: 'All groups' }).waitFor();
+  const found = page.getByRole('region', { name: 'Limits' }).getByRole('rowheader');
+  await until(async () => (await found.count()) === 1, PATIENT);
+  expect(await found.textContent()).toContain('group  a ');
+  await page.getByRole('link', { name: '1', exact: true }).last().click();
+  await page.getByRole('link', { name: 'in', exact: true }).waitFor();
+  await page.getByLabel('Name', { exact: true }).fill('a');
+  await page.getByLabel('Name', { exact: true }).press('Enter');
+  await page.waitForURL(/name=a/);
+  expect(new URL(page.url()).searchParams.get('group')).toBe(' a ');
+  expect(await page.getByRole('link', { name: 'out', exact: true }).count()).toBe(0);
+  expect(faults).toEqual([]);
+});
+
 it('the overview shows items of all kinds first, and queues in the order of their numbers', async () => {
   const queues = Array.from({ length: 12 }, (_, i) => `shop.${i}`);
   const { queueOf, queue, url } = await bootDashboard(redis, { queues });
