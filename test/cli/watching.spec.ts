@@ -149,8 +149,9 @@ describe('watch', () => {
     await server.restart();
     await queue.add('x', null);
     await command.said(/ work +2 \+1 /);
+    await command.said(/^godwit: the queues can be read again$/m, 'err');
     await command.end('SIGINT');
-    expect(command.err.trimEnd().split('\n')).toHaveLength(1);
+    expect(command.err.trimEnd().split('\n')).toHaveLength(2);
   });
 });
 

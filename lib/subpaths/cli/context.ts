@@ -180,12 +180,23 @@ export function urlOf(host: string, port: number, path: string): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}/${path}`;
 }
 
+export const MANY = 999_999_999;
+export const PORTS = [0, 65_535] as const;
+
 /** The whole number in an option. */
-export function numberOf({ values }: Context, name: string, otherwise: number): number {
+export function numberOf(
+  { values }: Context,
+  name: string,
+  otherwise: number,
+  range?: readonly [min: number, max: number],
+): number {
   const given = values[name];
   if (given === undefined) return otherwise;
-  if (typeof given === 'string' && /^\d{1,9}$/.test(given)) return Number(given);
-  throw new UsageError(`--${name} must be a whole number, got ${JSON.stringify(given)}`, '');
+  const number = typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN;
+  const [min, max] = range ?? [0, MANY];
+  if (number >= min && number <= max) return number;
+  const bounds = range ? ` from ${min} to ${max}` : '';
+  throw new UsageError(`--${name} must be a whole number${bounds}, got ${JSON.stringify(given)}`, '');
 }
 
 /**

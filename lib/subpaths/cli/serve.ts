@@ -7,7 +7,7 @@ import { withoutEffect } from '../../errors/store.js';
 import { messageOf } from '../../errors/thrown.js';
 import { QueueInspector } from '../../inspect/queue-inspector.js';
 import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
-import { numberOf, stopped, urlOf, type Command, type Context } from './context.js';
+import { numberOf, PORTS, stopped, urlOf, type Command, type Context } from './context.js';
 import { DONE } from './failure.js';
 import { cannotListen, UsageError } from './usage-error.js';
 
@@ -39,6 +39,7 @@ export const serve: Command = {
     const host = (values['host'] as string | undefined) ?? '127.0.0.1';
     if (login === undefined && !LOOPBACK.test(host))
       throw new UsageError(`--host ${host} needs --user: everyone who reaches it could change all jobs`, '');
+    const given = numberOf(context, 'port', 9395, PORTS);
     const dashboard = await dashboardOf(context, login);
     const server = createServer((request, response) => {
       if (isRefused(request, response, login)) return;
@@ -46,7 +47,7 @@ export const serve: Command = {
     });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(numberOf(context, 'port', 9395), host, resolve);
+      server.listen(given, host, resolve);
     }).catch(cannotListen);
     const { port } = server.address() as AddressInfo;
     const url = urlOf(host, port, `${PATH}/`);

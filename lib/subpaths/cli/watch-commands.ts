@@ -13,7 +13,17 @@ import { counted, quoted } from '../../job/text.js';
 import { HttpServer, metricsAnswer } from '../probes/http-server.js';
 import { scaleRoute } from '../probes/scale.js';
 import { QueueMetrics } from '../prometheus/queue-metrics.js';
-import { faultTexts, numberOf, stopped, urlOf, type Command, type Context, type Printer } from './context.js';
+import {
+  faultTexts,
+  MANY,
+  numberOf,
+  PORTS,
+  stopped,
+  urlOf,
+  type Command,
+  type Context,
+  type Printer,
+} from './context.js';
 import { DONE, messageFor, STOPPED, UNHEALTHY } from './failure.js';
 import { doctor, refusedWrites } from './doctor.js';
 import { QUEUE_COLUMNS, queueRows, RUN_COLUMNS, runRow, runsOf } from './queue-commands.js';
@@ -95,11 +105,12 @@ const watch: Command = {
   async run(context) {
     const { inspector, words, print, signal } = context;
     const intervalMs = intervalOf(context, 5);
-    const times = numberOf(context, 'times', Infinity);
+    const times = numberOf(context, 'times', Infinity, [1, MANY]);
     const before = new Map<string, Watched>();
     const lines = new WatchLines(print);
     let code = DONE;
     let told = '';
+    let wasAway = false;
     for (let look = 1; !signal.aborted; look++) {
       // oxlint-disable-next-line no-await-in-loop -- one read after another
       const { found, faults, away } = await watched(inspector, words).catch((error: Error) => {
@@ -115,8 +126,12 @@ const watch: Command = {
           lines.show(now, last);
       }
       const texts = [...faultTexts(faults), ...away];
-      if (texts.join('\n') !== told) code = print.unreadable(texts);
+      const isAway = away.length > 0;
+      // During an outage the errors differ.
+      if (texts.join('\n') !== told && !(isAway && wasAway)) code = print.unreadable(texts);
+      if (wasAway && !isAway) print.unreadable(['the queues can be read again']);
       told = texts.join('\n');
+      wasAway = isAway;
       if (look >= times) return code;
       // oxlint-disable-next-line no-await-in-loop -- the same
       await pause(intervalMs, signal);
@@ -125,13 +140,9 @@ const watch: Command = {
   },
 };
 
-const MOST_SECONDS = 86_400;
-
 /** The option `--interval`, in ms. */
 function intervalOf(context: Context, otherwise: number): number {
-  const seconds = numberOf(context, 'interval', otherwise);
-  if (seconds >= 1 && seconds <= MOST_SECONDS) return seconds * 1_000;
-  throw new UsageError(`--interval must be 1 to ${MOST_SECONDS} seconds, got ${seconds}`, '');
+  return numberOf(context, 'interval', otherwise, [1, 86_400]) * 1_000;
 }
 
 const WATCHED = ['waiting', 'active', 'delayed', 'dead', 'completed', 'failed'] as const;
@@ -337,7 +348,7 @@ const exporter: Command = {
     const metrics = new QueueMetrics({ inspector, global: true, local: false });
     const host = (values['host'] as string | undefined) ?? '0.0.0.0';
     const server = new HttpServer({
-      port: numberOf(context, 'port', 9394),
+      port: numberOf(context, 'port', 9394, PORTS),
       host,
       routes: [
         (path, request) => (path === '/metrics' ? metricsAnswer(metrics, request) : undefined),
