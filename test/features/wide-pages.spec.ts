@@ -143,6 +143,27 @@ async function openBusy(
 }
 
 describe('pages with large numbers', () => {
+  it('break no number of a day, 360 px wide', async () => {
+    const dashboard = await bootDashboard(redis);
+    const { page, faults } = await open(dashboard.url, { viewport: { width: 360, height: 900 } });
+    await page.route('**/api/v1/queues/work', async (route) => {
+      const view = (await (await route.fetch()).json()) as { days: object[] };
+      const days = view.days.map((day) => ({ ...day, processed: 27_608, failed: 4_201, dead: 1_234_567 }));
+      await route.fulfill({ json: { ...view, days } });
+    });
+    await page.goto(`${dashboard.url}queues/work`);
+    for (const [label, number] of [
+      ['Done', '27,608'],
+      ['Failed attempts', '4,201'],
+      ['Dead', '1,234,567'],
+    ] as const) {
+      const cell = page.locator(`td[data-label="${label}"]`, { hasText: number }).first();
+      await cell.waitFor();
+      expect(await cell.evaluate(linesOf)).toEqual([number]);
+    }
+    expect(faults).toEqual([]);
+  });
+
   it('show all columns of the queues, 1280 px wide', async () => {
     const { page, faults } = await openBusy(1280);
     const table = page.getByRole('region', { name: 'Queues' });
