@@ -40,6 +40,8 @@ const TONES = { running: '', done: 'good', stopped: 'warn', interrupted: 'warn',
 function Row({ one }: { one: BulkActView }) {
   const { id, queue, kind, state, done, unchanged, examined, total, rate } = one;
   const at = `${queuePath(queue)}/bulk/${encodeURIComponent(id)}`;
+  // The process that works on it stops within a second.
+  const isStopping = state === 'running' && one.stoppedBy !== null;
   const canContinue = state === 'interrupted' || state === 'stopped' || state === 'failed';
   return (
     <tr data-row>
@@ -50,7 +52,7 @@ function Row({ one }: { one: BulkActView }) {
         <a href={queuePath(queue)}>{queue}</a>
       </td>
       <td>
-        <span class={`badge ${TONES[state]}`}>{state}</span>
+        <span class={`badge ${TONES[state]}`}>{isStopping ? 'stopping' : state}</span>
         {one.stoppedBy !== null && one.stoppedBy !== '' && <div class="faint">by {one.stoppedBy}</div>}
         {one.error !== null && <div class="error">{one.error}</div>}
       </td>
@@ -75,7 +77,7 @@ function Row({ one }: { one: BulkActView }) {
               Continue
             </button>
           )}
-          {one.canControl && !hasEnded(one) && (
+          {one.canControl && !hasEnded(one) && !isStopping && (
             <button type="button" onClick={() => void attempt('Stopping.', () => post(`${at}/stop`))}>
               Stop
             </button>

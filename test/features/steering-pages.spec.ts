@@ -274,6 +274,27 @@ it('the form for a paused group clears its limits only with the right to resume 
   expect(faults).toEqual([]);
 });
 
+it('an act that was told to stop is shown as stopping until it has stopped', async () => {
+  const { queue, url } = await bootDashboard(redis);
+  await queue.addBulk([1, 2].map((data) => ({ name: 'a', data })));
+  await queue.bulkActs.start('remove', { state: 'waiting' }, { rate: { max: 1, per: '1h' } });
+  const { page, faults } = await open(url);
+  let stoppedBy: string | null = null;
+  await page.route('**/api/v1/bulk', async (route) => {
+    const [one] = (await (await route.fetch()).json()) as object[];
+    await route.fulfill({ json: [{ ...one, stoppedBy }] });
+  });
+  await page.goto(`${url}actions`);
+  const stop = page.getByRole('button', { name: 'Stop', exact: true });
+  await page.getByText('running', { exact: true }).waitFor();
+  expect(await stop.count()).toBe(1);
+  stoppedBy = 'ada';
+  await page.getByText('stopping', { exact: true }).waitFor();
+  expect(await stop.count()).toBe(0);
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  expect(faults).toEqual([]);
+});
+
 it('the button that clears the limits of a paused group says that it also resumes it', async () => {
   const { queue, url } = await bootDashboard(redis);
   await queue.group('paused').set({ concurrency: 4, paused: true });

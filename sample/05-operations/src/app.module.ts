@@ -21,6 +21,8 @@ const { isInMemory } = new Settings();
     QueueDashboardModule.forRoot({
       path: 'queues',
       guards: [OpsGuard],
+      // The page Actions shows the actor. In your application, it is the person who is logged in.
+      authorize: () => ({ allow: 'admin', actor: 'ops' }),
       title: 'Shop queues',
       environment: 'sample',
       // Values of these fields are never sent to the browser, in addition to fields such as password and token.
