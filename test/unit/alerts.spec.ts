@@ -65,6 +65,37 @@ describe('an alert', () => {
     expect(play(rule, [...values, [59.5, 0], [60, 99], [119, 99]]).heard).toEqual([]);
   });
 
+  it('does not wait for the old time after the clock was put back', () => {
+    const rule = { for: '1m', cooldown: '2m' };
+    expect(
+      play(rule, [
+        [10_000, 11],
+        [0, 11],
+        [59, 11],
+        [60, 11],
+      ]).heard,
+    ).toEqual([[60, 'firing']]);
+    expect(
+      play({ cooldown: '2m' }, [
+        [10_000, 11],
+        [10_001, 0],
+        [0, 11],
+      ]).heard,
+    ).toEqual([
+      [10_000, 'firing'],
+      [10_001, 'resolved'],
+      [0, 'firing'],
+    ]);
+    // A server with a clock that is a little behind took over.
+    expect(
+      play({ cooldown: '2m' }, [
+        [10_000, 11],
+        [10_001, 0],
+        [9_999, 11],
+      ]).heard,
+    ).toHaveLength(2);
+  });
+
   it('does not flap between resolve and limit', () => {
     expect(
       play({ resolve: 3 }, [
@@ -292,6 +323,27 @@ describe('the value of longestRun', () => {
       'queue "work": a job has been running for 6 s (limit 5 s)',
     ]);
   });
+});
+
+it('counters of a time that is still to come are left out, after the clock was put back', async () => {
+  const day = (failed: number) => [{ date: '2026-11-30', processed: 0, failed, dead: failed }];
+  const source = {
+    engine: { now: () => 600_000, admin: { stats: async () => ({ days: day(9) }) } },
+    inspector: { readableQueues: async () => ({ queues: [{ name: 'work', counts: {} }], faults: [] }) },
+  } as unknown as AlertSource;
+  const { rules } = checkAlertsOptions({ rules: [{ rule: 'deadRate', limit: 3 }], notify }, PATH);
+  const work = [
+    { at: 500_000, days: day(8) },
+    { at: 9_000_000, days: day(8) },
+  ];
+  const { readings, counters } = await measure(source, rules, { work: work.slice(1) });
+  // Nothing is known about the window yet.
+  expect([readings[0]!.value, counters['work']!.map(({ at }) => at)]).toEqual([0, [600_000]]);
+  const both = await measure(source, rules, { work });
+  expect([both.readings[0]!.value, both.counters['work']!.map(({ at }) => at)]).toEqual([
+    1,
+    [500_000, 600_000],
+  ]);
 });
 
 describe('options', () => {

@@ -146,7 +146,8 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
     return isKept ? row : undefined;
   }
   if (row.firedAt === undefined) {
-    if (isOver) return fire({ ...row, value }, rule, now);
+    // The clock of Redis may have been put back.
+    if (isOver) return fire({ ...row, since: Math.min(row.since, now), value }, rule, now);
     return isCoolingDown(row, rule, now)
       ? { since: row.since, value, resolvedAt: now, ...notifiedOf(row) }
       : undefined;
@@ -165,8 +166,9 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
   };
 }
 
+/** A clock that was put back must not make the cooldown much longer. */
 function isCoolingDown({ notifiedAt }: Row, { cooldownMs }: CheckedRule, now: number): boolean {
-  return notifiedAt !== undefined && now - notifiedAt < cooldownMs;
+  return notifiedAt !== undefined && Math.abs(now - notifiedAt) < cooldownMs;
 }
 
 function without<K extends keyof Row>(row: Row, ...names: readonly K[]): Omit<Row, K> {

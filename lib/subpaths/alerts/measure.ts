@@ -185,9 +185,11 @@ async function countersOf(engine: AlertSource['engine'], queue: string): Promise
 /** The stored points of the longest window, and one point before it. */
 function withNow(before: readonly Counted[], counted: Counted, rules: readonly CheckedRule[]): Counted[] {
   const windowMs = Math.max(...rules.map((rule) => rule.windowMs));
-  const last = before.at(-1);
+  // If the clock of Redis was put back, there are points of a time that is still to come.
+  const past = before.filter(({ at }) => at <= counted.at);
+  const last = past.at(-1);
   // Counting starts again after the queue was deleted, and after an earlier version, whose points have no days.
-  const kept = last?.days && countedBetween(last.days, counted.days) ? before : [];
+  const kept = last?.days && countedBetween(last.days, counted.days) ? past : [];
   const first = kept.findLastIndex(({ at }) => at <= counted.at - windowMs);
   const left = kept.slice(Math.max(0, first));
   // Limits the number of stored points of a window.
