@@ -572,6 +572,8 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     ])
       expect([path, (await api('GET', path)).status]).toEqual([path, 404]);
     expect((await api('GET', 'queues/work/pause')).status).toBe(405);
+    for (const method of ['PATCH', 'OPTIONS'])
+      expect([method, (await ask(method, 'api/v1/queues')).status]).toEqual([method, 405]);
     expect((await ask('POST', 'api/v1/queues/work/pause', { headers: OWN, body: '{' })).status).toBe(400);
     expect((await ask('POST', 'api/v1/queues/work/pause', { headers: OWN, body: '[]' })).status).toBe(400);
     expect((await ask('GET', 'api/v1/queues/%E0%A4%A')).status).toBe(400);

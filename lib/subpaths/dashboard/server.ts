@@ -124,7 +124,6 @@ export class DashboardServer {
     const segments = segmentsOf(rest);
     const method = request.method === 'HEAD' ? 'GET' : request.method;
     const query = queryOf(url.searchParams);
-    if (method !== 'GET') checkOrigin(request);
     if (method === 'GET' && segments.join('/') === 'me') {
       checkFields(query, [], 'query');
       return sendJson(response, 200, await this.me(request));
@@ -140,6 +139,7 @@ export class DashboardServer {
     if (matches.length === 0) throw new HttpFault(404, 'NOT_FOUND', 'there is no such call');
     const found = matches.find(({ verb }) => verb === method);
     if (!found) throw new HttpFault(405, 'METHOD', `use ${matches.map(({ verb }) => verb).join(' or ')}`);
+    if (method !== 'GET') checkOrigin(request);
     checkFields(query, method === 'GET' ? found.fields : [], 'query');
     const body = method === 'GET' ? {} : await bodyOf(request);
     if (method !== 'GET') checkFields(body, found.fields, 'body');
