@@ -1,3 +1,5 @@
+import { RULES } from '../job/rules.js';
+
 /** Counters of one job name. */
 export interface NameStats {
   /** Jobs that completed. */
@@ -55,6 +57,12 @@ export function countedBetween(first: CountedDays, last: CountedDays): NameStats
     change.dead += day.dead - (before?.dead ?? 0);
   }
   return Math.min(change.processed, change.failed, change.dead) < 0 ? null : change;
+}
+
+/** The name under which to count a job: its own if it is among the first `namesPerDay`, otherwise the empty name. */
+export function countedName(name: string, known: ReadonlySet<string> | ReadonlyMap<string, unknown>): string {
+  const named = known.size - Number(known.has(''));
+  return known.has(name) || named < RULES.namesPerDay ? name : '';
 }
 
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };

@@ -28,8 +28,8 @@ import {
 import { Log } from '../contract/log.js';
 import type { ObservedRun, WorkObserver } from '../contract/observer.js';
 import { isOutOfMemory, isPassing } from '../contract/retry.js';
+import { countedName } from '../contract/stats.js';
 import { messageOf } from '../errors/thrown.js';
-import { RULES } from '../job/rules.js';
 
 /** How often counters are written. A crash loses at most this much of a chart. */
 const WRITE_MS = 10_000;
@@ -131,12 +131,10 @@ export class MinuteRecorder implements WorkObserver {
     const { rows } = found;
     const known = rows.get(name);
     if (known) return known;
-    const { names } = counts;
-    const isListed = names.has(name) || names.size < RULES.namesPerDay;
-    if (isListed) names.add(name);
-    const listed = isListed ? name : '';
-    let row = rows.get(listed);
-    if (!row) rows.set(listed, (row = emptyRow()));
+    const counted = countedName(name, counts.names);
+    counts.names.add(counted);
+    let row = rows.get(counted);
+    if (!row) rows.set(counted, (row = emptyRow()));
     return row;
   }
 

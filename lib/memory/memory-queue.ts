@@ -3,7 +3,7 @@ import type { Duplicate, QueueLook, QueueLimits } from '../contract/engine.js';
 import { DAY_MS } from '../contract/history.js';
 import { decodeBody } from '../job/job-record.js';
 import { letterOf } from '../job/job-id.js';
-import { type QueueStats, readStats } from '../contract/stats.js';
+import { countedName, readStats, type QueueStats } from '../contract/stats.js';
 import { DeclarationBook } from './declaration-book.js';
 import { EventLog, sayAll, type Saying } from './event-log.js';
 import { byBytes, Line, Ranking } from './lines.js';
@@ -485,9 +485,9 @@ class DayCounters {
   count(now: number, kind: 'processed' | 'failed' | 'dead', name: string, count: number): void {
     if (count === 0) return;
     const { names } = this.dayOf(now);
-    const isListed = name === '' || names.has(name) || names.size < RULES.namesPerDay;
-    if (isListed && name !== '') names.add(name);
-    this.add(now, `${kind}:${isListed ? name : ''}`, count);
+    const counted = countedName(name, names);
+    names.add(counted);
+    this.add(now, `${kind}:${counted}`, count);
   }
 
   /** The counters of today and the days before, `days` in all. */

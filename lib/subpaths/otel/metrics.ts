@@ -8,7 +8,7 @@ import {
   type MeterProvider,
   type Observable,
 } from '@opentelemetry/api';
-import { RULES } from '../../job/rules.js';
+import { countedName } from '../../contract/stats.js';
 import type { TelemetrySource, TracedAdd, TracedEnd, TracedRun } from '../../options/telemetry.js';
 import { LIBRARY, messaging } from './attributes.js';
 
@@ -99,8 +99,9 @@ export class WorkMeter {
   private isNamed(queue: string, name: string): boolean {
     let names = this.names.get(queue);
     if (!names) this.names.set(queue, (names = new Set()));
-    if (name !== '' && names.size < RULES.namesPerDay) names.add(name);
-    return names.has(name);
+    const counted = countedName(name, names);
+    names.add(counted);
+    return counted !== '';
   }
 
   /** @param isGlobal whether the state of all queues is also observed. Returns a function that ends the observation. */

@@ -6,7 +6,7 @@ import {
   type ObservedRun,
   type WorkObserver,
 } from '../../contract/observer.js';
-import { RULES } from '../../job/rules.js';
+import { countedName } from '../../contract/stats.js';
 import type { Exemplar, Family, HistogramSample, Labels, MetricInfo, Sample } from './text.js';
 
 const EXCHANGE_BOUNDS_MS = [0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000];
@@ -199,9 +199,9 @@ export class WorkMetrics implements WorkObserver {
     const known = names.get(name);
     if (known) return known;
     // Producers can add any name, so one series for each would be unbounded.
-    const listed = names.size < RULES.namesPerDay ? name : '';
-    let metrics = names.get(listed);
-    if (!metrics) names.set(listed, (metrics = new NameMetrics()));
+    const counted = countedName(name, names);
+    let metrics = names.get(counted);
+    if (!metrics) names.set(counted, (metrics = new NameMetrics()));
     return metrics;
   }
 }
