@@ -42,7 +42,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
     const from = await t.engine.lastEvent(QUEUE);
     await t.settle(
       retried('r', { delayMs: 20.5, failure: long }),
-      completed('done'),
+      { ...completed('done'), name: 'mail', attempt: 3, durationUs: 7 },
       dead('dies'),
       released('back'),
       snoozed('snoozes', 700),
@@ -51,7 +51,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
     );
     const us = { ...work, durationUs: 1_500 };
     expect(await told(from)).toEqual([
-      { ...us, type: 'completed', id: 'done' },
+      { ...us, type: 'completed', id: 'done', name: 'mail', attempt: 3, durationUs: 7 },
       { ...us, type: 'completed', id: 'kept' },
       {
         ...us,

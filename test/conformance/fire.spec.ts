@@ -218,6 +218,7 @@ describe.each(ENGINES)('an occurrence (%s)', (kind) => {
     expect(await get('a@1')).toBeNull();
     expect((await says()).slice(1)).toEqual(['removed a@1 replaced', 'added a@2']);
     expect(await t.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 1, delayed: 0 });
+    expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
   });
 
   it('overlapping one that runs cancels it with replace, and waits beside it', async () => {

@@ -143,6 +143,7 @@ describe.each(ENGINES)('dead letters on %s', (kind) => {
     expect(await ids({ olderThanMs: 3_000 })).toEqual(['a', 'b']);
     expect(await ids({ newerThanMs: 3_000 })).toEqual(['b', 'c', 'd']);
     expect(await ids({ newerThanMs: 3_000, olderThanMs: 2_000 })).toEqual(['b', 'c']);
+    expect(await ids({ newerThanMs: 2_000, olderThanMs: 3_000 })).toEqual([]);
     expect(await ids({ name: ['none', 'mail'], reason: 'expired' })).toEqual(['d']);
     expect(await ids({ name: 'none' })).toEqual([]);
   });

@@ -69,7 +69,7 @@ describe.each(ENGINES)('waking on %s', (kind) => {
   });
 
   it('rings again if a claim has left work, and not if there is none or it may not be claimed', async () => {
-    await t.add('a', 'b', 'c');
+    await t.add('a', 'b', job('c', { priority: 1 }));
     await silence();
     await t.claim(2);
     expect(await wasRung()).toBe(true);

@@ -28,10 +28,31 @@ const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
   'shared/lines': ['claim-limited', 'wake-lines'],
   'shared/slots': ['claim-limited'],
 };
-/** Specs, mostly of both engines, that test what another script decides. */
-const OF_OTHERS: Readonly<Record<string, readonly string[]>> = {
+/** Specs of both engines, and some others, that test what a script or a fragment does. */
+const OF_BOTH_ENGINES: Readonly<Record<string, readonly string[]>> = {
+  beat: ['leases'],
+  clean: ['upkeep'],
+  declare: ['declarations'],
+  'due-schedules': ['schedules'],
   enqueue: ['adding', 'unique', 'lines', 'limits'],
-  page: ['lists'],
+  exchange: ['settling', 'claiming', 'waking', 'events'],
+  fire: ['fire'],
+  get: ['people', 'settling'],
+  look: ['waking'],
+  oldest: ['people'],
+  overdue: ['leases'],
+  page: ['lists', 'upkeep'],
+  pause: ['people', 'waking', 'events'],
+  'pause-schedule': ['schedules'],
+  promote: ['claiming'],
+  'promote-now': ['people'],
+  'put-schedule': ['schedules'],
+  recover: ['leases', 'waking', 'events'],
+  release: ['leases'],
+  renew: ['declarations'],
+  'resume-schedule': ['schedules'],
+  'retry-dead': ['upkeep', 'waking'],
+  schedules: ['schedules'],
   update: ['updating'],
   'shared/by-name': ['settling'],
   'shared/full': ['adding'],
@@ -55,8 +76,9 @@ function specsOf(id: string): readonly string[] {
   }
   const scripts = allScripts().flatMap(({ name, text }) => (patch(name, text) === text ? [] : [name]));
   const isOwn = (spec: string) => scripts.some((name) => spec === name || spec.startsWith(`${name}-`));
-  const ofOthers = ofBothEngines(OF_OTHERS[file] ?? []);
-  return [...ofOthers, ...ALL.filter(isOwn), ...MORE.filter((spec) => !isOwn(spec))];
+  const shared = [file, ...scripts].flatMap((name) => OF_BOTH_ENGINES[name] ?? []);
+  const ofBoth = ofBothEngines([...new Set(shared)]);
+  return [...ofBoth, ...ALL.filter(isOwn), ...MORE.filter((spec) => !isOwn(spec))];
 }
 
 const asked = MUTATION_ONLY === '' ? null : MUTATION_ONLY.split(',');

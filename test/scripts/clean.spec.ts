@@ -69,31 +69,12 @@ async function valuesOf(): Promise<unknown> {
 }
 
 describe('removes those that are old enough', () => {
-  it('waiting: by when they were added, from the head of the line', async () => {
-    await q.add(
-      await aged('a', 90_000),
-      await aged('b', 10_000),
-      await aged('c', 80_000),
-      await aged('d', 5_000),
-    );
-    await q.add(await aged('p', 70_000, { priority: 1 }), await aged('r', 20_000, { priority: 2 }));
-    expect(await cleaning('waiting', { olderThanMs: 60_000 })).toEqual(['a', 'c', 'p']);
-    expect(await q.list('wait')).toEqual(['b', 'd']);
-    expect(await q.zset('prioritized')).toEqual(['r']);
-  });
-
   it('waiting: also suspects', async () => {
     await q.add(await aged('a', 90_000), await aged('b', 10_000));
     await q.admin.lmove(q.key('wait'), q.key('suspects'), 'RIGHT', 'LEFT');
     await q.admin.lmove(q.key('wait'), q.key('suspects'), 'RIGHT', 'LEFT');
     expect(await cleaning('waiting', { olderThanMs: 60_000 })).toEqual(['a']);
     expect(await q.list('suspects')).toEqual(['b']);
-  });
-
-  it('delayed: by when they were added, whenever they are due', async () => {
-    await q.add(await aged('a', 90_000, { delayMs: 9_000 }), await aged('b', 1_000, { delayMs: 5_000 }));
-    expect(await cleaning('delayed', { olderThanMs: 60_000 })).toEqual(['a']);
-    expect(await q.zset('delayed')).toEqual(['b']);
   });
 
   it('completed: by when they ended, however long they are kept', async () => {
@@ -106,13 +87,6 @@ describe('removes those that are old enough', () => {
     expect(await q.zset('completed')).toEqual(['b']);
   });
 
-  it('dead: by when they died', async () => {
-    await q.bury('a', 'b');
-    await q.admin.zadd(q.key('dead'), (await q.now()) - 90_000, 'b');
-    expect(await cleaning('dead', { olderThanMs: 60_000 })).toEqual(['b']);
-    expect(await q.zset('dead')).toEqual(['a']);
-  });
-
   it.each(STATES.slice(0, 3))('%s: none whose age is unknown, unless any age is allowed', async (state) => {
     await q.hold('kept', 'dead');
     await q.settle(kept('kept', 60_000), dead('dead'));
@@ -121,13 +95,6 @@ describe('removes those that are old enough', () => {
     expect(await changingNothing(q, () => cleaning(state, { olderThanMs: 1 }))).toEqual([]);
     expect(await cleaning(state)).toHaveLength(1);
   });
-});
-
-it('leaves completed jobs whose retention is over to the upkeep: they count as gone already', async () => {
-  await q.hold('a');
-  await q.settle(kept('a', 60_000));
-  await q.admin.zadd(q.key('completed'), (await q.now()) - 1, 'a');
-  expect(await changingNothing(q, () => cleaning('completed'))).toEqual([]);
 });
 
 it.each(STATES)('removes at most as many %s jobs as asked for, the first ones first', async (state) => {
@@ -186,19 +153,6 @@ it('is correct if others act meanwhile: a worker claims between the steps', asyn
 });
 
 describe('removing dead jobs', () => {
-  it('removes the named ones, once, and no others', async () => {
-    await q.bury('a', 'b', 'c');
-    await q.add('waiting');
-    expect(await removing({ ids: ['c', 'waiting', 'nobody', 'c', 'a'] })).toEqual(['c', 'a']);
-    expect(await q.zset('dead')).toEqual(['b']);
-    expect((await q.events()).slice(-2)).toMatchObject([
-      { type: 'removed', id: 'c', reason: 'asked' },
-      { type: 'removed', id: 'a', reason: 'asked' },
-    ]);
-    expect(await changingNothing(q, () => removing({ ids: ['a', 'waiting'] }))).toEqual([]);
-    expect(await changingNothing(q, () => removing({ ids: [] }))).toEqual([]);
-  });
-
   it('removes those that match, also corrupt ones', async () => {
     await q.add(job('a', { name: 'one' }), job('b', { name: 'two' }), job('c', { name: 'one' }));
     await q.admin.hdel(q.key('jobs'), 'b');

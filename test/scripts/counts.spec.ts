@@ -40,13 +40,6 @@ it('count each job once, in the state it is in', async () => {
   });
 });
 
-it('return whether the queue is paused', async () => {
-  await q.engine.admin.pause(QUEUE);
-  expect((await counting()).paused).toBe(true);
-  await q.engine.admin.resume(QUEUE);
-  expect((await counting()).paused).toBe(false);
-});
-
 it('return whether the queue has limits', async () => {
   await q.engine.limits.set(QUEUE, 'q', 'code', { concurrency: 1 });
   expect((await counting()).isLimited).toBe(true);

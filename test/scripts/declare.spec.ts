@@ -1,15 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { declare } from '#lib/engine/scripts/schedules.js';
-import { ownedRecord } from '#lib/contract/declaration-verbs.js';
-import {
-  declaration,
-  declaring,
-  endsIn,
-  OWNER,
-  scheduleIds,
-  TTL_MS,
-  withdrawing,
-} from './declarations-support.js';
+import { declaring, endsIn, scheduleIds, TTL_MS, withdrawing } from './declarations-support.js';
 import { QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 
@@ -36,35 +27,12 @@ it('rings, so that a sleeping worker learns the new time', async () => {
   expect(await q.wasRung()).toBe(true);
 });
 
-it('writes only schedules that have not changed since they were read: of two that start at once the second changes nothing', async () => {
-  await declaring(q, 'p1', ['a']);
-  const first = await get('a');
-  expect((await declaring(q, 'p2', ['a'])).outcomes).toEqual(['changed']);
-  expect(await get('a')).toEqual(first);
-  expect(await q.zset('declarers')).toHaveLength(2);
-});
-
 it('called twice has the effect of one call, except for the time it lives', async () => {
   await declaring(q, 'p1', ['a', 'b'], { puts: [] });
   const before = await q.dump();
   await declaring(q, 'p1', ['a', 'b'], { puts: [] });
   expect(without(await q.dump(), 'declarers')).toEqual(without(before, 'declarers'));
   expect(await q.zset('declarers')).toHaveLength(1);
-});
-
-it('keeps the counters and the pause of a schedule that is written again, and its next time on request', async () => {
-  await declaring(q, 'p1', ['a']);
-  await q.engine.schedules.pause(QUEUE, 'a');
-  const paused = (await get('a'))!;
-  const put = { id: 'a', revision: paused.revision, record: ownedRecord(OWNER, '{}'), nextAt: 5 };
-  await declaring(q, 'p1', ['a'], { puts: [put] });
-  expect(await get('a')).toMatchObject({ record: 'app\n{}', mode: 'paused', nextAt: null });
-
-  await declaring(q, 'p1', ['b'], {});
-  const b = (await get('b'))!;
-  const kept = { id: 'b', revision: b.revision, record: ownedRecord(OWNER, '{}'), nextAt: 'keep' as const };
-  await declaring(q, 'p1', ['b'], { puts: [kept] });
-  expect(await get('b')).toMatchObject({ record: 'app\n{}', nextAt: 1 });
 });
 
 describe('a schedule that is no longer declared', () => {
@@ -78,38 +46,11 @@ describe('a schedule that is no longer declared', () => {
     expect(await q.zset('upcoming')).toEqual(['a']);
   });
 
-  it('stays while a live process has it', async () => {
-    await declaring(q, 'p1', ['a', 'b']);
-    await declaring(q, 'p3', ['a', 'b'], { puts: [] });
-    await withdrawing(q, 'p1', ['a', 'b']);
-    expect((await declaring(q, 'p2', ['a'], { puts: [] })).removed).toEqual([]);
-    expect(await scheduleIds(q)).toEqual(['a', 'b']);
-  });
-
   it('stays if the declaration of its process only expired: it may have crashed, or the clock may have jumped', async () => {
     await declaring(q, 'p1', ['a', 'b']);
     await endsIn(q, 'p1', -1);
     expect((await declaring(q, 'p2', ['a'], { puts: [] })).removed).toEqual([]);
     expect(await scheduleIds(q)).toEqual(['a', 'b']);
-  });
-
-  it('stays if a person created or replaced it', async () => {
-    await declaring(q, 'p1', ['a', 'b']);
-    const b = (await get('b'))!;
-    await q.engine.schedules.put(QUEUE, { id: 'b', revision: b.revision, record: '{}', nextAt: 1 });
-    await q.engine.schedules.put(QUEUE, { id: 'mine', revision: 0, record: '{}', nextAt: 1 });
-    await withdrawing(q, 'p1', ['a', 'b']);
-    expect((await declaring(q, 'p2', [])).removed).toEqual(['a']);
-    expect(await scheduleIds(q)).toEqual(['b', 'mine']);
-  });
-
-  it('stays if it belongs to another owner whose name has the same beginning', async () => {
-    await declaring(q, 'p1', ['a'], { owner: 'app2' });
-    await declaring(q, 'p2', ['b']);
-    await withdrawing(q, 'p1', ['a'], 'app2');
-    await withdrawing(q, 'p2', ['b']);
-    expect((await declaring(q, 'p3', ['c'])).removed).toEqual(['b']);
-    expect(await scheduleIds(q)).toEqual(['a', 'c']);
   });
 
   it('is removed in several calls if there are many', async () => {
@@ -126,39 +67,10 @@ describe('a schedule that is no longer declared', () => {
   });
 });
 
-describe('a schedule of another owner', () => {
-  const ours = { id: 'a', record: ownedRecord(OWNER, '{}'), nextAt: 7 };
-
-  it('is not changed while a process of that owner lives', async () => {
-    await declaring(q, 'p1', ['a', 'b'], { owner: 'shop' });
-    const { revision } = (await get('a'))!;
-    const { outcomes } = await declaring(q, 'p2', ['a'], { puts: [{ ...ours, revision }] });
-    expect(outcomes).toEqual(['taken']);
-    expect(await get('a')).toMatchObject({ record: 'shop\n{"of":"a"}' });
-  });
-
-  it('is taken over if none does, so that an owner can be renamed', async () => {
-    await declaring(q, 'p1', ['a', 'b'], { owner: 'shop' });
-    await withdrawing(q, 'p1', ['a', 'b'], 'shop');
-    const { revision } = (await get('a'))!;
-    const { outcomes } = await declaring(q, 'p2', ['a'], { puts: [{ ...ours, revision }] });
-    expect(outcomes).toEqual(['written']);
-    // And the old one does not remove it.
-    expect((await declaring(q, 'p3', [], { owner: 'shop' })).removed).toEqual(['b']);
-    expect(await scheduleIds(q)).toEqual(['a']);
-  });
-});
-
 describe('an empty set', () => {
   it('leaves nothing if the owner has no schedules', async () => {
     const answer = await changingNothing(q, () => declaring(q, 'p1', []));
     expect(answer).toEqual({ outcomes: [], removed: [], idle: true });
-  });
-
-  it('stays while another set has schedules', async () => {
-    await declaring(q, 'p1', ['a']);
-    expect((await declaring(q, 'p2', [])).idle).toBe(false);
-    expect(await q.zset('declarers')).toHaveLength(2);
   });
 });
 
@@ -171,10 +83,4 @@ describe('declare refused', () => {
       return () => declaring(q, 'p2', ['a', 'c']);
     },
   });
-});
-
-it('returns its declaration in the form that the scripts parse', async () => {
-  await declaring(q, 'p1', ['a']);
-  const { process, ttlMs, owner, set } = declaration('p1', ['a']);
-  expect(await q.zset('declarers')).toEqual([`${process} ${ttlMs} ${owner}:${set}`]);
 });

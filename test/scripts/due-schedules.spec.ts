@@ -7,33 +7,6 @@ import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 const q = useQueue();
 const due = (offset = 0) => changingNothing(q, () => q.engine.schedules.due(QUEUE, offset));
 
-it('returns the due schedules by the clock of Redis, the most overdue first, and the next due time', async () => {
-  const now = await q.now();
-  await put(q, 'later', { nextAt: now + 60_000 });
-  await put(q, 'b', { nextAt: 2_000 });
-  await put(q, 'a', { nextAt: 1_000 });
-  await put(q, 'ended', { nextAt: null });
-  const answer = await due();
-  expect(answer.due.map(({ id, nextAt }) => [id, nextAt])).toEqual([
-    ['a', 1_000],
-    ['b', 2_000],
-  ]);
-  expect(answer.now).toBeGreaterThanOrEqual(now);
-  expect(answer.nextInMs).toBe(now + 60_000 - answer.now);
-  expect((await due(1)).due.map(({ id }) => id)).toEqual(['b']);
-  expect((await due(2)).due).toEqual([]);
-});
-
-it('returns nothing if there is nothing', async () => {
-  expect(await due()).toMatchObject({ due: [], nextInMs: null });
-});
-
-it('returns a hundred at a time', async () => {
-  for (let i = 0; i < 101; i++) await put(q, `s${i}`);
-  expect((await due()).due).toHaveLength(100);
-  expect((await due(100)).due).toHaveLength(1);
-});
-
 it('also returns schedules without a record', async () => {
   await q.admin.zadd(q.key('upcoming'), 5, 'ghost');
   expect((await due()).due).toMatchObject([{ id: 'ghost', record: '', revision: 0, nextAt: 5 }]);

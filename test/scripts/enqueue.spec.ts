@@ -4,8 +4,8 @@ import { enqueue } from '#lib/engine/scripts/adds.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { callOf, completed, dead, job, kept, LANE, QUEUE, retried, useQueue } from './support.js';
-import { changingNothing, itRefusesWrongTypes, without, rememberingLonger } from './unchanged.js';
+import { callOf, completed, job, kept, LANE, QUEUE, retried, useQueue } from './support.js';
+import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 
 const q = useQueue();
 
@@ -25,13 +25,6 @@ it('a job whose retention is over is gone: its id is new, and nothing of it is l
 });
 
 describe('where jobs go', () => {
-  it('plain ones to the end of the line, in the order given', async () => {
-    await q.add('a', 'b');
-    await q.add('c');
-    expect(await q.list('wait')).toEqual(['a', 'b', 'c']);
-    expect(await q.admin.hget(q.key('jobs'), 'b')).toBe('work\n{"of":"b"}');
-  });
-
   it('delayed ones by the clock of Redis, or until a moment that is kept to the millisecond', async () => {
     const before = await q.now();
     await q.add(job('in', { delayMs: 60_000 }), job('at', { dueAt: 4_102_444_800_123 }));
@@ -41,12 +34,6 @@ describe('where jobs go', () => {
     expect(due).toBeLessThanOrEqual(after + 60_000);
     expect(await q.admin.zscore(q.key('delayed'), 'at')).toBe('4102444800123');
     expect(await q.admin.exists(q.key('wait'), q.key('priorities'))).toBe(0);
-  });
-
-  it('prioritized ones by priority, first in first out inside one', async () => {
-    await q.add(job('last', { priority: 2_097_151 }), job('5a', { priority: 5 }), job('1', { priority: 1 }));
-    await q.add(job('5b', { priority: 5 }));
-    expect(await q.zset('prioritized')).toEqual(['1', '5a', '5b', 'last']);
   });
 
   it('the last priority is exact up to the last sequence number', async () => {
@@ -166,28 +153,6 @@ describe('a repeated call', () => {
     expect(await changingNothing(q, () => q.engine.enqueue(QUEUE, call))).toEqual(first);
   });
 
-  it('is recognised when its job has run and is gone', async () => {
-    await q.hold('a');
-    await q.settle(completed('a'));
-    expect(await q.redis.keys()).not.toContain(q.key('jobs'));
-    const again = await rememberingLonger(q, () => q.engine.enqueue(QUEUE, callOf(['a'], 1)));
-    expect(again).toEqual({ kind: 'stored', duplicates: [] });
-  });
-
-  it('is stale when a later one of its lane has been made', async () => {
-    await q.add('a');
-    await q.add('b');
-    const late = await rememberingLonger(q, () => q.engine.enqueue(QUEUE, callOf(['c'], 1)));
-    expect(late).toEqual({ kind: 'stale' });
-  });
-
-  it('is a new call in another lane', async () => {
-    await q.add('a');
-    const other = await q.engine.enqueue(QUEUE, callOf(['b'], 1, 'other'));
-    expect(other).toEqual({ kind: 'stored', duplicates: [] });
-    expect(await q.list('wait')).toEqual(['a', 'b']);
-  });
-
   it('is remembered as long as requested, counted from the last one', async () => {
     await q.engine.enqueue(QUEUE, { ...callOf(['a'], 1), rememberMs: 30_000 });
     const left = await q.admin.pttl(q.key('lane'));
@@ -204,15 +169,6 @@ it('is stored also if it does not have to be remembered', async () => {
 });
 
 describe('the bell', () => {
-  it.each([
-    ['a plain job', job('a')],
-    ['a prioritized job', job('a', { priority: 9 })],
-    ['the first delayed job', job('a', { delayMs: 60_000 })],
-  ])('rings for %s', async (_, added) => {
-    await q.add(added);
-    expect(await q.zset('doorbell')).toContain('work');
-  });
-
   it('rings for a delayed job only if it is the new first one, and for two workers', async () => {
     const wokenBy = async (...jobs: EnqueueJob[]) => {
       await q.add(...jobs);
@@ -224,13 +180,6 @@ describe('the bell', () => {
     expect(await wokenBy(job('later', { delayMs: 60_000 }))).toBe(0);
     expect(await wokenBy(job('latest', { delayMs: 90_000 }), job('sooner', { delayMs: 20_000 }))).toBe(2);
     expect(await wokenBy(job('now'))).toBe(1);
-  });
-
-  it('does not ring for duplicates', async () => {
-    await q.add('a');
-    expect(await q.wasRung()).toBe(true);
-    await q.add('a');
-    expect(await q.wasRung()).toBe(false);
   });
 });
 
@@ -309,27 +258,6 @@ describe('in a full queue', () => {
     expect(await own.list('wait')).toEqual(many('new').map(({ id }) => id));
     expect(await own.zset('prioritized')).toEqual([]);
   });
-});
-
-it('counts the waiting jobs of all priorities towards the size of a group', async () => {
-  await q.engine.limits.set(QUEUE, 'g', 'code', { maxSize: 2 });
-  const ranked = (id: string) =>
-    job(id, { group: 'g', priority: 3, body: encodeBody('work', 1, { group: 'g', priority: 3 }, '') });
-  await q.add(ranked('a'), ranked('b'));
-  expect(await q.engine.enqueue(QUEUE, callOf([ranked('c')], 2))).toMatchObject({
-    kind: 'group-full',
-    size: 2,
-  });
-});
-
-it('accepts an id again when its job is gone, or was dead and removed', async () => {
-  await q.hold('a');
-  await q.settle(completed('a'));
-  expect(await q.add('a')).toEqual([]);
-  await q.claim();
-  await q.settle(dead('a'));
-  await q.engine.admin.remove(QUEUE, 'a');
-  expect(await q.add('a')).toEqual([]);
 });
 
 it('frees the slot of a job that makes room, also if its body is gone', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { completed, dead, job, kept, QUEUE, released, retried, useQueue, WORKER } from './support.js';
+import { completed, dead, job, kept, QUEUE, released, useQueue, WORKER } from './support.js';
 
 // What an exchange promotes and hands out, and whom it wakes.
 const q = useQueue();
@@ -11,19 +11,6 @@ async function suspects(...ids: string[]): Promise<void> {
 }
 
 describe('promotes', () => {
-  it('due jobs, the earliest first, to the end of the line, and no others', async () => {
-    await q.add(
-      job('second', { dueAt: 20 }),
-      job('first', { dueAt: 10 }),
-      job('later', { delayMs: 60_000 }),
-      'waiting',
-    );
-    const { claimed, dueInMs } = await q.exchanged({ want: 10 });
-    expect(claimed.map(({ id }) => id)).toEqual(['waiting', 'first', 'second']);
-    expect(dueInMs).toBeGreaterThan(50_000);
-    expect(dueInMs).toBeLessThanOrEqual(60_000);
-  });
-
   it('to the place of its priority', async () => {
     await q.add(
       job('9', { dueAt: 1, priority: 9 }),
@@ -34,31 +21,9 @@ describe('promotes', () => {
     expect(await q.claim()).toEqual(['plain', '2', '5', '9']);
     expect(await q.admin.exists(q.key('priorities'), q.key('delayed'))).toBe(0);
   });
-
-  it('at most 250 at a time, and returns that more are due', async () => {
-    await q.add(...Array.from({ length: 300 }, (_, i) => job(`j${i}`, { dueAt: i + 1 })));
-    expect((await q.exchanged()).dueInMs).toBe(0);
-    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 250, delayed: 50 });
-    expect((await q.exchanged()).dueInMs).toBeNull();
-    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 300, delayed: 0 });
-  });
 });
 
 describe('claims', () => {
-  it('plain jobs before prioritized ones, and those by priority and first in first out', async () => {
-    await q.add(job('5a', { priority: 5 }), job('1', { priority: 1 }), 'a', job('5b', { priority: 5 }), 'b');
-    expect(await q.claim()).toEqual(['a', 'b', '1', '5a', '5b']);
-  });
-
-  it('as many as wanted', async () => {
-    await q.add('a', 'b', 'c', job('p', { priority: 1 }));
-    expect(await q.claim(0)).toEqual([]);
-    expect(await q.claim(2)).toEqual(['a', 'b']);
-    expect(await q.claim(2)).toEqual(['c', 'p']);
-    expect(await q.claim(2)).toEqual([]);
-    expect((await q.admin.smembers(q.key('active'))).toSorted()).toEqual(['a', 'b', 'c', 'p']);
-  });
-
   it('one suspect at a time, before all others, if the worker may have one', async () => {
     await suspects('s1', 's2');
     await q.add('a', 'b');
@@ -96,28 +61,6 @@ describe('claims', () => {
     expect(await q.wasRung()).toBe(false);
     await q.engine.admin.resume(QUEUE);
     expect(await q.claim()).toEqual(['s1', 'b', 'due']);
-  });
-
-  it('reports which jobs started, and in which attempt', async () => {
-    await q.add('a', job('b', { name: 'mail' }));
-    await q.admin.hset(q.key('attempts'), 'b', 2);
-    await q.claim();
-    expect((await q.events()).slice(2)).toMatchObject([
-      { number: 3, type: 'active', id: 'a', name: 'work', attempt: 1 },
-      { number: 4, type: 'active', id: 'b', name: 'mail', attempt: 3 },
-    ]);
-  });
-
-  it('at most as many as Lua can handle, however many are wanted', async () => {
-    const ids = Array.from({ length: 9_000 }, (_, i) => `j${i}`);
-    for (let i = 0; i < ids.length; i += 1_000) await q.add(...ids.slice(i, i + 1_000));
-    const claimed = await q.claim(9_000);
-    expect(claimed.length).toBeGreaterThan(500);
-    expect(claimed).toEqual(ids.slice(0, claimed.length));
-    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({
-      waiting: 9_000 - claimed.length,
-      active: claimed.length,
-    });
   });
 });
 
@@ -157,15 +100,6 @@ describe('a job whose body is missing', () => {
 });
 
 describe('the bell', () => {
-  it('rings again while jobs remain, so that the next idle worker wakes', async () => {
-    await q.add('a', 'b', job('p', { priority: 1 }));
-    for (const remains of [true, true, false]) {
-      await q.wasRung();
-      expect(await q.claim(1)).toHaveLength(1);
-      expect(await q.wasRung()).toBe(remains);
-    }
-  });
-
   it('does not ring if all promoted jobs are claimed at once', async () => {
     await q.add(job('a', { dueAt: 1 }), job('b', { dueAt: 2, priority: 5 }));
     while (await q.wasRung());
@@ -208,20 +142,6 @@ describe('the bell', () => {
     while (await q.wasRung());
     await q.exchange({ settled: [released('a'), released('b')], want: 2 });
     expect(await q.wasRung()).toBe(false);
-  });
-
-  it('rings for two other workers if a retry is due before all others, and for none if it is not', async () => {
-    const wokenBy = async (delayMs: number) => {
-      await q.hold(`in ${delayMs}`);
-      while (await q.wasRung());
-      await q.settle(retried(`in ${delayMs}`, { delayMs }));
-      let woken = 0;
-      while (await q.wasRung()) woken += 1;
-      return woken;
-    };
-    expect(await wokenBy(60_000)).toBe(2);
-    expect(await wokenBy(90_000)).toBe(0);
-    expect(await wokenBy(30_000)).toBe(2);
   });
 
   it('rings for the next suspect when a worker took one', async () => {

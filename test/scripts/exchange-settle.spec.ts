@@ -43,12 +43,6 @@ describe('completed', () => {
     expect(left[4]).toMatch(/^stats:\d{4}-\d\d-\d\d$/);
   });
 
-  it('and settled twice in one call, counts once', async () => {
-    await q.hold('a', 'b');
-    await q.settle(completed('a'), completed('a'), completed('b'));
-    expect(await q.totals()).toEqual({ processed: '2' });
-  });
-
   it('and kept, can be read with its result until its retention is over; attempts and stalls are deleted', async () => {
     await q.hold('a');
     await leaveTraces('a');
@@ -62,18 +56,6 @@ describe('completed', () => {
     expect(stored).toMatchObject({ result: '{"sum":3}', attempt: 1, durationUs: 1_500, progress: '50' });
     expect(stored!.endedAt).toBeGreaterThanOrEqual(before);
     expect(await q.admin.exists(q.key('attempts'), q.key('stalls'))).toBe(0);
-  });
-
-  it('and kept without a result, has none', async () => {
-    await q.hold('a');
-    await q.settle(kept('a', 60_000));
-    expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({
-      state: 'completed',
-      result: null,
-      resultFault: null,
-      cancelReason: null,
-      attempt: 1,
-    });
   });
 
   it('and kept, is deleted with all its data at the next exchange after its retention', async () => {
@@ -178,23 +160,6 @@ describe('retried, and the only one in the queue', () => {
 });
 
 describe('dead', () => {
-  it('is kept with its body, failure and attempts', async () => {
-    await q.hold('a');
-    const before = await q.now();
-    await q.settle(dead('a'));
-    const stored = await q.engine.admin.get(QUEUE, 'a');
-    expect(stored).toMatchObject({ state: 'dead', failed: 1, failure: FAILURE, body: job('a').body });
-    expect(stored!.endedAt).toBeGreaterThanOrEqual(before);
-    expect(stored!.failedAt).toBe(stored!.endedAt);
-  });
-
-  it('counts no attempt if no handler ran', async () => {
-    await q.hold('a');
-    await q.settle(dead('a', false));
-    expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'dead', failed: 0 });
-    expect(await q.hash('attempts')).toEqual({});
-  });
-
   it('are kept up to a maximum; the oldest are deleted with all their data, which is reported', async () => {
     await q.hold('a', 'b', 'c');
     await leaveTraces('a');
@@ -235,14 +200,6 @@ describe('dead', () => {
 });
 
 describe('released', () => {
-  it('goes back to the head of the line in the order it was claimed, and counts nothing', async () => {
-    await q.hold('a', 'b', 'c');
-    await q.add('d');
-    await q.settle(released('a'), released('b'), released('c'));
-    expect(await q.list('wait')).toEqual(['a', 'b', 'c', 'd']);
-    expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ failed: 0, stalls: 0, failure: null });
-  });
-
   it('goes to the line of the suspects if it has stalled twice', async () => {
     await q.hold('a', 'once', 'twice');
     await q.admin.hset(q.key('stalls'), { once: 1, twice: 2 });
@@ -278,47 +235,6 @@ describe('no longer held', () => {
     expect((await q.settle(outcomes[kind])).lost).toEqual(['x']);
     expect(without(await q.dump(), `worker:${WORKER}`)).toEqual(before);
   });
-
-  it('is lost once if one batch settles it twice: only one outcome is accepted', async () => {
-    await q.hold('a');
-    expect((await q.settle(released('a'), completed('a'))).lost).toEqual(['a']);
-    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ waiting: 0, active: 0 });
-    expect(await q.engine.admin.get(QUEUE, 'a')).toBeNull();
-  });
-
-  it('is left out of the events, and the rest of the batch is settled', async () => {
-    await q.hold('a', 'c');
-    await q.settle(completed('a'), completed('b'), completed('c'));
-    const said = (await q.events()).filter(({ type }) => type === 'completed');
-    expect(said.map(({ number, id }) => [number, id])).toEqual([
-      [5, 'a'],
-      [7, 'c'],
-    ]);
-  });
-});
-
-it('reports the outcome of each run, with name, attempt, duration, delay, reason and error', async () => {
-  await q.hold('a', 'b', 'c', 'd', 'e', 'f');
-  await q.settle(
-    completed('a'),
-    retried('b', { delayMs: 10 }),
-    snoozed('c', 20_000),
-    dead('d'),
-    released('e'),
-    { ...completed('f'), name: 'mail', attempt: 3, durationUs: 7 },
-  );
-  const events = (await q.events()).slice(12);
-  const error = { name: 'Error', message: 'no luck', attempt: 1 };
-  const common = { name: 'work', attempt: 1 };
-  expect(events).toMatchObject([
-    { type: 'completed', id: 'a', ...common, durationUs: 1_500, error: null },
-    { type: 'completed', id: 'f', name: 'mail', attempt: 3, durationUs: 7 },
-    { type: 'retrying', id: 'b', ...common, durationUs: 1_500, delayMs: 10, error },
-    { type: 'delayed', id: 'c', ...common, delayMs: 20_000 },
-    { type: 'dead', id: 'd', ...common, durationUs: 1_500, reason: 'unrecoverable', error },
-    { type: 'released', id: 'e', ...common },
-  ]);
-  expect(events.map(({ number }) => number)).toEqual([13, 14, 15, 16, 17, 18]);
 });
 
 it('counts completed, failed and dead jobs of the day, kept for 90 days', async () => {

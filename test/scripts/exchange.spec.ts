@@ -50,14 +50,6 @@ describe('the number of an exchange', () => {
     expect((await q.exchanged(call)).claimed).toEqual(claimed);
   });
 
-  it('repeated after the jobs were taken back, does not return them', async () => {
-    await q.add('a', 'b');
-    expect(await q.claim(2)).toEqual(['a', 'b']);
-    await q.engine.release(QUEUE, { worker: WORKER, ids: ['a'], leave: false });
-    const again = await q.exchanged({ seq: 1, want: 2 });
-    expect(again.claimed.map(({ id }) => id)).toEqual(['b']);
-  });
-
   it('repeated with nothing claimed, claims nothing although there is work by now', async () => {
     await q.exchange({ seq: 1, want: 5 });
     await q.add('a');
@@ -77,12 +69,6 @@ describe('the number of an exchange', () => {
     await q.add('a');
     const unknown = await changingNothing(q, () => q.exchange({ seq: 2, want: 5 }));
     expect(unknown.kind).toBe('unknown-worker');
-  });
-
-  it('is separate for each worker', async () => {
-    await q.add('a', 'b');
-    expect(await q.claim(1, 'w1')).toEqual(['a']);
-    expect(await q.claim(1, 'w2')).toEqual(['b']);
   });
 
   it('is kept with the claimed jobs and the length of a lease, for longer than a clock is likely to jump', async () => {
@@ -110,14 +96,6 @@ describe('the lease', () => {
   it('does not exist for a worker that holds nothing', async () => {
     await q.exchange({ want: 5 });
     expect(await q.admin.exists(q.key('workers'))).toBe(0);
-  });
-
-  it('ends with the last job', async () => {
-    await q.hold('a', 'b');
-    await q.settle(completed('a'));
-    expect(await q.admin.zcard(q.key('workers'))).toBe(1);
-    await q.settle(completed('b'));
-    expect(await q.admin.exists(q.key('workers'), q.key('active'))).toBe(0);
   });
 
   it('continues if the last job is settled and another one claimed in one exchange', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { get } from '#lib/engine/scripts/admin.js';
-import { completed, dead, FAILURE, job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
+import { job, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
@@ -27,13 +27,6 @@ const FRESH = {
   cancelReason: null,
 };
 
-it('of a missing job is null, also after it has run', async () => {
-  expect(await getting()).toBeNull();
-  await q.hold('a');
-  await q.settle(completed('a'));
-  expect(await getting()).toBeNull();
-});
-
 it('of a waiting job, plain or prioritized or suspect', async () => {
   await q.add('a');
   expect(await getting()).toEqual({ ...FRESH, state: 'waiting' });
@@ -44,11 +37,6 @@ it('of a waiting job, plain or prioritized or suspect', async () => {
   expect(await getting()).toEqual({ ...FRESH, state: 'waiting', stalls: 2 });
 });
 
-it('of a delayed job, with the moment it is due', async () => {
-  await q.add(job('a', { dueAt: 4_102_444_800_123 }));
-  expect(await getting()).toEqual({ ...FRESH, state: 'delayed', dueAt: 4_102_444_800_123 });
-});
-
 it('of an active job, with its worker', async () => {
   await q.add('first', 'a');
   await q.claim(1, 'w2');
@@ -56,46 +44,6 @@ it('of an active job, with its worker', async () => {
   await q.add('third');
   await q.claim(1, 'w3');
   expect(await getting()).toEqual({ ...FRESH, state: 'active', worker: 'w1' });
-});
-
-it('of a job that failed before, with the error and its time', async () => {
-  await q.hold('a');
-  const before = await q.now();
-  await q.settle(retried('a', { delayMs: 60_000 }));
-  const found = await getting();
-  expect(found).toMatchObject({ state: 'delayed', failed: 1, failure: FAILURE });
-  expect(found!.failedAt).toBeGreaterThanOrEqual(before);
-});
-
-it('of a running job, with its progress and log', async () => {
-  await q.hold('a');
-  const note = { worker: WORKER, id: 'a', name: 'work', attempt: 1 };
-  await q.engine.note(QUEUE, { ...note, progress: '{"done":3}', log: 'one' });
-  await q.engine.note(QUEUE, { ...note, log: 'two' });
-  expect(await getting()).toMatchObject({ progress: '{"done":3}', logs: [{ text: 'one' }, { text: 'two' }] });
-});
-
-it('of a completed job, with its result, attempt and duration', async () => {
-  await q.hold('a');
-  const before = await q.now();
-  await q.settle(kept('a', 60_000, '"line\\nbreak"'));
-  const found = await getting();
-  expect(found).toMatchObject({
-    state: 'completed',
-    result: '"line\\nbreak"',
-    attempt: 1,
-    durationUs: 1_500,
-  });
-  expect(found!.endedAt).toBeGreaterThanOrEqual(before);
-});
-
-it('of a dead job, with its end and failure', async () => {
-  await q.hold('a');
-  const before = await q.now();
-  await q.settle(dead('a'));
-  const found = await getting();
-  expect(found).toMatchObject({ state: 'dead', failed: 1, failure: FAILURE });
-  expect(found!.endedAt).toBeGreaterThanOrEqual(before);
 });
 
 it('of a job with any body, byte for byte', async () => {

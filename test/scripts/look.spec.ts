@@ -10,14 +10,6 @@ const looking = (...queues: string[]) => changingNothing(q, () => q.engine.look(
 const nothing = { work: false, dueInMs: null, leaseInMs: null, scheduleInMs: null };
 const keyOf = (queue: string, kind: QueueKeyName) => new QueueKeys(q.redis.prefix, queue).fixed[kind];
 
-it('finds nothing in queues that are empty, or were emptied', async () => {
-  expect(await looking(QUEUE, 'other')).toEqual([]);
-  await q.hold('a');
-  await q.settle({ id: 'a', name: 'work', attempt: 1, durationUs: 1, outcome: { kind: 'completed' } });
-  expect(await looking(QUEUE, 'other')).toEqual([]);
-  expect(await looking()).toEqual([]);
-});
-
 it.each(['wait', 'suspects', 'prioritized'] as const)(
   'finds work in %s, but not in a paused queue',
   async (kind) => {

@@ -30,19 +30,6 @@ it('is null if nothing waits', async () => {
   expect(await ask()).toBeNull();
 });
 
-it('is the age of the first in line', async () => {
-  await added('a', 2 * HOUR_MS);
-  await added('b', 0);
-  await expectAge(2 * HOUR_MS);
-});
-
-it('counts from when a delayed job could first run', async () => {
-  const now = await q.now();
-  const body = encodeBody('work', now - 3 * HOUR_MS, { delayMs: 2 * HOUR_MS }, 'null');
-  await q.add({ ...job('a'), body });
-  await expectAge(HOUR_MS);
-});
-
 it('is 0 for one that was promoted by hand', async () => {
   const body = encodeBody('work', await q.now(), { delayMs: HOUR_MS }, 'null');
   await q.add({ ...job('a'), body });

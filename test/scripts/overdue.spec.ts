@@ -19,17 +19,6 @@ it('finds no worker if all leases are valid, or if there are no workers', async 
   expect(await looking(1)).toEqual([]);
 });
 
-it('finds workers whose lease is over or ends soon, the earliest first', async () => {
-  await leases({ soon: 1_500, good: 7_000, over: -500, 'long over': -60_000 });
-  const found = await looking();
-  expect(found.map(({ worker }) => worker)).toEqual(['long over', 'over', 'soon']);
-  const [longOver, over, soon] = found.map(({ endsInMs }) => endsInMs);
-  expect(longOver).toBeLessThanOrEqual(-60_000);
-  expect(over).toBeLessThanOrEqual(-500);
-  expect(soon).toBeGreaterThan(-5_000);
-  expect(soon).toBeLessThanOrEqual(1_500);
-});
-
 it('finds leases further ahead than one lease: the clock was set back', async () => {
   await leases({ good: LEASE_MS - 500, far: 3_600_000, farther: 7_200_000 });
   const found = await looking();

@@ -4,8 +4,8 @@ import { walkArgs } from '#lib/engine/walks.js';
 import { page } from '#lib/engine/scripts/admin.js';
 import type { JobsPlace } from '#lib/contract/admin-verbs.js';
 import type { DeadMatch } from '#lib/contract/upkeep-verbs.js';
-import { dead, FAILURE, job, QUEUE, useQueue } from './support.js';
-import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
+import { job, QUEUE, useQueue } from './support.js';
+import { itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 
@@ -24,34 +24,6 @@ async function plant(...jobs: { id: string; ago: number; name?: string; record?:
   await q.admin.hset(q.key('failures'), ...jobs.flatMap((all) => [all.id, all.record ?? record('stalled')]));
   await q.admin.zadd(q.key('dead'), ...jobs.flatMap(({ id, ago }) => [now - ago, id]));
 }
-
-it('returns everything stored about a dead job, and changes nothing', async () => {
-  await q.hold('a');
-  await q.settle(dead('a'));
-  const diedAt = Number(await q.admin.zscore(q.key('dead'), 'a'));
-  expect(await changingNothing(q, () => pageOf(5))).toMatchObject({
-    jobs: [
-      {
-        id: 'a',
-        body: job('a').body,
-        endedAt: diedAt,
-        failed: 1,
-        failure: { ...FAILURE, reason: 'unrecoverable' },
-      },
-    ],
-    next: null,
-    examined: 1,
-  });
-});
-
-it('has those first that died first, and returns where to continue', async () => {
-  await plant({ id: 'z', ago: 30 }, { id: 'y', ago: 20 }, { id: 'x', ago: 10 });
-  const first = await pageOf(2);
-  expect(first.jobs.map(({ id }) => id)).toEqual(['z', 'y']);
-  expect(first.next).toMatchObject({ id: 'y' });
-  expect(await pageOf(2, first.next)).toMatchObject({ jobs: [{ id: 'x' }], next: null });
-  expect((await pageOf(3)).next).toBeNull();
-});
 
 it('continues at its position although the job there is gone, has died again, or others died at the same time', async () => {
   const ids = ['B', 'a', 'aa', 'b', 'bb', 'c', 'ä', '😀'];
@@ -87,14 +59,6 @@ describe('finds jobs', () => {
     expect(await idsOf(9, null, { name: 'mail' })).toEqual(['a']);
     expect(await idsOf(9, null, { name: 'work', reason: 'stalled' })).toEqual(['c']);
   });
-
-  it('between two ages', async () => {
-    await plant({ id: 'a', ago: 300_000 }, { id: 'b', ago: 200_000 }, { id: 'c', ago: 100_000 });
-    expect(await idsOf(9, null, { olderThanMs: 150_000 })).toEqual(['a', 'b']);
-    expect(await idsOf(9, null, { newerThanMs: 250_000 })).toEqual(['b', 'c']);
-    expect(await idsOf(9, null, { olderThanMs: 150_000, newerThanMs: 250_000 })).toEqual(['b']);
-    expect(await idsOf(9, null, { olderThanMs: 250_000, newerThanMs: 150_000 })).toEqual([]);
-  });
 });
 
 it('reads a bounded part at a time, by number and by size, and still finds the last one', async () => {
@@ -128,10 +92,6 @@ it('searches a limited amount of text at a time', async () => {
     contains: 'none',
   });
   expect([jobs, examined]).toEqual([[], 40]);
-});
-
-it('of a queue with no dead jobs is empty', async () => {
-  expect(await pageOf(5)).toEqual({ jobs: [], next: null, examined: 0 });
 });
 
 describe('refused', () => {

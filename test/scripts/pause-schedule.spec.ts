@@ -1,19 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { pauseSchedule } from '#lib/engine/scripts/schedules.js';
 import { QUEUE, useQueue } from './support.js';
-import { firing, put, seen, tick } from './schedules-support.js';
+import { firing, put, tick } from './schedules-support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
 const pausing = (id: string) => q.engine.schedules.pause(QUEUE, id);
-
-it('pauses once, however often it is asked to', async () => {
-  await put(q, 'a');
-  expect(await pausing('a')).toBe('paused');
-  expect(await seen(q, 'a')).toMatchObject({ mode: 'paused', nextAt: null });
-  expect(await changingNothing(q, () => pausing('a'))).toBe('unchanged');
-  expect(await changingNothing(q, () => pausing('nobody'))).toBe('not-found');
-});
 
 it('keeps what was due from firing', async () => {
   const before = await put(q, 'a');
@@ -22,11 +14,6 @@ it('keeps what was due from firing', async () => {
   expect(due).toEqual([]);
   const fire = () => q.engine.schedules.fire(QUEUE, [firing(before, [tick('a@1')])]);
   expect((await changingNothing(q, fire)).made).toEqual([null]);
-});
-
-it('does not change an ended schedule', async () => {
-  await put(q, 'a', { nextAt: null });
-  expect(await changingNothing(q, () => pausing('a'))).toBe('unchanged');
 });
 
 describe('refused', () => {

@@ -21,33 +21,6 @@ it('resumes once, however often it is called', async () => {
   expect(await q.admin.hexists(q.key('meta'), 'paused')).toBe(0);
 });
 
-it('writes an event for each change once', async () => {
-  await q.engine.admin.pause(QUEUE);
-  await q.engine.admin.pause(QUEUE);
-  await q.engine.admin.resume(QUEUE);
-  await q.engine.admin.resume(QUEUE);
-  const said = (await q.events()).map(({ number, type, id }) => [number, type, id]);
-  expect(said).toEqual([
-    [1, 'paused', ''],
-    [2, 'resumed', ''],
-  ]);
-});
-
-it('wakes a worker when it resumes, and none when it pauses', async () => {
-  await q.engine.admin.pause(QUEUE);
-  expect(await q.wasRung()).toBe(false);
-  await q.engine.admin.resume(QUEUE);
-  expect(await q.wasRung()).toBe(true);
-});
-
-it('accepts jobs while paused', async () => {
-  await q.engine.admin.pause(QUEUE);
-  await q.add('a');
-  expect(await q.claim()).toEqual([]);
-  await q.engine.admin.resume(QUEUE);
-  expect(await q.claim()).toEqual(['a']);
-});
-
 describe('pause refused', () => {
   itRefusesWrongTypes(q, {
     keys: pause.keys,

@@ -7,26 +7,11 @@ const q = useQueue();
 
 const promoting = (id: string) => q.engine.admin.promoteNow(QUEUE, id);
 
-it('moves a delayed job to the end of the line and wakes a worker', async () => {
-  await q.add('waiting', job('a', { delayMs: 60_000 }), job('b', { delayMs: 60_000 }));
-  await q.wasRung();
-  expect(await promoting('b')).toBe('promoted');
-  expect(await q.list('wait')).toEqual(['waiting', 'b']);
-  expect(await q.zset('delayed')).toEqual(['a']);
-  expect(await q.wasRung()).toBe(true);
-});
-
 it('keeps its priority', async () => {
   await q.add(job('a', { delayMs: 60_000, priority: 2 }), job('b', { priority: 9 }));
   expect(await promoting('a')).toBe('promoted');
   expect(await q.zset('prioritized')).toEqual(['a', 'b']);
   expect(await q.admin.exists(q.key('priorities'), q.key('wait'))).toBe(0);
-});
-
-it('finds nothing if there is no such job, also in an empty queue', async () => {
-  expect(await changingNothing(q, () => promoting('nowhere'))).toBe('not-found');
-  await q.add('a');
-  expect(await changingNothing(q, () => promoting('nowhere'))).toBe('not-found');
 });
 
 describe('does not change jobs that are not delayed', () => {

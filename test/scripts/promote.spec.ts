@@ -7,21 +7,6 @@ const q = useQueue();
 
 const promoting = (limit = 100) => q.engine.promote(QUEUE, limit);
 
-it('moves due jobs to the end of the line, the earliest first, and returns when the next is due', async () => {
-  await q.add('waiting', job('b', { dueAt: 20 }), job('a', { dueAt: 10 }), job('later', { delayMs: 60_000 }));
-  const { promoted, dueInMs } = await promoting();
-  expect(promoted).toBe(2);
-  expect(dueInMs).toBeGreaterThan(50_000);
-  expect(dueInMs).toBeLessThanOrEqual(60_000);
-  expect(await q.list('wait')).toEqual(['waiting', 'a', 'b']);
-  expect(await q.zset('delayed')).toEqual(['later']);
-});
-
-it('moves jobs that are due in this millisecond', async () => {
-  await q.add(job('a', { dueAt: await q.now() }));
-  expect(await promoting()).toEqual({ promoted: 1, dueInMs: null });
-});
-
 it('keeps the priority', async () => {
   await q.add(
     job('5', { dueAt: 1, priority: 5 }),
@@ -38,11 +23,6 @@ it('moves no more than the limit, and returns that more jobs are due', async () 
   await q.add(job('a', { dueAt: 1 }), job('b', { dueAt: 2 }), job('c', { dueAt: 3, priority: 1 }));
   expect(await promoting(2)).toEqual({ promoted: 2, dueInMs: 0 });
   expect(await promoting(2)).toEqual({ promoted: 1, dueInMs: null });
-});
-
-it.each([0, -1])('moves nothing with the limit %i', async (limit) => {
-  await q.add(job('a', { dueAt: 1 }));
-  expect(await changingNothing(q, () => promoting(limit))).toEqual({ promoted: 0, dueInMs: 0 });
 });
 
 it('loses nothing if more jobs are due than Lua can unpack at once', async () => {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { RecoverCall } from '#lib/contract/engine.js';
 import { recover } from '#lib/engine/scripts/leases.js';
-import { until } from '../support/wait.js';
-import { completed, job, LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';
+import { completed, LEASE_MS, QUEUE, useQueue, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
@@ -46,21 +45,6 @@ describe('a worker that may be alive', () => {
   it('is alive without a lease: it holds nothing', async () => {
     await q.exchange();
     expect(await changingNothing(q, () => again())).toEqual({ kind: 'alive' });
-  });
-
-  it('is alive while its lease is longer than a heartbeat interval', async () => {
-    await q.hold('a');
-    expect(await changingNothing(q, () => again())).toEqual({ kind: 'alive' });
-  });
-
-  it('gets a lease that is too far ahead shortened to one lease, because the clock was set back', async () => {
-    await q.hold('a');
-    await q.admin.zadd(q.key('workers'), (await q.now()) + 3_600_000, WORKER);
-    expect(await again()).toEqual({ kind: 'alive' });
-    const lease = Number(await q.admin.zscore(q.key('workers'), WORKER));
-    expect(lease).toBeLessThanOrEqual((await q.now()) + LEASE_MS);
-    expect(lease).toBeGreaterThan((await q.now()) + LEASE_MS - 5_000);
-    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ active: 1 });
   });
 
   it('keeps a lease that is longer than ours, as long as it is no longer than its own', async () => {
@@ -110,41 +94,11 @@ describe('a worker that may be alive', () => {
     expect(left).toBeLessThanOrEqual(600_000);
   });
 
-  it('is no longer in doubt when it has renewed in between', async () => {
-    await q.hold('a');
-    await q.admin.zadd(q.key('workers'), 1, WORKER);
-    await again();
-    await q.engine.beat(QUEUE, WORKER, LEASE_MS);
-    expect(await again()).toEqual({ kind: 'alive' });
-    // The next lease that ends is doubted anew, although a mark of the old doubt exists.
-    await q.admin.zadd(q.key('workers'), 2, WORKER);
-    expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
-  });
-
   it('is doubted again if the mark is in the future: the clock was set back since', async () => {
     await q.hold('a');
     await q.admin.zadd(q.key('workers'), 1, WORKER);
     await q.admin.hset(q.key('worker'), 'doubt', `1 ${(await q.now()) + 3_600_000}`);
     expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
-  });
-
-  it('is doubted again if the mark is older than two leases: it is from before the clock was set forward', async () => {
-    await q.hold('a');
-    const lease = (await q.now()) - 10_000;
-    await q.admin.zadd(q.key('workers'), lease, WORKER);
-    await q.admin.hset(q.key('worker'), 'doubt', `${lease} ${(await q.now()) - 2 * LEASE_MS - 1}`);
-    expect(await again()).toEqual({ kind: 'doubted', againInMs: BEAT_MS });
-    expect(await q.engine.admin.counts(QUEUE)).toMatchObject({ active: 1 });
-  });
-
-  it('is recovered after one heartbeat interval in doubt', async () => {
-    await q.hold('a');
-    await q.admin.zadd(q.key('workers'), 1, WORKER);
-    const answer = await until(async () => {
-      const one = await again({ beatMs: 30 });
-      return one.kind === 'recovered' && one;
-    });
-    expect(answer.waiting).toEqual(['a']);
   });
 });
 
@@ -167,22 +121,6 @@ describe('the jobs that it held', () => {
     expect(await q.admin.exists(...gone.map((kind) => q.key(kind)))).toBe(0);
   });
 
-  it('are suspects from the second stall on', async () => {
-    await q.hold('a', 'b');
-    await q.admin.hset(q.key('stalls'), 'b', 1);
-    expect(await loseAndRecover()).toMatchObject({ waiting: ['a'], suspects: ['b'], dead: [] });
-    expect(await q.list('suspects')).toEqual(['b']);
-  });
-
-  it('are dead above maxStalls, with the reason stalled', async () => {
-    await q.hold('a', 'fifth', 'sixth');
-    await q.admin.hset(q.key('stalls'), { fifth: 4, sixth: 5 });
-    expect(await loseAndRecover()).toMatchObject({ waiting: ['a'], suspects: ['fifth'], dead: ['sixth'] });
-    const stored = await q.engine.admin.get(QUEUE, 'sixth');
-    expect(stored).toMatchObject({ state: 'dead', stalls: 6, failed: 0, failure: { reason: 'stalled' } });
-    expect(await q.totals()).toEqual({ dead: '1' });
-  });
-
   it('are dead at the first stall if none is allowed', async () => {
     await q.hold('a');
     expect(await loseAndRecover({ maxStalls: 0 })).toMatchObject({ waiting: [], suspects: [], dead: ['a'] });
@@ -199,47 +137,11 @@ describe('the jobs that it held', () => {
     expect((await q.events()).at(-1)).toMatchObject({ type: 'removed', id: 'old', reason: 'retention' });
   });
 
-  it('are reported: stalled for each, then dead for those that die', async () => {
-    await q.hold(job('a', { name: 'mail' }), 'b');
-    await q.admin.hset(q.key('stalls'), 'b', 5);
-    const before = await q.engine.lastEvent(QUEUE);
-    await loseAndRecover();
-    expect((await q.events()).filter(({ number }) => number > before)).toMatchObject([
-      { number: before + 1, type: 'stalled', id: 'a', name: 'mail' },
-      { number: before + 2, type: 'stalled', id: 'b', name: 'work' },
-      { number: before + 3, type: 'dead', id: 'b', name: 'work', reason: 'stalled' },
-    ]);
-  });
-
-  it('wake a worker, and write only the event stalled', async () => {
-    await q.hold('a');
-    await q.wasRung();
-    await loseAndRecover();
-    expect(await q.wasRung()).toBe(true);
-    expect((await q.events()).slice(2)).toMatchObject([{ number: 3, type: 'stalled', id: 'a' }]);
-  });
-
   it('ring no bell if all of them are dead', async () => {
     await q.hold('a');
     await q.wasRung();
     await loseAndRecover({ maxStalls: 0 });
     expect(await q.wasRung()).toBe(false);
-  });
-
-  it('are recovered in steps of 500, each without a new doubt', async () => {
-    const ids = Array.from({ length: 1_200 }, (_, i) => `j${i}`);
-    await q.add(...ids.slice(0, 1_000));
-    await q.add(...ids.slice(1_000));
-    while ((await q.claim(400)).length > 0);
-    await leaseIsOver();
-    const steps = [await again(), await again(), await again()];
-    expect(steps.map((step) => step.kind === 'recovered' && [step.waiting.length, step.more])).toEqual([
-      [500, true],
-      [500, true],
-      [200, false],
-    ]);
-    expect(await again()).toEqual({ kind: 'alive' });
-    expect((await q.list('wait')).toSorted()).toEqual(ids.toSorted());
   });
 
   it('go back also if their body is missing, and are reported without a name', async () => {
@@ -276,12 +178,6 @@ describe('the worker afterwards', () => {
       expect((await q.exchange({ settled: [completed(held)] })).kind).toBe('unknown-worker');
       expect(await q.engine.beat(QUEUE, WORKER, LEASE_MS)).toEqual({ kind: 'unknown-worker' });
     });
-  });
-
-  it('counts as alive for a second recoverer, because its jobs were all recovered', async () => {
-    await q.hold('a');
-    await loseAndRecover();
-    expect(await changingNothing(q, () => again())).toEqual({ kind: 'alive' });
   });
 });
 

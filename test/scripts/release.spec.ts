@@ -38,12 +38,6 @@ it('returns jobs that are not held, and does nothing for them', async () => {
   expect(await q.list('wait')).toEqual(['a']);
 });
 
-it('repeated, finds nothing held any more and changes nothing', async () => {
-  await q.hold('a', 'b');
-  await releasing(['a']);
-  expect(await changingNothing(q, () => releasing(['a']))).toEqual({ lost: ['a'] });
-});
-
 it('wakes a worker and writes an event', async () => {
   await q.hold('a', job('b', { name: 'mail' }));
   await q.wasRung();
@@ -65,25 +59,11 @@ describe('the worker', () => {
     expect(await q.claim()).toEqual(['a']);
   });
 
-  it('is forgotten if it leaves', async () => {
-    await q.hold('a');
-    await releasing(['a'], true);
-    expect(await q.admin.exists(q.key('workers'), q.key('worker'))).toBe(0);
-    expect((await q.exchange()).kind).toBe('unknown-worker');
-  });
-
   it('is forgotten if it leaves with nothing to give back', async () => {
     await q.hold('a');
     await q.settle(completed('a'));
     expect(await releasing([], true)).toEqual({ lost: [] });
     expect(await q.admin.exists(q.key('worker'))).toBe(0);
-  });
-
-  it('is not forgotten while it holds something: the lease must end first', async () => {
-    await q.hold('a', 'b');
-    await releasing(['a'], true);
-    expect(await q.admin.hget(q.key('worker'), 'seq')).toBe('1');
-    expect(await q.zset('workers')).toEqual([WORKER]);
   });
 });
 

@@ -62,13 +62,6 @@ it('does not remove an active job, whichever worker holds it', async () => {
   expect(await changingNothing(q, () => removing())).toBe('active');
 });
 
-it('finds nothing if there is no such job, or it is gone', async () => {
-  expect(await changingNothing(q, () => removing())).toBe('not-found');
-  await q.add('x');
-  await removing();
-  expect(await changingNothing(q, () => removing())).toBe('not-found');
-});
-
 describe('of many jobs in a long line', () => {
   const all = Array.from({ length: 10_000 }, (_, i) => `job-${i}`);
   const addAll = async () => {

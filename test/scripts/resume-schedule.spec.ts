@@ -24,19 +24,6 @@ it('continues at the given time, once, and wakes a worker', async () => {
   expect(await changingNothing(q, () => resuming('a', revision))).toBe('unchanged');
 });
 
-it('changes nothing if it has changed since it was read, is not paused, or is gone', async () => {
-  const revision = await paused('a');
-  expect(await changingNothing(q, () => resuming('a', revision - 1))).toBe('changed');
-  expect(await changingNothing(q, () => resuming('gone', revision))).toBe('not-found');
-  const running = await put(q, 'b');
-  expect(await changingNothing(q, () => resuming('b', running.revision))).toBe('unchanged');
-});
-
-it('ends if no time is left', async () => {
-  expect(await resuming('a', await paused('a'), null)).toBe('resumed');
-  expect(await seen(q, 'a')).toMatchObject({ mode: 'ended', nextAt: null });
-});
-
 describe('refused', () => {
   itRefusesWrongTypes(q, {
     keys: resumeSchedule.keys,

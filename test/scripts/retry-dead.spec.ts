@@ -37,13 +37,6 @@ it('puts the named jobs at the end of the line, in that order, like new ones', a
   expect(await q.hash('attempts')).toEqual({ a: '0', b: '1', c: '0' });
 });
 
-it('retries those that died first, as many as requested', async () => {
-  await died('z', 'y', 'x');
-  expect(await byLimit(2)).toEqual({ retried: ['z', 'y'] });
-  expect(await byLimit(2)).toEqual({ retried: ['x'] });
-  expect(await changingNothing(q, () => byLimit(2))).toEqual({ retried: [] });
-});
-
 it('ignores jobs that are not dead, and retries an id once however often it is named', async () => {
   await died('a');
   await q.hold('active', 'completed');
@@ -55,13 +48,6 @@ it('ignores jobs that are not dead, and retries an id once however often it is n
   expect(await q.list('wait')).toEqual(['waiting', 'a']);
 });
 
-it('without ids does nothing', async () => {
-  await died('a');
-  await q.wasRung();
-  expect(await changingNothing(q, () => byIds())).toEqual({ retried: [] });
-  expect(await changingNothing(q, () => byLimit(0))).toEqual({ retried: [] });
-});
-
 it('leaves a corrupt job dead: it has nothing to run', async () => {
   await q.add('a', 'b');
   await q.admin.hdel(q.key('jobs'), 'a');
@@ -69,17 +55,6 @@ it('leaves a corrupt job dead: it has nothing to run', async () => {
   expect(await changingNothing(q, () => byIds('a'))).toEqual({ retried: [] });
   expect(await changingNothing(q, () => byLimit(5))).toEqual({ retried: [] });
   expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'dead' });
-});
-
-it('wakes a worker and writes an event added', async () => {
-  await died('a', 'b');
-  await q.wasRung();
-  await byIds('a', 'b');
-  expect(await q.wasRung()).toBe(true);
-  expect((await q.events()).slice(-2)).toMatchObject([
-    { type: 'added', id: 'a', name: 'work' },
-    { type: 'added', id: 'b', name: 'work' },
-  ]);
 });
 
 it('lets them run and die again', async () => {
