@@ -3,7 +3,7 @@ import type { Job } from '../job/job.js';
 import type { HandlerPolicy } from '../options/job-options.js';
 import type { BatchOptions } from '../options/worker-options.js';
 import type { JobBatch } from '../worker/batches.js';
-import { markHandler, refuseOtherThanMethod, showHandle, type HandlerMark } from './metadata.js';
+import { handlerMarks, refuseOtherThanMethod, showHandle, type HandlerMark } from './metadata.js';
 
 /** A decorator for methods that take the jobs of a batch, and a `JobBatch`. Other methods do not compile. */
 export type HandleBatchDecorator<Data> = <
@@ -76,6 +76,6 @@ export function HandleBatch(
   };
   return (target, key, descriptor) => {
     refuseOtherThanMethod(showHandle(mark), target, key, descriptor);
-    markHandler(descriptor.value as object, mark);
+    handlerMarks.add(descriptor.value as object, mark);
   };
 }

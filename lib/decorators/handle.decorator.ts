@@ -1,7 +1,7 @@
 import { isDefinition, type AnyDefinition, type JobDefinition } from '../job/define-job.js';
 import type { Job } from '../job/job.js';
 import type { HandlerPolicy } from '../options/job-options.js';
-import { markHandler, showHandle, refuseOtherThanMethod, type HandlerMark } from './metadata.js';
+import { handlerMarks, showHandle, refuseOtherThanMethod, type HandlerMark } from './metadata.js';
 
 /** The allowed return types of a handler whose job has this result. */
 type Returning<Result> = unknown extends Result
@@ -79,7 +79,7 @@ export function Handle(...given: [] | [string | AnyDefinition, HandlerPolicy?]):
   const mark = toMark(given);
   return (target, key, descriptor) => {
     refuseOtherThanMethod(showHandle(mark), target, key, descriptor);
-    markHandler(descriptor.value as object, mark);
+    handlerMarks.add(descriptor.value as object, mark);
   };
 }
 

@@ -12,11 +12,6 @@ import type { ProcessorOptions } from '../options/worker-options.js';
  * understand each other's decorators.
  */
 const PROCESSOR_MARK = 'godwit:processor';
-const HANDLER_MARK = 'godwit:handler';
-const SCHEDULE_MARK = 'godwit:schedule';
-const LISTENER_MARK = 'godwit:listener';
-const JOB_LISTENER_MARK = 'godwit:job-listener';
-const MISPLACED_SCHEDULES = 'godwit:misplaced-schedules';
 
 /** Arguments of `@Processor`, unchecked: mistakes are reported at bootstrap, together with all others. */
 export interface ProcessorMark {
@@ -131,58 +126,24 @@ export function readProcessorMark(target: object): ProcessorMark | undefined {
   return Reflect.getOwnMetadata(PROCESSOR_MARK, target) as ProcessorMark | undefined;
 }
 
-/** Adds a mark to the method's function, so that a method can be the handler of several names. */
-export function markHandler(method: object, mark: HandlerMark): void {
-  // Decorators are applied from the bottom up. Adding each mark at the front keeps the order in which they are written.
-  Reflect.defineMetadata(HANDLER_MARK, [mark, ...readHandlerMarks(method)], method);
+/** Marks of one kind on a function: a method may have several, and a class one for each of its members. */
+function marksOf<Mark>(key: string) {
+  const read = (target: unknown): readonly Mark[] =>
+    typeof target === 'function' ? ((Reflect.getOwnMetadata(key, target) as Mark[] | undefined) ?? []) : [];
+  return {
+    read,
+    // Decorators are applied from the bottom up. Adding each mark at the front keeps the order in which they are written.
+    add: (target: object, mark: Mark) => Reflect.defineMetadata(key, [mark, ...read(target)], target),
+  };
 }
 
-export function readHandlerMarks(method: unknown): readonly HandlerMark[] {
-  if (typeof method !== 'function') return [];
-  return (Reflect.getOwnMetadata(HANDLER_MARK, method) as readonly HandlerMark[] | undefined) ?? [];
-}
-
-/** Adds a mark to the method's function: a method may have several schedules. */
-export function markSchedule(method: object, mark: ScheduleMark): void {
-  Reflect.defineMetadata(SCHEDULE_MARK, [mark, ...readScheduleMarks(method)], method);
-}
-
-export function readScheduleMarks(method: unknown): readonly ScheduleMark[] {
-  if (typeof method !== 'function') return [];
-  return (Reflect.getOwnMetadata(SCHEDULE_MARK, method) as readonly ScheduleMark[] | undefined) ?? [];
-}
-
-/** Adds a mark to the method's function: a method may listen to several types of events. */
-export function markListener(method: object, mark: ListenerMark): void {
-  Reflect.defineMetadata(LISTENER_MARK, [mark, ...readListenerMarks(method)], method);
-}
-
-export function readListenerMarks(method: unknown): readonly ListenerMark[] {
-  if (typeof method !== 'function') return [];
-  return (Reflect.getOwnMetadata(LISTENER_MARK, method) as readonly ListenerMark[] | undefined) ?? [];
-}
-
-/** Adds a mark of `@OnJob` to the method's function. */
-export function markJobListener(method: object, mark: ListenerMark): void {
-  Reflect.defineMetadata(JOB_LISTENER_MARK, [mark, ...readJobListenerMarks(method)], method);
-}
-
-export function readJobListenerMarks(method: unknown): readonly ListenerMark[] {
-  if (typeof method !== 'function') return [];
-  return (Reflect.getOwnMetadata(JOB_LISTENER_MARK, method) as readonly ListenerMark[] | undefined) ?? [];
-}
-
+export const handlerMarks = marksOf<HandlerMark>('godwit:handler');
+export const scheduleMarks = marksOf<ScheduleMark>('godwit:schedule');
+export const listenerMarks = marksOf<ListenerMark>('godwit:listener');
+/** The marks of `@OnJob`. */
+export const jobListenerMarks = marksOf<ListenerMark>('godwit:job-listener');
 /** Stored on the class, because a getter or a property has no function that could carry the mark. */
-export function markMisplacedSchedule(type: object, mark: MisplacedSchedule): void {
-  Reflect.defineMetadata(MISPLACED_SCHEDULES, [mark, ...readMisplacedSchedules(type)], type);
-}
-
-/** The marks declared by the class itself. */
-export function readMisplacedSchedules(type: object): readonly MisplacedSchedule[] {
-  return (
-    (Reflect.getOwnMetadata(MISPLACED_SCHEDULES, type) as readonly MisplacedSchedule[] | undefined) ?? []
-  );
-}
+export const misplacedSchedules = marksOf<MisplacedSchedule>('godwit:misplaced-schedules');
 
 /** Numbers of the parameter decorators. The data has the number of a request body, so pipes treat it like one. */
 export const JOB_PARAMS = { data: 3, job: 100, id: 101, attempt: 102, signal: 103 } as const;

@@ -1,5 +1,5 @@
 import type { JobEventOf, JobEventType } from '../worker/job-listeners.js';
-import { markJobListener, refuseOtherThanMethod, showJobListener } from './metadata.js';
+import { jobListenerMarks, refuseOtherThanMethod, showJobListener } from './metadata.js';
 
 /** Options of `@OnJob`. */
 export interface OnJobOptions {
@@ -42,6 +42,6 @@ export function OnJob(...given: readonly unknown[]): OnJobDecorator<any> {
   return (target, key, descriptor) => {
     const mark = { given };
     refuseOtherThanMethod(showJobListener(mark), target, key, descriptor);
-    markJobListener(descriptor.value as object, mark);
+    jobListenerMarks.add(descriptor.value as object, mark);
   };
 }

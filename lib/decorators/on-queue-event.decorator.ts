@@ -1,6 +1,6 @@
 import type { EventType } from '../contract/engine.js';
 import type { EventOf, QueueEvent } from '../events/queue-event.js';
-import { markListener, showListener, refuseOtherThanMethod } from './metadata.js';
+import { listenerMarks, showListener, refuseOtherThanMethod } from './metadata.js';
 
 /** Options of `@OnQueueEvent`. */
 export interface OnQueueEventOptions {
@@ -58,6 +58,6 @@ export function OnQueueEvent(...given: readonly unknown[]): OnQueueEventDecorato
   return (target, key, descriptor) => {
     const mark = { given };
     refuseOtherThanMethod(showListener(mark), target, key, descriptor);
-    markListener(descriptor.value as object, mark);
+    listenerMarks.add(descriptor.value as object, mark);
   };
 }

@@ -1,5 +1,5 @@
 import type { ScheduledJobOptions, ScheduleRule } from '../options/schedule-options.js';
-import { markMisplacedSchedule, markSchedule, otherThanMethod } from './metadata.js';
+import { misplacedSchedules, scheduleMarks, otherThanMethod } from './metadata.js';
 
 /** The job of a `@Schedule`. */
 export interface ScheduledJob {
@@ -31,10 +31,10 @@ export type ScheduleOptions = ScheduleRule & ScheduledJob;
 export function Schedule(options: ScheduleOptions): MethodDecorator {
   return (target: object, key: PropertyKey | undefined, descriptor?: PropertyDescriptor) => {
     const misplaced = otherThanMethod(target, key, descriptor);
-    if (misplaced === null) markSchedule(descriptor!.value as object, { given: options });
+    if (misplaced === null) scheduleMarks.add(descriptor!.value as object, { given: options });
     else {
       const type = typeof target === 'function' ? target : target.constructor;
-      markMisplacedSchedule(type, { given: options, key: key === undefined ? '' : String(key), misplaced });
+      misplacedSchedules.add(type, { given: options, key: key === undefined ? '' : String(key), misplaced });
     }
   };
 }

@@ -129,7 +129,7 @@ export class Registrar {
   }
 
   private recordOf(group: readonly ShownPool[]): PoolRecord {
-    const longest = group.flatMap(({ runs }) => first(runs, MAX_JOBS));
+    const longest = group.flatMap(({ runs }) => [...runs].slice(0, MAX_JOBS));
     longest.sort((a, b) => a.begunAt - b.begunAt);
     return {
       queues: group.map(({ queue }) => queue),
@@ -154,15 +154,6 @@ export class Registrar {
     this.times.set(one, time);
     return time;
   }
-}
-
-function first<T>(all: Iterable<T>, most: number): T[] {
-  const some: T[] = [];
-  for (const one of all) {
-    if (some.length === most) break;
-    some.push(one);
-  }
-  return some;
 }
 
 /** The version of this package. */

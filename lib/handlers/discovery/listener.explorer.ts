@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
-import { readListenerMarks, showListener } from '../../decorators/metadata.js';
+import { listenerMarks, showListener } from '../../decorators/metadata.js';
 import type { FoundListener } from '../listeners/listener-plan.js';
 import { classOf, declared, methodOf, moduleOf, type Class, type Wrapper } from './classes.js';
 import type { DrainTarget } from './drain-hook.js';
@@ -58,7 +58,7 @@ export class ListenerExplorer {
   private markedMethods(type: Class): string[] {
     return this.scanner
       .getAllMethodNames(type.prototype)
-      .filter((name) => readListenerMarks(methodOf(type.prototype, name)).length > 0);
+      .filter((name) => listenerMarks.read(methodOf(type.prototype, name)).length > 0);
   }
 
   /** Decorators mark the function, so an override without a decorator loses the marks of the method that it hides. */
@@ -66,7 +66,7 @@ export class ListenerExplorer {
     return this.scanner.getAllMethodNames(type.prototype).flatMap((name) => {
       const [nearest, ...others] = declared(type, name).map(({ place, method }) => ({
         place,
-        marks: readListenerMarks(method),
+        marks: listenerMarks.read(method),
       }));
       const base = others.find(({ marks }) => marks.length > 0);
       if (!base || !nearest || nearest.marks.length > 0) return [];
@@ -85,7 +85,7 @@ function listenersOf(
   method: string,
 ): FoundListener[] {
   const instance = wrapper.instance as Record<string, any>;
-  return readListenerMarks(methodOf(prototype, method)).map((mark) => ({
+  return listenerMarks.read(methodOf(prototype, method)).map((mark) => ({
     className,
     instance,
     method,
@@ -94,7 +94,7 @@ function listenersOf(
 }
 
 function scopeFault(wrapper: Wrapper, { name: className, prototype }: Class, method: string): string {
-  const [mark] = readListenerMarks(methodOf(prototype, method));
+  const [mark] = listenerMarks.read(methodOf(prototype, method));
   const scope = wrapper.isTransient ? 'transient' : 'request-scoped';
   return faults.listenerScope(`${className}.${method}`, showListener(mark!), className, scope);
 }

@@ -5,11 +5,11 @@ import {
   type ListenerMark,
   type ProcessorMark,
   type ScheduleMark,
-  readHandlerMarks,
-  readJobListenerMarks,
-  readMisplacedSchedules,
+  handlerMarks,
+  jobListenerMarks,
+  misplacedSchedules,
   readProcessorMark,
-  readScheduleMarks,
+  scheduleMarks,
   showHandle,
   showJobListener,
   showSchedule,
@@ -178,9 +178,9 @@ type Marks = Omit<FoundMethod, 'name'>;
 
 function marksOf(method: unknown): Marks {
   return {
-    marks: readHandlerMarks(method),
-    schedules: readScheduleMarks(method),
-    listeners: readJobListenerMarks(method),
+    marks: handlerMarks.read(method),
+    schedules: scheduleMarks.read(method),
+    listeners: jobListenerMarks.read(method),
   };
 }
 
@@ -197,7 +197,7 @@ function showMarks({ marks: [handle], schedules: [schedule], listeners: [listene
 /** Adds to `misplaced` the decorators that are not on methods, but on statics, getters and so on, also of base classes. */
 function misplacedIn(type: Class, misplaced: Set<string>): void {
   for (const { constructor } of prototypesOf(type)) {
-    for (const mark of readMisplacedSchedules(constructor)) {
+    for (const mark of misplacedSchedules.read(constructor)) {
       const place = mark.key === '' ? constructor.name : `${constructor.name}.${mark.key}`;
       misplaced.add(faults.misplacedSchedule(showSchedule(mark), place, mark.misplaced));
     }

@@ -29,7 +29,6 @@ import {
   type ApiParts,
   type Route,
 } from './call.js';
-import { findJob } from './find.js';
 import { HttpFault } from './http.js';
 import { findJobs, readSearch } from './job-search.js';
 import { clearGroup, clearLimit, releasableOf, releaseLimit, setGroup, setLimit } from './limit-edits.js';
@@ -44,6 +43,7 @@ import {
   toWorkerView,
   type DeadGroup,
   type DeadView,
+  type FoundJob,
   type JobDetail,
   type JobListView,
   type OverviewView,
@@ -434,6 +434,19 @@ const isForced = ({ body }: ApiCall) =>
 
 /** Routes that refuse unknown fields themselves. */
 const OWN_CHECK = null;
+
+/** The jobs with this id, in all queues that this person may see. Queues that cannot be read are left out. */
+export const findJob: Route = async (call, parts): Promise<FoundJob[]> => {
+  const { engine, optionsOf, redactor } = parts;
+  const jobId = checkJobId(call.query['id'] ?? '');
+  const read = async (queue: string): Promise<FoundJob | null> => {
+    const job = await engine.admin.get(queue, jobId, true);
+    if (!job || !(await call.rightsOf({ queue, jobId })).includes('read')) return null;
+    return { queue, ...toRow(job, optionsOf(queue), new Map(), redactor) };
+  };
+  const found = await readEach(await visible(call, parts), read, new Map());
+  return found.filter((one) => one !== null);
+};
 
 /**
  * Method and path under `/api/v1`; `:x` is one segment. `fields` are those of the body, and of the query of a GET, none if left out.
