@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import { STORED_KEYS } from '#lib/engine/keys.js';
 import type { RedisEngine } from '#lib/engine/redis-engine.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { newSet } from '../scripts/declarations-support.js';
@@ -27,14 +28,8 @@ const q = useQueue({
 const VALUES = ['text', '1.5', '9223372036854775807', '', '-5', '12\n34'];
 /** Every hash of a queue in which a script keeps something, but those of bodies. Workers read the bodies. */
 const HASHES = [
-  'attempts',
-  'stalls',
-  'failures',
-  'results',
-  'progress',
-  'logs',
+  ...STORED_KEYS,
   'priorities',
-  'toCancel',
   'cancelled',
   'meta',
   'stats',

@@ -11,6 +11,7 @@ import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 import { flowCases } from './bad-flow.cases.js';
 import { cases } from './bad-input.cases.js';
+import { countsOf } from '../support/queue-states.js';
 
 describe('a wrong call', () => {
   const redis = useRedis();
@@ -31,14 +32,7 @@ describe('a wrong call', () => {
     }
     // `addAndWait` may have read the number of the last event, but nothing was written.
     expect(await redis.keys()).toEqual([keyOf(redis, 'meta')]);
-    expect(await app.queue.counts()).toEqual({
-      waiting: 0,
-      delayed: 0,
-      active: 0,
-      completed: 0,
-      dead: 0,
-      cancelled: 0,
-    });
+    expect(await app.queue.counts()).toEqual(countsOf());
   });
 
   it('keeps __proto__ in data as data, and applies it to nothing', async () => {

@@ -6,6 +6,7 @@ import { type Job, Snooze } from '#lib/job/job.js';
 import { bootQueue, brief, PATIENT, type Handlers } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
+import { countsOf } from '../support/queue-states.js';
 
 const redis = useRedis();
 
@@ -126,14 +127,7 @@ describe('a job that runs', () => {
       expect(heardAt - askedAt).toBeLessThan(LEASE_MS * 2);
       expect(await other.queue.get(id)).toBeNull();
       expect(await other.queue.cancel(id)).toBe('not-found');
-      expect(await other.queue.counts()).toEqual({
-        waiting: 0,
-        delayed: 0,
-        active: 0,
-        completed: 0,
-        dead: 0,
-        cancelled: 0,
-      });
+      expect(await other.queue.counts()).toEqual(countsOf());
       expect(working.said.values.map(({ type }) => type)).toEqual(['added', 'active', 'cancelled']);
     },
   );
@@ -163,14 +157,7 @@ describe('a job that runs', () => {
     for (const one of started) await one.wait(PATIENT);
     for (const { id } of jobs) await queue.cancel(id);
     for (const { id } of jobs) expect(await ended(id)).toMatchObject({ type: 'cancelled', attempt: 1 });
-    expect(await queue.counts()).toEqual({
-      waiting: 0,
-      delayed: 0,
-      active: 0,
-      completed: 0,
-      dead: 0,
-      cancelled: 0,
-    });
+    expect(await queue.counts()).toEqual(countsOf());
   });
 
   it('completes if its handler returns anyway', async () => {
@@ -246,14 +233,7 @@ describe('a job that runs', () => {
     const end = await first.ended(id);
     expect(brief(end)).toMatchObject({ type: 'cancelled', attempt: 1, reason: WHY });
     const { queue } = await bootQueue(redis, { watch: false });
-    expect(await queue.counts()).toEqual({
-      waiting: 0,
-      delayed: 0,
-      active: 0,
-      completed: 0,
-      dead: 0,
-      cancelled: 0,
-    });
+    expect(await queue.counts()).toEqual(countsOf());
   });
 });
 

@@ -15,6 +15,7 @@ import { QueueModule } from '#lib/module/queue.module.js';
 import { bootApp } from '../support/app.js';
 import { bootQueue, Logs, PATIENT, type Handlers, type QueueAppOptions } from '../support/queue-app.js';
 import { latch, until } from '../support/wait.js';
+import { countsOf } from '../support/queue-states.js';
 
 const memory = { url: 'memory', prefix: 'shop' } as const;
 const boot = (options: QueueAppOptions = {}) => bootQueue(memory, options);
@@ -167,14 +168,7 @@ describe('what works as it does on Redis', () => {
     expect(await queue.get(id)).toBeNull();
     await queue.add('hang', 1);
     await queue.obliterate();
-    expect(await queue.counts()).toEqual({
-      waiting: 0,
-      delayed: 0,
-      active: 0,
-      completed: 0,
-      dead: 0,
-      cancelled: 0,
-    });
+    expect(await queue.counts()).toEqual(countsOf());
   });
 
   it('schedules, from code and made at run time', async () => {

@@ -164,6 +164,15 @@ it('the page of dead jobs shows that an act takes more than it has counted', asy
   expect(faults).toEqual([]);
 });
 
+const factsOf = (view: any) => ({
+  view,
+  silent: 0,
+  late: [],
+  slow: { unhandled: [], pausedSchedules: [], refused: null },
+  full: [],
+  stopped: null,
+});
+
 it('a queue whose only jobs are those of a lost process is not said to have 0 waiting jobs', () => {
   const view: any = {
     name: 'work',
@@ -171,15 +180,7 @@ it('a queue whose only jobs are those of a lost process is not said to have 0 wa
     today: { dead: 0 },
     consumers: 0,
   };
-  const facts = {
-    view,
-    silent: 0,
-    late: [],
-    slow: { unhandled: [], pausedSchedules: [], refused: null },
-    full: [],
-    stopped: null,
-  };
-  const [first] = attentionOf([facts], { workers: [], silent: [] }, [], [], 1_000);
+  const [first] = attentionOf([factsOf(view)], { workers: [], silent: [] }, [], [], 1_000);
   expect(first!.text).toBe('No process works on it, and it has 1 running job, whose process is gone.');
 });
 
@@ -191,16 +192,8 @@ it('a hold of a shared limit names the queues that it holds back, if the person 
     users: ['work', 'secret', 'work'],
   };
   const view: any = { name: 'work', counts: { waiting: 0, active: 0, dead: 0 }, today: { dead: 0 } };
-  const facts = {
-    view,
-    silent: 0,
-    late: [],
-    slow: { unhandled: [], pausedSchedules: [], refused: null },
-    full: [],
-    stopped: null,
-  };
   const limits = [{ queue: '', limits: [hold], groups: { ready: 0, resting: 0, stopped: 0 } }];
-  const [first] = attentionOf([facts], { workers: [], silent: [] }, limits, [], 1_000);
+  const [first] = attentionOf([factsOf(view)], { workers: [], silent: [] }, limits, [], 1_000);
   expect(first!.text).toBe(
     'No job of the shared limit "openai" (used by work) starts for 1 min more: it is held.',
   );

@@ -11,6 +11,7 @@ import type { Queue } from '#lib/producer/queue.js';
 import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { echoOf, violationOf } from './typed-jobs-support.js';
+import { countsOf } from '../support/queue-states.js';
 
 const redis = useRedis();
 const KEPT = { defaults: { retention: '1h', attempts: 5 } };
@@ -123,14 +124,7 @@ describe.each(Object.keys(LIBRARIES) as (keyof typeof LIBRARIES)[])('a schema of
         /its schema: cents: .+; lines\.1\.sku: .+; correct the data, or the schema$/,
       );
     }
-    expect(await queue.counts()).toEqual({
-      waiting: 0,
-      delayed: 0,
-      active: 0,
-      completed: 0,
-      dead: 0,
-      cancelled: 0,
-    });
+    expect(await queue.counts()).toEqual(countsOf());
   });
 
   it('makes a job dead at once if its stored data does not match the schema of the handler', async () => {

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { STORED_KEYS } from '#lib/engine/keys.js';
 import type { RedisStore } from '#lib/engine/redis-store.js';
 import { audit } from '#lib/engine/scripts/audit.js';
 import { dead, job, kept, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { changingNothing } from './unchanged.js';
+import { countsOf } from '../support/queue-states.js';
 
 const q = useQueue();
 
@@ -101,20 +103,14 @@ describe('finds', () => {
     expect(await faults()).toEqual([`repeated ${id}: ${kind}`]);
   });
 
-  it.each([
-    'attempts',
-    'stalls',
-    'failures',
-    'results',
-    'progress',
-    'logs',
-    'priorities',
-    'toCancel',
-  ] as const)('what is left in %s of a job that is gone', async (kind) => {
-    await wholeQueue();
-    await q.admin.hset(q.key(kind), 'gone', '1');
-    expect(await faults()).toEqual([`stray gone: ${kind}`]);
-  });
+  it.each([...STORED_KEYS, 'priorities'] as const)(
+    'what is left in %s of a job that is gone',
+    async (kind) => {
+      await wholeQueue();
+      await q.admin.hset(q.key(kind), 'gone', '1');
+      expect(await faults()).toEqual([`stray gone: ${kind}`]);
+    },
+  );
 
   it.each([
     ['results', 'waiting'],
@@ -171,14 +167,9 @@ describe('of very many jobs, read in pages', () => {
     await many();
     const fine = await auditing();
     expect(fine).toMatchObject({ violations: [], checked: MANY + 9 });
-    expect(fine.counts).toEqual({
-      waiting: MANY + 3,
-      delayed: 2,
-      active: 2,
-      completed: 1,
-      dead: 1,
-      cancelled: 0,
-    });
+    expect(fine.counts).toEqual(
+      countsOf({ waiting: MANY + 3, delayed: 2, active: 2, completed: 1, dead: 1 }),
+    );
     await q.admin.hdel(q.key('jobs'), 'waiting', 'held');
     await q.admin.lrem(q.key('wait'), 1, 'j5');
     await q.admin.zrem(q.key('prioritized'), 'ranked');

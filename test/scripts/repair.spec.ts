@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { STORED_KEYS } from '#lib/engine/keys.js';
 import type { RepairReport } from '#lib/job/audit-report.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { repair } from '#lib/engine/scripts/audit.js';
@@ -330,16 +331,7 @@ describe('a job in two places', () => {
 });
 
 describe('data that does not belong to a job is removed', () => {
-  it.each([
-    'attempts',
-    'stalls',
-    'failures',
-    'results',
-    'progress',
-    'logs',
-    'priorities',
-    'toCancel',
-  ] as const)('from %s, if the job is gone', async (kind) => {
+  it.each([...STORED_KEYS, 'priorities'] as const)('from %s, if the job is gone', async (kind) => {
     await q.admin.hset(q.key(kind), 'gone', '1', 'other', '1');
     await q.add(kind === 'priorities' ? job('other', { delayMs: 60_000, priority: 1 }) : 'other');
     if (kind === 'toCancel') await q.claim();

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import type { JobCounts } from '#lib/job/job-state.js';
 import type { Queue } from '#lib/producer/queue.js';
 import { PATIENT, type Handlers } from './queue-app.js';
 import { latch, until, type Latch } from './wait.js';
@@ -13,6 +14,11 @@ export async function refused(call: Promise<unknown>): Promise<Record<string, un
     (value) => expect.fail(`it answered ${JSON.stringify(value)}`),
     (error: unknown) => error as Record<string, unknown>,
   );
+}
+
+/** The counts of a queue with these jobs and no others. */
+export function countsOf(jobs: Partial<JobCounts> = {}): JobCounts {
+  return { waiting: 0, delayed: 0, active: 0, completed: 0, dead: 0, cancelled: 0, ...jobs };
 }
 
 /**

@@ -9,6 +9,7 @@ import { type Job, Snooze } from '#lib/job/job.js';
 import { from } from 'rxjs';
 import { latch } from '../support/wait.js';
 import { NOON, setBench } from './support.js';
+import { countsOf } from '../support/queue-states.js';
 
 const nothing = () => undefined;
 const mail = defineJob('work', 'mail', z.object({ to: z.email(), copies: z.number().default(2) }));
@@ -307,14 +308,7 @@ describe('run', () => {
     });
     expect(await testing.run('work', 'sum', [1])).toBe(11);
     expect(await testing.run('work', 'sum', [1], { attempt: 3 })).toBe(31);
-    expect(await queue.counts()).toEqual({
-      waiting: 0,
-      delayed: 0,
-      active: 0,
-      completed: 0,
-      dead: 0,
-      cancelled: 0,
-    });
+    expect(await queue.counts()).toEqual(countsOf());
     expect([work.added(), work.runs(), work.events()]).toEqual([[], [], []]);
   });
 
