@@ -148,7 +148,7 @@ export const TRACE_KEYS = [
   'ready',
 ] as const satisfies readonly QueueKeyName[];
 
-/** Where jobs wait that are due and in no line of a limit. */
+/** The keys of waiting jobs that are in no line of a limit. */
 export const WAITING_KEYS = ['wait', 'suspects', 'prioritized'] as const satisfies readonly QueueKeyName[];
 
 /** The lines of groups, and of names with limits: the keys of scripts that use the fragment `lines`. */

@@ -159,7 +159,7 @@ export class QueueInspector {
       try {
         known = await this.known();
       } catch (error) {
-        // On Redis Cluster the list may be on a node that is down, and these queues on others.
+        // On Redis Cluster, the node with the list may be down while the nodes with these queues are up.
         if (only && error instanceof RedisUnavailableError && (await this.haveJobs(only))) return only;
         throw error;
       }

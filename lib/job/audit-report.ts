@@ -10,7 +10,7 @@ export type ViolationKind =
   | 'two-places'
   /** An id is in one list twice. */
   | 'repeated'
-  /** A job left data behind that its present state does not have, or the job is gone. */
+  /** There is data of a job that is gone, or data that a job in this state does not have. */
   | 'stray'
   /**
    * A stored number of a job cannot be read (it counts as 0 until `repair` resets it), its body is in the wrong hash, or its id is not

@@ -59,7 +59,7 @@ export class LimitedClaim {
   private readonly late: LineEntry[] = [];
   /** Whether a line may stay in `ready` while it waits for a slot, because many lines are ready. */
   private mayStay = false;
-  /** Whether lines were not looked at because so many before them gave no job. */
+  /** Whether the claim stopped before the last lines, because many lines had no job that may start. */
   private hasUnseen = false;
 
   private readonly book: LimitBook;
@@ -205,7 +205,7 @@ export class LimitedClaim {
     for (const of of this.candidates.values()) {
       if (of.count > 0) {
         of.line.turn = this.isByRunning ? served : Math.round(of.began + of.count * of.step);
-        // A suspect starts before the turn of its line, which does not change the turn that is reached.
+        // A suspect may start before the turn of its line. The queue's turn stays as it is.
         if (of.got > 0) {
           turn = Math.max(turn, this.isByRunning ? served : of.began);
           lastTurn = Math.max(lastTurn, of.line.turn);

@@ -138,7 +138,7 @@ export function freeKeysOf(queue: MemoryQueue, jobs: readonly MemoryJob[]): void
   }
 }
 
-/** Frees all keys, and moves jobs to the line that wait for the end of another one and have no row. */
+/** Frees all keys. Jobs that wait for the end of another job and have no row move to the line. */
 export function freeAllKeys(queue: MemoryQueue): number {
   let changed = 0;
   for (const digest of queue.keys.keys()) changed += freeKey(queue, digest);

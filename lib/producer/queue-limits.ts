@@ -353,8 +353,8 @@ async function clearLive(engine: QueueEngine, queue: string, field: LimitField):
 }
 
 /**
- * Closes a breaker, which writes the event. A breaker that opens has a line in the log of its worker, so one that is closed has a line in
- * the log of this process.
+ * Closes a breaker, and writes the event and a log line. The worker logs that a breaker opens; a person closes it here, so this process
+ * logs that.
  */
 export async function closeBreaker(
   engine: Pick<QueueEngine, 'limits'>,

@@ -309,7 +309,7 @@ export class Claimer extends SlotUser {
     if (!isSecond) this.exchange();
   }
 
-  /** Shared limits know one call of a worker at a time. */
+  /** Not with shared limits: a worker asks for their places with one call at a time. */
   private isWorthSecond(want: number): boolean {
     return !this.parts.isShared && !this.slots.isShared && this.prefetch.isWorthPipelining(want);
   }

@@ -9,7 +9,7 @@ const MAX_ROUND_TRIP_MS = 25;
 /** Maximum number of jobs per claim, so that the script does not take long. */
 const MAX_CLAIM = 500;
 /**
- * Limits for the bodies of one claim, in bytes. `most` takes Redis about 2 ms. At first and on a slow connection the limit is
+ * Limits for the bodies of one claim, in bytes. Redis needs about 2 ms to read `most` bytes. At first and on a slow connection the limit is
  * lower: other answers wait behind this one, and no job starts before the last byte has arrived.
  */
 const CLAIM_BYTES = { least: 64 * 1024, first: 256 * 1024, most: 1024 * 1024 };

@@ -174,7 +174,7 @@ local function take_aged(line, count)
 end
 
 -- Chooses up to `count` jobs of one priority of a line, after the first `skip`. It asks for one more job, to know whether any is left:
--- counting the line takes longer. A line that stays in `ready` need not know.
+-- counting the line takes longer. For a line that stays in `ready` this does not matter.
 local function take_some(line, number, skip, count)
   local low, high = range_of(number)
   local limit = may_stay and line.most < math.huge and count or count + 1
@@ -228,7 +228,7 @@ local function take_turns(alive, left)
   return left
 end
 
--- Returns whether lines were not looked at because so many before them gave no job.
+-- Returns whether it stopped before the last lines, because many lines had no job that may start.
 local function choose_of_lines(most)
   wake_rested(now, rule_sortMax)
   give_places(rule_claimMax, function(text, state, turn)
@@ -347,7 +347,7 @@ for _, line in ipairs(lines) do
   local next_turn = line.count > 0 and (turn_texts[after] or turn_text(after))
   if next_turn then
     turn_texts[after] = next_turn
-    -- A suspect starts before the turn of its line, which does not change the turn that is reached.
+    -- A suspect may start before the turn of its line. The queue's turn stays as it is.
     if line.got > 0 then turn, last_turn = math.max(turn, by_running and after or line.began), math.max(last_turn, after) end
     local at = #states
     states[at + 1], states[at + 2] = line.text, next_turn .. ' ' .. line.priorities .. ' ' .. line.name

@@ -120,7 +120,7 @@ local function bury(id, body, record)
   tell('buried', buried[#buried])
 end
 
--- Places a body that is in no list. The records of the job tell whether it had ended.
+-- Puts a job that is in no list into one. The records of the job show whether it had ended.
 local function place_again(id, body)
   local failure = redis.call('HGET', key_failures, id)
   local record = redis.call('HGET', key_results, id)

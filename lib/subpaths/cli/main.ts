@@ -53,7 +53,7 @@ const GLOBAL = {
 /** Runs the command line; returns the exit code. */
 export async function main(args: string[]): Promise<number> {
   const output = standardOutput();
-  // Also if the arguments are wrong, so they are not read for it.
+  // This does not parse the arguments, because errors about wrong arguments are also printed as JSON.
   output.isJson = args.includes('--json');
   try {
     return await run(commandFirst(args), output);

@@ -42,7 +42,7 @@ export interface QueueDashboardOptions {
   /** Shown next to the heading, such as `'production'`, up to 30 characters. @default none */
   readonly environment?: string;
   /**
-   * Links on the page of a job, by label: to its trace, or to what it is about. Only http and https addresses become links.
+   * Links on the page of a job, by label: for example to its trace, or to the order that it handles. Only http and https addresses become links.
    *
    * @default none
    */
