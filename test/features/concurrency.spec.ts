@@ -28,6 +28,17 @@ const turns = async (count: number) => {
   for (let i = 0; i < count; i++) await new Promise(setImmediate);
 };
 
+/** Handlers of quick jobs and of slow ones: `began` opens when a slow one starts, and `gate` ends it. */
+function slowAndQuick() {
+  const gate = latch('the end of the slow job');
+  const began = latch('the slow job');
+  const slow = async () => {
+    began.open();
+    await gate.promise;
+  };
+  return { gate, began, handlers: { slow, job: () => undefined } };
+}
+
 describe('concurrency', () => {
   const redis = useRedis();
 
@@ -128,19 +139,9 @@ describe('concurrency', () => {
   });
 
   it('gives jobs that wait for a slow job to an idle worker, without a new add', async () => {
-    const gate = latch('the end of the slow job');
-    const began = latch('the slow job');
+    const { gate, began, handlers } = slowAndQuick();
     const elsewhere: unknown[] = [];
-    const one = await bootQueue(redis, {
-      handlers: {
-        slow: async () => {
-          began.open();
-          await gate.promise;
-        },
-        job: () => undefined,
-      },
-      concurrency: 1,
-    });
+    const one = await bootQueue(redis, { handlers, concurrency: 1 });
     await one.queue.addBulk(jobs(2000));
     await one.said.take(2000, (event) => event.type === 'completed', PATIENT);
     const two = await bootQueue(redis, {
@@ -254,16 +255,9 @@ describe('a worker that has nothing to start', () => {
   const redis = useRedis({ server });
 
   it('asks Redis for nothing, although jobs wait', async () => {
-    const gate = latch('the end of the slow job');
-    const began = latch('the slow job');
+    const { gate, began, handlers } = slowAndQuick();
     const { queue, ended, get } = await bootQueue(redis, {
-      handlers: {
-        slow: async () => {
-          began.open();
-          await gate.promise;
-        },
-        job: () => undefined,
-      },
+      handlers,
       concurrency: 1,
       // Its beats are calls too. There are more of them if the pause below takes longer.
       root: { lease: { duration: '1h' } },

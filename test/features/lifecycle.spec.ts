@@ -23,6 +23,14 @@ const NEST_11 = (require('@nestjs/core/package.json') as { version: string }).ve
 
 const HISTORY = Symbol('history');
 const GATE = Symbol('gate');
+const WHOLE_LIFE = [
+  'engine opened',
+  'sms started',
+  'sms draining',
+  'sms drained',
+  'services stopped',
+  'engine closed',
+];
 
 /** A connection that is open between the first and the last hook, as that of an ORM. */
 @Injectable()
@@ -269,14 +277,7 @@ describe('shutdown', () => {
     const { app, history } = await startApp(['sms'], { providers: [SmsProcessor] });
     await Promise.all([app.close(), app.close()]);
     await app.close();
-    expect(history).toEqual([
-      'engine opened',
-      'sms started',
-      'sms draining',
-      'sms drained',
-      'services stopped',
-      'engine closed',
-    ]);
+    expect(history).toEqual(WHOLE_LIFE);
   });
 
   it.skipIf(NEST_11)('is complete also if the start has failed', async () => {
@@ -291,14 +292,7 @@ describe('shutdown', () => {
     );
     await expect(init()).rejects.toThrow('no licence');
     await app.close();
-    expect(history).toEqual([
-      'engine opened',
-      'sms started',
-      'sms draining',
-      'sms drained',
-      'services stopped',
-      'engine closed',
-    ]);
+    expect(history).toEqual(WHOLE_LIFE);
     expect(engine.state).toBe('closed');
   });
 

@@ -407,3 +407,41 @@ describe('the subscription', () => {
     expect(engine.connections).toBe(0);
   });
 });
+
+describe('a job that is cancelled', () => {
+  const asCancelled = {
+    reason: 'cancelled',
+    message: expect.stringContaining('was cancelled: not wanted any more') as string,
+  };
+
+  /** A wait for a job that was in the queue and is gone. Only the reason is left of it, for a while. */
+  async function waiting() {
+    const seen = await addAndWait();
+    await vi.advanceTimersByTimeAsync(150);
+    engine.jobs.delete('a');
+    return seen;
+  }
+
+  it('gets the reason from the event', async () => {
+    const seen = await waiting();
+    engine.push('email', { type: 'cancelled', id: 'a', reason: 'not wanted any more' });
+    await vi.advanceTimersByTimeAsync(0);
+    expect(seen.error).toBeInstanceOf(JobFailedError);
+    expect(seen.error).toMatchObject(asCancelled);
+  });
+
+  it('gets it from the store if the event was lost', async () => {
+    const seen = await waiting();
+    engine.cancellations.set('a', { reason: 'not wanted any more', agoMs: 0 });
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(seen.error).toBeInstanceOf(JobFailedError);
+    expect(seen.error).toMatchObject(asCancelled);
+  });
+
+  it('does not take the end of an earlier job with the same id for its own', async () => {
+    const seen = await waiting();
+    engine.cancellations.set('a', { reason: 'not wanted any more', agoMs: 20_000 });
+    await vi.advanceTimersByTimeAsync(8_000);
+    expect(seen.error).toBeInstanceOf(JobNotFoundError);
+  });
+});
