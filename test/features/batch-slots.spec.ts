@@ -161,7 +161,7 @@ it('refuses batches that a rate of the code never lets fill before their timeout
     sliding(_: Job[]) {}
     @HandleBatch('fits', { size: 50, minSize: 30, timeout: '20s' })
     fits(_: Job[]) {}
-    @HandleBatch('fixed', { size: 50, minSize: 5 })
+    @HandleBatch('fixed', { size: 50, minSize: 4 })
     fixed(_: Job[]) {}
   }
   @Processor('groups', { concurrency: 100 })
@@ -190,7 +190,7 @@ it('refuses batches that a rate of the code never lets fill before their timeout
     `so each batch would wait for it; set minSize to at most ${most}, or a longer timeout`;
   expect(found).toEqual([
     fault('Rated.sliding', 31, "limits.rate of queue 'work'", 30, 20_000),
-    fault('Rated.fixed', 5, "limits.names.fixed.rate of queue 'work'", 4, 1_000),
+    fault('Rated.fixed', 4, "limits.names.fixed.rate of queue 'work'", 3, 1_000),
     fault('Grouped.bucket', 50, 'limits.api.rate of forRoot()', 42, 5_000),
     fault('Grouped.bucket', 50, "groups.rate of queue 'groups'", 23, 5_000),
     fault('Grouped.any', 50, 'limits.api.rate of forRoot()', 42, 5_000),

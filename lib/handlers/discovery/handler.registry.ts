@@ -170,7 +170,9 @@ function batchLimitFaults({ label, batch, jobName }: PlannedHandler, queue: stri
 /** How many jobs a rate lets start within this time, if it lets all start that it can. */
 function mostStarts({ max, per, window, burst }: RateRule, ms: number): number {
   if (window === 'bucket') return burst + Math.floor((ms * max) / per);
-  return max * (Math.floor(ms / per) + (window === 'fixed' ? 2 : 1));
+  const inWindows = max * (Math.floor(ms / per) + 1);
+  // The first of these may start at the end of a fixed window, but not as the first of that window.
+  return window === 'fixed' ? inWindows + max - 1 : inWindows;
 }
 
 /** Reports queues that two pools would work on: neither pool could keep its order or its weights. */
