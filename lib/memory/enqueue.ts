@@ -150,9 +150,13 @@ function addJobs(queue: MemoryQueue, call: EnqueueCall, limits: QueueLimits): St
 /** The rows of the keys before new jobs took them, by the ids of these jobs. */
 type RowsBefore = Map<string, readonly [digest: string, row: KeyRow]>;
 
-/** In a queue with lines, the next claim moves the job to the front of its line. */
+/**
+ * In a queue with lines, the next claim moves the job to the front of its line. With aging, only the time of the wait counts, so the job goes
+ * to the tail like all others.
+ */
 function putFirst({ wait, limits }: MemoryQueue, job: MemoryJob): void {
-  wait.unshift(job);
+  if (limits.hasAging) wait.push(job);
+  else wait.unshift(job);
   job.isReturned = limits.hasFronts;
 }
 

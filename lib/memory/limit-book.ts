@@ -84,9 +84,13 @@ export class LimitBook {
     return /[agn]/.test(this.flags);
   }
 
-  /** Whether a job with `lifo` goes to the front of its line. With aging, only the time of the wait counts. */
+  get hasAging(): boolean {
+    return this.flags.includes('a');
+  }
+
+  /** Whether a job with `lifo` goes to the front of its line. */
   get hasFronts(): boolean {
-    return /[gn]/.test(this.flags) && !this.flags.includes('a');
+    return /[gn]/.test(this.flags) && !this.hasAging;
   }
 
   /** Becomes smaller if other jobs may start: a slot is freed, or its job is dead. */

@@ -216,6 +216,10 @@ describe.each(ENGINES)('groups on %s', (kind) => {
     expect((await take(1)).ids).toEqual(['d']);
     await t.add({ ...plain('f'), lifo: true });
     expect((await take(1)).ids).toEqual(['e']);
+    // Also if no claim has put the others into their lines yet.
+    await t.add(plain('g'));
+    await t.add({ ...plain('h'), lifo: true });
+    expect((await take(9)).ids).toEqual(['f', 'g', 'h']);
   });
 
   it('let the last of several jobs with lifo start first, also in a new queue', async () => {

@@ -8,9 +8,11 @@ if last_seq == arg_seq then return { 'stored', last_duplicates } end
 local duplicates, duplicate_ids, added = {}, {}, 0
 
 -- Before any write, the script checks the types of the keys that it may write, and of no others, so the cost depends on what the call adds.
--- In a queue with lines, jobs with `lifo` go to the front of their lines. With aging, only the time of the wait counts. Reading `meta`
--- checks its type too.
-local has_fronts = head_first <= head_last and string.find(redis.call('HGET', key_meta, 'limited') or '', '^[^a]*[gn][^a]*$')
+-- In a queue with lines, jobs with `lifo` go to the front of their lines. With aging, only the time of the wait counts, so they go to the
+-- tail like all others. Reading `meta` checks its type too.
+local limited = head_first <= head_last and redis.call('HGET', key_meta, 'limited') or ''
+local has_aging = string.find(limited, 'a', 1, true)
+local has_fronts = not has_aging and string.find(limited, '[gn]')
 if has_fronts then check_types(key_stalls) end
 if head_first > head_last and (arg_maxEvents > 0 or ranked_first <= ranked_last) then check_types(key_meta) end
 if plain_first <= plain_last or head_first <= head_last then check_types(key_wait) end
@@ -285,7 +287,7 @@ end
 plain = store(plain, plain_there, plain_first, plain_last, 2)
 to_tail(plain)
 head = store(head, head_there, head_first, head_last, 2)
-to_front(head)
+if has_aging then to_tail(head) else to_front(head) end
 -- The next claim puts them into their lines.
 if has_fronts then mark_front(head) end
 
