@@ -105,6 +105,28 @@ describe('a job that costs more than a rate has left', () => {
   );
 });
 
+it.each(['redis', 'memory'] as const)(
+  'a queue with a hold and an open circuit breaker says which of them ends later (%s)',
+  async (engine) => {
+    const { queue, logs } = await bootQueue(redis, {
+      handlers: { bad: () => Promise.reject(new Error('no answer')) },
+      queue: { limits: { breaker: { failures: 1, openFor: '1h' } } },
+      watch: false,
+      ...(engine === 'memory' && { root: { connection: 'memory' } }),
+    });
+    await queue.add('bad', 1);
+    await until(() => logs.lines.some(({ text }) => text.includes('circuit breaker opened')), PATIENT);
+    const why = async () => (await queue.limits.holding({ name: 'bad' })).map(({ reason }) => reason);
+    expect(await why()).toEqual(['breaker']);
+    await queue.limits.hold('10m');
+    expect(await why()).toEqual(['breaker']);
+    if (engine === 'redis') expect((await runOn(redis, 'limits', 'work')).out).toMatch(/breaker open for/);
+    await queue.limits.hold('2h');
+    expect(await why()).toEqual(['held']);
+    if (engine === 'redis') expect((await runOn(redis, 'limits', 'work')).out).toMatch(/held for/);
+  },
+);
+
 describe('a job of keepLast', () => {
   it('has no time while it waits for the end of the other job, and says so', async () => {
     const gate = latch('the gate');

@@ -256,8 +256,9 @@ function stateOf(limit: LimitInfo): Cell {
   const { paused, heldForMs, breaker, left, nextInMs, isLive, holder, isStopped, retryBudget } = limit;
   const warn = (text: string): Cell => ({ text, style: 'yellow' });
   if (paused) return warn('paused');
-  if (heldForMs > 0) return warn(`held for ${age(heldForMs)}`);
-  if (breaker && breaker.state !== 'closed')
+  const isOpen = breaker !== null && breaker.state !== 'closed';
+  if (heldForMs > 0 && !(isOpen && nextInMs > heldForMs)) return warn(`held for ${age(heldForMs)}`);
+  if (isOpen)
     return warn(`breaker ${breaker.state}${nextInMs > 0 ? ` for ${age(nextInMs)}` : ''}`);
   if (left !== null && left < 1) return warn(`next in ${age(nextInMs)}`);
   if (isStopped) return warn(`stopped by ${holder}`);
