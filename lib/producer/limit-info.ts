@@ -123,14 +123,15 @@ export function reasonOf(
     text,
   });
   if (paused) return reason('paused', null, `${whose} is paused`);
-  // With a hold too, the one that ends later.
-  if (breaker && breaker.state !== 'closed' && nextInMs > heldForMs)
+  // Of a hold and others, the one that ends last.
+  if (heldForMs > 0 && heldForMs >= nextInMs)
+    return reason('held', heldForMs, `${whose} is held for ${waitText(heldForMs)}`);
+  if (breaker && breaker.state !== 'closed' && nextInMs > 0)
     return reason(
       'breaker',
       nextInMs,
       `the circuit breaker of ${whose} is ${breaker.state} for ${waitText(nextInMs)}`,
     );
-  if (heldForMs > 0) return reason('held', heldForMs, `${whose} is held for ${waitText(heldForMs)}`);
   if (left !== null && left < 1)
     return reason('rate', nextInMs, `the rate of ${whose} is used up for ${waitText(nextInMs)}`);
   if (isTooCostly(limit, cost)) {

@@ -120,12 +120,46 @@ it.each(['redis', 'memory'] as const)(
     expect(await why()).toEqual(['breaker']);
     await queue.limits.hold('10m');
     expect(await why()).toEqual(['breaker']);
-    if (engine === 'redis') expect((await runOn(redis, 'limits', 'work')).out).toMatch(/breaker open for/);
     await queue.limits.hold('2h');
     expect(await why()).toEqual(['held']);
-    if (engine === 'redis') expect((await runOn(redis, 'limits', 'work')).out).toMatch(/held for/);
   },
 );
+
+it.each(['redis', 'memory'] as const)(
+  'a queue with a hold and a used-up rate says when the next job may start (%s)',
+  async (engine) => {
+    const { queue } = await bootQueue(redis, {
+      handlers: { job: () => 1 },
+      queue: { limits: { rate: { max: 1, per: '1h' } } },
+      watch: false,
+      ...(engine === 'memory' && { root: { connection: 'memory' } }),
+    });
+    await queue.add('job', 1);
+    await until(async () => (await queue.counts()).active + (await queue.counts()).waiting === 0, PATIENT);
+    await queue.limits.hold('10m');
+    expect((await queue.limits.list())[0]!.nextInMs).toBeGreaterThan(3_000_000);
+    const why = async () => (await queue.limits.holding({ name: 'job' })).map(({ reason }) => reason);
+    expect(await why()).toEqual(['rate']);
+    await queue.limits.hold('2h');
+    expect(await why()).toEqual(['held']);
+    expect((await queue.limits.list())[0]!.nextInMs).toBeGreaterThan(7_000_000);
+  },
+);
+
+it('godwit limits shows when a queue with a hold and a used-up rate starts the next job', async () => {
+  const { queue } = await bootQueue(redis, {
+    handlers: { job: () => 1 },
+    queue: { limits: { rate: { max: 1, per: '1h' } } },
+    watch: false,
+  });
+  await queue.add('job', 1);
+  await until(async () => (await queue.limits.list())[0]!.left === 0, PATIENT);
+  await queue.limits.hold('10m');
+  const shown = async () => (await runOn(redis, 'limits', 'work')).out;
+  expect(await shown()).toMatch(/^the queue .* next in /m);
+  await queue.limits.hold('2h');
+  expect(await shown()).toMatch(/^the queue .* held for /m);
+});
 
 describe('a job of keepLast', () => {
   it('has no time while it waits for the end of the other job, and says so', async () => {

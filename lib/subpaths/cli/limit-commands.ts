@@ -256,9 +256,8 @@ function stateOf(limit: LimitInfo): Cell {
   const { paused, heldForMs, breaker, left, nextInMs, isLive, holder, isStopped, retryBudget } = limit;
   const warn = (text: string): Cell => ({ text, style: 'yellow' });
   if (paused) return warn('paused');
-  const isOpen = breaker !== null && breaker.state !== 'closed';
-  if (heldForMs > 0 && !(isOpen && nextInMs > heldForMs)) return warn(`held for ${age(heldForMs)}`);
-  if (isOpen)
+  if (heldForMs > 0 && heldForMs >= nextInMs) return warn(`held for ${age(heldForMs)}`);
+  if (breaker && breaker.state !== 'closed')
     return warn(`breaker ${breaker.state}${nextInMs > 0 ? ` for ${age(nextInMs)}` : ''}`);
   if (left !== null && left < 1) return warn(`next in ${age(nextInMs)}`);
   if (isStopped) return warn(`stopped by ${holder}`);
