@@ -43,12 +43,8 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
     );
     const again = await ask('GET', script, { headers: { 'if-none-match': plain.headers['etag'] as string } });
     expect([again.status, again.text, again.headers['content-length']]).toEqual([304, '', undefined]);
-    const head = await ask('HEAD', script);
-    expect([head.status, head.text, head.headers['content-length']]).toEqual([
-      200,
-      '',
-      plain.headers['content-length'],
-    ]);
+    const { status, text, headers } = await ask('HEAD', script);
+    expect([status, text, headers['content-length']]).toEqual([200, '', plain.headers['content-length']]);
   });
 
   it('resolves relative addresses of every page to the same files', async () => {
@@ -571,9 +567,8 @@ describe.each(['express', 'fastify'] as const)('the dashboard on %s', (platform)
       'queues/__proto__',
     ])
       expect([path, (await api('GET', path)).status]).toEqual([path, 404]);
-    expect((await api('GET', 'queues/work/pause')).status).toBe(405);
-    for (const method of ['PATCH', 'OPTIONS'])
-      expect([method, (await ask(method, 'api/v1/queues')).status]).toEqual([method, 405]);
+    for (const method of ['GET', 'PATCH', 'OPTIONS'])
+      expect([method, (await ask(method, 'api/v1/queues/work/pause')).status]).toEqual([method, 405]);
     expect((await ask('POST', 'api/v1/queues/work/pause', { headers: OWN, body: '{' })).status).toBe(400);
     expect((await ask('POST', 'api/v1/queues/work/pause', { headers: OWN, body: '[]' })).status).toBe(400);
     expect((await ask('GET', 'api/v1/queues/%E0%A4%A')).status).toBe(400);
