@@ -32,6 +32,7 @@ const OF_FLOW_CONTROL: Readonly<Record<string, readonly string[]>> = {
 const OF_BOTH_ENGINES: Readonly<Record<string, readonly string[]>> = {
   beat: ['leases'],
   clean: ['upkeep'],
+  counts: ['people', 'kept-cancelled'],
   declare: ['declarations'],
   'due-schedules': ['schedules'],
   enqueue: ['adding', 'unique', 'lines', 'limits'],
