@@ -35,7 +35,7 @@ const OF_BOTH_ENGINES: Readonly<Record<string, readonly string[]>> = {
   counts: ['people', 'kept-cancelled'],
   declare: ['declarations'],
   'due-schedules': ['schedules'],
-  enqueue: ['adding', 'unique', 'lines', 'limits'],
+  enqueue: ['adding', 'unique', 'lines', 'limits', 'limits-again', 'waking'],
   exchange: ['settling', 'claiming', 'waking', 'events'],
   fire: ['fire'],
   get: ['people', 'settling'],
