@@ -41,8 +41,8 @@ const MAX_CALL_BYTES = 1024 * 1024;
 const LANES = 2;
 /**
  * After this many adds in one tick, they are sent before the tick ends. Redis then works on them while the next jobs are created.
- * They are also sent if a call with a single job is in flight. Otherwise, of two groups of
- * callers, one would always wait for the other.
+ * They are also sent if a call with a single job is in flight. Otherwise two groups of callers would take turns: one of them would always
+ * wait for the other.
  */
 const EARLY_JOBS = 50;
 /** Adds share a call although one has less than half of the time of another, if none has more than this. */

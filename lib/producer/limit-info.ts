@@ -123,7 +123,7 @@ export function reasonOf(
     text,
   });
   if (paused) return reason('paused', null, `${whose} is paused`);
-  // Of a hold and others, the one that ends last.
+  // If a breaker or the rate holds jobs back for longer, that is the reason.
   if (heldForMs > 0 && heldForMs >= nextInMs)
     return reason('held', heldForMs, `${whose} is held for ${waitText(heldForMs)}`);
   if (breaker && breaker.state !== 'closed' && nextInMs > 0)

@@ -171,7 +171,7 @@ function batchLimitFaults({ label, batch, jobName }: PlannedHandler, queue: stri
 function mostStarts({ max, per, window, burst }: RateRule, ms: number): number {
   if (window === 'bucket') return burst + Math.floor((ms * max) / per);
   const inWindows = max * (Math.floor(ms / per) + 1);
-  // The first of these may start at the end of a fixed window, but not as the first of that window.
+  // A fixed window begins with its first start. A time that includes this start does not reach into one window more.
   return window === 'fixed' ? inWindows + max - 1 : inWindows;
 }
 

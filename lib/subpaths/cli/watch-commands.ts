@@ -127,7 +127,7 @@ const watch: Command = {
       }
       const texts = [...faultTexts(faults), ...away];
       const isAway = away.length > 0;
-      // During an outage the errors differ.
+      // The text of the error changes during an outage, so only the first one is printed.
       if (texts.join('\n') !== told && !(isAway && wasAway)) code = print.unreadable(texts);
       if (wasAway && !isAway) print.unreadable(['the queues can be read again']);
       told = texts.join('\n');

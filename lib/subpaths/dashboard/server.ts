@@ -142,7 +142,7 @@ export class DashboardServer {
     if (method !== 'GET') checkOrigin(request);
     checkFields(query, method === 'GET' ? found.fields : [], 'query');
     const body = method === 'GET' ? {} : await bodyOf(request);
-    if (method !== 'GET') checkFields(body, found.fields, 'body');
+    checkFields(body, found.fields, 'body');
     const call = this.call(request, found.params, query, body);
     sendJson(response, 200, await found.route(call, this.parts));
   }
