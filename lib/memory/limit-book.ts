@@ -16,7 +16,7 @@ import type { MemoryJob, MemoryLine, Priority } from './memory-job.js';
 import { BreakerBook, stateOfBreaker } from './breakers.js';
 import type { Saying } from './event-log.js';
 import { ShareBook } from './shares.js';
-import { mostRunning, rateCharged, rateLeft, roomOf, UNUSED, type LimitUse, type Room } from './rates.js';
+import { mostRunning, rateCharged, roomOf, UNUSED, type LimitUse, type Room } from './rates.js';
 
 /** The parts of its queue that a book of limits needs. */
 interface Surroundings {
@@ -325,9 +325,6 @@ export class LimitBook {
     const rule = field.startsWith('g:') ? this.ruleOf(field) : this.rule(field);
     const use = this.use(field);
     const { left, nextMs } = roomOf(rule, use, this.queue.now);
-    // A hold may be over before the rate lets a job start.
-    const byRate = rule.rate && rateLeft(rule.rate, use.rate, this.queue.now);
-    const rateMs = byRate && byRate.left < 1 ? byRate.nextMs : 0;
     const line = this.lines.get(field);
     const running = line ? this.runningOf(line) : field === 'q' ? this.slotCount : 0;
     const stopped = line && running === 0 ? this.stoppedOf(line) : 0;
@@ -340,7 +337,7 @@ export class LimitBook {
       rule,
       blockedForMs: Math.max(0, Math.ceil(use.blocked - this.queue.now)),
       left: rule.rate ? left : null,
-      nextInMs: left < 1 ? Math.ceil(Math.max(nextMs, rateMs)) : 0,
+      nextInMs: left < 1 ? Math.ceil(nextMs) : 0,
       waiting: line ? sizeOf(line) : 0,
       running: running + stopped,
       breaker: rule.breaker ? stateOfBreaker(use, this.queue.now) : null,

@@ -146,15 +146,17 @@ export interface LimitUse {
 
 export const UNUSED: LimitUse = { blocked: 0, rate: '', mark: '', till: 0 };
 
+const UNLIMITED: Room = { left: Infinity, nextMs: 0, costLeft: Infinity };
+
 /** What may start by the rate, by a block and by a breaker. */
 export function roomOf(rule: LimitRule, use: LimitUse, now: number): Room {
   const { breaker } = rule;
   const isOpen = breaker && use.mark !== '';
   const blocked = isOpen ? Math.max(use.blocked, use.till) : use.blocked;
-  if (blocked > now) return { left: 0, nextMs: blocked - now, costLeft: 0 };
+  const { left, nextMs, costLeft } = rule.rate ? rateLeft(rule.rate, use.rate, now) : UNLIMITED;
+  // A hold may be over before the rate lets a job start.
+  if (blocked > now) return { left: 0, nextMs: Math.max(blocked - now, left < 1 ? nextMs : 0), costLeft: 0 };
   const most = isOpen ? breaker.probes : Infinity;
-  if (!rule.rate) return { left: most, nextMs: 0, costLeft: Infinity };
-  const { left, nextMs, costLeft } = rateLeft(rule.rate, use.rate, now);
   return { left: Math.min(most, Math.max(0, left)), nextMs, costLeft };
 }
 

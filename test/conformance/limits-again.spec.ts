@@ -43,6 +43,22 @@ describe.each(ENGINES)('limits on %s', (kind) => {
   });
 
   it.each([
+    ['q', 200, 1_000],
+    ['q', 3_000, 3_000],
+    ['g:a', 200, 1_000],
+    ['g:a', 3_000, 3_000],
+  ])('with a rate and a hold of %s over %i ms starts no job for %i ms', async (field, holdMs, ms) => {
+    await set(field, { rate: { max: 1, per: 1_000, window: 'fixed', burst: 1 } });
+    await t.engine.limits.charge(QUEUE, [{ field, holdMs, count: 1 }]);
+    await t.add(grouped('a.0'));
+    expect((await t.exchanged({ want: 1 })).supply).toEqual({ limitedForMs: ms });
+    await t.advance(ms - 1);
+    expect((await t.exchanged({ want: 1 })).supply).toEqual({ limitedForMs: 1 });
+    await t.advance(1);
+    expect(await take(1)).toEqual(['a.0']);
+  });
+
+  it.each([
     ['sliding', 10, 1_010],
     ['fixed', 10, 1_000],
     // One more window for those above `max`.

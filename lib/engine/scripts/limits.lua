@@ -1,4 +1,4 @@
---@needs clock, slots, lines, rates, limits, breakers, shares
+--@needs clock, slots, lines, limits, breakers, shares
 -- The current limits of a queue and of its names, or of one page of its groups (those with a line, those with a rule, or those that a dead job stops), or of one group, or the shared limits.
 -- For a queue also the number of groups that are ready, rest, or are stopped. The limits of single groups are between those of names, so there may be
 -- several pages; the numbers of all pages are added up.
@@ -9,13 +9,8 @@ local found = {}
 local function tell(field, number, base)
   local text = redis.call('HGET', key_limits, field)
   local rule, state = limits_in(text, base), redis.call('HGET', key_limitStates, field)
-  local blocked, rate, mark, till = limit_state(state)
+  local blocked, _, mark, till = limit_state(state)
   local left, next_in = rate_room(rule, state, now, 9007199254740991)
-  -- A hold may be over before the rate lets a job start.
-  if rule.rate and left < 1 then
-    local by_rate, rate_in = rate_left(rule.rate, rate, now)
-    if by_rate < 1 then next_in = math.max(next_in, rate_in) end
-  end
   local waiting, running, holder, stops, users = 0, 0, nil, false, ''
   if number then
     local line = line_in(redis.call('HGET', key_lineStates, line_text(number)))

@@ -28,9 +28,10 @@ end
 local function rate_room(rule, text, now, want)
   local blocked, rate, mark, till = limit_state(text)
   if rule.breaker and mark ~= '' then blocked, want = math.max(blocked, till), math.min(want, rule.breaker.probes) end
-  if blocked > now then return 0, blocked - now end
-  if not rule.rate then return want, 0, math.huge end
-  local left, next_in, cost_left = rate_left(rule.rate, rate, now)
+  local left, next_in, cost_left = want, 0, math.huge
+  if rule.rate then left, next_in, cost_left = rate_left(rule.rate, rate, now) end
+  -- A hold may be over before the rate lets a job start.
+  if blocked > now then return 0, math.max(blocked - now, left < 1 and next_in or 0) end
   return math.max(0, math.min(left, want)), next_in, cost_left
 end
 
