@@ -397,7 +397,11 @@ export class QueueCoreModule
       ...heard.faults,
       ...listeners.faults,
     ];
-    if (all.length > 0) throw new BootstrapError(all);
+    if (all.length > 0) {
+      // The engine has the default in place of each invalid option: an add would reach another Redis than the one that was meant.
+      await this.core.runtime.close();
+      throw new BootstrapError(all);
+    }
     for (const warning of [...found.warnings, ...heard.warnings]) this.logger.warn(warning);
     this.listeners.prepare(listeners.plans);
     drainBeforeDestroy([...found.processors, ...heard.providers], this.drain, this.logger);

@@ -4,7 +4,13 @@ import { Handle } from '#lib/decorators/handle.decorator.js';
 import { InjectQueue } from '#lib/decorators/inject-queue.decorator.js';
 import { QUEUE_ENGINE, SETTINGS, getQueueToken } from '#lib/decorators/metadata.js';
 import { Processor } from '#lib/decorators/processor.decorator.js';
-import { BootstrapError, InvalidQueueNameError, MissingRootError, UnknownQueueError } from '#lib/errors.js';
+import {
+  BootstrapError,
+  InvalidQueueNameError,
+  MissingRootError,
+  NotRunningError,
+  UnknownQueueError,
+} from '#lib/errors.js';
 import { QueueEvents } from '#lib/events/queue-events.js';
 import { defineJob } from '#lib/job/define-job.js';
 import type { ResolvedModuleOptions } from '#lib/options/module-options.js';
@@ -85,6 +91,16 @@ describe('forRoot and forRootAsync', () => {
       'registerQueue().name: a queue name is 1 to 128 characters out of A-Z a-z 0-9 . _ -, got "e mail" (string)',
       "Empty is a processor of queue 'email' and has no handler; put @Handle('name') on one of its methods",
     ]);
+  });
+
+  it('let nothing be added after that, because the default connection would take it', async () => {
+    const imports = [
+      QueueModule.forRoot({ connection: 'redis.example:6379' }),
+      QueueModule.registerQueue({ name: 'email' }),
+    ];
+    const { app, init } = await compileApp({ imports });
+    await expect(init()).rejects.toThrow(BootstrapError);
+    await expect(app.get(QueueProducer).add('email', 'welcome', {})).rejects.toThrow(NotRunningError);
   });
 
   it('report that a factory forgot to return its options', async () => {
