@@ -151,6 +151,21 @@ export const TRACE_KEYS = [
 /** The keys of waiting jobs that are in no line of a limit. */
 export const WAITING_KEYS = ['wait', 'suspects', 'prioritized'] as const satisfies readonly QueueKeyName[];
 
+/** The keys of scripts that end jobs without a run: from where they wait, or of those that have ended. */
+export const ENDING_KEYS = [
+  'meta',
+  'jobs',
+  ...WAITING_KEYS,
+  'delayed',
+  ...TRACE_KEYS,
+  'dead',
+  'completed',
+  'results',
+  'events',
+  'grouped',
+  'doorbell',
+] as const satisfies readonly QueueKeyName[];
+
 /** The lines of groups, and of names with limits: the keys of scripts that use the fragment `lines`. */
 export const LINE_KEYS = [
   'lines',
@@ -202,6 +217,24 @@ const KEYS_OF_PROCESSES = {
 type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;
 
 export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
+
+/** The keys of scripts after which jobs of a worker are not held any more. */
+export const HELD_KEYS = [
+  'meta',
+  'jobs',
+  'wait',
+  'suspects',
+  ...TRACE_KEYS,
+  'workers',
+  'worker',
+  'active',
+  'completed',
+  'results',
+  'cancelled',
+  'events',
+  'doorbell',
+  'stats',
+] as const satisfies readonly KeyName[];
 
 /**
  * Keys outside of queues: users name them in full and use them with their own commands. `delayedTasks`: task -> due time.

@@ -7,7 +7,7 @@ import type {
   QueueCounts,
 } from '../../contract/admin-verbs.js';
 import { type RawStoredJob, placeOf, storedJob } from '../codec/replies.js';
-import { LETTERED_JOBS, QUEUE_KEYS, STORED_KEYS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
+import { ENDING_KEYS, LETTERED_JOBS, QUEUE_KEYS, STORED_KEYS, WAITING_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
@@ -120,24 +120,7 @@ export const countMinutes = defineScript({
 export const cancel = defineScript({
   name: 'cancel',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    'workers',
-    ...WAITING_KEYS,
-    'delayed',
-    ...TRACE_KEYS,
-    'dead',
-    'completed',
-    'results',
-    'cancelled',
-    'events',
-    'stats',
-    'grouped',
-    'unique',
-    'doorbell',
-    ...LETTERED_JOBS,
-  ],
+  keys: [...ENDING_KEYS, 'unique', 'workers', 'cancelled', 'stats', ...LETTERED_JOBS],
   /** keep: ms, for a job without this option. bytes: about how much to read of the bodies. */
   args: { reason: 'text', keep: 'int', bytes: 'int', workers: 'text', maxEvents: 'int' },
   lists: ['ids'],
@@ -149,22 +132,7 @@ export const cancel = defineScript({
 export const remove = defineScript({
   name: 'remove',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    'workers',
-    ...WAITING_KEYS,
-    'delayed',
-    'dead',
-    'completed',
-    'results',
-    ...TRACE_KEYS,
-    'events',
-    'grouped',
-    'unique',
-    'doorbell',
-    ...LETTERED_JOBS,
-  ],
+  keys: [...ENDING_KEYS, 'unique', 'workers', ...LETTERED_JOBS],
   args: { bytes: 'int', workers: 'text', maxEvents: 'int' },
   lists: ['ids'],
   moreKeys: true,

@@ -1,5 +1,5 @@
 import type { BeatAnswer, RecoverAnswer } from '../../contract/engine.js';
-import { LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
+import { HELD_KEYS, LETTERED_JOBS } from '../keys.js';
 import { defineScript, mapOf } from '../script.js';
 
 type RawBeat = ['alive', number, number, string[]] | ['unknown-worker'];
@@ -35,24 +35,7 @@ type RawRecover =
 export const recover = defineScript({
   name: 'recover',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    'workers',
-    'worker',
-    'active',
-    'wait',
-    'suspects',
-    ...TRACE_KEYS,
-    'dead',
-    'completed',
-    'results',
-    'cancelled',
-    'events',
-    'doorbell',
-    'stats',
-    ...LETTERED_JOBS,
-  ],
+  keys: [...HELD_KEYS, 'dead', ...LETTERED_JOBS],
   args: {
     worker: 'text',
     leaseMs: 'int',

@@ -1,7 +1,7 @@
 import type { DeclareAnswer, PutOutcome, RenewAnswer } from '../../contract/declaration-verbs.js';
 import type { DueAnswer, FireAnswer } from '../../contract/schedule-verbs.js';
 import { type RawSchedule, ms, readSchedule } from '../codec/replies.js';
-import { LETTERED_JOBS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
+import { ENDING_KEYS, LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const putSchedule = defineScript({
@@ -102,22 +102,7 @@ export const dueSchedules = defineScript({
 export const fire = defineScript({
   name: 'fire',
   memory: 'refuse',
-  keys: [
-    'meta',
-    'jobs',
-    ...WAITING_KEYS,
-    'delayed',
-    ...TRACE_KEYS,
-    'dead',
-    'completed',
-    'results',
-    'upcoming',
-    'firings',
-    'events',
-    'doorbell',
-    'grouped',
-    ...LETTERED_JOBS,
-  ],
+  keys: [...ENDING_KEYS, 'upcoming', 'firings', ...LETTERED_JOBS],
   /** keep: as in `cancel`. */
   args: { keep: 'int', maxEvents: 'int' },
   /**

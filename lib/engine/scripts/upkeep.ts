@@ -1,6 +1,6 @@
 import type { KeptOut } from '../../contract/upkeep-verbs.js';
 import { type RawWalked, walked } from '../codec/replies.js';
-import { LETTERED_JOBS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
+import { ENDING_KEYS, LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
@@ -40,21 +40,7 @@ function pairsOf(list: readonly string[]): readonly KeptOut[] {
 export const clean = defineScript({
   name: 'clean',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    ...WAITING_KEYS,
-    'delayed',
-    'dead',
-    'completed',
-    'results',
-    ...TRACE_KEYS,
-    'events',
-    'grouped',
-    'unique',
-    'doorbell',
-    ...LETTERED_JOBS,
-  ],
+  keys: [...ENDING_KEYS, 'unique', ...LETTERED_JOBS],
   /** kind: the key with the jobs. Name, reason and `newerThan` apply to dead jobs only. */
   args: { ...DEAD_WALK, kind: 'text', maxEvents: 'int' },
   /** ids: ids of dead jobs. If there are any, only these are looked at. */

@@ -8,7 +8,7 @@ import type {
 } from '../../contract/engine.js';
 import { RULES } from '../../job/rules.js';
 import { bodiesOf, claims, lines, ms } from '../codec/replies.js';
-import { LETTERED_JOBS, LINE_KEYS, TRACE_KEYS, WAITING_KEYS } from '../keys.js';
+import { HELD_KEYS, LETTERED_JOBS, LINE_KEYS, WAITING_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 type RawExchange =
@@ -47,25 +47,7 @@ function lostAndCancelled(text: string | 0): Pick<Exchanged, 'lost' | 'cancelled
 export const exchange = defineScript({
   name: 'exchange',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    ...WAITING_KEYS,
-    'delayed',
-    ...TRACE_KEYS,
-    'workers',
-    'worker',
-    'active',
-    'dead',
-    'completed',
-    'results',
-    'upcoming',
-    'cancelled',
-    'events',
-    'doorbell',
-    'stats',
-    ...LETTERED_JOBS,
-  ],
+  keys: [...HELD_KEYS, 'prioritized', 'delayed', 'dead', 'upcoming', ...LETTERED_JOBS],
   args: {
     worker: 'text',
     seq: 'digits',
@@ -254,23 +236,7 @@ export const note = defineScript({
 export const release = defineScript({
   name: 'release',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    'active',
-    'wait',
-    'suspects',
-    'workers',
-    'worker',
-    ...TRACE_KEYS,
-    'completed',
-    'results',
-    'cancelled',
-    'events',
-    'doorbell',
-    'stats',
-    ...LETTERED_JOBS,
-  ],
+  keys: [...HELD_KEYS, ...LETTERED_JOBS],
   args: { worker: 'text', leave: 'int', maxEvents: 'int' },
   /** ids: id. */
   lists: ['ids'],
