@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { comparisonPanels, ratioPanel } from '../../bench/src/plots/comparison.js';
 import { behindTable, fillMarked, figuresTable, LIMIT_LINES, summary } from '../../bench/src/plots/table.js';
-import type { Result } from '../../bench/src/report/result.js';
-import { row } from './rows.js';
+import type { Result, Row } from '../../bench/src/report/result.js';
 
 const less = { unit: 'µs', better: 'less' } as const;
 const rows = [
@@ -127,3 +126,29 @@ describe('the figures of the documentation', () => {
     expect(() => fillMarked('nothing', 'figures', 'new')).toThrow('the page has no lines');
   });
 });
+
+/** A row of a result with these medians. */
+function row(
+  scenario: string,
+  key: string,
+  medians: Record<string, number>,
+  more: Partial<Pick<Row, 'unit' | 'better'>> = {},
+): Row {
+  return {
+    scenario,
+    scenarioTitle: `all of ${scenario}`,
+    jobs: 100,
+    key,
+    title: key,
+    unit: 'jobs/s',
+    better: 'more',
+    ...more,
+    contenders: Object.fromEntries(
+      Object.entries(medians).map(([name, median]) => [
+        name,
+        { count: 1, median, min: median, max: median, spread: 0 },
+      ]),
+    ),
+    ratios: {},
+  };
+}

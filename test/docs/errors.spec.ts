@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { GodwitError } from '#lib/errors.js';
 import { DEAD_REASONS } from '#lib/job/outcome.js';
 import { RateLimited, Snooze } from '#lib/job/job.js';
-import { errorRowsIn, errorsIn, type ErrorEntry } from '../support/error-table.js';
 import { ENTRIES } from '../support/entries.js';
-import { ROOT } from '../support/sources.js';
+import { ROOT, parse, type SourceFile } from '../support/sources.js';
+import ts from 'typescript';
 
 const read = (path: string) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') });
 const inLib = (folder: string) => readdirSync(join(ROOT, 'lib', folder));
@@ -81,3 +81,36 @@ describe('reading the table', () => {
     expect(errorsIn({ path: 'errors.ts', text })).toEqual([{ name: 'A', code: 'GODWIT_A' }]);
   });
 });
+
+/** An error that users may see: the name of its class and its code. */
+interface ErrorEntry {
+  readonly name: string;
+  readonly code: string;
+}
+
+/** The exported classes of a file that have a code, as `readonly code = 'GODWIT_…'`. */
+function errorsIn(file: SourceFile): ErrorEntry[] {
+  return parse(file).statements.flatMap((statement) => {
+    if (!ts.isClassDeclaration(statement) || !statement.name || !isExported(statement)) return [];
+    const member = statement.members.find(
+      (one) => ts.isPropertyDeclaration(one) && one.name.getText() === 'code',
+    );
+    const value = member && ts.isPropertyDeclaration(member) ? member.initializer : undefined;
+    return value && ts.isStringLiteral(value) ? [{ name: statement.name.text, code: value.text }] : [];
+  });
+}
+
+function isExported(statement: ts.ClassDeclaration): boolean {
+  return statement.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword) ?? false;
+}
+
+/** The rows of Markdown tables that name an error: one cell has its code, another the name of its class. */
+function errorRowsIn(markdown: string): ErrorEntry[] {
+  return markdown.split('\n').flatMap((line) => {
+    if (!line.trimStart().startsWith('|')) return [];
+    const words = [...line.matchAll(/`([^`]+)`/g)].map(([, word]) => word!);
+    const code = words.find((word) => /^GODWIT_[A-Z_]+$/.test(word));
+    const name = words.find((word) => /^[A-Z]\w*Error$/.test(word));
+    return code ? [{ name: name ?? '(no class named)', code }] : [];
+  });
+}

@@ -1,14 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync, statSync, chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import { RedisRefusedError, RedisUnavailableError } from '#lib/errors.js';
-import { atEnd } from '../support/cleanup.js';
+import { atEnd, temporaryFolder } from '../support/cleanup.js';
 import { latch, until } from '../support/wait.js';
 import { bootWorking, drained } from './support/app.js';
 import { onceEach } from './support/ledger.js';
-import { startWrapped } from './support/wrapped.js';
+import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
+import { findServer } from '../../tools/redis/binary.mjs';
 
 /** The files of the process may grow no further. A write then fails as on a full disk. */
 function limitFiles(pid: number, bytes: number | 'unlimited'): void {
@@ -69,3 +70,24 @@ it('claims nothing while the disk is full, keeps finished outcomes, and settles 
   await drained(app);
   expect(app.runs).toEqual(onceEach([...held, ...waiting]));
 });
+
+/**
+ * A server that starts after some lines of shell: `trap '' XFSZ`, `export LD_PRELOAD=…`. The end of the test stops
+ * it.
+ */
+async function startWrapped(lines: string, args: readonly string[]): Promise<RunningRedis> {
+  const dir = temporaryFolder();
+  const program = join(dir, 'server');
+  writeFileSync(program, `#!/bin/sh\n${lines}\nexec '${findServer({ forTests: true })}' "$@"\n`);
+  chmodSync(program, 0o755);
+  const before = process.env['GODWIT_TEST_REDIS_SERVER'];
+  process.env['GODWIT_TEST_REDIS_SERVER'] = program;
+  try {
+    const server = await startRedis({ private: true, args });
+    atEnd(() => server.stop());
+    return server;
+  } finally {
+    if (before === undefined) delete process.env['GODWIT_TEST_REDIS_SERVER'];
+    else process.env['GODWIT_TEST_REDIS_SERVER'] = before;
+  }
+}

@@ -11,7 +11,8 @@ import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 import { bootWorking } from './support/app.js';
-import { startFakeServer } from './support/fake-server.js';
+import { createServer, type Socket, type AddressInfo } from 'node:net';
+import { RequestSplitter, matches } from '../support/cut/requests.js';
 
 const redis = useRedis({ refusals: true });
 
@@ -250,3 +251,40 @@ describe('rights that are taken away while it works, and given back', () => {
     await goesOn();
   });
 });
+
+/** A server that answers only questions about what it is. The end of the test closes it. Returns its URL. */
+async function startFakeServer(info: string): Promise<string> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    const splitter = new RequestSplitter();
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('data', (chunk) => {
+      for (const request of splitter.push(chunk)) {
+        matches(request, (words) => {
+          socket.write(reply(words[0]!.toLowerCase(), info));
+          return true;
+        });
+      }
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  atEnd(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+function reply(command: string, info: string): string {
+  switch (command) {
+    case 'hello':
+      return "-ERR unknown command 'HELLO'\r\n";
+    case 'info':
+      return `$${Buffer.byteLength(info)}\r\n${info}\r\n`;
+    case 'time':
+      return '*2\r\n$10\r\n1700000000\r\n$1\r\n0\r\n';
+    default:
+      return '+OK\r\n';
+  }
+}

@@ -3,10 +3,10 @@ import { payload, type Session } from '../contender.js';
 import { contenders } from '../contenders/index.js';
 import { now } from '../measure/clock.js';
 import { BATCH, range } from '../measure/produce.js';
-import { timetable } from '../measure/timetable.js';
 import { QUEUE } from '../scenario.js';
 import type { ProducerActs } from './acts.js';
 import { serve } from './serve.js';
+import { Alarm } from '../measure/alarm.js';
 
 let session: Session;
 
@@ -51,3 +51,23 @@ const acts: ProducerActs = {
 };
 
 serve(acts);
+
+/** Calls `depart(i)` at `startAt + i · everyMs`, however long earlier calls take. Late calls are made at once. */
+async function timetable(
+  count: number,
+  startAt: number,
+  everyMs: number,
+  depart: (i: number) => void,
+): Promise<void> {
+  let next = 0;
+  let arrived!: () => void;
+  const end = new Promise<void>((resolve) => (arrived = resolve));
+  const alarm = new Alarm(() => {
+    while (next < count && startAt + next * everyMs <= now()) depart(next++);
+    if (next < count) alarm.set(startAt + next * everyMs);
+    else arrived();
+  });
+  alarm.set(startAt);
+  await end;
+  await alarm.close();
+}

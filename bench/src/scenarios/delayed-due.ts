@@ -4,12 +4,12 @@ import { startProducer } from '../beside/start.js';
 import type { Session } from '../contender.js';
 import { Arrivals } from '../measure/arrivals.js';
 import { now } from '../measure/clock.js';
-import { watchCalls } from '../measure/longest-call.js';
 import { warmUpFor } from '../measure/produce.js';
-import { meterRedis } from '../measure/redis-info.js';
+import { meterRedis, parseInfo } from '../measure/redis-info.js';
 import { quantile } from '../measure/stats.js';
 import { settled } from '../measure/wait.js';
 import { QUEUE, type Lab, type Scenario } from '../scenario.js';
+import type { Redis } from 'ioredis';
 
 const CONCURRENCY = 100;
 /** Allowed beyond the time that adding should take by what was seen before: the moment must not come before all are added. */
@@ -108,5 +108,21 @@ async function runDue(rig: Rig, from: number, to: number, msPerJob: number): Pro
       commands: spent.commands / started,
       processCpu: (user + system) / started,
     },
+  };
+}
+
+/** Starts watching; the answer says how many milliseconds the longest command, a script as a whole, has kept the server since. */
+async function watchCalls(control: Redis): Promise<() => Promise<number>> {
+  await control.config('SET', 'latency-tracking-info-percentiles', '100');
+  // The distributions are kept since the last reset.
+  await control.config('RESETSTAT');
+  return async () => {
+    let longest = 0;
+    for (const [name, value] of parseInfo(await control.info('latencystats'))) {
+      if (name.startsWith('latency_percentiles_usec_')) {
+        longest = Math.max(longest, Number(/p100=([\d.]+)/.exec(value)![1]));
+      }
+    }
+    return longest / 1_000;
   };
 }
