@@ -1,5 +1,5 @@
 import { GodwitError, InvalidOptionError, RedisUnavailableError } from '../errors.js';
-import { withoutEffect } from '../errors/store.js';
+import { withoutEffect } from '../errors/thrown.js';
 import { faultOfText, quoted } from '../job/text.js';
 
 /** The record of what people did, for all queues of a prefix. No job needs these verbs to run. */

@@ -1,5 +1,5 @@
 import { GodwitError } from './base.js';
-import { show, oneLine } from './show.js';
+import { EVENT_PAYLOAD, show, oneLine } from './show.js';
 
 /**
  * Invalid value for an option, or unknown option. Nothing was changed.
@@ -117,9 +117,6 @@ export class InvalidPayloadError extends GodwitError {
     super(`${path} is ${found}, which JSON cannot hold; ${advice}`);
   }
 }
-
-/** How the error below calls the payload of `publish()`. Its limit is no option. */
-export const EVENT_PAYLOAD = 'the payload of an event';
 
 /**
  * The encoded data is larger than `maxPayloadBytes`, or the payload of `publish()` is larger than 1,000 bytes.

@@ -1,3 +1,6 @@
+/** How a `PayloadTooLargeError` calls the payload of `publish()`. Its limit is no option. */
+export const EVENT_PAYLOAD = 'the payload of an event';
+
 /** A value for a message: its content and type, at most one line. Never throws. */
 export function show(value: unknown): string {
   if (value === undefined) return 'undefined';

@@ -33,11 +33,6 @@ export class RedisUnavailableError extends GodwitError {
   }
 }
 
-/** @internal The message without its last part, whether anything was changed: for reads, and for calls that come after a change. */
-export function withoutEffect({ message }: RedisUnavailableError): string {
-  return message.split('; ')[0]!;
-}
-
 /**
  * Redis replied with an error: out of memory, wrong type, no permission. In most cases nothing was written; see `applied`.
  *

@@ -1,4 +1,5 @@
 import { show } from './show.js';
+import type { RedisUnavailableError } from './store.js';
 
 /*
  * Reads anything that was thrown. It may be no error, no object, or an object that throws when it is read: nothing here throws.
@@ -11,6 +12,11 @@ export const MAX_MESSAGE = 4096;
 export function messageOf(thrown: unknown): string {
   const message = read(thrown, 'message');
   return typeof message === 'string' ? message.slice(0, MAX_MESSAGE) : show(thrown);
+}
+
+/** The message without its last part, whether anything was changed: for reads, and for calls that come after a change. */
+export function withoutEffect({ message }: RedisUnavailableError): string {
+  return message.split('; ')[0]!;
 }
 
 /** Its stack. */

@@ -85,9 +85,9 @@ export function pathText(path: Path): string {
   return typeof path === 'string' ? path : path();
 }
 
-/** The path of a value inside another one. */
-export function pathInside(path: Path, step: string): Path {
-  return typeof path === 'string' ? path + step : () => path() + step;
+/** The path of the data of a job. */
+export function dataPath(path: Path): Path {
+  return typeof path === 'string' ? `${path}.data` : () => `${path()}.data`;
 }
 
 /** One step of a path: `.name`, `[3]`, or `["any text"]`, escaped so that it cannot forge a log line. */

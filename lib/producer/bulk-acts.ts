@@ -3,7 +3,7 @@ import { BULK_STATES, type BulkKind } from '../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import type { CleanCall, DeadMatch } from '../contract/upkeep-verbs.js';
 import { InvalidOptionError, WrongStateError } from '../errors.js';
-import { EVENT_PAYLOAD } from '../errors/options.js';
+import { EVENT_PAYLOAD } from '../errors/show.js';
 import { decodeBody } from '../job/job-record.js';
 import { ENDED_STATES, type JobState } from '../job/job-state.js';
 import { DEAD_REASONS, type DeadReason } from '../job/outcome.js';

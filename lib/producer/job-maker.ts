@@ -4,7 +4,7 @@ import { type AnyDefinition, checkGiven } from '../job/define-job.js';
 import { checkJobName, generateId } from '../job/job-id.js';
 import { headersOf } from '../job/headers.js';
 import { encodeBody, NO_DATA, NO_OPTIONS, type RecordOptions } from '../job/job-record.js';
-import { pathInside, pathText, type Path, quoted } from '../job/text.js';
+import { dataPath, pathText, type Path, quoted } from '../job/text.js';
 import { encodePayload, readData } from '../job/payload.js';
 import {
   checkJobOptions,
@@ -81,7 +81,7 @@ export function makeJob(
     const headers = headersOf(checked.headers, queue.headers, { queue: queue.name, name });
     if (headers !== undefined) checked = { ...checked, headers };
   }
-  const data = json ?? encodePayload(request.data, pathInside(path, '.data'), queue);
+  const data = json ?? encodePayload(request.data, dataPath(path), queue);
   const createdAt = Math.floor(now);
   if (queue.limits) checked = withLimits(queue.limits, checked, request, path);
   const asked = checked.unique ?? checked.debounce ?? checked.throttle ?? checked.aggregate;
@@ -156,7 +156,7 @@ export async function makeDefinedJob(
   path: Path,
 ): Promise<MadeJob> {
   const isNone = data === undefined && definition.schema !== undefined;
-  const json = isNone ? NO_DATA : encodePayload(data, pathInside(path, '.data'), queue);
+  const json = isNone ? NO_DATA : encodePayload(data, dataPath(path), queue);
   await checkGiven(definition, readData(data), isNone ? undefined : json);
   return makeJob(queue, { name: definition.name, data, options, awaited }, now, path, json);
 }

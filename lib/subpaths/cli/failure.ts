@@ -1,5 +1,5 @@
 import { GodwitError, RedisRefusedError, RedisUnavailableError, UnknownQueueError } from '../../errors.js';
-import { withoutEffect } from '../../errors/store.js';
+import { withoutEffect } from '../../errors/thrown.js';
 import { quoted } from '../../job/text.js';
 import { didYouMean, UsageError } from './usage-error.js';
 

@@ -3,8 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { checkServer } from '../../engine/wire/server-check.js';
 import { RedisUnavailableError } from '../../errors.js';
-import { withoutEffect } from '../../errors/store.js';
-import { messageOf } from '../../errors/thrown.js';
+import { messageOf, withoutEffect } from '../../errors/thrown.js';
 import { QueueInspector } from '../../inspect/queue-inspector.js';
 import { resolveModuleOptions, resolveQueueOptions } from '../../options/module-options.js';
 import { numberOf, PORTS, stopped, urlOf, type Command, type Context } from './context.js';
