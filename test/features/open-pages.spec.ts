@@ -50,6 +50,17 @@ async function withJobs(count: number) {
   return { dashboard, queue, page, faults, jobs: `${dashboard.url}queues/work/jobs` };
 }
 
+/** A search that found nothing in many jobs. */
+async function afterLongSearch() {
+  const { page, faults, jobs } = await withJobs(1);
+  const calls = callsOf(page, '/api/v1/queues/work/jobs?');
+  await alter(page, '**/api/v1/**/jobs?*', (list) => ({ ...list, examined: 10_000 }));
+  await page.clock.install();
+  await page.goto(`${jobs}?contains=nothing`);
+  await page.getByText('Nothing matches.').waitFor();
+  return { page, faults, calls, before: calls.length };
+}
+
 describe('a list of jobs', () => {
   it('keeps what a person types before it is loaded, and its filters in other states', async () => {
     const { page, faults, jobs } = await withJobs(3);
@@ -117,13 +128,7 @@ describe('a list of jobs', () => {
   });
 
   it('is searched again less often if a search reads many jobs', async () => {
-    const { page, faults, jobs } = await withJobs(1);
-    const calls = callsOf(page, '/api/v1/queues/work/jobs?');
-    await alter(page, '**/api/v1/**/jobs?*', (list) => ({ ...list, examined: 10_000 }));
-    await page.clock.install();
-    await page.goto(`${jobs}?contains=nothing`);
-    await page.getByText('Nothing matches.').waitFor();
-    const before = calls.length;
+    const { page, faults, calls, before } = await afterLongSearch();
     await page.clock.runFor(25_000);
     expect(calls.length).toBe(before);
     await page.clock.runFor(10_000);
@@ -132,13 +137,7 @@ describe('a list of jobs', () => {
   });
 
   it('is not searched again each time it is brought to the front', async () => {
-    const { page, faults, jobs } = await withJobs(1);
-    const calls = callsOf(page, '/api/v1/queues/work/jobs?');
-    await alter(page, '**/api/v1/**/jobs?*', (list) => ({ ...list, examined: 10_000 }));
-    await page.clock.install();
-    await page.goto(`${jobs}?contains=nothing`);
-    await page.getByText('Nothing matches.').waitFor();
-    const before = calls.length;
+    const { page, faults, calls, before } = await afterLongSearch();
     await show(page, false);
     await show(page, true);
     await page.clock.runFor(1_000);

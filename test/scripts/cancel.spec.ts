@@ -12,6 +12,7 @@ import {
   retried,
   snoozed,
   useQueue,
+  WAITS,
   WORKER,
 } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
@@ -29,24 +30,8 @@ const saidOf = async (id: string) =>
     .map(({ type, name, attempt, reason }) => [type, name, attempt, reason]);
 
 describe('ends a job with everything it left, and no other, when it is', () => {
-  const states: Record<string, () => Promise<unknown>> = {
-    waiting: () => q.add('x'),
-    prioritized: () => q.add(job('x', { priority: 3 })),
-    delayed: () => q.add(job('x', { delayMs: 60_000, priority: 3 })),
-    async 'a suspect'() {
-      await q.add('x');
-      await q.admin.rpoplpush(q.key('wait'), q.key('suspects'));
-      await q.admin.hset(q.key('stalls'), 'x', 2);
-    },
-    async 'waiting for a retry'() {
-      await q.hold('x');
-      await q.note('x');
-      await q.settle(retried('x', { delayMs: 60_000, priority: 2 }));
-    },
-  };
-
-  it.each(Object.keys(states))('%s', async (state) => {
-    await states[state]?.();
+  it.each(WAITS)('%s', async (state, bring) => {
+    await bring(q);
     await q.add('other', job('other late', { delayMs: 60_000, priority: 2 }));
     const before = await q.now();
     expect(await cancelling()).toBe('cancelled');

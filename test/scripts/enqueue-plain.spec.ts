@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { END, enqueuePlain } from '#lib/engine/scripts/adds.js';
-import { completed, job, kept, LANE, QUEUE, useQueue } from './support.js';
+import { completed, EVERY_STATE, job, LANE, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes, rememberingLonger } from './unchanged.js';
 
 // The promises of `enqueue` are tested with it: plain new jobs come here, and everything else goes on to `enqueue`.
@@ -95,18 +95,8 @@ describe('leaves the call to `enqueue`, and changes nothing,', () => {
     expect(await rememberingLonger(q, () => plain(['c', 'd'], { seq }))).toBe(false);
   });
 
-  const states: Record<string, () => Promise<unknown>> = {
-    waits: () => q.add('x'),
-    runs: () => q.hold('x'),
-    'is delayed': () => q.add(job('x', { delayMs: 60_000 })),
-    'is dead': () => q.bury('x'),
-    'is kept': async () => {
-      await q.hold('x');
-      await q.settle(kept('x', 60_000));
-    },
-  };
-  it.each(Object.keys(states))('if a job with that id %s', async (state) => {
-    await states[state]!();
+  it.each(EVERY_STATE)('if a job with that id is %s', async (_, bring) => {
+    await bring(q);
     const seq = 2;
     expect(await changingNothing(q, () => plain(['x'], { seq }))).toBe(false);
     expect(await changingNothing(q, () => plain(['new', 'x', 'newer'], { seq }))).toBe(false);

@@ -4,7 +4,7 @@ import { enqueue } from '#lib/engine/scripts/adds.js';
 import { useServer } from '../support/server.js';
 import { until } from '../support/wait.js';
 import { encodeBody } from '#lib/job/job-record.js';
-import { callOf, completed, job, kept, LANE, QUEUE, retried, useQueue } from './support.js';
+import { callOf, completed, EVERY_STATE, job, kept, LANE, QUEUE, retried, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 
 const q = useQueue();
@@ -97,32 +97,17 @@ it.each([
 });
 
 describe('a job that already exists', () => {
-  const states: Record<string, () => Promise<unknown>> = {
-    waiting: () => q.add('x'),
-    prioritized: () => q.add(job('x', { priority: 3 })),
-    delayed: () => q.add(job('x', { delayMs: 60_000 })),
-    active: () => q.hold('x'),
-    'completed and kept': async () => {
-      await q.hold('x');
-      await q.settle(kept('x', 60_000));
-    },
-    dead: () => q.bury('x'),
-  };
-
-  it.each(Object.keys(states))(
-    'is not changed when %s, and is returned; the others are added',
-    async (state) => {
-      await states[state]?.();
-      const before = await q.engine.admin.get(QUEUE, 'x');
-      const other = { body: 'other\n{}', name: 'other', idHeldBy: ['completed', 'dead'] as const };
-      expect(await q.add(job('a'), job('x', other), job('b', { delayMs: 9_000 }))).toEqual(['x']);
-      expect(await q.add(job('x', { ...other, priority: 9 }))).toEqual(['x']);
-      expect(await q.add(job('x', { ...other, delayMs: 1 }))).toEqual(['x']);
-      expect(await q.engine.admin.get(QUEUE, 'x')).toEqual(before);
-      expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'waiting' });
-      expect(await q.engine.admin.get(QUEUE, 'b')).toMatchObject({ state: 'delayed' });
-    },
-  );
+  it.each(EVERY_STATE)('is not changed when %s, and is returned; the others are added', async (_, bring) => {
+    await bring(q);
+    const before = await q.engine.admin.get(QUEUE, 'x');
+    const other = { body: 'other\n{}', name: 'other', idHeldBy: ['completed', 'dead'] as const };
+    expect(await q.add(job('a'), job('x', other), job('b', { delayMs: 9_000 }))).toEqual(['x']);
+    expect(await q.add(job('x', { ...other, priority: 9 }))).toEqual(['x']);
+    expect(await q.add(job('x', { ...other, delayMs: 1 }))).toEqual(['x']);
+    expect(await q.engine.admin.get(QUEUE, 'x')).toEqual(before);
+    expect(await q.engine.admin.get(QUEUE, 'a')).toMatchObject({ state: 'waiting' });
+    expect(await q.engine.admin.get(QUEUE, 'b')).toMatchObject({ state: 'delayed' });
+  });
 
   it('writes no event, but uses its number, so that the others keep theirs', async () => {
     await q.add('x');

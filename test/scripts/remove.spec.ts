@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { remove } from '#lib/engine/scripts/admin.js';
 import { useServer } from '../support/server.js';
-import { job, kept, QUEUE, retried, useQueue, WORKER } from './support.js';
+import { job, QUEUE, retried, useQueue, WAITS_OR_ENDED, WORKER } from './support.js';
 import { changingNothing, itRefusesWrongTypes, without } from './unchanged.js';
 
 // Its own server, for a spec that counts commands.
@@ -10,29 +10,8 @@ const q = useQueue({ server: useServer() });
 const removing = () => q.engine.admin.remove(QUEUE, 'x');
 
 describe('removes a job with everything it left, and no other, when it is', () => {
-  const states: Record<string, () => Promise<unknown>> = {
-    waiting: () => q.add('x'),
-    prioritized: () => q.add(job('x', { priority: 3 })),
-    delayed: () => q.add(job('x', { delayMs: 60_000, priority: 3 })),
-    dead: () => q.bury('x'),
-    async 'completed and kept'() {
-      await q.hold('x');
-      await q.settle(kept('x', 60_000, '1'));
-    },
-    async 'a suspect'() {
-      await q.add('x');
-      await q.admin.rpoplpush(q.key('wait'), q.key('suspects'));
-      await q.admin.hset(q.key('stalls'), 'x', 2);
-    },
-    async 'waiting for a retry'() {
-      await q.hold('x');
-      await q.note('x');
-      await q.settle(retried('x', { delayMs: 60_000, priority: 2 }));
-    },
-  };
-
-  it.each(Object.keys(states))('%s', async (state) => {
-    await states[state]?.();
+  it.each(WAITS_OR_ENDED)('%s', async (_, bring) => {
+    await bring(q);
     await q.add('other', job('other late', { delayMs: 60_000, priority: 2 }));
     expect(await removing()).toBe('removed');
     expect(await q.engine.admin.get(QUEUE, 'x')).toBeNull();

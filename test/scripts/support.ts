@@ -268,3 +268,40 @@ export const dead = (id: string, counted = true) =>
 
 export const released = (id: string, started?: true) =>
   run(id, { kind: 'released', ...(started && { started }) });
+
+/** States in which the job `x` waits, and how it gets there. */
+export const WAITS: readonly [state: string, bring: (q: TestQueue) => Promise<unknown>][] = [
+  ['waiting', (q) => q.add('x')],
+  ['prioritized', (q) => q.add(job('x', { priority: 3 }))],
+  ['delayed', (q) => q.add(job('x', { delayMs: 60_000, priority: 3 }))],
+  [
+    'a suspect',
+    async (q) => {
+      await q.add('x');
+      await q.admin.rpoplpush(q.key('wait'), q.key('suspects'));
+      await q.admin.hset(q.key('stalls'), 'x', 2);
+    },
+  ],
+  [
+    'waiting for a retry',
+    async (q) => {
+      await q.hold('x');
+      await q.note('x');
+      await q.settle(retried('x', { delayMs: 60_000, priority: 2 }));
+    },
+  ],
+];
+
+export const WAITS_OR_ENDED: typeof WAITS = [
+  ...WAITS,
+  ['dead', (q) => q.bury('x')],
+  [
+    'completed and kept',
+    async (q) => {
+      await q.hold('x');
+      await q.settle(kept('x', 60_000, '1'));
+    },
+  ],
+];
+
+export const EVERY_STATE: typeof WAITS = [...WAITS_OR_ENDED, ['active', (q) => q.hold('x')]];
