@@ -133,6 +133,8 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
       },
     });
     expect(dead.body.job.stacktrace[0]).toContain('Error: no luck');
+    // Without a start, the board shows a run of decades.
+    expect(dead.body.job.processedOn).toBe(dead.body.job.finishedOn);
     expect((await api('GET', '/queues/work/completed')).body.job).toMatchObject({
       processedOn: expect.any(Number),
       returnValue: 'done',
@@ -232,6 +234,9 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
     const { dueAt, ...job } = (await queue.get('delayed'))!;
     expect(job).toMatchObject({ state: 'delayed', data: { b: 2 }, priority: 9 });
     expect(Math.abs(dueAt!.getTime() - runAt)).toBeLessThan(5_000);
+    // If these differ, the board says that the new time is not known.
+    const shown = (await api('GET', '/queues/work/delayed')).body.job;
+    expect([shown.opts.delay, shown.timestamp + shown.delay]).toEqual([shown.delay, dueAt!.getTime()]);
     expect((await api('PATCH', '/queues/work/waiting/delay', { runAt })).status).toBe(400);
   });
 
@@ -336,6 +341,7 @@ describe('the adapter', () => {
     expect(() => new GodwitAdapter('work' as never)).toThrow('the handle of a queue');
     const { queue } = await boot('express');
     const adapter = new GodwitAdapter(queue);
+    await expect(adapter.setGlobalConcurrency(5)).rejects.toThrow('queue.limits.set({ concurrency })');
     await expect(adapter.addJob('done', 1, { repeat: {} } as never)).rejects.toThrow(
       'add().options.repeat is not an option; use @Schedule',
     );

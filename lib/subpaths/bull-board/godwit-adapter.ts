@@ -66,7 +66,7 @@ class Adapter extends BaseAdapter {
     if (typeof queue?.jobs !== 'function')
       throw new InvalidOptionError(
         'new GodwitAdapter()',
-        'the handle of a queue: app.get(getQueueToken(name))',
+        'the handle of a queue: app.get(getQueueToken(name)), which is undefined if options of the queue are wrong; start the application without the board to see which',
         queue,
       );
   }
@@ -215,7 +215,7 @@ class Adapter extends BaseAdapter {
     return { attempts, ...shown };
   }
 
-  /** Limits over all processes are not offered. */
+  /** The form of the board knows one limit; `queue.limits` has several. */
   async getGlobalConcurrency(): Promise<number | null> {
     return null;
   }
@@ -223,7 +223,7 @@ class Adapter extends BaseAdapter {
   async setGlobalConcurrency(concurrency: number): Promise<void> {
     throw new InvalidOptionError(
       'concurrency',
-      'set per process: @Processor(queue, { concurrency })',
+      'set with queue.limits.set({ concurrency }), or per process with @Processor(queue, { concurrency })',
       concurrency,
     );
   }
@@ -294,7 +294,9 @@ class BoardJob implements QueueJob {
     private readonly queue: Queue,
     private readonly job: JobSnapshot,
   ) {
-    const { id, attempts, delay, priority, group } = job;
+    const { id, attempts, priority, group } = job;
+    // A delayed job whose `delay` differs from this option has, to the board, an unknown time.
+    const delay = job.state === 'delayed' ? delayOf(job) : job.delay;
     this.id = id;
     this.opts = {
       attempts,
@@ -337,7 +339,7 @@ class BoardJob implements QueueJob {
 
   toJSON(): QueueJobJson {
     const { job } = this;
-    const { failure, progress, createdAt, dueAt, endedAt } = job;
+    const { failure, progress, createdAt, endedAt } = job;
     return {
       id: job.id,
       name: job.name,
@@ -345,9 +347,10 @@ class BoardJob implements QueueJob {
       opts: this.opts,
       timestamp: createdAt?.getTime() ?? 0,
       processedBy: job.worker,
-      processedOn: job.startedAt?.getTime() ?? null,
+      // The board counts the duration of a run without a start, such as that of a dead job, from 1970.
+      processedOn: (job.startedAt ?? endedAt)?.getTime() ?? null,
       finishedOn: endedAt?.getTime() ?? null,
-      delay: dueAt && createdAt ? Math.max(0, dueAt.getTime() - createdAt.getTime()) : 0,
+      delay: delayOf(job),
       progress: isShown(progress) ? progress : 0,
       attemptsMade: job.attempt,
       failedReason: failure ? [failure.reason, failure.message].filter(Boolean).join(': ') : '',
@@ -358,6 +361,10 @@ class BoardJob implements QueueJob {
       ...(this.repeatJobKey !== undefined && { repeatJobKey: this.repeatJobKey }),
     };
   }
+}
+
+function delayOf({ createdAt, dueAt }: JobSnapshot): number {
+  return dueAt && createdAt ? Math.max(0, dueAt.getTime() - createdAt.getTime()) : 0;
 }
 
 /** One for each failed attempt that is kept, the last one in full. */
