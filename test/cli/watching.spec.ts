@@ -153,6 +153,22 @@ describe('watch', () => {
     await command.end('SIGINT');
     expect(command.err.trimEnd().split('\n')).toHaveLength(2);
   });
+
+  it('does not hide from the log of an exporter that its pages lack the queues', async () => {
+    const command = godwitOn(own, 'exporter', '--port', '0', '--host', '127.0.0.1');
+    const url = await command.said(/http:\S+/);
+    const pageWith = (success: number) => async () =>
+      (await (await fetch(url)).text()).includes(`godwit_collect_success ${success}\n`);
+    await until(pageWith(1), PATIENT);
+    await server.kill9();
+    await until(pageWith(0), PATIENT);
+    await command.said(/metrics of the queues are missing: .+$/m, 'err');
+    await server.restart();
+    await until(pageWith(1), PATIENT);
+    await command.said(/metrics of the queues are complete again$/m, 'err');
+    await command.end('SIGTERM');
+    expect(command.err.trimEnd().split('\n')).toHaveLength(2);
+  });
 });
 
 describe('top', () => {

@@ -113,6 +113,8 @@ export class QueueGauges {
   private readonly logger = new Log('QueueMetrics');
   /** The last error of each queue that could not be read as a whole. */
   private faults: ReadonlyMap<string, string> = new Map();
+  /** Whether the last page lacked more than single queues. */
+  private isAway = false;
 
   constructor(private readonly inspector: GaugeSource) {}
 
@@ -166,6 +168,7 @@ export class QueueGauges {
       inspector.workers().then((workers) => (found.workers = workers)),
     ]);
     this.logFaults(faults);
+    this.logAway(parts.find((part) => part.status === 'rejected')?.reason);
     return faults.size === 0 && parts.every(({ status }) => status === 'fulfilled');
   }
 
@@ -173,6 +176,14 @@ export class QueueGauges {
     const { info, isLimited } = await this.inspector.look(name);
     queues.set(name, info);
     if (isLimited) limits.push(await this.inspector.limitsOf(name));
+  }
+
+  /** Logs once that Redis does not answer, and once that it does: nothing else in an exporter would say so. */
+  private logAway(error: unknown): void {
+    if (error !== undefined && !this.isAway)
+      this.logger.warn(`metrics of the queues are missing: ${messageOf(error)}`);
+    if (error === undefined && this.isAway) this.logger.log('metrics of the queues are complete again');
+    this.isAway = error !== undefined;
   }
 
   /** Logs each error of a queue once, not at each page. */
