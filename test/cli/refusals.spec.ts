@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { bootQueue } from '../support/queue-app.js';
+import { gated, oneOfEach } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { godwit, runOn } from './support.js';
 
@@ -134,6 +135,19 @@ it('a wrong value is refused under the name of its option', async () => {
     const { code, err } = await run(...words);
     expect([words, code, err]).toEqual([words, 2, expect.stringContaining(`godwit: ${why}`)]);
   }
+});
+
+it('errors advise what to type, not what to call', async () => {
+  const { gate, handlers } = gated();
+  const { queue } = await bootQueue(redis, { watch: false, handlers });
+  await oneOfEach(queue);
+  for (const [words, advice] of [
+    [['obliterate', 'work', '--yes'], 'pause the queue and let its runs end, or add --force'],
+    [['update', 'work', 'dead', '-d', '2'], 'godwit retry <queue> <id> -d JSON runs it again with other data'],
+    [['schedules', 'work', 'run', 'none'], 'has no schedule "none"; godwit schedules lists them'],
+  ] as const)
+    expect([words, (await run(...words)).err]).toEqual([words, expect.stringContaining(advice)]);
+  gate.open();
 });
 
 it('health counts a Redis that does not answer as unhealthy', async () => {

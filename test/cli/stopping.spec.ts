@@ -1,4 +1,6 @@
-import { expect, it } from 'vitest';
+import { PassThrough } from 'node:stream';
+import { expect, it, vi } from 'vitest';
+import { atEnd } from '../support/cleanup.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { useServer } from '../support/server.js';
@@ -56,6 +58,25 @@ it('a cancel of no job is recorded with the count 0', async () => {
   expect(await queue.as('ada').cancel({})).toBe(0);
   const { out } = await runOn(redis, 'actions', '--json');
   expect(JSON.parse(out)).toMatchObject({ actions: [{ action: 'job.cancel', count: 0 }, { count: null }] });
+});
+
+it.each([
+  ['Ctrl-C', '\u0003', 130],
+  ['Ctrl-D', '\u0004', 1],
+  ['n', 'n\r', 1],
+  ['yes', 'yes\r', 0],
+])('a question that is answered with %s ends with its exit code', async (_, keys, exitCode) => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.add('x', null);
+  const terminal = () => Object.assign(new PassThrough(), { isTTY: true, columns: 80, setRawMode: () => true });
+  const [stdin, stderr] = [terminal(), terminal()];
+  for (const [name, stream] of Object.entries({ stdin, stderr })) {
+    const spy = vi.spyOn(process, name as 'stdin', 'get').mockReturnValue(stream as never);
+    atEnd(() => spy.mockRestore());
+  }
+  stdin.write(keys);
+  expect((await runOn(redis, 'obliterate', 'work')).code).toBe(exitCode);
+  expect((await queue.counts()).waiting).toBe(exitCode === 0 ? 0 : 1);
 });
 
 it('tail warns once while Redis is away, and once when events arrive again', async () => {

@@ -9,7 +9,7 @@ import type { Inspector } from '../inspector.js';
 import { columnsOf, cutTo } from './columns.js';
 import { age, paint, table, type Cell, type Column, type Screen } from './table.js';
 import type { Output } from './output.js';
-import { DONE, FAILED } from './failure.js';
+import { DONE, FAILED, StoppedError } from './failure.js';
 import { UsageError } from './usage-error.js';
 
 /** A shorter piece of a text is not readable. */
@@ -141,18 +141,22 @@ export class Printer {
    * Asks for confirmation; `--yes` confirms without asking.
    *
    * @throws {UsageError} without a terminal and without `--yes`.
+   * @throws {StoppedError} at Ctrl-C.
    */
   async confirm(question: string): Promise<boolean> {
     if (this.isYes) return true;
     if (!process.stdin.isTTY)
       throw new UsageError(`${question} Add --yes to do it without a terminal`, NO_USAGE);
     const asking = createInterface({ input: process.stdin, output: process.stderr });
+    const stop = new AbortController();
+    asking.once('SIGINT', () => stop.abort());
     try {
-      return /^y(es)?$/i.test((await asking.question(`${question} [y/N] `)).trim());
+      return /^y(es)?$/i.test((await asking.question(`${question} [y/N] `, { signal: stop.signal })).trim());
     } catch (error) {
-      // Ctrl-C or Ctrl-D.
       if ((error as Error).name !== 'AbortError') throw error;
       process.stderr.write('\n');
+      if (stop.signal.aborted) throw new StoppedError();
+      // Ctrl-D.
       return false;
     } finally {
       asking.close();

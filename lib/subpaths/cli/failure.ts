@@ -13,6 +13,9 @@ export const STOPPED = 130;
 /** Something that the arguments name does not exist. */
 export class NotThereError extends Error {}
 
+/** Somebody pressed Ctrl-C at a question. */
+export class StoppedError extends Error {}
+
 /** Why a command failed. */
 interface Failure {
   readonly exitCode: number;
@@ -53,9 +56,17 @@ const SHARED: Readonly<Record<string, string>> = {
   'inspector.actions': 'the record of actions',
 };
 
+/** What an error advises in code, and what a person types instead. */
+const TYPED = [
+  ['use { force: true }', 'add --force'],
+  ['use queue.dead.retry(id, { data })', 'godwit retry <queue> <id> -d JSON runs it again with other data'],
+  ['create it with schedules.upsert() first', 'godwit schedules lists them'],
+] as const;
+
 /** Messages of errors are written for developers. Some need other words on the command line. */
 export function messageFor(error: GodwitError, isCluster: boolean): string {
-  const { message } = error;
+  const [inCode, typed] = TYPED.find(([one]) => error.message.endsWith(one)) ?? ['', ''];
+  const message = error.message.slice(0, error.message.length - inCode.length) + typed;
   if (error instanceof UnknownQueueError) return unknownQueueText(error);
   if (error instanceof RedisRefusedError && error.reply === 'MOVED')
     return `${message}; for a Redis Cluster add --cluster`;

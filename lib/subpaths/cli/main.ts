@@ -8,7 +8,7 @@ import { acl } from './acl.js';
 import { actions, actorOf } from './actions.js';
 import { COMPLETION_HELP, completionScript } from './completion.js';
 import { checkDuration, Printer, stopped, type Command } from './context.js';
-import { failureOf, STOPPED } from './failure.js';
+import { failureOf, STOPPED, StoppedError } from './failure.js';
 import { DISPATCH_HELP, readDispatchOptions } from './dispatch-options.js';
 import { runDispatch } from './dispatch.js';
 import { JOB_COMMANDS } from './job-commands.js';
@@ -181,7 +181,8 @@ async function runCommand(command: Command, args: string[], output: Output): Pro
     const ended = command.run({ words, values, inspector, actor, print, url, prefix, signal });
     return await Promise.race([ended, longAfter(signal)]);
   } catch (error) {
-    if (stop.signal.aborted && error === stop.signal.reason) return STOPPED;
+    const isStopped = stop.signal.aborted && error === stop.signal.reason;
+    if (isStopped || error instanceof StoppedError) return STOPPED;
     if (error instanceof UsageError)
       throw new UsageError(error.message, error.usage === '' ? hintOf(command) : error.usage);
     throw error instanceof InvalidOptionError ? asTyped(error, command) : error;
