@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { OverviewView } from '#lib/subpaths/dashboard/views.js';
 import { useBrowser } from '../support/browser.js';
 import { bootDashboard } from '../support/dashboard.js';
 import { PATIENT } from '../support/queue-app.js';
@@ -122,6 +123,30 @@ it('many events do not make a formatter of times each', async () => {
   await dashboard.queue.addBulk(Array.from({ length: 100 }, (_, at) => ({ name: `job-${at}`, data: at })));
   await page.getByRole('cell', { name: 'job-99', exact: true }).waitFor();
   expect(await page.evaluate(() => (window as unknown as { made: () => number }).made())).toBeLessThan(10);
+});
+
+it('a thousand queues are 300 rows, those with jobs first, and all on demand', async () => {
+  const dashboard = await bootDashboard(redis);
+  await dashboard.queue.pause();
+  await dashboard.queue.add('x', 1);
+  const { page, faults } = await open(`${dashboard.url}redis`);
+  await page.route('**/api/v1/overview', async (route) => {
+    const response = await route.fetch();
+    const view = (await response.json()) as OverviewView;
+    const counts = { waiting: 0, active: 0, delayed: 0, completed: 0, dead: 0, cancelled: 0 };
+    const [work] = view.queues;
+    const idle = Array.from({ length: 999 }, (_, i) => ({ ...work!, name: `idle.${i}`, counts }));
+    await route.fulfill({ response, json: { ...view, queues: [...idle, work] } });
+  });
+  await page.goto(`${dashboard.url}queues`);
+  const rows = page.locator('tbody tr[data-row]');
+  await page.getByText('700 queues not shown; those with jobs come first.').waitFor();
+  expect(await rows.count()).toBe(300);
+  await page.getByRole('rowheader', { name: 'work' }).waitFor();
+  await page.getByText('idle.* 999 queues').waitFor();
+  await page.getByRole('button', { name: 'Show all' }).click();
+  await expect.poll(() => rows.count()).toBe(1_000);
+  expect(faults).toEqual([]);
 });
 
 it('a button that is pressed twice while the network is slow acts once', async () => {

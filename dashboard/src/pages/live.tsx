@@ -97,7 +97,8 @@ function useEvents(queue: string | null, type: string | null, name: string | nul
 }
 
 const NOTHING = {
-  connecting: 'Connecting to the events …',
+  connecting:
+    'Connecting to the events … If this lasts, a proxy keeps back the response until it ends: it must not buffer text/event-stream.',
   live: 'Nothing has happened yet.',
   lost: 'No events arrive now.',
 } as const;

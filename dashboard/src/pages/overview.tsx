@@ -1,5 +1,5 @@
 import { Fragment } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import type { QueueTimes, SeriesView } from '../../../lib/subpaths/dashboard/series.js';
 import type { Attention, OverviewView, QueueView } from '../../../lib/subpaths/dashboard/views.js';
 import { usePoll } from '../api.js';
@@ -18,6 +18,8 @@ const MS_PER_QUEUE = 30;
 const MOST_ITEMS = 10;
 /** Items of one kind that are shown first. Hundreds of queues without a worker would hide everything else. */
 const MOST_ALIKE = 4;
+/** Rows of a list. Thousands of them block the browser for many seconds at each reading. */
+const MOST_ROWS = 300;
 
 function useOverview() {
   const polled = usePoll<OverviewView>('overview', (latest) =>
@@ -84,7 +86,10 @@ export function Overview() {
             {others.length > 0 && (
               <details>
                 <summary>{count(others.length)} more</summary>
-                <Items list={others} />
+                <Items list={others.slice(0, MOST_ROWS)} />
+                {others.length > MOST_ROWS && (
+                  <p class="faint">{count(others.length - MOST_ROWS)} more are not listed.</p>
+                )}
               </details>
             )}
           </>
@@ -212,6 +217,7 @@ export function Queues() {
 }
 
 function QueueTable({ queues, series }: { queues: readonly QueueView[]; series: SeriesView | undefined }) {
+  const [isWhole, setWhole] = useState(false);
   if (queues.length === 0)
     return (
       <Empty title="There is no queue here.">
@@ -221,44 +227,67 @@ function QueueTable({ queues, series }: { queues: readonly QueueView[]; series: 
   const times = series?.isCounted ? (series.byQueue ?? {}) : null;
   const pausable = new Set(me.value?.pausable);
   const canPause = queues.some(({ name }) => pausable.has(name));
+  const shown = new Set(isWhole ? queues : firstOf(queues));
   return (
-    <Table
-      label="Queues"
-      hasPairs
-      head={[
-        'Queue',
-        'Waiting',
-        '',
-        'Running',
-        'Delayed',
-        'Dead',
-        'Oldest',
-        ...(times ? ['Per min', 'Run: 50, 95, 99 %', 'Wait: 50, 95, 99 %'] : []),
-        'Done today',
-        'Failed',
-        'Workers',
-        ...(canPause ? [''] : []),
-      ]}
-    >
-      {byPrefix(queues).map(([prefix, group]) => (
-        <Fragment key={prefix}>
-          {group.length > 1 && (
-            <GroupRow prefix={prefix} queues={group} columns={times ? 7 : 4} hasButtons={canPause} />
-          )}
-          {group.map((queue) => (
-            <QueueRow
-              key={queue.name}
-              queue={queue}
-              times={times && (times[queue.name] ?? NO_TIMES)}
-              isInGroup={group.length > 1}
-              hasButtons={canPause}
-              canPause={pausable.has(queue.name)}
-            />
-          ))}
-        </Fragment>
-      ))}
-    </Table>
+    <>
+      <Table
+        label="Queues"
+        hasPairs
+        head={[
+          'Queue',
+          'Waiting',
+          '',
+          'Running',
+          'Delayed',
+          'Dead',
+          'Oldest',
+          ...(times ? ['Per min', 'Run: 50, 95, 99 %', 'Wait: 50, 95, 99 %'] : []),
+          'Done today',
+          'Failed',
+          'Workers',
+          ...(canPause ? [''] : []),
+        ]}
+      >
+        {byPrefix(queues).map(([prefix, group]) => (
+          <Fragment key={prefix}>
+            {group.length > 1 && group.some((queue) => shown.has(queue)) && (
+              <GroupRow prefix={prefix} queues={group} columns={times ? 7 : 4} hasButtons={canPause} />
+            )}
+            {group
+              .filter((queue) => shown.has(queue))
+              .map((queue) => (
+                <QueueRow
+                  key={queue.name}
+                  queue={queue}
+                  times={times && (times[queue.name] ?? NO_TIMES)}
+                  isInGroup={group.length > 1}
+                  hasButtons={canPause}
+                  canPause={pausable.has(queue.name)}
+                />
+              ))}
+          </Fragment>
+        ))}
+      </Table>
+      {shown.size < queues.length && (
+        <p class="faint">
+          {plural(queues.length - shown.size, 'queue')} not shown; those with jobs come first.{' '}
+          <button type="button" class="small" onClick={() => setWhole(true)}>
+            Show all
+          </button>{' '}
+          <a href="find">Find one by its name</a>
+        </p>
+      )}
+    </>
   );
+}
+
+/** The queues that are shown first: those with jobs, then the others, both by name. */
+function firstOf(queues: readonly QueueView[]): readonly QueueView[] {
+  if (queues.length <= MOST_ROWS) return queues;
+  const isIdle = ({ counts }: QueueView) => Number(Object.values(counts).every((jobs) => jobs === 0));
+  return queues
+    .toSorted((a, b) => isIdle(a) - isIdle(b) || collator.compare(a.name, b.name))
+    .slice(0, MOST_ROWS);
 }
 
 const NONE = { p50: null, p95: null, p99: null };
@@ -275,7 +304,9 @@ function byPrefix(queues: readonly QueueView[]): [string, QueueView[]][] {
   const groups = new Map<string, QueueView[]>();
   for (const queue of queues.toSorted((a, b) => collator.compare(a.name, b.name))) {
     const prefix = queue.name.split('.', 1)[0]!;
-    groups.set(prefix, [...(groups.get(prefix) ?? []), queue]);
+    const group = groups.get(prefix);
+    if (group) group.push(queue);
+    else groups.set(prefix, [queue]);
   }
   return [...groups];
 }
