@@ -143,7 +143,10 @@ it('errors advise what to type, not what to call', async () => {
   await oneOfEach(queue);
   for (const [words, advice] of [
     [['obliterate', 'work', '--yes'], 'pause the queue and let its runs end, or add --force'],
-    [['update', 'work', 'dead', '-d', '2'], 'godwit retry <queue> <id> -d JSON runs it again with other data'],
+    [
+      ['update', 'work', 'dead', '-d', '2'],
+      'godwit retry <queue> <id> -d JSON runs it again with other data',
+    ],
     [['schedules', 'work', 'run', 'none'], 'has no schedule "none"; godwit schedules lists them'],
   ] as const)
     expect([words, (await run(...words)).err]).toEqual([words, expect.stringContaining(advice)]);

@@ -68,7 +68,8 @@ it.each([
 ])('a question that is answered with %s ends with its exit code', async (_, keys, exitCode) => {
   const { queue } = await bootQueue(redis, { watch: false });
   await queue.add('x', null);
-  const terminal = () => Object.assign(new PassThrough(), { isTTY: true, columns: 80, setRawMode: () => true });
+  const terminal = () =>
+    Object.assign(new PassThrough(), { isTTY: true, columns: 80, setRawMode: () => true });
   const [stdin, stderr] = [terminal(), terminal()];
   for (const [name, stream] of Object.entries({ stdin, stderr })) {
     const spy = vi.spyOn(process, name as 'stdin', 'get').mockReturnValue(stream as never);

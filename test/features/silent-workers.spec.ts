@@ -39,6 +39,10 @@ itOnRedis(
     expect(await inspector.silentWorkers({ queue: 'another' })).toEqual([]);
     expect(await isListed()).toBe(false);
     expect((await runOn(redis, 'workers')).out).toMatch(new RegExp(` ${child.pid} +silent \\d`));
+    expect((await runOn(redis, 'running')).out).toMatch(
+      /jobs of 1 silent process are left out; see godwit workers/,
+    );
+    expect(JSON.parse((await runOn(redis, 'running', '--json')).out)).toEqual([]);
     expect((await runOn(redis, 'doctor')).out).toMatch(
       new RegExp(`^warn +workers +.+:${child.pid} has been silent for \\d+ m?s: it was killed, hangs`, 'm'),
     );

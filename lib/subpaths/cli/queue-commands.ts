@@ -181,14 +181,19 @@ const running: Command = {
   async run({ inspector, words, print }) {
     const [queue] = words;
     if (queue !== undefined) await inspector.queues([queue]);
-    const all = await inspector.workers(queue === undefined ? {} : { queue });
-    const runs = runsOf(all);
+    const { workers: alive, silent } = await inspector.allWorkers(queue);
+    const runs = runsOf(alive);
     print.rows(
       runs,
       RUN_COLUMNS,
       runs.map((run) => runRow(run, inspector)),
       'no running jobs were reported',
     );
+    // They may be the ones that a person looks for.
+    if (silent.length > 0)
+      print.line(
+        `jobs of ${counted(silent.length, 'silent process', 'silent processes')} are left out; see godwit workers`,
+      );
     return DONE;
   },
 };
