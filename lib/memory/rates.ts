@@ -53,7 +53,8 @@ export function rateCharged(rate: RateRule, text: string, now: number, count: nu
     if (count < 0 && at < refilled) return text;
     const from = count > 0 ? Math.max(now, arrival) : arrival;
     const isRefilled = count > 0 && 2 * rateLeft(rate, text, now).left > rate.burst;
-    return `${Math.max(0, from + (count * rate.per) / rate.max).toFixed(3)}${isRefilled ? now : refilled}`;
+    const next = Math.max(0, Math.min(from + (count * rate.per) / rate.max, latestIn(rate, now)));
+    return `${next.toFixed(3)}${isRefilled ? now : refilled}`;
   }
   const { used, kept, current } = slicesIn(rate, text, now);
   if (count < 0) {
@@ -130,8 +131,14 @@ function windowIn(rate: RateRule, text: string, now: number): { start: number; c
 /** The arrival time of the next start, and when a start last found more than half of the burst. */
 function bucketIn(rate: RateRule, text: string, now: number): { arrival: number; refilled: number } {
   const [, arrival, refilled] = /^(\d+\.\d{3})(\d*)$/.exec(text) ?? [];
-  const latest = now + rate.per * (1 + rate.burst / rate.max);
-  return { arrival: Math.min(Number(arrival ?? 0), latest), refilled: Number(refilled ?? 0) };
+  // A later one was written by another rule, or before the clock was set back.
+  const isPossible = Number(arrival) < latestIn(rate, now) + 1;
+  return { arrival: isPossible ? Number(arrival) : 0, refilled: Number(refilled ?? 0) };
+}
+
+/** The whole burst and the cost of one job from now. */
+function latestIn(rate: RateRule, now: number): number {
+  return now + rate.per * (1 + rate.burst / rate.max);
 }
 
 /** How much of a limit is used: until when nothing starts, and the state of its rate. */

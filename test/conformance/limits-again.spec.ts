@@ -71,6 +71,27 @@ describe.each(ENGINES)('limits on %s', (kind) => {
       await t.engine.limits.charge(QUEUE, [{ field: 'q', holdMs: 0, count: 20 }]);
       const [limit] = await t.engine.limits.list(QUEUE);
       expect(limit).toMatchObject({ left: expect.any(Number), nextInMs: ms });
+      await t.add('a');
+      await t.advance(ms - 1);
+      expect((await t.exchanged({ want: 1 })).claimed).toHaveLength(0);
+      await t.advance(1);
+      expect((await t.exchanged({ want: 1 })).claimed).toHaveLength(1);
+    },
+  );
+
+  it.each(['sliding', 'fixed', 'bucket'] as const)(
+    'counts the starts of a window %s anew if its time becomes shorter, or the clock is set back',
+    async (window) => {
+      const rate = (per: number) => ({ rate: { max: 1, per, window, burst: 1 } });
+      const started = async () => (await t.exchanged({ want: 9 })).claimed.map(({ id }) => id);
+      await set('q', rate(3_600_000));
+      await t.add('a', 'b', 'c');
+      expect(await started()).toEqual(['a']);
+      await set('q', rate(1_000));
+      await t.advance(1_500);
+      expect(await started()).toEqual(['b']);
+      await t.advance(-3_600_000);
+      expect(await started()).toEqual(['c']);
     },
   );
 
