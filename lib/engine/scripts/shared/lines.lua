@@ -80,7 +80,7 @@ local function to_lines(ids, names, priorities)
   local distinct, is_there = {}, {}
   for _, name in ipairs(names) do if not is_there[name] then is_there[name], distinct[#distinct + 1] = true, name end end
   local numbers = numbers_of(distinct)
-  local last, scores = add_to(key_meta, 'ranks', #ids), {}
+  local last, scores, woken = add_to(key_meta, 'ranks', #ids), {}, {}
   if last <= rule_frontRanks then last = add_to(key_meta, 'ranks', rule_frontRanks) end
   for i, id in ipairs(ids) do
     local number = number_of_priority(names[i], numbers[names[i]], priorities[i])
@@ -88,7 +88,6 @@ local function to_lines(ids, names, priorities)
   end
   in_steps(scores, function(...) redis.call('ZADD', key_grouped, ...) end)
   -- A line that was empty is neither in `ready` nor in `resting`.
-  local woken = {}
   for i, name in ipairs(distinct) do woken[2 * i - 1], woken[2 * i] = '0', line_text(numbers[name]) end
   in_steps(woken, function(...) redis.call('ZADD', key_ready, 'NX', ...) end)
 end

@@ -33,9 +33,11 @@ local function window_in(rate, text, now)
   return tonumber(start), tonumber(count)
 end
 
--- The arrival time in the bucket. It is never later than the whole burst and the cost of one job take: else it was written by another rule,
--- or before the clock was set back.
-local function arrival_in(rate, text, now) local at = tonumber(string.match(text, '^(%d+%.%d%d%d)%d*$')) or 0 return at - now < rate.per * (1 + rate.burst / rate.max) + 1 and at or 0 end
+-- The latest arrival time in a bucket: the whole burst and the cost of one job from now.
+local function latest_in(rate, now) return now + rate.per * (1 + rate.burst / rate.max) end
+
+-- The arrival time in the bucket; 0 if it is later than possible. Such a one was written by another rule, or before the clock was set back.
+local function arrival_in(rate, text, now) local at = tonumber(string.match(text, '^(%d+%.%d%d%d)%d*$')) or 0 return at < latest_in(rate, now) + 1 and at or 0 end
 
 -- When a start last found more than half of the burst.
 local function refilled_in(text) return tonumber(string.match(text, '^%d+%.%d%d%d(%d+)$')) or 0 end
@@ -62,8 +64,8 @@ local function rate_charged(rate, text, now, count)
     local start, before = window_in(rate, text, now)
     return string.format('%.3f %.14g', start, math.max(0, before + count))
   elseif rate.window == 'bucket' then
-    local arrival = math.max(count > 0 and now or 0, arrival_in(rate, text, now)) + count * rate.per / rate.max
-    return string.format('%.3f%.0f', math.max(0, math.min(arrival, now + rate.per * (1 + rate.burst / rate.max))), count > 0 and 2 * rate_left(rate, text, now) > rate.burst and now or refilled_in(text))
+    local arrival = math.min(math.max(count > 0 and now or 0, arrival_in(rate, text, now)) + count * rate.per / rate.max, latest_in(rate, now))
+    return string.format('%.3f%.0f', math.max(0, arrival), count > 0 and 2 * rate_left(rate, text, now) > rate.burst and now or refilled_in(text))
   end
   local used, last, its, _, _, current, kept, before = slices_in(rate, text, now)
   if last < current then before, last, its = kept, current, 0 end
