@@ -98,7 +98,7 @@ function useEvents(queue: string | null, type: string | null, name: string | nul
 
 const NOTHING = {
   connecting:
-    'Connecting to the events … If this lasts, a proxy keeps back the response until it ends: it must not buffer text/event-stream.',
+    'Connecting to the events … If this lasts, a proxy may be buffering the events. Switch off its buffering of text/event-stream.',
   live: 'Nothing has happened yet.',
   lost: 'No events arrive now.',
 } as const;
