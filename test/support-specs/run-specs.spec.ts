@@ -11,7 +11,13 @@ const TOYS = 'test/support-specs/reruns';
 function runToys(names: string[], limit = 60): Promise<{ code: number; lines: string[] }> {
   const temp = temporaryFolder();
   const args = [`--config=${TOYS}/vitest.config.ts`, ...names.map((name) => `${TOYS}/${name}.toy.ts`)];
-  const env = { ...process.env, MARKER: join(temp, 'marker'), GODWIT_SPEC_LIMIT: String(limit) };
+  const env = {
+    ...process.env,
+    MARKER: join(temp, 'marker'),
+    GODWIT_SPEC_LIMIT: String(limit),
+    // A killed Vitest leaves its cache there.
+    TMPDIR: temp,
+  };
   return new Promise((resolve) => {
     execFile(process.execPath, ['tools/run-specs.mjs', ...args], { cwd: ROOT, env }, (error, stdout) =>
       resolve({
