@@ -1,8 +1,9 @@
 import { GCProfiler, type GCProfilerResult } from 'node:v8';
 import { expect, it, vi } from 'vitest';
+import { bootQueue } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch } from '../support/wait.js';
-import { bootQuiet, payload } from './lab.js';
+import { payload } from './lab.js';
 
 // What a job leaves in Node. None of it may outlive the quick collections: they take longer the more there is to keep,
 // and what they keep waits for a full one. No time is measured.
@@ -19,7 +20,11 @@ const MOST_KEPT = 1_000;
 
 it('keeps nothing of a job that has ended', async () => {
   let handled = latch();
-  const { queue } = await bootQuiet(redis, { handlers: { noop: () => handled.open() } });
+  const { queue } = await bootQueue(redis, {
+    watch: false,
+    root: { lease: { duration: '1h' }, upkeep: { interval: '20d' } },
+    handlers: { noop: () => handled.open() },
+  });
   const work = async (jobs: number) => {
     for (let i = 0; i < jobs; i++) {
       handled = latch();
