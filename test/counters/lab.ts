@@ -35,9 +35,12 @@ export function bulk(count: number, options?: JobOptions, data: () => object = p
   return Array.from({ length: count }, () => ({ name: 'noop', data: data(), ...(options && { options }) }));
 }
 
-/** An application whose timed work, beats and upkeep, comes long after the measurement. */
+/** For `forRoot`: timed work, beats and upkeep, comes long after the measurement. */
+export const QUIET = { lease: { duration: '1h' }, upkeep: { interval: '20d' } } as const;
+
+/** An application without timed work, on a server that no other spec uses. */
 export async function bootQuiet(redis: TestRedis, options: QueueAppOptions = {}): Promise<QueueApp> {
-  const root = { lease: { duration: '1h' }, upkeep: { interval: '20d' }, ...options.root } as const;
+  const root = { ...QUIET, ...options.root };
   const app = await bootQueue(redis, { watch: false, ...options, root });
   const isWorker = options.handlers !== undefined || options.providers !== undefined;
   // The thread of the heartbeat connects and registers the process shortly after the start.

@@ -3,7 +3,7 @@ import { expect, it, vi } from 'vitest';
 import { bootQueue } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch } from '../support/wait.js';
-import { payload } from './lab.js';
+import { payload, QUIET } from './lab.js';
 
 // What a job leaves in Node. None of it may outlive the quick collections: they take longer the more there is to keep,
 // and what they keep waits for a full one. No time is measured.
@@ -22,7 +22,7 @@ it('keeps nothing of a job that has ended', async () => {
   let handled = latch();
   const { queue } = await bootQueue(redis, {
     watch: false,
-    root: { lease: { duration: '1h' }, upkeep: { interval: '20d' } },
+    root: QUIET,
     handlers: { noop: () => handled.open() },
   });
   const work = async (jobs: number) => {

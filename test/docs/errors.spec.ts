@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import ts from 'typescript';
 import { describe, expect, it } from 'vitest';
 import { GodwitError } from '#lib/errors.js';
 import { DEAD_REASONS } from '#lib/job/outcome.js';
 import { RateLimited, Snooze } from '#lib/job/job.js';
 import { ENTRIES } from '../support/entries.js';
 import { ROOT, parse, type SourceFile } from '../support/sources.js';
-import ts from 'typescript';
 
 const read = (path: string) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') });
 const inLib = (folder: string) => readdirSync(join(ROOT, 'lib', folder));

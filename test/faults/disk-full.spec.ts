@@ -1,15 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, statSync, chmodSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import { RedisRefusedError, RedisUnavailableError } from '#lib/errors.js';
+import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
+import { findServer } from '../../tools/redis/binary.mjs';
 import { atEnd, temporaryFolder } from '../support/cleanup.js';
 import { latch, until } from '../support/wait.js';
 import { bootWorking, drained } from './support/app.js';
 import { onceEach } from './support/ledger.js';
-import { startRedis, type RunningRedis } from '../../tools/redis.mjs';
-import { findServer } from '../../tools/redis/binary.mjs';
 
 /** The files of the process may grow no further. A write then fails as on a full disk. */
 function limitFiles(pid: number, bytes: number | 'unlimited'): void {

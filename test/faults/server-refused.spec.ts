@@ -1,4 +1,5 @@
 import { mkdirSync, rmdirSync } from 'node:fs';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import type { LoggerService } from '@nestjs/common';
 import { Redis } from 'ioredis';
@@ -7,12 +8,11 @@ import { RedisRefusedError, UnsupportedRedisError } from '#lib/errors.js';
 import type { Job } from '#lib/job/job.js';
 import { startRedis } from '../../tools/redis.mjs';
 import { atEnd } from '../support/cleanup.js';
+import { RequestSplitter, matches } from '../support/cut/requests.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 import { bootWorking } from './support/app.js';
-import { createServer, type Socket, type AddressInfo } from 'node:net';
-import { RequestSplitter, matches } from '../support/cut/requests.js';
 
 const redis = useRedis({ refusals: true });
 

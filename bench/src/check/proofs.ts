@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
 import { startRedis } from '../../../tools/redis.mjs';
 import { payload, type OpenOptions, type Payload, type Session, type Work } from '../contender.js';
 import { settled } from '../measure/wait.js';
@@ -8,7 +9,6 @@ import { QUEUE } from '../scenario.js';
 import { Helper } from './helper.js';
 import type { Proof, Stand } from './proof.js';
 import { Sightings } from './sightings.js';
-import type { Redis } from 'ioredis';
 
 const CONCURRENCY = 10;
 

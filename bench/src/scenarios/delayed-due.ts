@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import type { Companion } from '../beside/companion.js';
 import type { ProducerActs } from '../beside/acts.js';
 import { startProducer } from '../beside/start.js';
@@ -9,7 +10,6 @@ import { meterRedis, parseInfo } from '../measure/redis-info.js';
 import { quantile } from '../measure/stats.js';
 import { settled } from '../measure/wait.js';
 import { QUEUE, type Lab, type Scenario } from '../scenario.js';
-import type { Redis } from 'ioredis';
 
 const CONCURRENCY = 100;
 /** Allowed beyond the time that adding should take by what was seen before: the moment must not come before all are added. */
