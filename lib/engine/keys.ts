@@ -151,7 +151,7 @@ export const TRACE_KEYS = [
 /** The keys of waiting jobs that are in no line of a limit. */
 export const WAITING_KEYS = ['wait', 'suspects', 'prioritized'] as const satisfies readonly QueueKeyName[];
 
-/** The keys of scripts that end jobs without a run: from where they wait, or of those that have ended. */
+/** What `cancel`, `remove`, `clean` and `fire` share: the keys of jobs that wait, and of jobs that have ended. */
 export const ENDING_KEYS = [
   'meta',
   'jobs',
@@ -218,7 +218,7 @@ type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;
 
 export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
 
-/** The keys of scripts after which jobs of a worker are not held any more. */
+/** What `exchange`, `recover` and `release` share: they take jobs from a worker. */
 export const HELD_KEYS = [
   'meta',
   'jobs',

@@ -131,12 +131,12 @@ function windowIn(rate: RateRule, text: string, now: number): { start: number; c
 /** The arrival time of the next start, and when a start last found more than half of the burst. */
 function bucketIn(rate: RateRule, text: string, now: number): { arrival: number; refilled: number } {
   const [, arrival, refilled] = /^(\d+\.\d{3})(\d*)$/.exec(text) ?? [];
-  // A later one than possible was written by another rule, or before the clock was set back.
+  // If it is later than possible, another rule wrote it, or the clock was set back.
   const isPossible = Number(arrival) < latestIn(rate, now) + 1;
   return { arrival: isPossible ? Number(arrival) : 0, refilled: Number(refilled ?? 0) };
 }
 
-/** The latest arrival time in a bucket: the whole burst and the cost of one job from now. */
+/** The latest arrival time that starts can lead to: now, and the time that the whole burst and one more job take. */
 function latestIn(rate: RateRule, now: number): number {
   return now + rate.per * (1 + rate.burst / rate.max);
 }

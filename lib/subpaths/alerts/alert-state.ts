@@ -146,7 +146,7 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
     return isKept ? row : undefined;
   }
   if (row.firedAt === undefined) {
-    // The clock of Redis may have been put back.
+    // The clock of Redis may have been set back.
     if (isOver) return fire({ ...row, since: Math.min(row.since, now), value }, rule, now);
     return isCoolingDown(row, rule, now)
       ? { since: row.since, value, resolvedAt: now, ...notifiedOf(row) }
@@ -166,7 +166,7 @@ function step(row: Row | undefined, rule: CheckedRule, value: number, now: numbe
   };
 }
 
-/** A clock that was put back must not make the cooldown much longer. */
+/** A clock that was set back must not make the cooldown much longer. */
 function isCoolingDown({ notifiedAt }: Row, { cooldownMs }: CheckedRule, now: number): boolean {
   return notifiedAt !== undefined && Math.abs(now - notifiedAt) < cooldownMs;
 }

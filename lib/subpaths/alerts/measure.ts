@@ -185,7 +185,7 @@ async function countersOf(engine: AlertSource['engine'], queue: string): Promise
 /** The stored points of the longest window, and one point before it. */
 function withNow(before: readonly Counted[], counted: Counted, rules: readonly CheckedRule[]): Counted[] {
   const windowMs = Math.max(...rules.map((rule) => rule.windowMs));
-  // If the clock of Redis was put back, there are points of a time that is still to come.
+  // If the clock of Redis was set back, some points are later than now.
   const past = before.filter(({ at }) => at <= counted.at);
   const last = past.at(-1);
   // Counting starts again after the queue was deleted, and after an earlier version, whose points have no days.

@@ -295,7 +295,7 @@ class BoardJob implements QueueJob {
     private readonly job: JobSnapshot,
   ) {
     const { id, attempts, priority, group } = job;
-    // A delayed job whose `delay` differs from this option has, to the board, an unknown time.
+    // If this option differs from the `delay` of a delayed job, the board says that its time is unknown.
     const delay = job.state === 'delayed' ? delayOf(job) : job.delay;
     this.id = id;
     this.opts = {
@@ -347,7 +347,7 @@ class BoardJob implements QueueJob {
       opts: this.opts,
       timestamp: createdAt?.getTime() ?? 0,
       processedBy: job.worker,
-      // The board counts the duration of a run without a start, such as that of a dead job, from 1970.
+      // A dead job has no start. The board would count its run from 1970.
       processedOn: (job.startedAt ?? endedAt)?.getTime() ?? null,
       finishedOn: endedAt?.getTime() ?? null,
       delay: delayOf(job),

@@ -189,7 +189,7 @@ const running: Command = {
       runs.map((run) => runRow(run, inspector)),
       'no running jobs were reported',
     );
-    // They may be the ones that a person looks for.
+    // One of them may run the job that a person looks for.
     if (silent.length > 0)
       print.line(
         `jobs of ${counted(silent.length, 'silent process', 'silent processes')} are left out; see godwit workers`,

@@ -113,7 +113,7 @@ export class QueueGauges {
   private readonly logger = new Log('QueueMetrics');
   /** The last error of each queue that could not be read as a whole. */
   private faults: ReadonlyMap<string, string> = new Map();
-  /** Whether the last page lacked more than single queues. */
+  /** Whether Redis did not answer for the last page. */
   private isAway = false;
 
   constructor(private readonly inspector: GaugeSource) {}
@@ -178,7 +178,7 @@ export class QueueGauges {
     if (isLimited) limits.push(await this.inspector.limitsOf(name));
   }
 
-  /** Logs once that Redis does not answer, and once that it does: nothing else in an exporter would say so. */
+  /** Logs when Redis stops answering, and when it answers again. Nothing else in an exporter logs this. */
   private logAway(error: unknown): void {
     if (error !== undefined && !this.isAway)
       this.logger.warn(`metrics of the queues are missing: ${messageOf(error)}`);

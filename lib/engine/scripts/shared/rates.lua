@@ -33,10 +33,10 @@ local function window_in(rate, text, now)
   return tonumber(start), tonumber(count)
 end
 
--- The latest arrival time in a bucket: the whole burst and the cost of one job from now.
+-- The latest arrival time that starts can lead to: now, and the time that the whole burst and one more job take.
 local function latest_in(rate, now) return now + rate.per * (1 + rate.burst / rate.max) end
 
--- The arrival time in the bucket; 0 if it is later than possible. Such a one was written by another rule, or before the clock was set back.
+-- The arrival time in the bucket. 0 if it is later than possible: then another rule wrote it, or the clock was set back.
 local function arrival_in(rate, text, now) local at = tonumber(string.match(text, '^(%d+%.%d%d%d)%d*$')) or 0 return at < latest_in(rate, now) + 1 and at or 0 end
 
 -- When a start last found more than half of the burst.
