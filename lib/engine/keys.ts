@@ -135,65 +135,15 @@ export const QUEUE_KEYS = [
   ...LETTERED_JOBS,
 ];
 
-/** Where a job may leave data besides its body: the keys of scripts that use the fragment `traces`. */
-export const TRACE_KEYS = [
-  'attempts',
-  'stalls',
-  'failures',
-  'progress',
-  'logs',
-  'priorities',
-  'toCancel',
-  'slots',
-  'ready',
-] as const satisfies readonly QueueKeyName[];
-
-/** The keys of waiting jobs that are in no line of a limit. */
-export const WAITING_KEYS = ['wait', 'suspects', 'prioritized'] as const satisfies readonly QueueKeyName[];
-
-/** What `cancel`, `remove`, `clean` and `fire` share: the keys of jobs that wait, and of jobs that have ended. */
-export const ENDING_KEYS = [
-  'meta',
-  'jobs',
-  ...WAITING_KEYS,
-  'delayed',
-  ...TRACE_KEYS,
-  'dead',
-  'completed',
-  'results',
-  'events',
-  'grouped',
-  'doorbell',
-] as const satisfies readonly QueueKeyName[];
-
-/** The lines of groups, and of names with limits: the keys of scripts that use the fragment `lines`. */
-export const LINE_KEYS = [
-  'lines',
-  'lineStates',
-  'ready',
-  'resting',
-] as const satisfies readonly QueueKeyName[];
-
-/** Where one job has data besides its body: the keys of scripts that use the fragment `stored`. */
-export const STORED_KEYS = [
-  'attempts',
-  'stalls',
-  'failures',
-  'results',
-  'progress',
-  'logs',
-  'toCancel',
-] as const satisfies readonly QueueKeyName[];
-
 /** Keys whose names also contain a worker, a lane of a producer, the letter of a job id, or a day. */
 const DYNAMIC_KEYS = {
-  active: 'set',
   worker: 'hash',
-  lane: 'string',
-  undo: 'string',
-  bodies: 'hash',
+  active: 'set',
   stats: 'hash',
   minutes: 'hash',
+  lane: 'string',
+  bodies: 'hash',
+  undo: 'string',
 } as const satisfies Readonly<Record<string, KeyType>>;
 
 type DynamicKeyName = keyof typeof DYNAMIC_KEYS;
@@ -218,24 +168,6 @@ type ProcessKeyName = keyof typeof KEYS_OF_PROCESSES;
 
 export type KeyName = QueueKeyName | DynamicKeyName | ProcessKeyName;
 
-/** What `exchange`, `recover` and `release` share: they take jobs from a worker. */
-export const HELD_KEYS = [
-  'meta',
-  'jobs',
-  'wait',
-  'suspects',
-  ...TRACE_KEYS,
-  'workers',
-  'worker',
-  'active',
-  'completed',
-  'results',
-  'cancelled',
-  'events',
-  'doorbell',
-  'stats',
-] as const satisfies readonly KeyName[];
-
 /**
  * Keys outside of queues: users name them in full and use them with their own commands. `delayedTasks`: task -> due time.
  * `readyTasks`: tasks.
@@ -244,13 +176,24 @@ const TASK_KEYS = { delayedTasks: 'zset', readyTasks: 'list' } as const satisfie
   Record<string, KeyType>
 >;
 
-export type TaskKeyName = keyof typeof TASK_KEYS;
+export type ScriptKeyName = KeyName | keyof typeof TASK_KEYS;
+
+/**
+ * Every key that a script can name. Each script gets those it names in this order: first the ones that are the same in all calls for
+ * a queue, then those of a worker.
+ */
+export const SCRIPT_KEYS = [
+  ...QUEUE_KEYS,
+  ...(Object.keys(KEYS_OF_PROCESSES) as ProcessKeyName[]),
+  ...(Object.keys(TASK_KEYS) as (keyof typeof TASK_KEYS)[]),
+  ...(Object.keys(DYNAMIC_KEYS) as DynamicKeyName[]),
+] as const satisfies readonly ScriptKeyName[];
 
 /** The type of the value of a key. */
-export function typeOfKey(name: KeyName | TaskKeyName): KeyType {
+export function typeOfKey(name: ScriptKeyName): KeyType {
   if (isLetteredJobs(name)) return 'hash';
   if (name in DYNAMIC_KEYS) return DYNAMIC_KEYS[name as DynamicKeyName];
-  if (name in TASK_KEYS) return TASK_KEYS[name as TaskKeyName];
+  if (name in TASK_KEYS) return TASK_KEYS[name as keyof typeof TASK_KEYS];
   return { ...KEYS_OF_QUEUE, ...KEYS_OF_PROCESSES }[name as keyof typeof KEYS_OF_QUEUE | ProcessKeyName].type;
 }
 

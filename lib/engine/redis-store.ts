@@ -1,9 +1,9 @@
 import { NotRunningError, QueueFormatError, RedisRefusedError } from '../errors.js';
-import { processKeys, QUEUE_FORMAT, QueueKeys, type KeysOfWorker } from './keys.js';
+import { processKeys, QUEUE_FORMAT, QueueKeys, type KeysOfWorker, type ScriptKeyName } from './keys.js';
 import type { CommandLink } from './wire/connections.js';
 import { inFull, type Arg } from './wire/fixed-args.js';
 import type { Link } from './wire/link.js';
-import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, ScriptKeyName, Value } from './script.js';
+import type { ArgTypes, ArgValues, KeyValues, ListValues, Script, Value } from './script.js';
 import { isForgotten, isPassing } from '../contract/retry.js';
 
 /**

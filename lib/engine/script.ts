@@ -1,25 +1,25 @@
 import { FixedArgs, type Arg, type Value } from './wire/fixed-args.js';
-import type { KeyName, TaskKeyName } from './keys.js';
-import { FILES, TEXTS } from './scripts/generated.js';
-
-export type ScriptKeyName = KeyName | TaskKeyName;
+import type { KeyName, ScriptKeyName } from './keys.js';
+import { FILES, KEYS, TEXTS } from './scripts/generated.js';
 
 /**
  * The descriptor of one Lua script. The linker and the engine derive from it: the prologue with its local variables, the order
- * of keys and arguments, their types in TypeScript, and how the reply is read. So no script contains `KEYS[3]`.
+ * of arguments, their types in TypeScript, and how the reply is read.
  *
- * The body reads `key_<name>` for each key and `arg_<name>` for each argument (a number for `int`, else a string). For each list
- * it reads `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first). If the keys include
- * `LETTERED_JOBS`, `KEYS[at_letter + string.byte(letter)]` is the key of a letter.
+ * The body and the fragments it needs name any key as `key_<name>`, and the linker notes which keys those are. So no script
+ * contains `KEYS[3]`, and no list of keys is written by hand. `KEYS[at_letter + string.byte(letter)]` is the key of a letter in
+ * `LETTERED_JOBS`. The body reads `arg_<name>` for each argument (a number for `int`, else a string). For each list it reads
+ * `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first).
  */
-interface ScriptShape<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply> {
-  readonly name: string;
+interface ScriptShape<N extends string, A extends ArgTypes, L extends string, Reply> {
+  readonly name: N;
   /**
    * Whether the script may run when Redis has reached `maxmemory`. `allow`: it runs, because it frees memory or moves jobs.
    * `refuse`: it fails before it starts. `read`: it writes nothing.
    */
   readonly memory: 'allow' | 'refuse' | 'read';
-  readonly keys: readonly K[];
+  /** Only of a script that uses keys without naming them. */
+  readonly keys?: readonly ScriptKeyName[];
   readonly args: A;
   /** Lists of values. They follow the arguments in this order. */
   readonly lists?: readonly L[];
@@ -45,6 +45,9 @@ export type { Value };
 export type KeyValues<K extends ScriptKeyName> = { readonly [N in K]: string };
 export type ListValues<L extends string> = { readonly [N in L]: readonly Value[] };
 
+/** The keys that the script with this name gets. */
+type KeysOf<N extends string> = N extends keyof typeof KEYS ? (typeof KEYS)[N][number] : never;
+
 export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends string, Reply> {
   readonly name: string;
   readonly memory: 'allow' | 'refuse' | 'read';
@@ -64,7 +67,7 @@ export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends s
 export type AnyScript = Script<any, any, any, unknown>;
 
 /** The parts of a script that the linker needs. */
-export type SomeShape = ScriptShape<ScriptKeyName, ArgTypes, string, unknown>;
+export type SomeShape = ScriptShape<string, ArgTypes, string, unknown>;
 
 const registry = new Map<string, AnyScript>();
 const shapes: SomeShape[] = [];
@@ -79,13 +82,12 @@ export function allShapes(): readonly SomeShape[] {
   return shapes;
 }
 
-export function defineScript<
-  K extends ScriptKeyName,
-  const A extends ArgTypes,
-  const L extends string,
-  Reply,
->(shape: ScriptShape<K, A, L, Reply>): Script<K, A, L, Reply> {
+export function defineScript<const N extends string, const A extends ArgTypes, const L extends string, Reply>(
+  shape: ScriptShape<N, A, L, Reply>,
+): Script<KeysOf<N>, A, L, Reply> {
+  type K = KeysOf<N>;
   const { text, sha } = TEXTS[shape.name] ?? { text: '', sha: '' };
+  const keyNames = (KEYS as Readonly<Record<string, readonly ScriptKeyName[]>>)[shape.name] as readonly K[];
   const argNames = Object.keys(shape.args);
   const listNames = shape.lists ?? [];
   const append = <Out extends Arg>(out: (Out | Value)[], args: ArgValues<A>, lists: ListValues<L>) => {
@@ -101,23 +103,23 @@ export function defineScript<
   const script: Script<K, A, L, Reply> = {
     name: shape.name,
     memory: shape.memory,
-    keys: shape.keys,
+    keys: keyNames,
     keysOfQueues: shape.keysOfQueues ?? [],
     text,
     sha,
     reply: shape.reply,
     encode(keys, args, lists, more) {
-      const out: Value[] = [sha, shape.keys.length + (more?.length ?? 0)];
-      for (const name of shape.keys) out.push(keys[name]);
+      const out: Value[] = [sha, keyNames.length + (more?.length ?? 0)];
+      for (const name of keyNames) out.push(keys[name]);
       if (more) for (const key of more) out.push(key);
       return append(out, args, lists);
     },
     fix(keys) {
       const made = fixed.get(keys);
       if (made) return made;
-      const known = shape.keys.filter((name) => keys[name] !== undefined);
-      if (known.some((name, i) => name !== shape.keys[i])) throw new Error(`not the first of ${shape.name}`);
-      const args = new FixedArgs([sha, shape.keys.length, ...known.map((name) => keys[name]!)]);
+      const known = keyNames.filter((name) => keys[name] !== undefined);
+      if (known.some((name, i) => name !== keyNames[i])) throw new Error(`not the first of ${shape.name}`);
+      const args = new FixedArgs([sha, keyNames.length, ...known.map((name) => keys[name]!)]);
       fixed.set(keys, args);
       return args;
     },

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { STORED_KEYS } from '#lib/engine/keys.js';
 import type { RedisEngine } from '#lib/engine/redis-engine.js';
 import type { SettledRun } from '#lib/job/outcome.js';
 import { newSet } from '../scripts/declarations-support.js';
@@ -8,6 +7,7 @@ import {
   callOf,
   completed,
   dead,
+  HASHES_OF_JOBS,
   job,
   kept,
   LEASE_MS,
@@ -28,8 +28,7 @@ const q = useQueue({
 const VALUES = ['text', '1.5', '9223372036854775807', '', '-5', '12\n34'];
 /** Every hash of a queue in which a script keeps something, but those of bodies. Workers read the bodies. */
 const HASHES = [
-  ...STORED_KEYS,
-  'priorities',
+  ...HASHES_OF_JOBS,
   'cancelled',
   'meta',
   'stats',

@@ -1,4 +1,4 @@
-import { LETTERED_JOBS, LINE_KEYS, QUEUE_KEYS, type QueueKeyName } from '#lib/engine/keys.js';
+import { LETTERED_JOBS, QUEUE_KEYS, type QueueKeyName } from '#lib/engine/keys.js';
 import assert from 'node:assert/strict';
 import * as fc from 'fast-check';
 import type { QueueEngine } from '#lib/contract/engine.js';
@@ -99,7 +99,14 @@ async function mend(scene: Scene): Promise<void> {
 /** Keys that only record events must make no call fail. */
 const TELLING: readonly QueueKeyName[] = ['events', 'cancelled'];
 /** They matter only if there are limits or groups. */
-const OF_LIMITS: readonly QueueKeyName[] = ['limits', 'limitStates', ...LINE_KEYS];
+const OF_LIMITS: readonly QueueKeyName[] = [
+  'limits',
+  'limitStates',
+  'lines',
+  'lineStates',
+  'ready',
+  'resting',
+];
 /** Which of these keys a call uses depends on the ids. */
 const KINDS = QUEUE_KEYS.filter(
   (kind) =>

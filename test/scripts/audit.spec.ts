@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { STORED_KEYS } from '#lib/engine/keys.js';
 import type { RedisStore } from '#lib/engine/redis-store.js';
 import { audit } from '#lib/engine/scripts/audit.js';
-import { dead, job, kept, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
+import { dead, HASHES_OF_JOBS, job, kept, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
 import { changingNothing } from './unchanged.js';
 import { countsOf } from '../support/queue-states.js';
 
@@ -103,14 +102,11 @@ describe('finds', () => {
     expect(await faults()).toEqual([`repeated ${id}: ${kind}`]);
   });
 
-  it.each([...STORED_KEYS, 'priorities'] as const)(
-    'what is left in %s of a job that is gone',
-    async (kind) => {
-      await wholeQueue();
-      await q.admin.hset(q.key(kind), 'gone', '1');
-      expect(await faults()).toEqual([`stray gone: ${kind}`]);
-    },
-  );
+  it.each(HASHES_OF_JOBS)('what is left in %s of a job that is gone', async (kind) => {
+    await wholeQueue();
+    await q.admin.hset(q.key(kind), 'gone', '1');
+    expect(await faults()).toEqual([`stray gone: ${kind}`]);
+  });
 
   it.each([
     ['results', 'waiting'],

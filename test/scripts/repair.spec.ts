@@ -1,9 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { STORED_KEYS } from '#lib/engine/keys.js';
 import type { RepairReport } from '#lib/job/audit-report.js';
 import { encodeBody } from '#lib/job/job-record.js';
 import { repair } from '#lib/engine/scripts/audit.js';
-import { dead, FAILURE, job, kept, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
+import {
+  dead,
+  FAILURE,
+  HASHES_OF_JOBS,
+  job,
+  kept,
+  LEASE_MS,
+  QUEUE,
+  retried,
+  useQueue,
+  WORKER,
+} from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
 const q = useQueue();
@@ -331,7 +341,7 @@ describe('a job in two places', () => {
 });
 
 describe('data that does not belong to a job is removed', () => {
-  it.each([...STORED_KEYS, 'priorities'] as const)('from %s, if the job is gone', async (kind) => {
+  it.each(HASHES_OF_JOBS)('from %s, if the job is gone', async (kind) => {
     await q.admin.hset(q.key(kind), 'gone', '1', 'other', '1');
     await q.add(kind === 'priorities' ? job('other', { delayMs: 60_000, priority: 1 }) : 'other');
     if (kind === 'toCancel') await q.claim();

@@ -20,6 +20,18 @@ export const WORKER = 'w1';
 export const LANE = 'lane';
 export const LEASE_MS = 8_000;
 
+/** The hashes that have a field per job, but not its body. */
+export const HASHES_OF_JOBS = [
+  'attempts',
+  'stalls',
+  'failures',
+  'results',
+  'progress',
+  'logs',
+  'toCancel',
+  'priorities',
+] as const;
+
 const DAY_MS = 24 * HOUR_MS;
 
 /** The counters of each day have their own key. A test that begins in the last seconds of a day (UTC) waits for the next day. */

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { LETTERED_JOBS } from '#lib/engine/keys.js';
 import '#lib/engine/redis-engine.js';
 import { allScripts, withSource, type SomeShape } from '#lib/engine/script.js';
 import { parseLua } from '../../tools/lua/file.js';
@@ -9,7 +10,6 @@ import { faultsIn, link } from '../../tools/lua/link.js';
 const SHAPE: SomeShape = {
   name: 'main',
   memory: 'allow',
-  keys: ['wait', 'dead'],
   args: { max: 'int', reason: 'text' },
   lists: ['ids'],
   reply: (raw) => raw,
@@ -31,11 +31,11 @@ const PUSH = "-- In front.\nlocal function push(id)\n  redis.call('LPUSH', key_w
 
 describe('the linker', () => {
   it('puts the flags and the bounds of lists at the start, and replaces names by numbers', () => {
-    const lines = linked({ main: "return { arg_max, arg_reason, key_dead, ids_first, 'arg' }" });
+    const lines = linked({ main: "return { arg_max, key_dead, arg_reason, key_wait, ids_first, 'arg' }" });
     expect(lines.map(({ text }) => text)).toEqual([
       '#!lua flags=allow-oom',
       'local ids_first, ids_last = 4, 4 + tonumber(ARGV[3]) - 1',
-      "return { tonumber(ARGV[1]), ARGV[2], KEYS[2], ids_first, 'arg' }",
+      "return { tonumber(ARGV[1]), KEYS[2], ARGV[2], KEYS[1], ids_first, 'arg' }",
     ]);
   });
 
@@ -65,6 +65,12 @@ describe('the linker', () => {
     const types = 'local function check_types(...)\n  return ...\nend\n';
     const text = textOf({ main: '--@needs types\ncheck_types(key_wait, key_dead)\n', 'shared/types': types });
     expect(text.at(-1)).toBe("check_types(KEYS[1], 'list', KEYS[2], 'zset')");
+  });
+
+  it('gives a script the keys that it and its functions name, always in the same order', () => {
+    const main = '--@needs b\npush(key_active)\nreturn KEYS[at_letter + 65], key_dead\n';
+    const { keys } = link(SHAPE, libraryOf({ main, 'shared/b': PUSH }));
+    expect(keys).toEqual(['wait', 'dead', ...LETTERED_JOBS, 'active']);
   });
 
   it('maps each line to its source', () => {
@@ -101,7 +107,7 @@ describe('the linker', () => {
       'main.lua:1: nothing is not defined in the script main',
     );
     expect(() => textOf({ main: 'push(1)\n', 'shared/b': PUSH })).toThrow('push is not defined');
-    expect(() => textOf({ main: 'return key_delayed\n' })).toThrow('key_delayed is not defined');
+    expect(() => textOf({ main: 'return key_nothing\n' })).toThrow('key_nothing is not defined');
     expect(() => textOf({ main: 'x = = 1' })).toThrow('main.lua: [1:');
     expect(() => textOf({ main: '--@needs b\nreturn 1\n', 'shared/c': PUSH })).not.toThrow();
     expect(() => textOf({ main: '--@needs b\npush(1)\n', 'shared/c': PUSH })).toThrow(

@@ -4,6 +4,7 @@
 // the file is out of date.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { isLetteredJobs } from '../../lib/engine/keys.js';
 import type { Linked, LinkedLine } from './link.js';
 
 const SCRIPTS = new URL('../../lib/engine/scripts/', import.meta.url);
@@ -31,7 +32,18 @@ export function generated(linked: readonly Linked[]): string {
       const sha = createHash('sha1').update(text).digest('hex');
       return `  ${JSON.stringify(name)}: { sha: '${sha}', sources: '${sourcesOf(lines, files)}', text: ${JSON.stringify(text)} },\n`;
     });
-  return `// Written by tools/lua/generate.ts.\n
+  const keys = linked.map(
+    ({ name, keys: its }) =>
+      `  ${JSON.stringify(name)}: [${its
+        .map((key) => (isLetteredJobs(key) ? '...LETTERED_JOBS' : `'${key}'`))
+        .filter((key, i, all) => key !== all[i - 1])
+        .join(', ')}],\n`,
+  );
+  return `// Written by tools/lua/generate.ts.
+import { LETTERED_JOBS } from '../keys.js';\n
+/** The keys that each script gets, in this order. */
+export const KEYS = {
+${keys.join('')}} as const;\n
 export const FILES: readonly string[] = ${JSON.stringify(files)};\n
 export const TEXTS: Readonly<Record<string, { readonly sha: string; readonly sources: string; readonly text: string }>> = {
 ${rows.join('')}};\n`;

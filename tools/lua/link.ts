@@ -1,6 +1,7 @@
+import { SCRIPT_KEYS, type ScriptKeyName } from '../../lib/engine/keys.js';
 import type { SomeShape } from '../../lib/engine/script.js';
 import { faultsOf, isBuiltIn, LuaError, type LuaFile, type LuaFunction } from './file.js';
-import { prologueOf, type Prologue } from './prologue.js';
+import { keysIn, prologueOf, type Prologue } from './prologue.js';
 import type { FreeName, Step } from './syntax.js';
 
 /** One line of a script as Redis receives it, and where it was written; `file` is empty if it comes from the descriptor. */
@@ -15,6 +16,8 @@ export interface Linked {
   readonly lines: readonly LinkedLine[];
   /** The same text, but with the names of keys and arguments. */
   readonly named: readonly LinkedLine[];
+  /** The keys that the script gets, in this order. */
+  readonly keys: readonly ScriptKeyName[];
   /** The functions of fragments that the script contains. */
   readonly functions: readonly LuaFunction[];
 }
@@ -32,7 +35,8 @@ export function link(shape: SomeShape, library: Library): Linked {
 
 class Linker {
   private readonly main: LuaFile;
-  private readonly prologue: Prologue;
+  /** At first with all keys. When the text is complete, with those that it names. */
+  private prologue: Prologue;
   /** Functions by name; dependencies come first. */
   private readonly linked = new Map<string, LuaFunction>();
   private readonly needs = new Map<LuaFunction, readonly LuaFunction[]>();
@@ -42,7 +46,7 @@ class Linker {
     private readonly library: Library,
   ) {
     this.main = fileOf(library, shape.name);
-    this.prologue = prologueOf(shape);
+    this.prologue = prologueOf(shape, SCRIPT_KEYS);
   }
 
   run(): Linked {
@@ -67,9 +71,12 @@ class Linker {
         );
     }
     const named = this.layOut(functions, sites);
+    const keys = this.shape.keys ?? keysIn(named.map(({ text }) => text).join('\n'));
+    this.prologue = prologueOf(this.shape, keys);
     return {
       name: this.shape.name,
       named,
+      keys,
       lines: named.map((line) => ({ ...line, text: this.inSlots(line) })),
       functions,
     };

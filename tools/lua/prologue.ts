@@ -1,8 +1,14 @@
 import { LETTERS } from '../../lib/job/job-id.js';
 import { CORRUPT, STALLED, UNREADABLE } from '../../lib/contract/upkeep-verbs.js';
 import { RULES } from '../../lib/job/rules.js';
-import { isLetteredJobs, LETTERED_JOBS, typeOfKey } from '../../lib/engine/keys.js';
-import type { ScriptKeyName, SomeShape } from '../../lib/engine/script.js';
+import {
+  isLetteredJobs,
+  LETTERED_JOBS,
+  SCRIPT_KEYS,
+  typeOfKey,
+  type ScriptKeyName,
+} from '../../lib/engine/keys.js';
+import type { SomeShape } from '../../lib/engine/script.js';
 
 const FLAGS = { allow: '#!lua flags=allow-oom', refuse: '#!lua', read: '#!lua flags=no-writes' } as const;
 
@@ -18,31 +24,39 @@ export interface Prologue {
   readonly names: ReadonlyMap<string, string>;
   /** The names that are local variables. */
   readonly locals: ReadonlySet<string>;
-  /** The declared keys with their types, by their names in the script. */
+  /** The types of keys, by their names in the script. */
   readonly types: ReadonlyMap<string, string>;
 }
 
-export function prologueOf(shape: SomeShape): Prologue {
+/** The keys that a script with this text gets. */
+export function keysIn(text: string): ScriptKeyName[] {
+  const named = new Set(text.match(/\b(?:key_\w+|at_letter)\b/g));
+  return SCRIPT_KEYS.filter((name) => named.has(isLetteredJobs(name) ? 'at_letter' : `key_${name}`));
+}
+
+export function prologueOf(shape: SomeShape, keys: readonly ScriptKeyName[]): Prologue {
   const names = new Map(Object.entries(RULES).map(([name, value]) => [`rule_${name}`, String(value)]));
   for (const [name, record] of Object.entries(RECORDS)) names.set(`rule_${name}`, `'${record}'`);
   const locals = new Set<string>();
   const lines: string[] = [FLAGS[shape.memory]];
   const types = new Map<string, string>();
-  shape.keys.forEach((name, i) => {
+  keys.forEach((name, i) => {
     if (isLetteredJobs(name)) return;
     names.set(`key_${name}`, `KEYS[${i + 1}]`);
     types.set(`key_${name}`, typeOfKey(name));
   });
-  if (shape.keys.some(isLetteredJobs)) names.set('at_letter', String(lettersAt(shape.keys)));
+  const letters = keys.indexOf(LETTERED_JOBS[0]!);
+  // The number to which the code of a letter is added.
+  if (letters >= 0) names.set('at_letter', String(letters + 1 - LETTERS[0].charCodeAt(0)));
   const each = shape.keysOfQueues;
   if (each) {
-    names.set('queue_first', String(shape.keys.length + 1));
+    names.set('queue_first', String(keys.length + 1));
     names.set('queue_last', '#KEYS');
     names.set('queue_step', String(each.length));
     each.forEach((name, i) => names.set(`at_${name}`, String(i)));
   }
   if (shape.moreKeys) {
-    names.set('more_first', String(shape.keys.length + 1));
+    names.set('more_first', String(keys.length + 1));
     names.set('more_last', '#KEYS');
   }
   let at = 0;
@@ -59,11 +73,4 @@ export function prologueOf(shape: SomeShape): Prologue {
     start = `${name}_last + 1`;
   }
   return { lines, names, locals, types };
-}
-
-/** The number to which the code of a letter is added. */
-function lettersAt(keys: readonly ScriptKeyName[]): number {
-  const first = keys.findIndex(isLetteredJobs);
-  if (LETTERED_JOBS.some((name, i) => keys[first + i] !== name)) throw new Error('letters out of order');
-  return first + 1 - LETTERS[0].charCodeAt(0);
 }

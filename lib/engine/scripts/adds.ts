@@ -1,7 +1,6 @@
 import type { Duplicate, EnqueueAnswer } from '../../contract/engine.js';
 import type { JobState } from '../../job/job-state.js';
 import { lines } from '../codec/replies.js';
-import { LETTERED_JOBS, WAITING_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 /** The end of a text for `struct.unpack`. */
@@ -11,7 +10,6 @@ export const END = '\u0000';
 export const enqueuePlain = defineScript({
   name: 'enqueue-plain',
   memory: 'refuse',
-  keys: ['meta', 'wait', 'events', 'doorbell', 'lane', 'bodies'],
   /**
    * `RedisAdds` writes the arguments in this order, without `encode`. jobs: their number. ids, bodies: if there are several,
    * `END` follows each. names: one per line, or a single one for all.
@@ -31,33 +29,6 @@ export const enqueuePlain = defineScript({
 export const enqueue = defineScript({
   name: 'enqueue',
   memory: 'refuse',
-  keys: [
-    'meta',
-    'jobs',
-    ...WAITING_KEYS,
-    'delayed',
-    'priorities',
-    'unique',
-    'completed',
-    'dead',
-    'results',
-    'attempts',
-    'stalls',
-    'failures',
-    'progress',
-    'logs',
-    'workers',
-    'events',
-    'doorbell',
-    'limits',
-    'grouped',
-    'lines',
-    'lineStates',
-    'ready',
-    'slots',
-    ...LETTERED_JOBS,
-    'lane',
-  ],
   args: {
     seq: 'int',
     rememberMs: 'int',
@@ -138,7 +109,6 @@ function duplicate(line: string): Duplicate {
 export const enqueueBegin = defineScript({
   name: 'enqueue-begin',
   memory: 'refuse',
-  keys: ['meta', 'bodies', 'wait', 'events', 'doorbell', 'lane', 'undo'],
   /** jobs: their number. ids, names: one per line, or a single name for all. */
   args: { seq: 'int', rememberMs: 'digits', maxEvents: 'int', jobs: 'int', ids: 'text', names: 'text' },
   reply: (raw: 0 | 1): boolean => raw === 1,
@@ -148,7 +118,6 @@ export const enqueueBegin = defineScript({
 export const enqueueEnd = defineScript({
   name: 'enqueue-end',
   memory: 'allow',
-  keys: ['bodies', 'wait', 'undo'],
   args: {},
   reply: (raw: 0 | 1): boolean => raw === 1,
 });

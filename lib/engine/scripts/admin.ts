@@ -7,14 +7,13 @@ import type {
   QueueCounts,
 } from '../../contract/admin-verbs.js';
 import { type RawStoredJob, placeOf, storedJob } from '../codec/replies.js';
-import { ENDING_KEYS, LETTERED_JOBS, QUEUE_KEYS, STORED_KEYS, WAITING_KEYS } from '../keys.js';
+import { QUEUE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
 export const get = defineScript({
   name: 'get',
   memory: 'read',
-  keys: ['bodies', 'workers', 'delayed', 'dead', 'completed', ...STORED_KEYS],
   args: { id: 'text', workers: 'text', brief: 'int' },
   moreKeys: true,
   reply: (raw: ['none'] | ['again'] | ['job', ...RawStoredJob]): 'again' | null | Omit<StoredJob, 'id'> => {
@@ -34,19 +33,6 @@ type RawPage = [number, string, string, number, [string, ...RawStoredJob][] | nu
 export const page = defineScript({
   name: 'page',
   memory: 'read',
-  keys: [
-    'jobs',
-    ...WAITING_KEYS,
-    'delayed',
-    'active',
-    'completed',
-    'dead',
-    ...STORED_KEYS,
-    'grouped',
-    'lines',
-    'lineStates',
-    ...LETTERED_JOBS,
-  ],
   /**
    * kind: the key with the jobs. worker: the owner of the set `active`. group: empty: any group. contains: a text in the id, the name or the last error.
    * where: JSON of values that the data has, empty: any data. priorityFrom: -1: any priority. skip: how many jobs of a sorted line to skip.
@@ -76,7 +62,6 @@ type RawCounts = ['again'] | ['counts', number, number, number, number, number, 
 export const counts = defineScript({
   name: 'counts',
   memory: 'read',
-  keys: ['meta', 'workers', ...WAITING_KEYS, 'delayed', 'completed', 'dead', 'grouped'],
   args: { workers: 'text' },
   moreKeys: true,
   reply: (raw: RawCounts): 'again' | QueueCounts => {
@@ -90,7 +75,6 @@ export const counts = defineScript({
 export const oldest = defineScript({
   name: 'oldest',
   memory: 'read',
-  keys: ['jobs', ...WAITING_KEYS, 'grouped', 'lines', 'lineStates', 'ready', 'attempts', ...LETTERED_JOBS],
   args: { look: 'int' },
   reply: ([now, heads]: readonly [number, readonly string[]]) => ({ now, heads }),
 });
@@ -99,7 +83,6 @@ export const oldest = defineScript({
 export const stats = defineScript({
   name: 'stats',
   memory: 'read',
-  keys: ['stats'],
   args: {},
   /** Fields and values alternately. */
   reply: (raw: readonly string[]) => raw,
@@ -109,7 +92,6 @@ export const stats = defineScript({
 export const countMinutes = defineScript({
   name: 'count-minutes',
   memory: 'refuse',
-  keys: ['minutes'],
   /** maxFields: the most rows. Further names share the empty name. */
   args: { lane: 'text', seq: 'int', maxFields: 'int' },
   /** For each row: its field, and its numbers. */
@@ -120,7 +102,6 @@ export const countMinutes = defineScript({
 export const cancel = defineScript({
   name: 'cancel',
   memory: 'allow',
-  keys: [...ENDING_KEYS, 'unique', 'workers', 'cancelled', 'stats', ...LETTERED_JOBS],
   /** keep: ms, for a job without this option. bytes: about how much to read of the bodies. */
   args: { reason: 'text', keep: 'int', bytes: 'int', workers: 'text', maxEvents: 'int' },
   lists: ['ids'],
@@ -132,7 +113,6 @@ export const cancel = defineScript({
 export const remove = defineScript({
   name: 'remove',
   memory: 'allow',
-  keys: [...ENDING_KEYS, 'unique', 'workers', ...LETTERED_JOBS],
   args: { bytes: 'int', workers: 'text', maxEvents: 'int' },
   lists: ['ids'],
   moreKeys: true,
@@ -143,7 +123,6 @@ export const remove = defineScript({
 export const promoteNow = defineScript({
   name: 'promote-now',
   memory: 'allow',
-  keys: ['meta', 'bodies', 'wait', 'prioritized', 'delayed', 'priorities', 'doorbell'],
   args: { id: 'text' },
   reply: (raw: PromoteAnswer) => raw,
 });
@@ -153,21 +132,6 @@ type RawUpdate = [Exclude<UpdateAnswer['kind'], 'updated'> | 'again'] | ['update
 export const update = defineScript({
   name: 'update',
   memory: 'refuse',
-  keys: [
-    'meta',
-    'jobs',
-    'workers',
-    ...WAITING_KEYS,
-    'delayed',
-    'priorities',
-    'dead',
-    'completed',
-    'events',
-    'doorbell',
-    'grouped',
-    'unique',
-    ...LETTERED_JOBS,
-  ],
   /**
    * worker: the worker that runs the job and calls. Empty: another caller, and `workers` has all workers. name: only for a job of
    * this name. data: empty for no change. seenData: only for a job with this data; empty for any. seen, options: its line of options
@@ -204,7 +168,6 @@ export const update = defineScript({
 export const pause = defineScript({
   name: 'pause',
   memory: 'allow',
-  keys: ['meta', 'events', 'doorbell'],
   args: { pause: 'int', maxEvents: 'int' },
   reply: (raw: number): boolean => raw === 1,
 });
@@ -212,7 +175,6 @@ export const pause = defineScript({
 export const publish = defineScript({
   name: 'publish',
   memory: 'refuse',
-  keys: ['meta', 'events'],
   args: { name: 'text', payload: 'text', maxEvents: 'int' },
   reply: () => undefined,
 });

@@ -1,6 +1,4 @@
-import { AUDITED } from '../../contract/audit-facts.js';
 import type { RepairAct } from '../../job/audit-report.js';
-import { LETTERED_JOBS, QUEUE_KEYS, type QueueKeyName } from '../keys.js';
 import { defineScript } from '../script.js';
 
 /**
@@ -27,7 +25,6 @@ export interface RawFacts {
 export const audit = defineScript({
   name: 'audit',
   memory: 'read',
-  keys: [...AUDITED, 'workers', ...LETTERED_JOBS],
   args: { workers: 'text', all: 'int', max: 'int' },
   /** ids: id. Only used if `all` is 0. */
   lists: ['ids'],
@@ -44,7 +41,6 @@ export const audit = defineScript({
 export const auditPage = defineScript({
   name: 'audit-page',
   memory: 'read',
-  keys: [...AUDITED, ...LETTERED_JOBS],
   /** bytes: about how much to read of bodies and records. */
   args: { kind: 'text', type: 'text', cursor: 'text', count: 'int', bytes: 'int' },
   /** The active set. Used if `kind` is not one of the other keys. */
@@ -56,31 +52,9 @@ export const auditPage = defineScript({
   }),
 });
 
-/** Keys that are not a place of jobs, so `repair` does not need them. */
-const OF_NO_JOB: readonly QueueKeyName[] = [
-  'cancelled',
-  'upcoming',
-  'schedules',
-  'firings',
-  'scheduleOrder',
-  'declarers',
-  'declaredSets',
-  'large',
-  'largeProgress',
-  'handled',
-  'limits',
-  'limitStates',
-  'lines',
-  'lineStates',
-  'resting',
-  'shares',
-  'unique',
-];
-
 export const repair = defineScript({
   name: 'repair',
   memory: 'allow',
-  keys: [...QUEUE_KEYS.filter((key) => !OF_NO_JOB.includes(key)), 'stats'],
   args: {
     workers: 'text',
     leaseMs: 'int',

@@ -1,5 +1,4 @@
 import type { BeatAnswer, RecoverAnswer } from '../../contract/engine.js';
-import { HELD_KEYS, LETTERED_JOBS } from '../keys.js';
 import { defineScript, mapOf } from '../script.js';
 
 type RawBeat = ['alive', number, number, string[]] | ['unknown-worker'];
@@ -7,7 +6,6 @@ type RawBeat = ['alive', number, number, string[]] | ['unknown-worker'];
 export const beat = defineScript({
   name: 'beat',
   memory: 'allow',
-  keys: ['workers', 'worker', 'active', 'toCancel'],
   args: { worker: 'text', leaseMs: 'int', recordMs: 'int' },
   reply: (raw: RawBeat): BeatAnswer => {
     if (raw[0] !== 'alive') return { kind: 'unknown-worker' };
@@ -19,7 +17,6 @@ export const beat = defineScript({
 export const overdue = defineScript({
   name: 'overdue',
   memory: 'read',
-  keys: ['workers'],
   args: { withinMs: 'int', leaseMs: 'int' },
   reply: (raw: (string | number)[]): { worker: string; endsInMs: number }[] => {
     const answer: { worker: string; endsInMs: number }[] = [];
@@ -35,7 +32,6 @@ type RawRecover =
 export const recover = defineScript({
   name: 'recover',
   memory: 'allow',
-  keys: [...HELD_KEYS, 'dead', ...LETTERED_JOBS],
   args: {
     worker: 'text',
     leaseMs: 'int',

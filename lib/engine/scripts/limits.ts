@@ -7,7 +7,6 @@ import type {
 } from '../../contract/limit-verbs.js';
 import { parseOrNull } from '../../job/text.js';
 import { lines } from '../codec/replies.js';
-import { LETTERED_JOBS, LINE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 type RowLimits = readonly [
@@ -54,7 +53,6 @@ function ruleOf(json: string): LimitRule {
 export const limits = defineScript({
   name: 'limits',
   memory: 'read',
-  keys: ['limits', 'limitStates', 'grouped', ...LINE_KEYS, 'slots', 'shares'],
   args: { kind: 'text', field: 'text', cursor: 'text', limit: 'int' },
   reply: ([cursor, rows, ready, resting, stopped]: readonly [
     ...[cursor: string, rows: readonly RowLimits[]],
@@ -69,7 +67,6 @@ export const limits = defineScript({
 export const setLimits = defineScript({
   name: 'set-limits',
   memory: 'allow',
-  keys: ['meta', 'jobs', 'workers', 'limits', ...LINE_KEYS, 'slots', 'doorbell', ...LETTERED_JOBS],
   args: { field: 'text', part: 'text', rule: 'text', workers: 'text' },
   /** The active set of each of `workers`. */
   moreKeys: true,
@@ -79,16 +76,14 @@ export const setLimits = defineScript({
 export const wakeLines = defineScript({
   name: 'wake-lines',
   memory: 'allow',
-  keys: ['lineStates', 'ready', 'resting', 'doorbell'],
   args: { cursor: 'text' },
   reply: (cursor: string) => cursor,
 });
 
+/** Its keys are those of the queue without a name. */
 export const share = defineScript({
   name: 'share',
   memory: 'allow',
-  /** Keys of the queue without a name. */
-  keys: ['limits', 'limitStates', 'shares'],
   /** keep: -1 while it is not known what was claimed. */
   args: {
     queue: 'text',
@@ -129,7 +124,6 @@ export interface Reported {
 export const report = defineScript({
   name: 'report',
   memory: 'allow',
-  keys: ['meta', 'limits', 'limitStates', ...LINE_KEYS, 'shares', 'doorbell', 'events'],
   args: { maxEvents: 'int' },
   /**
    * reports: field of the limit, how many runs completed, how many failed, how many retries to book (below 0: booked ones that do not
@@ -148,7 +142,6 @@ export const report = defineScript({
 export const charge = defineScript({
   name: 'charge',
   memory: 'allow',
-  keys: ['meta', 'limits', 'limitStates', ...LINE_KEYS, 'doorbell'],
   args: {},
   /**
    * changes: field of the limit, ms to hold starts back (below 0: a hold ends), the amount to add to the count of its rate, when

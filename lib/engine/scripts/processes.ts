@@ -5,7 +5,6 @@ import { defineScript } from '../script.js';
 export const register = defineScript({
   name: 'register',
   memory: 'allow',
-  keys: ['processes', 'processInfo'],
   /** An empty `info` leaves the record as it is. Orders up to the one with the id `obeyed` are deleted. */
   args: { process: 'text', info: 'text', obeyed: 'text', leaseMs: 'int', rememberMs: 'int', keepMs: 'int' },
   reply: ([kind, orders]: readonly ['registered' | 'added' | 'unknown', string]) => ({ kind, orders }),
@@ -14,7 +13,6 @@ export const register = defineScript({
 export const unregister = defineScript({
   name: 'unregister',
   memory: 'allow',
-  keys: ['processes', 'processInfo'],
   args: { process: 'text' },
   reply: (raw: number) => raw === 1,
 });
@@ -29,7 +27,6 @@ export interface ProcessEntry {
 export const listWorkers = defineScript({
   name: 'list-workers',
   memory: 'read',
-  keys: ['processes', 'processInfo'],
   args: { cursor: 'text', count: 'int' },
   reply: ([cursor, ids, infos, ends]: readonly [string, string[], string[], number[]]) => ({
     cursor,
@@ -40,7 +37,6 @@ export const listWorkers = defineScript({
 export const order = defineScript({
   name: 'order',
   memory: 'allow',
-  keys: ['processes', 'processInfo'],
   args: { process: 'text', id: 'text', order: 'text', maxBytes: 'int' },
   reply: (raw: number) => raw === 1,
 });
@@ -48,7 +44,6 @@ export const order = defineScript({
 export const recordAction = defineScript({
   name: 'record-action',
   memory: 'allow',
-  keys: ['actions'],
   /** An empty `queue` means none; an empty `count` means unknown. */
   args: { actor: 'text', action: 'text', queue: 'text', target: 'text', count: 'text', result: 'text' },
   reply: () => undefined,
@@ -60,7 +55,6 @@ export type ActionEntry = readonly [id: string, fields: readonly string[]];
 export const actions = defineScript({
   name: 'actions',
   memory: 'read',
-  keys: ['actions'],
   args: { before: 'text', actor: 'text', queue: 'text', limit: 'int', most: 'int' },
   reply: ([entries, next]: readonly [readonly ActionEntry[], string]) => ({ entries, next }),
 });
@@ -68,7 +62,6 @@ export const actions = defineScript({
 export const putBulkAct = defineScript({
   name: 'put-bulk-act',
   memory: 'allow',
-  keys: ['bulkActs'],
   args: { id: 'text', before: 'text', after: 'text', keepMs: 'int' },
   reply: (raw: number) => raw === 1,
 });
@@ -76,7 +69,6 @@ export const putBulkAct = defineScript({
 export const bulkActs = defineScript({
   name: 'bulk-acts',
   memory: 'read',
-  keys: ['bulkActs'],
   args: {},
   reply: (raw: readonly string[]) => raw,
 });
@@ -84,7 +76,6 @@ export const bulkActs = defineScript({
 export const lead = defineScript({
   name: 'lead',
   memory: 'allow',
-  keys: ['alerts'],
   /** `leaseMs` 0: it gives the lead away. `state` empty: it stays. */
   args: { owner: 'text', leaseMs: 'int', state: 'text', keepMs: 'int' },
   reply: ([isLeader, state]: readonly [number, string]): LeadAnswer => ({ isLeader: isLeader === 1, state }),
@@ -102,7 +93,6 @@ type Raw =
 export const dispatch = defineScript({
   name: 'dispatch',
   memory: 'allow',
-  keys: ['delayedTasks', 'readyTasks'],
   args: { limit: 'int', perSecond: 'int', maxReady: 'int' },
   reply: (raw: Raw): Answer => {
     if (raw[0] === 'wrong-type') return { kind: 'wrong-type', key: raw[1], type: raw[2] };

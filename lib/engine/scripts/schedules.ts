@@ -1,13 +1,11 @@
 import type { DeclareAnswer, PutOutcome, RenewAnswer } from '../../contract/declaration-verbs.js';
 import type { DueAnswer, FireAnswer } from '../../contract/schedule-verbs.js';
 import { type RawSchedule, ms, readSchedule } from '../codec/replies.js';
-import { ENDING_KEYS, LETTERED_JOBS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 export const putSchedule = defineScript({
   name: 'put-schedule',
   memory: 'refuse',
-  keys: ['upcoming', 'schedules', 'firings', 'scheduleOrder', 'doorbell'],
   /** `next`: ms since 1970, -1 for none. */
   args: { id: 'text', revision: 'int', record: 'text', keep: 'int', next: 'int' },
   reply: (raw: 'written' | 'changed') => raw,
@@ -16,7 +14,6 @@ export const putSchedule = defineScript({
 export const removeSchedule = defineScript({
   name: 'remove-schedule',
   memory: 'allow',
-  keys: ['upcoming', 'schedules', 'firings', 'scheduleOrder'],
   args: { id: 'text' },
   reply: (raw: number) => raw === 1,
 });
@@ -24,7 +21,6 @@ export const removeSchedule = defineScript({
 export const pauseSchedule = defineScript({
   name: 'pause-schedule',
   memory: 'allow',
-  keys: ['upcoming', 'schedules', 'firings'],
   args: { id: 'text' },
   reply: (raw: 'paused' | 'unchanged' | 'not-found') => raw,
 });
@@ -32,7 +28,6 @@ export const pauseSchedule = defineScript({
 export const resumeSchedule = defineScript({
   name: 'resume-schedule',
   memory: 'allow',
-  keys: ['upcoming', 'schedules', 'firings', 'doorbell'],
   /** `next`: ms since 1970, -1 for none. */
   args: { id: 'text', revision: 'int', next: 'int' },
   reply: (raw: 'resumed' | 'unchanged' | 'changed' | 'not-found') => raw,
@@ -41,7 +36,6 @@ export const resumeSchedule = defineScript({
 export const schedules = defineScript({
   name: 'schedules',
   memory: 'read',
-  keys: ['upcoming', 'schedules', 'firings', 'scheduleOrder'],
   /** Either an id, or '' and a page. */
   args: { id: 'text', offset: 'int', limit: 'int' },
   reply: ([now, total, views]: [number, number, RawSchedule[]]) => ({
@@ -54,7 +48,6 @@ export const schedules = defineScript({
 export const declare = defineScript({
   name: 'declare',
   memory: 'refuse',
-  keys: ['declarers', 'declaredSets', 'upcoming', 'schedules', 'firings', 'scheduleOrder', 'doorbell'],
   /** `ids`: all ids of the set, one per line. */
   args: { declaration: 'text', owner: 'text', ids: 'text', ttlMs: 'int' },
   /** For each schedule to write: id, revision, record, whether the next time stays, and the next time or -1. */
@@ -69,7 +62,6 @@ export const declare = defineScript({
 export const withdraw = defineScript({
   name: 'withdraw',
   memory: 'allow',
-  keys: ['declarers'],
   args: { declaration: 'text' },
   reply: () => undefined,
 });
@@ -79,7 +71,6 @@ type RawRenew = ['unknown'] | ['renewed', string[], number, number];
 export const renew = defineScript({
   name: 'renew',
   memory: 'allow',
-  keys: ['declarers', 'declaredSets', 'upcoming', 'schedules', 'firings', 'scheduleOrder'],
   args: { declaration: 'text', owner: 'text', ttlMs: 'int' },
   reply: (raw: RawRenew): RenewAnswer =>
     raw[0] === 'unknown'
@@ -90,7 +81,6 @@ export const renew = defineScript({
 export const dueSchedules = defineScript({
   name: 'due-schedules',
   memory: 'read',
-  keys: ['upcoming', 'schedules', 'firings', 'scheduleOrder'],
   args: { offset: 'int', limit: 'int' },
   reply: ([now, next, views]: [number, number, RawSchedule[]]): DueAnswer => ({
     now,
@@ -102,7 +92,6 @@ export const dueSchedules = defineScript({
 export const fire = defineScript({
   name: 'fire',
   memory: 'refuse',
-  keys: [...ENDING_KEYS, 'upcoming', 'firings', ...LETTERED_JOBS],
   /** keep: as in `cancel`. */
   args: { keep: 'int', maxEvents: 'int' },
   /**

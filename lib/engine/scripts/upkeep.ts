@@ -1,26 +1,11 @@
 import type { KeptOut } from '../../contract/upkeep-verbs.js';
 import { type RawWalked, walked } from '../codec/replies.js';
-import { ENDING_KEYS, LETTERED_JOBS, TRACE_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 import { DEAD_WALK } from '../walks.js';
 
 export const retryDead = defineScript({
   name: 'retry-dead',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    'wait',
-    'prioritized',
-    'dead',
-    'completed',
-    'delayed',
-    'unique',
-    ...TRACE_KEYS,
-    'events',
-    'doorbell',
-    ...LETTERED_JOBS,
-  ],
   /** data: JSON of the new data. Empty: no change. */
   args: { ...DEAD_WALK, data: 'text', maxEvents: 'int' },
   /** ids: if there are any, only these are looked at. */
@@ -40,7 +25,6 @@ function pairsOf(list: readonly string[]): readonly KeptOut[] {
 export const clean = defineScript({
   name: 'clean',
   memory: 'allow',
-  keys: [...ENDING_KEYS, 'unique', ...LETTERED_JOBS],
   /** kind: the key with the jobs. Name, reason and `newerThan` apply to dead jobs only. */
   args: { ...DEAD_WALK, kind: 'text', maxEvents: 'int' },
   /** ids: ids of dead jobs. If there are any, only these are looked at. */
@@ -51,19 +35,6 @@ export const clean = defineScript({
 export const freeKeys = defineScript({
   name: 'free-keys',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    'unique',
-    'wait',
-    'prioritized',
-    'delayed',
-    'priorities',
-    'dead',
-    'completed',
-    'doorbell',
-    ...LETTERED_JOBS,
-  ],
   /** cursor: of a walk through all keys, '0' at first. '' for none. */
   args: { cursor: 'text' },
   lists: ['digests'],
@@ -74,7 +45,6 @@ export const freeKeys = defineScript({
 export const overgrown = defineScript({
   name: 'overgrown',
   memory: 'read',
-  keys: [],
   args: {},
   /** limits, for each queue: most completed, most dead, age of dead jobs, age of events (-1: any). */
   lists: ['limits'],
@@ -86,7 +56,6 @@ export const overgrown = defineScript({
 export const deadThatFit = defineScript({
   name: 'dead-that-fit',
   memory: 'read',
-  keys: ['jobs', 'dead', 'failures', ...LETTERED_JOBS],
   args: { passed: 'int', bytes: 'int', most: 'int', examine: 'int' },
   reply: ([passed, bytes, isEnd]: readonly [number, number, number]) => ({
     passed,
@@ -98,23 +67,6 @@ export const deadThatFit = defineScript({
 export const trim = defineScript({
   name: 'trim',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    'dead',
-    'completed',
-    'results',
-    'attempts',
-    'stalls',
-    'failures',
-    'progress',
-    'logs',
-    'events',
-    'slots',
-    'ready',
-    'doorbell',
-    ...LETTERED_JOBS,
-  ],
   /** eventsAge: -1 if events of any age are kept. */
   args: { maxEvents: 'int', eventsAge: 'int', deadMax: 'int', deadAge: 'int', completedMax: 'int' },
   reply: (trimmed: number) => trimmed,

@@ -8,7 +8,6 @@ import type {
 } from '../../contract/engine.js';
 import { RULES } from '../../job/rules.js';
 import { bodiesOf, claims, lines, ms } from '../codec/replies.js';
-import { HELD_KEYS, LETTERED_JOBS, LINE_KEYS, WAITING_KEYS } from '../keys.js';
 import { defineScript } from '../script.js';
 
 type RawExchange =
@@ -47,7 +46,6 @@ function lostAndCancelled(text: string | 0): Pick<Exchanged, 'lost' | 'cancelled
 export const exchange = defineScript({
   name: 'exchange',
   memory: 'allow',
-  keys: [...HELD_KEYS, 'prioritized', 'delayed', 'dead', 'upcoming', ...LETTERED_JOBS],
   args: {
     worker: 'text',
     seq: 'digits',
@@ -99,19 +97,6 @@ type RawClaim = 0 | [number, string, string | string[], number, (string | null)[
 export const claim = defineScript({
   name: 'claim',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    ...WAITING_KEYS,
-    'attempts',
-    'stalls',
-    'workers',
-    'worker',
-    'active',
-    'events',
-    'doorbell',
-    ...LETTERED_JOBS,
-  ],
   args: {
     worker: 'text',
     seq: 'digits',
@@ -154,28 +139,6 @@ export type LimitedClaim =
 export const claimLimited = defineScript({
   name: 'claim-limited',
   memory: 'allow',
-  keys: [
-    'meta',
-    'jobs',
-    ...WAITING_KEYS,
-    'delayed',
-    'attempts',
-    'stalls',
-    'failures',
-    'dead',
-    'limits',
-    'limitStates',
-    'grouped',
-    ...LINE_KEYS,
-    'slots',
-    'workers',
-    'worker',
-    'active',
-    'events',
-    'doorbell',
-    'stats',
-    ...LETTERED_JOBS,
-  ],
   args: {
     worker: 'text',
     seq: 'digits',
@@ -209,7 +172,6 @@ const FIELDS = 5;
 export const look = defineScript({
   name: 'look',
   memory: 'read',
-  keys: [],
   keysOfQueues: ['meta', 'wait', 'suspects', 'prioritized', 'grouped', 'delayed', 'workers', 'upcoming'],
   /** known: in how many of the queues the last check found something. They come first. */
   args: { known: 'int' },
@@ -226,7 +188,6 @@ export const look = defineScript({
 export const note = defineScript({
   name: 'note',
   memory: 'refuse',
-  keys: ['meta', 'active', 'progress', 'largeProgress', 'logs', 'large', 'events'],
   args: { logsMax: 'int', maxEvents: 'int', eventsMaxBytes: 'int', progressMaxBytes: 'int' },
   /** notes: id, name, attempt, progress, log of each; progress or log can be empty. */
   lists: ['notes'],
@@ -236,7 +197,6 @@ export const note = defineScript({
 export const release = defineScript({
   name: 'release',
   memory: 'allow',
-  keys: [...HELD_KEYS, ...LETTERED_JOBS],
   args: { worker: 'text', leave: 'int', maxEvents: 'int' },
   /** ids: id. */
   lists: ['ids'],
@@ -246,22 +206,6 @@ export const release = defineScript({
 export const adopt = defineScript({
   name: 'adopt',
   memory: 'allow',
-  keys: [
-    'meta',
-    'active',
-    'jobs',
-    'attempts',
-    'stalls',
-    'failures',
-    'logs',
-    'dead',
-    'events',
-    'stats',
-    'slots',
-    'ready',
-    'doorbell',
-    ...LETTERED_JOBS,
-  ],
   args: { maxEvents: 'int' },
   /** known: id. */
   lists: ['known'],
@@ -275,7 +219,6 @@ export const adopt = defineScript({
 export const promote = defineScript({
   name: 'promote',
   memory: 'allow',
-  keys: ['meta', 'wait', 'prioritized', 'delayed', 'priorities', 'doorbell'],
   args: { limit: 'int' },
   reply: ([promoted, due]: [number, number]) => ({ promoted, dueInMs: ms(due) }),
 });
