@@ -1,5 +1,12 @@
 import { NotRunningError, QueueFormatError, RedisRefusedError } from '../errors.js';
-import { processKeys, QUEUE_FORMAT, QueueKeys, type KeysOfWorker, type ScriptKeyName } from './keys.js';
+import {
+  processKeys,
+  QUEUE_FORMAT,
+  QueueKeys,
+  type KeysOfWorker,
+  type QueueKeyName,
+  type ScriptKeyName,
+} from './keys.js';
 import type { CommandLink } from './wire/connections.js';
 import { inFull, type Arg } from './wire/fixed-args.js';
 import type { Link } from './wire/link.js';
@@ -240,6 +247,11 @@ export class RedisStore {
     let keys = this.keys.get(queue);
     if (!keys) this.keys.set(queue, (keys = new QueueKeys(this.prefix, queue)));
     return keys;
+  }
+
+  /** These keys of each of the queues, one queue after the other. */
+  keysOfQueues(queues: readonly string[], names: readonly QueueKeyName[]): string[] {
+    return queues.flatMap((queue) => names.map((name) => this.keysOf(queue).fixed[name]));
   }
 
   /** The keys of a queue, with those of a worker and of today. Returns the same object for every call. */

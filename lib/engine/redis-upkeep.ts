@@ -130,10 +130,7 @@ export class RedisUpkeep implements UpkeepVerbs {
         const deadToLook = Math.min(deadMax, Math.floor(deadMaxBytes / LARGE_BYTES));
         return [completedMax, deadToLook, deadAgeMs, eventsAgeMs ?? -1];
       });
-      const keys = some.flatMap((queue) => {
-        const { completed, dead, events, unique } = this.store.keysOf(queue).fixed;
-        return [completed, dead, events, unique];
-      });
+      const keys = this.store.keysOfQueues(some, overgrown.keysOfQueues);
       const looks = await this.store.run(overgrown, {}, {}, { limits }, keys);
       for (const [i, queue] of some.entries()) {
         const { isOver, hasKeys } = looks[i]!;

@@ -1,5 +1,5 @@
 import { FixedArgs, type Arg, type Value } from './wire/fixed-args.js';
-import type { KeyName, ScriptKeyName } from './keys.js';
+import type { QueueKeyName, ScriptKeyName } from './keys.js';
 import { FILES, KEYS, TEXTS } from './scripts/generated.js';
 
 /**
@@ -29,7 +29,7 @@ interface ScriptShape<N extends string, A extends ArgTypes, L extends string, Re
    * Keys that are given once for each of several queues, after the named ones: `for i = queue_first, queue_last, queue_step`
    * visits the queues, and `KEYS[i + at_<name>]` is a key of that queue.
    */
-  readonly keysOfQueues?: readonly KeyName[];
+  readonly keysOfQueues?: readonly QueueKeyName[];
   readonly reply: (raw: any) => Reply;
 }
 
@@ -52,7 +52,7 @@ export interface Script<K extends ScriptKeyName, A extends ArgTypes, L extends s
   readonly name: string;
   readonly memory: 'allow' | 'refuse' | 'read';
   readonly keys: readonly K[];
-  readonly keysOfQueues: readonly KeyName[];
+  readonly keysOfQueues: readonly QueueKeyName[];
   readonly text: string;
   readonly sha: string;
   readonly reply: (raw: any) => Reply;

@@ -4,20 +4,21 @@
 local now = clock()
 local answer = {}
 local limits = limits_first
-for i = more_first, more_last, 4 do
+for i = queue_first, queue_last, queue_step do
   local completed_max, dead_max = tonumber(ARGV[limits]), tonumber(ARGV[limits + 1])
   local dead_age, events_age = tonumber(ARGV[limits + 2]), tonumber(ARGV[limits + 3])
   local function over(reply, most)
     return type(reply) ~= 'number' or reply > most
   end
-  local first = events_age >= 0 and redis.pcall('XRANGE', KEYS[i + 2], '-', '+', 'COUNT', 1) or {}
-  local is_over = over(redis.pcall('ZCARD', KEYS[i]), completed_max)
-    or over(redis.pcall('ZCOUNT', KEYS[i], '-inf', now), 0)
-    or over(redis.pcall('ZCOUNT', KEYS[i], string.format('%.0f', rule_cancelledFrom), string.format('%.0f', rule_cancelledFrom + now)), 0)
-    or over(redis.pcall('ZCARD', KEYS[i + 1]), dead_max)
-    or over(redis.pcall('ZCOUNT', KEYS[i + 1], '-inf', now - dead_age), 0)
+  local first = events_age >= 0 and redis.pcall('XRANGE', KEYS[i + at_events], '-', '+', 'COUNT', 1) or {}
+  local is_over = over(redis.pcall('ZCARD', KEYS[i + at_completed]), completed_max)
+    or over(redis.pcall('ZCOUNT', KEYS[i + at_completed], '-inf', now), 0)
+    or over(redis.pcall('ZCOUNT', KEYS[i + at_completed], string.format('%.0f', rule_cancelledFrom),
+      string.format('%.0f', rule_cancelledFrom + now)), 0)
+    or over(redis.pcall('ZCARD', KEYS[i + at_dead]), dead_max)
+    or over(redis.pcall('ZCOUNT', KEYS[i + at_dead], '-inf', now - dead_age), 0)
     or (first[1] ~= nil and written_at(first[1]) <= now - events_age)
-  answer[#answer + 1] = (is_over and 1 or 0) + 2 * redis.call('EXISTS', KEYS[i + 3])
+  answer[#answer + 1] = (is_over and 1 or 0) + 2 * redis.call('EXISTS', KEYS[i + at_unique])
   limits = limits + 4
 end
 return answer

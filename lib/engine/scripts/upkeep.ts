@@ -45,11 +45,10 @@ export const freeKeys = defineScript({
 export const overgrown = defineScript({
   name: 'overgrown',
   memory: 'read',
+  keysOfQueues: ['completed', 'dead', 'events', 'unique'],
   args: {},
   /** limits, for each queue: most completed, most dead, age of dead jobs, age of events (-1: any). */
   lists: ['limits'],
-  /** For each queue: completed, dead, events, unique. */
-  moreKeys: true,
   reply: (raw: readonly number[]) => raw.map((found) => ({ isOver: found % 2 === 1, hasKeys: found >= 2 })),
 });
 

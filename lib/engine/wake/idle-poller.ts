@@ -12,6 +12,8 @@ interface Asleep {
   readonly worker: string;
 }
 
+const queueOf = ({ queue }: Asleep) => queue;
+
 /**
  * Looks at the queues of workers that no doorbell has woken for a while. If all queues are quiet, one command finds that out.
  * Otherwise one script reports which queues have work, so sleeping workers need no separate calls.
@@ -54,7 +56,7 @@ export class IdlePoller {
   }
 
   private async isAnything(sleepers: readonly Asleep[]): Promise<boolean> {
-    const keys = sleepers.flatMap(({ queue }) => SIGNS.map((name) => this.store.keysOf(queue).fixed[name]));
+    const keys = this.store.keysOfQueues(sleepers.map(queueOf), SIGNS);
     return (await this.store.command('look', 'exists', keys)) > 0;
   }
 
@@ -62,9 +64,7 @@ export class IdlePoller {
     const isKnown = ({ queue }: Asleep) => this.known.has(queue);
     const known = sleepers.filter(isKnown);
     const ordered = [...known, ...sleepers.filter((one) => !isKnown(one))];
-    const keys = ordered.flatMap(({ queue }) =>
-      look.keysOfQueues.map((name) => this.store.keysOf(queue).fixed[name as (typeof SIGNS)[number]]),
-    );
+    const keys = this.store.keysOfQueues(ordered.map(queueOf), look.keysOfQueues);
     const workers = ordered.map(({ worker }) => worker);
     const found = await this.store.run(look, {}, { known: known.length }, { workers }, keys);
     return found.map(({ place, ...what }) => ({ queue: ordered[place]!.queue, ...what }));
