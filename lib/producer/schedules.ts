@@ -308,6 +308,19 @@ export interface ScheduleSnapshot<Data = unknown> {
   readonly createdAt: Date;
 }
 
+/**
+ * The parts that a person may edit. A schedule from code would no longer follow it after an edit.
+ *
+ * @throws {WrongStateError} if it is declared in code, or unreadable
+ */
+export function editableOf({ queue, id, owner, rule, template }: ScheduleSnapshot) {
+  const refused = (state: string, advice: string) =>
+    new WrongStateError(queue, `schedule ${quoted(id)}`, state, advice);
+  if (owner !== null) throw refused(`declared in the code of ${quoted(owner)}`, 'change it there');
+  if (!rule || !template) throw refused('unreadable', 'write it again with schedules.upsert()');
+  return { rule, template };
+}
+
 function checkEnd({ rule: { endAt }, given }: MadeSchedule, now: number): void {
   if (endAt !== undefined && endAt <= now)
     throw new InvalidOptionError('schedules.upsert().rule.endAt', 'in the future', given.endAt);

@@ -1,7 +1,7 @@
 import { createBullBoard } from '@bull-board/api';
 import { ExpressAdapter } from '@bull-board/express';
 import { FastifyAdapter } from '@bull-board/fastify';
-import { Module } from '@nestjs/common';
+import { Module, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { FastifyAdapter as NestFastifyAdapter, type NestFastifyApplication } from '@nestjs/platform-fastify';
@@ -12,7 +12,9 @@ import { GodwitAdapter, type GodwitAdapterOptions } from '#lib/subpaths/bull-boa
 import { getQueueToken } from '#lib/decorators/metadata.js';
 import { QueueModule } from '#lib/module/queue.module.js';
 import type { Queue } from '#lib/producer/queue.js';
+import type { ScheduleSnapshot } from '#lib/producer/schedules.js';
 import { atEnd } from '../support/cleanup.js';
+import { Reports } from '../support/hourly-report.js';
 import { PATIENT, processorOf } from '../support/queue-app.js';
 import { gated, oneOfEach } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
@@ -33,7 +35,11 @@ interface Board {
 }
 
 /** A Nest application with a board at `/queues`, as the guide sets one up. */
-async function boot(platform: string, options?: GodwitAdapterOptions): Promise<Board> {
+async function boot(
+  platform: string,
+  options?: GodwitAdapterOptions,
+  providers: Type[] = [],
+): Promise<Board> {
   const { gate, handlers } = gated();
   @Module({
     imports: [
@@ -44,7 +50,7 @@ async function boot(platform: string, options?: GodwitAdapterOptions): Promise<B
       }),
       QueueModule.registerQueue({ name: 'work' }),
     ],
-    providers: [processorOf('work', handlers)],
+    providers: [processorOf('work', handlers), ...providers],
   })
   class AppModule {}
   const app =
@@ -300,6 +306,11 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
       rule: { every: 60_000, overlap: 'skip' },
       template: { data: 7 },
     });
+    const poll = { every: '1h', afterEnd: true, jitter: '5s', immediately: true } as const;
+    await queue.schedules.upsert('poll', poll, { name: 'done' });
+    expect((await api('PATCH', '/queues/work/job-schedulers/poll', { every: 60_000 })).status).toBe(204);
+    expect((await queue.schedules.get('poll'))!.rule).toEqual({ ...poll, every: 60_000 });
+    await queue.schedules.remove('poll');
     expect(
       (await api('PATCH', '/queues/work/job-schedulers/nightly', { pattern: '99 * * * *' })).status,
     ).toBe(400);
@@ -309,6 +320,17 @@ describe.each(['express', 'fastify'])('a board on %s', (platform) => {
     expect((await queue.counts()).waiting).toBe(1);
     expect((await api('PUT', '/queues/work/job-schedulers/nightly/remove')).status).toBe(204);
     expect(await queue.schedules.list()).toEqual([]);
+  });
+
+  it('does not edit a schedule that code declares: it would no longer follow the code', async () => {
+    const { queue, api } = await boot(platform, {}, [Reports]);
+    const [{ id, rule }] = await until(async () => {
+      const found = await queue.schedules.list();
+      return found.length > 0 && (found as [ScheduleSnapshot]);
+    });
+    const { status, body } = await api('PATCH', `/queues/work/job-schedulers/${id}`, { every: 60_000 });
+    expect([status, body.message]).toEqual([500, expect.stringContaining('declared in the code of')]);
+    expect(await queue.schedules.get(id)).toMatchObject({ rule, owner: 'app' });
   });
 
   it('shows the schedule and the group of a job', async () => {

@@ -23,10 +23,10 @@ import { parseDuration } from '../../job/duration.js';
 import { scheduleOf } from '../../job/job-id.js';
 import type { JobState } from '../../job/job-state.js';
 import type { JobOptions } from '../../options/job-options.js';
-import type { ScheduleRule } from '../../options/schedule-options.js';
+import type { EveryTiming, ScheduleLimits, ScheduleRule } from '../../options/schedule-options.js';
 import type { JobSnapshot } from '../../producer/job-snapshot.js';
 import type { Queue } from '../../producer/queue.js';
-import type { ScheduleSnapshot } from '../../producer/schedules.js';
+import { editableOf, type ScheduleSnapshot } from '../../producer/schedules.js';
 
 /** Options of a queue on the board: `readOnlyMode`, `allowRetries`, `description`, `displayName`, `prefix` and the others of bull-board. */
 export interface GodwitAdapterOptions extends Partial<QueueAdapterOptions> {
@@ -245,19 +245,22 @@ class Adapter extends BaseAdapter {
     return true;
   }
 
-  /** Changes the times of the schedule. Its job, and the options `overlap` and `missed`, do not change. */
+  /** Changes the times of the schedule. Its job and its other options do not change; `afterEnd` only fits an interval. */
   async updateJobScheduler(id: string, repeat: JobSchedulerRepeatOptions): Promise<JobSchedulerUpdateResult> {
     const there = await this.queue.schedules.get(id);
     if (!there) return 'not-found';
-    if (!there.rule || !there.template) return 'invalid-schedule';
-    const { startAt, jitter, overlap, missed, maxMissed } = there.rule;
+    const old = editableOf(there);
+    const { startAt, immediately, jitter, overlap, missed, maxMissed, afterEnd } = old.rule as EveryTiming &
+      ScheduleLimits;
     const { pattern, every, tz, limit, endDate } = repeat;
     const rule = {
-      ...defined({ startAt, jitter, overlap, missed, maxMissed, limit, endAt: endDate }),
-      ...(pattern === undefined ? { every } : { cron: pattern, ...defined({ tz }) }),
+      ...defined({ startAt, immediately, jitter, overlap, missed, maxMissed, limit, endAt: endDate }),
+      ...(pattern === undefined
+        ? { every, ...defined({ afterEnd }) }
+        : { cron: pattern, ...defined({ tz }) }),
     };
     try {
-      await this.queue.schedules.upsert(id, rule as ScheduleRule, there.template);
+      await this.queue.schedules.upsert(id, rule as ScheduleRule, old.template);
     } catch (error) {
       if (error instanceof InvalidOptionError) return 'invalid-schedule';
       throw error;

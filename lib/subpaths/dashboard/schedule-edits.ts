@@ -1,6 +1,6 @@
-import { InvalidOptionError, ScheduleNotFoundError, WrongStateError } from '../../errors.js';
-import { quoted } from '../../job/text.js';
+import { InvalidOptionError, ScheduleNotFoundError } from '../../errors.js';
 import type { ScheduleRule } from '../../options/schedule-options.js';
+import { editableOf } from '../../producer/schedules.js';
 import { checkJsonText } from './acts.js';
 import { onQueue, queueOf, type ApiCall, type Route } from './call.js';
 import { HttpFault } from './http.js';
@@ -25,11 +25,7 @@ export const editSchedule: Route = onQueue(
     const id = call.params['id']!;
     const there = await queue.schedules.get(id);
     if (!there) throw new ScheduleNotFoundError(queue.name, id);
-    const { rule, template, owner } = there;
-    const refused = (state: string, advice: string) =>
-      new WrongStateError(queue.name, `schedule ${quoted(id)}`, state, advice);
-    if (owner !== null) throw refused(`declared in the code of ${quoted(owner)}`, 'change it there');
-    if (!template) throw refused('unreadable', 'write it again with schedules.upsert()');
+    const { rule, template } = editableOf(there);
     const canSeeData = (await call.rightsOf({ queue: queue.name })).includes('read-data');
     if (call.body['version'] !== shownOfSchedule(there, canSeeData, parts.redactor).version)
       throw new HttpFault(409, 'CHANGED', 'this schedule has changed since you opened it; open it again');
