@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import type { Unreadable } from '../../lib/subpaths/dashboard/views.js';
 import type { ApiError } from './api.js';
 import { moment, relative } from './format.js';
-import { now, say, subject } from './state.js';
+import { me, now, say, subject } from './state.js';
 
 /** Parts that several pages have. */
 
@@ -50,7 +50,7 @@ export function Waiting({ error }: { error: ApiError | undefined }) {
       <Empty title="You may not see this.">
         {right === undefined
           ? error.message
-          : `It needs the right ${right === 'read' ? 'to see a queue' : right}.`}
+          : `It needs the right ${right === 'read' ? `to see ${me.value ? 'the server' : 'a queue'}` : right}.`}
       </Empty>
     );
   }

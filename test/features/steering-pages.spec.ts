@@ -184,6 +184,31 @@ it('a queue whose only jobs are those of a lost process is not said to have 0 wa
   expect(first!.text).toBe('No process works on it, and it has 1 running job, whose process is gone.');
 });
 
+it('the page Redis names the right that a person who sees a queue lacks', async () => {
+  const dashboard = {
+    authorize: (_: unknown, __: unknown, { queue }: { queue?: string }) => queue === 'work',
+  };
+  const { url } = await bootDashboard(redis, { dashboard });
+  const { page } = await open(`${url}redis`);
+  const text = await page.getByText('It needs the right').textContent();
+  expect(text).toBe('It needs the right to see the server.');
+});
+
+it('versions of processes are compared only among those of the queues that the person may see', () => {
+  const process = (queue: string, godwit: string): any => ({
+    pools: [{ queues: [queue] }],
+    versions: { godwit },
+    blockedMs: 0,
+  });
+  const view: any = { name: 'work', counts: { waiting: 0, active: 0, dead: 0 }, today: { dead: 0 } };
+  const found = (queue: string) => {
+    const workers = [process('work', '1.0.0'), process(queue, '2.0.0')];
+    return attentionOf([factsOf(view)], { workers, silent: [] }, [], [], 1_000).map(({ text }) => text);
+  };
+  expect(found('secret')).toEqual([]);
+  expect(found('work')).toEqual(['Processes run different versions of Godwit: 1.0.0, 2.0.0.']);
+});
+
 it('a hold of a shared limit names the queues that it holds back, if the person may see them', () => {
   const hold: any = {
     field: 's:openai',

@@ -32,7 +32,7 @@ import {
 import { HttpFault } from './http.js';
 import { findJobs, readSearch } from './job-search.js';
 import { clearGroup, clearLimit, releasableOf, releaseLimit, setGroup, setLimit } from './limit-edits.js';
-import { attentionOf, type QueueFacts } from './overview.js';
+import { attentionOf, worksOnAny, type QueueFacts } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
 import { editSchedule, previewSchedule } from './schedule-edits.js';
 import { scheduleHistory, scheduleResults, schedules } from './schedule-lists.js';
@@ -69,6 +69,7 @@ async function viewQueue(
 const overview: Route = async (call, parts): Promise<OverviewView> => {
   const all = await parts.queues();
   const names = await visibleOf(call, all);
+  const shown = new Set(names);
   const { workers, silent } = await parts.inspector.allWorkers();
   const faults = new Map<string, Error>();
   const read = async (name: string): Promise<QueueFacts> => {
@@ -99,8 +100,8 @@ const overview: Route = async (call, parts): Promise<OverviewView> => {
     queues,
     unreadable: unreadableOf(faults),
     attention: attentionOf(found, { workers, silent, acts }, limits, warnings, parts.maxOldestMs),
-    processes: workers.length,
-    slots: slotsOf(workers, new Set(names)),
+    processes: workers.filter((worker) => worksOnAny(worker, shown)).length,
+    slots: slotsOf(workers, shown),
   };
 };
 

@@ -110,21 +110,20 @@ export function attentionOf(
   const names = new Set(queues.map(({ view }) => view.name));
   found.push(...limits.flatMap((one) => stoppedBy(one, names)));
   found.push(...acts.filter(({ queue }) => names.has(queue)).flatMap(interrupted));
-  const isShown = ({ pools, moreQueues = [] }: WorkerInfo) =>
-    [...pools.flatMap((pool) => pool.queues), ...moreQueues].some((name) => names.has(name));
-  for (const { host, pid, blockedMs } of workers.filter((worker) => isBlocked(worker) && isShown(worker)))
+  const seen = workers.filter((worker) => worksOnAny(worker, names));
+  for (const { host, pid, blockedMs } of seen.filter(isBlocked))
     found.push({
       level: 'warn',
       page: 'workers',
       text: `The event loop of ${host} · ${pid} was blocked for ${timeOf(blockedMs)} in the last minute.`,
     });
-  for (const { host, pid, silentMs } of silent.filter(isShown))
+  for (const { host, pid, silentMs } of silent.filter((worker) => worksOnAny(worker, names)))
     found.push({
       level: 'warn',
       page: 'workers',
       text: `${host} · ${pid} has been silent for ${timeOf(silentMs)}: it was killed, hangs, or does not reach Redis.`,
     });
-  const versions = [...new Set(workers.map(({ versions }) => versions.godwit))];
+  const versions = [...new Set(seen.map(({ versions }) => versions.godwit))];
   if (versions.length > 1)
     found.push({
       level: 'warn',
@@ -132,6 +131,14 @@ export function attentionOf(
       text: `Processes run different versions of Godwit: ${versions.join(', ')}.`,
     });
   return found.toSorted((a, b) => Number(a.level === 'warn') - Number(b.level === 'warn'));
+}
+
+/** Whether a process works on one of these queues. */
+export function worksOnAny(
+  { pools, moreQueues = [] }: Pick<WorkerInfo, 'pools' | 'moreQueues'>,
+  names: ReadonlySet<string>,
+): boolean {
+  return [...pools.flatMap((pool) => pool.queues), ...moreQueues].some((name) => names.has(name));
 }
 
 function deadIn({ name, counts, today }: QueueView): Attention[] {
