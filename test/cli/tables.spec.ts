@@ -31,13 +31,17 @@ it('schedules shows intervals that are texts and numbers, without rounding', asy
     expect(out).toMatch(line);
 });
 
-it('schedules next shows the rule in words, and its next five times', async () => {
+it('schedules next shows the rule in words, and its next five times, also in its time zone', async () => {
   const { queue } = await producing();
   await queue.schedules.upsert('daily', { cron: '0 7 * * *', tz: 'UTC' }, { name: 'x' });
   await queue.schedules.upsert('twice', { every: '1h', limit: 2 }, { name: 'x' });
   const { code, out } = await run('schedules', 'work', 'next', 'daily');
   expect([code, out.match(/^\d{4}-\d\d-\d\dT07:00:00Z +\d+ [mhd]$/gm)?.length]).toEqual([0, 5]);
   expect(out).toMatch(/^0 7 \* \* \* UTC: every day at 07:00\nNEXT +IN\n/);
+  await queue.schedules.upsert('early', { cron: '0 7 * * *', tz: 'Asia/Kolkata' }, { name: 'x' });
+  const early = (await run('schedules', 'work', 'next', 'early')).out;
+  expect(early).toMatch(/\nNEXT +Asia\/Kolkata +IN\n/);
+  expect(early.match(/T01:30:00Z +\d{4}-\d\d-\d\d 07:00:00 /g)).toHaveLength(5);
   const twice = await run('schedules', 'work', 'next', 'twice', '--json');
   expect(JSON.parse(twice.out)).toEqual([expect.any(String), expect.any(String)]);
   expect((await run('schedules', 'work', 'next', 'gone')).code).toBe(3);
@@ -131,6 +135,7 @@ it.each([40, 60, 80])('no table is wider than a terminal of %d columns', async (
     ['running'],
     ['stats', 'work'],
     ['schedules'],
+    ['schedules', 'work', 'next', 'a-schedule'],
     ['jobs', 'work', 'dead'],
     ['dead', 'work'],
     ['limits', 'work'],

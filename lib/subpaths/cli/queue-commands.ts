@@ -348,13 +348,23 @@ async function actOnSchedule(
     case 'next': {
       const one = await all.get(id);
       const next = await all.nextRuns(id, 5);
+      const zone = one?.rule && 'tz' in one.rule ? one.rule.tz : undefined;
+      const tz = zone === 'UTC' ? undefined : zone;
+      // Swedish times are in the form of ISO 8601.
+      const local = new Intl.DateTimeFormat('sv', { timeZone: tz, dateStyle: 'short', timeStyle: 'medium' });
       const rows = next.map((at): Cell[] => [
         at.toISOString().replace('.000', ''),
+        ...(tz === undefined ? [] : [local.format(at)]),
         age(at.getTime() - inspector.producer.engine.now()),
       ]);
       const words = one?.rule && 'cron' in one.rule && one.rule.cron ? cronInWords(one.rule.cron) : null;
       if (one) print.line(`${ruleText(one)}${words === null ? '' : `: ${words}`}`);
-      print.rows(next, [{ title: 'NEXT' }, right('IN')], rows, 'it has no further times');
+      const columns = [
+        { title: 'NEXT' },
+        ...(tz === undefined ? [] : [spare(1, { title: tz })]),
+        right('IN'),
+      ];
+      print.rows(next, columns, rows, 'it has no further times');
       return DONE;
     }
     case 'pause':
