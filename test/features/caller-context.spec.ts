@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { spawnSync } from 'node:child_process';
 import { tap } from 'rxjs';
 import { describe, expect, it } from 'vitest';
 import { bootQueue, PATIENT, type QueueApp } from '../support/queue-app.js';
@@ -68,4 +69,15 @@ it('is not visible to other event listeners either, although the request was the
   await other.take(1, undefined, PATIENT);
   first.unsubscribe();
   expect(seen).toEqual([undefined, undefined]);
+});
+
+it('needs no open async resource, which Jest with --detectOpenHandles would report', () => {
+  const program = `
+    const open = new Map();
+    const hook = { init: (id, type) => void open.set(id, type), destroy: (id) => void open.delete(id) };
+    require('node:async_hooks').createHook(hook).enable();
+    require('godwit');
+    setImmediate(() => process.stdout.write([...open.values()].filter((type) => type === 'Godwit').join()));`;
+  const { stdout, stderr, status } = spawnSync(process.execPath, ['-e', program], { encoding: 'utf8' });
+  expect({ stdout, stderr, status }).toEqual({ stdout: '', stderr: '', status: 0 });
 });
