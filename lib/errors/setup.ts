@@ -16,11 +16,9 @@ export class UnknownQueueError extends GodwitError {
     /** Names of the queues that are registered. */
     readonly known: readonly string[],
   ) {
-    // A queue that was registered with wrong options has no name.
-    const names = known.filter((name) => typeof name === 'string');
     super(
       `queue '${queue}' is not registered; add QueueModule.registerQueue({ name: '${queue}' }) to a module` +
-        (names.length ? ` (registered: ${names.join(', ')})` : ' (no queue is registered)'),
+        (known.length ? ` (registered: ${known.join(', ')})` : ' (no queue is registered)'),
     );
   }
 }

@@ -205,8 +205,8 @@ export class QueueModule {
       queues.map((queue) => {
         const given = asyncOptions<QueueAsyncOptions>(queue, place, ASYNC_QUEUE_FIELDS);
         const { name, configKey, imports = [] } = given;
-        const make = (factory: QueueOptionsFactory) => factory.createQueueOptions(name);
-        return { name, configKey, imports, ...wayOf<QueueOptionsFactory>(given, place, make) };
+        const way = wayOf<QueueOptionsFactory>(given, place, 'createQueueOptions', name);
+        return { name, configKey, imports, ...way };
       }),
     );
   }
@@ -319,8 +319,8 @@ function root(
 }
 
 function asyncRootProviders(token: string, place: string, options: QueueModuleAsyncOptions): Provider[] {
-  const make = (factory: QueueModuleOptionsFactory) => factory.createQueueModuleOptions();
-  const { inject, useFactory, providers } = wayOf<QueueModuleOptionsFactory>(options, place, make);
+  const way = wayOf<QueueModuleOptionsFactory>(options, place, 'createQueueModuleOptions');
+  const { inject, useFactory, providers } = way;
   const maker = options.useFactory ? 'useFactory' : 'createQueueModuleOptions()';
   return [
     ...providers,
@@ -348,7 +348,7 @@ interface Way {
 /**
  * The one of `useFactory`, `useClass` and `useExisting` that is given.
  *
- * @param create calls the method of a factory class.
+ * @param method of a factory class; it is called with `args`.
  */
 function wayOf<Factory extends object>(
   given: {
@@ -358,7 +358,8 @@ function wayOf<Factory extends object>(
     readonly useExisting?: Type<Factory> | string | symbol;
   },
   place: string,
-  create: (factory: Factory) => unknown,
+  method: keyof Factory & string,
+  ...args: unknown[]
 ): Way {
   const { inject = [], useFactory, useClass, useExisting } = given;
   const ways = [useFactory, useClass, useExisting].filter((way) => way !== undefined);
@@ -369,6 +370,13 @@ function wayOf<Factory extends object>(
   }
   if (useFactory) return { inject, useFactory, providers: [] };
   const providers = useClass ? [{ provide: useClass, useClass }] : [];
+  const create = (factory: Factory) => {
+    const make = factory[method];
+    if (typeof make === 'function') return make.apply(factory, args) as unknown;
+    const source = `${place}.${useClass ? 'useClass' : 'useExisting'}`;
+    const message = new InvalidOptionError(source, `a class with the method ${method}()`, factory).message;
+    throw new BootstrapError([message]);
+  };
   return { inject: [useClass ?? useExisting!], useFactory: create, providers };
 }
 

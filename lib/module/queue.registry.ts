@@ -84,25 +84,25 @@ export class QueueRegistry {
     const config = (root.key ?? '') as string;
     // A substitute needs no `forRoot`.
     if (root.given === undefined && !this.substitute)
-      return this.refuse(queue, [missingRoot(queue, root.key)]);
+      return this.refuse(name, [missingRoot(queue, root.key)]);
     if (!hasFields(options))
-      return this.refuse(queue, [faultOfFactory(name === undefined ? undefined : queue, options).message]);
+      return this.refuse(name, [faultOfFactory(name === undefined ? undefined : queue, options).message]);
     if (root.key !== undefined)
       this.configure(config, this.substitute ? this.substitute.namedOptions(root.given) : root.given);
     const given = copyFields(options, `registerQueue('${queue}')`, QUEUE_OPTION_NAMES);
     if (given['name'] !== undefined && given['name'] !== name)
-      return this.refuse(queue, [otherName(queue, given['name']).message]);
+      return this.refuse(name, [otherName(queue, given['name']).message]);
     const named = { ...given, name } as QueueOptions;
     const { value: resolved, faults } = collectFaults((report) =>
       resolveQueueOptions(named, this.settingsOf(config), report),
     );
-    if (faults.length > 0) return this.refuse(queue, faults);
+    if (faults.length > 0) return this.refuse(name, faults);
     this.add({ config, given: named, resolved, limits: limitsOf(resolved) });
   }
 
-  private refuse(queue: string, faults: readonly string[]): void {
+  private refuse(name: unknown, faults: readonly string[]): void {
     this.faults.push(...faults);
-    this.refused.add(queue);
+    if (typeof name === 'string') this.refused.add(name);
   }
 
   private add(registration: Registration): void {

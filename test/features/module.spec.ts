@@ -78,6 +78,31 @@ describe('forRoot and forRootAsync', () => {
     );
   });
 
+  it('refuse a class without the method', async () => {
+    class Settings {}
+    const needs = (method: string) => `must be a class with the method ${method}(), got {} (Settings)`;
+    const root = QueueModule.forRootAsync({ useClass: Settings as never });
+    await expect(compileApp({ imports: [root] })).rejects.toThrow(
+      `forRootAsync().useClass ${needs('createQueueModuleOptions')}`,
+    );
+    const queue = QueueModule.registerQueueAsync({ name: 'email', useClass: Settings as never });
+    await expect(compileApp({ imports: [QueueModule.forRoot(), queue] })).rejects.toThrow(
+      `registerQueueAsync().useClass ${needs('createQueueOptions')}`,
+    );
+  });
+
+  it('do not name a queue without a name among those that are registered', async () => {
+    @Processor('email')
+    class Emails {
+      @Handle('welcome')
+      welcome() {}
+    }
+    const imports = [QueueModule.forRoot(), QueueModule.registerQueue('email' as never)];
+    expect(await bootFaults({ imports, providers: [Emails] })).toContainEqual(
+      expect.stringMatching(/^@Processor of Emails: .* \(no queue is registered\)$/),
+    );
+  });
+
   it('report all faults of the options, together with the others', async () => {
     @Processor('email')
     class Empty {}
