@@ -208,10 +208,12 @@ async function errorOf(object: object, method: string, args: readonly unknown[])
 
 describe('every public method', () => {
   it('is in the table, and no other', () => {
-    expect(publicClasses().toSorted()).toEqual([...Object.keys(CALLS), ...OTHER_CLASSES].toSorted());
+    const classes = [...Object.keys(CALLS), ...OTHER_CLASSES].toSorted();
+    expect(publicClasses().toSorted(), 'CALLS has every class, or OTHER_CLASSES').toEqual(classes);
     const methods = publicMethods();
     for (const [name, calls] of Object.entries(CALLS)) {
-      expect([name, methods.get(name)]).toEqual([name, Object.keys(calls).toSorted()]);
+      const advice = `CALLS has valid arguments of every method of ${name}`;
+      expect(methods.get(name), advice).toEqual(Object.keys(calls).toSorted());
     }
   });
 
