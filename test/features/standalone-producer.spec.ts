@@ -67,6 +67,21 @@ describe('createProducer', () => {
     expect(files).toBeLessThan(180);
   });
 
+  it('does not keep the process alive after it is closed, even if no sentinel can be reached', async () => {
+    const { ms } = await program(
+      'commonjs',
+      `(async () => {
+        const sentinels = [{ host: '127.0.0.1', port: 1 }];
+        const producer = createProducer({ connection: { name: 'main', sentinels }, prefix, enqueueTimeout: '300ms' });
+        const failed = await producer.add('work', 'a', 1).then(() => false, () => true);
+        await producer.close();
+        const closedAt = Date.now();
+        process.on('exit', () => failed && console.log(JSON.stringify({ ms: Date.now() - closedAt })));
+      })();`,
+    );
+    expect(ms).toBeLessThan(1_500);
+  });
+
   it('waits for results, and only then reads events', async () => {
     await bootQueue(redis, { handlers: { '*': (job) => job.data + 1 }, watch: false });
     const producer = createProducer({ connection: redis.url, prefix: redis.prefix });

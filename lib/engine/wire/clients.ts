@@ -6,7 +6,7 @@ import type { LinkEvent, QueueLimits } from '../../contract/engine.js';
 import { retryDelay } from '../../contract/retry.js';
 
 interface Connecting {
-  connectToSentinel(...args: unknown[]): Redis;
+  connectToSentinel(sentinel: object, options?: RedisOptions): Redis;
 }
 
 /**
@@ -18,7 +18,10 @@ class Sentinels extends SentinelConnector {
     super(...args);
     const self = this as unknown as Connecting;
     const connect = self.connectToSentinel.bind(this);
-    self.connectToSentinel = (...given) => connect(...given).on('error', () => undefined);
+    const { disconnectTimeout } = DEFAULTS;
+    // Without it, a timer of ioredis keeps the process alive for 2 s after it has tried a sentinel that is down.
+    self.connectToSentinel = (sentinel, options) =>
+      connect(sentinel, { disconnectTimeout, ...options }).on('error', () => undefined);
   }
 }
 
