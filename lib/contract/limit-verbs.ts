@@ -136,6 +136,8 @@ export interface LimitVerbs {
    * does not have stay as they are.
    */
   set(queue: QueueRef, field: LimitField, part: 'code' | 'live', rule: LimitRule | null): Promise<void>;
+  /** Makes the next claims examine all lines, also those that rest. */
+  wakeLines(queue: QueueRef): Promise<void>;
   /** Reports to circuit breakers and retry budgets how runs ended. Returns an answer for each report. */
   report(queue: QueueRef, reports: readonly RunReport[]): Promise<readonly RunReportAnswer[]>;
   charge(queue: QueueRef, changes: readonly LimitCharge[]): Promise<void>;

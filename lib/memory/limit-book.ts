@@ -174,8 +174,7 @@ export class LimitBook {
       this.flags = this.flags.replaceAll(/[rs]/g, (flag) => (needed.includes(flag) ? flag : ''));
     }
     // Also without a change: on Redis this is a call of its own, and a repetition of `set` replaces a lost one.
-    if (field === 'g') for (const line of this.lines.values()) this.wake(line);
-    if (field === 'g' && this.lines.size > 0) queue.ring();
+    if (field === 'g') this.wakeLines();
     if (before === JSON.stringify(rule ?? {})) return;
     const applies = this.ruleWithDefaults(field);
     const isNew = mostBefore === Infinity || (rule !== null && mostRunning(rule) < Infinity);
@@ -200,6 +199,12 @@ export class LimitBook {
     const own = field.startsWith('g') ? group !== undefined && `g:${group}` : `n:${job.name}`;
     if (!own || (field !== 'g' && field !== own) || slot?.line) return;
     this.slots.set(job, { line: this.lineNamed(own), keep: keepOf(rule) });
+  }
+
+  /** Makes the next claim examine all lines. */
+  wakeLines(): void {
+    for (const line of this.lines.values()) this.wake(line);
+    if (this.lines.size > 0) this.queue.ring();
   }
 
   private wake(line: MemoryLine, isFirst = false): void {

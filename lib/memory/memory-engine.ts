@@ -306,6 +306,7 @@ function limitVerbs(verbs: Verbs): LimitVerbs {
   return {
     set: (queue, field, part, rule) =>
       verbs.on('limits', placeOf(queue, field), (q) => q.limits.set(field, part, rule)),
+    wakeLines: (queue) => verbs.on('limits', queue, (q) => q.limits.wakeLines()),
     charge: async (queue, changes) => {
       const places = [...new Set(changes.map(({ field }) => placeOf(queue, field)))];
       const of = (place: string) => changes.filter(({ field }) => placeOf(queue, field) === place);

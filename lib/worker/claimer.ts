@@ -48,7 +48,7 @@ export interface ClaimerParts {
   readonly runner: Runner;
   readonly leases: LeaseKeeper;
   /** Called with every answer, after its jobs are taken and before they start. `asked`: how many jobs the call asked for. */
-  readonly answered: (answer: Answered, supply: Supply, asked: number) => void;
+  readonly answered: (answer: Answered, supply: Supply, asked: number, tookMs: number) => void;
   /** Called with the result of a check of the sleeping queue. */
   readonly looked: (look: QueueLook) => void;
   /** Called while the queue is empty. It may sleep at the doorbell if it has a free slot. */
@@ -423,7 +423,7 @@ export class Claimer extends SlotUser {
     const { isNarrow } = this.prefetch;
     this.permit.renew(supply !== 'paused', isNarrow ? 0 : age, wasWaiting, isNarrow ? 0 : read);
     this.claimAnswered(asked, supply);
-    this.parts.answered(answer, supply, asked);
+    this.parts.answered(answer, supply, asked, tookMs);
     if (!this.open || supply === 'paused') this.giveBackClaims();
     else if (asked > 0 && supply === 'more' && this.want() > 0) this.exchangeSoon();
   }

@@ -38,6 +38,8 @@ const SAY_HANDLES_MS = 1000;
  * CPU of Redis.
  */
 const OUTRUN_MS = 40;
+/** The clock of the store was set back if an answer shows that it is this much earlier than by the answer before. */
+const SET_BACK_MS = 1_000;
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';
 
 interface WorkerPoolParts {
@@ -109,6 +111,8 @@ export class WorkerPool {
   private readonly reports: RunReports | undefined;
   /** When a claim last brought jobs. */
   private claimedAt = -Infinity;
+  /** The time of the store at the start of this process, by the last exchange. */
+  private clockStart = -Infinity;
 
   constructor(private readonly parts: WorkerPoolParts) {
     const { engine, doorbell, leases, slots, weight } = parts;
@@ -162,7 +166,10 @@ export class WorkerPool {
       runner: this.runner,
       isShared: this.shared !== undefined,
       listeners: this.keys,
-      answered: (answer, supply, asked) => this.answered(answer, supply, asked),
+      answered: (answer, supply, asked, tookMs) => {
+        this.answered(answer, supply, asked);
+        if (answer.kind === 'exchanged') this.watchClock(tookMs);
+      },
       looked: (look) => this.looked(look),
       rests: (hasFreeSlot) => (hasFreeSlot ? doorbell.join(this.claimer) : doorbell.leave(this.claimer)),
       passOn: () => doorbell.passOn(this.claimer),
@@ -382,6 +389,20 @@ export class WorkerPool {
     const nextMs = Math.min(answer.dueInMs ?? Infinity, limitedForMs + laterMs);
     this.dueJobs.plan(nextMs === Infinity ? null : nextMs);
     this.tellHeldBack(answer, limitedForMs, asked);
+  }
+
+  /**
+   * Groups and names rest until a time by the clock of the store. If it was set back, that time is too far away, so the next claims
+   * examine them again.
+   */
+  private watchClock(tookMs: number): void {
+    const { engine } = this.parts;
+    const before = this.clockStart;
+    this.clockStart = engine.now() - performance.now();
+    // An answer may arrive late, but the store had its time after the call was sent.
+    if (this.clockStart + tookMs >= before - SET_BACK_MS) return;
+    // After a failure, the next exchange notices it again.
+    engine.limits.wakeLines(this.queue).catch(() => (this.clockStart = before));
   }
 
   /** Whether other workers start all that a fast rate allows. This worker then asks less often, as each call would find nothing. */

@@ -94,6 +94,31 @@ describe.each(ENGINES)('limits on %s', (kind) => {
     },
   );
 
+  it.each(['g', 'n:job'])(
+    'let lines that rest start when they are woken after the clock was set back (%s)',
+    async (field) => {
+      const alone = (id: string) => ({
+        id,
+        name: 'job',
+        hasOwnId: true,
+        body: encodeBody('job', t.now, {}, ''),
+      });
+      await set(field, slow);
+      const ids = ['a.0', 'a.1', 'a.2'];
+      await t.add(...ids.map(field === 'g' ? grouped : alone));
+      expect(await take(9)).toEqual(['a.0']);
+      await t.advance(-3_600_000);
+      // The line rests until the old time.
+      expect(await take(9)).toEqual([]);
+      await t.engine.limits.wakeLines(QUEUE);
+      expect(await take(9)).toEqual(['a.1']);
+      await t.engine.limits.wakeLines(QUEUE);
+      expect(await take(9)).toEqual([]);
+      await t.advance(1_010);
+      expect(await take(9)).toEqual(['a.2']);
+    },
+  );
+
   it('of a bucket may have a burst above its max', async () => {
     const taken = async () => {
       const { claimed, supply } = await t.exchanged({ want: 9 });

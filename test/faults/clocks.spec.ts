@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { describe, expect, it, vi } from 'vitest';
 import { atEnd } from '../support/cleanup.js';
-import { PATIENT } from '../support/queue-app.js';
+import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 import { bootWorking, drained } from './support/app.js';
@@ -137,5 +137,33 @@ describe('a step of the clock of Redis', () => {
     expect(performance.now() - since).toBeLessThan(2 * LEASE_MS + LATE_MS);
     await drained(heir);
     expect(heir.runs).toEqual(onceEach(ids));
+  });
+
+  it.each(['redis', 'memory'])('back does not let groups rest for one hour longer (%s)', async (kind) => {
+    const { clock, root, now } = await start();
+    const wall = Date.now;
+    const connection = kind === 'memory' ? 'memory' : root.connection;
+    const ran: string[] = [];
+    const { queue } = await bootQueue(
+      { url: root.connection, prefix: root.prefix },
+      {
+        root: { connection },
+        queue: { groups: { rate: { max: 1, per: '2s' } } },
+        handlers: { job: ({ id }) => void ran.push(id) },
+        watch: false,
+      },
+    );
+    for (const id of ['a-0', 'b-0', 'a-1', 'b-1'])
+      await queue.add('job', null, { id, group: id.slice(0, 1) });
+    await until(async () => ran.length === 2 && (await queue.counts()).active === 0, PATIENT);
+    if (kind === 'memory') vi.spyOn(Date, 'now').mockImplementation(() => wall() - HOUR);
+    else {
+      const before = await now();
+      clock.set(-HOUR);
+      await until(async () => (await now()) < before - HOUR / 2, PATIENT);
+    }
+    atEnd(() => void vi.restoreAllMocks());
+    await until(() => ran.length === 4, PATIENT);
+    expect(ran.slice(2).toSorted()).toEqual(['a-1', 'b-1']);
   });
 });
