@@ -1,6 +1,6 @@
 import type { BreakerState, LimitField, RunReport } from '../contract/limit-verbs.js';
 import type { BreakerRule, RetryBudgetRule } from '../job/limit-rule.js';
-import type { LimitUse } from './rates.js';
+import { isOpen, type LimitUse } from './rates.js';
 
 /** How many runs completed and failed in a tenth of a window. */
 interface Tenth {
@@ -89,7 +89,7 @@ function countRuns(
   };
 }
 
-export function stateOfBreaker({ mark, till }: LimitUse, now: number): BreakerState {
+export function stateOfBreaker(breaker: BreakerRule, { mark, till }: LimitUse, now: number): BreakerState {
   if (mark === '') return 'closed';
-  return mark === '!' && till > now ? 'open' : 'half-open';
+  return mark === '!' && isOpen(breaker, till, now) ? 'open' : 'half-open';
 }

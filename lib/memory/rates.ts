@@ -1,4 +1,4 @@
-import type { LimitRule, RateRule } from '../contract/limit-verbs.js';
+import type { BreakerRule, LimitRule, RateRule } from '../contract/limit-verbs.js';
 import { RULES } from '../job/rules.js';
 
 // The same as `shared/rates.lua`, with the same texts.
@@ -155,15 +155,20 @@ export const UNUSED: LimitUse = { blocked: 0, rate: '', mark: '', till: 0 };
 
 const UNLIMITED: Room = { left: Infinity, nextMs: 0, costLeft: Infinity };
 
+/** Whether the next probe jobs must wait. If the time is later than possible, the clock was set back. */
+export function isOpen({ openFor }: BreakerRule, till: number, now: number): boolean {
+  return till > now && till <= now + openFor;
+}
+
 /** What may start by the rate, by a block and by a breaker. */
 export function roomOf(rule: LimitRule, use: LimitUse, now: number): Room {
   const { breaker } = rule;
-  const isOpen = breaker && use.mark !== '';
-  const blocked = isOpen ? Math.max(use.blocked, use.till) : use.blocked;
+  const isProbed = breaker && use.mark !== '';
+  const blocked = isProbed && isOpen(breaker, use.till, now) ? Math.max(use.blocked, use.till) : use.blocked;
   const { left, nextMs, costLeft } = rule.rate ? rateLeft(rule.rate, use.rate, now) : UNLIMITED;
   // A hold may be over before the rate lets a job start.
   if (blocked > now) return { left: 0, nextMs: Math.max(blocked - now, left < 1 ? nextMs : 0), costLeft: 0 };
-  const most = isOpen ? breaker.probes : Infinity;
+  const most = isProbed ? breaker.probes : Infinity;
   return { left: Math.min(most, Math.max(0, left)), nextMs, costLeft };
 }
 

@@ -43,6 +43,20 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await state()).toBe('open');
   });
 
+  it.each(['q', 'n:a', 's:api'])('does not stay open longer if the clock is set back (%s)', async (field) => {
+    await set(field, { breaker: BREAKER });
+    await t.add(named('a.0'));
+    const { limits } = t.engine;
+    const find = async () =>
+      [...(await limits.list(QUEUE)), ...(await limits.shared(QUEUE))].find((one) => one.field === field)!;
+    expect(await report({ failed: 3 }, field)).toBe('opened');
+    expect(await find()).toMatchObject({ breaker: 'open', nextInMs: 500 });
+    await t.advance(-3_600_000);
+    expect(await find()).toMatchObject({ breaker: 'half-open', nextInMs: 0 });
+    if (field !== 's:api') expect((await take(1)).ids).toEqual(['a.0']);
+    expect(await report({ failed: 1 }, field)).toBe(field === 's:api' ? '' : 'tried');
+  });
+
   it('counts anew after a claim has found no more limits', async () => {
     await set('q', { breaker: BREAKER });
     await report({ failed: 2 });
