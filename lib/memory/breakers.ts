@@ -19,7 +19,8 @@ interface Change {
 export class BreakerBook {
   private readonly counts = new Map<LimitField, Tenth[]>();
   private readonly firsts = new Map<LimitField, Tenth[]>();
-  private readonly due = new Map<LimitField, number>();
+  /** From when a retry budget allows the next retry, and when that was written. */
+  private readonly due = new Map<LimitField, { readonly from: number; readonly at: number }>();
 
   clear(): void {
     this.counts.clear();
@@ -50,20 +51,26 @@ export class BreakerBook {
 
   /** By how many ms a budget would delay a retry now. */
   delayOf(field: LimitField, { max, per }: RetryBudgetRule, now: number): number {
-    return Math.max(0, Math.ceil((this.due.get(field) ?? 0) + per / max - per - now));
+    return Math.max(0, Math.ceil(this.dueFrom(field, now) + per / max - per - now));
+  }
+
+  /** If the clock was set back since it was written, that time is as much too late. */
+  private dueFrom(field: LimitField, now: number): number {
+    const { from, at } = this.due.get(field) ?? { from: 0, at: 0 };
+    return from - Math.max(0, at - now);
   }
 
   /** Assigns times to retries. Each first attempt makes the next retry possible earlier, by its percentage of a retry. */
   book({ field, retries, firsts }: RunReport, { max, per, percent }: RetryBudgetRule, now: number) {
     const eachMs = per / max;
-    let [from, earned] = [this.due.get(field) ?? 0, 0];
+    let [from, earned] = [this.dueFrom(field, now), 0];
     if (percent !== undefined) {
       from -= (firsts * eachMs * percent) / 100;
       const counted = countRuns(this.firsts, field, per, now, { completed: firsts, failed: 0 });
       earned = (counted.completed * eachMs * percent) / 100;
     }
     from = Math.max(now - earned, from);
-    this.due.set(field, from + retries * eachMs);
+    this.due.set(field, { from: from + retries * eachMs, at: now });
     return { firstMs: from + eachMs - per - now, eachMs };
   }
 }

@@ -337,6 +337,21 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await delay()).toBe(0);
   });
 
+  it('delays no retry longer if the clock is set back', async () => {
+    await set('q', { retryBudget: { max: 2, per: 1_000 } });
+    const book = async (retries: number) => {
+      const runs = { field: 'q', completed: 0, failed: 0, retries, firsts: 0 };
+      return (await t.engine.limits.report(QUEUE, [runs]))[0]!.firstMs;
+    };
+    expect(await book(3)).toBe(-500);
+    await t.advance(-3_600_000);
+    expect((await t.engine.limits.list(QUEUE))[0]!.retryDelayMs).toBe(1_000);
+    expect(await book(1)).toBe(1_000);
+    expect(await book(1)).toBe(1_500);
+    await t.advance(10_000);
+    expect(await book(1)).toBe(-500);
+  });
+
   it('gives more places to retries by a percentage of the first attempts', async () => {
     await set('q', { retryBudget: { max: 2, per: 1_000, percent: 20 } });
     const book = async (retries: number, firsts: number) => {

@@ -224,7 +224,7 @@ interface Inside {
   readonly breakers: {
     readonly counts: ReadonlyMap<string, readonly Tenth[]>;
     readonly firsts: ReadonlyMap<string, readonly Tenth[]>;
-    readonly due: ReadonlyMap<string, number>;
+    readonly due: ReadonlyMap<string, { readonly from: number; readonly at: number }>;
   };
   readonly lines: ReadonlyMap<string, MemoryLine>;
   readonly slots: ReadonlyMap<MemoryJob, Slot>;
@@ -262,7 +262,10 @@ function addLimits(queue: MemoryQueue, put: Put): void {
     ]),
     ...[...breakers.counts].map(([field, tenths]): [string, string] => [`b:${field}`, tenthsText(tenths)]),
     ...[...breakers.firsts].map(([field, tenths]): [string, string] => [`f:${field}`, tenthsText(tenths)]),
-    ...[...breakers.due].map(([field, at]): [string, string] => [`r:${field}`, at.toFixed(3)]),
+    ...[...breakers.due].map(([field, { from, at }]): [string, string] => [
+      `r:${field}`,
+      `${from.toFixed(3)}${at}`,
+    ]),
   ]);
   put('shares', 'hash', [
     ...[...shares.shares].map(([limit, rows]): [string, string] => [

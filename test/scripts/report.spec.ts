@@ -23,7 +23,7 @@ it('keeps first attempts by tenths of the time of a budget with a percentage', a
   await runs(3);
   expect(await q.admin.hgetall(q.key('limitStates'))).toEqual({
     'f:q': expect.stringMatching(/^\d+:5:0$/),
-    'r:q': expect.stringMatching(/^\d+\.\d{3}$/),
+    'r:q': expect.stringMatching(/^\d+\.\d{16}$/),
   });
 });
 

@@ -1,7 +1,7 @@
 -- Circuit breakers and retry budgets, in `limitStates`. The field `b:` and the name of the limit has what a closed breaker counts: the
 -- completed and failed runs in each tenth of its window, as `tenth:completed:failed`. The field `r:` and the name has the time from
--- which the budget allows the next retry. If the budget has a percentage, the field `f:` and the name counts first attempts in the
--- form of `b:`.
+-- which the budget allows the next retry, and after its three decimals when that was written: older versions read both as one number.
+-- If the budget has a percentage, the field `f:` and the name counts first attempts in the form of `b:`.
 
 -- Counts runs in a field, by tenths of a window. Returns how many completed and failed in that window.
 local function count_runs(field, window, now, completed, failed)
@@ -30,11 +30,16 @@ local function must_open(field, breaker, now, completed, failed)
   return failed >= breaker.failures and failed >= breaker.ratio * (completed + failed)
 end
 
+-- From when the budget allows the next retry. If the clock was set back since, that time is as much too late.
+local function budget_from(field, now)
+  local from, at = string.match(redis.call('HGET', key_limitStates, 'r:' .. field) or '', '^(%d+%.%d%d%d)(%d*)$')
+  return (tonumber(from) or 0) - math.max(0, (tonumber(at) or 0) - now)
+end
+
 -- By how many ms a budget would delay a retry now.
 local function retry_delay(field, budget, now)
   if not budget then return 0 end
-  local from = tonumber(redis.call('HGET', key_limitStates, 'r:' .. field) or nil) or 0
-  return math.max(0, math.ceil(from + budget.per / budget.max - budget.per - now))
+  return math.max(0, math.ceil(budget_from(field, now) + budget.per / budget.max - budget.per - now))
 end
 
 -- Assigns times to this many retries: one every `per / max` ms, but `max` of them at once after an idle time. Each first attempt
@@ -42,12 +47,12 @@ end
 -- while the first attempts are younger than `per`. Returns in how many ms the first retry may run, and how much later each further one.
 local function book_retries(field, budget, now, count, firsts)
   local each = budget.per / budget.max
-  local from, earned = tonumber(redis.call('HGET', key_limitStates, 'r:' .. field) or nil) or 0, 0
+  local from, earned = budget_from(field, now), 0
   if budget.percent then
     from = from - firsts * each * budget.percent / 100
     earned = count_runs('f:' .. field, budget.per, now, firsts, 0) * each * budget.percent / 100
   end
   from = math.max(now - earned, from)
-  redis.call('HSET', key_limitStates, 'r:' .. field, string.format('%.3f', from + count * each))
+  redis.call('HSET', key_limitStates, 'r:' .. field, string.format('%.3f%.0f', from + count * each, now))
   return from + each - budget.per - now, each
 end
