@@ -397,11 +397,6 @@ export interface LeaseTimes {
   readonly maxBlockMs: number;
 }
 
-/** How long the record of a worker outlives its last call, so that late calls are recognised. */
-export function workerRecordMs(leaseMs: number): number {
-  return Math.max(600_000, leaseMs * 4);
-}
-
 /** Whether a lease that was renewed `ms` ago must be renewed at this tick. Each lease is renewed four times in its duration. */
 export function isBeatDue(ms: number, leaseMs: number, tickMs: number): boolean {
   return ms >= leaseMs / 4 - tickMs / 2;

@@ -99,8 +99,8 @@ function beatAll(): void {
 
 async function beatOnce({ queue, worker, lease, keys }: Follow): Promise<void> {
   const [workers, record, active, toCancel] = keys;
-  const { leaseMs, recordMs } = lease;
-  const args = beat.encode({ workers, worker: record, active, toCancel }, { worker, leaseMs, recordMs }, {});
+  const { leaseMs } = lease;
+  const args = beat.encode({ workers, worker: record, active, toCancel }, { worker, leaseMs }, {});
   try {
     const raw = await run(beat, args);
     say({ kind: 'beat', queue, worker, answer: beat.reply(raw as never) });

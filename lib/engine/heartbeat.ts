@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { workerRecordMs } from '../contract/engine.js';
 import type { BeatAnswer, Heartbeat, HeartbeatPlan, LeaseTimes, LinkEvent } from '../contract/engine.js';
 import { DEFAULT_CONNECTION, type RedisConnection } from '../options/connection.js';
 import type { EngineSettings } from './wire/clients.js';
@@ -30,7 +29,7 @@ export type ToThread =
       readonly slot: number;
       readonly queue: string;
       readonly worker: string;
-      readonly lease: LeaseTimes & { readonly recordMs: number };
+      readonly lease: LeaseTimes;
       readonly keys: [string, string, string, string];
     }
   | { readonly kind: 'leave'; readonly slot: number }
@@ -132,7 +131,7 @@ class ThreadHeartbeat implements Heartbeat {
       slot,
       queue,
       worker,
-      lease: { leaseMs, maxBlockMs, recordMs: workerRecordMs(leaseMs) },
+      lease: { leaseMs, maxBlockMs },
       keys: [keys.fixed.workers, keys.worker(worker), keys.active(worker), keys.fixed.toCancel],
     });
   }

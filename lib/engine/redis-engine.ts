@@ -1,5 +1,4 @@
 import { DEFAULT_CONNECTION } from '../options/connection.js';
-import { workerRecordMs } from '../contract/engine.js';
 import type {
   AdoptAnswer,
   BeatAnswer,
@@ -138,7 +137,6 @@ export class RedisEngine implements QueueEngine {
     return this.store.run(beat, this.store.keysOfWorker(queue, worker), {
       worker,
       leaseMs,
-      recordMs: workerRecordMs(leaseMs),
     });
   }
 
@@ -158,7 +156,6 @@ export class RedisEngine implements QueueEngine {
     const { maxEvents, deadMax, deadAgeMs } = this.settings.limitsOf(queue);
     const answer = await this.store.run(recover, this.store.keysOfWorker(queue, call.worker), {
       ...call,
-      recordMs: workerRecordMs(call.leaseMs),
       limit: RULES.recoverMax,
       maxEvents,
       deadMax,

@@ -1,5 +1,4 @@
 import type { ExchangeAnswer, ExchangeCall, RungClaim } from '../contract/engine.js';
-import { workerRecordMs } from '../contract/engine.js';
 import type { Bells, RungCall } from './wake/bells.js';
 import type { EngineSettings } from './wire/clients.js';
 import { inFull, type Arg } from './wire/fixed-args.js';
@@ -37,7 +36,6 @@ export class RedisExchanges {
         seq,
         pipelined: call.pipelined ? 1 : 0,
         leaseMs,
-        recordMs: workerRecordMs(leaseMs),
         want,
         maxBytes: call.maxBytes ?? NO_LIMIT,
         maySuspect: call.maySuspect ? 1 : 0,
@@ -94,7 +92,6 @@ export class RedisExchanges {
         seq,
         pipelined: pipelined ? 1 : 0,
         leaseMs,
-        recordMs: workerRecordMs(leaseMs),
         want,
         maxBytes,
         maySuspect: maySuspect ? 1 : 0,
@@ -124,7 +121,6 @@ export class RedisExchanges {
         worker,
         seq,
         leaseMs,
-        recordMs: workerRecordMs(leaseMs),
         want,
         maxBytes,
         separator: SEPARATOR,

@@ -25,6 +25,11 @@ export const RULES = {
   /** The shortest and the longest lease that a worker may have. */
   leaseMinMs: 100,
   leaseMaxMs: 3_600_000,
+  /**
+   * How long the record of a worker outlives its last call, so that late calls are recognised. If Redis was away for hours, or its
+   * clock was set forward, living workers must still be known: otherwise they lose their jobs, which then run twice.
+   */
+  workerRecordMs: 86_400_000,
   /** How long the record of a process outlives its lease, so that a log line can name the process of a lost worker. */
   rememberMs: 600_000,
   /** Maximum number of entries beyond their age or number that one call trims. */

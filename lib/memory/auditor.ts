@@ -1,5 +1,6 @@
 import { AUDITED, AuditFacts, type AuditedKey } from '../contract/audit-facts.js';
-import { workerRecordMs, type QueueLimits } from '../contract/engine.js';
+import type { QueueLimits } from '../contract/engine.js';
+import { RULES } from '../job/rules.js';
 import type { AuditReport, Repair, RepairReport, Violation } from '../job/audit-report.js';
 import { recover } from './leases.js';
 import type { MemoryJob } from './memory-job.js';
@@ -75,7 +76,7 @@ function takeBack(queue: MemoryQueue, worker: MemoryWorker, settings: RepairSett
   const { now } = queue;
   const beatMs = leaseMs / 4;
   worker.leaseAt = now;
-  worker.note({ doubt: { lease: now, since: now - beatMs }, until: now + workerRecordMs(leaseMs) });
+  worker.note({ doubt: { lease: now, since: now - beatMs }, until: now + RULES.workerRecordMs });
   const ids: string[] = [];
   for (let more = true; more;) {
     const answer = recover(queue, { worker: worker.name, beatMs, leaseMs, maxStalls }, limits);

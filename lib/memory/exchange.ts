@@ -1,4 +1,3 @@
-import { workerRecordMs } from '../contract/engine.js';
 import type { ExchangeAnswer, ExchangeCall, NoteCall, Supply, QueueLimits } from '../contract/engine.js';
 import { optionsLineOf, withLines } from '../job/job-record.js';
 import { activated } from './event-log.js';
@@ -45,7 +44,7 @@ export function claimOnce(queue: MemoryQueue, call: ExchangeCall, limits: QueueL
   const answer = new LimitedClaim(queue, worker, call, limits).run();
   const claimedIds = answer.claimed.map(({ id }) => id);
   const { leaseMs } = call;
-  worker.note({ [which]: { seq, claimedIds }, leaseMs, until: queue.now + workerRecordMs(leaseMs) });
+  worker.note({ [which]: { seq, claimedIds }, leaseMs, until: queue.now + RULES.workerRecordMs });
   return answer;
 }
 
@@ -80,7 +79,7 @@ export function exchangeOnce(queue: MemoryQueue, call: ExchangeCall, limits: Que
   if (claimed.length > 0 || heldBefore > 0)
     worker.leaseAt = worker.held.size > 0 ? queue.now + leaseMs : null;
   const claimedIds = claimed.map(({ id }) => id);
-  const until = queue.now + workerRecordMs(leaseMs);
+  const until = queue.now + RULES.workerRecordMs;
   worker.note({ [which]: { seq, claimedIds, lost, cancelled }, leaseMs, until });
   queue.say(says, limits);
   return answer(queue, worker, { lost, cancelled }, claimed, {

@@ -6,7 +6,6 @@ import type {
   ReleaseCall,
   QueueLimits,
 } from '../contract/engine.js';
-import { workerRecordMs } from '../contract/engine.js';
 import { STALLED } from '../contract/upkeep-verbs.js';
 import { byBytes } from './lines.js';
 import { sayAll } from './event-log.js';
@@ -21,7 +20,7 @@ export function beat(queue: MemoryQueue, name: string, leaseMs: number): BeatAns
   const record = worker?.recordAt(queue.now);
   if (!worker || !record?.last) return { kind: 'unknown-worker' };
   if (worker.held.size > 0) worker.leaseAt = queue.now + leaseMs;
-  worker.note({ until: queue.now + workerRecordMs(leaseMs) });
+  worker.note({ until: queue.now + RULES.workerRecordMs });
   const cancels = new Map<string, string>();
   if (queue.marked > 0)
     for (const { id, cancel } of worker.held.values()) if (cancel !== null) cancels.set(id, cancel);
@@ -59,7 +58,7 @@ export function recover(queue: MemoryQueue, call: RecoverCall, limits: QueueLimi
   // heartbeat interval after it was first in doubt. A much older doubt belongs to another jump of the clock.
   const since = record?.doubt?.lease === lease ? record.doubt.since : null;
   if (since === null || since > now || now - since > 2 * longest) {
-    worker.note({ doubt: { lease, since: now }, until: now + workerRecordMs(call.leaseMs) });
+    worker.note({ doubt: { lease, since: now }, until: now + RULES.workerRecordMs });
     return { kind: 'doubted', againInMs: Math.max(call.beatMs, lease - now) };
   }
   const waitMs = Math.max(lease - now, since + call.beatMs - now);

@@ -1,4 +1,3 @@
-import { workerRecordMs } from '../contract/engine.js';
 import {
   placeOf,
   SHARED,
@@ -156,8 +155,7 @@ export class MemoryEngine implements QueueEngine {
 
   /** Uses a timer. It is never null, because that would log a warning about the missing heartbeat thread. */
   openHeartbeat(plan: HeartbeatPlan): Heartbeat {
-    const vouch = (queue: string, worker: string, leaseMs: number) =>
-      this.store.at(queue).vouch(worker, workerRecordMs(leaseMs));
+    const vouch = (queue: string, worker: string) => this.store.at(queue).vouch(worker);
     const heartbeat = new MemoryHeartbeat(this, plan, vouch, (closed) => this.heartbeats.delete(closed));
     this.heartbeats.add(heartbeat);
     plan.onReady();

@@ -19,7 +19,7 @@ export class MemoryHeartbeat implements Heartbeat {
     private readonly engine: Pick<QueueEngine, 'beat' | 'processes'>,
     private readonly plan: HeartbeatPlan,
     /** Extends the record of a worker, even if it has expired by the clock. */
-    private readonly vouch: (queue: string, worker: string, leaseMs: number) => void,
+    private readonly vouch: (queue: string, worker: string) => void,
     private readonly onClose: (heartbeat: MemoryHeartbeat) => void,
   ) {
     this.timer = setInterval(() => this.beatAll(), plan.beatMs);
@@ -48,7 +48,7 @@ export class MemoryHeartbeat implements Heartbeat {
   /** Must be called before anybody checks a lease by the new time: a worker that slept through the jump of the clock is alive. */
   clockMoved(): void {
     for (const [queue, one] of this.followed) {
-      this.vouch(queue, one.worker, one.leaseMs);
+      this.vouch(queue, one.worker);
       one.at = -Infinity;
     }
     this.beatAll();

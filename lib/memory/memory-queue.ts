@@ -433,9 +433,9 @@ export class MemoryQueue {
   }
 
   /** Extends the record of a living worker, because the clock may have jumped past the record's end. */
-  vouch(name: string, recordMs: number): void {
+  vouch(name: string): void {
     const record = this.workers.get(name)?.record;
-    if (record) record.until = this.now + recordMs;
+    if (record) record.until = this.now + RULES.workerRecordMs;
   }
 
   /** Deletes everything except lanes and records of workers without a lease, which expire, and the number of the last event. */

@@ -6,7 +6,7 @@ import { membersOf, valuesOf, workersThatHold, type State } from './state.js';
 /** Times to live of keys that have one, rounded up as in a `State`. */
 const TIMES_TO_LIVE: readonly (readonly [RegExp, number])[] = [
   [/^lane:/, 600_000],
-  [/^worker:/, 600_000],
+  [/^worker:/, 86_400_000],
   [/^cancelled$/, 60_000],
 ];
 /** Fields by job that must not outlive the job. */

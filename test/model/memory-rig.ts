@@ -15,7 +15,7 @@ import { LIMITS, QUEUE, SHARED_TAG } from './rig.js';
 import { sortedJson } from './sorted-json.js';
 import { byFirst, type KeyValue, type Snapshot, type State } from './state.js';
 
-const RECORD_MS = 600_000;
+const RECORD_MS = 86_400_000;
 
 /** The reference: a memory engine with a clock of its own, and its store in the form of the keys on Redis. */
 export class MemoryRig {

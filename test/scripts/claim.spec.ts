@@ -257,7 +257,6 @@ itRefusesWrongTypes(q, {
         worker: WORKER,
         seq,
         leaseMs: LEASE_MS,
-        recordMs: 1_000,
         want: 4,
         maxBytes: 1_000_000,
         separator: '|',

@@ -7,7 +7,7 @@ local held_now = held()
 local marks = redis.call('HLEN', key_toCancel)
 if not record[1] then return { 'unknown-worker' } end
 if held_now > 0 then lease_until(now + arg_leaseMs, arg_worker) end
-redis.call('PEXPIRE', key_worker, arg_recordMs)
+redis.call('PEXPIRE', key_worker, rule_workerRecordMs)
 local cancels = {}
 if marks > 0 and held_now > 0 then
   local ids = marks <= 1000 and redis.call('HKEYS', key_toCancel) or redis.call('SRANDMEMBER', key_active, 1000)

@@ -389,7 +389,7 @@ if #whole > 0 then
   if arg_maxEvents > 0 then say_active(events, whole, claimed_ids, name, whole_bodies, failed) end
 end
 redis.call('HSET', key_worker, 'limitedSeq' .. suffix, arg_seq, 'limited' .. suffix, claimed_ids, 'lease', arg_leaseMs)
-redis.call('PEXPIRE', key_worker, arg_recordMs)
+redis.call('PEXPIRE', key_worker, rule_workerRecordMs)
 write_events(events, now)
 
 -- The ring that woke this worker may have been the only one. If more jobs may start, another worker is woken.

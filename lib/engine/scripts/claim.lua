@@ -24,7 +24,7 @@ end
 local now = clock()
 if #ids == 0 then
   local held = redis.call('SCARD', key_active)
-  redis.call('PEXPIRE', key_worker, arg_recordMs)
+  redis.call('PEXPIRE', key_worker, rule_workerRecordMs)
   return { now, '', '', held, {}, {}, 0 }
 end
 local bodies, name, missing = bodies_and_name(ids, arg_maxBytes)

@@ -172,7 +172,7 @@ if #ids > 0 or held_before > 0 then
   if held_now > 0 then lease_until(now + arg_leaseMs, arg_worker) elseif #leases > 0 then end_lease(arg_worker) end
 end
 redis.call('HSET', key_worker, 'seq' .. suffix, arg_seq, 'gave' .. suffix, claimed_ids, 'lost' .. suffix, lost, 'lease', arg_leaseMs)
-redis.call('PEXPIRE', key_worker, arg_recordMs)
+redis.call('PEXPIRE', key_worker, rule_workerRecordMs)
 
 write_events(events, now)
 return refusal or answer(lost, claimed_ids, bodies, #ids, is_cut, failed, stalled)

@@ -6,7 +6,7 @@ type RawBeat = ['alive', number, number, string[]] | ['unknown-worker'];
 export const beat = defineScript({
   name: 'beat',
   memory: 'allow',
-  args: { worker: 'text', leaseMs: 'int', recordMs: 'int' },
+  args: { worker: 'text', leaseMs: 'int' },
   reply: (raw: RawBeat): BeatAnswer => {
     if (raw[0] !== 'alive') return { kind: 'unknown-worker' };
     const [kind, held, exchanges, marks] = raw;
@@ -36,7 +36,6 @@ export const recover = defineScript({
     worker: 'text',
     leaseMs: 'int',
     beatMs: 'int',
-    recordMs: 'int',
     maxStalls: 'int',
     limit: 'int',
     maxEvents: 'int',

@@ -27,7 +27,7 @@ local lease_text = string.format('%.0f', lease)
 since = mark == lease_text and tonumber(since) or nil
 if since == nil or since > now or now - since > 2 * longest then
   redis.call('HSET', key_worker, 'doubt', lease_text .. ' ' .. string.format('%.0f', now))
-  redis.call('PEXPIRE', key_worker, arg_recordMs)
+  redis.call('PEXPIRE', key_worker, rule_workerRecordMs)
   return { 'doubted', math.max(arg_beatMs, lease - now) }
 end
 local wait_ms = math.max(lease - now, since + arg_beatMs - now)
