@@ -248,6 +248,15 @@ describe('an open circuit breaker', () => {
     },
   );
 
+  it.each(['the queue', 'a name', 'a shared limit'] as const)(
+    'starts a probe at once when a person makes the time of that of %s shorter than what is left',
+    async (owner) => {
+      const { limit, ended, id } = await booted(owner);
+      await limit.set({ breaker: { failures: 1, openFor: '1m' } });
+      expect(await ended(id)).toMatchObject({ type: 'completed' });
+    },
+  );
+
   it.each([
     ['the queue', 'its circuit breaker', {}, { limits: {} }],
     ['the queue', 'its circuit breaker', {}, { limits: { concurrency: 5 } }],
@@ -270,7 +279,7 @@ describe('an open circuit breaker', () => {
 
   it('stays open when a deploy removes it from the code if it was set at run time too', async () => {
     const { queue, logs, limit } = await booted('the queue');
-    await limit.set({ breaker: { failures: 2 } });
+    await limit.set({ breaker: { failures: 2, openFor: '1h' } });
     await bootQueue(redis, { handlers: { job: () => undefined }, watch: false, logs });
     expect((await queue.limits.list())[0]).toMatchObject({ breaker: { state: 'open', failures: 2 } });
   });

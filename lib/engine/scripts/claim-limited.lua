@@ -37,8 +37,7 @@ local has_lines, has_blocks, has_own = string.find(limited, '[agn]') ~= nil, has
 local texts, has_names, is_limited = redis.call('HMGET', key_limits, 'q', 'g'), string.find(limited, 'n', 1, true), { [''] = false }
 local queue, defaults, state_of_queue = limits_in(texts[1]), limits_in(texts[2]), redis.call('HGET', key_limitStates, 'q')
 -- Whether groups are served by their running jobs. Then the jobs without a group count as one group.
-local by_running = defaults.fairness == 'in-flight'
-local others = { fairness = defaults.fairness }
+local by_running, others = defaults.fairness == 'in-flight', { fairness = defaults.fairness }
 -- Whether dead jobs stop some groups.
 local has_stopped = defaults.onDead == 'block' and redis.call('ZCOUNT', key_slots, rule_stoppedLines, '+inf') > 0
 -- How many jobs may start by the rate of the queue.

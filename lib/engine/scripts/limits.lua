@@ -29,7 +29,7 @@ local function tell(field, number, base)
   end
   found[#found + 1] = { field, text or '', cjson.encode(rule), math.max(0, math.ceil(blocked - now)),
     rule.rate and string.format('%.0f', left) or '', left < 1 and math.ceil(next_in) or 0, waiting, running,
-    rule.breaker and (mark == '!' and till > now and till <= now + rule.breaker.openFor and 'open' or mark ~= '' and 'half-open' or 'closed') or '', holder or '', stops and 1 or 0, users,
+    rule.breaker and (mark == '!' and open_until(rule.breaker, till, now) > now and 'open' or mark ~= '' and 'half-open' or 'closed') or '', holder or '', stops and 1 or 0, users,
     retry_delay(field, rule.retryBudget, now) }
 end
 

@@ -23,11 +23,14 @@ local function state_text(blocked, rate, mark, till)
   return string.format('%.0f', blocked) .. (mark ~= '' and mark .. string.format('%.0f', till) or '') .. ' ' .. rate
 end
 
+-- When the next probe jobs of a breaker may start. If the time is later than possible, the clock was set back: they may start now.
+local function open_until(breaker, till, now) return till <= now + breaker.openFor and till or 0 end
+
 -- How many jobs may start by the rate, the hold and the breaker. If none may, also in how many ms the next one may. Last, how much they may
--- cost together by the rate. If the time of the next probe jobs is later than possible, the clock was set back: they may start now.
+-- cost together by the rate.
 local function rate_room(rule, text, now, want)
   local blocked, rate, mark, till = limit_state(text)
-  if rule.breaker and mark ~= '' then blocked, want = math.max(blocked, till <= now + rule.breaker.openFor and till or 0), math.min(want, rule.breaker.probes) end
+  if rule.breaker and mark ~= '' then blocked, want = math.max(blocked, open_until(rule.breaker, till, now)), math.min(want, rule.breaker.probes) end
   local left, next_in, cost_left = want, 0, math.huge
   if rule.rate then left, next_in, cost_left = rate_left(rule.rate, rate, now) end
   -- A hold may be over before the rate lets a job start.
