@@ -2,6 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import { RedisEngine } from '#lib/engine/redis-engine.js';
+import { LETTERED_JOBS } from '#lib/engine/keys.js';
 import { allScripts, type AnyScript } from '#lib/engine/script.js';
 import { aclRules } from '../../tools/acl.mjs';
 import { atEnd } from '../support/cleanup.js';
@@ -98,7 +99,15 @@ it.each(all)('%s gives each command a declared key', (name, { text, keys, keysOf
   expect(calls.length).toBe((text.match(/redis\.p?call\(/g) ?? []).length);
 });
 
-it.each(all)('%s uses every key of other queues it declares', (_, { text, keysOfQueues }) => {
+it.each(all)('%s uses every key it declares', (_, { text, keys, keysOfQueues, name }) => {
+  // It deletes all of them at once.
+  if (name === 'obliterate') return;
+  const isLettered = (key: string) => (LETTERED_JOBS as readonly string[]).includes(key);
+  expect(keys.filter((key, i) => !isLettered(key) && !text.includes(`KEYS[${i + 1}]`))).toEqual([]);
+  const usesLetters = /KEYS\[-?\d+ \+ (letter|string\.byte)|at = -?\d+ \+ 65/.test(text);
+  expect([keys.filter(isLettered), usesLetters]).toEqual(
+    keys.some(isLettered) ? [LETTERED_JOBS, true] : [[], false],
+  );
   expect(keysOfQueues.filter((_key, i) => !text.includes(`KEYS[i + ${i}]`))).toEqual([]);
 });
 
