@@ -38,7 +38,7 @@ const SAY_HANDLES_MS = 1000;
  * CPU of Redis.
  */
 const OUTRUN_MS = 40;
-/** The clock of the store was set back if an answer shows that it is this much earlier than by the answer before. */
+/** If an answer shows a time that is this much earlier than that of the answer before, the clock of the store was set back. */
 const SET_BACK_MS = 1_000;
 const LOST = 'a run ended after its job had been given to another worker; its outcome is not counted';
 
@@ -166,10 +166,7 @@ export class WorkerPool {
       runner: this.runner,
       isShared: this.shared !== undefined,
       listeners: this.keys,
-      answered: (answer, supply, asked, tookMs) => {
-        this.answered(answer, supply, asked);
-        if (answer.kind === 'exchanged') this.watchClock(tookMs);
-      },
+      answered: (...given) => this.answered(...given),
       looked: (look) => this.looked(look),
       rests: (hasFreeSlot) => (hasFreeSlot ? doorbell.join(this.claimer) : doorbell.leave(this.claimer)),
       passOn: () => doorbell.passOn(this.claimer),
@@ -378,7 +375,7 @@ export class WorkerPool {
 
   // ------------------------------------------------------------------------ other news in answers and heartbeats
 
-  private answered(answer: Answered, supply: Supply, asked: number): void {
+  private answered(answer: Answered, supply: Supply, asked: number, tookMs: number): void {
     if (answer.held !== null && !this.claimer.isRepeating) this.heldJobs.compare(answer.held);
     if (answer.kind !== 'exchanged') return;
     for (const id of answer.lost) this.runner.tooLate(id, LOST);
@@ -389,6 +386,7 @@ export class WorkerPool {
     const nextMs = Math.min(answer.dueInMs ?? Infinity, limitedForMs + laterMs);
     this.dueJobs.plan(nextMs === Infinity ? null : nextMs);
     this.tellHeldBack(answer, limitedForMs, asked);
+    this.watchClock(tookMs);
   }
 
   /**
@@ -399,7 +397,7 @@ export class WorkerPool {
     const { engine } = this.parts;
     const before = this.clockStart;
     this.clockStart = engine.now() - performance.now();
-    // An answer may arrive late, but the store had its time after the call was sent.
+    // An answer may arrive late. But the store read its clock after the call was sent.
     if (this.clockStart + tookMs >= before - SET_BACK_MS) return;
     // After a failure, the next exchange notices it again.
     engine.limits.wakeLines(this.queue).catch(() => (this.clockStart = before));

@@ -32,7 +32,7 @@ import {
 import { HttpFault } from './http.js';
 import { findJobs, readSearch } from './job-search.js';
 import { clearGroup, clearLimit, releasableOf, releaseLimit, setGroup, setLimit } from './limit-edits.js';
-import { attentionOf, worksOnAny, type QueueFacts } from './overview.js';
+import { attentionOf, queuesOf, worksOnAny, type QueueFacts } from './overview.js';
 import { readSeries, sumOf, toSeriesView, type SeriesView } from './series.js';
 import { editSchedule, previewSchedule } from './schedule-edits.js';
 import { scheduleHistory, scheduleResults, schedules } from './schedule-lists.js';
@@ -377,7 +377,7 @@ function onWorker(order: ProcessOrder['kind']): Route {
     const worker = (await parts.inspector.workers()).find((one) => one.id === id);
     const seen = worker && toWorkerView(worker, (queue) => names.has(queue));
     if (!seen) throw new HttpFault(404, 'GODWIT_PROCESS_NOT_FOUND', 'no such worker process is alive');
-    const queues = [...new Set([...seen.pools.flatMap((pool) => pool.queues), ...(seen.moreQueues ?? [])])];
+    const queues = [...new Set(queuesOf(seen))];
     const needs = queues.map((queue) => ['queue.pause', { queue }] as const);
     for (const queue of queues) {
       const what = { needs, action: `process.${order}`, queue, target: `${seen.host}:${seen.pid}` };

@@ -133,12 +133,19 @@ export function attentionOf(
   return found.toSorted((a, b) => Number(a.level === 'warn') - Number(b.level === 'warn'));
 }
 
+interface QueuesOfProcess {
+  readonly pools: readonly { readonly queues: readonly string[] }[];
+  readonly moreQueues?: readonly string[];
+}
+
+/** The queues that a process works on. */
+export function queuesOf({ pools, moreQueues = [] }: QueuesOfProcess): string[] {
+  return [...pools.flatMap((pool) => pool.queues), ...moreQueues];
+}
+
 /** Whether a process works on one of these queues. */
-export function worksOnAny(
-  { pools, moreQueues = [] }: Pick<WorkerInfo, 'pools' | 'moreQueues'>,
-  names: ReadonlySet<string>,
-): boolean {
-  return [...pools.flatMap((pool) => pool.queues), ...moreQueues].some((name) => names.has(name));
+export function worksOnAny(worker: QueuesOfProcess, names: ReadonlySet<string>): boolean {
+  return queuesOf(worker).some((name) => names.has(name));
 }
 
 function deadIn({ name, counts, today }: QueueView): Attention[] {
