@@ -54,7 +54,7 @@ export class BreakerBook {
     return Math.max(0, Math.ceil(this.dueFrom(field, now) + per / max - per - now));
   }
 
-  /** If the clock was set back since it was written, that time is as much too late. */
+  /** If the clock was set back since it was written, that time is too late by as much. */
   private dueFrom(field: LimitField, now: number): number {
     const { from, at } = this.due.get(field) ?? { from: 0, at: 0 };
     return from - Math.max(0, at - now);

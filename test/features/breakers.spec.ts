@@ -249,7 +249,7 @@ describe('an open circuit breaker', () => {
   );
 
   it.each(['the queue', 'a name', 'a shared limit'] as const)(
-    'starts a probe at once when a person makes the time of that of %s shorter than what is left',
+    'starts a probe at once if a person sets a shorter openFor than is left (%s)',
     async (owner) => {
       const { limit, ended, id } = await booted(owner);
       await limit.set({ breaker: { failures: 1, openFor: '1m' } });

@@ -19,7 +19,7 @@ class Sentinels extends SentinelConnector {
     const self = this as unknown as Connecting;
     const connect = self.connectToSentinel.bind(this);
     const { disconnectTimeout } = DEFAULTS;
-    // Without it, a timer of ioredis keeps the process alive for 2 s after it has tried a sentinel that is down.
+    // Otherwise a timer of ioredis keeps the process alive for 2 s after each try of a sentinel that is down.
     self.connectToSentinel = (sentinel, options) =>
       connect(sentinel, { disconnectTimeout, ...options }).on('error', () => undefined);
   }

@@ -1,7 +1,7 @@
 -- Circuit breakers and retry budgets, in `limitStates`. The field `b:` and the name of the limit has what a closed breaker counts: the
 -- completed and failed runs in each tenth of its window, as `tenth:completed:failed`. The field `r:` and the name has the time from
--- which the budget allows the next retry, and after its three decimals when that was written: older versions read both as one number.
--- If the budget has a percentage, the field `f:` and the name counts first attempts in the form of `b:`.
+-- which the budget allows the next retry. The digits after its three decimals are the time when that was written; older versions read
+-- both as one number. If the budget has a percentage, the field `f:` and the name counts first attempts in the form of `b:`.
 
 -- Counts runs in a field, by tenths of a window. Returns how many completed and failed in that window.
 local function count_runs(field, window, now, completed, failed)
@@ -30,7 +30,7 @@ local function must_open(field, breaker, now, completed, failed)
   return failed >= breaker.failures and failed >= breaker.ratio * (completed + failed)
 end
 
--- From when the budget allows the next retry. If the clock was set back since, that time is as much too late.
+-- From when the budget allows the next retry. If the clock was set back since then, that time is too late by as much.
 local function budget_from(field, now)
   local from, at = string.match(redis.call('HGET', key_limitStates, 'r:' .. field) or '', '^(%d+%.%d%d%d)(%d*)$')
   return (tonumber(from) or 0) - math.max(0, (tonumber(at) or 0) - now)
