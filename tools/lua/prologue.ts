@@ -50,15 +50,11 @@ export function prologueOf(shape: SomeShape, keys: readonly ScriptKeyName[]): Pr
   if (letters >= 0) names.set('at_letter', String(letters + 1 - LETTERS[0].charCodeAt(0)));
   const each = shape.keysOfQueues;
   if (each) {
-    names.set('queue_first', String(keys.length + 1));
-    names.set('queue_last', '#KEYS');
     names.set('queue_step', String(each.length));
     each.forEach((name, i) => names.set(`at_${name}`, String(i)));
   }
-  if (shape.moreKeys) {
-    names.set('more_first', String(keys.length + 1));
-    names.set('more_last', '#KEYS');
-  }
+  names.set('more_first', String(keys.length + 1));
+  names.set('more_last', '#KEYS');
   let at = 0;
   for (const [name, type] of Object.entries(shape.args)) {
     at += 1;

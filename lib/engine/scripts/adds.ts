@@ -58,7 +58,6 @@ export const enqueue = defineScript({
     'eventFields',
   ],
   /** The active set of each of `workers`. */
-  moreKeys: true,
   /** Or the workers to name in the next call. Then nothing has changed. */
   reply: (
     raw:

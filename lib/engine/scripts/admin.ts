@@ -15,7 +15,6 @@ export const get = defineScript({
   name: 'get',
   memory: 'read',
   args: { id: 'text', workers: 'text', brief: 'int' },
-  moreKeys: true,
   reply: (raw: ['none'] | ['again'] | ['job', ...RawStoredJob]): 'again' | null | Omit<StoredJob, 'id'> => {
     if (raw[0] === 'again') return 'again';
     if (raw[0] === 'none') return null;
@@ -63,7 +62,6 @@ export const counts = defineScript({
   name: 'counts',
   memory: 'read',
   args: { workers: 'text' },
-  moreKeys: true,
   reply: (raw: RawCounts): 'again' | QueueCounts => {
     if (raw[0] === 'again') return 'again';
     const [, waiting, delayed, active, completed, dead, paused, cancelled, limited] = raw;
@@ -105,7 +103,6 @@ export const cancel = defineScript({
   /** keep: ms, for a job without this option. bytes: about how much to read of the bodies. */
   args: { reason: 'text', keep: 'int', bytes: 'int', workers: 'text', maxEvents: 'int' },
   lists: ['ids'],
-  moreKeys: true,
   /** An empty answer: ask again for this job. */
   reply: (raw: 'again' | (CancelAnswer | '')[]) => raw,
 });
@@ -115,7 +112,6 @@ export const remove = defineScript({
   memory: 'allow',
   args: { bytes: 'int', workers: 'text', maxEvents: 'int' },
   lists: ['ids'],
-  moreKeys: true,
   /** An empty answer: ask again for this job. */
   reply: (raw: 'again' | (RemoveAnswer | '')[]) => raw,
 });
@@ -152,7 +148,6 @@ export const update = defineScript({
     maxEvents: 'int',
   },
   /** The active set of `worker`, or of each of `workers`. */
-  moreKeys: true,
   reply: (raw: RawUpdate): 'again' | UpdateAnswer => {
     if (raw[0] === 'again') return raw[0];
     if (raw[0] !== 'updated') return { kind: raw[0] };
@@ -185,6 +180,5 @@ export const obliterate = defineScript({
   keys: QUEUE_KEYS,
   args: { force: 'int', workers: 'text' },
   /** The active set and the record of each worker, then the counters of each day and of each hour. */
-  moreKeys: true,
   reply: (raw: 'again' | 'obliterated' | 'active') => raw,
 });

@@ -29,7 +29,6 @@ export const audit = defineScript({
   /** ids: id. Only used if `all` is 0. */
   lists: ['ids'],
   /** The active set and the record of each worker. */
-  moreKeys: true,
   reply: (raw: Raw): 'again' | 'large' | RawFacts => {
     if (raw[0] !== 'facts') return raw[0];
     const [, now, holders, ...ids] = raw;
@@ -44,7 +43,6 @@ export const auditPage = defineScript({
   /** bytes: about how much to read of bodies and records. */
   args: { kind: 'text', type: 'text', cursor: 'text', count: 'int', bytes: 'int' },
   /** The active set. Used if `kind` is not one of the other keys. */
-  moreKeys: true,
   reply: ([cursor, ids, unreadable]: readonly [string, readonly string[], readonly string[]]) => ({
     cursor,
     ids,
@@ -67,7 +65,6 @@ export const repair = defineScript({
   /** ids: id. */
   lists: ['ids'],
   /** The active set and the record of each worker. */
-  moreKeys: true,
   reply: (raw: 'again' | readonly [readonly string[], readonly string[]]) => {
     if (raw === 'again') return raw;
     const [words, orphans] = raw;

@@ -69,7 +69,6 @@ export const setLimits = defineScript({
   memory: 'allow',
   args: { field: 'text', part: 'text', rule: 'text', workers: 'text' },
   /** The active set of each of `workers`. */
-  moreKeys: true,
   reply: (raw: 'again' | 'set') => raw,
 });
 

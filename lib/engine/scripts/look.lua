@@ -32,8 +32,8 @@ local function tell(i, number)
 end
 
 local others = {}
-for i = queue_first, queue_last, queue_step do
-  local number = (i - queue_first) / queue_step
+for i = more_first, more_last, queue_step do
+  local number = (i - more_first) / queue_step
   if number < arg_known then
     tell(i, number)
   else
@@ -43,8 +43,8 @@ for i = queue_first, queue_last, queue_step do
   end
 end
 if #others > 0 and redis.call('EXISTS', unpack(others)) > 0 then
-  for i = queue_first + arg_known * queue_step, queue_last, queue_step do
-    tell(i, (i - queue_first) / queue_step)
+  for i = more_first + arg_known * queue_step, more_last, queue_step do
+    tell(i, (i - more_first) / queue_step)
   end
 end
 return answer

@@ -4,7 +4,7 @@
 local now = clock()
 local answer = {}
 local limits = limits_first
-for i = queue_first, queue_last, queue_step do
+for i = more_first, more_last, queue_step do
   local completed_max, dead_max = tonumber(ARGV[limits]), tonumber(ARGV[limits + 1])
   local dead_age, events_age = tonumber(ARGV[limits + 2]), tonumber(ARGV[limits + 3])
   local function over(reply, most)
