@@ -35,12 +35,12 @@ const SHARED = [
 ];
 
 /**
- * Specs that take long: processes that are killed, servers that fail over or are silent, slow networks, random sequences, planted
- * faults, benches, pages in a browser, the tools of these tests. `npm run test:proofs` runs them, and so does CI.
+ * Specs that take long: processes that are killed or idle, servers that fail over or are silent, slow networks, random sequences,
+ * planted faults, benches, pages in a browser, the tools of these tests. `npm run test:proofs` runs them, and so does CI.
  */
 const PROOFS = [
   'test/{chaos,failover,model,soak,trials}/**/*.spec.ts',
-  'test/faults/{clocks,half-open,killed-groups,large-values,narrow-line,planted,registry,releases,replicated,slow-line,worker-death}.spec.ts',
+  'test/faults/{clocks,dashboard,half-open,idle,killed-groups,large-values,narrow-line,planted,registry,releases,replicated,slow-line,worker-death}.spec.ts',
   'test/connections/{cluster-node-down,cluster-registry-down,cluster-silent,replicated,sentinel}.spec.ts',
   'test/versions/**/*.spec.ts',
   'test/cli/dispatch.spec.ts',
