@@ -47,6 +47,7 @@ try {
     run('npm', ['ci', ...quiet]) ||
     // Peers of other dev dependencies ask for Nest 12.
     run('npm', ['install', '--no-save', '--legacy-peer-deps', ...quiet, ...NEST_11]) ||
+    run('npm', ['run', '--silent', 'scripts']) ||
     run('npx', ['vitest', 'run', ...(given.length > 0 ? given : SPECS)]);
 } finally {
   rmSync(copy, { recursive: true, force: true });

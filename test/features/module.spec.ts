@@ -437,10 +437,18 @@ describe('registerQueue and registerQueueAsync', () => {
       QueueModule.forRoot('mails', { connection: 'memory' }),
       QueueModule.registerQueue({ name: 'email', configKey: 'mails' }, { name: 'email', logs: { max: 3 } }),
     ];
-    expect(await bootFaults({ imports })).toEqual([
-      "queue 'email' is registered twice with different options: { configKey: 'mails' } and { logs: { max: 3 } }; " +
-        "keep one, and leave only { name: 'email' } in the other",
-    ]);
+    // Nest 11 meets the modules in another order than Nest 12.
+    const options = [
+      "{ configKey: 'mails' } and { logs: { max: 3 } }",
+      "{ logs: { max: 3 } } and { configKey: 'mails' }",
+    ];
+    const possible = options.map(
+      (both) =>
+        `queue 'email' is registered twice with different options: ${both}; keep one, and leave only { name: 'email' } in the other`,
+    );
+    const faults = await bootFaults({ imports });
+    expect(faults).toHaveLength(1);
+    expect(possible).toContain(faults[0]);
   });
 
   it('accept the same options in different notations', async () => {
