@@ -20,6 +20,15 @@ describe('ARCHITECTURE.md', () => {
     expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
   });
 
+  it('names every folder of lib and lib/subpaths', () => {
+    const folders = ['lib', 'lib/subpaths'].flatMap((parent) =>
+      readdirSync(join(ROOT, parent), { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .map(({ name }) => `${parent}/${name}`),
+    );
+    expect(folders.filter((folder) => !pathsIn(section('Folders')).includes(folder))).toEqual([]);
+  });
+
   it('would be reported for a path that does not exist', () => {
     expect(pathsIn('see `lib/gone.ts`, `lib/job`, `jobs` and `{<prefix>}:bell`')).toEqual([
       'lib/gone.ts',

@@ -59,6 +59,17 @@ describe('the reference of events', () => {
   });
 });
 
+describe('the contexts of the log', () => {
+  it('are all in docs/operating/monitoring.md, and no other', () => {
+    const used = sourcesIn('lib', ['.ts']).flatMap(({ text }) =>
+      [...text.matchAll(/new Log\('(\w+)'\)/g)].map(([, context]) => context!),
+    );
+    expect(rowsUnder(readPage('docs/operating/monitoring.md'), 'The log').toSorted()).toEqual(
+      [...new Set(used)].toSorted(),
+    );
+  });
+});
+
 const interfaces = new Map(
   sourcesIn('lib', ['.ts']).flatMap((file) =>
     parse(file)
