@@ -396,7 +396,12 @@ export class Queue<Jobs = any> {
     const answer = await this.engine.admin.remove(this.name, checkJobId(which));
     if (answer === 'not-found') throw new JobNotFoundError(this.name, which);
     if (answer === 'active')
-      throw new WrongStateError(this.name, `job ${quoted(which)}`, 'active', 'wait for the end of its run');
+      throw new WrongStateError(
+        this.name,
+        `job ${quoted(which)}`,
+        'active',
+        'wait for the end of its run, or cancel it',
+      );
   }
 
   /**

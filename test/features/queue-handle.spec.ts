@@ -89,7 +89,7 @@ describe('remove', () => {
 
     expect(await refused(queue.remove('active'))).toMatchObject({
       code: 'GODWIT_WRONG_STATE',
-      message: `job "active" in queue 'work' is active; wait for the end of its run`,
+      message: `job "active" in queue 'work' is active; wait for the end of its run, or cancel it`,
     });
     expect(await queue.get('active')).toMatchObject({ state: 'active' });
     expect(await refused(queue.remove('waiting'))).toMatchObject({
