@@ -13,106 +13,106 @@ export const QUEUE_FORMAT = 1;
 type KeyType = 'string' | 'list' | 'set' | 'zset' | 'hash' | 'stream';
 
 /**
- * Every key of a queue: its name, its type, and what it holds. All of them share one hash tag, so that a script may use any of
- * them on Redis Cluster. No other file builds a key.
+ * Every key of a queue: its name as it is in Redis, its type, and what it holds. All of them share one hash tag, so that a script
+ * may use any of them on Redis Cluster. No other file builds a key.
  */
 const KEYS_OF_QUEUE = {
   /** id -> body: the job as written. Only of jobs whose ids have no letter. */
-  jobs: { type: 'hash', suffix: 'jobs' },
+  jobs: 'hash',
   /** Ids that can be claimed now, first in first out. */
-  wait: { type: 'list', suffix: 'wait' },
+  wait: 'list',
   /** Ids that have stalled twice or more. A worker holds at most one of them at a time. */
-  suspects: { type: 'list', suffix: 'suspects' },
+  suspects: 'list',
   /** id -> rank: waiting jobs with a priority, first in first out inside one priority. */
-  prioritized: { type: 'zset', suffix: 'prioritized' },
+  prioritized: 'zset',
   /** id -> due ms: first runs and retries that wait for a time. */
-  delayed: { type: 'zset', suffix: 'delayed' },
+  delayed: 'zset',
   /** id -> priority, of delayed jobs that have one. Scripts do not read it from the body. */
-  priorities: { type: 'hash', suffix: 'priorities' },
+  priorities: 'hash',
   /** worker -> end of its lease in ms. */
-  workers: { type: 'zset', suffix: 'workers' },
+  workers: 'zset',
   /** id -> failed attempts; absent means 0. */
-  attempts: { type: 'hash', suffix: 'attempts' },
+  attempts: 'hash',
   /** id -> workers lost; absent means 0. */
-  stalls: { type: 'hash', suffix: 'stalls' },
+  stalls: 'hash',
   /** id -> when and why the last attempt failed. */
-  failures: { type: 'hash', suffix: 'failures' },
+  failures: 'hash',
   /** id -> time of death in ms: jobs that will not run again unless they are retried. */
-  dead: { type: 'zset', suffix: 'dead' },
+  dead: 'zset',
   /** id -> kept until (ms): completed jobs with a retention. For cancelled jobs `RULES.cancelledFrom` is added. */
-  completed: { type: 'zset', suffix: 'completed' },
+  completed: 'zset',
   /** id -> how the job ended, and what its handler returned. For the same jobs. */
-  results: { type: 'hash', suffix: 'results' },
+  results: 'hash',
   /** id -> JSON: the progress that a run reported. */
-  progress: { type: 'hash', suffix: 'progress' },
+  progress: 'hash',
   /** id -> bytes of all large progress values up to this one, in the order they were written. Includes jobs that are gone. */
-  largeProgress: { type: 'zset', suffix: 'largeProgress' },
+  largeProgress: 'zset',
   /** job name -> ms when a process last reported that it handles the name, or when a process first asked. */
-  handled: { type: 'hash', suffix: 'handled' },
+  handled: 'hash',
   /** id -> log lines of the job. */
-  logs: { type: 'hash', suffix: 'logs' },
+  logs: 'hash',
   /**
    * digest of a key -> the job that holds it, until when the key counts in any case, since when, and the job that waits for its
    * end.
    */
-  unique: { type: 'hash', suffix: 'unique' },
+  unique: 'hash',
   /**
    * id -> record of a schedule: JSON as the client wrote it. Schedules from code have a line before it that names their owner.
    */
-  schedules: { type: 'hash', suffix: 'schedules' },
+  schedules: 'hash',
   /** id -> ms of the next occurrence: schedules that are neither paused nor ended. */
-  upcoming: { type: 'zset', suffix: 'upcoming' },
+  upcoming: 'zset',
   /** id -> counters of a schedule, one per line: revision, jobs made, last occurrence, mode, last job. */
-  firings: { type: 'hash', suffix: 'firings' },
+  firings: 'hash',
   /** id -> created-at ms: all schedules, in the order they are listed. */
-  scheduleOrder: { type: 'zset', suffix: 'scheduleOrder' },
+  scheduleOrder: 'zset',
   /** `process ttl set` -> ms until when it holds: which process declares which set of schedules. */
-  declarers: { type: 'zset', suffix: 'declarers' },
+  declarers: 'zset',
   /** set -> ids, one per line: the sets of schedules that processes declare, or declared when they were last seen. */
-  declaredSets: { type: 'hash', suffix: 'declaredSets' },
+  declaredSets: 'hash',
   /** id -> reason, of active jobs that were cancelled. Unless such a job completes, it ends as cancelled. */
-  toCancel: { type: 'hash', suffix: 'toCancel' },
+  toCancel: 'hash',
   /** id -> when and why: jobs that ended as cancelled, for a minute, for callers that missed the event. */
-  cancelled: { type: 'hash', suffix: 'cancelled' },
+  cancelled: 'hash',
   /** One entry per script call that changed something; ids are event numbers. */
-  events: { type: 'stream', suffix: 'events' },
+  events: 'stream',
   /** Number of an event with a large value -> bytes of all such events up to it. */
-  large: { type: 'zset', suffix: 'large' },
+  large: 'zset',
   /** Number of the format, since when the queue is paused, number of the last event, sequence of the priorities. */
-  meta: { type: 'hash', suffix: 'meta' },
+  meta: 'hash',
   /**
    * `q` the queue, `g` all groups, `g:<group>`, `n:<name>`, and in the queue without a name `s:<shared limit>` -> JSON: rules
    * from the code and rules set at run time.
    */
-  limits: { type: 'hash', suffix: 'limits' },
+  limits: 'hash',
   /**
    * The same fields -> until when nothing may start, how much of the rate is used, and the circuit breaker; With `b:` before the
    * field: what a breaker counts. With `r:` before it: when the next retry is due.
    */
-  limitStates: { type: 'hash', suffix: 'limitStates' },
+  limitStates: 'hash',
   /**
    * In the queue without a name: shared limit -> which workers have places of it; `w:` and the limit -> queues that wait for a
    * place.
    */
-  shares: { type: 'hash', suffix: 'shares' },
+  shares: 'hash',
   /** id -> number of its line and a rank: waiting jobs of groups, and all other waiting jobs of a queue with lines. */
-  grouped: { type: 'zset', suffix: 'grouped' },
+  grouped: 'zset',
   /** `g:<group>`, `n:<name>` or empty -> number of the line. */
-  lines: { type: 'hash', suffix: 'lines' },
+  lines: 'hash',
   /** number of a line -> its turn, priorities and name. */
-  lineStates: { type: 'hash', suffix: 'lineStates' },
+  lineStates: 'hash',
   /** number of a line -> turn: lines from which a job may start. 0: the line must be examined first. */
-  ready: { type: 'zset', suffix: 'ready' },
+  ready: 'zset',
   /** number of a line -> ms: when the line may give a job again. */
-  resting: { type: 'zset', suffix: 'resting' },
+  resting: 'zset',
   /** id -> number of its line: jobs that count against a concurrency limit. */
-  slots: { type: 'zset', suffix: 'slots' },
+  slots: 'zset',
   /**
    * Has a member while there may be work, and another one for a new earliest time of a job or a schedule. Popping a member wakes
    * exactly one blocked worker.
    */
-  doorbell: { type: 'zset', suffix: 'doorbell' },
-} as const satisfies Readonly<Record<string, { type: KeyType; suffix: string }>>;
+  doorbell: 'zset',
+} as const satisfies Readonly<Record<string, KeyType>>;
 
 /**
  * HASH id -> body, of jobs whose ids have this letter. With a million waiting jobs, a single hash would be larger than any
@@ -192,9 +192,8 @@ export const SCRIPT_KEYS = [
 /** The type of the value of a key. */
 export function typeOfKey(name: ScriptKeyName): KeyType {
   if (isLetteredJobs(name)) return 'hash';
-  if (name in DYNAMIC_KEYS) return DYNAMIC_KEYS[name as DynamicKeyName];
-  if (name in TASK_KEYS) return TASK_KEYS[name as keyof typeof TASK_KEYS];
-  return { ...KEYS_OF_QUEUE, ...KEYS_OF_PROCESSES }[name as keyof typeof KEYS_OF_QUEUE | ProcessKeyName].type;
+  if (name in KEYS_OF_PROCESSES) return KEYS_OF_PROCESSES[name as ProcessKeyName].type;
+  return { ...KEYS_OF_QUEUE, ...DYNAMIC_KEYS, ...TASK_KEYS }[name as Exclude<typeof name, ProcessKeyName>];
 }
 
 export type KeysOfWorker = Readonly<Record<QueueKeyName | 'worker' | 'active' | 'stats', string>>;
@@ -210,7 +209,7 @@ export class QueueKeys {
     this.tag = `{${prefix}:${queue}}:`;
     // An object that grows name by name becomes a dictionary in V8, and copying it into a call takes ten times as long.
     this.fixed = Object.fromEntries([
-      ...Object.entries(KEYS_OF_QUEUE).map(([name, { suffix }]) => [name, this.tag + suffix]),
+      ...Object.keys(KEYS_OF_QUEUE).map((name) => [name, this.tag + name]),
       ...LETTERS.map((letter) => [`jobs${letter}`, `${this.tag}jobs:${letter}`]),
     ]) as Record<QueueKeyName, string>;
     this.byLetter = new Map(
@@ -279,7 +278,7 @@ export class QueueKeys {
   }
 
   /**
-   * HASH, kept 72 hours: counters of one hour, written by processes with `history`. `<minute>:<name>` -> numbers, see `contract/history.ts`;
+   * HASH, kept 73 hours: counters of one hour, written by processes with `history`. `<minute>:<name>` -> numbers, see `contract/history.ts`;
    * `~<lane>` -> number of the last call of a process. Those of hosts are in `hosts:<hour>`, with a host in place of the name.
    */
   minutes(hour: number, by: CountedBy): string {
@@ -306,7 +305,9 @@ export class QueueKeys {
   }
 }
 
-export function processKeys(prefix: string): Readonly<Record<ProcessKeyName, string>> {
+export type ProcessKeys = Readonly<Record<ProcessKeyName, string>>;
+
+export function processKeys(prefix: string): ProcessKeys {
   const keys = {} as Record<ProcessKeyName, string>;
   for (const [name, { suffix }] of Object.entries(KEYS_OF_PROCESSES))
     keys[name as ProcessKeyName] = `{${prefix}}:${suffix}`;

@@ -1,7 +1,7 @@
 import type { ProcessRecord } from '../contract/process-verbs.js';
 import { RULES } from '../job/rules.js';
 import { encodeProcess } from './codec/process-codec.js';
-import { processKeys } from './keys.js';
+import { processKeys, type ProcessKeys } from './keys.js';
 import type { Value } from './script.js';
 import { register } from './scripts/processes.js';
 
@@ -22,12 +22,12 @@ export function toShown(record: ProcessRecord): ShownRecord {
 
 /** The arguments of `EVALSHA` for one registration. An empty `info` leaves the record as it is. */
 export function encodeRegistration(
-  prefix: string,
+  keys: ProcessKeys,
   { process, info, obeyed }: ShownRecord,
   leaseMs: number,
 ): Value[] {
   const args = { process, info, obeyed, leaseMs, rememberMs: RULES.rememberMs, keepMs: KEEP_MS };
-  return register.encode(processKeys(prefix), args, {});
+  return register.encode(keys, args, {});
 }
 
 /** Decides from the answers to the registrations of a process whether the server has lost its data. */
@@ -107,7 +107,11 @@ export class ProcessRenewal {
     // Heartbeats come a little early or late.
     if (info === '' || (!isNew && now - this.renewedAt < this.leaseMs * 0.45)) return;
     try {
-      const args = encodeRegistration(this.prefix, isNew ? shown : { ...shown, info: '' }, this.leaseMs);
+      const args = encodeRegistration(
+        processKeys(this.prefix),
+        isNew ? shown : { ...shown, info: '' },
+        this.leaseMs,
+      );
       const { kind, orders } = register.reply((await this.run(register, args)) as never);
       this.renewedAt = now;
       if (this.loss.hasLostData(shown.process, kind)) this.lost();

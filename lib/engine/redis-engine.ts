@@ -82,10 +82,10 @@ export class RedisEngine implements QueueEngine {
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
     this.upkeep = new RedisUpkeep(prefix, this.store, settings, () => connections.isCluster);
-    this.processes = new RedisProcesses(prefix, this.store);
+    this.processes = new RedisProcesses(this.store);
     this.tasks = new RedisTasks(this.store);
-    this.actions = new RedisActions(prefix, this.store);
-    this.bulkActs = new RedisBulkActs(prefix, this.store);
+    this.actions = new RedisActions(this.store);
+    this.bulkActs = new RedisBulkActs(this.store);
     this.limits = new RedisLimits(this.store, this.settings);
     this.bells = new Bells(prefix, this.store, connections.forQueues('blocking', keyOf));
     this.poller = new IdlePoller(this.store, () => this.bells.perQueue);

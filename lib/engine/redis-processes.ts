@@ -1,4 +1,3 @@
-import { processKeys } from './keys.js';
 import { decodeOrders, decodeProcess } from './codec/process-codec.js';
 import { encodeRegistration, LossCheck, toShown } from './process-renewal.js';
 import {
@@ -51,24 +50,21 @@ export class RedisProcesses implements ProcessVerbs {
   server: string | null = null;
   private readonly loss = new LossCheck();
 
-  constructor(
-    private readonly prefix: string,
-    private readonly store: RedisStore,
-  ) {}
+  constructor(private readonly store: RedisStore) {}
 
   async register(record: ProcessRecord, leaseMs: number): Promise<Registration> {
-    const args = encodeRegistration(this.prefix, toShown(record), leaseMs);
+    const args = encodeRegistration(this.store.processKeys, toShown(record), leaseMs);
     const { kind, orders } = await this.store.call(register, args, this.store.callMs);
     return { orders: decodeOrders(orders), hasLostData: this.loss.hasLostData(record.id, kind) };
   }
 
   order(process: string, { id, ...what }: ProcessOrder): Promise<boolean> {
     const args = { process, id, order: JSON.stringify(what), maxBytes: MAX_ORDER_BYTES };
-    return this.store.run(order, processKeys(this.prefix), args);
+    return this.store.run(order, this.store.processKeys, args);
   }
 
   async unregister(process: string): Promise<void> {
-    await this.store.run(unregister, processKeys(this.prefix), { process });
+    await this.store.run(unregister, this.store.processKeys, { process });
   }
 
   async list(): Promise<ProcessList> {
@@ -104,11 +100,11 @@ export class RedisProcesses implements ProcessVerbs {
   }
 
   lead(call: LeadCall): Promise<LeadAnswer> {
-    return this.store.run(lead, processKeys(this.prefix), { ...call, keepMs: KEEP_STATE_MS });
+    return this.store.run(lead, this.store.processKeys, { ...call, keepMs: KEEP_STATE_MS });
   }
 
   private async entries(): Promise<ProcessEntry[]> {
-    const keys = processKeys(this.prefix);
+    const keys = this.store.processKeys;
     // SCAN may return an entry twice.
     const found = new Map<string, ProcessEntry>();
     let cursor = '0';
@@ -126,14 +122,11 @@ const EXAMINED = 500;
 
 /** The record of what people did, on Redis. */
 export class RedisActions implements ActionVerbs {
-  constructor(
-    private readonly prefix: string,
-    private readonly store: RedisStore,
-  ) {}
+  constructor(private readonly store: RedisStore) {}
 
   async record({ queue, count, ...action }: NewAction): Promise<void> {
     const args = { ...action, queue: queue ?? '', count: count === null ? '' : String(count) };
-    await this.store.run(recordAction, processKeys(this.prefix), args);
+    await this.store.run(recordAction, this.store.processKeys, args);
   }
 
   async list({ before, limit, queue = '', actor = '' }: ActionsCall): Promise<ActionsAnswer> {
@@ -141,7 +134,7 @@ export class RedisActions implements ActionVerbs {
     let next = before ?? '';
     do {
       const args = { before: next, actor, queue, limit: limit - found.length, most: EXAMINED };
-      const page = await this.store.run(actions, processKeys(this.prefix), args);
+      const page = await this.store.run(actions, this.store.processKeys, args);
       found.push(...page.entries.map(decodeAction).filter((one) => one !== null));
       ({ next } = page);
     } while (next !== '' && found.length < limit);
@@ -151,18 +144,15 @@ export class RedisActions implements ActionVerbs {
 
 /** The records of acts on many jobs, on Redis. */
 export class RedisBulkActs implements BulkActVerbs {
-  constructor(
-    private readonly prefix: string,
-    private readonly store: RedisStore,
-  ) {}
+  constructor(private readonly store: RedisStore) {}
 
   put({ id, before, after }: BulkActChange): Promise<boolean> {
     const args = { id, before, after, keepMs: KEEP_BULK_ACTS_MS };
-    return this.store.run(putBulkAct, processKeys(this.prefix), args);
+    return this.store.run(putBulkAct, this.store.processKeys, args);
   }
 
   async list(): Promise<ReadonlyMap<string, string>> {
-    return mapOf(await this.store.run(bulkActs, processKeys(this.prefix), {}));
+    return mapOf(await this.store.run(bulkActs, this.store.processKeys, {}));
   }
 }
 

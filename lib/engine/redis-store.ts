@@ -4,6 +4,7 @@ import {
   QUEUE_FORMAT,
   QueueKeys,
   type KeysOfWorker,
+  type ProcessKeys,
   type QueueKeyName,
   type ScriptKeyName,
 } from './keys.js';
@@ -44,6 +45,7 @@ export class RedisStore {
   private link: CommandLink | undefined;
   private closed = false;
   private readonly keys = new Map<string, QueueKeys>();
+  readonly processKeys: ProcessKeys;
   /** Scripts that were sent in full on this connection. */
   private readonly sent = new Set<Encoded<unknown>>();
   /** The time of the store's clock when `performance.now()` was 0. */
@@ -65,7 +67,9 @@ export class RedisStore {
     private readonly makeLink: (greet: (link: Link) => Promise<void>) => CommandLink,
     /** The queues whose format is checked on every new connection. */
     private readonly queues: () => readonly string[] = () => [],
-  ) {}
+  ) {
+    this.processKeys = processKeys(prefix);
+  }
 
   /** Created at the first use, because a client from a factory may connect at once. */
   get commands(): CommandLink {
@@ -203,7 +207,7 @@ export class RedisStore {
     for (const queue of unknown) this.known.set(queue, now + KNOWN_MS);
     const seenAt = Math.floor(this.now());
     const members = unknown.flatMap((queue) => [seenAt, queue]);
-    void this.command('queues', 'zadd', [this.registry, ...members]).catch(() => undefined);
+    void this.command('queues', 'zadd', [this.processKeys.queues, ...members]).catch(() => undefined);
   }
 
   /** The names in the registry of the prefix. */
@@ -211,7 +215,7 @@ export class RedisStore {
     const found = new Set<string>();
     let cursor = '0';
     do {
-      const args = [this.registry, cursor, 'COUNT', SCAN_STEP];
+      const args = [this.processKeys.queues, cursor, 'COUNT', SCAN_STEP];
       const [next, page] = (await this.command('queues', 'zscan', args)) as [string, string[]];
       for (let i = 0; i < page.length; i += 2) found.add(page[i]!);
       cursor = next;
@@ -233,14 +237,10 @@ export class RedisStore {
 
   private async removeKnown(queue: string): Promise<void> {
     try {
-      await this.command('obliterate', 'zrem', [this.registry, queue]);
+      await this.command('obliterate', 'zrem', [this.processKeys.queues, queue]);
     } catch (error) {
       if (!(error instanceof RedisRefusedError)) throw error;
     }
-  }
-
-  private get registry(): string {
-    return processKeys(this.prefix).queues;
   }
 
   keysOf(queue: string): QueueKeys {
