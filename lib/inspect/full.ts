@@ -1,7 +1,7 @@
 import type { LastFull } from '../contract/admin-verbs.js';
 import type { QueueEngine } from '../contract/engine.js';
 import { counted } from '../job/text.js';
-import type { ResolvedMaxWaiting } from '../options/bounds.js';
+import { WHEN_FULL, type ResolvedMaxWaiting } from '../options/bounds.js';
 import type { QueueInfo } from './queue-inspector.js';
 
 type OnFull = ResolvedMaxWaiting['onFull'];
@@ -23,19 +23,11 @@ export interface FullPlace {
   readonly agoMs: number;
 }
 
-/** What happens to adds while the queue is full. */
-const WHEN_FULL: Readonly<Record<OnFull, string>> = {
-  reject: 'adds are refused',
-  wait: 'adds wait for room',
-  dropNew: 'new jobs are dropped',
-  dropOldest: 'new jobs push out the oldest',
-};
-
 const WAS_FULL: Readonly<Record<OnFull, string>> = {
-  reject: 'adds were refused',
+  reject: 'adds were rejected',
   wait: 'adds waited for room',
   dropNew: 'new jobs were dropped',
-  dropOldest: 'new jobs pushed out the oldest',
+  dropOldest: 'the oldest waiting jobs were removed',
 };
 
 /**
@@ -74,7 +66,7 @@ async function groupOf(
 }
 
 /**
- * Such as `is full, so adds are refused: 100 waiting jobs, and maxWaiting is 100`, after the name of the queue or the group.
+ * Such as `is full, so adds are rejected: 100 waiting jobs, and maxWaiting is 100`, after the name of the queue or the group.
  *
  * @param timeOf makes a text of a time in ms.
  */

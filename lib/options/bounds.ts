@@ -28,6 +28,14 @@ export interface ResolvedMaxWaiting {
   readonly timeoutMs: number;
 }
 
+/** What happens to adds while the queue is full. */
+export const WHEN_FULL: Readonly<Record<ResolvedMaxWaiting['onFull'], string>> = {
+  reject: 'adds are rejected',
+  wait: 'adds wait for room',
+  dropNew: 'new jobs are dropped',
+  dropOldest: 'the oldest waiting jobs are removed',
+};
+
 const MOST = 1_000_000_000;
 
 const readFields = shape({

@@ -25,7 +25,7 @@ import { isSame, strictest, type Replication } from '../options/job-options.js';
 import { addResult, type AddResult, type Other, dropped } from './add-result.js';
 import type { MadeJob } from './job-maker.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
-import type { ResolvedMaxWaiting } from '../options/bounds.js';
+import { WHEN_FULL, type ResolvedMaxWaiting } from '../options/bounds.js';
 
 /** Maximum number of jobs that are stored atomically; a script must not hold Redis for long. */
 export const MAX_ATOMIC_JOBS = 1000;
@@ -465,13 +465,6 @@ export function enqueuerOf(engine: QueueEngine, options: ResolvedQueueOptions, l
     ? new BoundedEnqueuer(engine, name, limits, maxWaiting)
     : new Enqueuer(engine, name, limits);
 }
-
-const WHEN_FULL = {
-  reject: 'adds are rejected',
-  wait: 'adds wait for room',
-  dropNew: 'new jobs are dropped',
-  dropOldest: 'the oldest waiting jobs are removed',
-} as const;
 
 /** Logs one line when a queue becomes full, and one when it has had room for a while. Without a timer, so the second follows an add. */
 export class Room {

@@ -165,11 +165,11 @@ describe('doctor shows where an add found no room', () => {
     const { id } = await queue.add('x', null);
     expect(await doctor()).toEqual([]);
     await expect(queue.add('x', null)).rejects.toThrow(QueueFullError);
-    const full = 'is full, so adds are refused: 1 waiting job, and maxWaiting is 1';
+    const full = 'is full, so adds are rejected: 1 waiting job, and maxWaiting is 1';
     expect(await doctor()).toEqual([`warn queue work ${full}; add workers, or raise maxWaiting`]);
     await queue.remove(id);
     const was =
-      /^warn queue work had no room \d+ m?s ago, so adds were refused: maxWaiting is 1; add workers, /;
+      /^warn queue work had no room \d+ m?s ago, so adds were rejected: maxWaiting is 1; add workers, /;
     expect(await doctor()).toEqual([expect.stringMatching(was)]);
     const key = `{${redis.prefix}:work}:meta`;
     const at = Number((await redis.admin.hget(key, 'full'))!.split(' ')[0]);
@@ -183,11 +183,11 @@ describe('doctor shows where an add found no room', () => {
     const { queue } = await booted({ queue: { groups: { maxSize: 1 } } });
     const { id } = await queue.add('x', null, { group: 'acme' });
     await expect(queue.add('x', null, { group: 'acme' })).rejects.toThrow(GroupFullError);
-    const full = 'group "acme" is full, so adds are refused: 1 waiting job, and maxSize is 1';
+    const full = 'group "acme" is full, so adds are rejected: 1 waiting job, and maxSize is 1';
     expect(await doctor()).toEqual([`warn queue work ${full}; godwit groups work`]);
     await queue.remove(id);
     const was =
-      / group "acme" had no room \d+ m?s ago, so adds were refused: maxSize is 1; godwit groups work$/;
+      / group "acme" had no room \d+ m?s ago, so adds were rejected: maxSize is 1; godwit groups work$/;
     expect(await doctor()).toEqual([expect.stringMatching(was)]);
   });
 });

@@ -81,7 +81,7 @@ describe('an act on many jobs that was interrupted', () => {
 
 describe('a full queue', () => {
   it.each([
-    ['reject', 'adds are refused'],
+    ['reject', 'adds are rejected'],
     ['dropNew', 'new jobs are dropped'],
   ] as const)('needs attention, with onFull %s', async (onFull, happens) => {
     const { queue, api } = await bootDashboard(redis, { queue: { maxWaiting: { limit: 1, onFull } } });
@@ -107,17 +107,17 @@ describe('a full queue', () => {
     await app.queue.add('a', 1);
     expect(await found()).toEqual([]);
     const { id } = await app.queue.add('a', 2);
-    const full = 'It is full, so new jobs push out the oldest: 1 waiting job, and maxWaiting is 1.';
+    const full = 'It is full, so the oldest waiting jobs are removed: 1 waiting job, and maxWaiting is 1.';
     expect(await found()).toEqual([['bad', full]]);
     await app.queue.remove(id);
-    const was = /^It had no room [\d.]+ m?s ago, so new jobs pushed out the oldest: maxWaiting is 1\.$/;
+    const was = /^It had no room [\d.]+ m?s ago, so the oldest waiting jobs were removed: maxWaiting is 1\.$/;
     expect(await found()).toEqual([['warn', expect.stringMatching(was)]]);
     await redis.admin.hdel(`{${redis.prefix}:work}:meta`, 'full');
     await app.queue.group('a b').set({ maxSize: 1 });
     const add = () => app.queue.add('a', 1, { group: 'a b' });
     await add();
     await expect(add()).rejects.toThrow(GroupFullError);
-    const group = 'Group "a b" is full, so adds are refused: 1 waiting job, and maxSize is 1.';
+    const group = 'Group "a b" is full, so adds are rejected: 1 waiting job, and maxSize is 1.';
     expect(await found()).toEqual([['bad', group]]);
   });
 });
