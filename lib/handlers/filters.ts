@@ -5,7 +5,7 @@ import { EXCEPTION_FILTERS_METADATA } from '@nestjs/common/constants.js';
 import type { ApplicationConfig, ContextId, ModulesContainer } from '@nestjs/core';
 import { ExternalExceptionFilterContext } from '@nestjs/core/exceptions/external-exception-filter-context.js';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
-import { catchError, from, isObservable, lastValueFrom, type Observable } from 'rxjs';
+import { catchError, from, isObservable, lastValueFrom } from 'rxjs';
 import { obeys } from '../worker/handler.js';
 import { containerOf, type CallArgs, type Method } from './context-creator.js';
 import { QUEUE_CONTEXT } from './queue-context.js';
@@ -102,9 +102,7 @@ export class FilterStep {
     return called.then(
       (result) =>
         isObservable(result)
-          ? (result as Observable<unknown>).pipe(
-              catchError((error: unknown) => from(this.replace(error, args))),
-            )
+          ? result.pipe(catchError((error: unknown) => from(this.replace(error, args))))
           : result,
       (error: unknown) => this.replace(error, args),
     );

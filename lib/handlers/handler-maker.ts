@@ -155,7 +155,7 @@ function enhancerFaults(modules: ModulesContainer, target: HandlerTarget): strin
     for (const [place, on] of [[type.name, type] as const, [label, own] as const]) {
       const given = (Reflect.getMetadata(key, on) ?? []) as unknown[];
       for (const one of given.filter((enhancer) => isMissing(enhancer, act)))
-        found.push(unmade(place, `${decorator}(${(one as Class).name})`, type.name));
+        found.push(unmade(place, `${decorator}(${one.name})`, type.name));
     }
   }
   const params = (Reflect.getMetadata(ROUTE_ARGS_METADATA, type, method) ?? {}) as Record<string, Parameter>;
@@ -167,7 +167,7 @@ function enhancerFaults(modules: ModulesContainer, target: HandlerTarget): strin
       );
     }
     for (const pipe of pipes.filter((one) => isMissing(one, 'transform')))
-      found.push(unmade(place, `the pipe ${(pipe as Class).name}`, type.name));
+      found.push(unmade(place, `the pipe ${pipe.name}`, type.name));
   }
   return found;
 }

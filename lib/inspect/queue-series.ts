@@ -185,7 +185,7 @@ export function readSpan(options: unknown, now: number): Span {
 }
 
 /** The rows that a series needs. */
-export type SeriesRows = Readonly<Record<CountedBy, readonly StoredMinuteRow[]>>;
+type SeriesRows = Readonly<Record<CountedBy, readonly StoredMinuteRow[]>>;
 
 export function seriesOf(queue: string, rows: SeriesRows, span: Span): QueueSeries {
   const { from, to, stepMs, name, host } = span;

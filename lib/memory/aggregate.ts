@@ -81,7 +81,7 @@ export class Collecting {
     const row = this.queue.keys.get(claim.digest);
     const job = row && withKey(this.queue, row.holder, claim.digest);
     const isOpen = job?.place === 'delayed' && job.score === row?.till && !job.started && job.failed === 0;
-    return isOpen ? collector(job.id, job.body, claim, row!.since, row!.till, false) : null;
+    return isOpen ? collector(job.id, job.body, claim, row.since, row.till, false) : null;
   }
 }
 

@@ -373,8 +373,7 @@ export const readSharedLimits: Rule<ReadonlyMap<string, GivenLimit>> = (value, p
 /** `uses` of `registerQueue`: names of limits of `forRoot`. */
 export const readUses: Rule<readonly string[]> = (value, path, report) => {
   const list = readable(value, path, () => (Array.isArray(value) ? [...(value as unknown[])] : null));
-  if (list && list.length > 0 && list.every((one) => typeof one === 'string'))
-    return [...new Set(list as string[])];
+  if (list && list.length > 0 && list.every((one) => typeof one === 'string')) return [...new Set(list)];
   report(new InvalidOptionError(path, 'a list of names of the limits of forRoot()', value));
   return undefined;
 };

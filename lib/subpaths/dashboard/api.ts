@@ -437,7 +437,7 @@ const isForced = ({ body }: ApiCall) =>
 const OWN_CHECK = null;
 
 /** The jobs with this id, in all queues that this person may see. Queues that cannot be read are left out. */
-export const findJob: Route = async (call, parts): Promise<FoundJob[]> => {
+const findJob: Route = async (call, parts): Promise<FoundJob[]> => {
   const { engine, optionsOf, redactor } = parts;
   const jobId = checkJobId(call.query['id'] ?? '');
   const read = async (queue: string): Promise<FoundJob | null> => {

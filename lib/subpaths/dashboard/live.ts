@@ -39,7 +39,7 @@ const MAX_EVENTS = 200;
 /** Each queue may send at least this many, even if there are many queues. */
 const LEAST_SHARE = 10;
 /** How often a stream says whether the events reach this process. A page that hears nothing for longer opens a new stream. */
-export const BEAT_MS = 15_000;
+const BEAT_MS = 15_000;
 /** After this time the reader reconnects, so guards and rights are checked again. */
 const MAX_MS = 600_000;
 /** A reader that is this far behind is gone, or too slow. */

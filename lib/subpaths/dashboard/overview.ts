@@ -30,7 +30,7 @@ const MOST_SCHEDULES = 200;
 const MOST_QUEUES = 10_000;
 
 /** Facts about a queue that take longer to read. */
-export interface SlowFacts {
+interface SlowFacts {
   readonly unhandled: readonly UnhandledName[];
   /** Ids of the first schedules that are paused. */
   readonly pausedSchedules: readonly string[];

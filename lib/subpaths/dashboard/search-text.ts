@@ -17,7 +17,7 @@ const KEYS = [
   ['data.field', 'where', '7'],
 ] as const;
 
-export type SearchParam = (typeof KEYS)[number][1] | 'contains';
+type SearchParam = (typeof KEYS)[number][1] | 'contains';
 
 /** Other words for the same. */
 const ALIASES: Readonly<Record<string, string>> = { status: 'state', priority: 'prio', node: 'worker' };
@@ -25,7 +25,7 @@ const ALIASES: Readonly<Record<string, string>> = { status: 'state', priority: '
 /** Examples of all keys, for help: `state:dead`. */
 export const SEARCH_EXAMPLES = KEYS.map(([key, , example]) => `${key}:${example}`);
 
-export type SearchText =
+type SearchText =
   | { readonly params: Readonly<Partial<Record<SearchParam, string>>> }
   /** Why the text cannot be read. */
   | { readonly fault: string };
@@ -67,7 +67,7 @@ export function asSearchText(contains: string): string {
 }
 
 /** What the last word of a search can be completed with, besides states and reasons. */
-export interface KnownWords {
+interface KnownWords {
   readonly canReadData: boolean;
   readonly names: readonly string[];
   readonly groups: readonly string[];

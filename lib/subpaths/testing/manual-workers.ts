@@ -402,6 +402,6 @@ export class ManualWait implements EndWait {
     if (ran?.outcome === 'completed') return new ResultNotKeptError(this.queue, this.id, NO_RETENTION);
     const cancelled = await this.bench.engine.admin.cancelled(this.queue, this.id);
     const [reason, message] = cancelled ? ['cancelled', cancelled.reason] : ['removed', 'it had not ended'];
-    return new JobFailedError(this.queue, this.id, reason!, message!);
+    return new JobFailedError(this.queue, this.id, reason, message);
   }
 }
