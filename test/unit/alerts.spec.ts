@@ -379,6 +379,11 @@ describe('options', () => {
       /\.resolve must be at most/,
     ],
     [
+      'queues of a value of the server',
+      { rules: [{ rule: 'memory', limit: 0.9, queues: ['a'] }], notify },
+      /\.queues must be left/,
+    ],
+    [
       'a window without use',
       { rules: [{ rule: 'dead', limit: 5, window: '5m' }], notify },
       /\.window must be left/,

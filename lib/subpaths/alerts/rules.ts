@@ -87,7 +87,7 @@ export interface AlertRule {
   readonly for?: Duration;
   /** The alert does not fire again for the same queue within this time. @default '10m' */
   readonly cooldown?: Duration;
-  /** Names of queues. @default all queues of the prefix */
+  /** Names of queues; not for `memory`, which is a value of the server. @default all queues of the prefix */
   readonly queues?: readonly string[];
   /** Severity of the alert, for the receiver. @default 'warning' */
   readonly severity?: 'info' | 'warning' | 'critical';
@@ -163,10 +163,11 @@ function checkRule(given: unknown, path: string, report: Report): CheckedRule | 
       );
     return undefined;
   }
-  const leftOut = (name: 'window' | 'min') =>
+  const leftOut = (name: 'queues' | 'window' | 'min') =>
     report(
       new InvalidOptionError(`${path}.${name}`, `left out for ${kind}`, (given as Partial<AlertRule>)[name]),
     );
+  if (read.queues !== undefined && kind === 'memory') leftOut('queues');
   if (read.windowMs !== undefined && !WINDOWS.has(kind)) leftOut('window');
   if (read.min !== undefined && kind !== 'failureRatio') leftOut('min');
   const limit = readLimit(kind, read.limit, `${path}.limit`, report);
