@@ -59,6 +59,9 @@ function useEvents(queue: string | null, type: string | null, name: string | nul
       close();
       if (document.hidden || isFrozen) return;
       setStatus('connecting');
+      connect();
+    };
+    const connect = () => {
       const since = place.current.length > MAX_PLACE ? '' : place.current;
       const one = new EventSource(new URL(href('api/v1/events', { queue, type, name, since }), ROOT));
       source = one;
@@ -75,6 +78,12 @@ function useEvents(queue: string | null, type: string | null, name: string | nul
       });
       one.addEventListener('status', (message) => {
         heard();
+        if (message.data === 'over') {
+          // The server checks the rights again with each new stream.
+          one.close();
+          connect();
+          return;
+        }
         setStatus(message.data === 'lost' ? 'lost' : 'live');
       });
       one.addEventListener('message', (message) => {

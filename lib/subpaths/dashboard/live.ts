@@ -40,8 +40,8 @@ const MAX_EVENTS = 200;
 const LEAST_SHARE = 10;
 /** How often a stream says whether the events reach this process. A page that hears nothing for longer opens a new stream. */
 const BEAT_MS = 15_000;
-/** After this time the reader reconnects, so guards and rights are checked again. */
-const MAX_MS = 600_000;
+/** After this time the reader opens a new stream, so guards and rights are checked again. */
+const MAX_MS = 60_000;
 /** A reader that is this far behind is gone, or too slow. */
 const MAX_PENDING_BYTES = 4_194_304;
 
@@ -113,7 +113,12 @@ export class LiveStreams {
     const timers = [
       setInterval(flush, EVERY_MS),
       setInterval(beat, BEAT_MS),
-      setTimeout(() => stop(), MAX_MS),
+      setTimeout(() => {
+        flush();
+        // Without it, the page would take this for a lost connection.
+        response.write('event: status\ndata: over\n\n');
+        stop();
+      }, MAX_MS),
     ];
     const stop = () => {
       if (!this.open.delete(stop)) return;
