@@ -126,6 +126,14 @@ describe('/scale/<queue>', () => {
     });
     expect((await get('/scale/work?concurrency=7')).body.wanted).toBe(1);
     expect((await get('/scale/work?concurrency=0')).status).toBe(400);
+    // A misspelt field would be taken for none, and start another number of processes.
+    expect(await get('/scale/work?concurency=7')).toEqual({
+      status: 400,
+      body: { error: 'the query has "concurency"; it takes only concurrency' },
+    });
+    expect((await get('/scale/work?concurrency=7&concurrency=1')).body).toEqual({
+      error: 'the query has concurrency twice',
+    });
     expect((await get('/scale/quiet')).body).toMatchObject({ backlog: 0, wanted: 0, processes: 0 });
     expect((await get('/scale/other')).status).toBe(404);
     // Not 503: an autoscaler would take a wrong name for an outage.

@@ -14,8 +14,18 @@ export function scaleRoute(
     const queue = PATH.exec(path)?.[1];
     if (queue === undefined) return undefined;
     if (!isAllowed(request, token)) return FORBIDDEN;
+    const fault = faultIn(query);
+    if (fault !== undefined) return { status: 400, body: { error: fault } };
     return scale(inspector, queue, query.get('concurrency'));
   };
+}
+
+/** A misspelt field would change the number of processes without a word. */
+function faultIn(query: URLSearchParams): string | undefined {
+  const unknown = [...query.keys()].find((name) => name !== 'concurrency');
+  if (unknown !== undefined)
+    return `the query has ${quoted(unknown.slice(0, 60))}; it takes only concurrency`;
+  return query.size > 1 ? 'the query has concurrency twice' : undefined;
 }
 
 async function scale(
