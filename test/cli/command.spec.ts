@@ -93,6 +93,19 @@ it('a program that runs commands one after the other collects no listeners', asy
   }
 });
 
+it('where to find the help follows the error, the whole help is before it', async () => {
+  const linesOf = async (...args: string[]) => (await start(...args)).err.trimEnd().split('\n');
+  expect(await linesOf('jobs')).toEqual([
+    expect.stringMatching(/^godwit: an argument is missing: godwit jobs <queue>/),
+    'see godwit jobs --help',
+  ]);
+  const whole = await linesOf();
+  expect([whole[0], whole.at(-1)]).toEqual([
+    'Usage: godwit <command> [options]',
+    'godwit: the command is missing',
+  ]);
+});
+
 describe('wrong arguments: usage and code 2', () => {
   it.each([
     ['no command', [], 'the command is missing'],
@@ -146,11 +159,12 @@ describe('wrong arguments: usage and code 2', () => {
     const { code, out, err } = await run(...args);
     expect({ code, out }).toEqual({ code: 2, out: '' });
     const lines = err.trimEnd().split('\n');
-    expect(lines.at(-1)).toMatch(/^godwit: /);
-    expect(lines.at(-1)).toContain(words);
-    // Without a command, the help comes before it.
-    expect(words === 'the command is missing' || lines.length === 2).toBe(true);
-    expect(lines[0]).toMatch(/--help|^Usage: godwit /);
+    const isLong = lines.length > 2;
+    const [message, hint] = isLong ? [lines.at(-1), lines[0]] : lines;
+    expect(message).toMatch(/^godwit: /);
+    expect(message).toContain(words);
+    expect(isLong).toBe(words === 'the command is missing');
+    expect(hint).toMatch(/--help|^Usage: godwit /);
   });
 
   it('does not show the password of a bad URL', async () => {

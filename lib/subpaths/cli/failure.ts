@@ -22,8 +22,8 @@ interface Failure {
   /** For programs. */
   readonly code: string;
   readonly message: string;
-  /** Printed before the message, for people. */
-  readonly before?: string;
+  /** The usage, or where to find it, for people. */
+  readonly usage?: string;
 }
 
 /** Errors because something does not exist. */
@@ -32,9 +32,9 @@ const ABSENT = /NOT_FOUND$|^GODWIT_UNKNOWN_QUEUE$/;
 /** Undefined for an error that the command does not expect. */
 export function failureOf(error: unknown, isCluster: boolean): Failure | undefined {
   if (error instanceof UsageError) {
-    const { message, usage } = error;
-    const before = usage.trimEnd();
-    return { exitCode: WRONG_USE, code: 'GODWIT_USAGE', message, ...(before.trim() !== '' && { before }) };
+    const { message } = error;
+    const usage = error.usage.trimEnd();
+    return { exitCode: WRONG_USE, code: 'GODWIT_USAGE', message, ...(usage !== '' && { usage }) };
   }
   if (error instanceof NotThereError)
     return { exitCode: NOT_THERE, code: 'GODWIT_NOT_FOUND', message: error.message };

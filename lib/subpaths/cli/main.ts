@@ -60,8 +60,8 @@ export async function main(args: string[]): Promise<number> {
   } catch (error) {
     const failure = failureOf(error, args.includes('--cluster'));
     if (!failure) throw error;
-    const { code, message, before, exitCode } = failure;
-    output.complain(code, message, before);
+    const { code, message, usage, exitCode } = failure;
+    output.complain(code, message, usage);
     return exitCode;
   }
 }
@@ -258,7 +258,7 @@ Exit codes: 0 done, 1 failed, 2 wrong use, 3 not there, 4 unhealthy, 130 stopped
 `;
 }
 
-/** Printed before a message about wrong arguments. The help would move it out of sight. */
+/** Printed after a message about wrong arguments. The whole help would move the message out of sight. */
 function hintOf({ name }: Command): string {
   return `see godwit ${name} --help`;
 }

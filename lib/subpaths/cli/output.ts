@@ -59,14 +59,20 @@ export class Output {
    *
    * @param code for programs.
    */
-  complain(code: string, message: string, before?: string): void {
+  complain(code: string, message: string, usage?: string): void {
     if (this.isJson) this.err.write(`${JSON.stringify({ code, message })}\n`);
-    else this.printError(`godwit: ${message}`, before);
+    else this.printError(`godwit: ${message}`, usage);
   }
 
-  /** @param before lines of this program, such as the usage. The message is the last line, so that it stays on the screen. */
-  printError(text: string, before?: string): void {
-    this.err.write(`${before === undefined ? '' : `${before}\n`}${escaped(text)}\n`);
+  /**
+   * @param usage a hint in one line follows the message. A longer text is before it, because the message could otherwise leave the
+   * screen.
+   */
+  printError(text: string, usage?: string): void {
+    const lines = usage === undefined ? [] : [usage];
+    const isLong = usage?.includes('\n') === true;
+    const message = escaped(text);
+    this.err.write(`${(isLong ? [...lines, message] : [message, ...lines]).join('\n')}\n`);
   }
 }
 

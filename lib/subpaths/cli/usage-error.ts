@@ -4,7 +4,7 @@ import { nearest } from '../../job/fields.js';
 export class UsageError extends Error {
   constructor(
     message: string,
-    /** Printed before the message. */
+    /** Printed with the message: the usage, or where to find it. */
     readonly usage: string,
   ) {
     super(message);
