@@ -28,9 +28,14 @@ export class Load implements OnApplicationBootstrap, OnModuleDestroy {
     const order = this.order;
     if (order % 3 === 0) await this.emails.add('digest', mailOf(order), { delay: '1m', priority: 5 });
     if (order % 5 === 0)
-      await this.media.add('transcode', { video: `clip-${order}.mp4`, size: order * 7_919 });
+      await this.media.add('transcode', videoOf(order));
     if (order % 40 === 0) await this.reports.add('refunds', { day: new Date().toISOString().slice(0, 10) });
   }
+}
+
+function videoOf(order: number) {
+  const seller = ['anna', 'ben', 'cleo'][(order / 5) % 3];
+  return { video: `clip-${order}.mp4`, seller, size: order * 7_919 };
 }
 
 function mailOf(order: number) {

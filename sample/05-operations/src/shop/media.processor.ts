@@ -3,6 +3,7 @@ import { Handle, type Job, Processor } from 'godwit';
 
 interface Video {
   readonly video: string;
+  readonly seller: string;
   readonly size: number;
 }
 

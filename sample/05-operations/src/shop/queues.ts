@@ -11,6 +11,8 @@ export function shopQueues(role: 'producer' | 'worker' | 'both') {
       {
         name: 'media',
         limits: { rate: { max: 40, per: '1m' } },
+        // A seller with many videos does not keep those of the others waiting.
+        groups: { by: 'seller', concurrency: 1 },
         defaults: { attempts: 2, timeout: '30s', retention: '1h' },
       },
       { name: 'reports', defaults: { retention: '1d' } },
