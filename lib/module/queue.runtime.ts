@@ -571,7 +571,7 @@ export class QueueRuntime {
     const pools = this.asSet(plans).map((plan) => describePool(plan, this.paused));
     if (pools.length > 0) {
       const { server } = this.engine.processes;
-      const on = server === null ? '' : ` on ${server}`;
+      const on = server === null ? ', not yet connected to Redis' : ` on ${server}`;
       if (this.options.log.start)
         this.logger.log(`workers started: ${pools.join(', ')}; godwit ${VERSION}${on}`);
       this.cancelHookWarning ??= warnWithoutShutdownHooks(this.logger);

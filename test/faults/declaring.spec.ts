@@ -40,6 +40,8 @@ it('starts without Redis, and registers the schedules once Redis is there', asyn
 it('stops while Redis is away, before they were registered and after', async () => {
   const port = await freePort();
   const app = await boot(`redis://127.0.0.1:${port}`);
+  const started = app.logs.lines.filter(({ text }) => text.startsWith('workers started: '));
+  expect(started).toEqual([{ level: 'log', text: expect.stringMatching(/, not yet connected to Redis$/) }]);
   await app.runtime.stop();
   expect(app.runtime.state).toBe('stopped');
 
