@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { UnrecoverableError } from '#lib/errors.js';
 import type { QueueAction } from '#lib/index.js';
 import { bootQueue, PATIENT } from '../support/queue-app.js';
+import { gated } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { until } from '../support/wait.js';
 import { runOn } from './support.js';
@@ -29,6 +30,14 @@ async function withStopped(groups: readonly string[]) {
 }
 
 describe('godwit groups', () => {
+  it('calls a group busy that runs as many jobs as it may', async () => {
+    const { handlers } = gated();
+    const { queue } = await bootQueue(redis, { handlers, queue: { groups: { concurrency: 1 } } });
+    for (const group of ['acme', 'acme', 'other']) await queue.add('active', null, { group });
+    await until(async () => (await queue.counts()).active === 2, PATIENT);
+    expect((await run('groups', 'work')).out).toMatch(/^group acme .* 1\/1 +1 +busy$/m);
+  });
+
   it('changes the limits of one group, shows it, and clears them, with the actor on record', async () => {
     const { queue } = await bootQueue(redis, { watch: false, queue: { groups: { concurrency: 5 } } });
     await queue.add('mail', null, { group: 'acme' });

@@ -254,6 +254,7 @@ function waitingText({ of, waiting, maxSize }: LimitInfo, ofQueue: number): Cell
 
 function stateOf(limit: LimitInfo): Cell {
   const { paused, heldForMs, breaker, left, nextInMs, isLive, holder, isStopped, retryBudget } = limit;
+  const isBusy = limit.concurrency !== null && limit.running >= limit.concurrency;
   const warn = (text: string): Cell => ({ text, style: 'yellow' });
   if (paused) return warn('paused');
   if (heldForMs > 0 && heldForMs >= nextInMs) return warn(`held for ${age(heldForMs)}`);
@@ -263,6 +264,7 @@ function stateOf(limit: LimitInfo): Cell {
   if (isStopped) return warn(`stopped by ${holder}`);
   if (holder !== null) return warn(`after ${holder}`);
   if (retryBudget && retryBudget.delayMs > 0) return warn(`retries wait ${age(retryBudget.delayMs)}`);
+  if (isBusy) return 'busy';
   // Not 'open': that is the word for a circuit breaker that lets no job start.
   return isLive ? 'set at run time' : 'free';
 }
