@@ -8,11 +8,18 @@ import { bootQueue, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { KEEPING, useServer } from '../support/server.js';
 import { latch, until } from '../support/wait.js';
-import { godwitOn, runOn } from './support.js';
+import { godwit, godwitOn, runOn } from './support.js';
 
 const redis = useRedis();
 const server = useServer({ args: KEEPING });
 const own = useRedis({ server });
+
+/** A verb of the command, whose output is a terminal without a size. */
+function onTerminal(term: string, verb: string, ...words: string[]) {
+  const change = `process.env.TERM='${term}';Object.assign(process.stdout,{isTTY:true,columns:0,rows:0})`;
+  const args = [verb, '-u', redis.url, '--prefix', redis.prefix, ...words];
+  return godwit(args, undefined, ['--import', `data:text/javascript,${change}`]);
+}
 
 const run = (...words: string[]) => runOn(redis, ...words);
 
@@ -199,6 +206,8 @@ describe('top', () => {
     expect(lines[0]).toMatch(/ 7 active /);
     expect(lines[5]).toMatch(/^QUEUE +NAME +ID +ATTEMPT +SINCE +PROCESS$/);
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
+    // A longer page would scroll its head away. The last line is empty.
+    for (const rows of [6, 9, 10, 11]) expect((await shown(rows)).split('\n').length).toBeLessThanOrEqual(rows);
     const narrow = await page(
       { inspector, print, prefix: redis.prefix, values: {}, words: [] },
       { columns: 40, rows: 24 },
@@ -208,4 +217,23 @@ describe('top', () => {
     expect(narrow.split('\n').filter((line) => line.length > 40)).toEqual([]);
     end.open();
   });
+
+  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('gives the terminal back at %s', async (signal) => {
+    const command = onTerminal('xterm', 'top');
+    // Nobody has given this terminal a size.
+    await command.said(/godwit .* q ends/);
+    command.kill(signal);
+    const { code, out } = await command.result();
+    expect([code, out.endsWith('\u001b[?25h\u001b[?1049l')]).toEqual([0, true]);
+  });
+});
+
+it('a dumb terminal gets no colours, and top refuses it', async () => {
+  const { queue } = await bootQueue(redis, { watch: false });
+  await queue.add('x', 1);
+  const limits = ['limits', 'work'] as const;
+  expect((await onTerminal('xterm', ...limits).result()).out).toContain('\u001b[');
+  const { code, out } = await onTerminal('dumb', ...limits).result();
+  expect([code, out]).toEqual([0, expect.stringMatching(/^OF +RATE +LEFT +RUNNING +WAITING +STATE\n/)]);
+  expect(await onTerminal('dumb', 'top').result()).toMatchObject({ code: 2, out: '' });
 });

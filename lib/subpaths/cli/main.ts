@@ -222,17 +222,21 @@ async function longAfter(signal: AbortSignal): Promise<number> {
   return STOPPED;
 }
 
-/** A pipe has no width, so lines are not cut, unless `COLUMNS` is set. */
+/**
+ * A pipe has no width, so lines are not cut, unless `COLUMNS` is set. A terminal that nobody gave a size, such as the one of a
+ * container, has 0 columns.
+ */
 function screenOf(values: Readonly<Record<string, unknown>>) {
   const { env, stdout } = process;
   const columns = Number(env['COLUMNS']);
+  const given = columns > 0 ? columns : undefined;
   const isForced = (env['FORCE_COLOR'] ?? '0') !== '0';
   const isOff = values['no-color'] === true || (env['NO_COLOR'] ?? '') !== '';
   return {
     get width() {
-      return stdout.isTTY ? stdout.columns : columns > 0 ? columns : undefined;
+      return stdout.isTTY ? stdout.columns || given || 80 : given;
     },
-    color: !isOff && (isForced || stdout.isTTY),
+    color: !isOff && (isForced || (stdout.isTTY && env['TERM'] !== 'dumb')),
   };
 }
 

@@ -368,6 +368,8 @@ const exporter: Command = {
 
 /** Running jobs that `top` shows. */
 const MOST_RUNNING = 5;
+/** Lines of `top` with two queues and without running jobs. */
+const LEAST_HEIGHT = 8;
 /** Queues that cannot be read that `top` shows. */
 const MOST_FAULTS = 3;
 
@@ -380,7 +382,9 @@ const top: Command = {
   async run(context) {
     const { signal, print } = context;
     const intervalMs = intervalOf(context, 1);
-    if (!process.stdout.isTTY || print.isJson)
+    const { stdout, env } = process;
+    // A dumb terminal, as in an editor, cannot move its cursor.
+    if (!stdout.isTTY || env['TERM'] === 'dumb' || print.isJson)
       throw new UsageError('top needs a terminal; use queues --json', '');
     const end = new AbortController();
     const any = AbortSignal.any([signal, end.signal]);
@@ -390,12 +394,15 @@ const top: Command = {
     process.stdin.on('keypress', (_: string, key: { name?: string; ctrl?: boolean }) => {
       if (key.name === 'q' || key.name === 'escape' || (key.ctrl && key.name === 'c')) end.abort();
     });
+    // A terminal that is not closed, as in tmux, would stay on the alternate screen.
+    process.once('SIGHUP', () => end.abort());
     // Switches to the alternate screen and hides the cursor.
     print.raw('\u001b[?1049h\u001b[?25l');
     try {
       while (!any.aborted) {
         // oxlint-disable-next-line no-await-in-loop -- one read after another
-        print.raw(`\u001b[H\u001b[2J${await page(context, process.stdout)}`);
+        const text = await page(context, { columns: print.screen.width ?? 80, rows: stdout.rows || 24 });
+        print.raw(`\u001b[H\u001b[2J${text}`);
         // oxlint-disable-next-line no-await-in-loop -- the same
         await pause(intervalMs, any);
       }
@@ -421,7 +428,7 @@ export async function page(
     const names = new Set(found.map(({ name }) => name));
     const runs = runsOf(workers)
       .filter(({ queue }) => names.has(queue))
-      .slice(0, MOST_RUNNING);
+      .slice(0, Math.max(0, Math.min(MOST_RUNNING, height - LEAST_HEIGHT)));
     const missing = texts
       .slice(0, MOST_FAULTS)
       .map((text) => `${print.paint('red', escaped(text).slice(0, columns))}\n`);
