@@ -35,6 +35,14 @@ it('retry --data runs a dead job again with other data', async () => {
   expect((await queue.get('b'))!.state).toBe('dead');
 });
 
+it('cancel tells a job that has ended from one that does not exist', async () => {
+  const { queue } = await booted();
+  await queue.add('x', 1, { id: 'a', delay: '1h', retention: { cancelled: '1h' } });
+  expect(await run('cancel', 'work', 'a')).toMatchObject({ code: 0, out: 'a cancelled\n' });
+  const again = await run('cancel', 'work', 'a', 'b');
+  expect(again).toMatchObject({ code: 3, out: 'a already cancelled\nb not-found\n' });
+});
+
 it('stores the digits of numbers that JavaScript would round', async () => {
   const { queue, app } = await booted();
   const stored = async (id: string) =>

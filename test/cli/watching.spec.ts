@@ -207,7 +207,8 @@ describe('top', () => {
     expect(lines[5]).toMatch(/^QUEUE +NAME +ID +ATTEMPT +SINCE +PROCESS$/);
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
     // A longer page would scroll its head away. The last line is empty.
-    for (const rows of [6, 9, 10, 11]) expect((await shown(rows)).split('\n').length).toBeLessThanOrEqual(rows);
+    for (const rows of [6, 9, 10, 11])
+      expect((await shown(rows)).split('\n').length).toBeLessThanOrEqual(rows);
     const narrow = await page(
       { inspector, print, prefix: redis.prefix, values: {}, words: [] },
       { columns: 40, rows: 24 },

@@ -153,3 +153,16 @@ it('an age without a unit is refused, because it would be milliseconds', async (
   // As in code, a number is milliseconds.
   expect((await bulk(3_600_000)).status).toBe(200);
 });
+
+it('a job that has ended cannot be cancelled, and the error does not say that it is gone', async () => {
+  const { api, queue } = await boot(() => 'admin');
+  await queue.add('x', 1, { id: 'a', delay: '1h', retention: { cancelled: '1h' } });
+  const cancel = async (id: string) => {
+    const { status, body } = await api('POST', `queues/work/jobs/${id}/cancel`);
+    return [status, body.error?.message ?? body.outcome];
+  };
+  expect(await cancel('a')).toEqual([200, 'cancelled']);
+  const why = `job "a" in queue 'work' is cancelled; a job that has ended stays as it is`;
+  expect(await cancel('a')).toEqual([409, why]);
+  expect(await cancel('b')).toEqual([404, expect.stringContaining('no job "b"')]);
+});

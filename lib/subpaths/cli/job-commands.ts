@@ -188,6 +188,9 @@ const BY_FILTER = {
   ...RATE,
 } as const;
 
+/** Before the state of a job that has ended. */
+const ALREADY = 'already ';
+
 interface ByIdOptions extends Pick<Command, 'options'> {
   readonly asks?: boolean;
   /** Acts on all jobs that match a filter, if no id is given. */
@@ -226,7 +229,8 @@ function byId(
         print.line(`${id} ${result}`);
       }
       if (print.isJson) print.json(results);
-      return results.some(({ result }) => result === 'not-found') ? NOT_THERE : DONE;
+      const isAbsent = (result: string) => result === 'not-found' || result.startsWith(ALREADY);
+      return results.some(({ result }) => isAbsent(result)) ? NOT_THERE : DONE;
     },
   };
 }
@@ -474,7 +478,11 @@ export const JOB_COMMANDS: readonly Command[] = [
   byId(
     'cancel',
     'ends jobs that wait or are delayed, and tells running ones to stop; by id, or those that match',
-    (queue, id, { values }) => queue.cancel(id, values['reason'] as string | undefined),
+    async (queue, id, { values }) => {
+      const outcome = await queue.cancel(id, values['reason'] as string | undefined);
+      const job = outcome === 'not-found' ? await queue.get(id) : null;
+      return job === null ? outcome : `${ALREADY}${job.state}`;
+    },
     {
       options: {
         state: { type: 'string', about: 'with a filter: waiting, delayed or active (default: all three)' },

@@ -203,6 +203,26 @@ export async function replaceData(
   );
 }
 
+/** Cancels a job. @throws {JobNotFoundError | WrongStateError | InvalidOptionError} */
+export async function cancelJob(
+  { admin }: Pick<QueueEngine, 'admin'>,
+  queue: Queue,
+  id: string,
+  reason: unknown,
+) {
+  const outcome = await queue.cancel(id, (reason ?? undefined) as string | undefined);
+  if (outcome !== 'not-found') return { outcome };
+  // It may have ended since the person saw it.
+  const job = await admin.get(queue.name, id, true);
+  if (job === null) throw new JobNotFoundError(queue.name, id);
+  throw new WrongStateError(
+    queue.name,
+    `job ${quoted(id)}`,
+    job.state,
+    'a job that has ended stays as it is',
+  );
+}
+
 const readPlace = shape({
   delay: field('delay', duration()),
   priority: field('priority', integer(0, RULES.priorityMax)),

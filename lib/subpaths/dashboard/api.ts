@@ -16,7 +16,7 @@ import { dueTimeOf, startsIn, startTimes } from '../../producer/job-snapshot.js'
 import type { LimitInfo } from '../../producer/limit-info.js';
 import { listFirstGroups } from '../../producer/queue-limits.js';
 import { listActions } from './action-log.js';
-import { addJob, moveJob, replaceData } from './acts.js';
+import { addJob, cancelJob, moveJob, replaceData } from './acts.js';
 import { actOnPage, allowSearch, listBulkActs, resumeBulkAct, startBulkAct, stopBulkAct } from './bulk.js';
 import {
   onJob,
@@ -524,11 +524,7 @@ export const ROUTES: readonly (readonly [
   [
     'POST',
     'queues/:queue/jobs/:id/cancel',
-    onJob('job.cancel', async (queue, id, { body }) => {
-      const outcome = await queue.cancel(id, (body['reason'] ?? undefined) as string | undefined);
-      if (outcome === 'not-found') throw new JobNotFoundError(queue.name, id);
-      return { outcome };
-    }),
+    onJob('job.cancel', (queue, id, { body }, { engine }) => cancelJob(engine, queue, id, body['reason'])),
     ['reason'],
   ],
   ['POST', 'queues/:queue/jobs/:id/retry', onJob('job.retry', (queue, id) => queue.retry(id))],
