@@ -1,5 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { RedisAdmin } from '#lib/engine/redis-admin.js';
+import type { QueueEngine } from '#lib/contract/engine.js';
+import { QUEUE_ENGINE } from '#lib/decorators/metadata.js';
 import { UnrecoverableError } from '#lib/errors.js';
 import { runCleanup } from '../support/cleanup.js';
 import { startCut } from '../support/cut.js';
@@ -57,6 +59,27 @@ const PLANTED: readonly Planted[] = [
     level: 'fail',
     what: /^evicts-keys$/,
     text: /set it to noeviction/,
+  },
+  {
+    fault: 'an act on many jobs that was interrupted',
+    plant: async ({ queue, get }) => {
+      await queue.addBulk(Array.from({ length: 5 }, () => ({ name: 'x', data: null })));
+      const { id } = await queue.bulkActs.start(
+        'remove',
+        { state: 'waiting' },
+        { rate: { max: 1, per: '1h' } },
+      );
+      const { bulkActs } = get<QueueEngine>(QUEUE_ENGINE);
+      await until(async () => {
+        const before = (await bulkActs.list()).get(id)!;
+        const record = JSON.parse(before) as { updatedAt: number };
+        const after = { ...record, runner: 'gone', updatedAt: record.updatedAt - 60_000 };
+        return bulkActs.put({ id, queue: 'work', before, after: JSON.stringify(after) });
+      }, PATIENT);
+    },
+    level: 'warn',
+    what: /^queue work$/,
+    text: /^an act on many jobs \(remove\) was interrupted after \d of 5 jobs: continue or stop it /,
   },
   {
     fault: 'writes that are refused',

@@ -1,3 +1,4 @@
+import type { BulkAct } from '../../contract/bulk-act-verbs.js';
 import type { LimitState } from '../../contract/limit-verbs.js';
 import { isBlocked } from '../../contract/process-verbs.js';
 import { checkServer, fieldsOf, nameOfServer } from '../../engine/wire/server-check.js';
@@ -162,7 +163,10 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   findings.push(...(await readEach([...byName.keys()], examineQueue, faults, atOnce)).flat());
   for (const [name, error] of faults)
     findings.push(fail(`queue ${name}`, `cannot be read: ${messageOf(error)}`));
-  findings.push(...sharedFindings(shared), ...workerFindings(workers), ...silent.map(silentFinding));
+  // What keeps them from being read is reported above.
+  const acts = await inspector.bulkActs().catch(() => []);
+  findings.push(...sharedFindings(shared), ...acts.flatMap(actFindings));
+  findings.push(...workerFindings(workers), ...silent.map(silentFinding));
   return findings;
 }
 
@@ -250,6 +254,13 @@ function sharedFindings(shared: readonly LimitState[]): Finding[] {
     const queues = users.length > 0 ? listed(users) : 'all queues that use it';
     return [warn(`limit ${reason.name}`, `${reason.text}: jobs of ${queues} wait`)];
   });
+}
+
+/** An act on many jobs that waits for a person. */
+function actFindings({ queue, kind, state, examined, total }: BulkAct): Finding[] {
+  if (state !== 'interrupted') return [];
+  const text = `an act on many jobs (${kind}) was interrupted after ${examined} of ${counted(total, 'job')}`;
+  return [warn(`queue ${queue}`, `${text}: continue or stop it on the dashboard, or with queue.bulkActs`)];
 }
 
 function isLate(oldestWaitingMs: number | null): boolean {

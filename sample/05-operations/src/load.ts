@@ -27,8 +27,7 @@ export class Load implements OnApplicationBootstrap, OnModuleDestroy {
     await this.emails.addBulk(orders.map((order) => ({ name: 'receipt', data: mailOf(order) })));
     const order = this.order;
     if (order % 3 === 0) await this.emails.add('digest', mailOf(order), { delay: '1m', priority: 5 });
-    if (order % 5 === 0)
-      await this.media.add('transcode', videoOf(order));
+    if (order % 5 === 0) await this.media.add('transcode', videoOf(order));
     if (order % 40 === 0) await this.reports.add('refunds', { day: new Date().toISOString().slice(0, 10) });
   }
 }
