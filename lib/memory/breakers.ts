@@ -50,8 +50,11 @@ export class BreakerBook {
   }
 
   /** By how many ms a budget would delay a retry now. */
-  delayOf(field: LimitField, { max, per }: RetryBudgetRule, now: number): number {
-    return Math.max(0, Math.ceil(this.dueFrom(field, now) + per / max - per - now));
+  delayOf(field: LimitField, budget: RetryBudgetRule, now: number): number {
+    // Nothing is counted, so nothing is stored.
+    const counts = new Map([[field, this.firsts.get(field) ?? []]]);
+    const { whole, wait } = nextRetry(budget, now, this.budgetIn(field, budget, now, 0, counts));
+    return whole > 0 ? 0 : Math.ceil(wait);
   }
 
   /** If the clock was set back since it was written, that time is too late by as much. */
@@ -60,19 +63,60 @@ export class BreakerBook {
     return from - Math.max(0, at - now);
   }
 
-  /** Assigns times to retries. Each first attempt makes the next retry possible earlier, by its percentage of a retry. */
-  book({ field, retries, firsts }: RunReport, { max, per, percent }: RetryBudgetRule, now: number) {
-    const eachMs = per / max;
-    let [from, earned] = [this.dueFrom(field, now), 0];
-    if (percent !== undefined) {
-      from -= (firsts * eachMs * percent) / 100;
-      const counted = countRuns(this.firsts, field, per, now, { completed: firsts, failed: 0 });
-      earned = (counted.completed * eachMs * percent) / 100;
-    }
-    from = Math.max(now - earned, from);
-    this.due.set(field, { from: from + retries * eachMs, at: now });
-    return { firstMs: from + eachMs - per - now, eachMs };
+  /** Assigns times to retries, as precise as the answer of the script. */
+  places(report: RunReport, budget: RetryBudgetRule, now: number) {
+    const { firstMs, eachMs } = this.book(report, budget, now);
+    return { firstMs: Number(firstMs.toFixed(3)), eachMs: Number(eachMs.toFixed(3)) };
   }
+
+  /** The same, with all digits. */
+  book({ field, retries, firsts }: RunReport, budget: RetryBudgetRule, now: number) {
+    const next = this.budgetIn(field, budget, now, firsts);
+    const { whole, wait } = nextRetry(budget, now, next);
+    const { from, each, late } = next;
+    const after =
+      retries > whole
+        ? now + budget.per + wait + (retries - whole - 1) * late
+        : from + retries * (from < now + budget.per ? each : late);
+    this.due.set(field, { from: Number(after.toFixed(3)), at: now });
+    return { firstMs: wait - whole * late, eachMs: late };
+  }
+
+  /**
+   * Each first attempt allows its percentage of a retry, which is still allowed while the first attempts are younger than `per`. But
+   * if retries wait, their times already count on as many first attempts as in the last `per`.
+   */
+  private budgetIn(
+    field: LimitField,
+    { max, per, percent = 0 }: RetryBudgetRule,
+    now: number,
+    firsts: number,
+    counts = this.firsts,
+  ): NextRetry {
+    const each = per / max;
+    const from = this.dueFrom(field, now);
+    const share = percent / 100;
+    if (share === 0) return { from: Math.max(now, from), each, late: each };
+    const counted = countRuns(counts, field, per, now, { completed: firsts, failed: 0 });
+    const earned = counted.completed * share;
+    const sooner = from < now + per ? firsts * share * each : 0;
+    return { from: Math.max(now - earned * each, from - sooner), each, late: per / (max + earned) };
+  }
+}
+
+/** From when a budget allows the next retry, and the ms of a retry by `max` alone, and by the percentage too. */
+interface NextRetry {
+  readonly from: number;
+  readonly each: number;
+  readonly late: number;
+}
+
+/** How many retries may run at once, and in how many ms the one after them. */
+function nextRetry({ per }: RetryBudgetRule, now: number, { from, each, late }: NextRetry) {
+  const ready = (now + per - from) / each;
+  if (ready < 0) return { whole: 0, wait: from - per - now + late };
+  const whole = Math.floor(ready);
+  return { whole, wait: (1 - ready + whole) * late };
 }
 
 /** Counts runs by tenths of a window. Returns how many completed and failed in that window. */

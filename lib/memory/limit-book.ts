@@ -273,7 +273,7 @@ export class LimitBook {
       }
       const places =
         retryBudget && (retries !== 0 || firsts > 0)
-          ? this.breakers.book(report, retryBudget, now)
+          ? this.breakers.places(report, retryBudget, now)
           : { firstMs: 0, eachMs: 0 };
       return { breaker: change?.kind ?? '', ...places };
     });

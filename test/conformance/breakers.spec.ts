@@ -358,20 +358,49 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
       const runs = { field: 'q', completed: 0, failed: 0, retries, firsts };
       return (await t.engine.limits.report(QUEUE, [runs]))[0]!.firstMs;
     };
-    expect(await book(0, 10)).toBe(-1_500);
-    // 2 of `max` and 2 of 10 first attempts may run now, the next one by one.
-    expect(await book(4, 0)).toBe(-1_500);
-    expect(await book(1, 0)).toBe(500);
-    // 20 more first attempts bring the time forward, which is 1,000 ms ahead without them.
-    expect(await book(1, 20)).toBe(-1_000);
-    expect(await book(0, 0)).toBe(0);
-    await t.advance(500);
-    expect(await book(1, 0)).toBe(-1_000);
+    const delay = async () => (await t.engine.limits.list(QUEUE))[0]!.retryDelayMs;
+    await book(0, 10);
+    expect(await delay()).toBe(0);
+    // 2 of `max` and 2 of 10 first attempts may run now, the next one by one, 4 in each `per`.
+    expect(await book(4, 0)).toBeLessThanOrEqual(-3 * 250);
+    expect(await delay()).toBe(250);
+    expect(await book(1, 0)).toBe(250);
+    expect(await delay()).toBe(500);
+    await t.advance(250);
+    // 10 more first attempts allow 2 more.
+    await book(0, 10);
+    expect(await delay()).toBe(167);
     // What first attempts allowed is over after `per`.
     await t.advance(1_100);
-    expect(await book(1, 0)).toBe(-500);
+    expect(await delay()).toBe(0);
+    await book(2, 0);
+    expect(await delay()).toBe(500);
     await set('q', { retryBudget: { max: 2, per: 1_000 } }, 'live');
-    expect(await book(0, 90)).toBe(0);
+    await book(0, 90);
+    expect(await delay()).toBe(500);
+  });
+
+  // Their times were taken from `max` alone, so a minute of failures kept its jobs waiting for hours.
+  it('gives retries that wait the share of as many first attempts as in the last `per`', async () => {
+    await set('q', { retryBudget: { max: 10, per: 10_000, percent: 20 } });
+    const field = 'q' as const;
+    for (let second = 0; second < 10; second++) {
+      await t.engine.limits.report(QUEUE, [{ field, completed: 0, failed: 0, retries: 0, firsts: 1_000 }]);
+      await t.advance(1_000);
+    }
+    const longest = async () => {
+      const runs = { field, completed: 0, failed: 0, retries: 1_000, firsts: 1_000 };
+      const { firstMs, eachMs } = (await t.engine.limits.report(QUEUE, [runs]))[0]!;
+      return firstMs + 999 * eachMs;
+    };
+    let last = 0;
+    for (let second = 0; second < 60; second++) {
+      last = await longest();
+      await t.advance(1_000);
+    }
+    // 60,000 retries. 2,010 of them are allowed at once, and 201 in each second.
+    expect(last + 60_000).toBeGreaterThan(270_000);
+    expect(last + 60_000).toBeLessThan(310_000);
   });
 
   it('answers each report, also for a field without a rule', async () => {
