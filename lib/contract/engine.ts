@@ -117,13 +117,15 @@ export interface QueueEngine {
   closeEvents(): Promise<void>;
 }
 
-/** A setting of the server that may lose jobs or make adds fail. */
+/** A setting of the server that may lose jobs, make adds fail or delay jobs. */
 export interface ServerWarning {
   /**
    * `evicts-keys`: its maxmemory-policy is not noeviction. `no-append-only-file`: a restart loses jobs. `too-few-replicas`: fewer
-   * than the `durability` of a queue asks for. `read-only-replica`: the server is not a primary.
+   * than the `durability` of a queue asks for. `read-only-replica`: the server is not a primary. `missing-right`: the ACL user may not
+   * run a command, and no call fails because of it.
    */
-  readonly code: 'evicts-keys' | 'no-append-only-file' | 'too-few-replicas' | 'read-only-replica';
+  readonly code:
+    'evicts-keys' | 'no-append-only-file' | 'too-few-replicas' | 'read-only-replica' | 'missing-right';
   /** The setting, its consequence, and what to do. */
   readonly message: string;
 }

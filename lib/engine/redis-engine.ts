@@ -34,6 +34,7 @@ import { RedisActions, RedisBulkActs, RedisProcesses } from './redis-processes.j
 import { Replicators } from './wire/replicator.js';
 import { RedisStore } from './redis-store.js';
 import { RedisTasks } from './redis-tasks.js';
+import type { Link } from './wire/link.js';
 import { nameOfServer, ServerWarnings } from './wire/server-check.js';
 import { adopt, promote, release } from './scripts/work.js';
 import { beat, overdue, recover } from './scripts/leases.js';
@@ -70,6 +71,7 @@ export class RedisEngine implements QueueEngine {
     const keyOf = (queue: string) => this.store.keysOf(queue).fixed.meta;
     this.connections = connections;
     this.warnings = new ServerWarnings(settings.replicasAsked);
+    connections.onRefusal = this.warnings.refused;
     this.store = new RedisStore(
       prefix,
       callMs,
@@ -77,7 +79,7 @@ export class RedisEngine implements QueueEngine {
         this.warnings.check(info);
         this.processes.server = nameOfServer(info);
       },
-      (greet) => connections.commands(greet),
+      (greet) => connections.commands((link) => this.greet(link, greet)),
       settings.queues,
     );
     this.admin = new RedisAdmin(this.store, settings, (queue, call) => this.recover(queue, call));
@@ -117,6 +119,11 @@ export class RedisEngine implements QueueEngine {
     await Promise.all([this.bells.close(), this.streams.end(), this.replicators.close()]);
     await this.store.close();
     await this.connections.close();
+  }
+
+  private async greet(link: Link, greet: (link: Link) => Promise<void>): Promise<void> {
+    const { events } = this.store.keysOf('').fixed;
+    await Promise.all([greet(link), this.warnings.tryEvent(link, events, this.settings.callMs)]);
   }
 
   onLink(listener: (event: LinkEvent) => void): () => void {

@@ -40,6 +40,8 @@ export class Connections {
   private readonly clients: Clients;
   private readonly listeners = new Set<(event: LinkEvent) => void>();
   private link: Link | ClusterLink | undefined;
+  /** Called with every refusal on a connection that does not carry commands. */
+  onRefusal: ((role: ClientRole, reply: string, message: string) => void) | undefined;
 
   constructor(
     connection: RedisConnection,
@@ -91,7 +93,8 @@ export class Connections {
 
   private alone(role: ClientRole): Link {
     const { tell, internal } = this;
-    return new Link(role, () => this.clients.make(role), tell, undefined, undefined, undefined, internal);
+    const refused = (reply: string, message: string) => this.onRefusal?.(role, reply, message);
+    return new Link(role, () => this.clients.make(role), tell, undefined, refused, undefined, internal);
   }
 
   /**
@@ -114,6 +117,7 @@ export class Connections {
     const refused = (reply: string, message: string) => {
       if (reply === 'MOVED' || reply === 'CLUSTERDOWN') cluster.learn(message, node);
       if (reply === 'MOVED') link.drop(message);
+      this.onRefusal?.(role, reply, message);
     };
     const link: Link = new Link(role, make, tell, undefined, refused, undefined, this.internal);
     return link;

@@ -393,6 +393,9 @@ export class Link implements Sender {
 
   private report(error: Error): void {
     withoutCommand(error);
+    // ioredis reports a TLS handshake that nobody answers like a host that does not answer.
+    if (error.message === 'connect ETIMEDOUT' && this.client?.options.tls)
+      error.message += ': the connection uses TLS, but perhaps this port does not';
     this.lastError = error;
     if (!this.closed) this.tell({ role: this.role, state: this.up ? 'up' : 'down', error });
   }

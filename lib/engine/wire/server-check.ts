@@ -1,5 +1,6 @@
 import { UnsupportedRedisError } from '../../errors.js';
-import type { ServerWarning } from '../../contract/engine.js';
+import type { LinkEvent, ServerWarning } from '../../contract/engine.js';
+import type { Link } from './link.js';
 
 /**
  * Checks the reply of `INFO` before the server is used. Refuses a version that cannot run scripts at `maxmemory`. Returns warnings
@@ -22,20 +23,49 @@ export function nameOfServer(info: string): string | null {
   return version === '' ? null : `${isValkey ? 'Valkey' : 'Redis'} ${version}`;
 }
 
+/** A script that always fails: no entry of a stream has this id. It shows whether scripts may write events. */
+const TRY_EVENT = "return redis.pcall('XADD', ARGV[1], '0-0', 'a', 'b').err";
+
+/** What a missing right prevents. Only for calls whose refusal no caller sees. */
+const PREVENTED: Partial<Record<LinkEvent['role'], string>> = {
+  command: 'no events are written (XADD), so subscribers and addAndWait() wait in vain',
+  blocking: 'workers cannot wait for jobs (BZPOPMIN), so they look for jobs only once a second',
+  events: 'events cannot be read (XREAD), so subscribers and addAndWait() wait in vain',
+};
+
 /** Reports each warning once, even if several servers cause it. */
 export class ServerWarnings {
-  private readonly reportedCodes = new Set<ServerWarning['code']>();
+  private readonly reported = new Set<string>();
   private readonly listeners = new Set<(warning: ServerWarning) => void>();
 
   constructor(private readonly replicasAsked: () => number = () => 0) {}
 
   /** @throws {UnsupportedRedisError} */
   check(info: string): void {
-    for (const warning of checkServer(info, this.replicasAsked())) {
-      if (this.reportedCodes.has(warning.code)) continue;
-      this.reportedCodes.add(warning.code);
-      for (const listener of this.listeners) listener(warning);
-    }
+    for (const warning of checkServer(info, this.replicasAsked())) this.report(warning, warning.code);
+  }
+
+  /** Checks whether scripts may write events: they ignore it if they may not. Never rejects. */
+  async tryEvent(link: Pick<Link, 'write'>, stream: string, silentMs: number): Promise<void> {
+    const answer: unknown = await link
+      .write('open', 'eval', [TRY_EVENT, 0, stream], silentMs)
+      .catch(() => undefined);
+    if (/can't run this command|run the 'xadd' command/.test(String(answer)))
+      this.refused('command', 'NOPERM', String(answer));
+  }
+
+  /** Called with every refusal on a connection of this role. */
+  readonly refused = (role: LinkEvent['role'], reply: string, message: string): void => {
+    const prevented = PREVENTED[role];
+    if (reply !== 'NOPERM' || !prevented) return;
+    const text = `the ACL user of the connection lacks a right: ${prevented}; give it the rights that \`godwit acl\` lists (${message})`;
+    this.report({ code: 'missing-right', message: text }, `missing-right ${role}`);
+  };
+
+  private report(warning: ServerWarning, once: string): void {
+    if (this.reported.has(once)) return;
+    this.reported.add(once);
+    for (const listener of this.listeners) listener(warning);
   }
 
   listen(listener: (warning: ServerWarning) => void): () => void {
