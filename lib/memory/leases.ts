@@ -12,6 +12,7 @@ import { sayAll } from './event-log.js';
 import type { MemoryJob } from './memory-job.js';
 import type { Ended, MemoryQueue } from './memory-queue.js';
 import type { MemoryWorker } from './memory-worker.js';
+import { freeKeysOf } from './unique.js';
 import { RULES } from '../job/rules.js';
 
 /** Renews the one lease for all jobs of a worker. A worker without jobs needs none. */
@@ -108,6 +109,7 @@ function takeFrom(
     cancelled: ended.map(({ job }) => job.id),
   };
   if (dead.length > 0) says.push(...queue.trimDead(limits));
+  freeKeysOf(queue, [...ended.map(({ job }) => job), ...dead]);
   if (waiting.length + suspects.length > 0) queue.ring();
   queue.say(says, limits);
   return { kind: 'recovered', ...answer, more };

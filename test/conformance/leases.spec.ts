@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RecoverCall } from '#lib/contract/engine.js';
+import { encodeBody } from '#lib/job/job-record.js';
 import { completed, FAILURE, LEASE_MS, QUEUE, released, retried, WORKER } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
@@ -134,6 +135,35 @@ describe.each(ENGINES)('leases on %s', (kind) => {
         { id: 'waiting', stalls: 0 },
       ]);
     });
+
+    // Only the upkeep found it, up to a minute later.
+    it.each(['cancelled', 'dead'])(
+      'lets the job go that waits for the end of a job that is now %s',
+      async (end) => {
+        const unique = {
+          digest: 'D',
+          forMs: 0,
+          delayMs: 0,
+          longestMs: 0,
+          on: 'keepLast',
+          states: ['waiting', 'delayed', 'active'],
+        } as const;
+        const body = encodeBody('work', t.now, { digest: 'D', isUnique: true }, '1');
+        const add = (id: string) => t.add({ id, name: 'work', body, unique });
+        const [first, next] = ['0mwtqbbga5wm6p0000A', '0mwtqbbga5wm6p0001A'];
+        await add(first);
+        expect(await t.claim()).toEqual([first]);
+        await add(next);
+        if (end === 'cancelled') await t.engine.admin.cancel(QUEUE, first, 'why');
+        expect((await get(next))?.state).toBe('delayed');
+        const more = { maxStalls: 0 };
+        await expire(more);
+        expect(await recover(more)).toMatchObject({ [end]: [first] });
+        expect((await get(next))?.state).toBe('waiting');
+        expect(await t.claim(1, 'w2')).toEqual([next]);
+        expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
+      },
+    );
 
     it('makes a job a suspect at the second stall, and dead above maxStalls', async () => {
       await t.hold('a');

@@ -1,4 +1,4 @@
---@needs types, clock, bodies, names, traces, by-name, hold, line, ending, bell, event
+--@needs types, clock, bodies, names, traces, by-name, hold, line, ending, bell, event, unique
 -- Moves the jobs of a worker whose lease is over back to the line, a limited number per call. Each of them gets a stall, and no
 -- attempt is counted: after a crash nobody knows which job caused it.
 check_bodies()
@@ -8,7 +8,9 @@ local day = read_day()
 local lease = tonumber(redis.call('ZSCORE', key_workers, arg_worker))
 local record = redis.call('HMGET', key_worker, 'doubt', 'lease')
 local doubt = record[1]
-check_types(key_meta, key_wait, key_suspects, key_dead, key_doorbell, key_completed, key_results)
+check_types(key_meta, key_wait, key_suspects, key_dead, key_doorbell, key_completed, key_results,
+  key_unique, key_prioritized, key_delayed, key_priorities)
+local has_keys = redis.call('EXISTS', key_unique) == 1
 if lease == nil then return { 'alive' } end
 
 -- The lease ends later than any lease of this worker can, so the clock of Redis was set back.
@@ -51,7 +53,10 @@ local cancelled = { ids = {}, reasons = {}, keeps = {} }
 for i = 1, #taken do
   if not is_cancelled(taken[i], traces, cancelled) then ids[#ids + 1] = taken[i] end
 end
-local events = { count = 0 }
+local events, digests = { count = 0 }, {}
+-- Another job may wait for the end of a job with a key. Must be called before that end, which may delete the body.
+local function note_key(id) if has_keys then digests[#digests + 1] = unique_digest_of(body_of(id) or '') end end
+for _, id in ipairs(cancelled.ids) do note_key(id) end
 finish_cancelled(cancelled, 1, events, traces, now)
 if #ids > 0 then
   say(events, 'stalled', #ids, table.concat(ids, '\n'), 'name', names_of(ids))
@@ -60,6 +65,7 @@ for i = 1, #ids do
   local stalls = add_stall(ids[i])
   local line = stalls > arg_maxStalls and dead or stalls >= rule_suspectAfter and suspects or waiting
   line[#line + 1] = ids[i]
+  if line == dead then note_key(ids[i]) end
 end
 free_slots(waiting, traces, 'moved')
 free_slots(suspects, traces, 'moved')
@@ -72,6 +78,6 @@ if #dead > 0 then
   say(events, 'dead', #dead, table.concat(dead, '\n'), 'name', names_of(dead), 'reason', 'stalled')
   if select(2, trim_dead(events, now)) then traces.has_freed = true end
 end
-if #waiting + #suspects > 0 or traces.has_freed then ring() end
+if free_keys(digests, now) or #waiting + #suspects > 0 or traces.has_freed then ring() end
 write_events(events, now)
 return { 'recovered', waiting, suspects, dead, cancelled.ids, more and 1 or 0 }
