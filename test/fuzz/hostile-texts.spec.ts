@@ -152,10 +152,10 @@ describe('a hostile text', () => {
       '\u001b[31m0',
     ]);
     await command.ended();
-    const [first, second = '', ...more] = command.err.split('\n');
-    expect(first).toBe('see godwit dispatch --help');
-    expect(second).toMatch(/^godwit: /);
-    expect(second).not.toMatch(UNSAFE);
+    const [first, second, ...more] = command.err.split('\n');
+    expect(first).toMatch(/^godwit: /);
+    expect(first).not.toMatch(UNSAFE);
+    expect(second).toBe('see godwit dispatch --help');
     expect(more).toEqual(['']);
   });
 });
