@@ -51,9 +51,8 @@ export class BreakerBook {
 
   /** By how many ms a budget would delay a retry now. */
   delayOf(field: LimitField, budget: RetryBudgetRule, now: number): number {
-    // Nothing is counted, so nothing is stored.
-    const counts = new Map([[field, this.firsts.get(field) ?? []]]);
-    const { whole, wait } = nextRetry(budget, now, this.budgetIn(field, budget, now, 0, counts));
+    const { completed } = sumOf(runsIn(this.firsts.get(field), budget.per, now));
+    const { whole, wait } = nextRetry(budget, now, this.budgetIn(field, budget, now, 0, completed));
     return whole > 0 ? 0 : Math.ceil(wait);
   }
 
@@ -71,7 +70,11 @@ export class BreakerBook {
 
   /** The same, with all digits. */
   book({ field, retries, firsts }: RunReport, budget: RetryBudgetRule, now: number) {
-    const next = this.budgetIn(field, budget, now, firsts);
+    const counted =
+      budget.percent === undefined
+        ? 0
+        : countRuns(this.firsts, field, budget.per, now, { completed: firsts, failed: 0 }).completed;
+    const next = this.budgetIn(field, budget, now, firsts, counted);
     const { whole, wait } = nextRetry(budget, now, next);
     const { from, each, late } = next;
     const after =
@@ -83,24 +86,22 @@ export class BreakerBook {
   }
 
   /**
-   * Each first attempt allows its percentage of a retry, which is still allowed while the first attempts are younger than `per`. But
-   * if retries wait, their times already count on as many first attempts as in the last `per`.
+   * `firsts` of the `counted` first attempts of the last `per` are new. Each allows its percentage of a retry, which is still allowed
+   * while they are younger than `per`. But if retries wait, their times already count on as many first attempts as in the last `per`.
    */
   private budgetIn(
     field: LimitField,
     { max, per, percent = 0 }: RetryBudgetRule,
     now: number,
     firsts: number,
-    counts = this.firsts,
+    counted: number,
   ): NextRetry {
     const each = per / max;
-    const from = this.dueFrom(field, now);
     const share = percent / 100;
-    if (share === 0) return { from: Math.max(now, from), each, late: each };
-    const counted = countRuns(counts, field, per, now, { completed: firsts, failed: 0 });
-    const earned = counted.completed * share;
-    const sooner = from < now + per ? firsts * share * each : 0;
-    return { from: Math.max(now - earned * each, from - sooner), each, late: per / (max + earned) };
+    const earned = counted * share;
+    let from = this.dueFrom(field, now);
+    if (from < now + per) from -= firsts * share * each;
+    return { from: Math.max(now - earned * each, from), each, late: per / (max + earned) };
   }
 }
 
@@ -119,7 +120,20 @@ function nextRetry({ per }: RetryBudgetRule, now: number, { from, each, late }: 
   return { whole, wait: (1 - ready + whole) * late };
 }
 
-/** Counts runs by tenths of a window. Returns how many completed and failed in that window. */
+/** The tenths that still belong to the window. */
+function runsIn(tenths: readonly Tenth[] = [], window: number, now: number): Tenth[] {
+  const current = Math.floor(now / (window / 10));
+  return tenths.filter(({ tenth }) => tenth > current - 10 && tenth <= current);
+}
+
+function sumOf(tenths: readonly Tenth[]): Pick<Tenth, 'completed' | 'failed'> {
+  return {
+    completed: tenths.reduce((sum, one) => sum + one.completed, 0),
+    failed: tenths.reduce((sum, one) => sum + one.failed, 0),
+  };
+}
+
+/** Counts runs. Returns how many completed and failed in the window. */
 function countRuns(
   counts: Map<LimitField, Tenth[]>,
   field: LimitField,
@@ -128,16 +142,13 @@ function countRuns(
   { completed, failed }: Pick<Tenth, 'completed' | 'failed'>,
 ): Pick<Tenth, 'completed' | 'failed'> {
   const current = Math.floor(now / (window / 10));
-  const kept = (counts.get(field) ?? []).filter(({ tenth }) => tenth > current - 10 && tenth <= current);
+  const kept = runsIn(counts.get(field), window, now);
   if (kept.at(-1)?.tenth !== current) kept.push({ tenth: current, completed: 0, failed: 0 });
   const last = kept.at(-1)!;
   last.completed += completed;
   last.failed += failed;
   counts.set(field, kept);
-  return {
-    completed: kept.reduce((sum, one) => sum + one.completed, 0),
-    failed: kept.reduce((sum, one) => sum + one.failed, 0),
-  };
+  return sumOf(kept);
 }
 
 export function stateOfBreaker(breaker: BreakerRule, { mark, till }: LimitUse, now: number): BreakerState {

@@ -10,7 +10,6 @@ local record = redis.call('HMGET', key_worker, 'doubt', 'lease')
 local doubt = record[1]
 check_types(key_meta, key_wait, key_suspects, key_dead, key_doorbell, key_completed, key_results,
   key_unique, key_prioritized, key_delayed, key_priorities)
-local has_keys = redis.call('EXISTS', key_unique) == 1
 if lease == nil then return { 'alive' } end
 
 -- The lease ends later than any lease of this worker can, so the clock of Redis was set back.
@@ -53,7 +52,7 @@ local cancelled = { ids = {}, reasons = {}, keeps = {} }
 for i = 1, #taken do
   if not is_cancelled(taken[i], traces, cancelled) then ids[#ids + 1] = taken[i] end
 end
-local events, digests = { count = 0 }, {}
+local events, digests, has_keys = { count = 0 }, {}, redis.call('EXISTS', key_unique) == 1
 -- Another job may wait for the end of a job with a key. Must be called before that end, which may delete the body.
 local function note_key(id) if has_keys then digests[#digests + 1] = unique_digest_of(body_of(id) or '') end end
 for _, id in ipairs(cancelled.ids) do note_key(id) end

@@ -44,7 +44,6 @@ end
 -- But if retries wait, their times already count on as many first attempts as in the last `per`.
 local function budget_in(field, budget, now, firsts, counted)
   local each, from, share = budget.per / budget.max, budget_from(field, now), (budget.percent or 0) / 100
-  if share == 0 then return math.max(now, from), each, each end
   local earned = counted * share
   if from < now + budget.per then from = from - firsts * share * each end
   return math.max(now - earned * each, from), each, budget.per / (budget.max + earned)
