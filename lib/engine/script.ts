@@ -9,8 +9,8 @@ import { FILES, KEYS, TEXTS } from './scripts/generated.js';
  * The body and the fragments it needs name any key as `key_<name>`, and the linker notes which keys those are. So no script
  * contains `KEYS[3]`, and no list of keys is written by hand. `KEYS[at_letter + string.byte(letter)]` is the key of a letter in
  * `LETTERED_JOBS`. The body reads `arg_<name>` for each argument (a number for `int`, else a string). For each list it reads
- * `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first). Keys that a call gives in addition, one
- * or two per worker, are `more_first` to `more_last` in KEYS.
+ * `<name>_first` and `<name>_last`, the range of its values in ARGV (empty: last < first). Keys that a call adds, such as one per
+ * worker, are `more_first` to `more_last` in KEYS.
  */
 interface ScriptShape<N extends string, A extends ArgTypes, L extends string, Reply> {
   readonly name: N;

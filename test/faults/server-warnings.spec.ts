@@ -109,23 +109,26 @@ it.each([
   ['xadd', 'no events are written (XADD)'],
   ['xread', 'events cannot be read (XREAD)'],
   ['bzpopmin', 'workers cannot wait for jobs (BZPOPMIN)'],
-])('says once that the ACL user lacks the right to %s, of which no caller hears', async (command, text) => {
-  const prefix = `no-${command}`;
-  const admin = new Redis(primary.url);
-  atEnd(() => admin.disconnect());
-  const rules = [...aclRules({ prefix }), `-${command}`];
-  await admin.call('ACL', 'SETUSER', prefix, 'reset', 'on', '>secret', ...rules);
-  const url = `redis://${prefix}:secret@127.0.0.1:${primary.port}`;
-  const ran: unknown[] = [];
-  const app = await bootQueue({ url, prefix }, { handlers: { job: ({ data }) => void ran.push(data) } });
-  await app.queue.add('job', 1);
-  const lines = () => app.logs.lines.filter((line) => line.text.includes('ACL'));
-  await until(() => ran.length === 1 && lines().length > 0, { ...PATIENT, what: 'a warning, and a run' });
-  await app.queue.add('job', 2);
-  await until(() => ran.length === 2, PATIENT);
-  expect(lines()).toMatchObject([{ level: 'warn', text: expect.stringContaining(text) }]);
-  expect(app.runtime.warnings.map(({ code }) => code)).toEqual(['missing-right']);
-});
+])(
+  'says once that the ACL user lacks the right to %s, because no call fails without it',
+  async (command, text) => {
+    const prefix = `no-${command}`;
+    const admin = new Redis(primary.url);
+    atEnd(() => admin.disconnect());
+    const rules = [...aclRules({ prefix }), `-${command}`];
+    await admin.call('ACL', 'SETUSER', prefix, 'reset', 'on', '>secret', ...rules);
+    const url = `redis://${prefix}:secret@127.0.0.1:${primary.port}`;
+    const ran: unknown[] = [];
+    const app = await bootQueue({ url, prefix }, { handlers: { job: ({ data }) => void ran.push(data) } });
+    await app.queue.add('job', 1);
+    const lines = () => app.logs.lines.filter((line) => line.text.includes('ACL'));
+    await until(() => ran.length === 1 && lines().length > 0, { ...PATIENT, what: 'a warning, and a run' });
+    await app.queue.add('job', 2);
+    await until(() => ran.length === 2, PATIENT);
+    expect(lines()).toMatchObject([{ level: 'warn', text: expect.stringContaining(text) }]);
+    expect(app.runtime.warnings.map(({ code }) => code)).toEqual(['missing-right']);
+  },
+);
 
 it('says that TLS may be the reason if a server without it does not answer', async () => {
   const connection = { host: '127.0.0.1', port: primary.port, tls: {}, connectTimeout: 300 };
