@@ -20,7 +20,7 @@ import { latch, within } from './support/wait.js';
 const PAGE = 'docs/guides/migrating-from-bullmq.md';
 const SHELL = /^npm /;
 
-/** What the page says it takes for granted in the code of its tables. */
+/** The names that the page declares for the code of its tables. */
 const PRELUDE = `
 import { Inject, Injectable, Module, Scope } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';

@@ -15,7 +15,7 @@ const program = ts.createProgram(
 );
 const checker = program.getTypeChecker();
 
-/** What users can import, from the published types: one line for each name, with what it is. */
+/** The names that users can import, from the published types: one line for each, with its kind. */
 function publicNames(path: string): string[] {
   const source = program.getSourceFile(path);
   const module = source && checker.getSymbolAtLocation(source);

@@ -83,7 +83,7 @@ export interface OpenOptions {
   readonly rate?: Rate;
   /** How long a worker may be silent before its jobs run again elsewhere. @default its own default */
   readonly leaseMs?: number;
-  /** What the application works on. Without it, the application only adds. */
+  /** How jobs are handled. Without it, the application only adds. */
   readonly work?: Work;
 }
 

@@ -9,7 +9,7 @@ export interface Scenario {
   readonly figures: readonly Figure[];
   /** How many jobs are enough where `--jobs` asks for so many, so that no measurement takes long. @default as many */
   jobs?(asked: number): number;
-  /** What a contender must offer to take part. @default nothing */
+  /** The abilities that a contender needs to take part. @default none */
   readonly needs?: readonly Feature[];
   /** Runs in a process of its own before the measured one, so that it does not warm that one up. */
   prepare?(lab: Lab): Promise<void>;
@@ -24,7 +24,7 @@ export interface Figure {
   readonly better: 'more' | 'less';
 }
 
-/** What a scenario gets inside its process. */
+/** The arguments of a scenario inside its process. */
 export interface Lab {
   readonly contender: Contender;
   readonly url: string;

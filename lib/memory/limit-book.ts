@@ -529,7 +529,7 @@ export class LimitBook {
   };
 }
 
-/** What is set at run time after a change. A group that is not paused needs no entry. */
+/** The values set at run time, after a change. A group that is not paused needs no entry. */
 function changed(live: LimitRule | undefined, change: LimitRule): LimitRule | null {
   const { paused, ...rest } = { ...live, ...change };
   const rule = paused ? { ...rest, paused } : rest;

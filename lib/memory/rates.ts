@@ -3,7 +3,7 @@ import { RULES } from '../job/rules.js';
 
 // The same as `shared/rates.lua`, with the same texts.
 
-/** What a limit lets start now. */
+/** How many jobs a limit lets start now, and when it lets more start. */
 export interface Room {
   /** How many jobs. */
   readonly left: number;
@@ -49,7 +49,7 @@ export function rateCharged(rate: RateRule, text: string, now: number, count: nu
   }
   if (rate.window === 'bucket') {
     const { arrival, refilled } = bucketIn(rate, text, now);
-    // The bucket has refilled since. What was taken back would start once more.
+    // The bucket has refilled since. Giving starts back as well would grant them twice.
     if (count < 0 && at < refilled) return text;
     const from = count > 0 ? Math.max(now, arrival) : arrival;
     const isRefilled = count > 0 && 2 * rateLeft(rate, text, now).left > rate.burst;
@@ -160,7 +160,7 @@ export function isOpen({ openFor }: BreakerRule, till: number, now: number): boo
   return till > now && till <= now + openFor;
 }
 
-/** What may start by the rate, by a block and by a breaker. */
+/** How many jobs may start by the rate, a block and a breaker. */
 export function roomOf(rule: LimitRule, use: LimitUse, now: number): Room {
   const { breaker } = rule;
   const isProbed = breaker && use.mark !== '';

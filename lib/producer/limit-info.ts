@@ -162,7 +162,7 @@ function isTooCostly({ of, rate, breaker, left }: LimitInfo, cost: number): bool
   return (breaker?.state ?? 'closed') === 'closed' && Math.min(cost, rate.max) > left;
 }
 
-/** What a person does about the job that holds a group in strict order. */
+/** The state of the job that holds a group in strict order, and what to do about it. */
 const ADVICE: Partial<Record<JobState, string>> = {
   active: 'it runs',
   delayed: 'it waits for its next attempt',

@@ -6,7 +6,7 @@ import { standardOutput } from './cli/output.js';
 const line = (text: unknown) => standardOutput().complain('GODWIT_WARNING', String(text));
 logTo({ debug: () => undefined, log: line, warn: line, error: line });
 
-// Whatever may still be open, such as a name that is being looked up: the command is at its end.
+// Exit even if something is still open, such as a DNS lookup: the command has ended.
 void main(process.argv.slice(2))
   .then((code) => standardOutput().finish(code))
   .then((code) => process.exit(code));

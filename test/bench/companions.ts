@@ -19,7 +19,7 @@ export function useCompanions(): void {
 }
 
 /**
- * What a measurement needs. Measurements empty their server, so the spec has one of its own. The client with which they look at it
+ * The parts that a measurement needs. Measurements empty their server, so the spec has one of its own. The client with which they look at it
  * is connected before the first test; otherwise that test would seem to have opened the connection.
  */
 export function useLab(): (contender: Contender, jobs: number) => Lab {

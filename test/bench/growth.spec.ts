@@ -82,7 +82,7 @@ describe('a growth', () => {
     [100, 88, false],
     [100, 200, true],
   ])('from %d to %d jobs/s keeps the promise of a tenth: %s', (from, to, kept) => {
-    // What lies beyond the promised size does not count.
+    // Sizes beyond the promised one do not count.
     const samples = [sample(1_000, from), sample(10_000, to), sample(100_000, 1)];
     const { promise } = curvesOf(growth, growth.sizes, [godwit], samples)[0]!;
     expect(promise).toMatchObject({ upTo: 10_000, kept });

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Contender, OpenOptions, Payload, Session, Work } from '../../bench/src/contender.js';
 
-/** What a contender in memory does wrong. */
+/** The fault of a contender in memory. */
 export interface Faults {
   /** Handles this job once more when it has ended. */
   readonly twice?: number;

@@ -16,7 +16,7 @@ const JOBS = 100;
 const labOf = useLab();
 useCompanions();
 
-/** What it measures; no time, count or cost is negative. */
+/** The figures it measures. No time, count or cost is negative. */
 async function take(scenario: Scenario): Promise<Record<string, number>> {
   const lab = labOf(godwit, JOBS);
   await scenario.prepare?.(lab);

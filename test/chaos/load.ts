@@ -1,4 +1,4 @@
-/** What a job does when it runs. */
+/** How a job behaves when it runs. */
 export type Kind = keyof typeof KINDS;
 
 /** `letter`: as it stands in payloads and ledgers. `dead`: how such a job must end, where it must not complete. */
@@ -53,7 +53,7 @@ export function deathOf(kind: Kind): string | undefined {
   return dead;
 }
 
-/** What the job with this nonce is, by the seed alone: producer and account need not tell each other. */
+/** The kind of the job with this nonce. It follows from the seed, so producer and account need not exchange it. */
 export function jobPlan(n: number, seed: number, leaseMs: number): JobPlan {
   const lot = mix(n, seed) % 10_000;
   const ms = 1 + (mix(n, seed + 1) % 40);

@@ -33,7 +33,7 @@ const ADD_MS = 8_000;
 /** Does what the schedule says, and writes down when and to whom. */
 export class Nemesis {
   readonly done = {} as Record<FaultKind, number>;
-  /** What it did, for whoever watches; emptied by them. */
+  /** The faults it caused. The watcher empties the list. */
   readonly news: string[] = [];
   private readonly lanes = new Map<string, Promise<void>>();
   private readonly timer: NodeJS.Timeout;

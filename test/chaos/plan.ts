@@ -53,7 +53,7 @@ export type Told =
   | { readonly do: 'finish' | 'audit' | 'look' }
   | LineAct;
 
-/** What the proxy does to the connection with this number. */
+/** The fault that the proxy causes on the connection with this number. */
 export type LineAct =
   | { readonly do: 'cut'; readonly line: number; readonly direction: 'up' | 'down'; readonly bytes: number }
   | { readonly do: 'delay'; readonly line: number; readonly ms: number }

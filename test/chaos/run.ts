@@ -207,7 +207,7 @@ class Chaos {
     };
   }
 
-  /** What earlier producers in this place have added, from their ledgers. */
+  /** The jobs that earlier producers in this place added, from their ledgers. */
   private producedBy(slot: number): { accepted: number; next: number | undefined } {
     let accepted = 0;
     let next: number | undefined;

@@ -46,7 +46,7 @@ describe.each(ENGINES)('jobs that collect the data of adds on %s', (kind) => {
   const bodyOf = async (id: string) => decodeBody((await t.engine.admin.get(QUEUE, id))!.body)!;
   const dataOf = async (id: string) => (await bodyOf(id)).data;
   const stateOf = async (id: string) => (await t.engine.admin.get(QUEUE, id))?.state;
-  /** What is due goes to the line and is claimed. */
+  /** Moves due jobs to the line and claims them. */
   const claim = async () => (await t.exchanged({ want: 10 })).claimed.map(({ id }) => id);
   const isClean = async () => expect((await t.engine.admin.audit(QUEUE)).violations).toEqual([]);
 

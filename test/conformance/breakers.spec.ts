@@ -36,7 +36,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await report({ completed: 4, failed: 3 })).toBe('');
     expect(await state()).toBe('closed');
     await t.advance(1_000);
-    // What was counted before is over.
+    // Earlier counts have expired.
     expect(await report({ failed: 2 })).toBe('');
     await t.advance(899);
     expect(await report({ completed: 1, failed: 1 })).toBe('opened');
@@ -94,7 +94,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     expect(await report({ failed: 1, completed: 1 })).toBe('tried');
     expect(await state()).toBe('open');
     await t.advance(500);
-    // What tries it may be lost with its worker: others try it later.
+    // The job that tries it may be lost with its worker. Others try it later.
     expect((await take(1)).ids).toEqual(['d']);
     await t.advance(500);
     expect((await take(1)).ids).toEqual(['e']);
@@ -370,7 +370,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     // 10 more first attempts allow 2 more.
     await book(0, 10);
     expect(await delay()).toBe(167);
-    // What first attempts allowed is over after `per`.
+    // First attempts stop to count after `per`.
     await t.advance(1_100);
     expect(await delay()).toBe(0);
     await book(2, 0);

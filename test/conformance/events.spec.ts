@@ -302,7 +302,7 @@ describe.each(ENGINES)('events on %s', (kind) => {
       const jobs = await Promise.all(ids.map((id) => t.engine.admin.get(QUEUE, id)));
       return ids.filter((_, i) => jobs[i]!.progress !== null);
     };
-    // What is written over counts once.
+    // A value that replaces another counts once.
     for (let i = 0; i < 40; i++) await noting('j0', 9_000);
     for (let i = 1; i < 30; i++) await noting(`j${i}`, 4_096);
     expect(await kept()).toEqual(ids.slice(0, 30));

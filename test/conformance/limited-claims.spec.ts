@@ -21,7 +21,7 @@ describe.each(ENGINES)('a claim under limits on %s', (kind) => {
     return job(id, { group, body: encodeBody('work', t.now, { group, ...(cost && { cost }) }, '') });
   };
 
-  /** What is claimed, and until when nothing more is. */
+  /** The claimed jobs, and when the next claim can succeed. */
   async function take(want: number, worker?: string) {
     const { claimed, supply } = await t.exchanged({ want, ...(worker && { worker }) });
     return { ids: claimed.map(({ id }) => id), supply };

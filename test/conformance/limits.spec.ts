@@ -31,7 +31,7 @@ describe.each(ENGINES)('limits and groups on %s', (kind) => {
   const some = (group: string, count: number) =>
     Array.from({ length: count }, (_, i) => grouped(`${group}.${i}`));
 
-  /** What is claimed, and until when nothing more is. */
+  /** The claimed jobs, and when the next claim can succeed. */
   async function take(want: number, worker?: string) {
     const { claimed, supply } = await t.exchanged({ want, ...(worker && { worker }) });
     return { ids: claimed.map(({ id }) => id), supply };

@@ -4,7 +4,7 @@ import { encodeBody } from '#lib/job/job-record.js';
 import { completed, QUEUE } from '../scripts/support.js';
 import { ENGINES, useEngine } from './support.js';
 
-// When groups become ready, rest, wait for a slot, and are served. What the limits allow is in `limits.spec.ts`.
+// When groups become ready, rest, wait for a slot, and are served. `limits.spec.ts` has the rules of the limits.
 describe.each(ENGINES)('groups on %s', (kind) => {
   const t = useEngine(kind);
   const set = (field: string, rule: LimitRule | null, part: 'code' | 'live' = 'live') =>
@@ -19,7 +19,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
   const some = (group: string, count: number) =>
     Array.from({ length: count }, (_, i) => grouped(`${group}.${i}`));
 
-  /** What is claimed, and until when nothing more is. */
+  /** The claimed jobs, and when the next claim can succeed. */
   async function take(want: number) {
     const { claimed, supply } = await t.exchanged({ want });
     return { ids: claimed.map(({ id }) => id), supply };

@@ -19,7 +19,7 @@ import { mutated } from '../support/mutant.js';
 import { after, patchedClient, virtualClock } from '../support/patched-client.js';
 import { useRedis, type TestRedis } from '../support/redis.js';
 
-/** Whatever is behind `QueueEngine`, each case of these specs holds for it. A mutant is in the scripts, so only on Redis. */
+/** Each case of these specs holds for every `QueueEngine`. A mutant changes the scripts, so it runs only on Redis. */
 export const ENGINES = (['redis', 'memory'] as const).slice(0, process.env['MUTATION_BY'] ? 1 : 2);
 
 type Kind = (typeof ENGINES)[number];
@@ -27,7 +27,7 @@ type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;
 
 /** Further queues of a test. */
 export const OTHERS = ['q2', 'q3', 'q2:1'] as const;
-/** What the specs leave behind: they play processes by hand. */
+/** The keys that the specs leave: they imitate processes by hand. */
 const LEAVES = ['active', 'worker', 'workers', 'processes', 'toCancel', 'declarers', 'janitor', 'clock'];
 
 /** The engine of the running test, on a clock of the test's own. */

@@ -21,7 +21,7 @@ export interface Work {
   readonly options?: Omit<QueueOptions, 'name'>;
   /** Of each job. */
   readonly jobOptions?: JobOptions;
-  /** What the handler does. @default nothing */
+  /** The handler. @default returns at once */
   readonly handle?: (job: Job<Payload>) => unknown;
   /** How often it is called in all. @default once for each job */
   readonly runs?: number;
@@ -111,7 +111,7 @@ export class Consumer {
 }
 
 /**
- * What it costs to run full queues until they are empty. Each round has an application of its own: a fast one claims
+ * Measures the cost of running full queues until they are empty. Each round has an application of its own: a fast one claims
  * more than its slots, and the machine decides how many it has claimed when the gate opens.
  */
 export function measureWork(

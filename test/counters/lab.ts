@@ -24,7 +24,7 @@ export interface Payload {
 
 let next = FIRST;
 
-/** What a job of the bench carries. */
+/** The data of a job of the bench. */
 export function payload(): Payload {
   const n = next++;
   return { n, to: `user${n}@example.com`, template: 'welcome' };

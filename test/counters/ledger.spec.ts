@@ -20,7 +20,7 @@ const measured = (counters: Counters, more: Partial<Measured> = {}): Measured =>
   ...more,
 });
 
-/** What a measurement of `consume` is answered, where 0.2 commands are committed. */
+/** The answer to a measurement of `consume` if 0.2 commands are committed. */
 async function answerTo(one: Measured, committed: Counters = { [COMMANDS]: 0.2 }): Promise<string | null> {
   const ledger = new Ledger(false, fileWith({ consume: committed }));
   return ledger

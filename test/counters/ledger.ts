@@ -23,7 +23,7 @@ export interface Measured {
   readonly toleranceOfSameCalls?: number;
   /** The memory of a key depends on the server. On another server it may be less, or a quarter more. @default false */
   readonly isOfServer?: boolean;
-  /** What the counters consist of, to find what has changed. */
+  /** The parts of the counters, to find the one that has changed. */
   readonly detail?: string;
 }
 

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { until } from '../support/wait.js';
 
-/** What some work has cost, in counters without time. */
+/** The cost of some work, in counters without time. */
 export interface Spent {
   /** Calls by the name of the command, including those in scripts. */
   readonly calls: ReadonlyMap<string, number>;

@@ -41,7 +41,7 @@ it('keeps nothing of a job that has ended', async () => {
   expect(bytes / JOBS).toBeLessThan(MOST_KEPT);
 });
 
-/** What the quick collections have moved to old space. */
+/** The bytes that quick collections have moved to old space. */
 function keptBy({ statistics }: GCProfilerResult) {
   const quick = statistics.filter(({ gcType }) => gcType === 'Scavenge');
   const old = (heap: (typeof quick)[number]['beforeGC']) =>

@@ -3,7 +3,7 @@ import { compile } from '../support/page-code.js';
 
 /** An `@example` of a docstring. */
 interface Example {
-  /** What it is an example of: `Queue.add`. */
+  /** The symbol it is an example of: `Queue.add`. */
   readonly of: string;
   /** As the page shows it, perhaps in a code fence. */
   readonly text: string;

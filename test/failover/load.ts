@@ -31,7 +31,7 @@ interface LoadPlan {
   readonly before?: readonly string[];
 }
 
-/** What the application reports once everything is done. */
+/** The report of the application at its end. */
 export interface Finish {
   readonly isDrained: boolean;
   readonly violations: readonly Violation[];

@@ -26,7 +26,7 @@ const sum = (values: readonly number[]) => values.reduce((total, value) => total
 const total = (all: readonly Repetition[], count: (account: Account) => number, ...queues: string[]) =>
   sum(all.flatMap(({ accounts }) => queues.map((queue) => count(accounts[queue]!))));
 
-/** What must hold in any case. */
+/** The invariants of every trial. */
 function common(all: readonly Repetition[]): Figure[] {
   const names = Object.keys(all[0]!.accounts);
   const none = (what: string, value: number): Figure => ({ what, value, equals: 0 });

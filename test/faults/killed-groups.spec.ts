@@ -173,7 +173,7 @@ function givenBack(events: readonly QueueEvent[]): Set<QueueEvent> {
   return given;
 }
 
-/** What the events tell about the jobs, in the order and at the times of Redis. */
+/** The events of the jobs, in the order and at the times of Redis. */
 function watch(events: readonly QueueEvent[], groupOf: (id: string) => number, killedAt: number) {
   const running = new Set<string>();
   const ofGroup = new Map<number, number>();

@@ -46,7 +46,7 @@ it('runs a job once when the reply to its claim is lost', async () => {
 it('runs a job once when the reply to its claim at the bell is lost', async () => {
   const { cut, queue, engine, runs, drained } = await bootBehindCut();
   const lost = cut.cutOnReply(call(claim));
-  // What was lost before is answered. The next reply is lost from here on.
+  // Earlier calls have their answers. From here on the next reply is lost.
   await engine.ring('work');
   await isBlocked(redis);
   await queue.add('one', null, { id: 'a' });

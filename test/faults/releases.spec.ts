@@ -8,7 +8,7 @@ import { until } from '../support/wait.js';
 
 // Releases of an application as separate processes that start, overlap and end as in a deployment.
 const server = useServer();
-// What a killed process leaves in Redis.
+// The state that a killed process leaves in Redis.
 const redis = useRedis({ server, leaves: ['declarers', 'active', 'worker', 'workers'] });
 
 type Declared = ScheduleOptions & { readonly name: string };

@@ -232,7 +232,7 @@ describe('rights that are taken away while it works, and given back', () => {
       await bootAndRun();
     await change('resetpass', '>another');
     await redis.admin.call('CLIENT', 'KILL', 'USER', username);
-    // What was sent before the client noticed the cut may have arrived.
+    // Calls sent before the client noticed the cut may have arrived.
     await until(() => complaints().some((text) => text.startsWith('the command connection')));
     gate.open();
     await expect(queue.add('one', CANARY)).rejects.toMatchObject({ reply: 'WRONGPASS', applied: 'no' });

@@ -6,7 +6,7 @@ import type { QueueApp } from '../support/queue-app.js';
 const welcome = defineJob('work', 'welcome', z.object({ to: z.email(), times: z.number().max(3) }));
 
 type Call = (app: QueueApp) => Promise<unknown>;
-/** What is wrong, the code of the error, a part of its message or its shape, and the call. */
+/** The fault, the code of the error, a part of its message or its shape, and the call. */
 export type Case = [what: string, code: string, message: string | RegExp, call: Call];
 
 const add =

@@ -18,7 +18,7 @@ const NO_IOREDIS = ['--import', './test/support/no-ioredis.mjs'];
 
 interface Program {
   readonly url: string;
-  /** What it has printed so far, without colours. */
+  /** Its output so far, without colours. */
   readonly text: () => string;
   /** Resolves once it has printed that. */
   readonly said: (match: RegExp) => Promise<unknown>;

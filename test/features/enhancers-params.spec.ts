@@ -37,7 +37,7 @@ const Tenant = createParamDecorator((field: string, context: ExecutionContext) =
   return `${field} ${String(job.data[field])}`;
 });
 
-/** What the job of that name returned, or its error. */
+/** The result of the job of that name, or its error. */
 async function resultOf(app: QueueApp, name: string, data: unknown): Promise<unknown> {
   const [type, result, message] = await outcomeOf(app, name, data);
   return type === 'dead' ? [result, message].join(': ') : result;

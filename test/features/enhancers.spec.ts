@@ -30,7 +30,7 @@ import { useRedis } from '../support/redis.js';
 const redis = useRedis();
 const KEPT = { defaults: { retention: '1m', attempts: 1 } } as const;
 
-/** What the enhancers of a test did, in order. */
+/** The calls of the enhancers of a test, in order. */
 const trace: string[] = [];
 
 @Injectable()

@@ -9,7 +9,7 @@ import { die } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
-// What the dashboard and the command say about a job that does not start.
+// The reasons that the dashboard and the command give for a job that does not start.
 const redis = useRedis();
 
 const cli = async (id: string) => (await runOn(redis, 'job', 'work', id)).out;
@@ -82,7 +82,7 @@ describe('a job that costs more than a rate has left', () => {
     await queue.limits.set({ rate: { max: 3, per: '1h' } });
     await queue.limits.set({ rate: null }, { name: 'ok' });
     expect(await reasons(4)).toMatchObject([{ opensInMs: expect.any(Number) }]);
-    // What a bucket lacks is paid off later.
+    // A bucket refills its debt first.
     await queue.limits.set({ rate: { max: 20, per: '1h', burst: 20 } });
     expect(await reasons(15)).toEqual([]);
   });

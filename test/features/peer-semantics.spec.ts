@@ -5,7 +5,7 @@ import { bootQueue, isOver, PATIENT } from '../support/queue-app.js';
 import { useRedis } from '../support/redis.js';
 import { latch, until } from '../support/wait.js';
 
-// What users of other queues expect, beyond what the spec of each feature shows. The migration guide lists the differences.
+// Behaviour that users of other queues expect and no spec of a feature covers. The migration guide lists the differences.
 
 const redis = useRedis();
 

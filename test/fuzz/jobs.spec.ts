@@ -21,7 +21,7 @@ import { maybeText, text } from './support/texts.js';
 const redis = useRedis({ server: useServer() });
 expectNothingUnhandled();
 let app: QueueApp;
-/** What ran, by id, as the handler got it. */
+/** The data that handlers got, by id. */
 let runs: Map<string, { name: string; json: string; times: number }>;
 
 async function boot(): Promise<void> {
@@ -72,7 +72,7 @@ interface Stored {
   readonly json: string;
 }
 
-/** What the queue must hold after these adds: the first with an id that was taken. */
+/** Notes the jobs that the queue must hold after these adds. Of several with one id, the first. */
 function note(
   stored: Map<string, Stored>,
   outcome: PromiseSettledResult<any>,

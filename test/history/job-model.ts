@@ -63,7 +63,7 @@ function movesOf(state: State, adds: ReadonlyMap<string, AddArgs>): readonly Sta
 /** A retention that is longer than any run. */
 const LONG = 600_000;
 
-/** What this call can have done to its id; undefined if it says nothing. */
+/** The possible effects of this call on its id. Undefined if it tells nothing. */
 export function stepsOf(call: Call, settled: ReadonlyMap<string, Call>): readonly Step[] {
   if (call.verb === 'run') return stepsOfRun(call, settled);
   const effect = EFFECTS[call.verb];

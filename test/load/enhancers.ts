@@ -1,4 +1,4 @@
-// What enhancers cost for each job, without Redis: the call alone, awaited to its end.
+// Measures the cost of enhancers for each job, without Redis: the call alone, awaited to its end.
 //   npm run test:enhancers -- [--rounds 5] [--calls 100000]
 // Beside it: Nest's own ExternalContextCreator for the same method, in the same run and as first measured on an idle
 // machine (Nest 12.5.1). A direct call shows the cost of the method itself.

@@ -1,4 +1,4 @@
-// What it costs to make a processor for each job or for each tenant, and whether memory stays:
+// Measures the cost of making a processor for each job or for each tenant, and whether memory stays:
 //   npm run test:scopes -- [--jobs 100000]
 import { createRequire } from 'node:module';
 import { parseArgs } from 'node:util';

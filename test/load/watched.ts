@@ -50,7 +50,7 @@ interface Run {
 /** These jobs are not measured: they compile the code. */
 const WARM = Math.floor(JOBS / 5);
 
-/** What the watchers of all rounds have received. */
+/** The events that the watchers of all rounds have received. */
 const received = { answers: 0, batches: 0 };
 
 if (values.worker === undefined) await compare();

@@ -17,7 +17,7 @@ import {
 import { atEnd } from '../support/cleanup.js';
 import { latch, within } from '../support/wait.js';
 
-// What only this engine has: its clock, its waits, its heartbeat. test/conformance tests the rest.
+// The parts that only this engine has: its clock, its waits, its heartbeat. test/conformance tests the rest.
 let now: number;
 let store: MemoryStore;
 let engine: MemoryEngine;

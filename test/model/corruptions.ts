@@ -21,7 +21,7 @@ type Define = <T>(
   act: (scene: Scene, drawn: T) => Promise<unknown>,
 ) => fc.Arbitrary<ModelCommand>;
 
-/** What operators and evictions do to keys, and how it is repaired. */
+/** Damage by operators and evictions to keys, and its repair. */
 export function corruptions(command: Define): fc.Arbitrary<ModelCommand>[] {
   const nth = fc.nat({ max: 9 });
   /** Deletes something of the nth member of a key. */

@@ -22,7 +22,7 @@ const DEBOUNCES: readonly Omit<KeyClaim, 'digest'>[] = [
   { forMs: 0, states: ['delayed'], on: 'debounce', delayMs: 2_000, longestMs: 3_000 },
 ];
 
-/** What the adds of this file share. */
+/** The options that all adds of this file share. */
 const calls = {
   lane: fc.nat({ max: 1 }),
   bound: fc.constantFrom(undefined, undefined, undefined, false, true),

@@ -33,7 +33,7 @@ export const LIMITS: QueueLimits = {
 export const BEAT_MS = 2_000;
 export const MAX_STALLS = 3;
 
-/** What happens to a call of a script. With `reply lost` the script has run. */
+/** How a call of a script ends. With `reply lost` the script has run. */
 export type Fate = 'answered' | 'reply lost' | 'call lost';
 
 interface RigOptions {
@@ -50,7 +50,7 @@ interface RigOptions {
 export class Rig {
   readonly keys = new QueueKeys(PREFIX, QUEUE);
   private readonly tag = this.keys.fixed.meta.slice(0, -'meta'.length);
-  /** What happens to the next call. `wasRun`: whether its script ran. */
+  /** How the next call ends. `wasRun`: whether its script ran. */
   fate: Fate = 'answered';
   wasRun = false;
 

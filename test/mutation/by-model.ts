@@ -19,7 +19,7 @@ const SEED = 4242;
 /** A mutant may go round in circles: that is found too. */
 const ONE_MS = 60_000;
 
-/** What it was killed by, or null. `none` is tried with limits and without. */
+/** The run that caught it, or null. `none` is tried with limits and without. */
 async function play(url: string, mutant: Mutant): Promise<string | null> {
   if (mutant.file in FLOW_CONTROL) return playWith(url, mutant, sequencesOfLimits);
   const killedBy = await playWith(url, mutant, sequences);

@@ -173,7 +173,7 @@ function replaceNth(line: string, nth: number, helper: string): string {
   return line.replaceAll(/redis\.p?call(?=\('\w+')/g, (call) => (++seen === nth ? helper : call));
 }
 
-/** What stands in place of an operator. */
+/** The replacements of an operator. */
 const INSTEAD: Readonly<Record<string, string>> = {
   '+': '-',
   '-': '+',
@@ -211,7 +211,7 @@ function mutantsOf(file: string, text: string): Mutant[] {
   const lines = text.split('\n').map((one) => one.trim());
   return lines.flatMap((code, i) => {
     const line = i + 1;
-    // What goes on with a statement is sent in the line where that begins.
+    // The rest of a statement is sent in the line where the statement begins.
     let first = line;
     while (first > 1 && belongsTo(lines[first - 2]!, lines[first - 1]!)) first -= 1;
     const before = lines.slice(first - 1, line - 1);

@@ -25,7 +25,7 @@ import {
 import { newSet } from './declarations-support.js';
 import { firing, putting, tick } from './schedules-support.js';
 
-// What holds for every script. The spec has its own server, which forgets scripts and gets users here.
+// Rules for every script. The spec has its own server, because it drops scripts and adds users.
 const q = useQueue({ server: useServer() });
 
 const SCRIPTS = new URL('../../lib/engine/scripts/', import.meta.url);

@@ -8,7 +8,7 @@ import { countsOf } from '../support/queue-states.js';
 const q = useQueue();
 
 const auditing = () => changingNothing(q, () => q.engine.admin.audit(QUEUE));
-/** What is wrong, each as `kind id or worker: where`. */
+/** The problems found, each as `kind id or worker: where`. */
 async function faults(): Promise<string[]> {
   const { violations } = await auditing();
   for (const { text } of violations) expect(text).toMatch(/^(job|worker) ".+" /);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { RedisEngine } from '#lib/engine/redis-engine.js';
 import { callOf, completed, dead, job, LEASE_MS, QUEUE, retried, useQueue, WORKER } from './support.js';
 
-// What all scripts share when they write events (shared/say.lua).
+// Rules for all scripts that write events (shared/say.lua).
 const q = useQueue();
 
 const xlen = () => q.admin.xlen(q.key('events'));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { completed, dead, job, kept, QUEUE, released, useQueue, WORKER } from './support.js';
 
-// What an exchange promotes and hands out, and whom it wakes.
+// The jobs that an exchange promotes and hands out, and the workers it wakes.
 const q = useQueue();
 
 async function suspects(...ids: string[]): Promise<void> {

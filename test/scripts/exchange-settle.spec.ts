@@ -15,7 +15,7 @@ import {
 } from './support.js';
 import { without } from './unchanged.js';
 
-// What an exchange does with runs that ended.
+// How an exchange settles runs that ended.
 const q = useQueue();
 
 /** Gives a claimed job all keys that a job may have beside its body. */

@@ -40,7 +40,7 @@ async function afterMidnight(): Promise<void> {
   if (left < 5_000) await until(() => Date.now() % DAY_MS < DAY_MS / 2, { timeout: left + 1_000 });
 }
 
-/** What the specs of scripts leave behind: they play processes by hand. */
+/** The keys that the specs of scripts leave: they imitate processes by hand. */
 const LEAVES = ['active', 'worker', 'workers', 'processes', 'toCancel', 'declarers'];
 
 type Exchanged = Extract<ExchangeAnswer, { kind: 'exchanged' }>;

@@ -82,7 +82,7 @@ export function itRefusesWrongTypes(
     return call;
   };
 
-  // What holds for the jobs of one letter holds for all. Lines become ready only where jobs have slots.
+  // All letters obey the same rules. Lines become ready only where jobs have slots.
   const [, ...others] = [...(LETTERED_JOBS as readonly KeyName[]), ...(hasSlots ? [] : (['ready'] as const))];
   const checked = keys.filter((kind) => !except.includes(kind) && !others.includes(kind));
   it.each(checked)('changes nothing if %s is of another type', async (kind) => {

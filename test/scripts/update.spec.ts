@@ -4,7 +4,7 @@ import { update } from '#lib/engine/scripts/admin.js';
 import { job, QUEUE, useQueue } from './support.js';
 import { changingNothing, itRefusesWrongTypes } from './unchanged.js';
 
-// What it does is tested in test/conformance/updating.spec.ts, for both engines.
+// test/conformance/updating.spec.ts tests its effects, for both engines.
 const q = useQueue();
 const body = encodeBody('work', 1_700_000_000_000, {}, '1');
 const change = (id: string, more = {}) => q.engine.admin.update(QUEUE, { id, ...more });

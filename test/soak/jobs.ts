@@ -12,7 +12,7 @@ export interface SoakJob {
   readonly options: JobOptions;
 }
 
-/** What a handler that charges its job says. */
+/** The report of a handler that charges its job. */
 export const chargeOf = ({ n }: Pick<Task, 'n'>) => 1 + (n % 5);
 
 /** Makes random jobs. */

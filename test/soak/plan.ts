@@ -3,7 +3,7 @@ import type { GroupOptions, NameLimitOptions, QueueLimitOptions } from '#lib/opt
 import type { QueueModuleOptions, QueueOptions } from '#lib/options/module-options.js';
 import { Random } from '../chaos/random.js';
 
-/** What the applications of one run look like. All of it follows from the seed. */
+/** The applications of one run. All of it follows from the seed. */
 export interface Plan {
   readonly seed: number;
   readonly shared: NonNullable<QueueModuleOptions['limits']>;

@@ -13,7 +13,7 @@ function mostOf({ max, per, window }: RateOptions, lateMs: number): number {
 /** A job was claimed. */
 export interface Claim {
   readonly at: number;
-  /** What its start counts at least. */
+  /** The least cost of its start. */
   readonly cost: number;
 }
 

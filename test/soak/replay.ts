@@ -6,7 +6,7 @@ import type { Task, Watch } from './watch.js';
 /** The fields of a job that the checks read. */
 export type SeenJob = Pick<Job<Task>, 'queue' | 'id' | 'name' | 'group' | 'data'>;
 
-/** What a process reports of its runs. */
+/** The report of a process about its runs. */
 export type Report = { readonly at: number } & (
   | { readonly kind: 'ready' }
   | { readonly kind: 'begins'; readonly run: number; readonly job: SeenJob }

@@ -7,7 +7,7 @@ import { optionsOf, runnerOf, type Witness } from './handlers.js';
 import type { AppPlan, Plan } from './plan.js';
 import type { Watch } from './watch.js';
 
-/** What every application of a run has in common. */
+/** The settings that all applications of a run share. */
 export interface Stage {
   readonly redis: Pick<TestRedis, 'url' | 'prefix' | 'keys'>;
   readonly plan: Plan;

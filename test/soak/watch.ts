@@ -22,13 +22,13 @@ export interface Task {
   readonly revision: number;
   /** Whether the handler ignores its signal. */
   readonly isDeaf: boolean;
-  /** What the handler calls. */
+  /** The methods that the handler calls. */
   readonly call: 'progress' | 'log' | 'update' | 'charge' | null;
   /** The key of a job that holds it until it has ended: no other runs at the same time. */
   readonly key?: string;
 }
 
-/** What has happened to the jobs with one id. */
+/** The history of the jobs with one id. */
 interface JobRecord {
   readonly queue: QueuePlan;
   readonly id: string;
@@ -36,7 +36,7 @@ interface JobRecord {
   added: number;
   name: string;
   group: string | null;
-  /** What each of its starts counts at least. */
+  /** The least cost of each of its starts. */
   cost: number;
   /** The data of its next run is not older. */
   revision: number;
@@ -61,7 +61,7 @@ interface Gauge {
  */
 const CALLS = { least: 500, perStart: 20 } as const;
 
-/** What is published after a queue was obliterated. */
+/** Published after a queue was obliterated. */
 export const OBLITERATED = 'obliterated';
 
 /** How long an add may wait for room. */
@@ -245,7 +245,7 @@ export class Watch implements Witness {
     this.fired.set(`${queue} ${schedule}@`, fired);
   }
 
-  /** What is wrong with the events so far. Some may still be on their way. */
+  /** The problems of the events so far. Some events may still be on their way. */
   faultsOfEnds(): string[] {
     const jobs = [...this.jobs];
     const ofSchedules = [...this.fired].flatMap(([start, fired]) => {

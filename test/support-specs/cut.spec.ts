@@ -8,7 +8,7 @@ import { encodeRequest, RequestSplitter } from '../support/cut/requests.js';
 import { useRedis } from '../support/redis.js';
 import { until, within } from '../support/wait.js';
 
-/** What ioredis says of a request whose connection broke, when it may not send it again. */
+/** The error of ioredis for a request whose connection broke and that it may not send again. */
 const GIVEN_UP = /max retries per request|Connection is closed/;
 
 describe('the proxy that breaks connections', () => {

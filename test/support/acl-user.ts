@@ -37,7 +37,7 @@ export function ownerOf(serverUrl: string): TestUser {
   return { url: urlOf(serverUrl, OWNER), user: OWNER };
 }
 
-/** What the server refused to this user, as sentences. */
+/** The calls that the server refused to this user, as sentences. */
 export async function refusals(admin: Redis, user: string): Promise<string[]> {
   const log = (await admin.call('ACL', 'LOG', 128)) as (string | number)[][];
   return (

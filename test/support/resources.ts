@@ -16,7 +16,7 @@ const HANDLES = {
 
 type Handle = keyof typeof HANDLES;
 
-/** What is open at a moment; threads and timers without those of Vitest. */
+/** The open resources at a moment, without the threads and timers of Vitest. */
 export interface Usage {
   readonly handles: Readonly<Record<Handle, number>>;
 }

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { importsOf, type Import, type SourceFile } from './sources.js';
 
-/** What the files of a folder may import. */
+/** The folders that the files of a folder may import from. */
 interface Room {
   /** Other folders, or single files of them; `errors` is `errors.ts`. */
   readonly lib: readonly string[];

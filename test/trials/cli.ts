@@ -23,7 +23,7 @@ export interface Plan {
 /** A call that is wrong. The message says why. */
 export class UsageError extends Error {}
 
-/** What to measure, or the text to print. */
+/** The measurements to make, or the text to print. */
 export function read(argv: string[]): Plan | string {
   const { values, positionals } = parse(argv);
   if (values.help) return HELP;

@@ -21,7 +21,7 @@ export interface Store {
   readonly admin: Redis;
 }
 
-/** What a trial gets: servers and processes, which end with it, and a place for its figures. */
+/** The parts of a trial: servers and processes, which end with it, and a place for its figures. */
 export class Lab {
   readonly results: Result[] = [];
   readonly times: number;

@@ -3,7 +3,7 @@ import type { Lab } from './lab.js';
 /** One promise, and how it is measured. */
 export interface Trial {
   readonly name: string;
-  /** What it does, for `--list`. */
+  /** Its description, for `--list`. */
   readonly what: string;
   /** Repetitions, unless `--times` says otherwise. */
   readonly times: number;

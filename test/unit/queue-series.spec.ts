@@ -54,7 +54,7 @@ describe('rows of counters', () => {
     for (const [at, bound] of FINE_BOUNDS_MS.entries())
       expect([fineClassOf(bound * 0.999), fineClassOf(bound * 1.001)]).toEqual([at, at + 1]);
     expect(fineClassOf(1e12)).toBe(FINE_BOUNDS_MS.length);
-    // What a process of an older version reads of a row.
+    // The part of a row that a process of an older version reads.
     expect(encodeRow(emptyRow()).split(',').length).toBeLessThan(FINE_RUN_CLASSES);
   });
 

@@ -63,7 +63,7 @@ it('logs work that fails and succeeds in turn at most once in 10 s', () => {
   expect(lines.filter((line) => line.startsWith('error'))).toHaveLength(2);
   expect(lines).toHaveLength(4);
   now += 1_000;
-  // What begins within these 10 s and lasts longer is logged too.
+  // A trouble that begins within these 10 s and lasts longer is logged too.
   trouble.failed(refused('MISCONF'));
   now += 10_000;
   trouble.failed(refused('MISCONF'));

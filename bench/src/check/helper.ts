@@ -6,7 +6,7 @@ import type { Stand } from './proof.js';
 
 const MODULE = fileURLToPath(new URL('./helper-process.js', import.meta.url));
 
-/** What a separate worker process does with its jobs. */
+/** How a separate worker process handles its jobs. */
 export interface HelperOrder {
   readonly contender: string;
   readonly url: string;

@@ -12,7 +12,7 @@ export interface Proof {
   prove(stand: Stand): Promise<void>;
 }
 
-/** What a proof works with. */
+/** The servers and processes of a proof. */
 export interface Stand {
   readonly contender: Contender;
   readonly url: string;

@@ -8,7 +8,7 @@ import type { AddOptions, Contender, OpenOptions, Payload, Retry } from '../cont
  */
 const GROUPS = 400;
 
-/** What it calls auto-batching: one script call for all that was added before. */
+/** groupmq's auto-batching: one script call adds all jobs of the calls before it. */
 const BATCH = { size: 1_000, maxWaitMs: 1 };
 
 /**

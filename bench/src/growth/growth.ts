@@ -7,7 +7,7 @@ export interface Growth {
   /** Its name in `--only`. */
   readonly name: string;
   readonly title: string;
-  /** What grows. */
+  /** The quantity that grows. */
   readonly axis: Axis;
   readonly sizes: readonly number[];
   /** Largest size at which peers are measured, because larger ones take them too long. @default all sizes */
@@ -15,7 +15,7 @@ export interface Growth {
   readonly figures: readonly Figure[];
   /** Figures that may get worse by at most the share `worse` up to a size. */
   readonly promise?: { readonly figures: readonly string[]; readonly upTo: number; readonly worse: number };
-  /** What a reader must know about the figures. */
+  /** Notes that a reader needs to understand the figures. */
   readonly notes: readonly string[];
   /** Memory that Redis needs at this size, in bytes, for the contender that needs most. @default 0 */
   readonly memory?: (size: number) => number;

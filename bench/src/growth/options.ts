@@ -26,7 +26,7 @@ export interface GrowthPlan {
   readonly upTo: number;
 }
 
-/** What to measure, or nothing when help was asked for. */
+/** The measurements to make. Undefined if help was asked for. */
 export function readOptions(argv: readonly string[]): GrowthPlan | undefined {
   const flags = parse(argv);
   if (flags.help) return undefined;

@@ -13,7 +13,7 @@ const MOST_BYTES = 128 * 2 ** 20;
 /** Data of one call, a thousand jobs at most. */
 const CALL_BYTES = 2 ** 20;
 
-/** What a job carries. */
+/** The data of a job. */
 export const payload: Growth = {
   name: 'payload',
   title: 'Size of the payload',

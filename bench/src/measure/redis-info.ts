@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
 
-/** What the server has spent since an earlier moment: all counters of INFO. */
+/** The cost for the server since an earlier moment, from the counters of INFO. */
 export interface RedisCost {
   /** User and system time of the whole server process, in microseconds. */
   readonly cpuUs: number;

@@ -16,7 +16,7 @@ const MANNERS: readonly { key: string; title: string; send: Send; part: number }
 ];
 const DURABILITIES: readonly Durability[] = ['local', 'replicated'];
 
-/** What it costs to wait for a replica. The server has a replica in either case. */
+/** Measures the cost of waiting for a replica. The server has a replica in both cases. */
 export const addReplicated: Scenario = {
   name: 'add-replicated',
   title: 'add while the server has a replica: local, and confirmed by the replica',

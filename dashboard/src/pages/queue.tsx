@@ -167,7 +167,7 @@ interface HostsProps {
   hosts: NonNullable<SeriesView['byHost']>;
 }
 
-/** What ended on each host in the time of the charts. */
+/** The jobs that ended on each host in the time of the charts. */
 function Hosts({ at, group, hosts }: HostsProps) {
   const rows = Object.entries(hosts).toSorted(
     ([, a], [, b]) => b.completed + b.failed - a.completed - a.failed,

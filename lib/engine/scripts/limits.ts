@@ -24,7 +24,7 @@ type RowLimits = readonly [
 
 function stateOf([field, parts, rule, blockedForMs, left, nextInMs, ...more]: RowLimits): LimitState {
   const [waiting, running, breaker, holder, stops, users, retryDelayMs] = more;
-  // What another program has written counts as no limit, as in the scripts.
+  // A value that another program wrote counts as no limit, as in the scripts.
   const { code = null, live = null } = (parseOrNull(parts) ?? {}) as Partial<LimitState>;
   return {
     field,

@@ -26,7 +26,7 @@ export function nameOfServer(info: string): string | null {
 /** A script that always fails: no entry of a stream has this id. It shows whether scripts may write events. */
 const TRY_EVENT = "return redis.pcall('XADD', ARGV[1], '0-0', 'a', 'b').err";
 
-/** What a missing right prevents. Only for calls whose refusal no caller sees. */
+/** The effect of a missing right, by connection. Only for calls whose refusal no caller sees. */
 const PREVENTED: Partial<Record<LinkEvent['role'], string>> = {
   command: 'no events are written (XADD), so subscribers and addAndWait() wait in vain',
   blocking: 'workers cannot wait for jobs (BZPOPMIN), so they look for jobs only once a second',

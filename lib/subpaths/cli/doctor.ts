@@ -163,7 +163,7 @@ async function examineQueues(context: Context): Promise<Finding[]> {
   findings.push(...(await readEach([...byName.keys()], examineQueue, faults, atOnce)).flat());
   for (const [name, error] of faults)
     findings.push(fail(`queue ${name}`, `cannot be read: ${messageOf(error)}`));
-  // What keeps them from being read is reported above.
+  // The reason why they cannot be read is reported above.
   const acts = await inspector.bulkActs().catch(() => []);
   findings.push(...sharedFindings(shared), ...acts.flatMap(actFindings));
   findings.push(...workerFindings(workers), ...silent.map(silentFinding));

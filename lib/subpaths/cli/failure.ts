@@ -49,14 +49,14 @@ export function isOfArguments({ code }: GodwitError): boolean {
   return /^GODWIT_(INVALID|PAYLOAD|SCHEMA)/.test(code);
 }
 
-/** What all queues of a prefix share, by the call that reads it. On Redis Cluster it may be on another node than the queues. */
+/** The data that all queues of a prefix share, by the call that reads it. On Redis Cluster it may be on another node than the queues. */
 const SHARED: Readonly<Record<string, string>> = {
   'inspector.queues': 'the list of queues',
   'inspector.workers': 'the records of worker processes',
   'inspector.actions': 'the record of actions',
 };
 
-/** What an error advises in code, and what a person types instead. */
+/** The advice of an error in code, and the command to type instead. */
 const TYPED = [
   ['use { force: true }', 'add --force'],
   ['use queue.dead.retry(id, { data })', 'godwit retry <queue> <id> -d JSON runs it again with other data'],

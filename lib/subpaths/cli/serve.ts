@@ -150,7 +150,7 @@ function asArguments<T>(check: () => T): T {
   }
 }
 
-/** What is wrong with the settings of Redis. While Redis is unreachable, the pages show that, and this tries again. */
+/** Warns about the settings of Redis. While Redis is unreachable, the pages show that, and this tries again. */
 class ServerWarnings {
   private warnings: ReturnType<typeof checkServer> | undefined;
   private reading: Promise<string | null> | undefined;

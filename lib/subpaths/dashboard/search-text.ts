@@ -3,7 +3,7 @@ import { DEAD_REASONS } from '../../job/outcome.js';
 
 /** The one-line search of the page of jobs: `name:send state:dead prio:>5 timeout`. */
 
-/** What may stand before a colon, the filter of the address that it sets, and an example. */
+/** The words allowed before a colon, the filter of the address that each sets, and an example. */
 const KEYS = [
   ['state', 'state', 'dead'],
   ['name', 'name', 'send'],
@@ -66,7 +66,7 @@ export function asSearchText(contains: string): string {
   return isSame && isAlone ? contains : `"${contains.replaceAll(/["\\]/g, '\\$&')}"`;
 }
 
-/** What the last word of a search can be completed with, besides states and reasons. */
+/** Completions of the last word of a search, besides states and reasons. */
 interface KnownWords {
   readonly canReadData: boolean;
   readonly names: readonly string[];

@@ -97,7 +97,7 @@ export type GaugeSource = Pick<
   'registered' | 'namesOf' | 'look' | 'limitsOf' | 'sharedLimits' | 'scheduleLags' | 'workers'
 >;
 
-/** What was read so far. */
+/** The values read so far. */
 interface Found {
   /** In the order of the names. */
   readonly queues: Map<string, QueueInfo | null>;

@@ -17,7 +17,7 @@ class SettingsModule {}
       useFactory: ({ connection, prefix }: Settings) => ({
         connection,
         prefix,
-        // What takes longer gives up by its signal, and runs again with the next start.
+        // A longer run is aborted by its signal, and runs again with the next start.
         shutdown: { timeout: '1s' },
       }),
     }),

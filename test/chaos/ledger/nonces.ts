@@ -1,4 +1,4 @@
-/** What is known of a nonce, as bits. */
+/** The known facts about a nonce, as bits. */
 export const INTENDED = 1;
 export const ACCEPTED = 2;
 export const REFUSED = 4;

@@ -80,7 +80,7 @@ export class MixedClient {
     end('ok');
   }
 
-  /** What became of every job of this history, at its end. */
+  /** The end of each job of this history. */
   async lookAtAll(history: readonly Call[]): Promise<void> {
     const keys = new Set(history.flatMap(({ queue, id }) => (id === '' ? [] : [`${queue} ${id}`])));
     for (const key of keys) {

@@ -17,7 +17,7 @@ import {
 } from '#lib/index.js';
 
 const { root, queue, concurrency, schedules = [], ledger, as = {}, extras } = JSON.parse(process.env.PLAN);
-/** What this process can do beyond what stands here: further deeds, and further verbs of the application. */
+/** The additions of this process: more deeds, and more verbs of the application. */
 const more = extras === undefined ? {} : await import(extras);
 const tell = (message) => process.connected && process.send(message);
 

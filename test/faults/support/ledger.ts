@@ -9,7 +9,7 @@ interface Line {
   readonly pid: number;
 }
 
-/** What processes did, one file for each, outside of Redis. Tests compare it with what the queue reports. */
+/** The acts of processes, one file for each, outside of Redis. Tests compare them with the reports of the queue. */
 export class Ledger {
   private readonly dir = temporaryFolder();
   private files = 0;

@@ -24,7 +24,7 @@ export interface AppPlan {
   readonly schedules?: readonly (ScheduleOptions & { readonly name: string })[];
   /** File that gets one line at the start and one at the end of each run. */
   readonly ledger?: string;
-  /** What handlers do, by job name: `{ work: 'sleep' }`. */
+  /** The behaviour of handlers, by job name: `{ work: 'sleep' }`. */
   readonly as?: Readonly<Record<string, string>>;
   /** URL of a module with further `deeds` and `verbs`. */
   readonly extras?: string;
@@ -77,7 +77,7 @@ export function spawnWorker(
 
 export class AppProcess {
   readonly exited: Promise<Exit>;
-  /** What it wrote to its standard outputs. Empty if all is well. */
+  /** The text on its standard outputs. Empty if all is well. */
   output = '';
   private readonly child: ChildProcess;
   private readonly messages = new Subject<Said>();

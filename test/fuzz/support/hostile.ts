@@ -54,7 +54,7 @@ function fickle(...values: unknown[]): object {
   });
 }
 
-/** What no code should trip over, whatever it is used as. */
+/** Hostile values for any parameter. */
 export const ODD: readonly Hostile[] = [
   hostile('undefined', () => undefined),
   hostile('null', () => null),
@@ -100,7 +100,7 @@ function once(first: unknown, then: unknown): () => unknown {
   return () => (asked ? then : ((asked = true), first));
 }
 
-/** What handlers throw that mean no good. */
+/** Hostile values for handlers to throw. */
 export const ERRORS: readonly Hostile[] = [
   ...ODD,
   hostile('an error that goes round', circularError),

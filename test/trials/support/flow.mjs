@@ -103,7 +103,7 @@ async function fill(queue, { from, count: jobs, name }) {
   }
 }
 
-/** What this process uses, with as little garbage in it as can be had. */
+/** The memory of this process, with as little garbage as possible. */
 function memory({ collect } = {}) {
   if (collect) globalThis.gc?.();
   const { rss, heapUsed, external } = process.memoryUsage();

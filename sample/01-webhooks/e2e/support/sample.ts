@@ -64,7 +64,7 @@ export async function startSample(redis: TestRedis, allow: readonly string[] = [
   };
 }
 
-/** What a target was sent. */
+/** A request that a target received. */
 export interface Request {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;

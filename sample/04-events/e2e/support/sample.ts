@@ -9,7 +9,7 @@ import { Settings } from '../../src/settings.js';
 
 /** The whole sample, as `main.ts` starts it, without its clock. */
 export interface Sample {
-  /** What was written, `who: what`. */
+  /** The lines written, `who: what`. */
   readonly lines: readonly string[];
   place(order: string, cents: number): Promise<unknown>;
   /** Resolves with the line. */
