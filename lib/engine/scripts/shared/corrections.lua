@@ -21,7 +21,7 @@ local function rate_corrected(rate, text, now, count, at)
     local rest, back = taken_back(kept, math.floor(at * slices_of(rate) / rate.per), math.min(-count, used))
     return string.format('%.14g%s', used - back, rest)
   end
-  -- The window that counted them is over, or the bucket has refilled since: what was taken back would start once more.
+  -- The window that counted them is over, or the bucket has refilled since. Giving starts back as well would grant them twice.
   if count < 0 and at < (rate.window == 'fixed' and window_in(rate, text, now) or refilled_in(text)) then return text end
   return rate_charged(rate, text, now, count)
 end
