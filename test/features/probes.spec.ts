@@ -106,6 +106,9 @@ describe('QueueProbesModule', () => {
 
   it('refuses wrong options', () => {
     expect(() => QueueProbesModule.forRoot({ port: -1 })).toThrow(/port must be an integer/);
+    expect(() => QueueProbesModule.forRoot({ port: false, token: 's3cret' })).toThrow(
+      /^QueueProbesModule\.forRoot\(\)\.port must be a port if token is given: .*, got false \(boolean\)$/,
+    );
     expect(() => QueueProbesModule.forRoot({ file: '' })).toThrow(/file must be the path of a file/);
   });
 });

@@ -395,6 +395,9 @@ describe('QueueMetricsModule', () => {
   it('refuses wrong options', () => {
     expect(() => QueueMetricsModule.forRoot({ path: 'a b' })).toThrow(/forRoot\(\)\.path must be a path/);
     expect(() => QueueMetricsModule.forRoot({ guards: {} as never })).toThrow(/guards must be a list/);
+    expect(() => QueueMetricsModule.forRoot({ path: false, guards: [Closed] })).toThrow(
+      /forRoot\(\)\.path must be a path if guards is given: .*, got false/,
+    );
     expect(() => QueueMetricsModule.forRoot({ global: 1 as never })).toThrow(/global must be true or false/);
   });
 });

@@ -31,7 +31,12 @@ export interface QueueDashboardOptions {
   readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
   /** Decides what a person may do, for each queue. @default everything, for everyone who passes the guards */
   readonly authorize?: DashboardAuthorize;
-  /** `'public'`: everyone who reaches the application may do everything. Only for a closed network. @default none */
+  /**
+   * `'public'`: everyone who reaches the application may do everything. Only for a closed network; not together with `guards` or
+   * `authorize`.
+   *
+   * @default none
+   */
   readonly access?: 'public';
   /** Turns off everything but reading, on the server. @default false */
   readonly readOnly?: boolean;
@@ -123,6 +128,12 @@ export function checkDashboardOptions(options: unknown): CheckedDashboardOptions
       'given guards or authorize',
       options,
       `${PATH} needs guards or authorize, or everyone could read and change all jobs; if that is what you want, pass access: 'public'`,
+    );
+  if (access !== undefined && (guards.length > 0 || authorize !== undefined))
+    throw new InvalidOptionError(
+      `${PATH}.access`,
+      'left out if guards or authorize is given: they decide who may do what',
+      access,
     );
   return {
     path: read.path ?? 'queues',

@@ -27,7 +27,7 @@ export interface QueueProbesOptions {
   readonly host?: string;
   /** A file that is written every 5 s while the event loop is not blocked, for probes that run a command. @default none */
   readonly file?: string;
-  /** Bearer token that `/metrics` and `/scale/<queue>` require. @default none */
+  /** Bearer token that `/metrics` and `/scale/<queue>` require; not with `port: false`. @default none */
   readonly token?: string;
 }
 
@@ -182,6 +182,13 @@ export class QueueProbesModule {
    */
   static forRoot(options: QueueProbesOptions = {}): DynamicModule {
     const given = readOptions(options, PLACE, refuse)!;
+    // Without its value: it is a secret.
+    if (given.port === false && given.token !== undefined)
+      throw new InvalidOptionError(
+        `${PLACE}.port`,
+        'a port if token is given: the server asks for it',
+        false,
+      );
     const checked = { port: 9464, host: '0.0.0.0', ...given } as const;
     return {
       module: QueueProbesModule,

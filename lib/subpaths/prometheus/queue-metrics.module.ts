@@ -30,7 +30,7 @@ export interface QueueMetricsOptions {
    * @default true
    */
   readonly global?: boolean;
-  /** Guards of the page, as of `@UseGuards`. @default none */
+  /** Guards of the page, as of `@UseGuards`; not with `path: false`. @default none */
   readonly guards?: readonly (Type<CanActivate> | CanActivate)[];
 }
 
@@ -69,6 +69,8 @@ export class QueueMetricsModule {
    */
   static forRoot(options: QueueMetricsOptions = {}): DynamicModule {
     const { path = 'metrics', global = true, guards = [] } = readOptions(options, PLACE, refuse)!;
+    if (path === false && guards.length > 0)
+      throw new InvalidOptionError(`${PLACE}.path`, 'a path if guards is given: they guard the page', path);
     return {
       module: QueueMetricsModule,
       global: true,
