@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { MAYBE_DONE } from '../../lib/errors/for-operators.js';
 import { frozen, now, pace, refreshes, ROOT, troubles, troubleSince } from './state.js';
 
 /** The calls to the server. */
@@ -27,7 +28,7 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
     });
     text = await response.text();
   } catch {
-    throw new ApiError(0, 'The application cannot be reached.');
+    throw new ApiError(0, `The application cannot be reached${body ? MAYBE : ''}.`);
   }
   let answer: any;
   try {
@@ -36,7 +37,10 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
     // A proxy or guard that requires a login sends a login page.
     throw response.ok
       ? new ApiError(401, LOGIN)
-      : new ApiError(response.status, `The server answered with ${response.status} and no JSON.`);
+      : new ApiError(
+          response.status,
+          `The server answered with ${response.status} and no JSON${body && response.status >= 500 ? MAYBE : ''}.`,
+        );
   }
   if (response.ok) return answer as T;
   if (response.status === 401) throw new ApiError(401, LOGIN);
@@ -53,6 +57,9 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
 
 /** ` (connect ECONNREFUSED 127.0.0.1:6379)`, from an error of the connection. */
 const causeOf = (message: unknown) => / \([^;]+\)(?=; |$)/.exec(String(message))?.[0] ?? '';
+
+/** After an act without an answer. */
+const MAYBE = `; ${MAYBE_DONE}`;
 
 const LOGIN = 'You are not logged in any more.';
 

@@ -36,3 +36,31 @@ it(
     expect((await api('GET', 'queues/work/jobs/a')).body).toMatchObject({ id: 'a', state: 'waiting' });
   },
 );
+
+it('says of an act whether Redis may have done it, and what to do', { timeout: 120_000 }, async () => {
+  const { api, queue } = await bootDashboard(redis);
+  await queue.add('a', 1, { id: 'a' });
+  const said = async (path: string, body: object = {}) =>
+    [path, (await api('POST', `queues/work/${path}`, body)).body.error.message] as const;
+  const pid = server.pid!;
+  process.kill(pid, 'SIGSTOP');
+  const [added, audit, ...unclear] = await Promise.all([
+    said('jobs', { name: 'a', data: '1' }),
+    said('audit'),
+    said('pause'),
+    // Its first call only reads.
+    said('jobs/a/retry'),
+  ]);
+  process.kill(pid, 'SIGCONT');
+  const again = 'it may or may not have been done: look, and if it was not, do it again';
+  for (const [path, message] of unclear)
+    expect([path, message]).toEqual([path, expect.stringMatching(new RegExp(`^[^:]*; ${again}$`))]);
+  const once =
+    'the job may or may not have been added: look for it before you do it again, or it may be added twice';
+  expect(added[1]).toMatch(new RegExp(`; ${once}$`));
+  expect(audit[1]).toMatch(/; nothing was changed, try again$/);
+  await until(async () => (await api('GET', 'overview')).status === 200, { timeout: 60_000 });
+  await server.kill9();
+  expect((await said('pause'))[1]).toMatch(/^no connection to Redis .*; nothing was changed, try again$/);
+  await server.restart();
+});

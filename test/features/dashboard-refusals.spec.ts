@@ -1,7 +1,8 @@
 import { ForbiddenException, ServiceUnavailableException } from '@nestjs/common';
 import { describe, expect, it } from 'vitest';
-import type { QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
+import { QueueDashboardModule, type QueueDashboardOptions } from '#lib/subpaths/dashboard.js';
 import { bootDashboard, dead, OWN } from '../support/dashboard.js';
+import { gated, oneOfEach } from '../support/queue-states.js';
 import { useRedis } from '../support/redis.js';
 
 const redis = useRedis();
@@ -165,4 +166,31 @@ it('a job that has ended cannot be cancelled, and the error does not say that it
   const why = `job "a" in queue 'work' is cancelled; a job that has ended stays as it is`;
   expect(await cancel('a')).toEqual([409, why]);
   expect(await cancel('b')).toEqual([404, expect.stringContaining('no job "b"')]);
+});
+
+it.each<QueueDashboardOptions>([{ guards: [{ canActivate: () => true }] }, { authorize: () => 'viewer' }])(
+  'access: public is refused together with %j, which it would contradict',
+  (options) => {
+    expect(() => QueueDashboardModule.forRoot({ access: 'public', ...options })).toThrow(
+      /^QueueDashboardModule\.forRoot\(\)\.access must be left out if guards or authorize is given: /,
+    );
+  },
+);
+
+it('errors advise what to do on the pages, not what to call', async () => {
+  const { gate, handlers } = gated();
+  const { api, queue } = await bootDashboard(redis, { handlers });
+  await oneOfEach(queue);
+  for (const [method, path, body, message] of [
+    ['POST', 'jobs/active/move', { delay: '1m' }, 'is active; wait for the end of its run, or cancel it'],
+    ['POST', 'jobs/dead/move', { delay: '1m' }, 'is dead; open it again to retry it'],
+    ['POST', 'jobs/waiting/promote', {}, 'is not delayed; only a delayed job can be run now'],
+    ['POST', 'schedules/none/run', {}, 'has no schedule "none"; it was removed or never created'],
+    ['POST', 'bulk/none/stop', {}, 'has no bulk act "none"; its record was removed'],
+    ['DELETE', '', { confirm: 'work' }, "in queue 'work' is active; pause the queue and let its runs end"],
+  ] as const) {
+    const answer = await api(method, `queues/work/${path}`.replace(/\/$/, ''), body);
+    expect([path, answer.body.error.message]).toEqual([path, expect.stringMatching(`${message}$`)]);
+  }
+  gate.open();
 });

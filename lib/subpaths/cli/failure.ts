@@ -1,4 +1,5 @@
 import { GodwitError, RedisRefusedError, RedisUnavailableError, UnknownQueueError } from '../../errors.js';
+import { messageForOperator } from '../../errors/for-operators.js';
 import { withoutEffect } from '../../errors/thrown.js';
 import { quoted } from '../../job/text.js';
 import { didYouMean, UsageError } from './usage-error.js';
@@ -56,17 +57,9 @@ const SHARED: Readonly<Record<string, string>> = {
   'inspector.actions': 'the record of actions',
 };
 
-/** The advice of an error in code, and the command to type instead. */
-const TYPED = [
-  ['use { force: true }', 'add --force'],
-  ['use queue.dead.retry(id, { data })', 'godwit retry <queue> <id> -d JSON runs it again with other data'],
-  ['create it with schedules.upsert() first', 'godwit schedules lists them'],
-] as const;
-
 /** Messages of errors are written for developers. Some need other words on the command line. */
 export function messageFor(error: GodwitError, isCluster: boolean): string {
-  const [inCode, typed] = TYPED.find(([one]) => error.message.endsWith(one)) ?? ['', ''];
-  const message = error.message.slice(0, error.message.length - inCode.length) + typed;
+  const message = messageForOperator(error, 'command');
   if (error instanceof UnknownQueueError) return unknownQueueText(error);
   if (error instanceof RedisRefusedError && error.reply === 'MOVED')
     return `${message}; for a Redis Cluster add --cluster`;

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GodwitError, UnknownQueueError } from '../../errors.js';
+import { messageForOperator } from '../../errors/for-operators.js';
 import { quoted } from '../../job/text.js';
 import { decodeSegment } from './segments.js';
 
@@ -68,15 +69,19 @@ const STATUS_OF: Readonly<Record<string, number>> = {
   GODWIT_SCHEMA_VIOLATION: 400,
 };
 
-/** The HTTP response to an error. Undefined for an unexpected error, whose details must not leave the server. */
-export function faultOf(error: unknown): HttpFault | undefined {
+/**
+ * The HTTP response to an error. Undefined for an unexpected error, whose details must not leave the server.
+ *
+ * @param effect what happened to the act that it ended, if the error says nothing about it.
+ */
+export function faultOf(error: unknown, effect?: string): HttpFault | undefined {
   if (error instanceof HttpFault) return error;
   // `authorize` may throw an exception of Nest.
   if (isHttpException(error)) return new HttpFault(error.getStatus(), 'REFUSED', error.message);
-  const status = error instanceof GodwitError ? STATUS_OF[error.code] : undefined;
-  return status === undefined
-    ? undefined
-    : new HttpFault(status, (error as GodwitError).code, (error as Error).message);
+  if (!(error instanceof GodwitError)) return undefined;
+  const status = STATUS_OF[error.code];
+  if (status === undefined) return undefined;
+  return new HttpFault(status, error.code, messageForOperator(error, 'dashboard', effect));
 }
 
 /** Whether it is an `HttpException` of Nest, which `godwit serve` does not load. */

@@ -1,4 +1,5 @@
 import { Log } from '../../contract/log.js';
+import { MAYBE_DONE, NOTHING_DONE } from '../../errors/for-operators.js';
 import { messageOf, stackOf } from '../../errors/thrown.js';
 import { misspeltField } from '../../job/fields.js';
 import { quoted } from '../../job/text.js';
@@ -178,7 +179,11 @@ export class DashboardServer {
         return this.actions.perform(what, actorOf, async () => {
           // oxlint-disable-next-line no-await-in-loop -- the first missing right is the one that is reported
           for (const [right, place] of needs) await require(right, place);
-          return run(actorOf());
+          try {
+            return await run(actorOf());
+          } catch (error) {
+            throw faultOf(error, MAYBE_DONE) ?? error;
+          }
         });
       },
     };
@@ -292,7 +297,8 @@ export class DashboardServer {
   }
 
   private fail(error: unknown, request: PlatformRequest, response: RawResponse): void {
-    const fault = faultOf(error);
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    const fault = faultOf(error, isRead ? undefined : NOTHING_DONE);
     if (!fault)
       this.logger.error(`${request.method} ${quoted(request.url)}: ${messageOf(error)}`, stackOf(error));
     if (response.headersSent) {
