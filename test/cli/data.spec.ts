@@ -35,6 +35,25 @@ it('retry --data runs a dead job again with other data', async () => {
   expect((await queue.get('b'))!.state).toBe('dead');
 });
 
+it('retry runs any job again that has ended, as the dashboard does', async () => {
+  const runs: string[] = [];
+  const { queue } = await bootQueue(redis, {
+    watch: false,
+    handlers: { x: ({ id }) => void runs.push(id) },
+    queue: { defaults: { retention: '1h' } },
+  });
+  await queue.add('x', null, { id: 'a' });
+  const completed = async () => (await queue.get('a'))?.state === 'completed';
+  await until(completed, PATIENT);
+  expect(await run('retry', 'work', 'a')).toEqual({ code: 0, out: 'a retried\n', err: '' });
+  await until(async () => runs.length === 2 && (await completed()), PATIENT);
+  await queue.add('x', null, { id: 'b', delay: '1h' });
+  expect(await run('retry', 'work', 'b')).toMatchObject({
+    code: 1,
+    err: 'godwit: job "b" in queue \'work\' is delayed; only a job that has ended is run again\n',
+  });
+});
+
 it('cancel tells a job that has ended from one that does not exist', async () => {
   const { queue } = await booted();
   await queue.add('x', 1, { id: 'a', delay: '1h', retention: { cancelled: '1h' } });

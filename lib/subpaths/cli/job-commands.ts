@@ -464,12 +464,13 @@ export const JOB_COMMANDS: readonly Command[] = [
   add,
   byId(
     'retry',
-    'runs dead jobs again, by id; one with other data; dead <queue> retry takes all that match',
+    'runs jobs that have ended again, by id; a dead one with other data; dead <queue> retry takes all that match',
     async (queue, id, { words, values }) => {
       const data = values['data'] as string | undefined;
       if (data !== undefined && words.length > 2)
         throw new UsageError('retry: --data changes one job, so give one id', '');
-      await queue.dead.retry(id, data === undefined ? {} : { data: await dataOf(data) });
+      if (data === undefined) await queue.retry(id);
+      else await queue.dead.retry(id, { data: await dataOf(data) });
       return 'retried';
     },
     { options: { data: NEW_DATA } },
