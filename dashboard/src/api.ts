@@ -100,6 +100,11 @@ function endTrouble(path: string): void {
   if (troubles.value.size === 0) troubleSince.value = null;
 }
 
+/** Ends the troubles of other reads soon after the server and Redis are back. */
+export function useProbe(): void {
+  usePoll(troubles.value.size > 0 ? PROBE : null, 0);
+}
+
 interface Answered<T> {
   readonly path: string | null;
   readonly data: T | undefined;
@@ -120,6 +125,15 @@ const FINAL = [400, 403, 404];
 /** A read that failed is repeated after its usual time, or at the nearest of these. */
 const AGAIN_MS = 3_000;
 const LATEST_AGAIN_MS = 10_000;
+
+/**
+ * A cheap read of Redis. While other reads fail, it is repeated often until it gets an answer. Then those that failed are repeated at
+ * once.
+ */
+const PROBE = 'bulk';
+const PROBE_MS = 1_500;
+/** Repeats the read of this path at once, if it waits for its time. */
+const sooner = new Map<string, () => void>();
 
 /** A read that a page repeats after a longer time costs more. It is not repeated earlier than that. */
 const CHEAP_MS = 4_000;
@@ -161,6 +175,7 @@ export function usePoll<T>(
         endTrouble(path);
         keep(path, data);
         setState({ path, data });
+        if (path === PROBE) for (const failed of troubles.value.keys()) sooner.get(failed)?.();
       } catch (error) {
         if (isOver) return;
         const fault = error instanceof ApiError ? error : new ApiError(0, String(error));
@@ -182,10 +197,12 @@ export function usePoll<T>(
       const { everyMs: every } = given.current;
       const own = typeof every === 'number' ? every : every(answers.get(path) as T | undefined);
       const usual = pauseOf(own);
-      const ms = troubles.value.has(path) ? Math.min(Math.max(usual, AGAIN_MS), LATEST_AGAIN_MS) : usual;
+      const afterFault = path === PROBE ? PROBE_MS : Math.min(Math.max(usual, AGAIN_MS), LATEST_AGAIN_MS);
+      const ms = troubles.value.has(path) ? afterFault : usual;
       if (ms > 0 && !isOver) timer = setTimeout(next, ms);
     };
     const next = () => {
+      timer = undefined;
       isLate = document.hidden;
       if (isLate) return;
       const isHeld = given.current.isHeld && !troubles.value.has(path);
@@ -195,10 +212,17 @@ export function usePoll<T>(
     const onVisible = () => {
       if (isLate) next();
     };
+    const askSooner = () => {
+      if (timer === undefined) return;
+      clearTimeout(timer);
+      next();
+    };
     document.addEventListener('visibilitychange', onVisible);
+    sooner.set(path, askSooner);
     void ask();
     return () => {
       isOver = true;
+      if (sooner.get(path) === askSooner) sooner.delete(path);
       clearTimeout(timer);
       document.removeEventListener('visibilitychange', onVisible);
     };

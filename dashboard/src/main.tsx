@@ -8,7 +8,7 @@ import { Fragment, options, render, type ComponentChildren, type ComponentType }
 import { useEffect, useErrorBoundary } from 'preact/hooks';
 import { decodeSegment } from '../../lib/subpaths/dashboard/segments.js';
 import type { MeView } from '../../lib/subpaths/dashboard/views.js';
-import { usePoll } from './api.js';
+import { usePoll, useProbe } from './api.js';
 import { Dialog } from './dialogs.js';
 import { moment, visible } from './format.js';
 import { Header, Help } from './header.js';
@@ -83,6 +83,7 @@ function Boundary({ children }: { children: ComponentChildren }) {
 
 function App() {
   const { data } = usePoll<MeView>('me', 60_000);
+  useProbe();
   const [trouble] = troubles.value.values();
   const current = pageOf(path.value);
   const title = current?.[1] ?? '';

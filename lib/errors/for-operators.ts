@@ -11,9 +11,9 @@ import { withoutEffect } from './thrown.js';
 type Tool = 'command' | 'dashboard';
 
 /** After an act that Redis did not confirm. */
-export const MAYBE_DONE = 'it may or may not have been done: look, and if it was not, do it again';
+export const MAYBE_DONE = 'the change may or may not have been made: look, and repeat it if it was not';
 const MAYBE_ADDED =
-  'the job may or may not have been added: look for it before you do it again, or it may be added twice';
+  'the job may or may not have been added: look for it before you add it again, or it may be there twice';
 export const NOTHING_DONE = 'nothing was changed, try again';
 
 /** The end of a message, and what a person reads instead. */

@@ -52,11 +52,11 @@ it('says of an act whether Redis may have done it, and what to do', { timeout: 1
     said('jobs/a/retry'),
   ]);
   process.kill(pid, 'SIGCONT');
-  const again = 'it may or may not have been done: look, and if it was not, do it again';
+  const again = 'the change may or may not have been made: look, and repeat it if it was not';
   for (const [path, message] of unclear)
     expect([path, message]).toEqual([path, expect.stringMatching(new RegExp(`^[^:]*; ${again}$`))]);
   const once =
-    'the job may or may not have been added: look for it before you do it again, or it may be added twice';
+    'the job may or may not have been added: look for it before you add it again, or it may be there twice';
   expect(added[1]).toMatch(new RegExp(`; ${once}$`));
   expect(audit[1]).toMatch(/; nothing was changed, try again$/);
   await until(async () => (await api('GET', 'overview')).status === 200, { timeout: 60_000 });
