@@ -18,7 +18,10 @@ export interface LimitState {
   readonly nextInMs: number;
   /** How many jobs wait in the line of a name or a group. */
   readonly waiting: number;
-  /** How many jobs hold a slot. 0 if no concurrency is limited and no group is served by its running jobs. */
+  /**
+   * How many jobs hold a slot, without a dead one that stops its group. 0 if no concurrency is limited and no group is served by its
+   * running jobs.
+   */
   readonly running: number;
   /** State of the circuit breaker; null if there is none. */
   readonly breaker: BreakerState | null;

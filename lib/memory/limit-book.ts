@@ -344,7 +344,7 @@ export class LimitBook {
       left: rule.rate ? left : null,
       nextInMs: left < 1 ? Math.ceil(nextMs) : 0,
       waiting: line ? sizeOf(line) : 0,
-      running: running + stopped,
+      running,
       breaker: rule.breaker ? stateOfBreaker(rule.breaker, use, this.queue.now) : null,
       retryDelayMs: rule.retryBudget ? this.breakers.delayOf(field, rule.retryBudget, this.queue.now) : 0,
       holder: holder?.id ?? null,

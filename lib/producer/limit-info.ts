@@ -73,7 +73,10 @@ export interface LimitInfo {
   readonly heldForMs: number;
   /** How many jobs of the name or the group wait. */
   readonly waiting: number;
-  /** How many jobs run, if the concurrency is limited or groups have `fairness: 'in-flight'`; otherwise 0. */
+  /**
+   * How many jobs run, if the concurrency is limited or groups have `fairness: 'in-flight'`; otherwise 0. In strict order, a job that waits
+   * for its retry counts too; a dead one does not.
+   */
   readonly running: number;
   /**
    * Of a group in strict order: the job that must end before the next one starts. It runs, waits for a retry, or is dead (with `onDead: 'block'`).

@@ -296,7 +296,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       expect([...first.found, ...second.found].toSorted()).toEqual([a, b]);
       const isStopped = async (group: string) => (await t.engine.limits.group(QUEUE, group)).isStopped;
       expect([await isStopped('a'), await isStopped('c')]).toEqual([true, false]);
-      expect((await t.engine.limits.group(QUEUE, 'a')).running).toBe(1);
+      expect((await t.engine.limits.group(QUEUE, 'a')).running).toBe(0);
       await t.engine.upkeep.retryDead(QUEUE, { ids: ['a.0'] });
       expect((await take(9)).ids.toSorted()).toEqual(['a.0', 'c.0']);
       expect([(await stopped()).found, await count(), await isStopped('a')]).toEqual([[b], 1, false]);
@@ -378,7 +378,7 @@ describe.each(ENGINES)('groups on %s', (kind) => {
       await set('g:a', rule);
       expect((await take(9)).ids).toEqual([]);
       expect(await t.engine.limits.group(QUEUE, 'a')).toMatchObject({
-        running: 1,
+        running: 0,
         holder: 'a.0',
         isStopped: true,
       });

@@ -19,7 +19,7 @@ local function tell(field, number, base)
     holder = rule.order == 'strict' and redis.call('ZRANGE', key_slots, line_text(number), line_text(number) .. '.5', 'BYSCORE', 'LIMIT', 0, 1)[1]
     if defaults.onDead == 'block' and running == 0 then
       local at = number + rule_stoppedLines
-      holder, running = redis.call('ZRANGE', key_slots, line_text(at), line_text(at + 1), 'BYSCORE', 'LIMIT', 0, 1)[1], running + stopped_of(line_text(number))
+      holder = redis.call('ZRANGE', key_slots, line_text(at), line_text(at + 1), 'BYSCORE', 'LIMIT', 0, 1)[1]
       stops = holder ~= nil
     end
   elseif field == 'q' then
