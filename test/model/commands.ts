@@ -17,6 +17,18 @@ import {
 import { corruptions } from './corruptions.js';
 import { addAgain, addItems, addKeptLast, addKeyed, freeKeys } from './keyed-commands.js';
 import {
+  addKept,
+  cleanCancelled,
+  edit,
+  fire,
+  listSome,
+  putSchedule,
+  retryNamed,
+  setOther,
+  steerSchedule,
+  wakeLines,
+} from './more-commands.js';
+import {
   charge,
   report,
   reportShared,
@@ -480,6 +492,39 @@ export function sequencesOfLimits(
     obliterate,
   ];
   return fc.commands([...often, ...often, ...often, ...usual, ...usual, ...rare], {
+    maxCommands,
+    size: 'max',
+    ...(replayPath === undefined ? {} : { replayPath }),
+  });
+}
+
+/** Sequences of schedules, edits, retries with new data and kept cancelled jobs, in a queue with limits, groups and keys. */
+export function sequencesOfMore(
+  maxCommands: number,
+  replayPath?: string,
+): fc.Arbitrary<Iterable<ModelCommand>> {
+  const often = [
+    add,
+    addToGroup,
+    addKept,
+    addKeyed,
+    exchanged('claim', [-1, 3], 0),
+    exchanged('claim', [-1, 3], 0),
+    exchanged('settle', [-1, 3], 3),
+    exchanged('settle', [-1, 3], 3),
+    advance(1, 100, 500, 1_000, 2_000, 6_001),
+    advance(1, 100, 500, 1_000, 2_000, 6_001),
+    putSchedule,
+    fire,
+    fire,
+    setLimit,
+    setOther,
+    edit,
+    edit,
+  ];
+  const usual = [stop, passOn, setStrict, report, recovery, release, cancel, cancel, freeKeys, addItems];
+  const others = [retryNamed, retryNamed, cleanCancelled, listSome, listSome, steerSchedule, wakeLines, ask];
+  return fc.commands([...often, ...often, ...usual, ...others, ...onDead, ...onJob, pause, resume, resume], {
     maxCommands,
     size: 'max',
     ...(replayPath === undefined ? {} : { replayPath }),

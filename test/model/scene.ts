@@ -44,6 +44,8 @@ export class Scene {
   made = 0;
   /** Whether an exchange has found limits. When they have ended, the answer to a repetition depends on what the process remembers. */
   wasLimited = false;
+  /** Whether there were schedules. The engines ring in ways of their own when they become due, and compare them by their answers. */
+  hasSchedules = false;
   /** Number of the last call to shared limits. */
   shareSeq = 0;
   private names = 3;
@@ -125,6 +127,11 @@ export class Scene {
     return answer;
   }
 
+  private compared(state: State): State {
+    if (!this.hasSchedules) return state;
+    return Object.fromEntries(Object.entries(state).filter(([key]) => !OF_SCHEDULES.has(key)));
+  }
+
   /** The stores, the events since the last look, the rules, and the findings of the auditors. */
   async compare(): Promise<void> {
     const { rig, memory } = this;
@@ -134,7 +141,7 @@ export class Scene {
     this.lastEvent = Number(valueOf(state, 'events') ?? after);
     if (!this.isAlone) {
       const expected = memory.snapshot(after);
-      expectSame(visible(state), expected.state, 'the state');
+      expectSame(this.compared(visible(state)), this.compared(expected.state), 'the state');
       expectSame(events.map(comparable), expected.events.map(comparable), 'the events');
     }
     if (this.broken || isDeepStrictEqual(state, this.audited)) return;
@@ -149,6 +156,8 @@ export class Scene {
     );
   }
 }
+
+const OF_SCHEDULES = new Set(['schedules', 'upcoming', 'firings', 'scheduleOrder', 'doorbell']);
 
 function worker(n: number, leaseMs: number): Worker {
   return { name: `w${n}`, seq: 0, pipelinedSeq: 0, leaseMs };

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { RULES } from '#lib/job/rules.js';
 import { instead, type Patch } from '../support/patched-client.js';
 import { useServer } from '../support/server.js';
-import { sequences, sequencesOfLimits } from './commands.js';
+import { sequences, sequencesOfLimits, sequencesOfMore } from './commands.js';
 import { Rig } from './rig.js';
 import { runsOf } from './runs.js';
 import { Scene } from './scene.js';
@@ -21,7 +21,7 @@ afterAll(() => rig.close());
 const COMMANDS = 40;
 /** Some of these make several calls. */
 const COMMANDS_OF_LIMITS = 32;
-const runs = runsOf('sequential', 0.9);
+const runs = runsOf('sequential', 0.8);
 
 it(
   'behaves and answers like the memory engine, whatever is lost, repeated, late, or damaged by hand',
@@ -50,6 +50,20 @@ it(
     await expect(fc.assert(property, runsOfLimits.parameters as never)).resolves.toBeUndefined();
   },
   runsOfLimits.timeout,
+);
+
+const runsOfMore = runsOf('more', 0.1);
+
+it(
+  'behaves and answers like the memory engine with schedules, edits and cancelled jobs that are kept',
+  async () => {
+    const property = fc.asyncProperty(sequencesOfMore(COMMANDS, runsOfMore.replayPath), async (commands) => {
+      runsOfMore.tick();
+      await fc.asyncModelRun(async () => ({ model: await Scene.open(rig), real: rig }), commands);
+    });
+    await expect(fc.assert(property, runsOfMore.parameters as never)).resolves.toBeUndefined();
+  },
+  runsOfMore.timeout,
 );
 
 /** Mistakes that break no rule: only the comparison can find them. */
@@ -94,6 +108,13 @@ const PLANTED_IN_LIMITS: Record<string, Patch> = {
   ]),
 };
 
+const PLANTED_IN_MORE: Record<string, Patch> = {
+  'forgets who changed the options of a job meanwhile': instead('update', [
+    /options ~= ARGV\[\d+\]/,
+    'false',
+  ]),
+};
+
 it.each([
   // Some need several hundred sequences.
   ...Object.entries(PLANTED).map(([what, patch]) => ({
@@ -106,6 +127,12 @@ it.each([
     what,
     patch,
     drawn: sequencesOfLimits(COMMANDS_OF_LIMITS),
+    most: 200,
+  })),
+  ...Object.entries(PLANTED_IN_MORE).map(([what, patch]) => ({
+    what,
+    patch,
+    drawn: sequencesOfMore(COMMANDS),
     most: 200,
   })),
 ])('detects an engine that $what', { timeout: 300_000 }, async ({ patch, drawn, most }) => {
