@@ -177,6 +177,49 @@ describe('what is found', () => {
       text: 'Quiet extends the processor EmailProcessor but has no @Processor itself, so it handles no jobs',
     });
   });
+
+  it.each([
+    ['an object', { welcome: () => 'never called' }],
+    ['null', null],
+  ])(
+    'warns about a processor that a test replaced by %s, because its jobs would wait silently',
+    async (_, value) => {
+      const { logs } = await startApp(['email'], {
+        providers: [{ provide: EmailProcessor, useValue: value }],
+      });
+      expect(logs).toContainEqual({
+        level: 'warn',
+        text:
+          'the processor EmailProcessor is replaced by an object without @Processor, so its jobs are not handled; ' +
+          'override the providers that it injects, or replace it by a class with @Processor and @Handle',
+      });
+    },
+  );
+
+  it('does not warn about a processor that a class with @Processor, an instance or an alias stands for', async () => {
+    @Processor('email')
+    class Other {
+      @Handle('welcome')
+      welcome() {
+        return 'other';
+      }
+    }
+    @Processor('sms')
+    class Sms {
+      @Handle('code')
+      code() {
+        return 'sent';
+      }
+    }
+    const providers = [
+      { provide: EmailProcessor, useClass: Other },
+      { provide: Sms, useValue: new Sms() },
+      { provide: 'alias', useExisting: Sms },
+    ];
+    const { logs, pool } = await startApp(['email', 'sms'], { providers });
+    expect(logs.filter(({ text }) => text.includes('@Processor'))).toEqual([]);
+    expect(await pool('email').run('welcome')).toBe('other');
+  });
 });
 
 function refused(what: string): string {

@@ -160,6 +160,10 @@ export const warnings = {
   undecoratedSubclass: (className: string, base: string) =>
     `${className} extends the processor ${base} but has no @Processor itself, so it handles no jobs`,
 
+  replacedProcessor: (className: string) =>
+    `the processor ${className} is replaced by an object without @Processor, so its jobs are not handled; ` +
+    `override the providers that it injects, or replace it by a class with @Processor and @Handle`,
+
   hooksOfScoped: (className: string, hooks: readonly string[]) =>
     `${className} is created for each job, itself or through something it injects, and Nest does not call ${listed(hooks)} of such a class; ` +
     `make it and its dependencies singletons, or put the hook on its module`,

@@ -69,9 +69,11 @@ export class ProcessorExplorer {
     const misplaced = new Set<string>();
     for (const wrapper of this.discovery.getProviders()) {
       // An alias (`useExisting`) is the same instance under another token.
-      const type = wrapper.isAlias ? undefined : classOf(wrapper);
+      if (wrapper.isAlias) continue;
+      const type = classOf(wrapper);
+      const mark = type && readProcessorMark(type);
+      if (mark === undefined) warnOfReplaced(wrapper, type, found);
       if (type === undefined) continue;
-      const mark = readProcessorMark(type);
       misplacedIn(type, misplaced);
       if (mark === undefined) {
         this.exploreOther(type, found);
@@ -213,4 +215,13 @@ function processorAbove(type: Class): Class | undefined {
     if (readProcessorMark(above)) return above;
   }
   return undefined;
+}
+
+/** `overrideProvider(EmailProcessor).useValue({ … })` leaves no handlers, and nothing else says so. */
+function warnOfReplaced(wrapper: Wrapper, type: Class | undefined, found: Exploration): void {
+  const token: unknown = wrapper.token;
+  if (typeof token !== 'function' || readProcessorMark(token) === undefined) return;
+  // `exploreOther` reports a subclass without the decorator.
+  if (type === undefined || processorAbove(type) === undefined)
+    found.warnings.push(warnings.replacedProcessor(token.name));
 }
