@@ -1,4 +1,4 @@
-import { EVENT_TYPES, type EventType } from '../../contract/engine.js';
+import { EVENT_TYPES, type EventType } from '../contract/engine.js';
 
 const STATUS = 'the log and QueueEvents.status$ show the state of the connection';
 const DRAINED = "use the observable QueueEvents.drained('queue')";
@@ -31,7 +31,7 @@ const NOT_OF_JOBS: Readonly<Record<string, string>> = {
   cleaned: "@OnQueueEvent('removed') is called for each job",
 };
 
-/** Events of BullMQ that `@OnQueueEvent` lacks. */
+/** Events of BullMQ that queues lack. */
 const NOT_OF_QUEUES: Readonly<Record<string, string>> = {
   ...NOWHERE,
   failed:
@@ -48,7 +48,7 @@ export function adviceForJobs(words: readonly unknown[]): string {
     : `; @OnQueueEvent('${ofQueues as EventType}') gets it, in any provider`;
 }
 
-/** The same advice for `@OnQueueEvent`. */
+/** The same advice for `@OnQueueEvent` and `ofType`. */
 export function adviceForQueues(words: readonly unknown[]): string {
   return adviceOf(words, NOT_OF_QUEUES);
 }

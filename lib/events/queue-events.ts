@@ -6,6 +6,7 @@ import { DrainedWatch, MAY_DRAIN, type DrainedEngine, type DrainedEvent } from '
 import type { EventsStatus } from './event-status.js';
 import { field, refuse, rule, shape } from '../options/check.js';
 import { GuardedObservable } from './guarded-observable.js';
+import { adviceForQueues } from './event-advice.js';
 import { isEnd, numberOfEvent, type EventOf, type QueueEvent } from './queue-event.js';
 
 /** Where to start reading. */
@@ -195,7 +196,9 @@ function setOfTypes(types: readonly EventType[]): ReadonlySet<EventType> {
   const wanted = new Set(types);
   for (const type of wanted) {
     if (!EVENT_TYPES.includes(type)) {
-      throw new InvalidOptionError('ofType()', `one of ${EVENT_TYPES.join(', ')}`, type);
+      const fault = new InvalidOptionError('ofType()', `one of ${EVENT_TYPES.join(', ')}`, type);
+      const advice = adviceForQueues([type]);
+      throw new InvalidOptionError(fault.path, fault.rule, type, fault.message + advice);
     }
   }
   return wanted;

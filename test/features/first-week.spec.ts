@@ -460,7 +460,7 @@ const rows: [mistake: string, message: string, make: () => unknown][] = [
   ],
   [
     'events.on',
-    'ofType() must be one of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, breakerOpened, breakerClosed, published, got "failed" (string)',
+    "ofType() must be one of added, delayed, active, progress, completed, retrying, dead, stalled, released, removed, cancelled, updated, paused, resumed, breakerOpened, breakerClosed, published, got \"failed\" (string); use 'retrying' for an attempt that is retried and 'dead' for the last one; @OnJob('failed') gets both",
     calling(({ get }) => get(QueueEvents).ofType('email', 'failed' as never)),
   ],
   [

@@ -5,7 +5,7 @@ import { checkJobName } from '../../job/job-id.js';
 import { collectFaults, field, oneOrSeveral, refuse, rule, shape } from '../../options/check.js';
 import { JOB_EVENT_TYPES, type JobEventType, type JobListener } from '../../worker/job-listeners.js';
 import type { FoundProcessor } from '../discovery/processor.explorer.js';
-import { adviceForJobs } from './event-advice.js';
+import { adviceForJobs } from '../../events/event-advice.js';
 
 const readOptions = shape({ name: field('names', rule(readNames)) });
 

@@ -14,7 +14,7 @@ import {
   type Report,
   type Rule,
 } from '../../options/check.js';
-import { adviceForQueues } from './event-advice.js';
+import { adviceForQueues } from '../../events/event-advice.js';
 
 /** A marked method, as it was found. */
 export interface FoundListener {
