@@ -1,6 +1,8 @@
 // Imported by name, because tests replace the global timers.
 import { setTimeout as setRealTimeout } from 'node:timers';
-import { NotReplicatedError, RedisRefusedError, RedisUnavailableError } from '../errors.js';
+import { NotReplicatedError, RedisRefusedError, RedisUnavailableError, type Applied } from '../errors.js';
+import { withoutEffect } from '../errors/thrown.js';
+import { verbOf } from '../errors/verbs.js';
 
 /** Errors that end by themselves: loading, a script that runs too long, a failover, a slot that migrates, a full disk. */
 const PASSING = new Set([
@@ -42,6 +44,34 @@ export const CLEANUP_MS = 50;
 export function isPassing(error: unknown): boolean {
   if (error instanceof RedisUnavailableError || error instanceof NotReplicatedError) return true;
   return error instanceof RedisRefusedError && PASSING.has(error.reply);
+}
+
+/**
+ * Runs a call that works in steps. Once a step has changed something, an error of a later one says that the call was partly done.
+ *
+ * @param work calls `changed` with the number of changes after each step
+ */
+export async function inSteps<T>(work: (changed: (count: number) => void) => Promise<T>): Promise<T> {
+  let isChanged = false;
+  try {
+    return await work((count) => (isChanged ||= count > 0));
+  } catch (error) {
+    throw isChanged ? partlyDone(error) : error;
+  }
+}
+
+/** The same error, but of a later step of a call. */
+function partlyDone(error: unknown): unknown {
+  // A step may have several steps itself.
+  if ((error as { applied?: Applied } | null)?.applied === 'partly') return error;
+  const options = { cause: error };
+  if (error instanceof RedisUnavailableError) {
+    const why = withoutEffect(error).slice(error.verb.length + 2);
+    return new RedisUnavailableError(verbOf(error.verb), 'partly', why, options);
+  }
+  if (!(error instanceof RedisRefusedError)) return error;
+  const text = error.message.replace(/^.*?: Redis refused, [^:]*: /, '');
+  return new RedisRefusedError(verbOf(error.verb), error.reply, text, options, 'partly', '');
 }
 
 /** Whether the server does not know the script: it was restarted, or its scripts were flushed. */

@@ -2,6 +2,7 @@ import type { AuditReport, Repair, RepairReport, Violation } from '../job/audit-
 import { AUDITED, AuditFacts, shownId, type AuditedKey } from '../contract/audit-facts.js';
 import type { EngineSettings } from './wire/clients.js';
 import type { RecoverAnswer } from '../contract/engine.js';
+import { inSteps } from '../contract/retry.js';
 import { RULES } from '../job/rules.js';
 import { isLetteredJobs, LETTERED_JOBS, typeOfKey, type LetteredJobs, type QueueKeys } from './keys.js';
 import { count } from './codec/replies.js';
@@ -62,8 +63,13 @@ export class Auditor {
     const { ids } = subjects(violations);
     // Repair the newest jobs first: each batch goes to the head of the line, so the oldest end up first.
     const batches = await this.batches(queue, ids.toSorted().toReversed());
-    for (const batch of batches) repairs.push(...(await this.repairBatch(queue, batch.toReversed())));
-    return { repairs, checked };
+    return inSteps(async (changed) => {
+      for (const batch of batches) {
+        repairs.push(...(await this.repairBatch(queue, batch.toReversed())));
+        changed(repairs.length);
+      }
+      return { repairs, checked };
+    });
   }
 
   private async look(
@@ -141,8 +147,14 @@ export class Auditor {
       ),
     );
     const repairs = acts.map(({ act, name, place }) => describe(act, name, place));
-    for (const worker of orphans) repairs.push(...(await this.recover(queue, worker)));
-    return repairs;
+    return inSteps(async (changed) => {
+      changed(repairs.length);
+      for (const worker of orphans) {
+        repairs.push(...(await this.recover(queue, worker)));
+        changed(repairs.length);
+      }
+      return repairs;
+    });
   }
 
   private async recover(queue: string, worker: string): Promise<Repair[]> {

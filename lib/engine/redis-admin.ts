@@ -19,6 +19,7 @@ import {
   QueueCounts,
 } from '../contract/admin-verbs.js';
 import type { Place } from '../contract/upkeep-verbs.js';
+import { inSteps } from '../contract/retry.js';
 import { BEGINNING, BYTES, LINES, MOVE, walkArgs } from './walks.js';
 import {
   cancel,
@@ -406,15 +407,19 @@ async function answersFor<Answer extends string>(
   ask: (some: readonly string[]) => Promise<(Answer | '')[]>,
 ): Promise<Answer[]> {
   const answers: Answer[] = [];
-  for (let left = [...ids.keys()]; left.length > 0;) {
-    const some = left.slice(0, MOVE);
-    const given = await ask(some.map((at) => ids[at]!));
-    const later = some.filter((at, i) => {
-      const answer = given[i]!;
-      if (answer !== '') answers[at] = answer;
-      return answer === '';
-    });
-    left = [...later, ...left.slice(MOVE)];
-  }
-  return answers;
+  return inSteps(async (changed) => {
+    for (let left = [...ids.keys()]; left.length > 0;) {
+      const some = left.slice(0, MOVE);
+      const given = await ask(some.map((at) => ids[at]!));
+      const later = some.filter((at, i) => {
+        const answer = given[i]!;
+        if (answer !== '') answers[at] = answer;
+        return answer === '';
+      });
+      // An id that does not exist is answered too: then this claims too much, which is safe.
+      changed(some.length - later.length);
+      left = [...later, ...left.slice(MOVE)];
+    }
+    return answers;
+  });
 }

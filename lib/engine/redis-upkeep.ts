@@ -5,6 +5,7 @@ import type { RedisStore } from './redis-store.js';
 import { count } from './codec/replies.js';
 import { isFitting, PATTERN_MARK } from '../job/name-pattern.js';
 import { clean, deadThatFit, freeKeys, overgrown, retryDead, trim } from './scripts/upkeep.js';
+import { inSteps } from '../contract/retry.js';
 import type {
   CleanCall,
   DeadChoice,
@@ -65,18 +66,21 @@ export class RedisUpkeep implements UpkeepVerbs {
   async clean(queue: string, call: CleanCall): Promise<{ removed: readonly string[] }> {
     const { state, olderThanMs, limit, signal } = call;
     let removed: string[] = [];
-    for (const kind of LINES[state]) {
-      if (removed.length >= limit || signal?.aborted === true) break;
-      const isLine = kind === 'wait' || kind === 'suspects';
-      const found = await walkOn(limit - removed.length, signal, async (step) => {
-        const answer = await this.remove(queue, kind, walkArgs(step, { olderThanMs }), []);
-        // The jobs found at the head of the line were removed, so the next call starts at the head again.
-        return isLine && answer.ids.length > 0 ? { ...answer, next: BEGINNING } : answer;
-      });
-      // A call cannot have more than about 100,000 arguments, so not `push(...found)`.
-      removed = removed.concat(found);
-    }
-    return { removed };
+    return inSteps(async (changed) => {
+      for (const kind of LINES[state]) {
+        if (removed.length >= limit || signal?.aborted === true) break;
+        const isLine = kind === 'wait' || kind === 'suspects';
+        const found = await walkOn(limit - removed.length, signal, async (step) => {
+          const answer = await this.remove(queue, kind, walkArgs(step, { olderThanMs }), []);
+          // The jobs found at the head of the line were removed, so the next call starts at the head again.
+          return isLine && answer.ids.length > 0 ? { ...answer, next: BEGINNING } : answer;
+        });
+        // A call cannot have more than about 100,000 arguments, so not `push(...found)`.
+        removed = removed.concat(found);
+        changed(removed.length);
+      }
+      return { removed };
+    });
   }
 
   async handles(queue: string, names: readonly string[], keepMs: number): Promise<void> {
@@ -242,12 +246,15 @@ async function choose(which: DeadChoice, call: Call): Promise<readonly string[]>
   if ('ids' in which) {
     const chosen: string[] = [];
     const { until = 0 } = which;
-    for (let left = [...new Set(which.ids)]; left.length > 0;) {
-      const { ids, next } = await call(walkArgs({ after: null, limit: left.length, until }, {}), left);
-      chosen.push(...ids);
-      left = next === null ? [] : left.slice(left.indexOf(next.id));
-    }
-    return chosen;
+    return inSteps(async (changed) => {
+      for (let left = [...new Set(which.ids)]; left.length > 0;) {
+        const { ids, next } = await call(walkArgs({ after: null, limit: left.length, until }, {}), left);
+        chosen.push(...ids);
+        changed(ids.length);
+        left = next === null ? [] : left.slice(left.indexOf(next.id));
+      }
+      return chosen;
+    });
   }
   const { limit, signal, ...match } = which;
   return walkOn(limit, signal, (step) => call(walkArgs(step, match), []));

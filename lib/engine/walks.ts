@@ -1,4 +1,5 @@
 import type { DeadMatch, Place } from '../contract/upkeep-verbs.js';
+import { inSteps } from '../contract/retry.js';
 
 /** Arguments of scripts that walk through jobs, as used by `shared/walk.lua` and `shared/dead.lua`. */
 export const DEAD_WALK = {
@@ -80,10 +81,13 @@ export async function walkOn(
 ): Promise<string[]> {
   const ids: string[] = [];
   let step: WalkStep = { after: null, limit, until: 0 };
-  for (;;) {
-    const answer = await call(step);
-    ids.push(...answer.ids);
-    if (answer.next === null || ids.length >= limit || signal?.aborted === true) return ids;
-    step = { after: answer.next, limit: limit - ids.length, until: step.until || answer.now };
-  }
+  return inSteps(async (changed) => {
+    for (;;) {
+      const answer = await call(step);
+      ids.push(...answer.ids);
+      changed(ids.length);
+      if (answer.next === null || ids.length >= limit || signal?.aborted === true) return ids;
+      step = { after: answer.next, limit: limit - ids.length, until: step.until || answer.now };
+    }
+  });
 }

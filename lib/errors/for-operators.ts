@@ -14,10 +14,11 @@ type Tool = 'command' | 'dashboard';
 export const MAYBE_DONE = 'the change may or may not have been made: look, and repeat it if it was not';
 const MAYBE_ADDED =
   'the job may or may not have been added: look for it before you add it again, or it may be there twice';
+const PARTLY_DONE = 'a part of the jobs was changed: look, and repeat it for the others';
 export const NOTHING_DONE = 'nothing was changed, try again';
 
 /** The end of a message, and what a person reads instead. */
-const ADVICE: readonly (readonly [inCode: string, typed: string, clicked: string])[] = [
+export const ADVICE: readonly (readonly [inCode: string, typed: string, clicked: string])[] = [
   [', or use { force: true }', ', or add --force', ''],
   [
     'use queue.dead.retry(id, { data })',
@@ -75,6 +76,7 @@ export function messageForOperator(error: GodwitError, tool: Tool, otherwise?: s
 function effectOf(error: RedisUnavailableError): string | undefined {
   if (withoutEffect(error) === error.message) return undefined;
   if (error.applied === 'no') return NOTHING_DONE;
+  if (error.applied === 'partly') return PARTLY_DONE;
   return error.verb === 'add' ? MAYBE_ADDED : MAYBE_DONE;
 }
 

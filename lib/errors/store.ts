@@ -1,12 +1,20 @@
 import { GodwitError } from './base.js';
-
-/** Whether a failed call may have changed data in Redis. With `no` it certainly has not. */
-export type Applied = 'no' | 'unknown';
-
-const UNKNOWN = 'whether it took effect is unknown';
+import { callOf, isRead } from './verbs.js';
 
 /**
- * Redis did not reply in time, or the connection broke. `applied` says whether the call may have taken effect.
+ * Whether a failed call has changed data in Redis. With `no` it certainly has not. With `partly` it has changed some jobs: a call for many
+ * jobs works in steps.
+ */
+export type Applied = 'no' | 'partly' | 'unknown';
+
+const EFFECTS = {
+  no: 'nothing was changed',
+  partly: 'a part of it took effect',
+  unknown: 'whether it took effect is unknown',
+} as const;
+
+/**
+ * Redis did not reply in time, or the connection broke. `applied` says whether the call has taken effect: `no`, `partly` or `unknown`.
  *
  * @example
  * if (error instanceof RedisUnavailableError) await queue.add('welcome', data, { id }); // with the same id there is only one job
@@ -19,15 +27,15 @@ export class RedisUnavailableError extends GodwitError {
 
   constructor(
     verb: string,
-    /** Whether the call may have had its effect. */
+    /** Whether the call has had its effect. */
     readonly applied: Applied,
     why: string,
     options?: { cause?: unknown },
   ) {
     const call = callOf(verb);
-    const unknown = isRead(verb) ? '' : `; ${UNKNOWN}`;
-    const effect = applied === 'no' ? '; nothing was changed, the call can be made again' : unknown;
-    const advice = applied === 'unknown' && call === 'add' ? ', make it again with the same job id' : '';
+    const effect = applied === 'unknown' && isRead(verb) ? '' : `; ${EFFECTS[applied]}`;
+    const again = applied === 'no' ? ', the call can be made again' : '';
+    const advice = applied === 'unknown' && call === 'add' ? ', make it again with the same job id' : again;
     super(`${call}: ${why}${effect}${advice}`, options);
     this.verb = call;
   }
@@ -51,11 +59,11 @@ export class RedisRefusedError extends GodwitError {
     readonly reply: string,
     message: string,
     options?: { cause?: unknown },
-    /** Whether the call may have had its effect. */
+    /** Whether the call has had its effect. */
     readonly applied: Applied = 'no',
     advice = adviceFor(reply),
   ) {
-    const effect = applied === 'no' || isRead(verb) ? 'nothing was changed' : UNKNOWN;
+    const effect = EFFECTS[applied === 'unknown' && isRead(verb) ? 'no' : applied];
     super(`${callOf(verb)}: Redis refused, ${effect}: ${message}${advice}`, options);
     this.verb = callOf(verb);
   }
@@ -239,136 +247,6 @@ export class NotRunningError extends GodwitError {
     super(`${callOf(verb)}: the queues are stopped; nothing was changed`);
     this.verb = callOf(verb);
   }
-}
-
-/**
- * Verbs of the engine that are not called like the public method or task that they belong to. A script has the name of its verb, with
- * hyphens.
- */
-const CALLS: Readonly<Record<string, string>> = {
-  actions: 'inspector.actions',
-  adopt: 'recover jobs',
-  anyOf: 'wake workers',
-  auditPage: 'audit',
-  awaitBell: 'wait for jobs',
-  beat: 'renew a lease',
-  bulkActs: 'bulkActs.list',
-  cancelAll: 'cancel',
-  cancelled: 'addAndWait',
-  charge: 'count starts',
-  claim: 'claim jobs',
-  claimLimited: 'claim jobs',
-  claimUpkeep: 'upkeep',
-  clean: 'remove',
-  countMinutes: 'inspector.series',
-  deadThatFit: 'upkeep',
-  declare: 'register schedules',
-  dueSchedules: 'run schedules',
-  enqueue: 'add',
-  enqueueBegin: 'add',
-  enqueueEnd: 'add',
-  enqueuePlain: 'add',
-  exchange: 'claim and settle jobs',
-  findSlots: 'find the nodes of the cluster',
-  fire: 'run schedules',
-  freeKeys: 'add',
-  handles: 'register handlers',
-  lastEvent: 'events',
-  lastFull: 'inspector.queues',
-  lead: 'evaluate alerts',
-  limits: 'limits.list',
-  list: 'inspector.workers',
-  listWorkers: 'inspector.workers',
-  look: 'look for jobs',
-  minutes: 'inspector.series',
-  note: 'job.progress or job.log',
-  ofWorker: 'inspector.workers',
-  oldest: 'inspector.queues',
-  oldestWaitingMs: 'inspector.queues',
-  open: 'connect',
-  openEvents: 'events',
-  order: 'inspector.processes',
-  memoryBytes: 'measure the memory of the queue',
-  overdue: 'recover jobs',
-  overgrown: 'upkeep',
-  page: 'jobs',
-  pauseSchedule: 'schedules.pause',
-  promote: 'start due jobs',
-  promoteNow: 'promote',
-  putBulkAct: 'bulkActs',
-  putSchedule: 'schedules.upsert',
-  queues: 'inspector.queues',
-  readEvents: 'events',
-  record: 'record an action',
-  recordAction: 'record an action',
-  recover: 'recover jobs',
-  register: 'register the process',
-  release: 'give jobs back',
-  removeAll: 'remove',
-  removeDead: 'remove',
-  removeSchedule: 'schedules.remove',
-  renew: 'renew a lease',
-  report: 'report runs to breakers',
-  resumeSchedule: 'schedules.resume',
-  retryDead: 'dead.retry',
-  ring: 'wake workers',
-  scheduled: 'register schedules',
-  schedules: 'schedules.list',
-  serverInfo: 'read the facts of the server',
-  setLimits: 'limits.set',
-  share: 'claim jobs',
-  shared: 'limits.list',
-  trim: 'upkeep',
-  tryWrite: 'try a write',
-  unhandledMs: 'look for handlers',
-  unregister: 'register the process',
-  wakeLines: 'limits.set',
-  withdraw: 'register schedules',
-  // The first step of get, counts, cancel and others.
-  workers: 'read the queue',
-};
-
-function callOf(verb: string): string {
-  const name = inCamelCase(verb);
-  return CALLS[name] ?? name;
-}
-
-/** Verbs that only read. The error of such a call says nothing about its effect. */
-const READS: ReadonlySet<string> = new Set([
-  'actions',
-  'audit',
-  'auditPage',
-  'bulkActs',
-  'counts',
-  'deadThatFit',
-  'dueSchedules',
-  'get',
-  'jobs',
-  'lastEvent',
-  'lastFull',
-  'limits',
-  'listWorkers',
-  'look',
-  'memoryBytes',
-  'minutes',
-  'oldest',
-  'overdue',
-  'overgrown',
-  'page',
-  'queues',
-  'readEvents',
-  'schedules',
-  'serverInfo',
-  'stats',
-  'workers',
-]);
-
-function isRead(verb: string): boolean {
-  return READS.has(inCamelCase(verb));
-}
-
-function inCamelCase(verb: string): string {
-  return verb.replaceAll(/-(.)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 function adviceFor(reply: string): string {

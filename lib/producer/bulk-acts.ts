@@ -13,7 +13,7 @@ import type { Duration } from '../job/duration.js';
 import { duration, field, integer, oneOf, refuse, rule, selecting, shape } from '../options/check.js';
 import type { ResolvedQueueOptions } from '../options/module-options.js';
 import { checkText, checkWhere, readNames, readState, type JobListOptions } from './job-list.js';
-import { pause } from '../contract/retry.js';
+import { inSteps, pause } from '../contract/retry.js';
 import { checkSignal } from '../options/job-options.js';
 import { checkGroup, readPlainRate, type RateOptions } from '../options/limit-options.js';
 
@@ -121,8 +121,17 @@ export function actOf(
     case 'retry':
       return async (ids, until) => (await upkeep.retryDead(queue, { ids, until })).retried.length;
     case 'promote':
-      return async (ids) =>
-        count(await Promise.all(ids.map((id) => admin.promoteNow(queue, id))), 'promoted');
+      return (ids) =>
+        inSteps(async (changed) => {
+          const all = await Promise.allSettled(ids.map((id) => admin.promoteNow(queue, id)));
+          const done = count(
+            all.map((one) => one.status === 'fulfilled' && one.value),
+            'promoted',
+          );
+          changed(done);
+          for (const one of all) if (one.status === 'rejected') throw one.reason;
+          return done;
+        });
     case 'remove':
       return async (ids, until) =>
         until === undefined
@@ -167,11 +176,23 @@ export interface JobMatch {
  * `onProgress`, and in the background, it leaves jobs alone that were added or ended after it began: new ones could arrive faster
  * than it works.
  */
-export async function actOnAll(
+export function actOnAll(
+  engine: QueueEngine,
+  queue: string,
+  filter: CheckedFilter,
+  act: Act,
+  pace?: CheckedPace,
+  walk?: ActWalk,
+): Promise<number> {
+  return inSteps((changed) => actInSteps(engine, queue, filter, act, changed, pace, walk));
+}
+
+async function actInSteps(
   engine: QueueEngine,
   queue: string,
   { states, limit, ...filter }: CheckedFilter,
   act: Act,
+  changed: (count: number) => void,
   pace?: CheckedPace,
   walk?: ActWalk,
 ): Promise<number> {
@@ -212,6 +233,7 @@ export async function actOnAll(
         const isOld = until === undefined && pace?.rate !== undefined;
         const count = await act(isOld ? await unchangedIds(engine, queue, states, some) : idsOf(some), until);
         done += count;
+        changed(count);
         pacer.add(count);
         // Jobs of this chunk that it has read but not reached do not count yet.
         const share = (at + some.length) / found.length;

@@ -1,6 +1,7 @@
 import type { QueueEngine } from '../contract/engine.js';
 import type { DataMatch, JobsAnswer, StoredJob } from '../contract/admin-verbs.js';
 import type { DeadMatch } from '../contract/upkeep-verbs.js';
+import { inSteps } from '../contract/retry.js';
 import { DuplicateJobError, JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
@@ -169,7 +170,7 @@ export class DeadJobs<Jobs = any> {
       const pace = paceOf(changes, 'dead.retry()');
       const { contains, where, ...match } = choice(which);
       if (pace || (contains ?? where) !== undefined)
-        return this.retryFound({ ...match, contains, where }, pace);
+        return inSteps((changed) => this.retryFound({ ...match, contains, where }, pace, changed));
       return (await upkeep.retryDead(name, match)).retried.length;
     }
     const ids = [checkJobId(which)];
@@ -184,7 +185,11 @@ export class DeadJobs<Jobs = any> {
   }
 
   /** Retries dead jobs page by page: those that only `jobs` can filter, or at a rate. */
-  private async retryFound({ limit, ...match }: Choice, pace?: CheckedPace): Promise<number> {
+  private async retryFound(
+    { limit, ...match }: Choice,
+    pace: CheckedPace | undefined,
+    changed: (count: number) => void,
+  ): Promise<number> {
     const { admin, upkeep } = this.engine;
     const { name } = this.options;
     const pacer = new Pacer(pace);
@@ -207,6 +212,7 @@ export class DeadJobs<Jobs = any> {
         const choice = { ids: idsOf(some), until: lastDeath(some) };
         const count = (await upkeep.retryDead(name, choice)).retried.length;
         retried += count;
+        changed(count);
         pacer.add(count);
       }
       after = page.next;

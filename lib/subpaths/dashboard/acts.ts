@@ -1,5 +1,6 @@
 import { BULK_KINDS, BULK_STATES, type BulkKind } from '../../contract/bulk-act-verbs.js';
 import type { QueueEngine } from '../../contract/engine.js';
+import { inSteps } from '../../contract/retry.js';
 import {
   InvalidOptionError,
   JobNotFoundError,
@@ -84,10 +85,15 @@ export function readIds(value: unknown): string[] {
   throw new InvalidOptionError('ids', `a list of 1 to ${BULK} ids`, value);
 }
 
-async function inGroups(ids: readonly string[], act: Act, until?: number): Promise<number> {
+function inGroups(ids: readonly string[], act: Act, until?: number): Promise<number> {
   let done = 0;
-  for (let at = 0; at < ids.length; at += AT_ONCE) done += await act(ids.slice(at, at + AT_ONCE), until);
-  return done;
+  return inSteps(async (changed) => {
+    for (let at = 0; at < ids.length; at += AT_ONCE) {
+      done += await act(ids.slice(at, at + AT_ONCE), until);
+      changed(done);
+    }
+    return done;
+  });
 }
 
 const readNew = shape({
