@@ -86,6 +86,8 @@ export const SABOTAGES: Readonly<Record<string, Sabotage>> = {
   },
   'runs paused queues': {
     breaks: 'paused',
+    // A pause takes 50 ms at most, and on a busy machine no job may begin in it.
+    runs: 3,
     mutate: ({ admin }) => {
       admin.pause = async () => true;
     },
