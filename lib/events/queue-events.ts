@@ -1,6 +1,7 @@
 import { type Observable, filter, type OperatorFunction } from 'rxjs';
 import { type EventType, EVENT_TYPES } from '../contract/engine.js';
 import { InvalidJobIdError, InvalidOptionError, NotRunningError, WrongStateError } from '../errors.js';
+import { show } from '../errors/show.js';
 import { type EventEngine, type ListenOptions, EventReaders } from './event-reader.js';
 import { DrainedWatch, MAY_DRAIN, type DrainedEngine, type DrainedEvent } from './drained.js';
 import type { EventsStatus } from './event-status.js';
@@ -196,9 +197,9 @@ function setOfTypes(types: readonly EventType[]): ReadonlySet<EventType> {
   const wanted = new Set(types);
   for (const type of wanted) {
     if (!EVENT_TYPES.includes(type)) {
-      const fault = new InvalidOptionError('ofType()', `one of ${EVENT_TYPES.join(', ')}`, type);
-      const advice = adviceForQueues([type]);
-      throw new InvalidOptionError(fault.path, fault.rule, type, fault.message + advice);
+      const expected = `one of ${EVENT_TYPES.join(', ')}`;
+      const message = `ofType() must be ${expected}, got ${show(type)}${adviceForQueues([type])}`;
+      throw new InvalidOptionError('ofType()', expected, type, message);
     }
   }
   return wanted;
