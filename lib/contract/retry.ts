@@ -47,7 +47,7 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
- * Runs a call that works in steps. Once a step has changed something, an error of a later one says that the call was partly done.
+ * Runs a call that works in steps. Once a step has changed something, the error of a later step has `applied: 'partly'`.
  *
  * @param work calls `changed` with the number of changes after each step
  */

@@ -416,7 +416,7 @@ async function answersFor<Answer extends string>(
         if (answer !== '') answers[at] = answer;
         return answer === '';
       });
-      // An id that does not exist is answered too: then this claims too much, which is safe.
+      // Ids without a job have answers too. If no job was changed, 'partly' is too careful, but safe.
       changed(some.length - later.length);
       left = [...later, ...left.slice(MOVE)];
     }

@@ -3,11 +3,11 @@ import type { RedisUnavailableError } from './store.js';
 import { withoutEffect } from './thrown.js';
 
 /*
- * What errors tell a person who uses the command or the dashboard. Their messages are written for developers: they name options and
- * methods.
+ * The texts of errors for people who use the command or the dashboard. The messages of errors are written for developers: they name
+ * options and methods.
  */
 
-/** What a person acts with. */
+/** The tool that a person uses. */
 type Tool = 'command' | 'dashboard';
 
 /** After an act that Redis did not confirm. */
@@ -17,7 +17,7 @@ const MAYBE_ADDED =
 const PARTLY_DONE = 'a part of the jobs was changed: look, and repeat it for the others';
 export const NOTHING_DONE = 'nothing was changed, try again';
 
-/** The end of a message, and what a person reads instead. */
+/** The end of a message, and its replacements. */
 export const ADVICE: readonly (readonly [inCode: string, typed: string, clicked: string])[] = [
   [', or use { force: true }', ', or add --force', ''],
   [
@@ -58,7 +58,7 @@ export const ADVICE: readonly (readonly [inCode: string, typed: string, clicked:
 /**
  * The message of an error for a person.
  *
- * @param otherwise what happened to the act that this error ended, if the error is that of a read and says nothing about it.
+ * @param otherwise the effect of the act, if the error is that of a read and does not contain it.
  */
 export function messageForOperator(error: GodwitError, tool: Tool, otherwise?: string): string {
   const { message } = error;

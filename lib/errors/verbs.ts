@@ -85,13 +85,13 @@ const CALLS: Readonly<Record<string, string>> = {
   workers: 'read the queue',
 };
 
-/** What users call the call with this verb of the engine. */
+/** The public name of the call behind this verb of the engine. */
 export function callOf(verb: string): string {
   const name = inCamelCase(verb);
   return CALLS[name] ?? name;
 }
 
-/** The verb of the engine that users call like this. */
+/** The verb of the engine behind this public name. */
 export function verbOf(call: string): string {
   return Object.keys(CALLS).find((verb) => CALLS[verb] === call) ?? call;
 }

@@ -184,7 +184,7 @@ export function actOnAll(
   pace?: CheckedPace,
   walk?: ActWalk,
 ): Promise<number> {
-  return inSteps((changed) => actInSteps(engine, queue, filter, act, changed, pace, walk));
+  return paced(pace, (pacer) => actInSteps(engine, queue, filter, act, pacer, pace, walk));
 }
 
 async function actInSteps(
@@ -192,11 +192,10 @@ async function actInSteps(
   queue: string,
   { states, limit, ...filter }: CheckedFilter,
   act: Act,
-  changed: (count: number) => void,
+  pacer: Pacer,
   pace?: CheckedPace,
   walk?: ActWalk,
 ): Promise<number> {
-  const pacer = new Pacer(pace);
   const passedMs = walk?.passedMs ?? (() => pacer.passedMs);
   const isFixed = (walk ?? pace?.rate ?? pace?.onProgress) !== undefined;
   const { priority, workers } = walk?.match ?? {};
@@ -233,7 +232,6 @@ async function actInSteps(
         const isOld = until === undefined && pace?.rate !== undefined;
         const count = await act(isOld ? await unchangedIds(engine, queue, states, some) : idsOf(some), until);
         done += count;
-        changed(count);
         pacer.add(count);
         // Jobs of this chunk that it has read but not reached do not count yet.
         const share = (at + some.length) / found.length;
@@ -376,6 +374,14 @@ export function paceOf(given: unknown, call: string): CheckedPace | undefined {
 /** At a rate, one step changes the jobs of this time, but at least one. */
 const STEP_MS = 100;
 
+/** Runs a call at this pace. */
+export function paced(
+  pace: CheckedPace | undefined,
+  work: (pacer: Pacer) => Promise<number>,
+): Promise<number> {
+  return inSteps((changed) => work(new Pacer(pace, changed)));
+}
+
 /** Divides a list of ids into steps, and waits between them. */
 export class Pacer {
   private readonly gapMs: number;
@@ -383,7 +389,10 @@ export class Pacer {
   private nextAt = 0;
   private done = 0;
 
-  constructor(private readonly pace: CheckedPace | undefined) {
+  constructor(
+    private readonly pace: CheckedPace | undefined,
+    private readonly changed: (count: number) => void,
+  ) {
     const { rate } = pace ?? {};
     this.gapMs = rate ? rate.per / rate.max : 0;
   }
@@ -411,6 +420,7 @@ export class Pacer {
 
   /** Reports how many jobs a step has changed. */
   add(count: number): void {
+    this.changed(count);
     this.done += count;
     this.pace?.onProgress?.(this.done);
   }

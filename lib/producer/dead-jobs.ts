@@ -1,7 +1,6 @@
 import type { QueueEngine } from '../contract/engine.js';
 import type { DataMatch, JobsAnswer, StoredJob } from '../contract/admin-verbs.js';
 import type { DeadMatch } from '../contract/upkeep-verbs.js';
-import { inSteps } from '../contract/retry.js';
 import { DuplicateJobError, JobNotFoundError, WrongStateError } from '../errors.js';
 import { checkJobId } from '../job/job-id.js';
 import { decodeBody } from '../job/job-record.js';
@@ -19,9 +18,9 @@ import {
   lastDeath,
   PAGE,
   paceOf,
-  Pacer,
+  paced,
+  type Pacer,
   type BulkPace,
-  type CheckedPace,
   type JobFilter,
 } from './bulk-acts.js';
 
@@ -170,7 +169,7 @@ export class DeadJobs<Jobs = any> {
       const pace = paceOf(changes, 'dead.retry()');
       const { contains, where, ...match } = choice(which);
       if (pace || (contains ?? where) !== undefined)
-        return inSteps((changed) => this.retryFound({ ...match, contains, where }, pace, changed));
+        return paced(pace, (pacer) => this.retryFound({ ...match, contains, where }, pacer));
       return (await upkeep.retryDead(name, match)).retried.length;
     }
     const ids = [checkJobId(which)];
@@ -185,14 +184,9 @@ export class DeadJobs<Jobs = any> {
   }
 
   /** Retries dead jobs page by page: those that only `jobs` can filter, or at a rate. */
-  private async retryFound(
-    { limit, ...match }: Choice,
-    pace: CheckedPace | undefined,
-    changed: (count: number) => void,
-  ): Promise<number> {
+  private async retryFound({ limit, ...match }: Choice, pacer: Pacer): Promise<number> {
     const { admin, upkeep } = this.engine;
     const { name } = this.options;
-    const pacer = new Pacer(pace);
     const met = new Set<string>();
     let after: JobsAnswer['next'] = null;
     let retried = 0;
@@ -212,7 +206,6 @@ export class DeadJobs<Jobs = any> {
         const choice = { ids: idsOf(some), until: lastDeath(some) };
         const count = (await upkeep.retryDead(name, choice)).retried.length;
         retried += count;
-        changed(count);
         pacer.add(count);
       }
       after = page.next;

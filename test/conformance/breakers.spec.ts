@@ -370,7 +370,7 @@ describe.each(ENGINES)('circuit breakers and retry budgets on %s', (kind) => {
     // 10 more first attempts allow 2 more.
     await book(0, 10);
     expect(await delay()).toBe(167);
-    // First attempts stop to count after `per`.
+    // First attempts no longer count after `per`.
     await t.advance(1_100);
     expect(await delay()).toBe(0);
     await book(2, 0);

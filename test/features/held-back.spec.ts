@@ -82,7 +82,7 @@ describe('a job that costs more than a rate has left', () => {
     await queue.limits.set({ rate: { max: 3, per: '1h' } });
     await queue.limits.set({ rate: null }, { name: 'ok' });
     expect(await reasons(4)).toMatchObject([{ opensInMs: expect.any(Number) }]);
-    // A bucket refills its debt first.
+    // A bucket below zero refills to zero first.
     await queue.limits.set({ rate: { max: 20, per: '1h', burst: 20 } });
     expect(await reasons(15)).toEqual([]);
   });

@@ -30,7 +30,7 @@ function outcomeOf(job: Partial<ClaimedJob>, now: number, parts: Partial<Parts> 
   return end!;
 }
 
-/** The fate of a job that is claimed long after its time. */
+/** How a job ends that is claimed long after its time. */
 function started(more: Partial<ClaimedJob>, now = ADDED + 60_000): string {
   const outcome = outcomeOf(more, now);
   return outcome.kind === 'dead' ? outcome.reason : outcome.kind;

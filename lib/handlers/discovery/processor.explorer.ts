@@ -217,7 +217,7 @@ function processorAbove(type: Class): Class | undefined {
   return undefined;
 }
 
-/** `overrideProvider(EmailProcessor).useValue({ … })` leaves no handlers, and nothing else says so. */
+/** `overrideProvider(EmailProcessor).useValue({ … })` leaves no handlers, and nothing else warns of it. */
 function warnOfReplaced(wrapper: Wrapper, type: Class | undefined, found: Exploration): void {
   const token: unknown = wrapper.token;
   if (typeof token !== 'function' || readProcessorMark(token) === undefined) return;

@@ -72,7 +72,7 @@ const STATUS_OF: Readonly<Record<string, number>> = {
 /**
  * The HTTP response to an error. Undefined for an unexpected error, whose details must not leave the server.
  *
- * @param effect what happened to the act that it ended, if the error says nothing about it.
+ * @param effect the effect of the act, if the error does not contain it.
  */
 export function faultOf(error: unknown, effect?: string): HttpFault | undefined {
   if (error instanceof HttpFault) return error;
